@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+// Two projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the
+// repository, its tools and whole simulated clusters.
+export default defineConfig({
+  test: {
+    allowOnly: false,
+    reporters: ["default", "./scripts/counts-reporter.ts"],
+    projects: [
+      { test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 10_000 } },
+      { test: { name: "whole", include: ["test/**/*.test.ts"], testTimeout: 120_000 } },
+    ],
+  },
+});
