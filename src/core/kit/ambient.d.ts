@@ -1,0 +1,19 @@
+// The only ambient names that core/ and ports/ may use. The compiler gets no DOM and no Node types
+// there (`types: []`), so a clock, a timer, randomness or I/O in these rooms does not compile.
+
+interface TextEncoder {
+  encode(text?: string): Uint8Array;
+}
+declare const TextEncoder: { new (): TextEncoder };
+
+interface TextDecoder {
+  decode(bytes?: Uint8Array): string;
+}
+declare const TextDecoder: { new (label?: string, options?: { fatal?: boolean }): TextDecoder };
+
+interface AbortSignal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}

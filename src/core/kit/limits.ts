@@ -1,0 +1,74 @@
+// Every queue, batch, frame, retry and loop has its bound here, with the unit last in its name.
+
+/** The largest term or index that may be decoded: integers above it are not exact in a double. */
+export const INTEGER_MAX = Number.MAX_SAFE_INTEGER;
+/**
+ * A term further ahead than this is forged or corrupt (trap 31). An election takes milliseconds, so an
+ * honest cluster needs decades to get here; `recover --force-new-cluster` adds 2^20 (design D1).
+ */
+export const TERM_JUMP_MAX = 2 ** 32;
+
+export const MEMBERS_MAX = 32;
+/** One change may replace every member: each old one removed, each new one added. */
+export const CONF_CHANGE_OPERATIONS_MAX = 2 * MEMBERS_MAX;
+/** A node id of 63, "@", an incarnation of 16. */
+export const PEER_KEY_BYTES_MAX = 80;
+export const CLUSTER_ID_BYTES_MAX = 128;
+/** Peers that the wire has introduced but the configuration does not know: one for each node id. */
+export const INTRODUCED_MAX = 64;
+
+export const ENTRY_BYTES_MAX = 1024 * 1024;
+export const PROPOSALS_PER_STEP_MAX = 4096;
+export const APPEND_BYTES_MAX = 256 * 1024;
+export const APPEND_ENTRIES_MAX = 4096;
+export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
+export const SNAPSHOT_BYTES_MAX = 256 * 1024 * 1024;
+
+export const INFLIGHT_MESSAGES_MAX = 64;
+export const INFLIGHT_BYTES_MAX = 1024 * 1024;
+export const UNCOMMITTED_BYTES_MAX = 16 * 1024 * 1024;
+export const APPLY_BYTES_MAX = 4 * 1024 * 1024;
+
+/** How long a follower that is being sent a snapshot may stay silent about it before it is probed again. */
+export const SNAPSHOT_RETRY_MS = 2_000;
+
+export const PENDING_READS_MAX = 4096;
+/** Callers that wait for an entry of theirs: empty and tiny entries hardly count as uncommitted bytes. */
+export const PENDING_PROPOSALS_MAX = 65_536;
+export const HEARTBEAT_ROUNDS_MAX = 256;
+
+/** Fast detection (design D6): a pre-vote every 5 ms, 5 times, then the normal timeout. */
+export const FAST_PRE_VOTE_INTERVAL_MS = 5;
+export const FAST_PRE_VOTE_ATTEMPTS_MAX = 5;
+
+/** A transfer stops writes once the target is within this many entries of the leader's last one. */
+export const TRANSFER_LAG_ENTRIES_MAX = 64;
+/** A follower is unhealthy after this many heartbeat intervals without an answer. */
+export const UNHEALTHY_AFTER_HEARTBEATS = 10;
+/** Design D8: how long a preferred node must have been healthy and caught up, and how often it may act. */
+export const PRIORITY_STABLE_MS = 30_000;
+export const PRIORITY_INTERVAL_MS = 300_000;
+/** How long a new incarnation's predecessor must have been silent before the leader swaps by itself. */
+export const REPLACE_SILENCE_MS = 2_000;
+
+/** How far two clocks may differ in rate (0.2: one runs 20 % fast, the other 20 % slow) in the lease's arithmetic. */
+export const CLOCK_DRIFT_MAX = 0.2;
+
+export const WAL_SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
+/** A frame holds an entry, or a segment's header with its configuration: 32 members in four lists at most. */
+export const WAL_FRAME_PAYLOAD_BYTES_MAX = ENTRY_BYTES_MAX + 64 * 1024;
+/** A batch header's payload; the search for them behind damaged bytes checks no longer frames, so it stays linear. */
+export const WAL_BATCH_PAYLOAD_BYTES_MAX = 16;
+
+/**
+ * Writes that may wait behind a slow or hung disk; past it a node hears nothing, as if messages were lost. An
+ * honest leader has INFLIGHT_MESSAGES_MAX under way, but its probes and heartbeats go on for as long as a disk hangs.
+ */
+export const WRITE_QUEUE_MAX = 1024;
+
+/** A node snapshots its state after this many applied entries or bytes, whichever comes first. */
+export const SNAPSHOT_AFTER_ENTRIES = 50_000;
+export const SNAPSHOT_AFTER_BYTES = 64 * 1024 * 1024;
+export const SNAPSHOT_KEEP_ENTRIES = 5_000;
+/** A timer that fires this late was held up by a stopped or starved process. */
+export const LOOP_STALL_MS = 100;

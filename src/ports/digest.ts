@@ -1,0 +1,5 @@
+/** Checksums and hashes come into the pure rooms as an argument: native in production, table-driven in tests. */
+export interface Digest {
+  /** CRC-32 (ISO-HDLC, as in zlib) of `bytes`, continuing from `seed` (default 0), as an unsigned integer. */
+  crc32(bytes: Uint8Array, seed?: number): number;
+}

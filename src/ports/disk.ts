@@ -1,0 +1,27 @@
+/**
+ * One data directory, at the level of bytes. Nothing is durable before it is synced: appended bytes
+ * before `fdatasync`, a created, renamed or removed name before `syncDirectory`.
+ *
+ * Every call carries a label, so that a fault can hit exactly one kind of call.
+ * A rejected `fdatasync` means that the bytes may be lost although a later one succeeds (trap 23):
+ * the caller must end the process, never retry.
+ */
+export interface Disk {
+  list(label: string): Promise<string[]>;
+  read(name: string, label: string): Promise<Uint8Array>;
+  /** Creates an empty file, or empties an existing one. */
+  create(name: string, label: string): Promise<DiskFile>;
+  /** Opens an existing file for appending at its end. */
+  open(name: string, label: string): Promise<DiskFile>;
+  rename(from: string, to: string, label: string): Promise<void>;
+  remove(name: string, label: string): Promise<void>;
+  syncDirectory(label: string): Promise<void>;
+}
+
+export interface DiskFile {
+  readonly name: string;
+  append(bytes: Uint8Array, label: string): Promise<void>;
+  truncate(sizeBytes: number, label: string): Promise<void>;
+  fdatasync(label: string): Promise<void>;
+  close(): Promise<void>;
+}

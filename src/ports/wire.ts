@@ -1,0 +1,21 @@
+import type { PeerKey } from "../core/kit/ids.ts";
+
+/** Messages between the peers of one cluster. Delivery is best effort: lost, late, repeated and reordered are all normal. */
+export interface Wire {
+  start(handlers: WireHandlers): void;
+  /** Never blocks and never throws; what can't be queued is dropped. */
+  send(to: PeerKey, bytes: Uint8Array): void;
+  stop(): void;
+}
+
+export interface WireHandlers {
+  /** `from` is the peer that the handshake authenticated on this connection. */
+  message(from: PeerKey, bytes: Uint8Array): void;
+  /** A handshake with this peer succeeded: it is of our cluster, and this is its present disk. */
+  peerSeen(peer: PeerKey): void;
+  /**
+   * The connection was reset AND a re-dial was refused (design D6): nobody listens there any more. Nothing that
+   * was sent over that connection is delivered after this, as a stream ends behind its data.
+   */
+  peerGone(peer: PeerKey): void;
+}
