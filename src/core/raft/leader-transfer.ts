@@ -1,0 +1,140 @@
+// Leadership transfer as the one sees it that gives leadership away (thesis §3.10, design D7), and priority,
+// which is a transfer that the leader starts by itself (D8). What a transfer is and when it moves on stands in
+// transfer.ts. It is not part of the leader, because its last phase comes after: the old leader has stepped down
+// and waits to hear who leads.
+//
+// Invariants: one transfer at a time; each ends with exactly one event that tells its result.
+
+import { assertNever } from "../kit/assert.ts";
+import type { PeerKey } from "../kit/ids.ts";
+import { PRIORITY_INTERVAL_MS, PRIORITY_STABLE_MS } from "../kit/limits.ts";
+import type { Leader } from "./leader.ts";
+import type { ServerState } from "./state.ts";
+import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
+import { Transfer } from "./transfer.ts";
+import type { Configuration, StepResult } from "./types.ts";
+
+export class LeaderTransfer {
+  readonly #state: Readonly<ServerState>;
+  #transfer: Transfer | null = null;
+  /** When this node last gave leadership away for priority's sake. */
+  #priorityActedMs = -Infinity;
+
+  constructor(state: Readonly<ServerState>) {
+    this.#state = state;
+  }
+
+  get isUnderWay(): boolean {
+    return this.#transfer !== null;
+  }
+
+  get deadlineMs(): number {
+    return this.#transfer === null ? Infinity : this.#transfer.deadlineMs;
+  }
+
+  /** Why nothing may be proposed now; null when it may. */
+  refusesWrites(): Refusal | null {
+    if (this.#transfer?.blocksWrites(this.#state.term) !== true) return null;
+    const why = `leadership is being handed to ${this.#transfer.target}; retry in a moment`;
+    return refused("TRANSFER_IN_PROGRESS", why);
+  }
+
+  start(leader: Leader, wanted: PeerKey | null, force: boolean): StepResult {
+    const { peer: self, term, nowMs, config, configuration } = this.#state;
+    if (this.#transfer !== null) {
+      return refused("TRANSFER_IN_PROGRESS", `a transfer to ${this.#transfer.target} is under way`);
+    }
+    const target = wanted ?? leader.bestTarget();
+    const progress = target === null ? undefined : leader.progress.get(target);
+    if (target === null || progress === undefined || target === self || !configuration.voters.includes(target)) {
+      return refused("TRANSFER_TARGET_INVALID", `${target ?? "nobody"} is not another voter of this cluster`);
+    }
+    if (progress.unhealthy) {
+      const why = `${target} has not answered for a while; leadership stays here`;
+      return refused("TRANSFER_TARGET_INVALID", why);
+    }
+    const forced = force || !config.transferLogSync;
+    this.#transfer = new Transfer(target, term, forced, nowMs + config.transferTimeoutMs);
+    this.continue(leader);
+    return ACCEPTED;
+  }
+
+  /** The target may have more of the log than before. */
+  continue(leader: Leader): void {
+    const transfer = this.#transfer;
+    if (transfer === null) return;
+    const { nowMs, config, log } = this.#state;
+    const match = leader.progress.get(transfer.target)?.match ?? 0;
+    if (transfer.mayHandOver(match, log.lastIndex)) {
+      transfer.phase = "handing-over";
+      transfer.deadlineMs = nowMs + config.electionTimeoutMaxMs;
+    }
+    if (transfer.mayTimeoutNow(match, log.lastIndex)) {
+      transfer.timeoutNowSent = true;
+      leader.sendTimeoutNow(transfer.target, transfer.force);
+    }
+  }
+
+  timePassed(): void {
+    const transfer = this.#transfer;
+    if (transfer === null || this.#state.nowMs < transfer.deadlineMs) return;
+    switch (transfer.phase) {
+      case "catching-up":
+        return this.#end(false, "the target did not catch up in time; leadership stays here");
+      case "handing-over":
+        return this.#end(false, "the target did not take over within one election timeout; leadership stays here");
+      case "awaiting":
+        return this.#end(false, "stepped down, but no new leader was heard of in time");
+      default:
+        return assertNever(transfer.phase, "LeaderTransfer.timePassed");
+    }
+  }
+
+  refusedBy(target: PeerKey): void {
+    if (this.#transfer?.target !== target) return;
+    this.#end(false, "the target was refused by the others, so nothing changed; leadership stays here");
+  }
+
+  configurationCommitted(configuration: Configuration): void {
+    if (this.#transfer === null || configuration.voters.includes(this.#transfer.target)) return;
+    this.#end(false, "the target is no voter any more");
+  }
+
+  leadershipEnded(successor: PeerKey | null): void {
+    const transfer = this.#transfer;
+    if (transfer === null) return;
+    if (transfer.phase === "handing-over" && transfer.timeoutNowSent) {
+      transfer.phase = "awaiting";
+      transfer.deadlineMs = this.#state.nowMs + this.#state.config.electionTimeoutMaxMs;
+    } else {
+      this.#end(false, "leadership was lost before the hand-over", successor);
+    }
+  }
+
+  leaderKnown(leader: PeerKey): void {
+    if (this.#transfer?.phase !== "awaiting") return;
+    const success = leader === this.#transfer.target;
+    this.#end(success, success ? "leadership was handed over" : `${leader} was elected instead`);
+  }
+
+  #end(success: boolean, message: string, newLeaderId: PeerKey | null = this.#state.leader): void {
+    const { peer: oldLeaderId, outbox } = this.#state;
+    this.#transfer = null;
+    outbox.emit({ kind: "transfer", result: { success, message, oldLeaderId, newLeaderId } });
+  }
+
+  /** Design D8: to a preferred voter that was caught up for long, and not too often, also over terms. */
+  preferPriority(leader: Leader): void {
+    const { peer: self, nowMs, config, configuration } = this.#state;
+    if (!config.enablePriority || this.#transfer !== null) return;
+    if (nowMs < leader.sinceMs + PRIORITY_STABLE_MS || nowMs < this.#priorityActedMs + PRIORITY_INTERVAL_MS) return;
+    for (const peer of configuration.voters) {
+      const progress = leader.progress.get(peer)!;
+      if (peer === self || progress.priority <= config.nodePriority) continue;
+      if (nowMs - progress.caughtUpSinceMs < PRIORITY_STABLE_MS) continue;
+      this.#priorityActedMs = nowMs;
+      this.start(leader, peer, false);
+      return;
+    }
+  }
+}

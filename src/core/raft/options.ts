@@ -1,0 +1,70 @@
+// What a Raft node is made from, its bounds, and what it shows of itself.
+
+import type { PeerKey } from "../kit/ids.ts";
+import {
+  APPEND_BYTES_MAX,
+  APPLY_BYTES_MAX,
+  INFLIGHT_BYTES_MAX,
+  INFLIGHT_MESSAGES_MAX,
+  UNCOMMITTED_BYTES_MAX,
+} from "../kit/limits.ts";
+import type { Random } from "../kit/random.ts";
+import type { ElectionConfig } from "./config.ts";
+import type { Raft } from "./raft.ts";
+import type { TraceName } from "./trace.ts";
+import type { ConfChange, Configuration, Entry, HardState, Message, Role, SnapshotMeta } from "./types.ts";
+
+export interface RaftOptions {
+  readonly peer: PeerKey;
+  readonly election: ElectionConfig;
+  readonly random: Random;
+  readonly nowMs: number;
+  /** What recovery found on disk. */
+  readonly hardState: HardState;
+  readonly snapshot: SnapshotMeta | null;
+  readonly entries: readonly Entry[];
+  readonly limits?: Partial<RaftLimits> | undefined;
+  /** Told of every transition, in etcd's words; costs nothing when absent. */
+  readonly trace?: ((raft: Raft, ...told: Parameters<Trace>) => void) | undefined;
+}
+
+export type Trace = (name: TraceName, message: Message | null, change: ConfChange | null) => void;
+
+export interface RaftLimits {
+  readonly appendBytesMax: number;
+  readonly inflightMessagesMax: number;
+  readonly inflightBytesMax: number;
+  readonly uncommittedBytesMax: number;
+  readonly applyBytesMax: number;
+}
+
+export const RAFT_LIMITS: RaftLimits = {
+  appendBytesMax: APPEND_BYTES_MAX,
+  inflightMessagesMax: INFLIGHT_MESSAGES_MAX,
+  inflightBytesMax: INFLIGHT_BYTES_MAX,
+  uncommittedBytesMax: UNCOMMITTED_BYTES_MAX,
+  applyBytesMax: APPLY_BYTES_MAX,
+};
+
+export interface RaftStatus {
+  readonly peer: PeerKey;
+  readonly role: Role;
+  readonly term: number;
+  readonly vote: PeerKey | null;
+  readonly leader: PeerKey | null;
+  readonly commit: number;
+  readonly applied: number;
+  readonly firstIndex: number;
+  readonly lastIndex: number;
+  readonly lastTerm: number;
+  /** The latest in the log, under which this node acts. */
+  readonly configuration: Configuration;
+  readonly committedConfiguration: Configuration;
+  /** Design D9: the leader's own no-op is applied. */
+  readonly established: boolean;
+  /** The leader may answer reads alone until then; 0 without a lease. On the clock of the steps. */
+  readonly leaseUntilMs: number;
+  /** A majority is known to have been in contact no longer ago than this; 0 unless leader. */
+  readonly quorumContactMs: number;
+  readonly transferring: boolean;
+}

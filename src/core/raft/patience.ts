@@ -1,0 +1,133 @@
+// How long a server without leadership waits for a leader: the election timeout (§5.2), stickiness (thesis
+// §4.2.3), the report that a leader is silent, and fast detection (design D6). It only keeps the times; what
+// is done when they are due is the step's business.
+//
+// - Stickiness: while a leader of this term was heard within the shortest election timeout, nobody else is
+//   helped to depose it. It is waived, for one leader's term, by this server's own sight of its end.
+// - With a lease it is a promise: whoever answers a leader helps nobody else, itself included, for the shortest
+//   election timeout. The promise outlives its role and its term, and a restart, after which nobody knows
+//   whether one was made (trap 21).
+// - A silence is reported once. It lasts from the last word of a leader, whatever is campaigned meanwhile.
+
+import type { PeerKey } from "../kit/ids.ts";
+import { FAST_PRE_VOTE_ATTEMPTS_MAX, FAST_PRE_VOTE_INTERVAL_MS } from "../kit/limits.ts";
+import type { Random } from "../kit/random.ts";
+import type { ServerState } from "./state.ts";
+
+export class Patience {
+  readonly #state: Readonly<ServerState>;
+  readonly #random: Random;
+  #electionDeadlineMs = Infinity;
+  #lastHeard: PeerKey | null = null;
+  #lastHeardMs = -Infinity;
+  #suspectReported = false;
+  #quietUntilMs = -Infinity;
+  #waivedTerm = -1;
+  #fastAttemptsLeft = 0;
+  #fastDueMs = Infinity;
+
+  constructor(state: Readonly<ServerState>, random: Random) {
+    this.#state = state;
+    this.#random = random;
+    if (state.config.enableLease) this.#quietUntilMs = state.nowMs + state.config.electionTimeoutMaxMs;
+    this.resetElectionTimer();
+  }
+
+  /** When anything of this is due. */
+  get deadlineMs(): number {
+    return Math.min(this.#electionDeadlineMs, this.#fastDueMs, this.#suspectAtMs);
+  }
+
+  // ---- the election timeout ------------------------------------------------------------------------
+
+  get electionDeadlineMs(): number {
+    return this.#electionDeadlineMs;
+  }
+
+  resetElectionTimer(): void {
+    const { config, role, nowMs } = this.#state;
+    const { electionTimeoutMinMs: min, electionTimeoutMaxMs: max, enablePriority, nodePriority } = config;
+    // At least a quarter of the range stays random, or two preferred nodes would split votes for ever.
+    const share = enablePriority ? 1 - 0.75 * (nodePriority / 255) : 1;
+    const timeoutMs = min + this.#random.next() * (max - min) * share;
+    // A campaign ends after a while also where it was asked for by a transfer or an operator.
+    const waits = config.enableAutoFailover || role === "pre-candidate" || role === "candidate";
+    this.#electionDeadlineMs = waits ? nowMs + timeoutMs : Infinity;
+  }
+
+  /** Our own loop stalled, and what the leader sent meanwhile may still be unread: hear it first. */
+  waitOneBeat(): void {
+    this.#electionDeadlineMs = this.#state.nowMs + this.#state.config.heartbeatIntervalMs;
+  }
+
+  stopElectionTimer(): void {
+    this.#electionDeadlineMs = Infinity;
+  }
+
+  // ---- whether a leader is there -------------------------------------------------------------------
+
+  heard(leader: PeerKey): void {
+    this.#lastHeard = leader;
+    this.#lastHeardMs = this.#state.nowMs;
+    this.#suspectReported = false;
+    // It lives after all: what we saw of its connection is no reason any more to help depose it.
+    this.#waivedTerm = -1;
+  }
+
+  /** A lease may rest on our silence. */
+  get keepsPromise(): boolean {
+    const { nowMs, config } = this.#state;
+    if (!config.enableLease) return false;
+    return nowMs < this.#quietUntilMs || nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;
+  }
+
+  hearsLeader(): boolean {
+    const { role, leader, nowMs, config } = this.#state;
+    if (role === "leader" || this.keepsPromise) return true;
+    if (leader === null || this.isWaived) return false;
+    return nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;
+  }
+
+  reportSuspect(): void {
+    const { nowMs, outbox } = this.#state;
+    if (nowMs < this.#suspectAtMs) return;
+    this.#suspectReported = true;
+    outbox.emit({ kind: "leader-suspect", leader: this.#lastHeard, silentMs: nowMs - this.#lastHeardMs });
+  }
+
+  get #suspectAtMs(): number {
+    if (this.#suspectReported || this.#lastHeard === null || this.#state.role === "leader") return Infinity;
+    return this.#lastHeardMs + this.#state.config.failoverDetectionTimeoutMs;
+  }
+
+  // ---- fast detection ------------------------------------------------------------------------------
+
+  /** This server saw that nobody listens at the leader of this term any more. */
+  get isWaived(): boolean {
+    return this.#waivedTerm === this.#state.term;
+  }
+
+  waive(): void {
+    this.#waivedTerm = this.#state.term;
+  }
+
+  get fastDueMs(): number {
+    return this.#fastDueMs;
+  }
+
+  startFastAttempts(delayMs: number): void {
+    this.#fastAttemptsLeft = FAST_PRE_VOTE_ATTEMPTS_MAX;
+    this.#fastDueMs = this.#state.nowMs + delayMs;
+  }
+
+  /** One is made now. */
+  takeFastAttempt(): void {
+    this.#fastAttemptsLeft--;
+    this.#fastDueMs = this.#fastAttemptsLeft > 0 ? this.#state.nowMs + FAST_PRE_VOTE_INTERVAL_MS : Infinity;
+  }
+
+  stopFastAttempts(): void {
+    this.#fastAttemptsLeft = 0;
+    this.#fastDueMs = Infinity;
+  }
+}

@@ -1,0 +1,742 @@
+// Raft, as one synchronous step: an input and the time go in, a Ready comes out. It reads no clock, draws
+// no randomness of its own, and does no I/O. The file follows the paper: terms (§5.1), elections (§5.2,
+// §5.4.1), replication (§5.3), commitment (§5.4.2), membership (§6), snapshots (§7), clients (§8); then
+// leadership transfer, and last what leaves.
+//
+//            timeout, leader gone            majority would vote          majority voted
+//   follower ───────────────────▶ pre-candidate ─────────▶ candidate ─────────▶ leader
+//      ▲                               │                       │                   │
+//      └── heard a leader, lost, ──────┴───────────────────────┴── higher term, ───┘
+//          timed out                                               no quorum, disk hangs, removed
+//
+// This file decides and alone changes term, vote, role and commit index. What it decides with:
+//   state       what every server has (figure 2), the log and its configurations; its outbox: what may leave when
+//   admission   who may speak to us
+//   patience    how long we wait for a leader
+//   leadership  what only a leader has; there from the moment a term is won until leadership ends
+//   transfer    leadership that this node gives away
+//
+// Invariants, asserted here or checked by the simulator at every step:
+// - term and commit never fall; a vote is given once in a term, and is durable before it is told;
+// - no message leaves before what it depends on is durable: see outbox.ts;
+// - a configuration takes effect when its entry is appended, and goes with it when that is replaced. The
+//   next change waits until the one before is committed, so the quorums of any two configurations under which
+//   servers act at the same time meet (docs/decisions/0003-configuration-on-append.md).
+
+import { assert, assertNever } from "../kit/assert.ts";
+import type { PeerKey } from "../kit/ids.ts";
+import { FAST_PRE_VOTE_INTERVAL_MS, INTEGER_MAX } from "../kit/limits.ts";
+import { Admission } from "./admission.ts";
+import { decodeConfChange } from "./codec.ts";
+import type { ElectionConfig } from "./config.ts";
+import { Campaign, type CampaignReason } from "./election.ts";
+import { leaveJoint, proposeConfChange, replaceLostDisks, requestReplacement } from "./leader-membership.ts";
+import { LeaderTransfer } from "./leader-transfer.ts";
+import { Leader } from "./leader.ts";
+import type { RaftLog } from "./log.ts";
+import type { RaftOptions, RaftStatus } from "./options.ts";
+import { Patience } from "./patience.ts";
+import type { Progress } from "./progress.ts";
+import { isVoter, voterKeys } from "./quorum.ts";
+import { ServerState } from "./state.ts";
+import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
+import { RECEIVE_NAMES } from "./trace.ts";
+import type {
+  ConfChange,
+  Entry,
+  Input,
+  Message,
+  MsgApp,
+  MsgAppResp,
+  MsgHeartbeat,
+  MsgHeartbeatResp,
+  MsgReadIndex,
+  MsgSnap,
+  MsgTimeoutNow,
+  MsgVote,
+  MsgVoteResp,
+  Ready,
+  RefusalReason,
+  Role,
+  SnapshotMeta,
+  StepResult,
+} from "./types.ts";
+
+export class Raft {
+  readonly peer: PeerKey;
+  readonly #config: ElectionConfig;
+  readonly #state: ServerState;
+  readonly #log: RaftLog;
+  readonly #admission: Admission;
+  readonly #patience: Patience;
+  readonly #transfer: LeaderTransfer;
+  #campaign: Campaign | null = null;
+  #leadership: Leader | null = null;
+  #reportedTerm: number;
+
+  constructor(options: RaftOptions) {
+    const { trace } = options;
+    this.peer = options.peer;
+    this.#config = options.election;
+    this.#state = new ServerState(options, trace && ((...told) => trace(this, ...told)));
+    this.#log = this.#state.log;
+    this.#admission = new Admission(this.#state);
+    this.#transfer = new LeaderTransfer(this.#state);
+    this.#reportedTerm = this.#state.term;
+    this.#commitTo(Math.min(options.hardState.commit, this.#log.lastIndex));
+    this.#patience = new Patience(this.#state, options.random);
+    this.#state.trace?.("InitState", null, null);
+    this.#state.trace?.("BecomeFollower", null, null);
+  }
+
+  // ---- the step ------------------------------------------------------------------------------------
+
+  step(nowMs: number, input: Input): StepResult {
+    this.#state.nowMs = Math.max(this.#state.nowMs, nowMs);
+    this.#checkLeadership();
+    switch (input.kind) {
+      case "message":
+        return this.#receive(input.message);
+      case "time":
+        return this.#timePassed();
+      case "propose":
+        return this.#propose(input.data);
+      case "conf-change":
+        return this.#proposeConfChange(input.change);
+      case "replace":
+        return this.#requestReplacement(input.nodeId);
+      case "read-index":
+        return this.#readIndex(input.context);
+      case "transfer":
+        return this.#startTransfer(input.target, input.force);
+      case "campaign":
+        return this.#campaignOnRequest();
+      case "persisted":
+        return this.#persisted(input.sequence);
+      case "applied":
+        return this.#applied(input.index);
+      case "compact":
+        return this.#compact(input.index, input.keepEntries);
+      case "peer-seen":
+        return this.#peerSeen(input.peer);
+      case "peer-gone":
+        return this.#peerGone(input.peer);
+      case "unreachable":
+        this.#leadership?.unreachable(input.peer);
+        return ACCEPTED;
+      case "snapshot-failed":
+        this.#leadership?.snapshotFailed(input.peer);
+        return ACCEPTED;
+      default:
+        return assertNever(input, "Raft.step");
+    }
+  }
+
+  /**
+   * Before anything else is done: without a quorum, or with a disk that hangs (trap 30), nothing may renew the
+   * followers' patience (trap 16), and a process that was stopped for long must not act as if it still led (trap 29).
+   */
+  #checkLeadership(): void {
+    if (this.#leadership === null) return;
+    const { nowMs, term, diskStalled } = this.#state;
+    if (nowMs >= this.#leadership.quorumLostAtMs || diskStalled) this.#becomeFollower(term, null);
+  }
+
+  // ---- terms (§5.1) --------------------------------------------------------------------------------
+
+  /** Rules for all servers: who may speak to us, and what a term above or below ours means. */
+  #receive(message: Message): StepResult {
+    const refusal = this.#admission.refusalOf(message);
+    if (refusal !== null) {
+      this.refusals[refusal]++;
+      return refused("MESSAGE_REFUSED", `${message.type} from ${message.from} at term ${message.term}: ${refusal}`);
+    }
+    this.#traceReceive(message);
+    if (message.term > this.#state.term && !this.#meetHigherTerm(message)) return ACCEPTED;
+    if (message.term < this.#state.term) this.#answerLowerTerm(message);
+    else this.#dispatch(message);
+    return ACCEPTED;
+  }
+
+  /** Returns whether the message is to be handled further. */
+  #meetHigherTerm(message: Message): boolean {
+    switch (message.type) {
+      case "MsgVote":
+      case "MsgPreVote":
+        // Stickiness (thesis §4.2.3): while we hear a leader, nobody else is helped to depose it.
+        if (!message.transfer && this.#patience.hearsLeader()) return false;
+        if (message.type === "MsgVote") this.#becomeFollower(message.term, null);
+        return true;
+      case "MsgPreVoteResp":
+        // A grant carries the term that was asked for and changes nothing (trap 14).
+        if (message.reject) this.#becomeFollower(message.term, null);
+        return true;
+      case "MsgApp":
+      case "MsgHeartbeat":
+      case "MsgSnap":
+        this.#becomeFollower(message.term, message.from);
+        return true;
+      default:
+        this.#becomeFollower(message.term, null);
+        return true;
+    }
+  }
+
+  #answerLowerTerm(message: Message): void {
+    switch (message.type) {
+      case "MsgApp":
+      case "MsgHeartbeat":
+      case "MsgSnap":
+        // A leader of an older term learns of ours, so that it can't keep us out for ever.
+        return this.#acceptApp(message.from, 0, 0);
+      case "MsgVote":
+        return this.#state.send({ ...this.#state.head("MsgVoteResp", message.from), reject: true });
+      case "MsgPreVote":
+        return this.#state.send({ ...this.#state.head("MsgPreVoteResp", message.from), reject: true });
+      default:
+        return;
+    }
+  }
+
+  #dispatch(message: Message): void {
+    switch (message.type) {
+      case "MsgVote":
+      case "MsgPreVote":
+        return this.#handleVote(message);
+      case "MsgVoteResp":
+      case "MsgPreVoteResp":
+        return this.#handleVoteResp(message);
+      case "MsgApp":
+        return this.#handleApp(message);
+      case "MsgHeartbeat":
+        return this.#handleHeartbeat(message);
+      case "MsgSnap":
+        return this.#handleSnap(message);
+      case "MsgAppResp":
+        return this.#handleAppResp(message);
+      case "MsgHeartbeatResp":
+        return this.#handleHeartbeatResp(message);
+      case "MsgTimeoutNow":
+        return this.#handleTimeoutNow(message);
+      case "MsgTransferRefused":
+        return this.#handleTransferRefused(message.from);
+      case "MsgReadIndex":
+        return this.#handleReadIndex(message);
+      case "MsgReadIndexResp":
+        return this.#state.outbox.answerRead({ context: message.context, index: message.index });
+      default:
+        return assertNever(message, "Raft.dispatch");
+    }
+  }
+
+  #becomeFollower(term: number, leader: PeerKey | null): void {
+    const newTerm = term > this.#state.term;
+    if (newTerm) {
+      this.#state.term = term;
+      this.#state.vote = null;
+    }
+    this.#endCampaign("superseded");
+    const wasActive = this.#state.role !== "follower" || leader !== null;
+    this.#endLeadership(leader);
+    if (newTerm || leader !== null) this.#patience.stopFastAttempts();
+    this.#setRole("follower", leader);
+    if (wasActive) this.#patience.resetElectionTimer();
+    this.#state.trace?.("BecomeFollower", null, null);
+  }
+
+  #setRole(role: Role, leader: PeerKey | null): void {
+    const state = this.#state;
+    if (role === state.role && leader === state.leader && state.term === this.#reportedTerm) return;
+    this.#reportedTerm = state.term;
+    state.role = role;
+    state.leader = leader;
+    state.outbox.emit({ kind: "role", role, term: state.term, leader });
+    if (leader !== null) this.#transfer.leaderKnown(leader);
+  }
+
+  // ---- time ----------------------------------------------------------------------------------------
+
+  /** Whatever is due is done once, however late it is (trap 29). */
+  #timePassed(): StepResult {
+    this.#transfer.timePassed();
+    if (this.#leadership !== null) {
+      this.#leaderTimePassed(this.#leadership);
+      return ACCEPTED;
+    }
+    this.#patience.reportSuspect();
+    if (this.#state.nowMs >= this.#patience.fastDueMs) this.#fastPreVote();
+    const lateMs = this.#state.nowMs - this.#patience.electionDeadlineMs;
+    if (lateMs >= 0) this.#electionTimedOut(lateMs);
+    return ACCEPTED;
+  }
+
+  #leaderTimePassed(leader: Leader): void {
+    if (this.#state.nowMs < leader.beatDueMs) return;
+    leader.beat();
+    if (!this.#transfer.isUnderWay) replaceLostDisks(leader, this.#admission);
+    this.#transfer.preferPriority(leader);
+  }
+
+  #electionTimedOut(lateMs: number): void {
+    const { role } = this.#state;
+    if (role === "follower" && lateMs >= this.#config.electionTimeoutMinMs) return this.#patience.waitOneBeat();
+    if (role === "pre-candidate" && this.#campaign?.reason === "transfer")
+      return this.#transferPreVoteOver("timed-out");
+    if (this.#config.enableAutoFailover && this.#promotable()) return this.#startPreVote("timeout");
+    this.#endCampaign("timed-out");
+    if (role !== "follower") this.#setRole("follower", null);
+    this.#patience.resetElectionTimer();
+  }
+
+  // ---- elections (§5.2, §5.4.1; pre-vote: thesis §9.6) ----------------------------------------------
+
+  #promotable(): boolean {
+    // Also a server that its latest configuration leaves out: until that is committed, nobody else may have it,
+    // and nobody can be elected without a log as long as ours (thesis §4.2.2).
+    const { configuration, committedConfiguration, diskStalled } = this.#state;
+    return (isVoter(configuration, this.peer) || isVoter(committedConfiguration, this.peer)) && !diskStalled;
+  }
+
+  #campaignOnRequest(): StepResult {
+    if (this.#leadership !== null) return ACCEPTED;
+    if (!this.#promotable()) return refused("NOT_PROMOTABLE", `${this.peer} is not a voter with a working disk`);
+    if (this.#patience.keepsPromise) {
+      return refused(
+        "NOT_PROMOTABLE",
+        "a leader's lease may still rest on our silence; retry after an election timeout",
+      );
+    }
+    this.#startPreVote("requested");
+    return ACCEPTED;
+  }
+
+  /** Design D6. Staggered by rank, so that two followers who see the same death do not split the vote. */
+  #peerGone(peer: PeerKey): StepResult {
+    if (this.#leadership !== null) {
+      this.#leadership.unreachable(peer);
+      return ACCEPTED;
+    }
+    const { leader, configuration } = this.#state;
+    if (peer !== leader || this.#config.enableLease || this.#patience.isWaived) return ACCEPTED;
+    this.#patience.waive();
+    if (!this.#config.enableAutoFailover || !this.#promotable()) return ACCEPTED;
+    const others = voterKeys(configuration).filter((voter) => voter !== peer);
+    const rank = others.indexOf(this.peer);
+    // A share of the interval each: by whole intervals, one's second attempt would meet the next one's first.
+    this.#patience.startFastAttempts((rank * FAST_PRE_VOTE_INTERVAL_MS) / others.length);
+    if (rank === 0) this.#fastPreVote();
+    return ACCEPTED;
+  }
+
+  #fastPreVote(): void {
+    this.#patience.takeFastAttempt();
+    if (this.#promotable()) this.#startPreVote("leader-gone");
+  }
+
+  /** Asks whether an election could be won, at the next term, without entering it. */
+  #startPreVote(reason: CampaignReason): void {
+    const { term, leader, nowMs } = this.#state;
+    this.#endCampaign("timed-out");
+    // A target of a forced transfer still hears its leader and goes on following it meanwhile.
+    this.#setRole("pre-candidate", reason === "transfer" ? leader : null);
+    this.#patience.resetElectionTimer();
+    this.#campaign = new Campaign(this.peer, term + 1, "pre-vote", reason, nowMs);
+    this.#askForVotes("MsgPreVote", term + 1, reason);
+    this.#countVote(this.peer, true);
+  }
+
+  #startVote(reason: CampaignReason): void {
+    assert(this.#state.term < INTEGER_MAX, "terms stay exact");
+    this.#endCampaign("won");
+    const term = ++this.#state.term;
+    this.#state.vote = this.peer;
+    this.#setRole("candidate", null);
+    this.#patience.stopFastAttempts();
+    this.#patience.resetElectionTimer();
+    this.#state.trace?.("BecomeCandidate", null, null);
+    this.#campaign = new Campaign(this.peer, term, "vote", reason, this.#state.nowMs);
+    // Our own vote is counted when it is durable, in #persisted.
+    this.#askForVotes("MsgVote", term, reason);
+  }
+
+  #askForVotes(type: "MsgVote" | "MsgPreVote", term: number, reason: CampaignReason): void {
+    for (const voter of voterKeys(this.#state.configuration)) {
+      if (voter === this.peer) continue;
+      this.#state.send({
+        type,
+        from: this.peer,
+        to: voter,
+        term,
+        index: this.#log.lastIndex,
+        logTerm: this.#log.lastTerm,
+        transfer: reason === "transfer",
+        priority: this.#config.nodePriority,
+      });
+    }
+  }
+
+  #handleVote(message: MsgVote): void {
+    const { term, vote, leader } = this.#state;
+    const isPreVote = message.type === "MsgPreVote";
+    if (this.#campaign !== null && this.#campaign.term === message.term) this.#campaign.sawRival(message.from);
+    const free = isPreVote ? message.term > term : vote === message.from || (vote === null && leader === null);
+    const promised = !message.transfer && this.#patience.keepsPromise;
+    const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);
+    if (granted && !isPreVote) {
+      this.#state.vote = message.from;
+      this.#patience.stopFastAttempts();
+      this.#patience.resetElectionTimer();
+    }
+    // A grant carries the term that was asked for; a rejection carries ours, so that a laggard catches up.
+    this.#state.send({
+      type: isPreVote ? "MsgPreVoteResp" : "MsgVoteResp",
+      from: this.peer,
+      to: message.from,
+      term: granted ? message.term : term,
+      reject: !granted,
+    });
+  }
+
+  #handleVoteResp(message: MsgVoteResp): void {
+    const campaign = this.#campaign;
+    if (campaign === null) return;
+    const stage = message.type === "MsgPreVoteResp" ? "pre-vote" : "vote";
+    if (campaign.stage !== stage) return;
+    // A grant is for the term it names; one of an earlier campaign is stale.
+    if (!message.reject && message.term !== campaign.term) return;
+    this.#countVote(message.from, !message.reject);
+  }
+
+  #countVote(voter: PeerKey, granted: boolean): void {
+    const campaign = this.#campaign!;
+    campaign.count(voter, granted);
+    const result = campaign.result(this.#state.configuration);
+    if (result === "pending") return;
+    if (result === "lost") {
+      if (campaign.reason === "transfer" && campaign.stage === "pre-vote") return this.#transferPreVoteOver("lost");
+      this.#endCampaign("lost");
+      this.#setRole("follower", null);
+      return;
+    }
+    if (campaign.stage === "pre-vote") this.#startVote(campaign.reason);
+    else this.#becomeLeader(campaign);
+  }
+
+  #endCampaign(result: "won" | "lost" | "timed-out" | "superseded"): void {
+    if (this.#campaign === null) return;
+    this.#state.outbox.emit({ kind: "election", record: this.#campaign.record(result, this.#state.nowMs) });
+    this.#campaign = null;
+  }
+
+  #becomeLeader(campaign: Campaign): void {
+    assert(this.#state.role === "candidate", "only a candidate wins a term");
+    this.#endCampaign("won");
+    this.#leadership = new Leader(this.#state, campaign.startedAtMs);
+    this.#setRole("leader", this.peer);
+    this.#patience.stopElectionTimer();
+    this.#state.trace?.("BecomeLeader", null, null);
+    this.#leadership.open();
+  }
+
+  #endLeadership(successor: PeerKey | null): void {
+    const leader = this.#leadership;
+    if (leader === null) return;
+    this.#leadership = null;
+    leader.close();
+    this.#transfer.leadershipEnded(successor);
+  }
+
+  #notLeader(): Refusal {
+    const { leader } = this.#state;
+    return refused("NOT_LEADER", leader === null ? "no leader is known here" : `the leader is ${leader}`);
+  }
+
+  // ---- replication, the leader's side (§5.3) --------------------------------------------------------
+
+  #propose(data: readonly Uint8Array[]): StepResult {
+    if (this.#leadership === null) return this.#notLeader();
+    return this.#transfer.refusesWrites() ?? this.#leadership.propose(data);
+  }
+
+  #handleAppResp(message: MsgAppResp): void {
+    if (this.#leaderOf(message.from)?.handleAppResp(message) !== true) return;
+    this.#advanceCommit();
+    if (this.#leadership !== null) this.#transfer.continue(this.#leadership);
+  }
+
+  #handleHeartbeatResp(message: MsgHeartbeatResp): void {
+    const leader = this.#leaderOf(message.from);
+    if (leader === null) return;
+    leader.handleHeartbeatResp(message);
+    this.#transfer.continue(leader);
+  }
+
+  /** Us as the leader of this peer, if we are. */
+  #leaderOf(peer: PeerKey): Leader | null {
+    if (this.#leadership === null || this.#leadership.progress.has(peer)) return this.#leadership;
+    this.refusals["not-a-member"]++;
+    return null;
+  }
+
+  // ---- replication, the follower's side (§5.3) ------------------------------------------------------
+
+  /** A legitimate leader of our term has spoken. */
+  #followLeader(leader: PeerKey): void {
+    const { role, term } = this.#state;
+    this.#patience.heard(leader);
+    const asked = role === "pre-candidate" && this.#campaign?.reason === "transfer";
+    if (asked) return;
+    if (role !== "follower") this.#becomeFollower(term, leader);
+    else this.#setRole("follower", leader);
+    this.#patience.stopFastAttempts();
+    this.#patience.resetElectionTimer();
+  }
+
+  #handleApp(message: MsgApp): void {
+    this.#followLeader(message.from);
+    const { commit } = this.#log;
+    if (message.index < commit) return this.#acceptApp(message.from, commit, message.round);
+    const verified = this.#log.tryAppend(message.index, message.logTerm, message.entries);
+    if (verified === null) return this.#rejectApp(message);
+    this.#state.followLog();
+    this.#commitTo(Math.min(message.commit, verified));
+    this.#acceptApp(message.from, verified, message.round);
+  }
+
+  #acceptApp(to: PeerKey, index: number, round: number): void {
+    const head = this.#state.head("MsgAppResp", to);
+    this.#state.send({ ...head, index, reject: false, rejectHint: 0, logTerm: 0, round });
+  }
+
+  /** With a hint where the logs may agree, so that a conflict is passed over one term at a time. */
+  #rejectApp({ from, index, logTerm: term, round }: MsgApp): void {
+    const rejectHint = this.#log.findConflictByTerm(index, term);
+    const logTerm = this.#log.termAt(rejectHint) ?? 0;
+    this.#state.send({ ...this.#state.head("MsgAppResp", from), index, reject: true, rejectHint, logTerm, round });
+  }
+
+  #handleHeartbeat({ from, commit, round }: MsgHeartbeat): void {
+    this.#followLeader(from);
+    this.#commitTo(commit);
+    this.#state.send({ ...this.#state.head("MsgHeartbeatResp", from), round, priority: this.#config.nodePriority });
+  }
+
+  // ---- commitment (§5.3, §5.4.2) --------------------------------------------------------------------
+
+  /** Only an entry of the leader's own term is committed by counting copies (figure 8, trap 1). */
+  #advanceCommit(): void {
+    const leader = this.#leadership;
+    if (leader === null) return;
+    const index = leader.copiedIndex();
+    if (index <= this.#log.commit || this.#log.termAt(index) !== this.#state.term) return;
+    const wasOpen = leader.committedInTerm;
+    this.#commitTo(index);
+    // What was committed may be our own removal.
+    if (this.#leadership !== leader) return;
+    if (!wasOpen && leader.committedInTerm) leader.termCommitted();
+    leaveJoint(leader);
+    this.#advanceCommit();
+  }
+
+  #commitTo(index: number): void {
+    if (index <= this.#log.commit) return;
+    const changes = this.#log.commitTo(index);
+    this.#state.trace?.("Commit", null, null);
+    for (const entry of changes) this.#configurationCommitted(entry);
+  }
+
+  #applied(index: number): StepResult {
+    this.#log.appliedTo(index);
+    this.#leadership?.applied();
+    return ACCEPTED;
+  }
+
+  // ---- membership (§6; thesis §4) -------------------------------------------------------------------
+
+  #proposeConfChange(change: ConfChange): StepResult {
+    if (this.#leadership === null) return this.#notLeader();
+    return this.#transfer.refusesWrites() ?? proposeConfChange(this.#leadership, change);
+  }
+
+  #configurationCommitted(entry: Entry): void {
+    const state = this.#state;
+    const configuration = state.configurationAt(entry.index);
+    state.outbox.emit({ kind: "configuration", configuration, index: entry.index });
+    state.trace?.("ApplyConfChange", null, decodeConfChange(entry.data));
+    const leader = this.#leadership;
+    if (leader === null) return;
+    leader.configurationCommitted();
+    this.#transfer.configurationCommitted(configuration);
+    if (isVoter(state.configuration, this.peer)) return;
+    // We led on, uncounted, until our own removal was committed (trap 12).
+    leader.appointHeir();
+    this.#becomeFollower(state.term, null);
+  }
+
+  #peerSeen(peer: PeerKey): StepResult {
+    if (peer === this.peer) return ACCEPTED;
+    this.#admission.introduce(peer);
+    this.#leadership?.progress.get(peer)?.resume();
+    return ACCEPTED;
+  }
+
+  #requestReplacement(nodeId: string): StepResult {
+    if (this.#leadership === null) return this.#notLeader();
+    return requestReplacement(this.#leadership, this.#admission, nodeId);
+  }
+
+  // ---- snapshots and compaction (§7) ----------------------------------------------------------------
+
+  /** What a snapshot of the applied state at `index` must say about the log. */
+  snapshotMetaAt(index: number): SnapshotMeta {
+    return this.#state.snapshotMetaAt(index);
+  }
+
+  #compact(index: number, keepEntries: number): StepResult {
+    // A snapshot from the leader may have overtaken our own while it was being written.
+    const { snapshot } = this.#state;
+    if (snapshot === null || index > snapshot.index) this.#state.compact(index, keepEntries);
+    return ACCEPTED;
+  }
+
+  #handleSnap({ from, snapshot, round }: MsgSnap): void {
+    this.#followLeader(from);
+    const { index, term, configuration } = snapshot;
+    if (index <= this.#log.commit) return this.#acceptApp(from, this.#log.commit, round);
+    if (this.#log.matches(index, term)) {
+      // We hold everything it covers: keep our log, with what follows, and only learn of the commit (trap 27).
+      this.#commitTo(index);
+      return this.#acceptApp(from, this.#log.commit, round);
+    }
+    this.#state.restore(snapshot);
+    this.#state.outbox.emit({ kind: "configuration", configuration, index });
+    this.#acceptApp(from, index, round);
+  }
+
+  // ---- clients: linearizable reads (§8; thesis §6.4) ------------------------------------------------
+
+  #readIndex(context: number): StepResult {
+    if (this.#leadership !== null) return this.#leadership.registerRead(null, context);
+    const { leader } = this.#state;
+    if (leader === null) return refused("ERR_NO_LEADER", "no leader is known here; retry in a moment");
+    this.#state.send({ ...this.#state.head("MsgReadIndex", leader), context });
+    return ACCEPTED;
+  }
+
+  #handleReadIndex({ from, context }: MsgReadIndex): void {
+    const registered = this.#leadership?.registerRead(from, context).ok === true;
+    if (!registered) this.#state.answerRead(from, context, 0);
+  }
+
+  // ---- leadership transfer (thesis §3.10, design D7) ------------------------------------------------
+
+  #startTransfer(target: PeerKey | null, force: boolean): StepResult {
+    if (this.#leadership === null) return this.#notLeader();
+    return this.#transfer.start(this.#leadership, target, force);
+  }
+
+  /** The leader asks us to campaign at once. */
+  #handleTimeoutNow(message: MsgTimeoutNow): void {
+    if (this.#state.role !== "follower" || message.from !== this.#state.leader) return;
+    if (!this.#promotable()) this.#state.send({ ...this.#state.head("MsgTransferRefused", message.from) });
+    else if (message.force) this.#startPreVote("transfer");
+    else this.#startVote("transfer");
+  }
+
+  /** Design D7: a forced transfer that the others refuse has changed nothing, and the leader hears so at once. */
+  #transferPreVoteOver(result: "lost" | "timed-out"): void {
+    const { leader } = this.#state;
+    if (leader !== null) this.#state.send({ ...this.#state.head("MsgTransferRefused", leader) });
+    this.#endCampaign(result);
+    this.#setRole("follower", leader);
+    this.#patience.resetElectionTimer();
+  }
+
+  #handleTransferRefused(from: PeerKey): void {
+    if (this.#leadership !== null) this.#transfer.refusedBy(from);
+  }
+
+  // ---- what leaves, and what became durable ---------------------------------------------------------
+
+  takeReady(): Ready {
+    this.#leadership?.sendWhatIsDue();
+    const { term, vote, nowMs, limits, outbox, trace } = this.#state;
+    const persist = outbox.takePersist(this.#log, term, vote, nowMs);
+    const ready: Ready = {
+      messages: outbox.takeMessages(),
+      persist,
+      committed: this.#log.takeCommitted(limits.applyBytesMax),
+      readStates: outbox.takeReadStates(),
+      events: outbox.takeEvents(),
+      deadlineMs: this.#deadlineMs(),
+    };
+    trace?.("Ready", null, null);
+    return ready;
+  }
+
+  #deadlineMs(): number {
+    const leader = this.#leadership;
+    if (leader === null) return Math.min(this.#patience.deadlineMs, this.#transfer.deadlineMs);
+    const { diskStalledAtMs } = this.#state;
+    return Math.min(leader.beatDueMs, leader.quorumLostAtMs, diskStalledAtMs, this.#transfer.deadlineMs);
+  }
+
+  #persisted(sequence: number): StepResult {
+    const { outbox, role, term } = this.#state;
+    outbox.persisted(sequence);
+    this.#log.writesDone(sequence);
+    if (role === "candidate" && outbox.isDurable(term, this.peer)) this.#countVote(this.peer, true);
+    // The leader counts its own copy only after its own sync, also when it is alone (trap 25).
+    if (this.#leadership?.ownWriteDone() === true) this.#advanceCommit();
+    return ACCEPTED;
+  }
+
+  // ---- looking in ----------------------------------------------------------------------------------
+
+  /** What was refused without changing anything, counted by reason. */
+  get refusals(): Record<RefusalReason, number> {
+    return this.#admission.refusals;
+  }
+
+  status(): RaftStatus {
+    const { role, term, vote, leader, configuration, committedConfiguration } = this.#state;
+    const { commit, applied, firstIndex, lastIndex, lastTerm } = this.#log;
+    return {
+      peer: this.peer,
+      role,
+      term,
+      vote,
+      leader,
+      commit,
+      applied,
+      firstIndex,
+      lastIndex,
+      lastTerm,
+      configuration,
+      committedConfiguration,
+      established: this.#leadership?.established ?? false,
+      leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
+      quorumContactMs: this.#leadership?.quorumContactMs ?? 0,
+      transferring: this.#transfer.isUnderWay,
+    };
+  }
+
+  /** For checkers and tests: the log as this node holds it. */
+  termAt(index: number): number | undefined {
+    return this.#log.termAt(index);
+  }
+
+  entryAt(index: number): Entry | undefined {
+    return this.#log.entryAt(index);
+  }
+
+  progressOf(peer: PeerKey): Progress | undefined {
+    return this.#leadership?.progress.get(peer);
+  }
+
+  #traceReceive(message: Message): void {
+    if (this.#state.trace === undefined) return;
+    const name = RECEIVE_NAMES[message.type];
+    if (name !== undefined) this.#state.trace(name, message, null);
+  }
+}

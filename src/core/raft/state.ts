@@ -1,0 +1,143 @@
+// What every server has, whatever its role: the state of figure 2 of the paper, the configurations that follow
+// from its log, and the way out. The step (raft.ts) owns it and alone changes time, term, vote, role and leader;
+// those who act for it (admission, patience, leader, transfer) see these read-only, and none of them has a copy.
+//
+// Invariants:
+// - term and vote are persistent: the outbox lets nobody hear of them before they are durable;
+// - the effective configuration is that of the latest entry in the log that brings one (§6).
+
+import { assert } from "../kit/assert.ts";
+import type { PeerKey } from "../kit/ids.ts";
+import { decodeConfChange } from "./codec.ts";
+import type { ElectionConfig } from "./config.ts";
+import { Configurations } from "./configurations.ts";
+import { RaftLog } from "./log.ts";
+import { applyConfChange, emptyConfiguration } from "./membership.ts";
+import { RAFT_LIMITS, type RaftLimits, type RaftOptions, type Trace } from "./options.ts";
+import { Outbox } from "./outbox.ts";
+import { SEND_NAMES } from "./trace.ts";
+import type { Configuration, Message, Role, SnapshotMeta } from "./types.ts";
+
+export class ServerState {
+  readonly peer: PeerKey;
+  readonly config: ElectionConfig;
+  readonly limits: RaftLimits;
+  readonly trace: Trace | undefined;
+  readonly log: RaftLog;
+  readonly outbox: Outbox;
+  nowMs: number;
+  term: number;
+  vote: PeerKey | null;
+  role: Role = "follower";
+  /** Whom this server follows in its term; itself when it leads. */
+  leader: PeerKey | null = null;
+  #snapshot: SnapshotMeta | null;
+  #configurations: Configurations;
+
+  constructor(options: RaftOptions, trace: Trace | undefined) {
+    const { hardState, snapshot } = options;
+    this.peer = options.peer;
+    this.config = options.election;
+    this.limits = { ...RAFT_LIMITS, ...options.limits };
+    this.trace = trace;
+    this.nowMs = options.nowMs;
+    this.term = hardState.term;
+    this.vote = hardState.vote;
+    this.outbox = new Outbox(hardState);
+    this.#snapshot = snapshot;
+    this.#configurations = configurationsFrom(snapshot);
+    this.log = new RaftLog(snapshot, options.entries);
+    assert(this.log.lastTerm <= this.term, "the term is on disk before any entry of that term");
+    this.followLog();
+  }
+
+  send(message: Message): void {
+    if (this.trace !== undefined) {
+      const name = SEND_NAMES[message.type];
+      if (name !== undefined) this.trace(name, message, null);
+    }
+    this.outbox.send(message);
+  }
+
+  /** What every message begins with. */
+  head<T extends Message["type"]>(type: T, to: PeerKey): { type: T; from: PeerKey; to: PeerKey; term: number } {
+    return { type, from: this.peer, to, term: this.term };
+  }
+
+  /** `from`: the follower that asked, or null for a read of this node. Index 0 says that there is no answer: ask again. */
+  answerRead(from: PeerKey | null, context: number, index: number): void {
+    if (from === null) this.outbox.answerRead({ context, index });
+    else this.send({ ...this.head("MsgReadIndexResp", from), context, index });
+  }
+
+  /** Our oldest write has been under way for so long that the disk must be taken for hung (trap 30). */
+  get diskStalled(): boolean {
+    return this.nowMs >= this.diskStalledAtMs;
+  }
+
+  get diskStalledAtMs(): number {
+    return this.outbox.writingSinceMs + this.config.electionTimeoutMaxMs;
+  }
+
+  /** The latest one in the log: what counts (§6). */
+  get configuration(): Configuration {
+    return this.#configurations.effective;
+  }
+
+  get committedConfiguration(): Configuration {
+    return this.#configurations.at(this.log.commit);
+  }
+
+  configurationAt(index: number): Configuration {
+    return this.#configurations.at(index);
+  }
+
+  /**
+   * Brings the effective configuration to where the log is: what was appended counts, what was replaced does
+   * not. Returns whether the log brought one.
+   */
+  followLog(): boolean {
+    this.#configurations.dropReplaced((index) => this.log.termAt(index));
+    const changes = this.log.confChangesAfter(this.#configurations.effectiveIndex);
+    for (const entry of changes) {
+      const change = decodeConfChange(entry.data);
+      assert(change !== null, "a configuration change in the log can be read");
+      const outcome = applyConfChange(this.configuration, change);
+      assert(outcome.ok, "a configuration change in the log is valid");
+      this.#configurations.append(entry.index, entry.term, outcome.configuration);
+    }
+    return changes.length > 0;
+  }
+
+  /** The latest one: what a follower gets that lacks compacted entries (§7). */
+  get snapshot(): SnapshotMeta | null {
+    return this.#snapshot;
+  }
+
+  /** What a snapshot of the applied state at `index` must say about the log. */
+  snapshotMetaAt(index: number): SnapshotMeta {
+    const term = this.log.termAt(index);
+    assert(term !== undefined && index <= this.log.applied, "a snapshot covers applied entries");
+    return { index, term, configuration: this.#configurations.at(index) };
+  }
+
+  /** A snapshot at `index` is durable: the log below it, less `keepEntries`, goes. */
+  compact(index: number, keepEntries: number): void {
+    this.#snapshot = this.snapshotMetaAt(index);
+    this.log.compact(Math.max(0, index - keepEntries));
+    this.#configurations.compact(this.log.firstIndex - 1);
+  }
+
+  /** The log is replaced by the leader's snapshot, and the configuration with it (trap 27). */
+  restore(snapshot: SnapshotMeta): void {
+    this.log.restore(snapshot);
+    this.#snapshot = snapshot;
+    this.#configurations = configurationsFrom(snapshot);
+    this.outbox.restore(snapshot);
+  }
+}
+
+function configurationsFrom(snapshot: SnapshotMeta | null): Configurations {
+  if (snapshot === null) return new Configurations(0, 0, emptyConfiguration());
+  return new Configurations(snapshot.index, snapshot.term, snapshot.configuration);
+}
