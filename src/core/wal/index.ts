@@ -1,0 +1,11 @@
+// The door of core/wal: what a data directory holds as bytes, and what those bytes are worth after a restart.
+
+export { recover } from "./recovery.ts";
+export type { Intact, LiveSegment, Recovery, RecoveryInput } from "./recovery.ts";
+export type { SegmentFile } from "./log-files.ts";
+export type { Damaged, Refusal } from "./verdict.ts";
+export { encodeBatch, encodeSegmentHeader, segmentSeed } from "./segment.ts";
+export type { BatchPart, SegmentHeader } from "./segment.ts";
+export { decodeSnapshotFile, encodeSnapshotFile } from "./snapshot-file.ts";
+export { decodeStampFile, encodeStampFile } from "./stamp.ts";
+export type { Stamp, StampPhase } from "./stamp.ts";

@@ -1,0 +1,383 @@
+// The production loop around the Raft core: step, then do what the Ready says, in the order it demands.
+// Only port implementations differ between production and the simulator.
+//
+//   inputs (wire, timer, callers) ─▶ raft.step ─┐
+//        ┌──────────────────────────────────────┘ one turn later, so that a burst becomes one Ready
+//        ▼
+//   takeReady ─▶ send `messages` ─▶ queue `persist` ─▶ restore, apply `committed` ─▶ events ─▶ arm the timer
+//                                       │
+//             writer, one at a time: everything queued while the last sync ran is one write and one sync
+//             (group commit) ─▶ send `afterSync` ─▶ step `persisted`
+//
+// States: running ─▶ stopped | failed. After `failed` nothing leaves any more: a disk that failed to sync
+// may have lost what we are about to promise (trap 23), and a violated invariant means that we no longer
+// know what is true. The owner of the process ends it.
+
+import type { PeerKey } from "../core/kit/ids.ts";
+import { LOOP_STALL_MS, PENDING_PROPOSALS_MAX, WRITE_QUEUE_MAX } from "../core/kit/limits.ts";
+import {
+  electionConfig,
+  Raft,
+  type ConfChange,
+  type ElectionConfig,
+  type Entry,
+  type Input,
+  type Message,
+  type PersistRequest,
+  type RaftEvent,
+  type RaftStatus,
+  type SnapshotMeta,
+  type StepResult,
+  type TransferResult,
+} from "../core/raft/index.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { Wire } from "../ports/wire.ts";
+import type { EngineCounts, EngineOptions } from "./engine-options.ts";
+import { openEnvelope, sealEnvelope } from "./envelope.ts";
+import { Snapshots } from "./snapshots.ts";
+import { Storage, type Opened } from "./storage.ts";
+import { Waiters, type ProposeOutcome } from "./waiters.ts";
+
+export class Engine {
+  readonly peer: PeerKey;
+  readonly recovery: Opened["recovery"];
+  readonly counts: EngineCounts = {
+    refusedFrames: 0,
+    droppedFrames: 0,
+    stalls: 0,
+    syncs: 0,
+    persisted: 0,
+    snapshotsSaved: 0,
+    snapshotsRestored: 0,
+  };
+  readonly #options: EngineOptions;
+  readonly #clock: Clock;
+  readonly #storage: Storage;
+  readonly #raft: Raft;
+  readonly #wire: Wire;
+  readonly #snapshots: Snapshots;
+  readonly #waiters: Waiters;
+
+  #state: "running" | "stopped" | "failed" = "running";
+  #turnScheduled = false;
+  #timer: Timer | null = null;
+  #timerAtMs = Infinity;
+
+  #writeQueue: PersistRequest[] = [];
+  #writing = false;
+  #savingSnapshot = false;
+
+  static async start(options: EngineOptions): Promise<Engine> {
+    const election = electionConfig(options.election);
+    const opened = await Storage.open(options);
+    try {
+      return new Engine(options, election, opened);
+    } catch (error) {
+      await opened.storage.close();
+      throw error;
+    }
+  }
+
+  private constructor(options: EngineOptions, election: ElectionConfig, opened: Opened) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#storage = opened.storage;
+    this.#snapshots = new Snapshots(options.snapshots ?? {}, options.digest);
+    this.peer = opened.peer;
+    this.recovery = opened.recovery;
+    this.#waiters = new Waiters(opened.peer, options.random.fork("read-contexts"));
+    if (opened.snapshot !== null) {
+      options.stateMachine.restore(opened.snapshot.data);
+      this.#snapshots.keep(opened.snapshot.meta, opened.snapshot.data);
+    }
+    this.#raft = new Raft({
+      peer: opened.peer,
+      election,
+      random: options.random,
+      nowMs: this.#clock.monotonicMs(),
+      hardState: opened.hardState,
+      snapshot: opened.snapshot === null ? null : opened.snapshot.meta,
+      entries: opened.entries,
+      limits: options.limits,
+      trace: options.trace,
+    });
+    this.#wire = options.connect(opened.peer);
+    this.#wire.start({
+      message: (from, bytes) => this.#message(from, bytes),
+      peerSeen: (peer) => this.#input({ kind: "peer-seen", peer }),
+      peerGone: (peer) => this.#input({ kind: "peer-gone", peer }),
+    });
+    this.#turn();
+  }
+
+  // ---- what callers may ask ------------------------------------------------------------------------
+
+  /** Appends the data as consecutive entries; settles when the last one is applied here, or its fate is known or unknown. */
+  propose(data: readonly Uint8Array[]): Promise<ProposeOutcome> {
+    return this.#submit({ kind: "propose", data });
+  }
+
+  changeMembership(change: ConfChange): Promise<ProposeOutcome> {
+    return this.#submit({ kind: "conf-change", change });
+  }
+
+  /** Asks that the disk of a voter be swapped for the new one seen under its node id, though the old one still answers. */
+  replace(nodeId: string): StepResult {
+    return this.#input({ kind: "replace", nodeId });
+  }
+
+  /** Resolves once everything committed before this call is applied here; null: not now, ask again. */
+  async readIndex(timeoutMs: number): Promise<number | null> {
+    const read = this.#waiters.read();
+    if (read === null) return null;
+    const giveUp = (): void => this.#waiters.giveUpRead(read.context);
+    const asked = this.#input({ kind: "read-index", context: read.context });
+    if (!asked.ok) giveUp();
+    const timer = this.#clock.setTimer(this.#clock.monotonicMs() + timeoutMs, giveUp);
+    const index = await read.answer;
+    timer.cancel();
+    return index;
+  }
+
+  transfer(target: PeerKey | null, force = false): Promise<TransferResult> {
+    const started = this.#input({ kind: "transfer", target, force });
+    if (started.ok) return this.#waiters.transfer();
+    const { message } = started;
+    return Promise.resolve({ success: false, message, oldLeaderId: this.peer, newLeaderId: this.status().leader });
+  }
+
+  campaign(): StepResult {
+    return this.#input({ kind: "campaign" });
+  }
+
+  status(): RaftStatus {
+    return this.#raft.status();
+  }
+
+  /** For checkers and operators: the core itself, to look at. */
+  get raft(): Pick<Raft, "status" | "termAt" | "entryAt" | "progressOf" | "refusals"> {
+    return this.#raft;
+  }
+
+  /**
+   * From this call on nothing is sent, and who waits is told that the outcome is unknown. Resolves when the last
+   * write is over and the directory is free for another engine. Safe to call twice.
+   */
+  stop(): Promise<void> {
+    if (this.#state === "running") this.#end("stopped");
+    return this.#storage.close();
+  }
+
+  // ---- inputs --------------------------------------------------------------------------------------
+
+  #message(from: PeerKey, bytes: Uint8Array): void {
+    if (this.#state !== "running") return;
+    if (this.#writeQueue.length >= WRITE_QUEUE_MAX) {
+      this.counts.droppedFrames++;
+      return;
+    }
+    const { decoded, attachment } = openEnvelope(bytes, this.#options.clusterId, this.#options.digest);
+    if (!decoded.ok || decoded.message.from !== from) {
+      this.counts.refusedFrames++;
+      return;
+    }
+    const { message } = decoded;
+    if (message.type === "MsgSnap" && this.#snapshots.isInstalling) {
+      this.counts.droppedFrames++;
+      return;
+    }
+    if (message.type === "MsgSnap" && !this.#snapshots.offer(message.snapshot, attachment)) {
+      this.counts.refusedFrames++;
+      return;
+    }
+    this.#input({ kind: "message", message });
+  }
+
+  #input(input: Input): StepResult {
+    if (this.#state !== "running") return { ok: false, code: "NOT_LEADER", message: "this node is stopping" };
+    try {
+      return this.#step(input);
+    } catch (error) {
+      this.#fail(error);
+      return { ok: false, code: "NOT_LEADER", message: "this node has failed" };
+    }
+  }
+
+  #step(input: Input): StepResult {
+    const result = this.#raft.step(this.#clock.monotonicMs(), input);
+    this.#turnSoon();
+    return result;
+  }
+
+  #submit(input: Input): Promise<ProposeOutcome> {
+    if (!this.#waiters.hasRoomForProposal) {
+      const message = `${PENDING_PROPOSALS_MAX} proposals wait to be committed; retry in a moment`;
+      return Promise.resolve({ outcome: "refused", code: "UNCOMMITTED_LIMIT", message });
+    }
+    const result = this.#input(input);
+    if (result.ok) return this.#waiters.proposal(result.index, result.term);
+    return Promise.resolve({ outcome: "refused", code: result.code, message: result.message });
+  }
+
+  // ---- the turn ------------------------------------------------------------------------------------
+
+  /** Everything that arrives in one turn of the event loop shares one Ready. */
+  #turnSoon(): void {
+    if (this.#turnScheduled) return;
+    this.#turnScheduled = true;
+    void Promise.resolve().then(() => this.#turn());
+  }
+
+  #turn(): void {
+    this.#turnScheduled = false;
+    try {
+      while (this.#state === "running" && this.#handleReady()) continue;
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Returns whether acting on it gave the core something new to think about. */
+  #handleReady(): boolean {
+    const ready = this.#raft.takeReady();
+    for (const message of ready.messages) this.#send(message);
+    if (ready.persist !== null) {
+      if (ready.persist.snapshot !== null) this.#restore(ready.persist.snapshot, ready.persist.sequence);
+      this.#writeQueue.push(ready.persist);
+      this.#writeSoon();
+    }
+    this.#snapshots.clearOffers();
+    this.#apply(ready.committed);
+    for (const event of ready.events) this.#event(event);
+    for (const read of ready.readStates) this.#waiters.readAnswered(read, this.#raft.status().applied);
+    this.#arm(ready.deadlineMs);
+    return ready.committed.length > 0;
+  }
+
+  /** Who is told of an event, or applies an entry, may stop us in the middle of a Ready. */
+  #send(message: Message): void {
+    if (this.#state !== "running") return;
+    let attachment: Uint8Array | null = null;
+    if (message.type === "MsgSnap") {
+      attachment = this.#snapshots.fileOf(message.snapshot);
+      if (attachment === null) {
+        // A newer one was saved since this was decided; the core decides again.
+        this.#step({ kind: "snapshot-failed", peer: message.to });
+        return;
+      }
+    }
+    const { clusterId, digest } = this.#options;
+    this.#wire.send(message.to, sealEnvelope(message, clusterId, attachment, digest));
+  }
+
+  #apply(entries: readonly Entry[]): void {
+    const last = entries.at(-1);
+    if (last === undefined) return;
+    for (const entry of entries) {
+      if (entry.type === "EntryNormal" && entry.data.length > 0) this.#options.stateMachine.apply(entry);
+    }
+    this.#raft.step(this.#clock.monotonicMs(), { kind: "applied", index: last.index });
+    for (const entry of entries) this.#waiters.applied(entry.index, entry.term);
+    this.#waiters.reached(last.index);
+    if (this.#snapshots.isDueAfter(entries)) this.#saveOwnSnapshot(last.index);
+  }
+
+  #event(event: RaftEvent): void {
+    if (event.kind === "role" && event.role !== "leader") this.#waiters.leadershipLost();
+    if (event.kind === "transfer") this.#waiters.transferEnded(event.result);
+    this.#options.onEvent?.(event);
+  }
+
+  /** A timer that would fire early is left alone: it finds nothing due and is armed again. */
+  #arm(deadlineMs: number): void {
+    if (deadlineMs >= this.#timerAtMs || this.#state !== "running") return;
+    this.#timer?.cancel();
+    this.#timerAtMs = deadlineMs;
+    this.#timer = this.#clock.setTimer(deadlineMs, () => {
+      if (this.#clock.monotonicMs() - this.#timerAtMs >= LOOP_STALL_MS) this.counts.stalls++;
+      this.#timerAtMs = Infinity;
+      this.#timer = null;
+      this.#input({ kind: "time" });
+    });
+  }
+
+  // ---- the writer ----------------------------------------------------------------------------------
+
+  #writeSoon(): void {
+    if (!this.#writing) this.#write().catch((error: unknown) => this.#fail(error));
+  }
+
+  async #write(): Promise<void> {
+    this.#writing = true;
+    while (this.#state === "running" && this.#writeQueue.length > 0) await this.#writeGroup(this.#takeGroup());
+    // In the same turn as the last look at the queue: what comes between the two would wait for ever.
+    this.#writing = false;
+  }
+
+  /** Everything that waits, but at most one snapshot, which comes first: it replaces all before it. */
+  #takeGroup(): readonly PersistRequest[] {
+    const end = this.#writeQueue.findIndex((request, at) => at > 0 && request.snapshot !== null);
+    return this.#writeQueue.splice(0, end < 0 ? this.#writeQueue.length : end);
+  }
+
+  async #writeGroup(group: readonly PersistRequest[]): Promise<void> {
+    const { sequence } = group[0]!;
+    const snapshotData = this.#snapshots.takeAccepted(sequence);
+    await this.#storage.persist(group, snapshotData);
+    if (this.#state !== "running") return;
+    this.counts.persisted += group.length;
+    if (group.some((request) => request.mustSync)) this.counts.syncs++;
+    for (const request of group) for (const message of request.afterSync) this.#send(message);
+    this.#input({ kind: "persisted", sequence: group.at(-1)!.sequence });
+  }
+
+  // ---- snapshots -----------------------------------------------------------------------------------
+
+  /** Beside the writer: the state may be large, and consensus must not wait for it. */
+  #saveOwnSnapshot(index: number): void {
+    if (this.#savingSnapshot) return;
+    this.#savingSnapshot = true;
+    const meta = this.#raft.snapshotMetaAt(index);
+    this.#writeSnapshot(meta, this.#options.stateMachine.snapshot()).then(
+      () => {
+        this.#savingSnapshot = false;
+      },
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  async #writeSnapshot(meta: SnapshotMeta, capture: Uint8Array | Promise<Uint8Array>): Promise<void> {
+    const data = await capture;
+    const { keepEntries } = this.#snapshots.policy;
+    if (this.#state !== "running" || this.#snapshots.newestIndex >= meta.index) return;
+    await this.#storage.saveSnapshot(meta, data, meta.index - keepEntries + 1);
+    // A snapshot that the leader sent may have overtaken ours while it was written.
+    if (this.#state !== "running" || this.#snapshots.newestIndex >= meta.index) return;
+    this.counts.snapshotsSaved++;
+    this.#snapshots.keep(meta, data);
+    this.#input({ kind: "compact", index: meta.index, keepEntries });
+  }
+
+  #restore(meta: SnapshotMeta, sequence: number): void {
+    this.#options.stateMachine.restore(this.#snapshots.accept(meta, sequence));
+    this.counts.snapshotsRestored++;
+    this.#waiters.reached(meta.index);
+  }
+
+  // ---- the end -------------------------------------------------------------------------------------
+
+  /** What fails after `stop` was promised to nobody. */
+  #fail(error: unknown): void {
+    if (this.#state !== "running") return;
+    this.#end("failed");
+    this.#options.onFatal(error);
+  }
+
+  #end(state: "stopped" | "failed"): void {
+    this.#state = state;
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#wire.stop();
+    this.#waiters.close();
+  }
+}

@@ -1,0 +1,103 @@
+// The snapshots that one node deals with: those offered by a leader, the newest one of its own log, and when
+// the next is due. What is a snapshot's contents is the state machine's business; that it is whole is ours.
+
+import { assert } from "../core/kit/assert.ts";
+import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../core/kit/limits.ts";
+import type { Entry, SnapshotMeta } from "../core/raft/index.ts";
+import { decodeSnapshotFile, encodeSnapshotFile } from "../core/wal/index.ts";
+import type { Digest } from "../ports/digest.ts";
+
+export interface SnapshotPolicy {
+  readonly afterEntries: number;
+  readonly afterBytes: number;
+  /** How much of the log is kept below a snapshot, so that a slow follower need not be sent the whole state. */
+  readonly keepEntries: number;
+}
+
+const DEFAULT_POLICY: SnapshotPolicy = {
+  afterEntries: SNAPSHOT_AFTER_ENTRIES,
+  afterBytes: SNAPSHOT_AFTER_BYTES,
+  keepEntries: SNAPSHOT_KEEP_ENTRIES,
+};
+
+export class Snapshots {
+  readonly policy: SnapshotPolicy;
+  readonly #digest: Digest;
+  /** Contents that came with snapshot messages, until the turn in which the core accepts or refuses them. */
+  readonly #offers = new Map<string, Uint8Array>();
+  /** Contents of accepted snapshots until they are durable, by the sequence of their request. */
+  readonly #accepted = new Map<number, Uint8Array>();
+  /** The newest one of this node as a file, as it is sent to followers. */
+  #newest: { readonly index: number; readonly bytes: Uint8Array } | null = null;
+  #entries = 0;
+  #bytes = 0;
+
+  constructor(policy: Partial<SnapshotPolicy>, digest: Digest) {
+    this.policy = { ...DEFAULT_POLICY, ...policy };
+    this.#digest = digest;
+  }
+
+  get newestIndex(): number {
+    return this.#newest?.index ?? 0;
+  }
+
+  /** One waits for the disk: another must not be taken in, or a disk that hangs would fill the memory with them. */
+  get isInstalling(): boolean {
+    return this.#accepted.size > 0;
+  }
+
+  /** A snapshot message counts only with contents that are whole and are what it says. */
+  offer(meta: SnapshotMeta, attachment: Uint8Array): boolean {
+    const file = decodeSnapshotFile(attachment, this.#digest);
+    if (file.kind !== "whole" || JSON.stringify(file.meta) !== JSON.stringify(meta)) return false;
+    this.#offers.set(keyOf(meta), file.data);
+    return true;
+  }
+
+  clearOffers(): void {
+    this.#offers.clear();
+  }
+
+  /** The core took it: its contents, which are kept until the request with this sequence is written. */
+  accept(meta: SnapshotMeta, sequence: number): Uint8Array {
+    const data = this.#offers.get(keyOf(meta));
+    assert(data !== undefined, "an accepted snapshot came with its contents");
+    this.#accepted.set(sequence, data);
+    this.keep(meta, data);
+    this.#startCounting();
+    return data;
+  }
+
+  takeAccepted(sequence: number): Uint8Array | null {
+    const data = this.#accepted.get(sequence) ?? null;
+    this.#accepted.delete(sequence);
+    return data;
+  }
+
+  keep(meta: SnapshotMeta, data: Uint8Array): void {
+    this.#newest = { index: meta.index, bytes: encodeSnapshotFile(meta, data, this.#digest) };
+  }
+
+  /** Null where another one has taken its place since it was decided to send it. */
+  fileOf(meta: SnapshotMeta): Uint8Array | null {
+    return this.#newest !== null && this.#newest.index === meta.index ? this.#newest.bytes : null;
+  }
+
+  /** Counts what was applied; true when a snapshot is due, and then starts counting anew. */
+  isDueAfter(entries: readonly Entry[]): boolean {
+    this.#entries += entries.length;
+    for (const entry of entries) this.#bytes += entry.data.length;
+    if (this.#entries < this.policy.afterEntries && this.#bytes < this.policy.afterBytes) return false;
+    this.#startCounting();
+    return true;
+  }
+
+  #startCounting(): void {
+    this.#entries = 0;
+    this.#bytes = 0;
+  }
+}
+
+function keyOf(meta: SnapshotMeta): string {
+  return `${meta.term}/${meta.index}`;
+}

@@ -1,0 +1,176 @@
+// Appends to the log of one node: batches to its last segment, and new segments behind it.
+//
+//   syncedBytes ≤ sizeBytes: what of the last segment is known to be durable, and what was written to it.
+//
+// Invariants:
+// - A batch says truthfully what was durable before it: `syncedBytes` moves only after a sync resolved.
+// - A segment is synced as a whole before the next one is created, and a header and its directory entry
+//   are durable before a batch follows it. So what a later file or batch testifies to was really there.
+// - Segments are removed only after a header is durable that no longer counts them.
+
+import { assert } from "../core/kit/assert.ts";
+import type { Entry, HardState, SnapshotMeta } from "../core/raft/types.ts";
+import { encodeBatch, encodeSegmentHeader, segmentSeed } from "../core/wal/index.ts";
+import type { BatchPart, LiveSegment, Stamp } from "../core/wal/index.ts";
+import type { Digest } from "../ports/digest.ts";
+import type { Disk, DiskFile } from "../ports/disk.ts";
+import { syncDirectory, syncFile } from "./durable-file.ts";
+import { segmentName } from "./storage-layout.ts";
+
+export interface WalEnvironment {
+  readonly disk: Disk;
+  readonly digest: Digest;
+  readonly stamp: Stamp;
+  readonly segmentBytesMax: number;
+}
+
+/** What the next header repeats, so that older segments can go. */
+interface WalHead {
+  readonly hardState: HardState;
+  readonly snapshot: SnapshotMeta | null;
+}
+
+export class WalWriter {
+  readonly #environment: WalEnvironment;
+  #head: WalHead;
+  /** Oldest first, without the last one. */
+  #closed: LiveSegment[];
+  #file: DiskFile;
+  #seed: number;
+  #number: number;
+  #sizeBytes: number;
+  #syncedBytes: number;
+  #indexMax: number;
+
+  private constructor(environment: WalEnvironment, head: WalHead, segments: readonly LiveSegment[], file: DiskFile) {
+    const tail = segments.at(-1);
+    assert(tail !== undefined && tail.name === file.name, "the last segment is open");
+    this.#environment = environment;
+    this.#head = head;
+    this.#closed = segments.slice(0, -1);
+    this.#file = file;
+    this.#seed = segmentSeed(environment.stamp, tail.number, environment.digest);
+    this.#number = tail.number;
+    this.#sizeBytes = tail.sizeBytes;
+    this.#syncedBytes = tail.sizeBytes;
+    this.#indexMax = tail.indexMax;
+  }
+
+  /** The first segment of a directory. */
+  static async begin(environment: WalEnvironment, head: WalHead): Promise<WalWriter> {
+    const header = { stamp: environment.stamp, number: 1, oldestNumber: 1, previousBytes: 0, ...head };
+    const bytes = encodeSegmentHeader(header, environment.digest);
+    const file = await createSegment(environment.disk, 1, bytes);
+    return new WalWriter(
+      environment,
+      head,
+      [{ name: file.name, number: 1, sizeBytes: bytes.length, indexMax: 0 }],
+      file,
+    );
+  }
+
+  /**
+   * Continues a log whose last segment is cut and durable, and first testifies to all of it. The node
+   * will act on what it has read, also on a vote that was written before a crash but never synced: if these
+   * bytes are lost later (the kernel may hold pages that it failed to write, trap 23), that must
+   * be seen as damage and never again be taken for a torn write.
+   */
+  static async resume(
+    environment: WalEnvironment,
+    head: WalHead,
+    segments: readonly LiveSegment[],
+    file: DiskFile,
+  ): Promise<WalWriter> {
+    const writer = new WalWriter(environment, head, segments, file);
+    // With the hard state as it was understood: a commit index behind the cut is not believed by the next reader either.
+    await writer.append([{ hardState: head.hardState, entries: [] }]);
+    await writer.sync();
+    return writer;
+  }
+
+  /** One append. Not durable before `sync`, unless a segment was closed with it. */
+  async append(parts: readonly BatchPart[]): Promise<void> {
+    if (this.#sizeBytes >= this.#environment.segmentBytesMax) await this.roll(this.#head, this.oldestNumber);
+    const bytes = encodeBatch(this.#syncedBytes, parts, this.#seed, this.#environment.digest);
+    await this.#file.append(bytes, "wal-append");
+    this.#sizeBytes += bytes.length;
+    for (const { hardState, entries } of parts) {
+      if (hardState !== null) this.#head = { ...this.#head, hardState };
+      this.#indexMax = Math.max(this.#indexMax, indexMaxOf(entries));
+    }
+  }
+
+  async sync(): Promise<void> {
+    const sizeBytes = this.#sizeBytes;
+    if (sizeBytes === this.#syncedBytes) return;
+    await syncFile(this.#file, "wal-fdatasync");
+    this.#syncedBytes = sizeBytes;
+  }
+
+  /** Closes the last segment and starts the next one; the log then is the segments from `oldestNumber` on. */
+  async roll(head: WalHead, oldestNumber: number): Promise<void> {
+    const { disk, digest, stamp } = this.#environment;
+    await this.sync();
+    await this.#file.close();
+    this.#closed.push({
+      name: this.#file.name,
+      number: this.#number,
+      sizeBytes: this.#sizeBytes,
+      indexMax: this.#indexMax,
+    });
+
+    const number = this.#number + 1;
+    assert(
+      oldestNumber >= this.#closed[0]!.number && oldestNumber <= number,
+      "the log loses segments only at its start",
+    );
+    const header = { stamp, number, oldestNumber, previousBytes: this.#sizeBytes, ...head };
+    const bytes = encodeSegmentHeader(header, digest);
+    this.#file = await createSegment(disk, number, bytes);
+    this.#head = head;
+    this.#seed = segmentSeed(stamp, number, digest);
+    this.#number = number;
+    this.#sizeBytes = bytes.length;
+    this.#syncedBytes = bytes.length;
+    this.#indexMax = 0;
+
+    const obsolete = this.#closed.filter((segment) => segment.number < oldestNumber);
+    this.#closed = this.#closed.filter((segment) => segment.number >= oldestNumber);
+    // The directory is not synced for this: a segment that comes back is not counted by any header.
+    for (const { name } of obsolete) await disk.remove(name, "wal-remove");
+  }
+
+  get head(): WalHead {
+    return this.#head;
+  }
+
+  get oldestNumber(): number {
+    return this.#closed[0]?.number ?? this.#number;
+  }
+
+  get nextNumber(): number {
+    return this.#number + 1;
+  }
+
+  /** The oldest segment that may hold an entry from `index` on; the next one, where there is none. */
+  oldestNumberFor(index: number): number {
+    const tailNumber = this.#indexMax >= index ? this.#number : this.nextNumber;
+    return this.#closed.find((segment) => segment.indexMax >= index)?.number ?? tailNumber;
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+}
+
+async function createSegment(disk: Disk, number: number, header: Uint8Array): Promise<DiskFile> {
+  const file = await disk.create(segmentName(number), "wal-create");
+  await file.append(header, "wal-append-header");
+  await syncFile(file, "wal-fdatasync-header");
+  await syncDirectory(disk, "wal-sync-directory");
+  return file;
+}
+
+function indexMaxOf(entries: readonly Entry[]): number {
+  return entries.at(-1)?.index ?? 0;
+}
