@@ -1,0 +1,46 @@
+// The planted mistakes are planted by text: here each of them still finds its line, exactly once, and changes it.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { LEAKS } from "./leaks.ts";
+import { MUTANTS } from "./list.ts";
+import { plant } from "./patch.ts";
+
+const SRC = join(import.meta.dirname, "../..");
+const ALL = [...MUTANTS, ...LEAKS];
+
+function source(file: string): string {
+  return readFileSync(join(SRC, file), "utf8");
+}
+
+describe("every planted mistake", () => {
+  test.each(ALL)("$name: its lines stand exactly once in their files, and change", ({ edits }) => {
+    expect(edits.length).toBeGreaterThan(0);
+    for (const { file, find, replace } of edits) {
+      expect(source(file).split(find).length - 1, `${file}: ${find}`).toBe(1);
+      expect(replace).not.toBe(find);
+    }
+  });
+
+  test("has a name of its own", () => {
+    const names = ALL.map(({ name }) => name);
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+  });
+
+  test("is one of at least 24", () => {
+    expect(MUTANTS.length).toBeGreaterThanOrEqual(24);
+  });
+});
+
+describe("planting", () => {
+  const edit = { file: "x.ts", find: "a", replace: "b" };
+
+  test("changes the line and nothing else", () => {
+    expect(plant("1 a 2", edit)).toBe("1 b 2");
+  });
+
+  test.each(["1 2", "a a"])("refuses a line that does not stand exactly once: %s", (text) => {
+    expect(() => plant(text, edit)).toThrow("x.ts: the line to change stands there");
+  });
+});

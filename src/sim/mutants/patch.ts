@@ -1,0 +1,29 @@
+// A mutant is a known mistake, planted into the source text as it is loaded: production code carries no flag
+// for it and pays nothing. An edit names a line that stands exactly once in its file, so a mutant whose line
+// was changed or moved is noticed instead of silently testing nothing.
+
+import type { KnobLimits } from "../raft/index.ts";
+
+export interface Edit {
+  /** Below src/. */
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+export interface Mutant {
+  readonly name: string;
+  /** The trap, decision or rule that the planted mistake breaks. */
+  readonly breaks: string;
+  readonly edits: readonly Edit[];
+  /** How the runs are sized, where the mistake can only show in a cluster of some kind. */
+  readonly limits?: KnobLimits | undefined;
+}
+
+export function plant(source: string, edit: Edit): string {
+  const parts = source.split(edit.find);
+  if (parts.length !== 2) {
+    throw new Error(`${edit.file}: the line to change stands there ${parts.length - 1} times: ${edit.find}`);
+  }
+  return parts.join(edit.replace);
+}

@@ -1,0 +1,129 @@
+// What operators do to a cluster while everything else happens to it: change its members, move its leadership.
+
+import { nodeIdOf, peerKey, type PeerKey } from "../../core/kit/ids.ts";
+import type { Random } from "../../core/kit/random.ts";
+import {
+  applyConfChange,
+  isLearner,
+  isVoter,
+  type ConfChange,
+  type ConfChangeOperation,
+  type Configuration,
+} from "../../core/raft/index.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Cluster } from "./cluster.ts";
+
+/** The peer that a node is now, by the disk it has; undefined while that is not known. */
+export function presentPeer(cluster: Cluster, name: string): PeerKey | undefined {
+  const incarnation = cluster.memory.diskOf(name);
+  return incarnation === undefined ? undefined : peerKey(name, incarnation);
+}
+
+/** A change that the present configuration allows, drawn when the leader really gets to hear of it. */
+export function changeMembership(cluster: Cluster, draw: number, count: number, hit: () => void): void {
+  const leader = cluster.leader();
+  if (leader === undefined) return;
+  const random = cluster.world.random.fork(`membership/${draw}`);
+  // An impatient operator asks for the next change at once, without waiting for the one before.
+  const haste = random.pick([1, 1, 2, 3]);
+  cluster.world.call(nodeIdOf(leader.engine.peer), () => {
+    for (let at = 0; at < haste; at++) {
+      const { configuration, lastIndex } = leader.engine.status();
+      const change = random.chance(0.25)
+        ? drawSwap(cluster, random, configuration)
+        : drawChange(cluster, random, configuration, count);
+      const next = applyConfChange(configuration, change);
+      if (change.operations.length === 0 || !next.ok || !cluster.memory.mayPropose(next.configuration)) continue;
+      // One voter alone can lose no disk, and most of what may happen to a cluster can't happen to it: seldom.
+      const lonely = next.configuration.voters.length < Math.min(2, configuration.voters.length);
+      if (lonely && random.chance(0.9)) continue;
+      cluster.memory.proposed(lastIndex + 1, next.configuration);
+      void leader.engine.changeMembership(change).then((result) => {
+        if (result.outcome !== "refused") hit();
+      });
+    }
+  });
+}
+
+/** One node more among the voters. */
+export function addVoter(cluster: Cluster, engine: Engine, name: string): void {
+  propose(cluster, engine, () => operationsOn("add-voter", cluster, [name]));
+}
+
+/** Some leave and others come, in one joint change. */
+export function swapVoters(
+  cluster: Cluster,
+  engine: Engine,
+  leaving: readonly string[],
+  coming: readonly string[],
+): void {
+  propose(cluster, engine, () => [
+    ...operationsOn("remove", cluster, leaving),
+    ...operationsOn("add-voter", cluster, coming),
+  ]);
+}
+
+function operationsOn(
+  op: ConfChangeOperation["op"],
+  cluster: Cluster,
+  names: readonly string[],
+): ConfChangeOperation[] {
+  return names.flatMap((name) => {
+    const peer = presentPeer(cluster, name);
+    return peer === undefined ? [] : [{ op, peer }];
+  });
+}
+
+/** Where it leaves a majority with its memory. */
+function propose(cluster: Cluster, engine: Engine, operations: () => ConfChangeOperation[]): void {
+  cluster.world.call(nodeIdOf(engine.peer), () => {
+    const { configuration, lastIndex } = engine.status();
+    const change: ConfChange = { operations: operations() };
+    const next = applyConfChange(configuration, change);
+    if (!next.ok || !cluster.memory.mayPropose(next.configuration)) return;
+    cluster.memory.proposed(lastIndex + 1, next.configuration);
+    void engine.changeMembership(change);
+  });
+}
+
+function drawChange(cluster: Cluster, random: Random, configuration: Configuration, count: number): ConfChange {
+  const operations = new Map<string, ConfChangeOperation>();
+  for (let at = 0; at < count; at++) {
+    const peer = presentPeer(cluster, random.pick(cluster.names));
+    if (peer === undefined) continue;
+    const op = isVoter(configuration, peer)
+      ? random.pick(["remove", "add-learner"] as const)
+      : isLearner(configuration, peer)
+        ? random.pick(["add-voter", "add-voter", "remove"] as const)
+        : random.pick(["add-learner", "add-voter"] as const);
+    operations.set(peer, { op, peer });
+  }
+  return { operations: [...operations.values()] };
+}
+
+/** As many voters as there are others to take their place make way for them: the halves of the joint one barely meet. */
+function drawSwap(cluster: Cluster, random: Random, configuration: Configuration): ConfChange {
+  const others = cluster.names
+    .map((name) => presentPeer(cluster, name))
+    .filter((peer) => peer !== undefined && !isVoter(configuration, peer)) as PeerKey[];
+  const leaving = [...configuration.voters].sort(() => random.next() - 0.5).slice(0, others.length);
+  return {
+    operations: [
+      ...leaving.map((peer) => ({ op: "remove" as const, peer })),
+      ...others.slice(0, leaving.length).map((peer) => ({ op: "add-voter" as const, peer })),
+    ],
+  };
+}
+
+export function transferLeadership(cluster: Cluster, draw: number, force: boolean, hit: () => void): void {
+  const leader = cluster.leader();
+  if (leader === undefined) return;
+  const random = cluster.world.random.fork(`transfer/${draw}`);
+  const { voters } = leader.engine.status().configuration;
+  const target = random.chance(0.3) ? null : random.pick(voters);
+  cluster.world.call(nodeIdOf(leader.engine.peer), () => {
+    if (leader.engine.status().role !== "leader") return;
+    hit();
+    void leader.engine.transfer(target, force);
+  });
+}

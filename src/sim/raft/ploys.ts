@@ -1,0 +1,200 @@
+// Faults with a purpose: each brings about, step by step, the situation in which a known mistake does its harm.
+// Chance alone reaches these places once in thousands of runs; a simulator that relies on it finds too little.
+
+import { nodeIdOf, parsePeerKey, peerKey, type PeerKey } from "../../core/kit/ids.ts";
+import type { Random } from "../../core/kit/random.ts";
+import { apply } from "../kernel/index.ts";
+import type { Cluster } from "./cluster.ts";
+import { figure8 } from "./figure-8.ts";
+import { campaign, crash, cut, later, leaderAndOthers } from "./hands.ts";
+import { addVoter, presentPeer, swapVoters } from "./operators.ts";
+
+export type PloyKind =
+  | "forged"
+  | "contest"
+  | "usurp"
+  | "amnesia"
+  | "drift"
+  | "succession"
+  | "figure-8"
+  | "schism"
+  | "stale-read";
+type Ploy = (cluster: Cluster, random: Random, hit: () => void) => void;
+
+/** What a node has just promised when it dies. */
+export const SENT_TYPES = ["MsgVote", "MsgVoteResp", "MsgAppResp", "MsgApp", "MsgTimeoutNow", "MsgSnap"] as const;
+export type SentType = (typeof SENT_TYPES)[number];
+
+export const PLOYS: Record<PloyKind, Ploy> = {
+  forged,
+  contest,
+  usurp,
+  amnesia,
+  drift,
+  succession,
+  "figure-8": figure8,
+  schism,
+  "stale-read": staleRead,
+};
+
+/** Well-formed messages that no honest peer sends: from strangers, for other disks, with wild terms. */
+function forged(cluster: Cluster, random: Random, hit: () => void): void {
+  const node = random.pick(cluster.names);
+  const to = presentPeer(cluster, node);
+  const other = presentPeer(cluster, random.pick(cluster.names));
+  if (to === undefined) return;
+  const stranger = random.pick([parsePeerKey("stranger@1")!, peerKey(random.pick(cluster.names), "bad")]);
+  const forgeries: [PeerKey, PeerKey, number][] = [
+    [stranger, to, 5],
+    [stranger, peerKey(node, "dead"), 2 ** 40],
+    // A member gone mad: its certificate is good, its term is not.
+    [other ?? stranger, to, 2 ** 53 - 1],
+  ];
+  const [from, addressee, term] = random.pick(forgeries);
+  cluster.world.network.inject(node, from, cluster.forgedVote(from, addressee, term), hit);
+}
+
+/** The leader dies, all the others campaign at the same moment, and one of them dies with its vote just told. */
+function contest(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length === 0) return;
+  crash(cluster, leader, random.between(200, 600), hit);
+  later(cluster, random.between(150, 200), () => {
+    crashOnSend(cluster, random.pick(others), "MsgVoteResp", random.between(0.1, 5), hit);
+    for (const name of others) campaign(cluster, name);
+  });
+}
+
+/** One follower does not hear the leader and campaigns; the rest, who do, are restarted and may forget that they did. */
+function usurp(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  const usurper = random.pick(others);
+  cut(cluster, leader, usurper, 900, hit);
+  later(cluster, random.between(320, 500), () => {
+    for (const node of others) {
+      if (node === usurper) continue;
+      crash(cluster, node, random.between(0.1, 3), hit);
+      // Nothing reminds it, and the leader does not learn of it before its lease has run out.
+      cut(cluster, leader, node, 150, hit);
+    }
+    for (let at = 0; at < 8; at++) later(cluster, 4 + at * 11, () => campaign(cluster, usurper));
+  });
+}
+
+/**
+ * A voter, or the candidate itself, dies with its promise just told, comes back at once, and is asked again for
+ * the same term by one who never heard of it.
+ */
+function amnesia(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  const [candidate, voter] = random.chance(0.5) ? [others[0]!, others[1]!] : [others[1]!, others[0]!];
+  const forgets = random.chance(0.5) ? voter : candidate;
+  const knows = forgets === voter ? candidate : voter;
+  crash(cluster, leader, 190, hit);
+  cut(cluster, leader, knows, 900, hit);
+  later(cluster, random.between(152, 165), () => {
+    // What it promises is told before it is written, if anybody tells it so early.
+    apply(cluster.world, { atMs: cluster.world.nowMs, kind: "disk-hang", node: forgets, forMs: 60 }, { hit });
+    crashOnSend(cluster, forgets, forgets === voter ? "MsgVoteResp" : "MsgHeartbeat", random.between(8, 20), hit);
+    campaign(cluster, candidate);
+    later(cluster, random.between(6, 14), () => cut(cluster, voter, candidate, 700, hit));
+    for (let at = 0; at < 10; at++) later(cluster, 45 + at * 12, () => campaign(cluster, leader));
+  });
+}
+
+/** A leader whose clock runs slow is cut off from followers whose clocks run fast, and they campaign as early as they may. */
+function drift(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  const { world } = cluster;
+  world.node(leader).process.setClockRate(0.8);
+  for (const name of others) world.node(name).process.setClockRate(1.2);
+  later(cluster, random.between(100, 300), () => {
+    apply(world, { atMs: world.nowMs, kind: "partition", groups: [[leader], others], forMs: 500 }, { hit });
+    for (let at = 0; at < 15; at++) later(cluster, 60 + at * 9, () => campaign(cluster, random.pick(others)));
+  });
+}
+
+/** Figure 8: one leader after the other takes entries that nobody else gets, dies, and comes back with them. */
+function succession(cluster: Cluster, random: Random, hit: () => void): void {
+  let rounds = 3 + random.below(3);
+  const next = (): void => {
+    const { leader, others } = leaderAndOthers(cluster);
+    if (rounds-- === 0) return;
+    if (leader !== undefined && others.length > 0) {
+      const aloneMs = random.between(2, 60);
+      apply(
+        cluster.world,
+        { atMs: cluster.world.nowMs, kind: "partition", groups: [[leader], others], forMs: aloneMs },
+        { hit },
+      );
+      later(cluster, aloneMs * random.between(0.5, 1.2), () =>
+        crash(cluster, leader, random.between(20, 250), hit, "keep"),
+      );
+    }
+    later(cluster, random.between(100, 350), next);
+  };
+  next();
+}
+
+/**
+ * The leader is alone with those who are not voters yet, and takes them in: one by one, as fast as it is asked to,
+ * or all at once in place of the voters that it can't reach.
+ */
+function schism(cluster: Cluster, random: Random, hit: () => void): void {
+  const leader = cluster.leader();
+  if (leader === undefined) return;
+  const { configuration } = leader.engine.status();
+  const node = nodeIdOf(leader.engine.peer);
+  const outside = cluster.names.filter(
+    (name) => name !== node && !configuration.voters.some((peer) => nodeIdOf(peer) === name),
+  );
+  const inside = cluster.names.filter((name) => name !== node && !outside.includes(name));
+  if (outside.length === 0 || inside.length === 0) return;
+  apply(
+    cluster.world,
+    { atMs: cluster.world.nowMs, kind: "partition", groups: [[node, ...outside], inside], forMs: 700 },
+    { hit },
+  );
+  if (random.chance(0.5)) {
+    later(cluster, 5, () => swapVoters(cluster, leader.engine, inside, outside));
+    return;
+  }
+  for (let at = 0; at < outside.length; at++) {
+    later(cluster, 5 + at * random.between(0, 10), () => addVoter(cluster, leader.engine, outside[at]!));
+  }
+}
+
+/** The leader is cut off; while it does not know yet that another leads, it is asked what it has. */
+function staleRead(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  apply(
+    cluster.world,
+    { atMs: cluster.world.nowMs, kind: "partition", groups: [[leader], others], forMs: 450 },
+    { hit },
+  );
+  for (let at = 0; at < 14; at++) {
+    later(cluster, 130 + at * 15, () => {
+      if (at < 4) campaign(cluster, random.pick(others));
+      const next = cluster.leader();
+      if (next !== undefined && nodeIdOf(next.engine.peer) !== leader)
+        cluster.traffic?.writeAt(nodeIdOf(next.engine.peer));
+      cluster.traffic?.readAt(leader);
+    });
+  }
+}
+
+/** The next message of this type that `node` sends is the last thing it does, and what it had not synced is gone. */
+export function crashOnSend(
+  cluster: Cluster,
+  node: string,
+  type: SentType | "MsgHeartbeat",
+  restartAfterMs: number,
+  hit: () => void,
+): void {
+  // As its own event: the process is in the middle of one when it sends.
+  cluster.onNextSend(node, type, () => later(cluster, 0, () => crash(cluster, node, restartAfterMs, hit, "vanish")));
+}

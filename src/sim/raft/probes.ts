@@ -1,0 +1,42 @@
+// Rare states that a simulation must have been in to be worth anything. A run counts what it met; a whole
+// campaign of seeds in which one of them stayed at zero proves less than it seems, and fails.
+
+export const PROBES = [
+  "prior-term-entry-overwritten",
+  "joint-interrupted-by-crash",
+  "leader-elected-in-joint",
+  "snapshot-during-transfer",
+  "snapshot-restored",
+  "split-vote",
+  "double-vote-refused",
+  "fast-detection-won",
+  "living-leader-taken-for-gone",
+  "quorum-lost-step-down",
+  "disk-stall-step-down",
+  "removed-leader-stepped-down",
+  "transfer-done",
+  "transfer-failed",
+  "forced-transfer-refused",
+  "lost-disk-replaced",
+  "learner-promoted",
+  "membership-changed",
+  "torn-tail-cut",
+  "damage-set-aside",
+  "fsync-error-ended-process",
+  "wrong-disk-refused",
+  "garbage-refused",
+  "uncommitted-limit-refused",
+  "outcome-unknown-but-committed",
+  "read-by-round",
+  "read-by-lease",
+  "read-on-follower",
+  "loop-stalled",
+  "process-paused-while-leading",
+] as const;
+
+export type Probe = (typeof PROBES)[number];
+export type ProbeCounts = Partial<Record<Probe, number>>;
+
+export function reached(counts: ProbeCounts, probe: Probe): void {
+  counts[probe] = (counts[probe] ?? 0) + 1;
+}

@@ -1,0 +1,150 @@
+// One run: a cluster, clients and a plan of faults, all from one seed. First safety, while the faults last;
+// then the faults stop, and within a bound there must be one leader, equal logs, and a new write.
+
+import { isJoint, members, type RaftOptions } from "../../core/raft/index.ts";
+import { seededRandom } from "../../core/kit/random.ts";
+import { nodeIdOf, incarnationOf } from "../../core/kit/ids.ts";
+import type { Digest } from "../../ports/digest.ts";
+import { Injector, type FaultCount, type TraceSink } from "../kernel/index.ts";
+import { Clients, type ClientCounts } from "./clients.ts";
+import { Cluster } from "./cluster.ts";
+import { drawKnobs, type KnobLimits, type Knobs } from "./knobs.ts";
+import { applyRaftFault, drawPlan, type RaftFault } from "./plan.ts";
+import type { ProbeCounts } from "./probes.ts";
+
+const CONVERGE_WITHIN_MS = 30_000;
+const PROBE_INTERVAL_MS = 20;
+const CLIENTS_GO_ON_MS = 500;
+const STEPS_MAX = 5_000_000;
+
+export interface RunOptions {
+  readonly seed: number;
+  readonly digest: Digest;
+  readonly limits?: KnobLimits | undefined;
+  /** Replaces the plan that the seed draws: for shrinking. */
+  readonly plan?: readonly RaftFault[] | undefined;
+  readonly narrate?: TraceSink | undefined;
+  readonly trace?: RaftOptions["trace"];
+  readonly reversed?: boolean | undefined;
+}
+
+export interface RunResult {
+  readonly seed: number;
+  readonly knobs: Knobs;
+  readonly plan: readonly RaftFault[];
+  readonly hash: string;
+  readonly simulatedMs: number;
+  readonly steps: number;
+  readonly elections: number;
+  readonly clients: ClientCounts;
+  readonly faults: Record<string, FaultCount>;
+  readonly probes: ProbeCounts;
+  /** The first sentence of the contract that was not true, or null. */
+  readonly violation: string | null;
+}
+
+export async function runSeed(options: RunOptions): Promise<RunResult> {
+  const random = seededRandom(`raft/${options.seed}`);
+  const knobs = drawKnobs(random.fork("knobs"), options.limits);
+  const cluster = new Cluster({ ...options, seed: `raft/${options.seed}`, knobs });
+  const plan = options.plan ?? drawPlan(random.fork("plan"), cluster.names, knobs);
+  const injector = new Injector<RaftFault>(cluster.world.scheduler, (fault, hit) =>
+    applyRaftFault(cluster, fault, hit),
+  );
+  const clients = new Clients(cluster);
+  cluster.traffic = clients;
+  injector.schedule(plan);
+  cluster.world.startAll();
+  clients.start();
+
+  let violation: string | null = null;
+  try {
+    await run(cluster, knobs.faultsUntilMs, () => false);
+    cluster.calm();
+    violation = finding(cluster) ?? (await converge(cluster, clients)) ?? finding(cluster);
+  } catch (error) {
+    violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
+  }
+  cluster.collect();
+  violation ??= emptiness(clients, injector, plan);
+  return {
+    seed: options.seed,
+    knobs,
+    plan,
+    hash: cluster.world.hash(),
+    simulatedMs: cluster.world.nowMs,
+    steps: cluster.world.scheduler.steps,
+    elections: cluster.oracle.elections,
+    clients: clients.counts,
+    faults: injector.counts,
+    probes: cluster.probes,
+    violation,
+  };
+}
+
+/** A run in which nothing happened proves nothing, and fails (trap 33). */
+function emptiness(clients: Clients, injector: Injector<RaftFault>, plan: readonly RaftFault[]): string | null {
+  if (clients.counts.acknowledged === 0) return "no traffic: not one write was acknowledged";
+  const fired = Object.values(injector.counts).reduce((sum, { fired: some }) => sum + some, 0);
+  return plan.length > 0 && fired === 0 ? `no faults: of ${plan.length} that were scheduled, none had an effect` : null;
+}
+
+function run(cluster: Cluster, untilMs: number, done: () => boolean): Promise<unknown> {
+  return cluster.world.run(
+    () => {
+      cluster.check();
+      return done();
+    },
+    { untilMs, stepsMax: STEPS_MAX },
+  );
+}
+
+/** Liveness: without faults the cluster heals by itself, within a bound. */
+async function converge(cluster: Cluster, clients: Clients): Promise<string | null> {
+  const deadlineMs = cluster.world.nowMs + CONVERGE_WITHIN_MS;
+  // They go on for a while without faults, and then make room: a slow disk with eager clients never has equal logs.
+  const quietFromMs = cluster.world.nowMs + CLIENTS_GO_ON_MS;
+  let wrote = false;
+  let askAgainAtMs = 0;
+  await run(cluster, deadlineMs, () => {
+    if (!wrote && cluster.world.nowMs >= askAgainAtMs && cluster.leader()?.engine.status().established === true) {
+      askAgainAtMs = Infinity;
+      clients.probe((acknowledged) => {
+        askAgainAtMs = cluster.world.nowMs + PROBE_INTERVAL_MS;
+        wrote ||= acknowledged;
+      });
+    }
+    if (cluster.world.nowMs >= quietFromMs) clients.stop();
+    return wrote && difference(cluster) === null;
+  });
+  const different = difference(cluster);
+  if (different !== null) return `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
+  return wrote ? null : `no write was acknowledged within ${CONVERGE_WITHIN_MS} ms after the last fault`;
+}
+
+function difference(cluster: Cluster): string | null {
+  const leader = cluster.leader();
+  if (leader === undefined) return "nobody leads";
+  const status = leader.engine.status();
+  if (!status.established) return `${status.peer} leads but is not established`;
+  if (isJoint(status.committedConfiguration)) return "the configuration is still joint";
+  for (const peer of members(status.configuration)) {
+    const name = nodeIdOf(peer);
+    const member = cluster.member(name);
+    if (member === undefined) return `${name} does not run`;
+    if (cluster.memory.diskOf(name) !== incarnationOf(peer)) return `${peer} is a member, but that disk is gone`;
+    const other = member.engine.status();
+    if (other.leader !== status.peer) return `${name} follows ${other.leader ?? "nobody"}`;
+    if (other.applied !== status.applied || other.lastIndex !== status.lastIndex)
+      return `${name} has ${other.applied}/${other.lastIndex}, the leader ${status.applied}/${status.lastIndex}`;
+    if (member.machine.hash !== leader.machine.hash) return `${name} has another state at index ${other.applied}`;
+  }
+  return null;
+}
+
+function finding(cluster: Cluster): string | null {
+  const first = cluster.world.findings[0];
+  if (first === undefined) return null;
+  const text = first.error instanceof Error ? (first.error.stack ?? first.error.message) : String(first.error);
+  return `${first.node} at ${first.atMs.toFixed(3)} ms: ${text}`;
+}
