@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
+import type { WireHandlers } from "../ports/wire.ts";
 import { HeldDisk, ListMachine, ManualClock, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
 import { bytesOf } from "./test-storage.ts";
 
@@ -225,5 +226,39 @@ describe("stopping", () => {
       expect(clock.pending, where).toBe(0);
       expect(actor.fatal).toEqual([]);
     }
+  });
+
+  test("is deaf: what a wire still delivers is neither heard nor counted", async () => {
+    const stage = new Stage([n1, n2, n3], drain);
+    let handlers!: WireHandlers;
+    const wire = {
+      start: (given: WireHandlers) => void (handlers = given),
+      send: () => undefined,
+      stop: () => undefined,
+    };
+    const { engine } = await stage.start(n1, { connect: () => wire });
+    handlers.message(n2, bytesOf("garbage"));
+    expect(engine.counts.refusedFrames).toBe(1);
+    const before = engine.status();
+    await engine.stop();
+    handlers.message(n2, bytesOf("garbage"));
+    handlers.peerSeen(n2);
+    handlers.peerGone(n2);
+    expect(engine.counts.refusedFrames).toBe(1);
+    expect(engine.status()).toEqual(before);
+  });
+
+  test("while entries are applied, a batch at a time, leaves the next batch alone", async () => {
+    const stage = new Stage([n1], drain);
+    const stateMachine = new ListMachine();
+    const actor: Actor = await stage.start(n1, { stateMachine, limits: { applyBytesMax: 1 } });
+    const applied: number[] = [];
+    stateMachine.apply = ({ index }) => {
+      applied.push(index);
+      void actor.engine.stop();
+    };
+    await stage.lead(actor);
+    expect(await actor.engine.propose(["a", "b"].map(bytesOf))).toEqual({ outcome: "unknown" });
+    expect(applied).toEqual([3]);
   });
 });

@@ -61,10 +61,11 @@ export const WAL_FRAME_PAYLOAD_BYTES_MAX = ENTRY_BYTES_MAX + 64 * 1024;
 export const WAL_BATCH_PAYLOAD_BYTES_MAX = 16;
 
 /**
- * Writes that may wait behind a slow or hung disk; past it a node hears nothing, as if messages were lost. An
- * honest leader has INFLIGHT_MESSAGES_MAX under way, but its probes and heartbeats go on for as long as a disk hangs.
+ * Writes that may wait behind a hung disk; past it a node hears nothing, as if messages were lost. An honest leader
+ * has few under way, but its probes go on for as long as a disk hangs. A busy leader has one write in each turn of its
+ * loop, so a disk that is merely slow must stay far below this: at 20,000 turns a second it is a sync of 0.8 s.
  */
-export const WRITE_QUEUE_MAX = 1024;
+export const WRITE_QUEUE_MAX = 16_384;
 
 /** A node snapshots its state after this many applied entries or bytes, whichever comes first. */
 export const SNAPSHOT_AFTER_ENTRIES = 50_000;

@@ -13,6 +13,7 @@ import {
   type MsgVoteResp,
   type RaftEvent,
   type RaftOptions,
+  type Configuration,
 } from "../../core/raft/index.ts";
 import { Engine } from "../../engine/engine.ts";
 import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "../../engine/envelope.ts";
@@ -256,7 +257,7 @@ export class Cluster {
         if (event.result.message.includes("refused by the others")) reached(this.probes, "forced-transfer-refused");
         return;
       case "configuration":
-        this.#configurationChanged(engine, event.configuration);
+        this.#configurationChanged(node, engine, event.configuration);
         return;
       default:
         return;
@@ -283,7 +284,7 @@ export class Cluster {
       reached(this.probes, "fast-detection-won");
   }
 
-  #configurationChanged(engine: Engine, configuration: ReturnType<typeof configurationOf>): void {
+  #configurationChanged(node: string, engine: Engine, configuration: Configuration): void {
     if (configuration.votersOutgoing.length > 0) return;
     reached(this.probes, "membership-changed");
     if (
@@ -294,8 +295,9 @@ export class Cluster {
     const founders = this.#founders.slice(this.knobs.voters);
     if (founders.some((peer) => isVoter(configuration, peer) && !isLearner(configuration, peer)))
       reached(this.probes, "learner-promoted");
-    if (engine.status().role === "leader" && !isVoter(configuration, engine.peer))
-      reached(this.probes, "removed-leader-stepped-down");
+    // Its role has changed by now, but the event that says so comes after this one.
+    const led = (this.#ledTerm.get(node) ?? 0) > 0;
+    if (led && !isVoter(configuration, engine.peer)) reached(this.probes, "removed-leader-stepped-down");
   }
 
   /** Calls `act` when `node` is about to send its next message of this type: a cut made there still stops it. */
