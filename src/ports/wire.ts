@@ -5,11 +5,15 @@ export interface Wire {
   start(handlers: WireHandlers): void;
   /** Never blocks and never throws; what can't be queued is dropped. */
   send(to: PeerKey, bytes: Uint8Array): void;
+  /** Called once. Nothing is sent after it; what is still delivered is ignored. */
   stop(): void;
 }
 
 export interface WireHandlers {
-  /** `from` is the peer that the handshake authenticated on this connection. */
+  /**
+   * `from` is the peer that the handshake authenticated on this connection. The receiver keeps `bytes`, entries and
+   * snapshots are views of it: the wire must not use that memory again.
+   */
   message(from: PeerKey, bytes: Uint8Array): void;
   /** A handshake with this peer succeeded: it is of our cluster, and this is its present disk. */
   peerSeen(peer: PeerKey): void;

@@ -18,6 +18,8 @@ export const CLUSTER_ID_BYTES_MAX = 128;
 export const INTRODUCED_MAX = 64;
 
 export const ENTRY_BYTES_MAX = 1024 * 1024;
+/** What an entry costs beside its data, in memory and on disk, about. */
+export const ENTRY_OVERHEAD_BYTES = 32;
 export const PROPOSALS_PER_STEP_MAX = 4096;
 export const APPEND_BYTES_MAX = 256 * 1024;
 export const APPEND_ENTRIES_MAX = 4096;

@@ -39,7 +39,7 @@ import type {
 const FORMAT_VERSION = 1;
 const CONF_CHANGE_VERSION = 1;
 /** What an entry needs beside its data: term, index, type, length. */
-const ENTRY_OVERHEAD_BYTES = 21;
+const ENTRY_HEADER_BYTES = 21;
 
 // The place in each list is the number on the wire and on disk: append, never reorder.
 const MESSAGE_KINDS: readonly MessageType[] = [
@@ -115,7 +115,7 @@ function capacityFor(message: Message): number {
   if (message.type === "MsgSnap") return 1024;
   if (message.type !== "MsgApp") return 192;
   let sizeBytes = 192;
-  for (const entry of message.entries) sizeBytes += ENTRY_OVERHEAD_BYTES + entry.data.length;
+  for (const entry of message.entries) sizeBytes += ENTRY_HEADER_BYTES + entry.data.length;
   return sizeBytes;
 }
 

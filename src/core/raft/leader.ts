@@ -15,6 +15,7 @@ import type { PeerKey } from "../kit/ids.ts";
 import {
   APPEND_ENTRIES_MAX,
   ENTRY_BYTES_MAX,
+  ENTRY_OVERHEAD_BYTES,
   PROPOSALS_PER_STEP_MAX,
   SNAPSHOT_RETRY_MS,
   UNHEALTHY_AFTER_HEARTBEATS,
@@ -78,7 +79,7 @@ export class Leader {
     }
     let bytes = 0;
     for (const one of data) {
-      bytes += one.length;
+      bytes += one.length + ENTRY_OVERHEAD_BYTES;
       if (one.length > ENTRY_BYTES_MAX) {
         return refused("ENTRY_TOO_LARGE", `an entry of ${one.length} bytes is above the limit of ${ENTRY_BYTES_MAX}`);
       }

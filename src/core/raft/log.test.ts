@@ -1,6 +1,7 @@
 // The log against a naive one: an array that is copied, and a disk on which every write is replayed. What the log
 // calls stable must be on that disk at whatever moment the process dies.
 
+import { ENTRY_OVERHEAD_BYTES } from "../kit/limits.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { InvariantError } from "../kit/assert.ts";
@@ -256,7 +257,7 @@ class Pair {
     const uncommitted = naive.all.filter(({ index }) => index > naive.commit);
     same(
       log.uncommittedBytes,
-      uncommitted.reduce((sum, { data }) => sum + data.length, 0),
+      uncommitted.reduce((sum, { data }) => sum + data.length + ENTRY_OVERHEAD_BYTES, 0),
       "uncommitted bytes",
     );
     same(

@@ -8,6 +8,7 @@
 // replaced entry durable, even if the very same (term, index) was replaced twice (trap 26).
 
 import { assert } from "../kit/assert.ts";
+import { ENTRY_OVERHEAD_BYTES } from "../kit/limits.ts";
 import type { Entry, SnapshotMeta } from "./types.ts";
 
 interface PendingWrite {
@@ -112,7 +113,7 @@ export class RaftLog {
       );
       assert(entry.term >= this.lastTerm, "terms never fall along the log");
       this.#entries.push(entry);
-      this.#uncommittedBytes += entry.data.length;
+      this.#uncommittedBytes += weightOf(entry);
       if (entry.type === "EntryConfChange") this.#confIndexes.push(entry.index);
     }
   }
@@ -160,7 +161,7 @@ export class RaftLog {
   commitTo(index: number): readonly Entry[] {
     if (index <= this.#commit) return [];
     assert(index <= this.lastIndex, "only entries in the log are committed", () => `${index} > ${this.lastIndex}`);
-    for (let at = this.#commit + 1; at <= index; at++) this.#uncommittedBytes -= this.entryAt(at)!.data.length;
+    for (let at = this.#commit + 1; at <= index; at++) this.#uncommittedBytes -= weightOf(this.entryAt(at)!);
     this.#commit = index;
     const changes: Entry[] = [];
     while (this.#confIndexes.length > 0 && this.#confIndexes[0]! <= index) {
@@ -245,7 +246,7 @@ export class RaftLog {
       () => `truncate from ${index}, commit ${this.#commit}`,
     );
     const kept = index - 1;
-    for (let at = index; at <= this.lastIndex; at++) this.#uncommittedBytes -= this.entryAt(at)!.data.length;
+    for (let at = index; at <= this.lastIndex; at++) this.#uncommittedBytes -= weightOf(this.entryAt(at)!);
     this.#entries.length = kept - this.#offset;
     while (this.#confIndexes.length > 0 && this.#confIndexes[this.#confIndexes.length - 1]! > kept)
       this.#confIndexes.pop();
@@ -253,4 +254,9 @@ export class RaftLog {
     this.#handed = Math.min(this.#handed, kept);
     for (const write of this.#pending) write.confirms = Math.min(write.confirms, kept);
   }
+}
+
+/** What an entry counts for while it waits: one without data is not free, or empty ones would have no bound (trap 28). */
+function weightOf(entry: Entry): number {
+  return entry.data.length + ENTRY_OVERHEAD_BYTES;
 }

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../kit/ids.ts";
-import { TERM_JUMP_MAX } from "../kit/limits.ts";
+import { TERM_JUMP_MAX, ENTRY_OVERHEAD_BYTES } from "../kit/limits.ts";
 import { TestCluster, type ClusterOptions } from "./test-cluster.ts";
 import { addLearner, app, appResp, bytes, entriesOf, heartbeat, heartbeatResp } from "./test-messages.ts";
 import { peersNamed, preVote, remove, textOf, vote } from "./test-messages.ts";
@@ -351,12 +351,20 @@ describe("snapshots and bounds", () => {
   });
 
   test("trap 28: proposals past the bound of uncommitted bytes are refused, and taken again when some are committed", () => {
-    const cluster = lone({ limits: { uncommittedBytesMax: 10 } });
+    // The no-op, eight bytes and three bytes, each with what an entry costs beside its data: one byte too many.
+    const cluster = lone({ limits: { uncommittedBytesMax: 3 * ENTRY_OVERHEAD_BYTES + 10 } });
     cluster.electWith(A, B);
     expect(cluster.propose(A, "12345678").ok).toBe(true);
     expect(cluster.propose(A, "123")).toMatchObject({ ok: false, code: "UNCOMMITTED_LIMIT" });
     cluster.receive(appResp([B, A, 2], { index: 3 }));
     expect(cluster.propose(A, "123").ok).toBe(true);
+  });
+
+  test("trap 28: entries without data are bounded too", () => {
+    const cluster = lone({ limits: { uncommittedBytesMax: 4 * ENTRY_OVERHEAD_BYTES } });
+    cluster.electWith(A, B);
+    expect(cluster.propose(A, "", "", "").ok).toBe(true);
+    expect(cluster.propose(A, "")).toMatchObject({ ok: false, code: "UNCOMMITTED_LIMIT" });
   });
 
   test("trap 28: what a leader inherits uncommitted counts against its bound", () => {

@@ -87,6 +87,16 @@ const OWN_KINDS: readonly OwnKind[] = [
   "stale-read",
 ];
 
+/** What can happen to a node that is alone. */
+const LONELY_KINDS: readonly OwnKind[] = [
+  "bounce",
+  "power-loss",
+  "crash-leader",
+  "pause-leader",
+  "hang-leader-disk",
+  "membership",
+];
+
 /** What etcd's specification knows of: crashes, hand-overs, and a network that loses, repeats, delays and parts. */
 const PLAIN_WEIGHTS: Partial<Record<DrawnKind, number>> = {
   crash: 3,
@@ -117,7 +127,7 @@ const PLAIN_KINDS: readonly OwnKind[] = [
 export function drawPlan(random: Random, names: readonly string[], knobs: Knobs): RaftFault[] {
   const untilMs = knobs.faultsUntilMs;
   const weights = knobs.plain === true ? PLAIN_WEIGHTS : KERNEL_WEIGHTS;
-  const kinds = knobs.plain === true ? PLAIN_KINDS : OWN_KINDS;
+  const kinds = names.length < 2 ? LONELY_KINDS : knobs.plain === true ? PLAIN_KINDS : OWN_KINDS;
   const kernel: RaftFault[] =
     names.length < 2
       ? []
