@@ -1,4 +1,8 @@
-/** Time as one process sees it. Monotonic time may run a little fast or slow; wall time may also jump. */
+/**
+ * Time as one process sees it. Monotonic time may run a little fast or slow; wall time may also jump. Monotonic
+ * time goes on while the process is stopped AND while the machine sleeps (trap 45): a driver whose clock stands
+ * still then (CLOCK_MONOTONIC does) must add what the wall clock has gained, or a lease outlives itself.
+ */
 export interface Clock {
   monotonicMs(): number;
   wallMs(): number;

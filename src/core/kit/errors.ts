@@ -8,7 +8,7 @@ interface ErrorKind {
   readonly exit: number;
   /** The same request may succeed later, here or on another node, without anybody mending anything. */
   readonly retryable: boolean;
-  /** The number under which specs/election-failover.md lists it. */
+  /** The number of the election specification (4001–4006), where it has one. */
   readonly number: number | null;
 }
 

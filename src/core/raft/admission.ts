@@ -2,7 +2,8 @@
 // counted. Speaking is not counting: a peer that the wire has introduced is heard, so that a new disk can be
 // told of the cluster, but only members of a configuration vote and hold copies (design D5).
 //
-// Invariant: under one node id at most one disk is introduced, the last one seen; at most INTRODUCED_MAX are kept.
+// Invariant: at most INTRODUCED_MAX introduced peers are kept, the last ones seen. Two disks of one node id may be
+// among them: a voter whose connection lives must not fall silent because another disk shook hands in its name.
 
 import type { PeerKey } from "../kit/ids.ts";
 import { nodeIdOf } from "../kit/ids.ts";
@@ -20,7 +21,8 @@ export class Admission {
     impossible: 0,
   };
   readonly #state: Readonly<ServerState>;
-  readonly #introduced = new Map<string, PeerKey>();
+  readonly #introduced = new Set<PeerKey>();
+  readonly #lastSeen = new Map<string, PeerKey>();
 
   constructor(state: Readonly<ServerState>) {
     this.#state = state;
@@ -28,15 +30,18 @@ export class Admission {
 
   /** The wire has authenticated this peer. */
   introduce(peer: PeerKey): void {
-    const nodeId = nodeIdOf(peer);
-    this.#introduced.delete(nodeId);
-    this.#introduced.set(nodeId, peer);
-    if (this.#introduced.size > INTRODUCED_MAX) this.#introduced.delete(this.#introduced.keys().next().value!);
+    this.#introduced.delete(peer);
+    this.#introduced.add(peer);
+    this.#lastSeen.set(nodeIdOf(peer), peer);
+    if (this.#introduced.size <= INTRODUCED_MAX) return;
+    const oldest = this.#introduced.values().next().value!;
+    this.#introduced.delete(oldest);
+    if (this.#lastSeen.get(nodeIdOf(oldest)) === oldest) this.#lastSeen.delete(nodeIdOf(oldest));
   }
 
   /** The disk last seen under a node id. */
   diskOf(nodeId: string): PeerKey | undefined {
-    return this.#introduced.get(nodeId);
+    return this.#lastSeen.get(nodeId);
   }
 
   refusalOf(message: Message): RefusalReason | null {
@@ -60,6 +65,6 @@ export class Admission {
     const state = this.#state;
     // A leader that is being removed is heard until its removal is committed, and its last words after that (trap 12).
     if (peer === state.leader || isMember(state.configuration, peer)) return true;
-    return isMember(state.committedConfiguration, peer) || this.#introduced.get(nodeIdOf(peer)) === peer;
+    return isMember(state.committedConfiguration, peer) || this.#introduced.has(peer);
   }
 }

@@ -16,6 +16,7 @@ export interface ElectionConfig {
   readonly transferTimeoutMs: number;
   /** False: every transfer is a forced one (design D7). */
   readonly transferLogSync: boolean;
+  /** All voters or none: one without it makes no promise, and the lease would rest on nothing. */
   readonly enableLease: boolean;
   readonly leaseRenewalIntervalMs: number;
   readonly enablePriority: boolean;

@@ -6,7 +6,7 @@
 // Invariant: one change at a time. The next waits until the one before, and an entry of the leader's own term,
 // is committed (trap 10).
 
-import { nodeIdOf } from "../kit/ids.ts";
+import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import { REPLACE_SILENCE_MS } from "../kit/limits.ts";
 import type { Admission } from "./admission.ts";
 import { encodeConfChange } from "./codec.ts";
@@ -64,15 +64,19 @@ export function replaceLostDisks(leader: Leader, admission: Admission): void {
   if (!leader.committedInTerm || log.hasPendingConfChange || isJoint(configuration)) return;
   const { progress, replaceRequested: requested } = leader;
   const all = members(configuration);
-  // A request ends with its swap: the old disk may go on dialling, and must not be swapped back.
+  const isSilent = (peer: PeerKey): boolean =>
+    nowMs - (progress.get(peer)?.lastContactMs ?? nowMs) >= REPLACE_SILENCE_MS;
   for (const [nodeId, fresh] of requested) {
-    if (!all.some((peer) => nodeIdOf(peer) === nodeId && peer !== fresh)) requested.delete(nodeId);
+    // A request ends with its swap: the old disk may go on dialling, and must not be swapped back. It also ends
+    // when the disk that it named was lost in its turn, and another one is there.
+    const isSwapped = !all.some((peer) => nodeIdOf(peer) === nodeId && peer !== fresh);
+    if (isSwapped || (isSilent(fresh) && admission.diskOf(nodeId) !== fresh)) requested.delete(nodeId);
   }
   const change = nextReplacement({
     configuration,
     presentDisk: (nodeId) => (nodeId === nodeIdOf(self) ? self : (requested.get(nodeId) ?? admission.diskOf(nodeId))),
     requested,
-    isSilent: (peer) => nowMs - (progress.get(peer)?.lastContactMs ?? nowMs) >= REPLACE_SILENCE_MS,
+    isSilent,
     isCaughtUp: (peer) => (progress.get(peer)?.caughtUpSinceMs ?? Infinity) < nowMs,
   });
   if (change !== null) proposeConfChange(leader, change);

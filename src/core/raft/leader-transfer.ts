@@ -7,7 +7,6 @@
 
 import { assertNever } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
-import { PRIORITY_INTERVAL_MS, PRIORITY_STABLE_MS } from "../kit/limits.ts";
 import type { Leader } from "./leader.ts";
 import type { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
@@ -75,6 +74,13 @@ export class LeaderTransfer {
     }
   }
 
+  /** An unhealthy follower is never a target (design D4), also when it became one after the transfer began. */
+  watchTarget(leader: Leader): void {
+    if (this.#transfer?.phase !== "catching-up" || leader.progress.get(this.#transfer.target)?.unhealthy !== true)
+      return;
+    this.#end(false, "the target has not answered for a while; leadership stays here");
+  }
+
   timePassed(): void {
     const transfer = this.#transfer;
     if (transfer === null || this.#state.nowMs < transfer.deadlineMs) return;
@@ -127,11 +133,12 @@ export class LeaderTransfer {
   preferPriority(leader: Leader): void {
     const { peer: self, nowMs, config, configuration } = this.#state;
     if (!config.enablePriority || this.#transfer !== null) return;
-    if (nowMs < leader.sinceMs + PRIORITY_STABLE_MS || nowMs < this.#priorityActedMs + PRIORITY_INTERVAL_MS) return;
+    const { priorityStableMs, priorityIntervalMs } = this.#state.limits;
+    if (nowMs < leader.sinceMs + priorityStableMs || nowMs < this.#priorityActedMs + priorityIntervalMs) return;
     for (const peer of configuration.voters) {
       const progress = leader.progress.get(peer)!;
       if (peer === self || progress.priority <= config.nodePriority) continue;
-      if (nowMs - progress.caughtUpSinceMs < PRIORITY_STABLE_MS) continue;
+      if (nowMs - progress.caughtUpSinceMs < priorityStableMs) continue;
       this.#priorityActedMs = nowMs;
       this.start(leader, peer, false);
       return;

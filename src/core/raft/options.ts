@@ -6,6 +6,8 @@ import {
   APPLY_BYTES_MAX,
   INFLIGHT_BYTES_MAX,
   INFLIGHT_MESSAGES_MAX,
+  PRIORITY_INTERVAL_MS,
+  PRIORITY_STABLE_MS,
   UNCOMMITTED_BYTES_MAX,
 } from "../kit/limits.ts";
 import type { Random } from "../kit/random.ts";
@@ -36,6 +38,8 @@ export interface RaftLimits {
   readonly inflightBytesMax: number;
   readonly uncommittedBytesMax: number;
   readonly applyBytesMax: number;
+  readonly priorityStableMs: number;
+  readonly priorityIntervalMs: number;
 }
 
 export const RAFT_LIMITS: RaftLimits = {
@@ -44,6 +48,8 @@ export const RAFT_LIMITS: RaftLimits = {
   inflightBytesMax: INFLIGHT_BYTES_MAX,
   uncommittedBytesMax: UNCOMMITTED_BYTES_MAX,
   applyBytesMax: APPLY_BYTES_MAX,
+  priorityStableMs: PRIORITY_STABLE_MS,
+  priorityIntervalMs: PRIORITY_INTERVAL_MS,
 };
 
 export interface RaftStatus {

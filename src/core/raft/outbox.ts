@@ -84,8 +84,7 @@ export class Outbox {
     const snapshot = this.#restore;
     const before = this.#handedHardState;
     const promised = before.term !== term || before.vote !== vote;
-    // The commit index alone is not worth a write: it only says where a restart may begin to apply. But it
-    // is written with, and in front of, every entry: configurations rest on that.
+    // The commit index alone is not worth a write: it only says where a restart may begin to apply.
     const hasData = entries.length > 0 || snapshot !== null || promised;
     const afterSync = this.#afterSync;
     this.#afterSync = [];
@@ -97,7 +96,10 @@ export class Outbox {
       return null;
     }
     if (!hasData && afterSync.length === 0) return null;
-    const hardState: HardState = { term, vote, commit: log.commit };
+    // It never covers the entries of its own write. They stand behind it in the log on disk: if a crash tore
+    // them off, it would vouch for what they were to replace (docs/decisions/0006-commit-on-disk.md).
+    const commit = Math.min(log.commit, (entries[0]?.index ?? Infinity) - 1);
+    const hardState: HardState = { term, vote, commit };
     const sequence = ++this.#sequence;
     this.#writes.push({ sequence, issuedMs: nowMs, term, vote });
     if (snapshot !== null) log.writeIssued(sequence, snapshot.index);

@@ -273,7 +273,8 @@ export class Raft {
   #leaderTimePassed(leader: Leader): void {
     if (this.#state.nowMs < leader.beatDueMs) return;
     leader.beat();
-    if (!this.#transfer.isUnderWay) replaceLostDisks(leader, this.#admission);
+    this.#transfer.watchTarget(leader);
+    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission);
     this.#transfer.preferPriority(leader);
   }
 

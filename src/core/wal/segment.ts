@@ -12,9 +12,8 @@
 //
 // Invariants:
 // - Within a request the hard state comes before the entries: the term is on disk before any entry of
-//   that term (trap 2), and the commit index no later than any entry written together with it. A
-//   configuration takes effect when its entry is committed, so a restarted node that has an entry also
-//   knows what its writer knew to be committed, and never votes by an older configuration.
+//   that term (trap 2). Its commit index covers no entry of the same request: a cut between the two leaves
+//   a commit index that is true of the entries that were there before (docs/decisions/0006-commit-on-disk.md).
 // - An entry whose index is not above the last one replaces it and all that follow.
 // - A segment is synced as a whole before the next one is created.
 

@@ -52,6 +52,7 @@ const KNOBS: Knobs = {
   segmentBytesMax: WAL_SEGMENT_BYTES_MAX,
   uncommittedBytesMax: UNCOMMITTED_BYTES_MAX,
   inflightMessagesMax: INFLIGHT_MESSAGES_MAX,
+  priorityStableMs: 30_000,
   appendBytesMax: APPEND_BYTES_MAX,
   clients: 0,
   clientPauseMs: 0,

@@ -117,6 +117,17 @@ export const MUTANTS: readonly Mutant[] = [
     find: "return this.#configurations.effective;",
     replace: "return this.#configurations.at(this.log.commit);",
   }),
+  mutant("commit-covers-its-own-write", "decision 6", {
+    file: "core/raft/outbox.ts",
+    find: "const commit = Math.min(log.commit, (entries[0]?.index ?? Infinity) - 1);",
+    replace: "const commit = log.commit;",
+  }),
+  mutant("refused-although-written", "trap 66", {
+    file: "engine/engine.ts",
+    find: "if (result.ok) return this.#waiters.proposal(result.index, result.term);",
+    replace:
+      'if (result.ok && result.index % 5 === 0) return Promise.resolve({ outcome: "refused", code: "NOT_LEADER", message: "" });\n    if (result.ok) return this.#waiters.proposal(result.index, result.term);',
+  }),
   mutant(
     "new-disk-is-the-old-voter",
     "D5",

@@ -111,12 +111,13 @@ export class Clients implements Traffic {
       this.#cluster.world.scheduler.trace(result.outcome);
       if (result.outcome === "refused") {
         if (result.code === "UNCOMMITTED_LIMIT") reached(this.#cluster.probes, "uncommitted-limit-refused");
+        for (const one of batch) oracle.refused(node, one);
         settle("refused");
       } else if (result.outcome === "unknown") settle("unknown");
       else {
-        // An answer that comes after the client gave up still tells that the write is in the log.
-        if (open) oracle.writeAnswered(node, floor, result.index, data);
-        else reached(this.#cluster.probes, "outcome-unknown-but-committed");
+        // Also an answer that comes after the client gave up tells the truth.
+        oracle.writeAnswered(node, floor, result.index, data);
+        if (!open) reached(this.#cluster.probes, "outcome-unknown-but-committed");
         settle("acknowledged");
       }
     });

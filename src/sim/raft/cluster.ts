@@ -27,7 +27,7 @@ import { reached, type ProbeCounts } from "./probes.ts";
 
 const CLUSTER_ID = "sim";
 /** Only short messages can be votes; the rest is not decoded a second time. */
-const VOTE_BYTES_MAX = 160;
+const VOTE_BYTES_MAX = 300;
 
 export interface ClusterOptions {
   readonly seed: number | string;
@@ -162,6 +162,8 @@ export class Cluster {
         uncommittedBytesMax: this.knobs.uncommittedBytesMax,
         inflightMessagesMax: this.knobs.inflightMessagesMax,
         appendBytesMax: this.knobs.appendBytesMax,
+        priorityStableMs: this.knobs.priorityStableMs,
+        priorityIntervalMs: 2 * this.knobs.priorityStableMs,
       },
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: this.knobs.snapshotKeepEntries },
       segmentBytesMax: this.knobs.segmentBytesMax,
@@ -316,6 +318,8 @@ export class Cluster {
       armed.act(message);
     }
     if (message.type === "MsgVoteResp") this.#watchVote(from, to, message);
+    // Whoever asks for votes has given itself its own.
+    else if (message.type === "MsgVote") this.oracle.voteTold(from, from, message.term);
   }
 
   #watchVote(from: PeerKey, to: PeerKey, message: MsgVoteResp): void {

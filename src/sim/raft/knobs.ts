@@ -25,6 +25,8 @@ export interface Knobs {
   readonly uncommittedBytesMax: number;
   readonly inflightMessagesMax: number;
   readonly appendBytesMax: number;
+  /** How long a preferred node must have been caught up before leadership is given to it. */
+  readonly priorityStableMs: number;
   readonly clients: number;
   readonly clientPauseMs: number;
   readonly paddingBytes: number;
@@ -109,10 +111,11 @@ function drawAll(random: Random, limits: KnobLimits): Knobs {
     segmentBytesMax: random.fork("segment").pick([2_000, 16_000, 1_000_000]),
     uncommittedBytesMax: random.fork("uncommitted").pick([500, 20_000, 1_000_000]),
     inflightMessagesMax: random.fork("inflight").pick([1, 4, 64]),
+    priorityStableMs: random.fork("stable").pick([500, 1_500, 30_000]),
     appendBytesMax: random.fork("append").pick([20, 20, 1_000, 100_000]),
     clients: 1 + random.fork("clients").below(4),
     clientPauseMs: random.fork("client-pause").pick([2, 10, 30, 60]),
-    paddingBytes: random.fork("padding").pick([0, 0, 100, 400]),
+    paddingBytes: random.fork("padding").pick([0, 0, 100, 400, 3_000]),
     faults: 3 + random.fork("faults").below(Math.ceil(seconds * 3)),
     faultsUntilMs: Math.floor(seconds * 1_000),
   };

@@ -43,6 +43,9 @@ export class Oracle {
   readonly #entries = new Map<string, string>();
   readonly #committed: (Committed | undefined)[] = [];
   readonly #applied = new Map<number, { readonly data: number; readonly hash: number }>();
+  /** Where each write stands in the log, and which were refused; ids are unique in a run. */
+  readonly #written = new Map<string, number>();
+  readonly #refused = new Set<string>();
   #newest: { commit: number; configuration: Configuration } | null = null;
   #answeredIndex = 0;
   elections = 0;
@@ -102,10 +105,19 @@ export class Oracle {
   applied(node: string, index: number, data: Uint8Array, hash: number): void {
     const known = this.#applied.get(index);
     const dataHash = hashBytes(data, index);
-    if (known === undefined) this.#applied.set(index, { data: dataHash, hash });
-    else if (known.data !== dataHash || known.hash !== hash) {
+    if (known === undefined) {
+      this.#applied.set(index, { data: dataHash, hash });
+      this.#firstApplied(node, index, textOf(data));
+    } else if (known.data !== dataHash || known.hash !== hash) {
       this.#fail(node, `state machine safety: another state at index ${index}`);
     }
+  }
+
+  /** The client was told that nothing was written; that must stay true (trap 66). */
+  refused(node: string, data: Uint8Array): void {
+    const key = textOf(data);
+    if (this.#written.has(key)) this.#fail(node, `a refused write was applied at index ${this.#written.get(key)}`);
+    this.#refused.add(key);
   }
 
   established(node: string, status: RaftStatus): void {
@@ -139,6 +151,13 @@ export class Oracle {
       this.#fail(node, `linearizability: a read saw index ${appliedIndex}, but ${floor} was answered before it began`);
     }
     this.#answeredIndex = Math.max(this.#answeredIndex, appliedIndex);
+  }
+
+  #firstApplied(node: string, index: number, key: string): void {
+    const before = this.#written.get(key);
+    if (before !== undefined) this.#fail(node, `one write stands in the log twice, at ${before} and at ${index}`);
+    if (this.#refused.has(key)) this.#fail(node, `a write that was refused is applied at index ${index}`);
+    this.#written.set(key, index);
   }
 
   #checkLog(node: string, seen: Watched, status: RaftStatus): void {
@@ -215,4 +234,11 @@ export class Oracle {
   #fail(node: string, message: string): void {
     this.#report(node, new Error(message));
   }
+}
+
+const decoder = new TextDecoder();
+
+/** A write's key and id; what pads it out is the same for all. */
+function textOf(data: Uint8Array): string {
+  return decoder.decode(data.subarray(0, 24));
 }

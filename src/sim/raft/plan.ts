@@ -85,6 +85,8 @@ const OWN_KINDS: readonly OwnKind[] = [
   "schism",
   "stale-read",
   "stale-read",
+  "relapse",
+  "relapse",
 ];
 
 /** What can happen to a node that is alone. */
@@ -206,6 +208,7 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "figure-8":
     case "schism":
     case "stale-read":
+    case "relapse":
       return PLOYS[fault.kind](cluster, cluster.world.random.fork(`${fault.kind}/${fault.draw}`), hit);
     case "disk-wipe":
     case "disk-corrupt": {

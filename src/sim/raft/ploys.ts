@@ -18,7 +18,8 @@ export type PloyKind =
   | "succession"
   | "figure-8"
   | "schism"
-  | "stale-read";
+  | "stale-read"
+  | "relapse";
 type Ploy = (cluster: Cluster, random: Random, hit: () => void) => void;
 
 /** What a node has just promised when it dies. */
@@ -35,6 +36,7 @@ export const PLOYS: Record<PloyKind, Ploy> = {
   "figure-8": figure8,
   schism,
   "stale-read": staleRead,
+  relapse,
 };
 
 /** Well-formed messages that no honest peer sends: from strangers, for other disks, with wild terms. */
@@ -165,6 +167,39 @@ function schism(cluster: Cluster, random: Random, hit: () => void): void {
   for (let at = 0; at < outside.length; at++) {
     later(cluster, 5 + at * random.between(0, 10), () => addVoter(cluster, leader.engine, outside[at]!));
   }
+}
+
+/**
+ * A leader takes entries that nobody gets, is deposed, comes back, and loses power while what the others have
+ * committed meanwhile replaces them on its disk.
+ */
+function relapse(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  const { world } = cluster;
+  apply(world, { atMs: world.nowMs, kind: "partition", groups: [[leader], others], forMs: 330 }, { hit });
+  for (let at = 0; at < 4; at++) {
+    later(cluster, 5 + at, () => cluster.traffic?.writeAt(leader));
+    later(cluster, 290 + at * 9, () => {
+      const next = cluster.leader();
+      if (next !== undefined) cluster.traffic?.writeAt(nodeIdOf(next.engine.peer));
+    });
+  }
+  // A slow disk, so that the write that replaces them is long under way when the power goes.
+  later(cluster, 325, () =>
+    apply(world, { atMs: world.nowMs, kind: "disk-slow", node: leader, factor: 40, forMs: 250 }, { hit }),
+  );
+  const lastTerm = (): number => cluster.member(leader)?.engine.status().lastTerm ?? 0;
+  const before = lastTerm();
+  const pull = (triesLeft: number): void => {
+    if (triesLeft === 0) return;
+    if (lastTerm() === before) return later(cluster, 0.25, () => pull(triesLeft - 1));
+    later(cluster, random.between(0.3, 4), () => {
+      const tear = random.pick(["torn", "sectors"] as const);
+      apply(world, { atMs: world.nowMs, kind: "disk-torn", node: leader, tear, restartAfterMs: 20 }, { hit });
+    });
+  };
+  later(cluster, 331, () => pull(600));
 }
 
 /** The leader is cut off; while it does not know yet that another leads, it is asked what it has. */

@@ -3,7 +3,7 @@
 
 import { isJoint, members, type RaftOptions } from "../../core/raft/index.ts";
 import { seededRandom } from "../../core/kit/random.ts";
-import { nodeIdOf, incarnationOf } from "../../core/kit/ids.ts";
+import { incarnationOf, nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { Injector, type FaultCount, type TraceSink } from "../kernel/index.ts";
 import { Clients, type ClientCounts } from "./clients.ts";
@@ -103,10 +103,22 @@ function run(cluster: Cluster, untilMs: number, done: () => boolean): Promise<un
   );
 }
 
-/** Liveness: without faults the cluster heals by itself, within a bound. */
+/** Liveness: without faults the cluster heals by itself, and then survives without its leader, each within a bound. */
 async function converge(cluster: Cluster, clients: Clients): Promise<string | null> {
+  const trouble = await settle(cluster, clients, null);
+  const leader = cluster.leader();
+  if (trouble !== null || leader === undefined || finding(cluster) !== null) return trouble;
+  if (leader.engine.status().committedConfiguration.voters.length < 3) return null;
+  // A majority must be enough: whoever leads now dies and does not come back.
+  const dead = nodeIdOf(leader.engine.peer);
+  cluster.world.crash(dead);
+  return settle(cluster, clients, dead);
+}
+
+/** Until one leads, a new write is acknowledged, and all but `dead` have the same. */
+async function settle(cluster: Cluster, clients: Clients, dead: string | null): Promise<string | null> {
   const deadlineMs = cluster.world.nowMs + CONVERGE_WITHIN_MS;
-  // They go on for a while without faults, and then make room: a slow disk with eager clients never has equal logs.
+  // Clients go on for a while without faults, and then make room: a slow disk with eager clients never has equal logs.
   const quietFromMs = cluster.world.nowMs + CLIENTS_GO_ON_MS;
   let wrote = false;
   let askAgainAtMs = 0;
@@ -119,31 +131,42 @@ async function converge(cluster: Cluster, clients: Clients): Promise<string | nu
       });
     }
     if (cluster.world.nowMs >= quietFromMs) clients.stop();
-    return wrote && difference(cluster) === null;
+    return wrote && difference(cluster, dead) === null;
   });
-  const different = difference(cluster);
-  if (different !== null) return `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
-  return wrote ? null : `no write was acknowledged within ${CONVERGE_WITHIN_MS} ms after the last fault`;
+  const since = dead === null ? "after the last fault" : `after ${dead} died for good`;
+  const different = difference(cluster, dead);
+  if (different !== null) return `no convergence within ${CONVERGE_WITHIN_MS} ms ${since}: ${different}`;
+  return wrote ? null : `no write was acknowledged within ${CONVERGE_WITHIN_MS} ms ${since}`;
 }
 
-function difference(cluster: Cluster): string | null {
+function difference(cluster: Cluster, dead: string | null): string | null {
   const leader = cluster.leader();
   if (leader === undefined) return "nobody leads";
   const status = leader.engine.status();
   if (!status.established) return `${status.peer} leads but is not established`;
   if (isJoint(status.committedConfiguration)) return "the configuration is still joint";
-  for (const peer of members(status.configuration)) {
-    const name = nodeIdOf(peer);
-    const member = cluster.member(name);
-    if (member === undefined) return `${name} does not run`;
-    if (cluster.memory.diskOf(name) !== incarnationOf(peer)) return `${peer} is a member, but that disk is gone`;
-    const other = member.engine.status();
-    if (other.leader !== status.peer) return `${name} follows ${other.leader ?? "nobody"}`;
-    if (other.applied !== status.applied || other.lastIndex !== status.lastIndex)
-      return `${name} has ${other.applied}/${other.lastIndex}, the leader ${status.applied}/${status.lastIndex}`;
-    if (member.machine.hash !== leader.machine.hash) return `${name} has another state at index ${other.applied}`;
+  for (const peer of members(status.committedConfiguration)) {
+    if (nodeIdOf(peer) === dead) continue;
+    const member = cluster.member(nodeIdOf(peer));
+    const unlike = member === undefined ? `${peer} does not run` : unlikeness(cluster, peer, member, leader);
+    if (unlike !== null) return unlike;
   }
   return null;
+}
+
+type Member = NonNullable<ReturnType<Cluster["member"]>>;
+
+/** In what a member differs from its leader. */
+function unlikeness(cluster: Cluster, peer: PeerKey, member: Member, leader: Member): string | null {
+  const name = nodeIdOf(peer);
+  const status = leader.engine.status();
+  const own = member.engine.status();
+  if (cluster.memory.diskOf(name) !== incarnationOf(peer)) return `${peer} is a member, but that disk is gone`;
+  if (own.leader !== status.peer) return `${name} follows ${own.leader ?? "nobody"}`;
+  if (own.applied !== status.applied || own.lastIndex !== status.lastIndex) {
+    return `${name} has ${own.applied}/${own.lastIndex}, the leader ${status.applied}/${status.lastIndex}`;
+  }
+  return member.machine.hash === leader.machine.hash ? null : `${name} has another state at index ${own.applied}`;
 }
 
 function finding(cluster: Cluster): string | null {
