@@ -91,7 +91,7 @@ export class SimNetwork {
   /** Both directions of one pair, or all links there are. */
   links(a?: string, b?: string): Link[] {
     if (a !== undefined && b !== undefined) return [this.link(a, b), this.link(b, a)];
-    return this.names.flatMap((name) => [...(this.#nodes.get(name)?.links.values() ?? [])]);
+    return this.names.flatMap((name) => byName(this.#nodes.get(name)?.links ?? new Map<string, Link>()));
   }
 
   /** The world's own values for what `change` changes. */
@@ -181,19 +181,19 @@ export class SimNetwork {
   listening(wire: SimWire): void {
     const node = this.#node(wire.life.process.name);
     node.wire = wire;
-    for (const connection of node.connections.values()) connection.dial();
+    for (const connection of byName(node.connections)) connection.dial();
   }
 
   ended(name: string, silent: boolean): void {
     const node = this.#node(name);
     if (node.wire === undefined) return;
     node.wire = undefined;
-    for (const connection of node.connections.values()) connection.ended(node, silent);
+    for (const connection of byName(node.connections)) connection.ended(node, silent);
   }
 
   /** Handshakes that waited for a frozen process. */
   resumed(name: string): void {
-    for (const connection of this.#node(name).connections.values()) if (!connection.established) connection.dial();
+    for (const connection of byName(this.#node(name).connections)) if (!connection.established) connection.dial();
   }
 
   send(wire: SimWire, to: PeerKey, bytes: Uint8Array): void {
@@ -294,4 +294,9 @@ export class SimNetwork {
     this.#scheduler.trace(what, link.from, link.to);
     this.#scheduler.narrate("net", () => `${what} ${link.from} > ${link.to}`);
   }
+}
+
+/** Never in the order in which nodes were added: what is done in a loop may reach the trace. */
+function byName<T>(map: ReadonlyMap<string, T>): T[] {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value);
 }
