@@ -15,7 +15,7 @@ import { firstLine, kindOfViolation, onInterruption, runPool, type Interruption 
 import type { SeedJob } from "./sim-worker.ts";
 
 const SHRINK_TRIES = 200;
-const MUTANT_SEEDS_MAX = 600;
+const MUTANT_SEEDS_MAX = 2_000;
 const EXPLAINED_MAX = 3;
 const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;
