@@ -30,7 +30,10 @@ export interface DirectoryOptions {
   readonly nodeId: string;
   /** One to sixteen hexadecimal digits, random: it must never come twice (trap 13). */
   readonly newIncarnation: () => string;
-  /** Used only when the directory is empty: this node is a founder, with this incarnation. */
+  /**
+   * Used only when the directory is empty: this node is one of the founders, with this incarnation. Give it
+   * once, at the founding: a wiped disk that is founded again is the same voter without its memory.
+   */
   readonly bootstrap: Founding | null;
   readonly segmentBytesMax: number;
 }

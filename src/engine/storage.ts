@@ -14,27 +14,16 @@ import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { peerKey, type PeerKey } from "../core/kit/ids.ts";
 import { WAL_SEGMENT_BYTES_MAX } from "../core/kit/limits.ts";
-import type { Configuration, Entry, HardState, PersistRequest, SnapshotMeta } from "../core/raft/types.ts";
+import type { Entry, HardState, PersistRequest, SnapshotMeta } from "../core/raft/types.ts";
 import { decodeSnapshotFile, encodeSnapshotFile, type BatchPart } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
-import { openDirectory, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
+import { openDirectory, type DirectoryOptions, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
 import { writeDurably } from "./durable-file.ts";
 import { snapshotName } from "./storage-layout.ts";
 import type { WalWriter } from "./wal-writer.ts";
 
-export interface OpenOptions {
-  readonly disk: Disk;
-  readonly digest: Digest;
-  readonly clusterId: string;
-  readonly nodeId: string;
-  /** One to sixteen hexadecimal digits, random: it must never come twice (trap 13). */
-  readonly newIncarnation: () => string;
-  /**
-   * Used only when the directory is empty: this node is one of the founders, with this incarnation. Give it
-   * once, at the founding: a wiped disk that is founded again is the same voter without its memory.
-   */
-  readonly bootstrap: { readonly incarnation: string; readonly configuration: Configuration } | null;
+export interface OpenOptions extends Omit<DirectoryOptions, "segmentBytesMax"> {
   readonly segmentBytesMax?: number | undefined;
 }
 

@@ -66,8 +66,8 @@ export class Replay {
   }
 
   /**
-   * What is committed is at least what the snapshot covers, and at most what is here: the commit index is
-   * written before the entries of its batch, and a cut may have taken those.
+   * What is committed is at least what the snapshot covers, and at most what is here. A commit index speaks only
+   * of entries that stand before it (docs/decisions/0006-commit-on-disk.md), so the upper bound is a mere guard.
    */
   hardState(lastIndex: number): HardState {
     const { term, vote, commit } = this.#hardState;
