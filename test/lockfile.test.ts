@@ -30,34 +30,49 @@ function foldersAbove(path: string): string[] {
   return ["", ...parts.map((_, index) => `${parts.slice(0, index + 1).join("/node_modules/")}/`)];
 }
 
-describe("package-lock.json", () => {
-  const text = readFileSync("package-lock.json", "utf8");
-  const lock = JSON.parse(text) as LockFile;
-  const manifest = JSON.parse(readFileSync("package.json", "utf8")) as Locked & {
-    allowScripts: Record<string, boolean>;
-  };
+interface Manifest extends Locked {
+  readonly allowScripts: Record<string, boolean>;
+}
 
-  it("holds everything that its packages ask for, for every platform", () => {
-    expect(Object.keys(lock.packages).length).toBeGreaterThan(50);
+const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
+
+describe.each([
+  { folder: "", packagesMin: 50 },
+  { folder: "test/", packagesMin: 8 },
+])("$folder", ({ folder, packagesMin }) => {
+  const text = readFileSync(`${folder}package-lock.json`, "utf8");
+  const lock = JSON.parse(text) as LockFile;
+  const manifest = JSON.parse(readFileSync(`${folder}package.json`, "utf8")) as Manifest;
+
+  it("package-lock.json holds everything that its packages ask for, for every platform", () => {
+    expect(Object.keys(lock.packages).length).toBeGreaterThan(packagesMin);
     expect(missing(lock)).toEqual([]);
     expect(missing({ packages: { "": {}, "node_modules/a": { optionalDependencies: { "a-mac": "1.0.0" } } } })).toEqual(
       ["node_modules/a → a-mac"],
     );
   });
 
-  it("records no download addresses", () => {
+  it("package-lock.json records no download addresses", () => {
     expect(text).not.toContain('"resolved"');
   });
 
-  it("is asked for exact versions only, and for none at run time", () => {
-    for (const version of Object.values(manifest.devDependencies ?? {})) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  it("package.json asks for exact versions only, and for none at run time", () => {
+    const wanted = { ...manifest.devDependencies, ...manifest.optionalDependencies };
+    expect(Object.keys(wanted).length).toBeGreaterThan(0);
+    for (const version of Object.values(wanted)) expect(version).toMatch(EXACT);
     expect(manifest.dependencies).toBeUndefined();
+    if (folder === "") expect(manifest.optionalDependencies).toBeUndefined();
   });
 
-  it("has install scripts only where package.json decides about them", () => {
+  it("package-lock.json has install scripts only where package.json decides about them", () => {
     const scripted = Object.entries(lock.packages).flatMap(([path, locked]) =>
       locked.hasInstallScript === true ? [path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)] : [],
     );
     expect(scripted.filter((name) => !(name in manifest.allowScripts))).toEqual([]);
   });
+});
+
+it("test/ does not hold a second pg, which would not be the one that src/ uses", () => {
+  const { packages } = JSON.parse(readFileSync("test/package-lock.json", "utf8")) as LockFile;
+  expect(Object.keys(packages).filter((path) => /(?:^|\/)pg(?:-\w+)?$/.test(path))).toEqual([]);
 });
