@@ -30,16 +30,32 @@ export const ERRORS = {
   FORMAT_UNSUPPORTED: { http: 500, exit: 78, retryable: false, number: null },
   DISK_DAMAGED: { http: 500, exit: 74, retryable: false, number: null },
   FSYNC_FAILED: { http: 500, exit: 74, retryable: false, number: null },
+  OUTCOME_UNKNOWN: { http: 503, exit: 75, retryable: false, number: null },
+  STALE_EPOCH: { http: 409, exit: 69, retryable: false, number: null },
+  TERM_OVERRUN: { http: 500, exit: 70, retryable: false, number: null },
+  ELECTOR_BUSY: { http: 409, exit: 70, retryable: false, number: null },
+  ELECTOR_CLOSED: { http: 503, exit: 70, retryable: false, number: null },
+  BACKEND_UNAVAILABLE: { http: 503, exit: 69, retryable: true, number: null },
+  BACKEND_READ_ONLY: { http: 503, exit: 69, retryable: true, number: null },
+  BACKEND_UNSUPPORTED: { http: 500, exit: 78, retryable: false, number: null },
+  POOLER_IN_PATH: { http: 500, exit: 78, retryable: false, number: null },
+  PERMISSION_DENIED: { http: 403, exit: 77, retryable: false, number: null },
+  SCHEMA_MISSING: { http: 500, exit: 78, retryable: false, number: null },
+  SCOPE_CLASH: { http: 409, exit: 78, retryable: false, number: null },
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** Recognises an error of another copy of this package too: bundlers and version ranges make copies. */
+const BRAND: unique symbol = Symbol.for("tenure.error") as never;
+
 /** A handled error of the world. `message` says what happened, why, and what to do next. */
 export class TenureError extends Error {
   readonly code: ErrorCode;
+  readonly [BRAND] = true;
 
-  constructor(code: ErrorCode, message: string) {
-    super(message);
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
     this.name = "TenureError";
     this.code = code;
   }
@@ -49,6 +65,51 @@ export class TenureError extends Error {
   }
 
   static is(value: unknown): value is TenureError {
-    return value instanceof TenureError;
+    return typeof value === "object" && value !== null && BRAND in value;
+  }
+}
+
+/** The gate is closed at the moment of the call. */
+export class NotLeaderError extends TenureError {
+  readonly reason: NotLeaderReason;
+  /** Who leads, as far as this instance has heard. */
+  readonly leader: { readonly epoch: number; readonly identity: string } | null;
+
+  constructor(reason: NotLeaderReason, message: string, leader: NotLeaderError["leader"] = null) {
+    super("NOT_LEADER", message);
+    this.name = "NotLeaderError";
+    this.reason = reason;
+    this.leader = leader;
+  }
+
+  static override is(value: unknown): value is NotLeaderError {
+    return TenureError.is(value) && value.code === "NOT_LEADER";
+  }
+}
+
+/**
+ * `not-leading`: no term is held. `suspended`: the term may still be held, but the last proof of it is too old.
+ * `too-short`: less trust is left than the effect needs. `other-epoch`: this instance leads, in another epoch.
+ */
+export type NotLeaderReason = "not-leading" | "suspended" | "too-short" | "other-epoch";
+
+/** The database or the log has refused a write: its epoch is not the one in force. Nothing was written. */
+export class StaleEpochError extends TenureError {
+  readonly scope: string;
+  readonly epoch: number;
+
+  constructor(scope: string, epoch: number, options?: { cause?: unknown }) {
+    super(
+      "STALE_EPOCH",
+      `epoch ${epoch} of scope "${scope}" is over: another instance leads, or led since. Nothing was written; stop this work and campaign again.`,
+      options,
+    );
+    this.name = "StaleEpochError";
+    this.scope = scope;
+    this.epoch = epoch;
+  }
+
+  static override is(value: unknown): value is StaleEpochError {
+    return TenureError.is(value) && value.code === "STALE_EPOCH";
   }
 }

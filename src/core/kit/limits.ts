@@ -75,3 +75,16 @@ export const SNAPSHOT_AFTER_BYTES = 64 * 1024 * 1024;
 export const SNAPSHOT_KEEP_ENTRIES = 5_000;
 /** A timer that fires this late was held up by a stopped or starved process. */
 export const LOOP_STALL_MS = 100;
+
+/** A scope is a name that people type; a lock key is derived from it. */
+export const SCOPE_BYTES_MAX = 256;
+/** After the server timeout has passed without a proof, one last beat gets so long to be answered. */
+export const LAST_CHANCE_MS = 500;
+/** A beat that failed is sent again after a quarter of the interval, and at most so late. */
+export const BEAT_RETRY_MS_MAX = 250;
+/** Heartbeats are spread by ±20 %, so that many leaders do not beat in lockstep. */
+export const HEARTBEAT_JITTER = 0.2;
+/** How long `work` may go on after its signal has aborted. */
+export const DRAIN_MS = 10_000;
+/** Effects are counted by name; past so many names, under "other". */
+export const EFFECT_NAMES_MAX = 100;

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { Complaints } from "./complaints.ts";
+import { HandClock } from "./test-seat.ts";
+
+test("the same complaint is said once, and again only after half a minute", () => {
+  const clock = new HandClock();
+  const complaints = new Complaints(clock);
+  expect(complaints.worthSaying("away")).toBe(true);
+  clock.stop(29_999);
+  expect(complaints.worthSaying("away")).toBe(false);
+  clock.stop(1);
+  expect(complaints.worthSaying("away")).toBe(true);
+});
+
+test("another complaint, and the same one after it was well, are said at once", () => {
+  const complaints = new Complaints(new HandClock());
+  expect(complaints.worthSaying("away")).toBe(true);
+  expect(complaints.worthSaying("refused")).toBe(true);
+  complaints.forget();
+  expect(complaints.worthSaying("refused")).toBe(true);
+});

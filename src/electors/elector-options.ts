@@ -1,0 +1,63 @@
+// What an elector is created with, checked at once: a wrong scope must not become a lock that nobody shares.
+
+import { TenureError } from "../core/kit/errors.ts";
+import { SCOPE_BYTES_MAX } from "../core/kit/limits.ts";
+import type { Transition } from "../core/trust/transitions.ts";
+import type { Backend } from "../ports/backend.ts";
+import type { Logger } from "../ports/logger.ts";
+
+const IDENTITY_BYTES_MAX = 512;
+const METADATA_BYTES_MAX = 4096;
+
+export interface ElectorOptions<Extras extends object = object> {
+  /** What is led. Instances that compete write the same text. */
+  readonly scope: string;
+  readonly backend: Backend<Extras>;
+  /** Who this instance is, for people. Default `<scope>-<host>-<pid>-<uuid>`. */
+  readonly identity?: string | undefined;
+  /** What observers are told beside the identity: an address, a version. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  /** False: a permanent follower, which observes and never leads. */
+  readonly enabled?: boolean | undefined;
+  readonly logger?: Logger | undefined;
+  /** Called for each transition, in order; none is dropped. */
+  readonly onTransition?: ((transition: Transition) => void) | undefined;
+}
+
+const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} };
+
+export function checkOptions<Extras extends object>(options: ElectorOptions<Extras>, uuid: () => string) {
+  const { scope, backend, metadata = {}, enabled = true, logger = SILENT, onTransition } = options;
+  checkText("scope", scope, SCOPE_BYTES_MAX);
+  if (typeof backend?.seat !== "function") {
+    refuse("backend", 'must be a backend, such as postgres(url) from "tenure/postgres"');
+  }
+  const identity = options.identity ?? `${scope}-${backend.host}-${uuid()}`;
+  checkText("identity", identity, IDENTITY_BYTES_MAX);
+  if (typeof metadata !== "object" || metadata === null) refuse("metadata", "must be an object of texts");
+  for (const [name, value] of Object.entries(metadata)) {
+    checkText(`metadata.${name}`, value, METADATA_BYTES_MAX, 0);
+  }
+  if (byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
+    refuse("metadata", `must have at most ${METADATA_BYTES_MAX} bytes as JSON`);
+  }
+  if (typeof enabled !== "boolean") refuse("enabled", "must be true or false");
+  return { scope, backend, identity, metadata: { ...metadata }, enabled, logger, onTransition };
+}
+
+function checkText(name: string, value: unknown, bytesMax: number, bytesMin = 1): void {
+  if (typeof value !== "string") refuse(name, "must be a text");
+  // A lone surrogate becomes U+FFFD in UTF-8, and two scopes would become one.
+  if (!value.isWellFormed() || value.includes("\0")) refuse(name, "must be well-formed text without NUL");
+  const bytes = byteLength(value);
+  if (bytes < bytesMin) refuse(name, "must not be empty: instances compete by writing the same name");
+  if (bytes > bytesMax) refuse(name, `must have at most ${bytesMax} bytes, and has ${bytes}`);
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+function refuse(name: string, why: string): never {
+  throw new TenureError("CONFIG_INVALID", `createElector: ${name} ${why}.`);
+}

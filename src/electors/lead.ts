@@ -1,0 +1,137 @@
+// `lead`: run work while leading, sentence by sentence as ports/elector.ts promises it.
+//
+//   campaign ──▶ work runs ──returns or throws──▶ resign ──▶ its outcome
+//      ▲            │ └──caller aborts, or close──▶ signal aborts, drain ──▶ resign ──▶ reject with the reason
+//      │            ├──an operator asks──▶ signal aborts, drain ──▶ resign ──▶ again, or reject (onLost: "throw")
+//      │            └──the term ends──▶ signal aborts, drain, outcome dropped ──▶ again, or reject (onLost: "throw")
+//      └────────────────────────────────────────────────────────────────────────────┘
+//
+// Invariant: no campaign starts before the previous work has settled, so that two works never run at once; work that
+// does not settle within `drainMs` rejects with TERM_OVERRUN, and keeps the elector occupied until it does.
+
+import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
+import { DRAIN_MS } from "../core/kit/limits.ts";
+import type { EndReason } from "../core/trust/transitions.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { LeadOptions } from "../ports/elector.ts";
+import type { HeldTerm } from "./term.ts";
+
+export interface Leadership<T extends HeldTerm> {
+  readonly clock: Clock;
+  /** Aborts when the elector is being closed. */
+  readonly closing: AbortSignal;
+  campaign(signal: AbortSignal | undefined): Promise<T>;
+  /** No other work may start before this settles. */
+  occupy(work: Promise<unknown>): void;
+}
+
+type Outcome<R> = (
+  | { readonly kind: "value"; readonly value: R }
+  | { readonly kind: "error"; readonly error: unknown }
+) & {
+  /** The term was over when work settled: the outcome is dropped. */
+  readonly late: boolean;
+};
+type Event<R> =
+  | Outcome<R>
+  | { readonly kind: "ended"; readonly reason: EndReason }
+  | { readonly kind: "stop" }
+  | { readonly kind: "asked" };
+
+export async function lead<T extends HeldTerm, R>(
+  on: Leadership<T>,
+  work: (term: T) => Promise<R> | R,
+  options: LeadOptions = {},
+): Promise<R> {
+  const { signal, onLost = "recampaign", drainMs = DRAIN_MS } = options;
+  for (;;) {
+    const term = await on.campaign(signal);
+    const outcome = settle(() => work(term), term);
+    on.occupy(outcome);
+    const stop = stopOf([signal, on.closing]);
+    const ended = term.ended.then((reason) => ({ kind: "ended", reason }) as const);
+    const asked = term.asked.then(() => ({ kind: "asked" }) as const);
+    const first: Event<R> = await Promise.race([outcome, ended, stop.happened, asked]);
+    // Work that settles inside the abort itself may win the race against the end that caused it.
+    const event = "late" in first && first.late ? await ended : first;
+    stop.forget();
+    switch (event.kind) {
+      case "value":
+        await term.resign();
+        return event.value;
+      case "error":
+        await term.resign();
+        throw event.error;
+      case "stop": {
+        const reason = reasonOf(signal, on.closing);
+        term.windUp(reason);
+        const drained = await settlesWithin(on.clock, outcome, drainMs);
+        await term.resign();
+        throw drained ? reason : overrun(term, drainMs);
+      }
+      case "asked": {
+        const drained = await settlesWithin(on.clock, outcome, drainMs);
+        await term.resign();
+        if (!drained) throw overrun(term, drainMs);
+        if (onLost === "throw") throw lost(term, "asked");
+        break;
+      }
+      case "ended":
+        if (!(await settlesWithin(on.clock, outcome, drainMs))) throw overrun(term, drainMs);
+        if (onLost === "throw") throw lost(term, event.reason);
+    }
+  }
+}
+
+async function settle<R>(work: () => Promise<R> | R, term: HeldTerm): Promise<Outcome<R>> {
+  try {
+    return { kind: "value", value: await work(), late: term.isOver };
+  } catch (error) {
+    return { kind: "error", error, late: term.isOver };
+  }
+}
+
+function stopOf(signals: readonly (AbortSignal | undefined)[]): {
+  readonly happened: Promise<{ readonly kind: "stop" }>;
+  forget(): void;
+} {
+  const { promise, resolve } = Promise.withResolvers<{ readonly kind: "stop" }>();
+  const stop = (): void => resolve({ kind: "stop" });
+  for (const signal of signals) {
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+  }
+  const forget = (): void => {
+    for (const signal of signals) signal?.removeEventListener("abort", stop);
+  };
+  return { happened: promise, forget };
+}
+
+function settlesWithin(clock: Clock, outcome: Promise<unknown>, limitMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = clock.setTimer(clock.monotonicMs() + limitMs, () => resolve(false));
+  void outcome.then(() => {
+    timer.cancel();
+    resolve(true);
+  });
+  return promise;
+}
+
+/** What the caller is told: its own reason where it aborted, else that the elector was closed. */
+export function reasonOf(signal: AbortSignal | undefined, closing: AbortSignal): unknown {
+  return signal?.aborted === true ? signal.reason : closing.reason;
+}
+
+function overrun(term: HeldTerm, drainMs: number): TenureError {
+  return new TenureError(
+    "TERM_OVERRUN",
+    `the term of epoch ${term.epoch} for scope "${term.scope}" is over, and its work went on for more than ${drainMs} ms. Make it stop when term.signal aborts; until it settles, this elector does not campaign.`,
+  );
+}
+
+function lost(term: HeldTerm, reason: EndReason): NotLeaderError {
+  return new NotLeaderError(
+    "not-leading",
+    `the term of epoch ${term.epoch} for scope "${term.scope}" was lost (${reason}) before its work was done.`,
+  );
+}

@@ -1,0 +1,4 @@
+// The door of the backend in memory: what `tenure/testing` gives to users.
+
+export { memoryBackend, type TestBackend, type TestBackendOptions } from "./memory-backend.ts";
+export type { TestResource } from "./resource.ts";

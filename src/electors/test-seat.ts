@@ -1,0 +1,215 @@
+// A seat that a test plays by hand, and a clock that it moves: every call is recorded, and nothing is answered before
+// the test says so.
+
+import { TenureError } from "../core/kit/errors.ts";
+import { seededRandom } from "../core/kit/random.ts";
+import type { Instant, Timing } from "../core/trust/window.ts";
+import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backend.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { Leader, Transition } from "../ports/elector.ts";
+import { ScopeElector } from "./elector.ts";
+import type { ElectorOptions } from "./elector-options.ts";
+
+export const TIMING: Timing = {
+  serverTimeoutMs: 6_000,
+  marginMs: 1_500,
+  heartbeatMs: 1_000,
+  retryMinMs: 200,
+  retryMaxMs: 800,
+  holdBackMs: 500,
+  releaseTimeoutMs: 1_000,
+};
+
+/** More than any chain of promises here is long. */
+const TURNS = 50;
+
+/** Everything that can happen without time passing has happened. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
+}
+
+export class HandClock implements Clock {
+  reads = 0;
+  #nowMs = 1_000;
+  #wallMs = 1_767_225_600_000;
+  readonly #timers: { readonly atMs: number; readonly fire: () => void }[] = [];
+
+  get pending(): number {
+    return this.#timers.length;
+  }
+
+  monotonicMs(): number {
+    this.reads++;
+    return this.#nowMs;
+  }
+
+  wallMs(): number {
+    this.reads++;
+    return this.#wallMs;
+  }
+
+  setTimer(atMs: number, fire: () => void): Timer {
+    const timer = { atMs, fire };
+    this.#timers.push(timer);
+    return {
+      cancel: () => {
+        const place = this.#timers.indexOf(timer);
+        if (place !== -1) this.#timers.splice(place, 1);
+      },
+    };
+  }
+
+  get now(): Instant {
+    return { monotonicMs: this.#nowMs, wallMs: this.#wallMs };
+  }
+
+  /** Both clocks; timers fire in order, and what one wakes runs before the next. */
+  async advance(byMs: number): Promise<void> {
+    const untilMs = this.#nowMs + byMs;
+    for (;;) {
+      await settled();
+      const next = this.#timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > untilMs) break;
+      this.#timers.splice(this.#timers.indexOf(next), 1);
+      this.#move(Math.max(0, next.atMs - this.#nowMs));
+      next.fire();
+    }
+    this.#move(untilMs - this.#nowMs);
+  }
+
+  /** As a process that was stopped: time passes, and no timer has fired yet. */
+  stop(byMs: number): void {
+    this.#move(byMs);
+  }
+
+  jumpWall(byMs: number): void {
+    this.#wallMs += byMs;
+  }
+
+  #move(byMs: number): void {
+    this.#nowMs += byMs;
+    this.#wallMs += byMs;
+  }
+}
+
+interface Call<T> {
+  readonly sentAt: Instant;
+  readonly signal?: AbortSignal;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface Fence {
+  readonly fenced: (reason: "superseded") => void;
+}
+
+export class HandSeat implements Seat<Fence> {
+  readonly scopeKey = "key";
+  readonly acquires: Call<Grant>[] = [];
+  readonly beats: (Call<Beat> & { readonly epoch: number })[] = [];
+  readonly releases: (Call<void> & { readonly epoch: number })[] = [];
+  readonly log: string[] = [];
+  readonly told: ((leader: Leader | null) => void)[] = [];
+  readonly #clock: HandClock;
+  readonly claim: Claim;
+
+  constructor(clock: HandClock, claim: Claim) {
+    this.#clock = clock;
+    this.claim = claim;
+  }
+
+  acquire(signal: AbortSignal): Promise<Grant> {
+    this.log.push("acquire");
+    return this.#call((call) => this.acquires.push({ ...call, signal }));
+  }
+
+  beat(epoch: number): Promise<Beat> {
+    this.log.push("beat");
+    return this.#call((call) => this.beats.push({ ...call, epoch }));
+  }
+
+  release(epoch: number): Promise<void> {
+    this.log.push("release");
+    return this.#call((call) => this.releases.push({ ...call, epoch }));
+  }
+
+  abandon(): void {
+    this.log.push("abandon");
+  }
+
+  watch(tell: (leader: Leader | null) => void): () => void {
+    this.told.push(tell);
+    return () => void this.told.splice(this.told.indexOf(tell), 1);
+  }
+
+  leader(): Promise<Leader | null> {
+    return Promise.resolve({ epoch: 3, identity: "other", metadata: {} });
+  }
+
+  extras(term: Hold): Fence {
+    return { fenced: (reason) => term.lost(reason) };
+  }
+
+  close(): Promise<void> {
+    this.log.push("close");
+    return Promise.resolve();
+  }
+
+  /** Answers the last acquire. */
+  async grant(epoch: number, sentAt: Instant = this.#clock.now): Promise<void> {
+    this.acquires.at(-1)!.resolve({ epoch, sentAt });
+    await settled();
+  }
+
+  async refuse(code: "BACKEND_UNAVAILABLE" | "PERMISSION_DENIED"): Promise<void> {
+    this.acquires.at(-1)!.reject(new TenureError(code, "refused"));
+    await settled();
+  }
+
+  async released(): Promise<void> {
+    this.releases.at(-1)!.resolve();
+    await settled();
+  }
+
+  #call<T>(record: (call: Call<T>) => void): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    record({ sentAt: this.#clock.now, resolve, reject });
+    return promise;
+  }
+}
+
+export interface Rig {
+  readonly clock: HandClock;
+  readonly seat: HandSeat;
+  readonly elector: ScopeElector<Fence>;
+  readonly transitions: Transition[];
+  readonly logged: string[];
+  /** The kinds of the transitions so far, with their reasons. */
+  readonly story: () => string[];
+}
+
+export function rig(options: Partial<ElectorOptions<Fence>> = {}): Rig {
+  const clock = new HandClock();
+  const transitions: Transition[] = [];
+  const logged: string[] = [];
+  let seat: HandSeat | undefined;
+  const backend: Backend<Fence> = {
+    kind: "hand",
+    host: "host-1",
+    timing: TIMING,
+    seat: (claim) => (seat = new HandSeat(clock, claim)),
+  };
+  const say = (level: string) => (_fields: unknown, message: string) => void logged.push(`${level} ${message}`);
+  const elector = new ScopeElector<Fence>(
+    {
+      scope: "payer",
+      backend,
+      logger: { info: () => {}, warn: say("warn"), error: say("error") },
+      onTransition: (transition) => transitions.push(transition),
+      ...options,
+    },
+    { clock, random: seededRandom(1), uuid: () => "uuid" },
+  );
+  const story = (): string[] => transitions.map((one) => (one.kind === "ended" ? `ended ${one.reason}` : one.kind));
+  return { clock, seat: seat!, elector, transitions, logged, story };
+}

@@ -1,0 +1,73 @@
+// docs/reference/metrics.md and tenure/prometheus list the same metrics, with the same types and labels.
+
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { createElector } from "../src/entry/index.ts";
+import { prometheusText } from "../src/entry/prometheus.ts";
+import { testBackend } from "../src/entry/testing.ts";
+
+interface Row {
+  readonly type: string;
+  readonly labels: readonly string[];
+}
+
+const ROW = /^\| `(\w+)` \| (counter|gauge|histogram) \| ((?:`\w+`(?:, )?)+) \| (.*) \| (.*) \|$/;
+
+function documented(markdown: string): Record<string, Row> {
+  const rows: Record<string, Row> = {};
+  for (const line of markdown.split("\n").filter((one) => one.startsWith("| `"))) {
+    const [, name = "", type = "", labels = "", meaning = ""] = ROW.exec(line) ?? [];
+    expect(meaning.length, `a row of docs/reference/metrics.md is not in the table's form: ${line}`).toBeGreaterThan(
+      20,
+    );
+    expect(rows, `docs/reference/metrics.md lists ${name} twice`).not.toHaveProperty(name);
+    rows[name] = { type, labels: [...labels.matchAll(/\w+/g)].map(([label]) => label) };
+  }
+  return rows;
+}
+
+function shown(text: string): Record<string, Row> {
+  const rows: Record<string, Row> = {};
+  for (const [, name = "", type = ""] of text.matchAll(/^# TYPE (\w+) (\w+)$/gm)) {
+    const sample = new RegExp(`^${name}(?:_bucket)?{(.*)} [\\d.]+$`, "m").exec(text)?.[1] ?? "";
+    const labels = [...sample.matchAll(/(\w+)="/g)].map(([, label = ""]) => label).filter((label) => label !== "le");
+    rows[name] = { type, labels };
+  }
+  return rows;
+}
+
+/** From an elector that has led, lost an effect to its gate and leads again, so that every metric has a sample. */
+async function scrape(): Promise<string> {
+  const backend = testBackend();
+  await using elector = createElector({ scope: "payer", backend });
+  expect(() => elector.gate.requireLeader({ effect: "pay" })).toThrow();
+  await elector.acquire();
+  await backend.advance(backend.timing.heartbeatMs * 2);
+  return prometheusText([elector]);
+}
+
+it("docs/reference/metrics.md lists every metric as it is, and no other", async () => {
+  const rows = shown(await scrape());
+  expect(Object.keys(rows)).toHaveLength(10);
+  expect(documented(readFileSync("docs/reference/metrics.md", "utf8"))).toEqual(rows);
+});
+
+it("the comparison sees a missing, an invented and a changed metric", async () => {
+  const markdown = readFileSync("docs/reference/metrics.md", "utf8");
+  const rows = shown(await scrape());
+  const row = "| `tenure_leader_epoch` | gauge | `scope` |";
+  expect(markdown).toContain(row);
+  const without = markdown.split("\n").filter((line) => !line.startsWith(row));
+  expect(documented(without.join("\n"))).not.toEqual(rows);
+  expect(documented(markdown.replace("`tenure_leader_epoch`", "`tenure_leader_era`"))).not.toEqual(rows);
+  expect(documented(markdown.replace(row, row.replace("gauge", "counter")))).not.toEqual(rows);
+  expect(documented(markdown.replace(row, row.replace("`scope`", "`scope`, `epoch`")))).not.toEqual(rows);
+});
+
+it("a leader's heartbeats are measured", async () => {
+  const text = await scrape();
+  expect(text).toMatch(/^tenure_heartbeat_update_ms_count\{scope="payer"\} [1-9]/m);
+  expect(text).toMatch(/^tenure_deadline_slack_ms_count\{scope="payer"\} [1-9]/m);
+  expect(text).toMatch(/^tenure_acquire_latency_ms_count\{scope="payer"\} 1$/m);
+  expect(text).toMatch(/^tenure_effects_blocked_not_leader_total\{scope="payer",effect="pay"\} 1$/m);
+});
