@@ -1,0 +1,29 @@
+// The fence with Drizzle, inside its own transaction. Drizzle numbers parameters itself, so the call is written out
+// here; `term.fence` still asks the gate first, and tells a refusal from other errors.
+//
+//   DATABASE_URL=postgres://… node drizzle.ts
+
+import { sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { bigint, pgTable, text } from "drizzle-orm/pg-core";
+import { Pool } from "pg";
+import type { FencedTerm } from "./lead.ts";
+
+const posting = pgTable("posting", {
+  memo: text().notNull(),
+  epoch: bigint({ mode: "number" }).notNull(),
+});
+
+export async function post(term: FencedTerm, url: string, memo: string): Promise<void> {
+  const pool = new Pool({ connectionString: url });
+  try {
+    await drizzle({ client: pool }).transaction(async (tx) => {
+      await term.fence(() => tx.execute(sql`select tenure_require_epoch(${term.scope}, ${term.epoch})`));
+      await tx.insert(posting).values({ memo, epoch: term.epoch });
+    });
+  } finally {
+    await pool.end();
+  }
+}
+
+if (import.meta.main) await (await import("./lead.ts")).lead(post);

@@ -1,0 +1,49 @@
+// A client of `pg`, as far as we use one: made by us from a URL, or taken from a user's pool. Structural, so that no
+// type of `pg` shows in what users see.
+
+import type { SqlError, SqlRow } from "../../ports/sql.ts";
+
+export interface PgClient {
+  query(query: { text: string; values?: unknown[] }): Promise<PgResult | PgResult[]>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "end", listener: () => void): unknown;
+  on(event: "notification", listener: (message: PgNotification) => void): unknown;
+}
+
+export interface PgResult {
+  readonly rows: readonly SqlRow[];
+}
+
+export interface PgNotification {
+  readonly channel: string;
+  readonly payload?: string | undefined;
+}
+
+/** Runs it and gives the rows; rejects with errors that have their `sqlstate`. */
+export async function run(
+  client: Pick<PgClient, "query">,
+  text: string,
+  values?: readonly unknown[],
+): Promise<SqlRow[]> {
+  try {
+    const result = await client.query(values === undefined ? { text } : { text, values: [...values] });
+    const rows = Array.isArray(result) ? result.findLast((one) => one.rows.length > 0)?.rows : result.rows;
+    return [...(rows ?? [])];
+  } catch (error) {
+    throw named(error);
+  }
+}
+
+/** An error of the server has a severity; `code` alone could be the system's (EPIPE has five letters too). */
+export function named(error: unknown): unknown {
+  // What pg says of a client whose end it has seen: the statement was not sent.
+  if (error instanceof Error && error.message.endsWith("is not queryable"))
+    return Object.assign(error, { unsent: true });
+  if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return error;
+  return Object.assign(error, { sqlstate: String(error.code) }) satisfies SqlError;
+}
+
+/** The server closes the connection after such an error, whatever was asked. */
+export function isFatal(error: unknown): boolean {
+  return error instanceof Error && "severity" in error && (error.severity === "FATAL" || error.severity === "PANIC");
+}

@@ -1,0 +1,39 @@
+// Whether a new session may campaign at all; the same for both ways of waiting. The path to the server is probed for
+// poolers once for each `postgres()`, before anything is changed in the database.
+
+import type { Clock } from "../../ports/clock.ts";
+import type { SqlDriver } from "../../ports/sql.ts";
+import type { Line } from "./line.ts";
+import type { PostgresSettings } from "./options.ts";
+import { refusePooler } from "./probe.ts";
+import { checkServer, configure, ensureSchema } from "./ready.ts";
+
+export class Admission {
+  readonly #driver: SqlDriver;
+  readonly #settings: PostgresSettings;
+  #probed = false;
+
+  constructor(driver: SqlDriver, settings: PostgresSettings) {
+    this.#driver = driver;
+    this.#settings = settings;
+  }
+
+  async admit(line: Line, clock: Clock, name: string, idleSessionTimeoutMs: number): Promise<void> {
+    await line.open();
+    await checkServer(line);
+    if (!this.#probed) {
+      await refusePooler(line, this.#driver, clock);
+      this.#probed = true;
+    }
+    await ensureSchema(line, this.#settings);
+    const { lockMs, statementMs } = this.#settings.session;
+    await configure(line, {
+      name,
+      // Longer than the lock's, which ends each wait: a statement that hangs for other reasons has this.
+      statementTimeoutMs: statementMs,
+      lockTimeoutMs: lockMs,
+      idleSessionTimeoutMs,
+      idleInTransactionTimeoutMs: statementMs,
+    });
+  }
+}

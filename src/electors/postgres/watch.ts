@@ -1,0 +1,238 @@
+// Who leads, for everybody who asks: one session for all observers of a `postgres()`, never the leader's own.
+//
+//   closed ──asked──▶ open: read, wait for a NOTIFY or a second ──▶ closed, a while after the last one has left
+//                       ▲                  │ error
+//                       └──── backoff ◀────┘     for ever
+//
+// Invariants: reading is the truth, NOTIFY only makes it sooner (trap 46); each watcher hears the present leader and
+// then each change, the same one never twice in a row; an error is told and survived. The session has no
+// idle_session_timeout: NOTIFY would not reset it (trap 35), and it holds nothing.
+
+import type { Random } from "../../core/kit/random.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Leader } from "../../ports/elector.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { SqlDriver } from "../../ports/sql.ts";
+import { faultOf, sqlstateOf } from "./faults.ts";
+import { Line } from "./line.ts";
+import type { PostgresSettings } from "./options.ts";
+import { refusePooler } from "./probe.ts";
+import { configure } from "./ready.ts";
+import { leaderOf, type LeaderRow, leadersSql, quoteName } from "./watch-sql.ts";
+
+const POLL_MS = 1_000;
+/** How long the session outlives the last who asked: `leader()` for each request should not connect each time. */
+const LINGER_MS = 5_000;
+
+export interface WatchTools {
+  readonly driver: SqlDriver;
+  readonly settings: PostgresSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+interface Watcher {
+  readonly key: string;
+  readonly scope: string;
+  /** What was told last, as text; undefined before the first. */
+  told: string | undefined;
+  readonly tell: (leader: Leader | null) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+interface Reader {
+  readonly key: string;
+  readonly scope: string;
+  readonly resolve: (leader: Leader | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Observer {
+  readonly #tools: WatchTools;
+  readonly #watchers = new Set<Watcher>();
+  #readers: Reader[] = [];
+  /** Keys whose stale heartbeat was logged, with its epoch: once for each leader that goes silent. */
+  readonly #stale = new Map<string, string>();
+  #line: Line | undefined;
+  #opening: Line | undefined;
+  #probed = false;
+  #running = false;
+  #closed = false;
+  #lastUsedMs = 0;
+  #wake: (() => void) | undefined;
+  #woken = false;
+
+  constructor(tools: WatchTools) {
+    this.#tools = tools;
+  }
+
+  watch(key: string, scope: string, tell: Watcher["tell"], failed: Watcher["failed"]): () => void {
+    const watcher: Watcher = { key, scope, told: undefined, tell, failed };
+    this.#watchers.add(watcher);
+    this.#start();
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  read(key: string, scope: string): Promise<Leader | null> {
+    return new Promise((resolve, reject) => {
+      this.#readers.push({ key, scope, resolve, reject });
+      this.#start();
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#line?.destroy();
+    this.#opening?.destroy();
+    this.#wakeUp();
+  }
+
+  get #wanted(): boolean {
+    if (this.#closed) return false;
+    if (this.#watchers.size > 0 || this.#readers.length > 0) return true;
+    return this.#line !== undefined && this.#tools.clock.monotonicMs() - this.#lastUsedMs < LINGER_MS;
+  }
+
+  #start(): void {
+    this.#lastUsedMs = this.#tools.clock.monotonicMs();
+    this.#wakeUp();
+    if (this.#running) return;
+    this.#running = true;
+    this.#closed = false;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    let failures = 0;
+    while (this.#wanted) {
+      try {
+        // While nobody asked, the server may have ended it.
+        if (this.#line?.hasEnded === true) this.#line = undefined;
+        this.#line ??= await this.#connect();
+        await this.#round(this.#line);
+        failures = 0;
+        await this.#pause(POLL_MS);
+      } catch (error) {
+        this.#line?.destroy();
+        this.#line = undefined;
+        this.#fail(error);
+        failures++;
+        const { retryMinMs, retryMaxMs } = this.#tools.settings.timing;
+        // Readers have had their answer; whoever comes meanwhile does not wait for the backoff.
+        await this.#pause(this.#tools.random.between(retryMinMs, Math.min(retryMinMs * 2 ** failures, retryMaxMs)));
+      }
+    }
+    this.#running = false;
+    const line = this.#line;
+    this.#line = undefined;
+    this.#fail(new Error("the observer was closed"));
+    await line?.end();
+    // Somebody may have asked while the last one was being closed.
+    if (this.#watchers.size > 0 || this.#readers.length > 0) this.#start();
+  }
+
+  async #connect(): Promise<Line> {
+    const { driver, clock, settings } = this.#tools;
+    const line: Line = new Line(driver, clock, { ended: () => this.#wakeUp(), notified: () => this.#wakeUp() });
+    this.#opening = line;
+    try {
+      await line.open();
+      // What is configured on a session that a pooler shares stays there, for strangers.
+      if (!this.#probed) await refusePooler(line, driver, clock);
+      this.#probed = true;
+      await configure(line, {
+        name: "tenure (observer)",
+        statementTimeoutMs: settings.session.statementMs,
+        lockTimeoutMs: settings.session.lockMs,
+        idleSessionTimeoutMs: 0,
+        idleInTransactionTimeoutMs: settings.session.statementMs,
+      });
+      await line.ask(`listen ${quoteName(settings.channel)}`);
+      return line;
+    } catch (error) {
+      line.destroy();
+      throw error;
+    } finally {
+      this.#opening = undefined;
+    }
+  }
+
+  async #round(line: Line): Promise<void> {
+    const readers = this.#readers;
+    const keys = new Set([...this.#watchers, ...readers].map((one) => one.key));
+    if (keys.size === 0) return;
+    const rows = await this.#rows(line, [...keys]);
+    const found = new Map(rows.map((row) => [row.key, row]));
+    this.#readers = this.#readers.filter((reader) => !readers.includes(reader));
+    for (const reader of readers) reader.resolve(leaderOf(found.get(reader.key)));
+    for (const watcher of this.#watchers) {
+      if (!keys.has(watcher.key)) continue;
+      const row = found.get(watcher.key);
+      this.#warnIfStale(watcher.scope, row);
+      tellOnce(watcher, leaderOf(row));
+    }
+  }
+
+  /** Where tables are made by whoever campaigns first, missing ones mean that nobody has led yet. */
+  async #rows(line: Line, keys: readonly string[]): Promise<readonly LeaderRow[]> {
+    const { schema, migrate } = this.#tools.settings;
+    try {
+      return await line.ask<LeaderRow>(leadersSql(schema), [keys]);
+    } catch (error) {
+      if (migrate === "auto" && sqlstateOf(error) === "42P01") return [];
+      throw error;
+    }
+  }
+
+  #warnIfStale(scope: string, row: LeaderRow | undefined): void {
+    const limitMs = this.#tools.settings.epochStaleThresholdMs;
+    if (limitMs === undefined || row === undefined) return;
+    const isStale = leaderOf(row) !== null && row.age_ms !== null && Number(row.age_ms) > limitMs;
+    if (!isStale) {
+      this.#stale.delete(row.key);
+      return;
+    }
+    if (this.#stale.get(row.key) === row.epoch) return;
+    this.#stale.set(row.key, row.epoch);
+    const fields = { scope, epoch: Number(row.epoch), holder: row.holder, heartbeatAgeMs: Number(row.age_ms) };
+    this.#tools.logger.warn(fields, "the leader's heartbeat is old; the server ends its session if it stays silent");
+  }
+
+  #fail(error: unknown): void {
+    const readers = this.#readers;
+    this.#readers = [];
+    const fault = (scope: string): unknown => faultOf(error, { where: this.#tools.driver.where, scope });
+    for (const reader of readers) reader.reject(fault(reader.scope));
+    if (this.#closed) return;
+    for (const watcher of this.#watchers) watcher.failed(fault(watcher.scope));
+  }
+
+  /** Ends early when somebody has something new. */
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#tools;
+    if (!this.#woken) {
+      await new Promise<void>((resolve) => {
+        const timer: Timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
+        this.#wake = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+    }
+    this.#wake = undefined;
+    this.#woken = false;
+  }
+
+  #wakeUp(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+}
+
+function tellOnce(watcher: Watcher, leader: Leader | null): void {
+  const text = JSON.stringify(leader);
+  if (watcher.told === text) return;
+  watcher.told = text;
+  watcher.tell(leader);
+}

@@ -1,0 +1,71 @@
+// Poolers between us and the server (trap 41). Skipped, and said so, where PgBouncer is not installed.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type PgBouncer, pgBouncerPath, type PostgresServer, startPgBouncer, startPostgres } from "../servers/index.ts";
+import { Candidate, led } from "./test-elector.ts";
+import { fasterClock, NEVER, seatOf } from "./test-seat.ts";
+
+describe.skipIf(pgBouncerPath() === undefined)("PgBouncer", () => {
+  let server: PostgresServer;
+  let bouncer: PgBouncer | undefined;
+
+  beforeAll(async () => {
+    server = await startPostgres({ settings: { fsync: "off" } });
+  });
+  afterEach(() => bouncer?.end());
+  afterAll(() => server?.end());
+
+  it.each(["block", "poll"] as const)(
+    "trap 41: in transaction mode it is refused, with the reason (%s)",
+    async (wait) => {
+      bouncer = await startPgBouncer(server, "transaction");
+      const seat = seatOf({ url: bouncer?.url(), wait }, "refused");
+      const refusal = seat.acquire(NEVER);
+      await expect(refusal).rejects.toMatchObject({ code: "POOLER_IN_PATH", retryable: false });
+      await expect(refusal).rejects.toThrow(/two connections share one session|one connection had two sessions/);
+      await expect(refusal).rejects.toThrow("give the URL of the server itself, or of a pool in session mode");
+      const rows = await server.query("select from pg_locks where locktype = 'advisory'");
+      expect(rows).toEqual([]);
+      const [table] = await server.query<{ there: boolean }>(
+        "select to_regclass('tenure_leader_state') is not null as there",
+      );
+      expect(table?.there).toBe(false);
+      await seat.close();
+    },
+  );
+
+  it("trap 41: in transaction mode with one session for all it is refused too, and not waited for", async () => {
+    bouncer = await startPgBouncer(server, "transaction", { settings: { default_pool_size: "1" } });
+    const seat = seatOf({ url: bouncer?.url() }, "one");
+    await expect(seat.acquire(NEVER)).rejects.toThrow(/two connections share one session/);
+    await seat.close();
+  });
+
+  it("in session mode with one session says that it needs room for two", async () => {
+    bouncer = await startPgBouncer(server, "session", { settings: { default_pool_size: "1" } });
+    const seat = seatOf({ url: bouncer?.url() }, "small", undefined, fasterClock(10));
+    await expect(seat.acquire(NEVER)).rejects.toThrow(/a pool needs room for both/);
+    await seat.close();
+  });
+
+  it("ends the campaign of an elector for good", async () => {
+    bouncer = await startPgBouncer(server, "transaction");
+    const candidate = new Candidate("for-good", { url: bouncer?.url() });
+    await expect.poll(() => candidate.refusal).toMatchObject({ code: "POOLER_IN_PATH" });
+    await candidate.close();
+  });
+
+  it("works in session mode: two candidates, one after the other", async () => {
+    bouncer = await startPgBouncer(server, "session");
+    const url = bouncer?.url();
+    const candidates = [new Candidate("session", { url }), new Candidate("session", { url })];
+    try {
+      const first = await led(candidates);
+      await first.leader.close();
+      const others = candidates.filter((one) => one !== first.leader);
+      expect((await led(others, first.epoch)).epoch).toBeGreaterThan(first.epoch);
+    } finally {
+      await Promise.all(candidates.map((one) => one.close()));
+    }
+  });
+});
