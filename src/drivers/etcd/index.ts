@@ -1,0 +1,3 @@
+// The door to etcd.
+
+export { httpWire, type HttpWireOptions, type TlsFiles } from "./http-wire.ts";

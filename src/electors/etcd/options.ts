@@ -1,0 +1,177 @@
+// The options of the etcd backend, checked and completed: wrong ones are refused here, before anything is sent.
+
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Timing } from "../../core/trust/window.ts";
+import type { Credentials } from "./session.ts";
+
+export interface EtcdOptions {
+  /** `http://host:2379` or `https://…`; several as a list, or with commas between them. `etcd://` stands for http. */
+  readonly endpoints: string | readonly string[];
+  /** How long etcd keeps the scope for a leader that went silent: whole seconds. Default 6. */
+  readonly ttlSeconds?: number | undefined;
+  /** Default 1000, less where the TTL is short. */
+  readonly heartbeatMs?: number | undefined;
+  /** How much earlier than etcd a leader stops trusting itself. Default: a quarter of the TTL. */
+  readonly marginMs?: number | undefined;
+  /** What every key begins with. Default `tenure/`. */
+  readonly prefix?: string | undefined;
+  /** For an etcd with authentication. Also taken from the first endpoint, `http://user:password@host`. */
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** Sent with each request, for a proxy in front of etcd. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** PEM text or bytes. Without `ca`, the authorities that Node trusts (NODE_EXTRA_CA_CERTS adds to them). */
+  readonly tls?: EtcdTls | undefined;
+}
+
+export interface EtcdTls {
+  readonly ca?: string | Uint8Array | undefined;
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+  readonly servername?: string | undefined;
+}
+
+export interface EtcdSettings {
+  /** Without credentials. */
+  readonly endpoints: readonly URL[];
+  readonly credentials: Credentials | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly tls: EtcdTls;
+  readonly prefix: string;
+  readonly ttlSeconds: number;
+  readonly timing: Timing;
+  /** For one answer. A beat is two, and two beats should fit into the trust window. */
+  readonly requestTimeoutMs: number;
+  /** How often a watch is checked by a read. */
+  readonly pollMs: number;
+}
+
+const TTL_SECONDS_DEFAULT = 6;
+const TTL_SECONDS_MAX = 3_600;
+const HEARTBEAT_MS_DEFAULT = 1_000;
+const PREFIX_BYTES_MAX = 256;
+const REQUEST_TIMEOUT_MS_MAX = 5_000;
+const POLL_MS_MAX = 2_000;
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const SCHEMES: Readonly<Record<string, string>> = {
+  "etcd:": "http:",
+  "etcds:": "https:",
+  "http:": "http:",
+  "https:": "https:",
+};
+
+export function etcdSettings(given: string | readonly string[] | EtcdOptions): EtcdSettings {
+  const options: EtcdOptions = typeof given === "string" || isList(given) ? { endpoints: given } : given;
+  const urls = endpointsOf(checkedEndpoints(options.endpoints));
+  const timing = timingOf(options);
+  const trustMs = timing.serverTimeoutMs - timing.marginMs;
+  return {
+    endpoints: urls.map(withoutCredentials),
+    credentials: credentialsOf(options, urls),
+    headers: headersOf(options.headers ?? {}),
+    tls: options.tls ?? {},
+    prefix: prefixOf(options.prefix ?? "tenure/"),
+    ttlSeconds: timing.serverTimeoutMs / 1_000,
+    timing,
+    requestTimeoutMs: Math.min(REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
+    pollMs: Math.min(POLL_MS_MAX, timing.serverTimeoutMs / 2),
+  };
+}
+
+/** JavaScript's callers may give anything. */
+function checkedEndpoints(endpoints: unknown): string | readonly string[] {
+  if (typeof endpoints === "string") return endpoints;
+  if (Array.isArray(endpoints) && endpoints.every((one) => typeof one === "string")) return endpoints;
+  throw invalid('"endpoints" must be a URL or a list of URLs');
+}
+
+function isList(given: readonly string[] | EtcdOptions): given is readonly string[] {
+  return Array.isArray(given);
+}
+
+function timingOf(options: EtcdOptions): Timing {
+  const ttlSeconds = options.ttlSeconds ?? TTL_SECONDS_DEFAULT;
+  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > TTL_SECONDS_MAX) {
+    throw invalid(`"ttlSeconds" is ${ttlSeconds}; it must be a whole number from 1 to ${TTL_SECONDS_MAX}`);
+  }
+  const serverTimeoutMs = ttlSeconds * 1_000;
+  const marginMs = options.marginMs ?? serverTimeoutMs / 4;
+  if (!(marginMs >= 0 && marginMs <= serverTimeoutMs / 2)) {
+    throw invalid(`"marginMs" is ${marginMs}; it must be from 0 to half of the TTL (${serverTimeoutMs / 2})`);
+  }
+  const trustMs = serverTimeoutMs - marginMs;
+  const heartbeatMs = options.heartbeatMs ?? Math.min(HEARTBEAT_MS_DEFAULT, Math.floor(trustMs / 4));
+  if (!(heartbeatMs >= 10 && heartbeatMs <= trustMs / 2)) {
+    throw invalid(
+      `"heartbeatMs" is ${heartbeatMs}; two of them must fit into TTL - margin (${trustMs} ms), at least 10`,
+    );
+  }
+  return {
+    serverTimeoutMs,
+    marginMs,
+    heartbeatMs,
+    retryMinMs: 50,
+    retryMaxMs: 2_000,
+    holdBackMs: 500,
+    releaseTimeoutMs: Math.min(2_000, trustMs),
+  };
+}
+
+function endpointsOf(endpoints: string | readonly string[]): readonly URL[] {
+  const texts = (typeof endpoints === "string" ? endpoints.split(",") : endpoints).map((text) => text.trim());
+  if (texts.length === 0 || texts.includes("")) {
+    throw invalid('"endpoints" is empty; give the client URL of each member, e.g. http://127.0.0.1:2379');
+  }
+  return texts.map((text, index) => {
+    const scheme = SCHEMES[(/^[a-z]+:(?=\/\/)/i.exec(text)?.[0] ?? "").toLowerCase()];
+    const url = scheme === undefined ? null : URL.parse(scheme + text.slice(text.indexOf("//")));
+    // The text itself may hold a password: it is named by its place.
+    if (url === null) throw invalid(`endpoint ${index + 1} is not a URL such as http://127.0.0.1:2379`);
+    return url;
+  });
+}
+
+function credentialsOf(options: EtcdOptions, urls: readonly URL[]): Credentials | undefined {
+  const url = urls[0];
+  const user = options.user ?? decode(url?.username ?? "");
+  if (user === "") {
+    if (options.password !== undefined) throw invalid('"password" is given without "user"');
+    return undefined;
+  }
+  return { user, password: options.password ?? decode(url?.password ?? "") };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid("the user or password in the endpoint is not percent-encoded as URLs want it");
+  }
+}
+
+function withoutCredentials(url: URL): URL {
+  const bare = new URL(url);
+  bare.username = "";
+  bare.password = "";
+  return bare;
+}
+
+function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HEADER_NAME.test(name)) throw invalid('a name in "headers" is none that HTTP takes');
+    if (!HEADER_VALUE.test(value)) throw invalid(`the header "${name}" holds a character that HTTP does not take`);
+  }
+  return headers;
+}
+
+function prefixOf(prefix: string): string {
+  if (prefix === "" || prefix.includes("\0") || new TextEncoder().encode(prefix).length > PREFIX_BYTES_MAX) {
+    throw invalid(`"prefix" must be text of 1 to ${PREFIX_BYTES_MAX} bytes without NUL`);
+  }
+  return prefix;
+}
+
+function invalid(why: string): TenureError {
+  return new TenureError("CONFIG_INVALID", `the options of the etcd backend are wrong: ${why}.`);
+}

@@ -1,0 +1,48 @@
+// Does something that should go on for ever, again and again until it is stopped: with a pause after each failure that
+// doubles up to a bound, and starts small again once it has worked.
+
+import type { Random } from "../../core/kit/random.ts";
+import type { Timing } from "../../core/trust/window.ts";
+import type { Clock } from "../../ports/clock.ts";
+
+export interface Persistence {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timing: Timing;
+  readonly signal: AbortSignal;
+  readonly failed: (error: unknown) => void;
+}
+
+const DOUBLINGS_MAX = 16;
+
+/** Resolves when `task` does, or soon after the signal has aborted. Never rejects. */
+export async function persist(how: Persistence, task: (worked: () => void) => Promise<void>): Promise<void> {
+  const { random, timing, signal } = how;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      await task(() => {
+        failures = 0;
+      });
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      how.failed(error);
+    }
+    const ceilingMs = Math.min(timing.retryMaxMs, timing.retryMinMs * 2 ** Math.min(failures++, DOUBLINGS_MAX));
+    await pause(how.clock, random.between(ceilingMs / 2, ceilingMs), signal);
+  }
+}
+
+function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(clock.monotonicMs() + forMs, done);
+    function done(): void {
+      timer.cancel();
+      signal.removeEventListener("abort", done);
+      resolve();
+    }
+    signal.addEventListener("abort", done, { once: true });
+    if (signal.aborted) done();
+  });
+}
