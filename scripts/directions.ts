@@ -34,7 +34,8 @@ export interface DirectionsReport {
 }
 
 /** Only these wire ports to drivers. */
-const ROOTS = /^src\/(entry\/.+|cli\/(server|agent|run|doctor|cert|recover|sim|sim-pool|sim-worker|dev))\.ts$/;
+const ROOTS =
+  /^src\/(entry\/.+|cli\/(main|backend|(run|guard|scope|doctor|schema)(-[a-z]+)*|server|agent|cert|recover|sim|sim-pool|sim-worker|dev))\.ts$/;
 /** The liar is reached by the two commands that run it (and by tests). */
 const SIM_USERS = /^src\/cli\/(sim|sim-pool|sim-worker|dev)\.ts$/;
 

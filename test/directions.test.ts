@@ -94,11 +94,11 @@ const REFUSED: readonly [what: string, path: string, code: string, mentions: str
   ["client using a port", "src/client/x.ts", `import type { A } from "../ports/a.ts";`, "client may not import ports"],
   [
     "a plain command using a driver",
-    "src/cli/scope.ts",
+    "src/cli/completion.ts",
     `import { a } from "../drivers/disk/a.ts";`,
     "cli may not import drivers/disk",
   ],
-  ["a plain command using Node", "src/cli/scope.ts", `import { a } from "node:fs";`, "cli may not import node:fs"],
+  ["a plain command using Node", "src/cli/completion.ts", `import { a } from "node:fs";`, "cli may not import node:fs"],
   [
     "sim using a driver",
     "src/sim/x.ts",

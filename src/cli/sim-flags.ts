@@ -3,18 +3,19 @@
 
 export const HELP = `npm run sim -- [options]
 
+  --elector          electors against a simulated server, instead of Raft clusters
   --seeds N          how many seeds to run (default 1000)
   --from S           the first seed (default: a fresh one, printed)
   --hours H          stop after H simulated cluster-hours
   --minutes M        stop after M minutes of real time (default 60)
   --jobs N           threads (default 2)
-  --nodes N          machines in the cluster, learners included (default: drawn by the seed)
+  --nodes N          machines in the cluster, learners included, or instances (default: drawn by the seed)
   --learners N       how many of them are learners (default: drawn by the seed)
   --plain            runs within what etcd's specification describes, with --seed or many seeds
   --seed S           replay one seed with a readable trace
   --plan FILE        with --seed: the faults in FILE, a JSON array, instead of those that the seed draws
   --trace-etcd FILE  with --seed: etcd's state trace of the run, for its TLA+ specification
-  --mutants          plant known mistakes; each must be found
+  --mutants          plant known mistakes; each must be found (with --elector: those of electors alone)
   --only NAME        with --mutants: this one
   --json             one JSON object as the last line
   --help             this text
@@ -43,7 +44,7 @@ const WITH_VALUE = [
   "trace-etcd",
   "only",
 ] as const;
-const SWITCHES = ["plain", "mutants", "json", "help"] as const;
+const SWITCHES = ["elector", "plain", "mutants", "json", "help"] as const;
 type Name = (typeof WITH_VALUE)[number] | (typeof SWITCHES)[number];
 type Values = Partial<Record<Name, string>>;
 
@@ -64,6 +65,8 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
   ["plan", "seed"],
 ];
 const NOT_WITH_SEED: readonly Name[] = ["seeds", "from", "hours", "mutants"];
+/** Of Raft clusters alone. */
+const NOT_WITH_ELECTOR: readonly Name[] = ["learners", "plain", "trace-etcd"];
 
 /** The user's mistake, in one line. */
 export class UsageError extends Error {
@@ -90,6 +93,7 @@ export function readFlags(args: readonly string[], known: Known) {
     throw new UsageError("--nodes must leave at least one voter beside --learners");
   const seeds = whole("seeds", 1) ?? 1_000;
   const plain = values.plain !== undefined;
+  const elector = values.elector !== undefined;
   if (values.only !== undefined) checkMutant(values.only, known.mutants);
   return {
     seeds,
@@ -102,15 +106,17 @@ export function readFlags(args: readonly string[], known: Known) {
     traceFile: values["trace-etcd"],
     mutants: values.mutants !== undefined,
     only: values.only,
+    elector,
     json: values.json !== undefined,
     help: values.help !== undefined,
     /** What a replay must be given again to be the same run. */
     size: [
+      ...(elector ? ["--elector"] : []),
       ...(nodes === undefined ? [] : [`--nodes ${nodes}`]),
       ...(learners === undefined ? [] : [`--learners ${learners}`]),
       ...(plain ? ["--plain"] : []),
     ],
-    limits: { voters, learners, plain },
+    limits: elector ? { instances: nodes } : { voters, learners, plain },
   };
 }
 
@@ -147,6 +153,9 @@ function checkTogether(values: Values): void {
     if (values[name] !== undefined && values[needed] === undefined)
       throw new UsageError(`--${name} goes only with --${needed}`);
   }
+  const clusters = NOT_WITH_ELECTOR.find((name) => values[name] !== undefined);
+  if (values.elector !== undefined && clusters !== undefined)
+    throw new UsageError(`--elector runs no Raft cluster; it does not go with --${clusters}`);
   const other = NOT_WITH_SEED.find((name) => values[name] !== undefined);
   if (values.seed !== undefined && other !== undefined)
     throw new UsageError(`--seed replays one seed; it does not go with --${other}`);

@@ -2,13 +2,19 @@
 // comes; and tells one kind of violation from another.
 
 import { Worker } from "node:worker_threads";
+import type { ElectorRunResult } from "../sim/elector/index.ts";
 import type { Mutant } from "../sim/mutants/patch.ts";
 import type { RunResult } from "../sim/raft/index.ts";
-import type { SeedJob } from "./sim-worker.ts";
+import type { SeedJob, Subject } from "./sim-worker.ts";
 
 /** npm passes on the Ctrl-C that the terminal has sent to us already: so soon after the first it is the same one. */
 const SAME_SIGNAL_MS = 300;
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
+
+interface Results {
+  readonly raft: RunResult;
+  readonly elector: ElectorRunResult;
+}
 
 export interface Interruption {
   /** What the process ends with, once a signal has come. */
@@ -46,21 +52,24 @@ export function firstLine(violation: string): string {
 }
 
 /** `next` gives the following job or undefined; `onResult` returns false to stop early. */
-export async function runPool(
+export async function runPool<S extends Subject = "raft">(
   jobs: number,
   mutant: Mutant | null,
   next: () => SeedJob | undefined,
-  onResult: (result: RunResult) => boolean,
+  onResult: (result: Results[S]) => boolean,
+  subject?: S,
 ): Promise<void> {
   let stopped = false;
   await Promise.all(
     Array.from({ length: jobs }, async () => {
-      const worker = new Worker(new URL("./sim-worker.ts", import.meta.url), { workerData: { mutant } });
+      const worker = new Worker(new URL("./sim-worker.ts", import.meta.url), {
+        workerData: { mutant, subject: subject ?? "raft" },
+      });
       try {
         for (;;) {
           const job = stopped ? undefined : next();
           if (job === undefined) return;
-          if (!onResult(await runOne(worker, job))) stopped = true;
+          if (!onResult((await runOne(worker, job)) as Results[S])) stopped = true;
         }
       } finally {
         await worker.terminate();
@@ -69,7 +78,7 @@ export async function runPool(
   );
 }
 
-function runOne(worker: Worker, job: SeedJob): Promise<RunResult> {
+function runOne(worker: Worker, job: SeedJob): Promise<unknown> {
   return new Promise((resolve, reject) => {
     worker.removeAllListeners();
     worker.once("message", resolve);

@@ -4,17 +4,21 @@ import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { systemDigest } from "../drivers/system/digest.ts";
+import type { ElectorFault, ElectorLimits, ElectorRunResult } from "../sim/elector/index.ts";
 import type { KnobLimits, RaftFault, RunResult } from "../sim/raft/index.ts";
 import { plant, type Mutant } from "../sim/mutants/patch.ts";
 
+/** What is simulated: a Raft cluster, or electors against a server. */
+export type Subject = "raft" | "elector";
+
 export interface SeedJob {
   readonly seed: number;
-  readonly limits: KnobLimits;
-  readonly plan?: readonly RaftFault[] | undefined;
+  readonly limits: KnobLimits & ElectorLimits;
+  readonly plan?: readonly (RaftFault | ElectorFault)[] | undefined;
   readonly reversed?: boolean | undefined;
 }
 
-const { mutant } = workerData as { mutant: Mutant | null };
+const { mutant, subject } = workerData as { mutant: Mutant | null; subject: Subject };
 if (mutant !== null) {
   registerHooks({
     load(url, context, nextLoad) {
@@ -27,8 +31,26 @@ if (mutant !== null) {
 }
 
 // Loaded only now: a static import would come before the hooks.
-const { runSeed } = await import("../sim/raft/index.ts");
+const run: (job: SeedJob) => Promise<RunResult | ElectorRunResult> =
+  subject === "elector" ? await electorRunner() : await raftRunner();
+
+async function electorRunner(): Promise<(job: SeedJob) => Promise<ElectorRunResult>> {
+  const { runElectorSeed } = await import("../sim/elector/index.ts");
+  return (job) => runElectorSeed({ ...job, plan: job.plan as readonly ElectorFault[] | undefined });
+}
+
+async function raftRunner(): Promise<(job: SeedJob) => Promise<RunResult>> {
+  const { runSeed } = await import("../sim/raft/index.ts");
+  return (job) => runSeed({ ...job, plan: job.plan as readonly RaftFault[] | undefined, digest: systemDigest });
+}
+
+// An invariant that breaks inside a promise of the code under test would end its process: it is a finding of this seed.
+let unhandled: string | null = null;
+process.on("unhandledRejection", (error) => {
+  unhandled ??= `n0: ${String(error instanceof Error ? error.stack : error)}`;
+});
 
 parentPort!.on("message", (job: SeedJob) => {
-  void runSeed({ ...job, digest: systemDigest }).then((result: RunResult) => parentPort!.postMessage(result));
+  unhandled = null;
+  void run(job).then((result) => parentPort!.postMessage({ ...result, violation: result.violation ?? unhandled }));
 });

@@ -1,21 +1,24 @@
-// `npm run sim`: runs whole clusters under faults on virtual time, as many seeds as asked for, and reports what
-// it met. `--seed S` replays one with a readable trace; `--mutants` plants known mistakes and must find each.
+// `npm run sim`: runs whole clusters, or electors, under faults on virtual time, as many seeds as asked for, and reports
+// what it met. `--seed S` replays one with a readable trace; `--mutants` plants known mistakes and must find each.
 
 import { createWriteStream, openSync, readFileSync } from "node:fs";
 import { randomInt } from "node:crypto";
 import { MEMBERS_MAX } from "../core/kit/limits.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { etcdTracer } from "../sim/etcd-trace.ts";
-import { shrink } from "../sim/kernel/index.ts";
+import { ElectorCampaign, type ElectorFault, type ElectorRunResult, runElectorSeed } from "../sim/elector/index.ts";
+import { shrink, type TraceSink } from "../sim/kernel/index.ts";
+import { ELECTOR_MUTANTS } from "../sim/mutants/elector-list.ts";
 import { MUTANTS } from "../sim/mutants/list.ts";
 import { Campaign, runSeed, type RaftFault, type RunResult } from "../sim/raft/index.ts";
 import type { Mutant } from "../sim/mutants/patch.ts";
 import { HELP, parsePlan, readFlags, UsageError, type Flags } from "./sim-flags.ts";
 import { firstLine, kindOfViolation, onInterruption, runPool, type Interruption } from "./sim-pool.ts";
-import type { SeedJob } from "./sim-worker.ts";
+import type { SeedJob, Subject } from "./sim-worker.ts";
 
 const SHRINK_TRIES = 200;
 const MUTANT_SEEDS_MAX = 2_000;
+const ELECTOR_MUTANT_SEEDS_MAX = 1_500;
 const EXPLAINED_MAX = 3;
 const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;
@@ -23,21 +26,41 @@ const EXIT_CANNOT_CREATE = 73;
 /** What a shell reports for a program whose reader went away. */
 const EXIT_BROKEN_PIPE = 141;
 
-function readPlan(file: string): RaftFault[] {
+type Result = RunResult | ElectorRunResult;
+type AnyFault = RaftFault | ElectorFault;
+type RunJob = SeedJob & { readonly narrate?: TraceSink | undefined; readonly trace?: ReturnType<typeof etcdTracer> };
+
+function runHere(subject: Subject, job: RunJob): Promise<Result> {
+  return subject === "elector"
+    ? runElectorSeed({ ...job, plan: job.plan as readonly ElectorFault[] | undefined })
+    : runSeed({ ...job, plan: job.plan as readonly RaftFault[] | undefined, digest: systemDigest });
+}
+
+/** Adds up runs; each kind of result goes to its own kind of campaign. */
+function newTotal(subject: Subject) {
+  const total = new (subject === "elector" ? ElectorCampaign : Campaign)(() => performance.now());
+  return { total, add: (result: Result) => total.add(result as RunResult & ElectorRunResult) };
+}
+
+function subjectOf(flags: Flags): Subject {
+  return flags.elector ? "elector" : "raft";
+}
+
+function readPlan(file: string): AnyFault[] {
   let text: string;
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
     throw new UsageError(`cannot read the plan: ${(error as Error).message}`, EXIT_NO_INPUT);
   }
-  return parsePlan(file, text) as RaftFault[];
+  return parsePlan(file, text) as AnyFault[];
 }
 
 /** A plan by hand may name what is not there; that the run broke on it is no finding. */
-function checkPlan(file: string, { plan, knobs, violation }: RunResult): void {
+function checkPlan(file: string, { plan, knobs, violation }: Result): void {
   const kind = /^the simulation itself failed: .*exhaustive: fault: (.*)/.exec(violation ?? "")?.[1];
   if (kind !== undefined) throw new UsageError(`${file} is no plan: there is no such fault: ${kind}`);
-  const nodes = knobs.voters + knobs.learners + knobs.spares;
+  const nodes = "instances" in knobs ? knobs.instances : knobs.voters + knobs.learners + knobs.spares;
   const named = JSON.stringify(plan).matchAll(/"n(\d+)"/g);
   const stranger = [...named].find(([, number]) => Number(number) < 1 || Number(number) > nodes);
   if (violation !== null && stranger !== undefined)
@@ -58,22 +81,21 @@ async function replay(flags: Flags, seed: number): Promise<number> {
   const plan = planFile === undefined ? undefined : readPlan(planFile);
   const out = traceFile === undefined ? null : createWriteStream(traceFile, { fd: openTrace(traceFile) });
   const tracer = out === null ? null : etcdTracer((line) => out.write(`${line}\n`));
-  const result = await runSeed({
+  const result = await runHere(subjectOf(flags), {
     seed,
     limits: flags.limits,
-    digest: systemDigest,
     plan,
     narrate: flags.json
       ? undefined
       : (atMs, owner, text) => console.log(`${atMs.toFixed(2).padStart(10)}  ${owner.padEnd(10)} ${text}`),
-    trace: tracer ?? undefined,
+    ...(tracer === null ? {} : { trace: tracer }),
   });
   tracer?.finish();
   if (out !== null) await new Promise((done) => out.end(done));
   if (planFile !== undefined) checkPlan(planFile, result);
   if (!flags.json) console.log(`\nknobs ${JSON.stringify(result.knobs)}`);
-  const one = new Campaign(() => performance.now());
-  one.add(result);
+  const { total: one, add } = newTotal(subjectOf(flags));
+  add(result);
   if (result.violation !== null) await explain(result, flags, { exitCode: null });
   const failed_seeds = result.violation === null ? [] : [seed];
   console.log(
@@ -90,8 +112,8 @@ async function campaign(flags: Flags): Promise<number> {
   const from = flags.from ?? randomInt(1_000_000_000);
   const untilMs = performance.now() + flags.minutes * 60_000;
   console.log(`seeds ${from} to ${from + seeds - 1} on ${flags.jobs} ${flags.jobs === 1 ? "thread" : "threads"}`);
-  const total = new Campaign(() => performance.now());
-  const failed: RunResult[] = [];
+  const { total, add } = newTotal(subjectOf(flags));
+  const failed: Result[] = [];
   let issued = 0;
   let reportAtMs = performance.now() + 5_000;
   await runPool(
@@ -102,8 +124,8 @@ async function campaign(flags: Flags): Promise<number> {
       const more = issued < seeds && total.simulatedHours < flags.hours && inTime;
       return more ? { seed: from + issued++, limits: flags.limits } : undefined;
     },
-    (result) => {
-      total.add(result);
+    (result: Result) => {
+      add(result);
       if (result.violation !== null) {
         failed.push(result);
         console.log(`FAILED: seed ${result.seed}: ${firstLine(result.violation)}; ${again(result.seed, flags)}`);
@@ -114,6 +136,7 @@ async function campaign(flags: Flags): Promise<number> {
       }
       return true;
     },
+    subjectOf(flags),
   );
   failed.sort((a, b) => a.seed - b.seed);
   await explainSome(failed, flags, interruption);
@@ -125,7 +148,7 @@ async function campaign(flags: Flags): Promise<number> {
   return interruption.exitCode ?? (failed.length + complaints.length > 0 ? 1 : 0);
 }
 
-function progress(total: Campaign): string {
+function progress(total: { progress(): string }): string {
   return total.progress().replace(/\b1 violations\b/, "1 violation");
 }
 
@@ -135,7 +158,7 @@ function again(seed: number, flags: Flags, plan: string | undefined = flags.plan
 }
 
 /** Shrinking takes many runs: a few are explained, the others named. Whoever interrupts wants no shrinking at all. */
-async function explainSome(failed: readonly RunResult[], flags: Flags, interruption: Interruption): Promise<void> {
+async function explainSome(failed: readonly Result[], flags: Flags, interruption: Interruption): Promise<void> {
   let explained = 0;
   for (const result of failed.slice(0, EXPLAINED_MAX)) {
     if (interruption.exitCode !== null) break;
@@ -150,19 +173,19 @@ async function explainSome(failed: readonly RunResult[], flags: Flags, interrupt
 }
 
 /** What happened, with how few faults it still happens, and how to see it again. */
-async function explain(result: RunResult, flags: Flags, interruption: Interruption): Promise<void> {
+async function explain(result: Result, flags: Flags, interruption: Interruption): Promise<void> {
   const { seed } = result;
   console.log(`\nseed ${seed}: ${result.violation}`);
   console.log(again(seed, flags));
   const kind = kindOfViolation(result.violation);
   // With fewer faults it would prove even less: there is nothing to shrink.
   if (kind === null) return;
-  const stillFails = async (plan: RunResult["plan"]): Promise<boolean> => {
+  const stillFails = async (plan: readonly AnyFault[]): Promise<boolean> => {
     if (interruption.exitCode !== null) return false;
-    const { violation } = await runSeed({ seed, limits: flags.limits, digest: systemDigest, plan });
+    const { violation } = await runHere(subjectOf(flags), { seed, limits: flags.limits, plan });
     return kindOfViolation(violation) === kind;
   };
-  const small = await shrink(result.plan, stillFails, SHRINK_TRIES);
+  const small = await shrink<AnyFault>(result.plan, stillFails, SHRINK_TRIES);
   console.log(
     `${result.plan.length} faults, of which ${small.plan.length} ${small.plan.length === 1 ? "is" : "are"} enough`,
   );
@@ -172,8 +195,10 @@ async function explain(result: RunResult, flags: Flags, interruption: Interrupti
 
 async function mutants(flags: Flags): Promise<number> {
   const interruption = onInterruption();
-  const chosen = MUTANTS.filter((mutant) => flags.only === undefined || mutant.name === flags.only);
-  console.log(`${chosen.length} ${chosen.length === 1 ? "mutant" : "mutants"}, up to ${MUTANT_SEEDS_MAX} seeds each`);
+  const all = flags.elector ? ELECTOR_MUTANTS : [...MUTANTS, ...ELECTOR_MUTANTS];
+  const chosen = all.filter((mutant) => flags.only === undefined || mutant.name === flags.only);
+  const most = Math.max(...chosen.map(seedsMaxOf));
+  console.log(`${chosen.length} ${chosen.length === 1 ? "mutant" : "mutants"}, up to ${most} seeds each`);
   const missed: string[] = [];
   const needed: number[] = [];
   for (const mutant of chosen) {
@@ -195,25 +220,32 @@ async function mutants(flags: Flags): Promise<number> {
   return interruption.exitCode ?? (missed.length === 0 ? 0 : 1);
 }
 
+function seedsMaxOf(mutant: Mutant): number {
+  return mutant.subject === "elector" ? ELECTOR_MUTANT_SEEDS_MAX : MUTANT_SEEDS_MAX;
+}
+
 /** The first seed that fails with the mistake and passes without it. */
 async function hunt(
   mutant: Mutant,
   jobs: number,
   interruption: Interruption,
-): Promise<{ seeds: number; found: RunResult | null }> {
+): Promise<{ seeds: number; found: Result | null }> {
   const limits = mutant.limits ?? {};
+  const subject = mutant.subject ?? "raft";
+  const seedsMax = seedsMaxOf(mutant);
   let seeds = 0;
   for (;;) {
-    let found: RunResult | null = null;
+    let found: Result | null = null;
     const next = (): SeedJob | undefined =>
-      seeds < MUTANT_SEEDS_MAX && interruption.exitCode === null ? { seed: ++seeds, limits } : undefined;
-    await runPool(jobs, mutant, next, (result) => {
+      seeds < seedsMax && interruption.exitCode === null ? { seed: ++seeds, limits } : undefined;
+    const onResult = (result: Result): boolean => {
       if (result.violation !== null && (found === null || result.seed < found.seed)) found = result;
       return found === null;
-    });
-    const caught = found as RunResult | null;
+    };
+    await runPool(jobs, mutant, next, onResult, subject);
+    const caught = found as Result | null;
     if (caught === null) return { seeds, found: null };
-    const sound = await runSeed({ seed: caught.seed, limits, digest: systemDigest });
+    const sound = await runHere(subject, { seed: caught.seed, limits });
     if (sound.violation === null) return { seeds, found: caught };
     console.log(`seed ${caught.seed} fails without any mistake: ${firstLine(sound.violation)}`);
   }
@@ -223,7 +255,7 @@ async function main(): Promise<number> {
   try {
     const flags = readFlags(process.argv.slice(2), {
       membersMax: MEMBERS_MAX,
-      mutants: MUTANTS.map((mutant) => mutant.name),
+      mutants: [...MUTANTS, ...ELECTOR_MUTANTS].map((mutant) => mutant.name),
     });
     if (flags.help) {
       console.log(HELP);

@@ -1,0 +1,103 @@
+// Command lines of `tenure`: flags with and without values, durations, and one line for whoever gets one wrong.
+
+export const EXIT_USAGE = 64;
+const TYPO_DISTANCE_MAX = 2;
+/** So many letters of a name's beginning tell which one is meant. */
+const BEGINNING_MIN = 4;
+const DURATION_MS_MAX = 24 * 60 * 60 * 1_000;
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** The user's mistake, in one line. */
+export class UsageError extends Error {
+  readonly exitCode: number = EXIT_USAGE;
+}
+
+/** "value": the flag takes one, as `--flag V` or `--flag=V`. "switch": it takes none. */
+export type FlagKinds<Name extends string> = Readonly<Record<Name, "value" | "switch">>;
+
+export interface ParsedFlags<Name extends string> {
+  /** A switch that was given is "". */
+  readonly values: Partial<Record<Name, string>>;
+  /** What belongs to no flag, in front of `--`. */
+  readonly words: readonly string[];
+  /** What follows `--`; undefined where there is none. */
+  readonly rest: readonly string[] | undefined;
+}
+
+/** Node's parseArgs takes `--grace -1` for a mistake of its own kind, and explains in several lines. */
+export function parseFlags<Name extends string>(args: readonly string[], kinds: FlagKinds<Name>): ParsedFlags<Name> {
+  const values: Partial<Record<Name, string>> = {};
+  const words: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]!;
+    if (arg === "--") return { values, words, rest: args.slice(at + 1) };
+    if (!arg.startsWith("-") || arg === "-") {
+      words.push(arg);
+      continue;
+    }
+    const equals = arg.indexOf("=");
+    const flag = equals < 0 ? arg : arg.slice(0, equals);
+    const name = flag.slice(2) as Name;
+    if (!flag.startsWith("--") || !Object.hasOwn(kinds, name)) throw unknownFlag(flag, Object.keys(kinds));
+    if (values[name] !== undefined) throw new UsageError(`${flag} is given twice`);
+    if (kinds[name] === "switch") {
+      if (equals >= 0) throw new UsageError(`${flag} takes no value`);
+      values[name] = "";
+      continue;
+    }
+    const value = equals < 0 ? args[++at] : arg.slice(equals + 1);
+    if (value === undefined || value === "--") throw new UsageError(`${flag} takes a value`);
+    values[name] = value;
+  }
+  return { values, words, rest: undefined };
+}
+
+function unknownFlag(flag: string, names: readonly string[]): UsageError {
+  return new UsageError(
+    `there is no ${flag}${suggestion(
+      flag,
+      names.map((name) => `--${name}`),
+    )}`,
+  );
+}
+
+/** `500ms`, `2s`, `1.5m`, `1h` in milliseconds. */
+export function parseDuration(flag: string, text: string): number {
+  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
+  const durationMs = Number(number) * (UNITS_MS[unit] ?? Number.NaN);
+  if (Number.isNaN(durationMs)) {
+    throw new UsageError(`${flag} takes a duration such as 500ms, 2s or 1m, not ${JSON.stringify(text)}`);
+  }
+  if (durationMs > DURATION_MS_MAX) throw new UsageError(`${flag} takes at most 24h, not ${text}`);
+  return durationMs;
+}
+
+export function oneOf<T extends string>(flag: string, text: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === text);
+  if (found !== undefined) return found;
+  throw new UsageError(`${flag} takes ${choices.join(" or ")}, not ${JSON.stringify(text)}`);
+}
+
+/** "; did you mean …?", as far as a typing mistake or a missing end goes; else empty. */
+export function suggestion(text: string, names: readonly string[]): string {
+  const distances = names.map((name) => editDistance(text, name));
+  const least = Math.min(...distances);
+  const near =
+    least <= TYPO_DISTANCE_MAX
+      ? names.filter((_name, at) => distances[at] === least)
+      : names.filter((name) => text.length >= BEGINNING_MIN && name.startsWith(text));
+  return near.length === 0 ? "" : `; did you mean ${near.join(" or ")}?`;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

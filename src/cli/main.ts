@@ -1,0 +1,84 @@
+#!/usr/bin/env node
+// `tenure`: finds the command and runs it. Each command is one file, loaded when it is asked for, and gives an exit
+// code; what a user got wrong and what the world refused are one line on stderr and an exit code of the registry.
+
+import { readFileSync } from "node:fs";
+import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { EXIT_USAGE, suggestion, UsageError } from "./flags.ts";
+
+const HELP = `tenure: leadership for services. At most one instance's writes count.
+
+  tenure run      run a command only while this instance leads
+  tenure scope    who leads what: list, show, watch, history, resign
+  tenure doctor   what could go wrong with this backend, and how to mend it
+  tenure schema   the tables and functions in Postgres: print, apply, check
+  tenure version  the version
+
+tenure COMMAND --help says more.
+`;
+
+type Command = (args: readonly string[]) => Promise<number>;
+
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  run: async () => (await import("./run.ts")).run,
+  scope: async () => (await import("./scope.ts")).scope,
+  doctor: async () => (await import("./doctor.ts")).doctor,
+  schema: async () => (await import("./schema.ts")).schema,
+  version: async () => version,
+  "--version": async () => version,
+  help: async () => help,
+  "--help": async () => help,
+  "-h": async () => help,
+};
+
+async function main(name: string | undefined, args: readonly string[]): Promise<number> {
+  if (name === undefined) {
+    process.stderr.write(HELP);
+    return EXIT_USAGE;
+  }
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load === undefined) {
+    process.stderr.write(`tenure: there is no command ${JSON.stringify(name)}${hint(name)}\n`);
+    return EXIT_USAGE;
+  }
+  try {
+    return await (
+      await load()
+    )(args);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      process.stderr.write(`tenure ${name}: ${error.message} (tenure ${name} --help)\n`);
+      return error.exitCode;
+    }
+    if (!TenureError.is(error)) throw error;
+    process.stderr.write(`tenure: ${error.message.replaceAll(/\s*\n\s*/g, " ")}\n`);
+    return ERRORS[error.code].exit;
+  }
+}
+
+function hint(name: string): string {
+  const near = suggestion(name, Object.keys(COMMANDS));
+  return near === "" ? "; the commands are run, scope, doctor, schema and version" : near;
+}
+
+async function version(): Promise<number> {
+  const file = new URL("../../package.json", import.meta.url);
+  const { version: text } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+async function help(): Promise<number> {
+  process.stdout.write(HELP);
+  return 0;
+}
+
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // `tenure scope list | head` has read enough.
+  if (error.code === "EPIPE") process.exit();
+  throw error;
+});
+const [name, ...args] = process.argv.slice(2);
+process.exitCode = await main(name, args);
+// Whatever socket or timer a command left open must not keep the process, and the scope's observers, waiting.
+process.stdout.write("", () => process.exit());

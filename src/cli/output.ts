@@ -1,0 +1,52 @@
+// How commands print what they found: columns for people, one JSON object on one line for programs.
+
+export const OUTPUTS = ["table", "json"] as const;
+export type Output = (typeof OUTPUTS)[number];
+
+/** `-o json` is `--output json`: the rest of the command line has long flags only. */
+export function withLongOutput(args: readonly string[]): string[] {
+  const end = args.indexOf("--");
+  return args.map((arg, at) => {
+    if (end >= 0 && at > end) return arg;
+    if (arg === "-o") return "--output";
+    return arg.startsWith("-o=") ? `--output=${arg.slice(3)}` : arg;
+  });
+}
+
+/** Left-aligned columns, two spaces apart; the last one is as long as it is. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, cell.length)));
+  return rows
+    .map((row) => row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0))).join("  "))
+    .map((line) => `${line.trimEnd()}\n`)
+    .join("");
+}
+
+/** What others wrote (identities, names) must not move a terminal's cursor. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?");
+}
+
+export function json(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}
+
+/** `950ms`, `12.3s`, `4m05s`, `3h20m`, `2d4h`. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)}ms`;
+  const seconds = ms / 1_000;
+  if (seconds < 60) return `${seconds.toFixed(1)}s`;
+  const whole = Math.floor(seconds);
+  if (whole < 3_600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
+  if (whole < 86_400) return `${Math.floor(whole / 3_600)}h${two(Math.floor((whole % 3_600) / 60))}m`;
+  return `${Math.floor(whole / 86_400)}d${Math.floor((whole % 86_400) / 3_600)}h`;
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, "0");
+}
+
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
