@@ -1,6 +1,6 @@
 // The clocks of a simulated machine, and the Clock port of one life on it.
 // `MachineClock` is the oscillator: it runs at `rate` (0.8: 20 % slow), survives crashes, and its wall time can
-// jump. `LifeClock` starts at an origin of its own, so that times of two processes, or of two lives of one, are
+// jump. While the machine sleeps its monotonic time stands still and wall time goes on (trap 45). `LifeClock` starts at an origin of its own, so that times of two processes, or of two lives of one, are
 // never comparable by accident.
 // Invariants: monotonic time never falls, also when the rate changes; a timer fires at or after its time as this
 // clock shows it; a timer of a dead life never fires.
@@ -23,6 +23,7 @@ export class MachineClock {
   #anchorWorldMs = 0;
   #anchorLocalMs = 0;
   #wallOffsetMs: number;
+  #asleep = false;
 
   constructor(scheduler: Scheduler, random: Random) {
     this.#scheduler = scheduler;
@@ -33,28 +34,52 @@ export class MachineClock {
     return this.#rate;
   }
 
+  get asleep(): boolean {
+    return this.#asleep;
+  }
+
   localMs(): number {
-    return this.#anchorLocalMs + (this.#scheduler.nowMs - this.#anchorWorldMs) * this.#rate;
+    return this.#asleep ? this.#anchorLocalMs : this.#anchorLocalMs + this.#sinceAnchorMs();
   }
 
   wallMs(): number {
-    return Math.floor(this.localMs() + this.#wallOffsetMs);
+    return Math.floor(this.#anchorLocalMs + this.#sinceAnchorMs() + this.#wallOffsetMs);
   }
 
-  /** When, in world time, this clock will show `localMs` if its rate stays. */
+  /** When, in world time, this clock will show `localMs` if its rate stays; Infinity while it stands still. */
   worldMsAt(localMs: number): number {
+    if (this.#asleep) return Infinity;
     return this.#anchorWorldMs + (localMs - this.#anchorLocalMs) / this.#rate;
   }
 
   setRate(rate: number): void {
     assert(rate > 0, "a clock runs forward", () => String(rate));
-    this.#anchorLocalMs = this.localMs();
-    this.#anchorWorldMs = this.#scheduler.nowMs;
+    this.#anchor();
     this.#rate = rate;
+  }
+
+  sleep(): void {
+    this.#anchor();
+    this.#asleep = true;
+  }
+
+  wake(): void {
+    this.#anchor();
+    this.#asleep = false;
   }
 
   jumpWall(byMs: number): void {
     this.#wallOffsetMs += byMs;
+  }
+
+  #sinceAnchorMs(): number {
+    return (this.#scheduler.nowMs - this.#anchorWorldMs) * this.#rate;
+  }
+
+  #anchor(): void {
+    if (this.#asleep) this.#wallOffsetMs += this.#sinceAnchorMs();
+    this.#anchorLocalMs = this.localMs();
+    this.#anchorWorldMs = this.#scheduler.nowMs;
   }
 }
 
@@ -92,11 +117,13 @@ export class LifeClock implements Clock {
     return timer;
   }
 
-  /** The rate changed: every pending timer comes due at another time of the world. */
+  /** The rate changed, or the machine fell asleep or woke: every pending timer comes due at another time of the world. */
   rearm(): void {
     for (const timer of this.#timers) {
-      if (timer.scheduled?.pending !== true) continue;
-      timer.scheduled.cancel();
+      // One that came due already waits in the process.
+      if (timer.scheduled?.pending === false) continue;
+      timer.scheduled?.cancel();
+      timer.scheduled = undefined;
       this.#arm(timer);
     }
   }
@@ -109,6 +136,7 @@ export class LifeClock implements Clock {
   #arm(timer: LifeTimer): void {
     if (timer.atMs === Infinity) return;
     const worldMs = this.#machine.worldMsAt(timer.atMs - this.#originMs);
+    if (worldMs === Infinity) return;
     timer.scheduled = this.#scheduler.schedule(worldMs, this.#life.process.owner, () => {
       // Rounding in the two conversions must not show the process a time before its timer's.
       if (timer.atMs > this.#floorMs) this.#floorMs = timer.atMs;

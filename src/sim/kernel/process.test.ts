@@ -30,6 +30,33 @@ describe("process", () => {
     expect(seen).toEqual(["10 at 100", "call", "20 at 100", "30 at 100", "late call"]);
   });
 
+  it("trap 45: while its machine sleeps monotonic time stands still, wall time goes on, and timers wait", async () => {
+    const seen: string[] = [];
+    let boot!: Boot;
+    const sim = world((given) => (boot = given));
+    const { process } = sim.node("n1");
+    const [startMs, wallMs] = [boot.clock.monotonicMs(), boot.clock.wallMs()];
+    boot.clock.setTimer(startMs + 3, () => process.sleep());
+    boot.clock.setTimer(startMs + 10, () => {
+      const passedMs = [boot.clock.monotonicMs() - startMs, boot.clock.wallMs() - wallMs].map(Math.round);
+      seen.push(`after ${passedMs.join(" and ")} ms, at ${sim.nowMs.toFixed(0)}`);
+    });
+    await sim.run(103);
+    expect(process.sleep()).toBe(false);
+    expect(sim.resume("n1")).toBe(true);
+    await sim.run(109);
+    expect(seen).toEqual([]);
+    await sim.run(200);
+    expect(seen).toEqual(["after 10 and 110 ms, at 110"]);
+
+    sim.node("n1").process.sleep();
+    sim.crash("n1");
+    sim.start("n1");
+    const againMs = boot.clock.monotonicMs();
+    await sim.run(210);
+    expect(boot.clock.monotonicMs() - againMs).toBeCloseTo(10);
+  });
+
   it("lets what runs first at resume cancel a timer that was held", async () => {
     const seen: string[] = [];
     let boot!: Boot;

@@ -8,7 +8,8 @@
 // - What belongs to one life never fires in another: a handle knows its `Life`, and a dead life is inert.
 // - A paused process executes nothing. Timers, deliveries and completions queue up in the order in which they
 //   came due and run, one event each, after resume; what arrives meanwhile queues behind them.
-// - Its monotonic clock goes on during a pause (as CLOCK_MONOTONIC does under SIGSTOP) and never goes back.
+// - Its monotonic clock goes on during a pause (as CLOCK_MONOTONIC does under SIGSTOP) and never goes back. It stands
+//   still while the machine sleeps, which for all else is a pause (trap 45).
 
 import { assert } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
@@ -117,9 +118,19 @@ export class SimProcess {
     return true;
   }
 
+  /** The whole machine: as a pause, and its monotonic clock stands still. `resume` ends it. */
+  sleep(): boolean {
+    if (!this.pause()) return false;
+    this.machine.sleep();
+    this.#life?.clock.rearm();
+    this.#mark("sleep");
+    return true;
+  }
+
   resume(): boolean {
     if (this.#state !== "paused") return false;
     this.#state = "running";
+    this.#wake();
     this.#mark("resume");
     this.#release();
     return true;
@@ -132,6 +143,7 @@ export class SimProcess {
     this.#life = undefined;
     this.#held = [];
     life.clock.stop();
+    this.#wake();
     this.#mark("crash");
     return true;
   }
@@ -156,6 +168,12 @@ export class SimProcess {
     // Behind what still waits, or an in-order link would overtake itself at resume.
     if (this.#state === "paused" || this.#held.length > 0) this.#held.push(fire);
     else this.#execute(life, fire);
+  }
+
+  #wake(): void {
+    if (!this.machine.asleep) return;
+    this.machine.wake();
+    this.#life?.clock.rearm();
   }
 
   /** One held item per event, so that each has its microtasks drained as it would have had. */

@@ -3,12 +3,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { ELECTOR_MUTANTS } from "./elector-list.ts";
 import { LEAKS } from "./leaks.ts";
 import { MUTANTS } from "./list.ts";
 import { plant } from "./patch.ts";
 
 const SRC = join(import.meta.dirname, "../..");
-const ALL = [...MUTANTS, ...LEAKS];
+const ALL = [...MUTANTS, ...ELECTOR_MUTANTS, ...LEAKS];
 
 function source(file: string): string {
   return readFileSync(join(SRC, file), "utf8");
@@ -28,8 +29,9 @@ describe("every planted mistake", () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  test("is one of at least 24", () => {
+  test("is one of at least 24, or of at least 14 of electors", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(24);
+    expect(ELECTOR_MUTANTS.length).toBeGreaterThanOrEqual(14);
   });
 });
 

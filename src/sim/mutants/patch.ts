@@ -2,6 +2,7 @@
 // for it and pays nothing. An edit names a line that stands exactly once in its file, so a mutant whose line
 // was changed or moved is noticed instead of silently testing nothing.
 
+import type { ElectorLimits } from "../elector/index.ts";
 import type { KnobLimits } from "../raft/index.ts";
 
 export interface Edit {
@@ -17,7 +18,9 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /** How the runs are sized, where the mistake can only show in a cluster of some kind. */
-  readonly limits?: KnobLimits | undefined;
+  readonly limits?: (KnobLimits & ElectorLimits) | undefined;
+  /** Whose simulation must find it; by default the Raft cluster's. */
+  readonly subject?: "elector" | undefined;
 }
 
 export function plant(source: string, edit: Edit): string {

@@ -1,0 +1,162 @@
+// The ways in which a user runs an elector, each with what must come of it. A habit returns when the elector is free.
+
+import { TenureError } from "../../core/kit/errors.ts";
+import type { ScopeElector } from "../../electors/elector.ts";
+import type { LeadOptions } from "../../ports/elector.ts";
+import type { Oracle } from "./oracle.ts";
+import type { TermExtras } from "./seat.ts";
+import type { User } from "./user.ts";
+
+interface Context {
+  readonly elector: ScopeElector<TermExtras>;
+  readonly user: User;
+  readonly oracle: Oracle;
+  readonly drainMs: number;
+}
+
+export type Habit =
+  | "stay"
+  | "return"
+  | "throw"
+  | "give-up"
+  | "stop"
+  | "linger"
+  | "overrun"
+  | "lose"
+  | "close"
+  | "by-hand";
+
+/** What a test aborts and throws with: nothing else may come back. */
+const REASON = new Error("the user's own reason");
+
+export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
+  /** Leads, and campaigns again after each loss, until the end of this life. */
+  async stay(context) {
+    const { user } = context;
+    await end(context, (term) => user.led(term, Infinity), {}, []);
+  },
+
+  async return(context) {
+    const { user, oracle } = context;
+    const outcome = await end(context, (term) => user.led(term, user.whileMs()), {}, []);
+    if (outcome === "stopped") oracle.fail("user", "lead resolved with the outcome of a work whose term was over");
+    oracle.reached("work-returned");
+  },
+
+  async throw(context) {
+    const { user, oracle } = context;
+    const fails = async (term: Parameters<User["led"]>[0]): Promise<"done" | "stopped"> => {
+      if ((await user.led(term, user.whileMs())) === "done") throw REASON;
+      return "stopped";
+    };
+    await end(context, fails, {}, [REASON]);
+    oracle.reached("work-threw");
+  },
+
+  /** Stops while it may still be campaigning. */
+  async "give-up"(context) {
+    const { user, oracle, elector } = context;
+    const stop = new AbortController();
+    user.after(user.random.between(0, 500), () => {
+      if (elector.stats().acquiredTotal === 0) oracle.reached("campaign-abandoned");
+      stop.abort(REASON);
+    });
+    await end(context, (term) => user.led(term, Infinity), { signal: stop.signal }, [REASON]);
+  },
+
+  /** Stops in the middle of a term, and needs a while to wind up. */
+  async stop(context) {
+    const { user, drainMs } = context;
+    const stop = new AbortController();
+    user.after(user.whileMs(), () => stop.abort(REASON));
+    await end(context, (term) => user.led(term, Infinity, drainMs * 0.7), { signal: stop.signal }, [REASON]);
+  },
+
+  /** Work that goes on for a while after each loss. */
+  async linger(context) {
+    const { user, drainMs } = context;
+    await end(context, (term) => user.led(term, user.whileMs() * 2, drainMs * 0.7), {}, []);
+  },
+
+  /** Work that does not stop in time: the elector stays occupied until it does. */
+  async overrun(context) {
+    const { user, oracle, elector, drainMs } = context;
+    const stop = new AbortController();
+    let settled: Promise<unknown> = Promise.resolve();
+    let running = false;
+    user.after(user.whileMs(), () => stop.abort(REASON));
+    const work = (term: Parameters<User["led"]>[0]): Promise<"done" | "stopped"> => {
+      running = true;
+      const outcome = user.led(term, Infinity, drainMs * 1.5);
+      settled = outcome.then(() => {
+        running = false;
+      });
+      return outcome;
+    };
+    const error = await end(context, work, { signal: stop.signal }, ["TERM_OVERRUN", REASON]);
+    // Letting go takes a while too, and the work may have settled in it.
+    if (error === "TERM_OVERRUN" && running) {
+      oracle.reached("term-overrun");
+      await elector
+        .lead(() => "done")
+        .then(
+          () => oracle.fail("user", "an elector led while the work of its last term went on"),
+          (busy: unknown) => expected(context, busy, ["ELECTOR_BUSY"]),
+        );
+    }
+    await settled;
+    await user.sleep(0);
+  },
+
+  async lose(context) {
+    const { user, oracle } = context;
+    const error = await end(context, (term) => user.led(term, user.whileMs() * 3), { onLost: "throw" }, ["NOT_LEADER"]);
+    if (error === "NOT_LEADER") oracle.reached("lost-was-thrown");
+  },
+
+  async close(context) {
+    const { user, oracle, elector } = context;
+    user.after(user.whileMs(), () => {
+      if (elector.gate.isLeader) oracle.reached("closed-while-leading");
+      void elector.close();
+    });
+    await end(context, (term) => user.led(term, Infinity), {}, ["ELECTOR_CLOSED"]);
+  },
+
+  async "by-hand"(context) {
+    const { user, oracle, elector } = context;
+    const stop = new AbortController();
+    user.after(user.whileMs() * 3, () => stop.abort(REASON));
+    try {
+      const term = await elector.acquire({ signal: stop.signal });
+      oracle.reached("acquired-by-hand");
+      await user.work(term, user.whileMs());
+      await term.resign();
+      if (!term.signal.aborted) oracle.fail("user", "a term is over and its signal has not aborted");
+      await term.ended;
+    } catch (error) {
+      expected(context, error, [REASON, "ELECTOR_CLOSED"]);
+    }
+  },
+};
+
+/** Runs `lead` to its end; whatever it rejects with must be one of these. A closed elector rejects everything. */
+async function end(
+  context: Context,
+  work: (term: Parameters<User["led"]>[0]) => Promise<"done" | "stopped">,
+  options: LeadOptions,
+  errors: readonly unknown[],
+): Promise<unknown> {
+  const { elector, drainMs } = context;
+  try {
+    return await elector.lead(work, { drainMs, ...options });
+  } catch (error) {
+    return expected(context, error, [...errors, "ELECTOR_CLOSED"]);
+  }
+}
+
+function expected({ oracle }: Context, error: unknown, errors: readonly unknown[]): unknown {
+  const seen = TenureError.is(error) ? error.code : error;
+  if (!errors.includes(seen)) oracle.fail("user", `an elector rejected with ${String(error)}`);
+  return seen;
+}

@@ -1,0 +1,235 @@
+// What goes wrong in a run of electors: faults of the kernel, drawn with times that matter to a trust window, and faults of
+// this room. Every fault ends by itself, so that any part of a plan is a plan.
+
+import { assertNever } from "../../core/kit/assert.ts";
+import type { Random } from "../../core/kit/random.ts";
+import { apply, type Fault } from "../kernel/index.ts";
+import { type Knobs, RATE_MAX, RATE_MIN } from "./knobs.ts";
+import { SERVER, type Stage } from "./stage.ts";
+
+const HOUR_MS = 3_600_000;
+/** Who leads at the moment that the fault comes. */
+const LEADER = "leader";
+
+type Shape =
+  | { kind: "sleep"; node: string; forMs: number }
+  /** A wall clock that jumps ahead and is set right again. */
+  | { kind: "wall-blip"; node: string; forMs: number }
+  | { kind: "server-restart"; forMs: number }
+  | { kind: "server-pause"; forMs: number }
+  | { kind: "ask-resign" }
+  /** `told`: the session is terminated; otherwise only its hold is gone. */
+  | { kind: "force"; told: boolean }
+  /** A proof that is old when it arrives: the leader stops with a beat under way, goes on, and is cut off at once. */
+  | { kind: "stale-proof"; pauseMs: number; forMs: number }
+  /** Asked to resign, with the answer under way, and forced out: the answer must not end the next term. */
+  | { kind: "ask-and-force"; latencyMs: number };
+
+type OwnFault = Shape extends infer S ? (S extends Shape ? Readonly<S> & { readonly atMs: number } : never) : never;
+export type ElectorFault = Fault | OwnFault;
+
+const KINDS = [
+  "pause",
+  "pause",
+  "pause",
+  "crash",
+  "crash",
+  "cut",
+  "cut",
+  "cut-one-way",
+  "cut-one-way",
+  "flap",
+  "lossy",
+  "duplicating",
+  "slow-link",
+  "clock-rate",
+  "wall-jump",
+  "wall-jump",
+  "wall-blip",
+  "sleep",
+  "sleep",
+  "server-restart",
+  "server-pause",
+  "ask-resign",
+  "force",
+  "stale-proof",
+  "stale-proof",
+  "ask-and-force",
+] as const;
+
+export function drawPlan(random: Random, names: readonly string[], knobs: Knobs): ElectorFault[] {
+  const faults = Array.from({ length: knobs.faults }, (_, at) => draw(random.fork(`fault/${at}`), names, knobs));
+  // One that certainly has an effect (trap 33).
+  const stream = random.fork("certain");
+  faults.push({ atMs: Math.floor(knobs.faultsUntilMs * 0.5), kind: "pause", node: stream.pick(names), forMs: 50 });
+  return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+function draw(random: Random, names: readonly string[], knobs: Knobs): ElectorFault {
+  const { serverTimeoutMs } = knobs.timing;
+  const kind = random.pick(KINDS);
+  const atMs = Math.floor(random.between(500, knobs.faultsUntilMs));
+  const node = random.chance(0.7) ? LEADER : random.pick(names);
+  // Around the whole window: what is over before trust ends, between trust and the timeout, and long after both.
+  const forMs = Math.floor(serverTimeoutMs * random.pick([0.3, 0.7, 0.9, 1.05, 1.3, 2]) * random.between(0.9, 1.1));
+  switch (kind) {
+    case "pause":
+      return { atMs, kind, node, forMs };
+    case "crash":
+      return { atMs, kind, node, restartAfterMs: forMs, silent: random.chance(0.4) };
+    case "cut":
+      return { atMs, kind, a: node, b: SERVER, forMs };
+    case "cut-one-way": {
+      const [from, to] = random.chance(0.5) ? [node, SERVER] : [SERVER, node];
+      return { atMs, kind, from, to, forMs };
+    }
+    case "flap":
+      return { atMs, kind, a: node, b: SERVER, periodMs: Math.ceil(forMs / (2 + random.below(8))), forMs };
+    case "lossy":
+    case "duplicating":
+      return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
+    case "slow-link": {
+      const latencyMinMs = serverTimeoutMs * random.between(0.02, 0.4);
+      return {
+        atMs,
+        kind,
+        a: node,
+        b: SERVER,
+        latencyMinMs,
+        latencyTailMs: latencyMinMs * random.between(0, 1),
+        forMs,
+      };
+    }
+    case "clock-rate":
+      return { atMs, kind, node: random.chance(0.3) ? SERVER : node, rate: random.between(RATE_MIN, RATE_MAX), forMs };
+    case "wall-jump":
+      return { atMs, kind, node, byMs: random.chance(0.5) || knobs.sleepy ? HOUR_MS : -HOUR_MS };
+    case "wall-blip": {
+      const blipMs = Math.floor(knobs.timing.heartbeatMs * random.between(0.5, 3));
+      return knobs.sleepy ? { atMs, kind: "pause", node, forMs } : { atMs, kind, node, forMs: blipMs };
+    }
+    case "sleep":
+      return knobs.sleepy ? { atMs, kind, node, forMs } : { atMs, kind: "pause", node, forMs };
+    case "server-restart":
+    case "server-pause":
+      return { atMs, kind, forMs: Math.floor(forMs / 2) };
+    case "ask-resign":
+      return { atMs, kind };
+    case "force":
+      return { atMs, kind, told: random.chance(0.5) };
+    case "stale-proof":
+      return {
+        atMs,
+        kind,
+        pauseMs: Math.floor(serverTimeoutMs * random.between(0.3, 0.7)),
+        forMs: 2 * serverTimeoutMs,
+      };
+    case "ask-and-force":
+      return { atMs, kind, latencyMs: serverTimeoutMs * random.between(0.1, 0.45) };
+    default:
+      return assertNever(kind, "kind of fault");
+  }
+}
+
+export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => void): void {
+  const { world } = stage;
+  const { heartbeatMs } = stage.knobs.timing;
+  const { atMs } = fault;
+  switch (fault.kind) {
+    case "sleep": {
+      const node = resolve(stage, fault.node);
+      if (node === undefined || !world.node(node).process.sleep()) return;
+      hit();
+      stage.disturb(node, "sleep");
+      return after(stage, fault.forMs, () => world.resume(node));
+    }
+    case "wall-blip": {
+      const node = resolve(stage, fault.node);
+      if (node === undefined) return;
+      hit();
+      for (const [afterMs, byMs] of [
+        [0, HOUR_MS],
+        [fault.forMs, -HOUR_MS],
+      ] as const) {
+        after(stage, afterMs, () => applyKernelFault(stage, { atMs, kind: "wall-jump", node, byMs }, () => {}));
+      }
+      return;
+    }
+    case "server-restart":
+      return apply(world, { atMs, kind: "crash", node: SERVER, restartAfterMs: fault.forMs }, { hit });
+    case "server-pause":
+      return apply(world, { atMs, kind: "pause", node: SERVER, forMs: fault.forMs }, { hit });
+    case "ask-resign":
+      return ask(stage, hit);
+    case "force":
+      world.call(SERVER, () => stage.server?.force(fault.told) === true && hit());
+      return;
+    case "stale-proof": {
+      const node = stage.holder;
+      if (node === undefined) return;
+      return whenBeating(stage, node, heartbeatMs * 2, () => {
+        hit();
+        apply(world, { atMs, kind: "pause", node, forMs: fault.pauseMs }, { hit: () => {} });
+        // Long enough to hear what waited, and too short for the next beat to be answered.
+        after(stage, fault.pauseMs + 1e-3, () => {
+          apply(world, { atMs, kind: "cut", a: node, b: SERVER, forMs: fault.forMs }, { hit: () => {} });
+        });
+      });
+    }
+    case "ask-and-force": {
+      const node = stage.holder;
+      if (node === undefined) return;
+      ask(stage, hit);
+      return whenBeating(stage, node, heartbeatMs * 2, () => delayAndForce(stage, node, fault));
+    }
+    default:
+      return applyKernelFault(stage, fault, hit);
+  }
+}
+
+function applyKernelFault(stage: Stage, fault: Fault, hit: () => void): void {
+  const { world } = stage;
+  const text = JSON.stringify(fault);
+  const node = text.includes(`"${LEADER}"`) ? stage.holder : undefined;
+  if (text.includes(`"${LEADER}"`) && node === undefined) return;
+  const resolved = JSON.parse(text.replaceAll(`"${LEADER}"`, `"${node}"`)) as Fault;
+  if (resolved.kind === "wall-jump" || resolved.kind === "pause") stage.disturb(resolved.node, resolved.kind);
+  apply(world, resolved, { hit });
+}
+
+/** Only what the server answers in the next moment is slow. */
+function delayAndForce(stage: Stage, node: string, { latencyMs, atMs }: OwnFault & { kind: "ask-and-force" }): void {
+  const { latencyMinMs = 1, latencyTailMs = 1 } = stage.knobs.link;
+  const momentMs = 3 * (latencyMinMs + latencyTailMs);
+  const slow = { latencyMinMs: latencyMs, latencyTailMs: 0, forMs: momentMs };
+  apply(stage.world, { atMs, kind: "slow-link", a: node, b: SERVER, ...slow }, { hit: () => {} });
+  after(stage, momentMs + 1, () => stage.world.call(SERVER, () => stage.server?.force(true)));
+}
+
+function ask(stage: Stage, hit: () => void): void {
+  stage.world.call(SERVER, () => {
+    if (stage.server?.requestResign() !== true) return;
+    stage.oracle.resignAsked();
+    hit();
+  });
+}
+
+/** As soon as this node sends a beat. */
+function whenBeating(stage: Stage, node: string, withinMs: number, fire: () => void): void {
+  const untilMs = stage.world.nowMs + withinMs;
+  stage.onBeat(node, () => {
+    if (stage.world.nowMs <= untilMs) after(stage, 0, fire);
+  });
+}
+
+function resolve(stage: Stage, node: string): string | undefined {
+  return node === LEADER ? stage.holder : node;
+}
+
+/** Not once the faults are over: then everything is as it should be already. */
+function after(stage: Stage, forMs: number, fire: () => void): void {
+  const { scheduler } = stage.world;
+  scheduler.schedule(scheduler.nowMs + forMs, scheduler.owner("faults"), () => {
+    if (!stage.calm) fire();
+  });
+}

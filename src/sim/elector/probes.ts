@@ -1,0 +1,40 @@
+// Rare states that a campaign of electors must have been in to be worth anything (as sim/raft/probes.ts).
+
+export const PROBES = [
+  "suspended",
+  "resumed",
+  "expired",
+  "last-chance-saved-a-term",
+  "late-grant-dropped",
+  "beat-failed-and-the-term-held",
+  "late-answer-of-an-earlier-term",
+  "session-ended",
+  "lease-gone",
+  "unlocked",
+  "superseded-by-the-fence",
+  "asked-to-resign",
+  "resigned",
+  "release-not-confirmed",
+  "wall-jump-closed-a-gate",
+  "sleep-closed-a-gate",
+  "pause-closed-a-gate",
+  "gate-refused-suspended",
+  "gate-refused-too-short",
+  "gate-refused-not-leading",
+  "gate-refused-other-epoch",
+  "stale-write-refused",
+  "forced-out-and-still-acting",
+  "freed-by-the-server-timeout",
+  "server-restarted-while-held",
+  "campaign-abandoned",
+  "work-returned",
+  "work-threw",
+  "work-outlived-its-term",
+  "term-overrun",
+  "lost-was-thrown",
+  "closed-while-leading",
+  "acquired-by-hand",
+] as const;
+
+export type Probe = (typeof PROBES)[number];
+export type ProbeCounts = Partial<Record<Probe, number>>;
