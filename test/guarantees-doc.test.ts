@@ -1,0 +1,21 @@
+// docs/guarantees.md names a test for each guarantee. Each row must link a file that exists and quote a title in it.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+const ROW = /^\| (?!you may rely on|---)(.+) \| .*\[[^\]]+\]\(([^)]+)\) "(.+)" \|$/;
+
+const lines = readFileSync("docs/guarantees.md", "utf8").split("\n");
+const rows = lines.filter((line) => line.startsWith("| ") && !/^\| (you may rely on|---)/.test(line));
+
+it.for(rows)("%s", (row) => {
+  const [, , file = "", title = ""] = ROW.exec(row) ?? [];
+  expect(title, "a row has a linked file and a quoted title").not.toBe("");
+  const text = readFileSync(join("docs", file), "utf8");
+  expect(text.includes(title), `${file} has a test named "${title}"`).toBe(true);
+});
+
+it("has guarantees at all", () => {
+  expect(rows.length).toBeGreaterThan(20);
+});

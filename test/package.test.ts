@@ -1,0 +1,91 @@
+// The package as its users get it: built, packed, unpacked into a project of theirs, imported by plain Node and checked
+// by their compiler. Nothing of the consensus core or the simulator travels with the library.
+
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+let project: string;
+
+beforeAll(() => {
+  project = mkdtempSync(join(tmpdir(), "tenure-package-"));
+  const source = join(project, "source");
+  mkdirSync(source);
+  for (const file of ["package.json", "README.md", "LICENSE"]) cpSync(file, join(source, file));
+  run("tsc", ["-p", "tsconfig.build.json", "--outDir", join(source, "dist")], ".");
+  execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", project], { cwd: source });
+  const [packed] = readdirSync(project).filter((name) => name.endsWith(".tgz"));
+  const modules = join(project, "node_modules");
+  mkdirSync(join(modules, "tenure"), { recursive: true });
+  execFileSync("tar", ["-xzf", join(project, packed!), "-C", join(modules, "tenure"), "--strip-components=1"]);
+  mkdirSync(join(modules, "@types"));
+  symlinkSync(resolve("node_modules/@types/node"), join(modules, "@types/node"));
+  symlinkSync(resolve("node_modules/undici-types"), join(modules, "undici-types"));
+  symlinkSync(resolve("node_modules/pg"), join(modules, "pg"));
+  writeFileSync(join(project, "package.json"), '{"type":"module"}');
+}, 60_000);
+
+afterAll(() => rmSync(project, { recursive: true }));
+
+it("is imported by plain Node, by every subpath, and does its work", () => {
+  const text = `
+    import { createElector, NotLeaderError } from "tenure";
+    import { postgres } from "tenure/postgres";
+    import { etcd } from "tenure/etcd";
+    import { prometheusText } from "tenure/prometheus";
+    import { testBackend } from "tenure/testing";
+    const elector = createElector({ scope: "s", backend: testBackend() });
+    const epoch = await elector.lead((term) => term.check());
+    const { kind } = postgres("postgres://127.0.0.1:1/none");
+    try { elector.gate.requireLeader(); } catch (error) { if (!NotLeaderError.is(error)) throw error; }
+    console.log(epoch, kind, etcd("http://127.0.0.1:1").kind, prometheusText([elector]).includes("tenure_is_leader"));
+    await elector.close();`;
+  writeFileSync(join(project, "main.js"), text);
+  expect(execFileSync(process.execPath, ["main.js"], { cwd: project, encoding: "utf8" })).toBe(
+    "1 postgres etcd true\n",
+  );
+});
+
+it("satisfies a strict compiler that knows nothing of pg", () => {
+  const text = `
+    import { createElector } from "tenure";
+    import { postgres } from "tenure/postgres";
+    export async function main(url: string): Promise<number> {
+      await using elector = createElector({ scope: "s", backend: postgres(url) });
+      return await elector.lead(async (term) => {
+        await term.tx((client) => client.query("select 1"));
+        return term.epoch;
+      });
+    }`;
+  writeFileSync(join(project, "main.ts"), text);
+  const options = {
+    strict: true,
+    noEmit: true,
+    module: "NodeNext",
+    target: "ES2024",
+    lib: ["ESNext"],
+    types: ["node"],
+  };
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["main.ts"] }));
+  rmSync(join(project, "node_modules/pg"));
+  expect(run("tsc", ["-p", "."], project)).toBe("");
+});
+
+it("has the command, and nothing of the servers that come later", () => {
+  const dist = join(project, "node_modules/tenure/dist");
+  const help = execFileSync(process.execPath, [join(dist, "cli/main.js"), "--help"], { encoding: "utf8" });
+  expect(help).toMatch(/tenure run/);
+  for (const path of ["sim", "engine", "core/raft", "core/wal", "cli/sim.js", "cli/dev.js"]) {
+    expect(existsSync(join(dist, path)), path).toBe(false);
+  }
+});
+
+function run(tool: string, args: readonly string[], cwd: string): string {
+  try {
+    return execFileSync(resolve("node_modules/.bin", tool), args, { cwd, encoding: "utf8", stdio: "pipe" });
+  } catch (error) {
+    return String((error as { stdout?: unknown }).stdout);
+  }
+}
