@@ -173,6 +173,7 @@ function judgeSchema(found: SchemaFacts, schema: string, server: Server): Check[
           "schema",
           `${state.version === 0 ? "a version that this role may not read" : `version ${state.version}`} in ${place}`,
         ),
+        ...strangers(state.foreign, schema),
         rights(denied, server),
         signals(owner, server),
         ...safety(found, schema),
@@ -180,6 +181,21 @@ function judgeSchema(found: SchemaFacts, schema: string, server: Server): Check[
     default:
       return assertNever(state, "schema");
   }
+}
+
+/** Routines of our names that are not ours: an overload is called where its types fit better. */
+function strangers(foreign: readonly string[], schema: string): Check[] {
+  if (foreign.length === 0) return [];
+  return [
+    problem("strangers", `${foreign.join(", ")} belong to another role than Tenure's tables`, {
+      means: "they could be called in place of Tenure's own, with its rights or instead of its fence",
+      advice: "Find out who created them, then drop them, and let nobody else create in this schema.",
+      sql: [
+        ...foreign.map((one) => `drop routine ${one};`),
+        `revoke create on schema ${quoteName(schema)} from public;`,
+      ],
+    }),
+  ];
 }
 
 /** Nothing at all is there, or something is not: which of them is worth telling. */

@@ -3,6 +3,7 @@ import { encode, type FromGuard, Lines } from "./guard-protocol.ts";
 
 const MESSAGES: readonly FromGuard[] = [
   { kind: "ready" },
+  { kind: "seen" },
   { kind: "started", pid: 4711 },
   { kind: "failed", code: "ENOENT", message: 'spawn "a\nb" – ENOENT' },
   { kind: "done", why: "deadline", survivors: 0 },

@@ -3,6 +3,9 @@
 //
 //   supervisor → guard    start, then deadline*, forward*, lost | stop | kill
 //   guard → supervisor    ready, then started | failed, winding-up?, killed?, ended?, done
+//                         seen, for each start and deadline: whoever does not say it is frozen
+//
+// `seen` is said before a start is acted on, so a guard that died without it has started nothing.
 //
 // Both are of one installation, started together, so there is no version; a line that makes no sense is our own
 // mistake, and the guard answers it by killing.
@@ -40,6 +43,8 @@ export interface Ended {
 
 export type FromGuard =
   | { readonly kind: "ready" }
+  /** The answer to `start` and `deadline`. */
+  | { readonly kind: "seen" }
   /** `pid` is the group's number too. */
   | { readonly kind: "started"; readonly pid: number }
   /** The command could not be started. */

@@ -61,6 +61,7 @@ class GuardProcess {
   }
 
   #receive(message: ToGuard): void {
+    if (message.kind === "start" || message.kind === "deadline") this.#tell({ kind: "seen" });
     if (message.kind !== "start") return this.#step(message);
     assert(this.#guard === undefined, "a guard is started once");
     this.#start = message;

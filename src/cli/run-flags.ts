@@ -32,9 +32,11 @@ SIGWINCH are passed on. TENURE_LEADER_ENABLED=false: never lead. Knobs of the ba
 
 CMD runs in a process group of its own under a guard process, which kills the group when \`tenure run\` dies, freezes
 or is cut off. What no guard can do: stop a process that left the group (setsid, a daemon) or runs as another user;
-act while the whole machine is paused, or while both \`tenure run\` and the guard are stopped or killed in one blow;
-recall what CMD has already sent. After a loss that is known at once, CMD may run on beside the next leader: for the
-grace with --on-lose stop, for some milliseconds with --on-lose kill and after a kill -9 of \`tenure run\`.
+act while the whole machine is paused, or while both \`tenure run\` and the guard are stopped or killed in one blow; see
+a pause in which both clocks stood still (a hypervisor's pause, a snapshot, a live migration) before the next heartbeat
+fails; recall what CMD has already sent. After a loss that is known at once, CMD may run on beside the next leader: for
+the grace with --on-lose stop, for some milliseconds with --on-lose kill and after a kill -9 of \`tenure run\`; and for
+up to the trust window (4.5s) if \`tenure run\` is frozen or cut off and its session ends at the server meanwhile.
 
 exit codes: CMD's own; 64 wrong use; 69, 77, 78 the backend (docs/errors.md); 70 the guard failed; 75 never won;
 76 lost, with --once; 126 CMD can't be run; 127 CMD was not found; 128 + n ended by signal n while waiting

@@ -31,7 +31,7 @@ const EXTEND_EVERY_MS = 100;
 const GATE_EVERY_MS = 50;
 /** A change of the deadline that is worth a message. */
 const EXTENSION_MS_MIN = 1;
-/** A guard that does not even get ready: out of memory, out of processes. */
+/** Guards in a row that do not get ready (out of memory, of processes), or freeze before they start the command. */
 const GUARD_ATTEMPTS_MAX = 3;
 /** Beyond grace and drain: what SIGKILL may take, with room. The work of a term always settles in less. */
 const SETTLE_MS_MAX = 30_000;
@@ -39,6 +39,8 @@ const SETTLE_MS_MAX = 30_000;
 export interface SessionOptions {
   readonly flags: RunFlags;
   readonly plan: GuardPlan;
+  /** How long a proof of leadership lasts. */
+  readonly trustMs: number;
   readonly elector: Elector;
   readonly notices: Notices;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -55,6 +57,7 @@ export class RunSession {
   #won = false;
   #spare: GuardedCommand | undefined;
   #command: GuardedCommand | undefined;
+  #guardsLost = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -147,9 +150,12 @@ export class RunSession {
         return this.#finish(over.code === "ENOENT" ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
       case "guard-died":
         if (over.windingUp !== undefined) return this.#ended(over.windingUp, exitCode(null, "SIGKILL"), over.ranMs);
+        if (!over.started) return this.#guardLost();
+        this.#guardsLost = 0;
         notices.say("error", "the guard process died or froze, so the command was killed");
         return this.#ended("ended", EXIT_SOFTWARE, over.ranMs);
       case "ran":
+        this.#guardsLost = 0;
         if (over.survivors > 0) {
           notices.say(
             "error",
@@ -183,19 +189,33 @@ export class RunSession {
   // ---- guards and deadlines ------------------------------------------------------------------------------
 
   #warmUp(): void {
-    this.#spare ??= new GuardedCommand(this.#options.flags.scope);
+    this.#spare ??= new GuardedCommand(this.#options.flags.scope, this.#options.trustMs);
   }
 
   async #takeGuard(): Promise<GuardedCommand | undefined> {
     for (let attempt = 0; attempt < GUARD_ATTEMPTS_MAX; attempt++) {
+      if (this.#outcome !== undefined) return undefined;
       this.#warmUp();
       const spare = this.#spare;
       if ((await spare?.ready) === true && !spare!.isOver) return spare;
       if (this.#spare === spare) this.#spare = undefined;
     }
-    this.#options.notices.say("error", "no guard process could be started; is the machine out of memory or processes?");
-    this.#finish(EXIT_SOFTWARE);
+    this.#noGuard();
     return undefined;
+  }
+
+  /** Nothing was started, so another guard may try. */
+  #guardLost(): void {
+    if (++this.#guardsLost >= GUARD_ATTEMPTS_MAX) return this.#noGuard();
+    const { notices } = this.#options;
+    notices.say("warning", "the guard process died or froze before it started the command; another one is tried");
+  }
+
+  #noGuard(): void {
+    if (this.#outcome !== undefined) return;
+    const why = "is the machine out of memory, processes or file descriptors, or does somebody stop them?";
+    this.#options.notices.say("error", `no guard process could be started; ${why}`);
+    this.#finish(EXIT_SOFTWARE);
   }
 
   /** Waits until the gate is open for longer than the grace. Undefined if that will not be, or nobody wants it. */
@@ -225,6 +245,8 @@ export class RunSession {
 
   #finish(code: number): void {
     this.#outcome ??= code;
+    // Nothing is started any more, so nobody need wait for a guard to get ready.
+    this.#spare?.dismiss();
     this.#finished.abort();
   }
 

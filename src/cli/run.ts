@@ -2,6 +2,7 @@
 // in run-session.ts (the campaign and its terms), run-guarded.ts (one command and its guard) and guard.ts.
 
 import { createElector } from "../entry/index.ts";
+import { trustMs } from "../core/trust/window.ts";
 import type { Elector, EndReason, Transition } from "../ports/elector.ts";
 import { backendFrom } from "./backend.ts";
 import { UsageError } from "./flags.ts";
@@ -40,6 +41,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const session = new RunSession({
     flags,
     plan,
+    trustMs: trustMs(backend.timing),
     elector,
     notices,
     environment: process.env,

@@ -90,6 +90,12 @@ function verdictOf(state: SchemaState): { code: ErrorCode | null; text: string }
   switch (state.kind) {
     case "current":
     case "newer": {
+      if (state.foreign.length > 0) {
+        return {
+          code: "PERMISSION_DENIED",
+          text: `${state.foreign.join(", ")} belong to another role than the tables, and could be called in place of Tenure's own. Find out who created them, and drop them.`,
+        };
+      }
       if (state.denied.length > 0) {
         const denied = state.denied.join(", ");
         return {

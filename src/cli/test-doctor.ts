@@ -39,7 +39,7 @@ export function configured(changes: Readonly<Record<string, Setting>> = {}): Ser
 }
 
 export const HEALTHY_SCHEMA = {
-  state: { kind: "current", version: 1, denied: [] },
+  state: { kind: "current", version: 1, denied: [], foreign: [] },
   elsewhere: [],
   denied: [],
   owner: { name: "owner", maySignal: true },

@@ -1,5 +1,5 @@
-// Says the same complaint once, and again only after a while: a database that is away for an hour must not fill the
-// log, and must not be forgotten either.
+// Says a complaint once, and again only after a while: a database that is away for an hour must not fill the log, and
+// must not be forgotten either. Complaints about different things do not make each other new.
 
 import type { Clock } from "../ports/clock.ts";
 
@@ -7,23 +7,23 @@ const REPEAT_AFTER_MS = 30_000;
 
 export class Complaints {
   readonly #clock: Clock;
-  #last = "";
-  #saidMs = -Infinity;
+  /** By what could not be done; there are three or four of these. */
+  readonly #said = new Map<string, { readonly why: string; readonly atMs: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  worthSaying(text: string): boolean {
+  worthSaying(what: string, why: string): boolean {
     const nowMs = this.#clock.monotonicMs();
-    if (text === this.#last && nowMs < this.#saidMs + REPEAT_AFTER_MS) return false;
-    this.#last = text;
-    this.#saidMs = nowMs;
+    const last = this.#said.get(what);
+    if (last?.why === why && nowMs < last.atMs + REPEAT_AFTER_MS) return false;
+    this.#said.set(what, { why, atMs: nowMs });
     return true;
   }
 
   /** It works again: the next complaint is a new one. */
   forget(): void {
-    this.#last = "";
+    this.#said.clear();
   }
 }

@@ -26,6 +26,20 @@ export interface ElectorOptions<Extras extends object = object> {
 
 const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} };
 
+/** A logger that throws (its disk is full, its stream is closed) must not leave a term half ended. */
+function harmless(logger: Logger): Logger {
+  const guard =
+    (level: keyof Logger): Logger["info"] =>
+    (fields, message) => {
+      try {
+        logger[level](fields, message);
+      } catch {
+        // There is nowhere left to say it.
+      }
+    };
+  return { info: guard("info"), warn: guard("warn"), error: guard("error") };
+}
+
 export function checkOptions<Extras extends object>(options: ElectorOptions<Extras>, uuid: () => string) {
   const { scope, backend, metadata = {}, enabled = true, logger = SILENT, onTransition } = options;
   checkText("scope", scope, SCOPE_BYTES_MAX);
@@ -42,7 +56,7 @@ export function checkOptions<Extras extends object>(options: ElectorOptions<Extr
     refuse("metadata", `must have at most ${METADATA_BYTES_MAX} bytes as JSON`);
   }
   if (typeof enabled !== "boolean") refuse("enabled", "must be true or false");
-  return { scope, backend, identity, metadata: { ...metadata }, enabled, logger, onTransition };
+  return { scope, backend, identity, metadata: { ...metadata }, enabled, logger: harmless(logger), onTransition };
 }
 
 function checkText(name: string, value: unknown, bytesMax: number, bytesMin = 1): void {

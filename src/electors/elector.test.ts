@@ -79,7 +79,43 @@ describe("an elector", () => {
     const term = elector.acquire();
     await seat.grant(7);
     expect((await term).epoch).toBe(7);
-    expect(logged).toEqual(Array(2).fill("error onTransition threw; leadership is not affected"));
+    expect(logged).toEqual(Array(2).fill("error onTransition failed; leadership is not affected"));
+  });
+
+  test("a callback that rejects later is logged too, and a logger that throws changes nothing", async () => {
+    const seen: string[] = [];
+    const { elector, seat } = rig({
+      onTransition: (): unknown => Promise.reject(new Error("later")),
+      logger: {
+        info: () => {
+          throw new Error("the disk is full");
+        },
+        warn: () => {},
+        error: (_fields, message) => void seen.push(message),
+      },
+    });
+    const acquired = elector.acquire();
+    await seat.grant(7);
+    const term = await acquired;
+    seat.claim.lost(7, "session-ended");
+    expect(await term.ended).toBe("session-ended");
+    expect(term.signal.aborted).toBe(true);
+    expect(seat.log.at(-1)).toBe("abandon");
+    await settled();
+    expect(seen).toHaveLength(3);
+  });
+
+  test("close waits for a resignation that nobody awaited", async () => {
+    const { elector, seat } = rig();
+    const acquired = elector.acquire();
+    await seat.grant(7);
+    void (await acquired).resign();
+    const closed = elector.close();
+    await settled();
+    expect(seat.log).not.toContain("close");
+    await seat.released();
+    await closed;
+    expect(seat.log).toContain("close");
   });
 
   test("a resignation from inside a transition is done in order", async () => {

@@ -168,6 +168,8 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
     // `lead` drains its work and resigns by itself; a term that was acquired by hand has nobody who would.
     await this.#led;
     if (this.#term !== undefined) await this.#loop.resign(this.#term.epoch);
+    // A resignation that nobody awaited.
+    await this.#loop.released();
     await this.#seat.close();
     this.#loop.stop();
   }
@@ -272,10 +274,13 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
     if (transition.kind === "ended") this.#counters.countLost(transition.reason);
     const { kind, atMs: _, scope: _scope, ...rest } = transition;
     this.#logger.info(this.#fields(rest), MESSAGES[kind]);
+    const complain = (error: unknown): void =>
+      this.#logger.error(this.#fields({ error: String(error) }), "onTransition failed; leadership is not affected");
     try {
-      this.#onTransition?.(transition);
+      // It may be asynchronous, whatever its type says.
+      Promise.resolve(this.#onTransition?.(transition)).catch(complain);
     } catch (error) {
-      this.#logger.error(this.#fields({ error: String(error) }), "onTransition threw; leadership is not affected");
+      complain(error);
     }
     if (transition.kind === "ended") this.#finish(transition);
   }
@@ -336,7 +341,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
 
   #complain(what: string, error: unknown): void {
     const text = error instanceof Error ? error.message : String(error);
-    if (!this.#complaints.worthSaying(`${what}: ${text}`)) return;
+    if (!this.#complaints.worthSaying(what, text)) return;
     const code = TenureError.is(error) ? error.code : undefined;
     this.#logger.warn(this.#fields({ code, error: text }), `${what}: ${text}`);
   }

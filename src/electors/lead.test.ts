@@ -63,6 +63,20 @@ describe("lead", () => {
     expect(fate.outcome).toBe(error);
   });
 
+  test("work that resigns by itself and returns is done: its outcome is what lead resolves with", async () => {
+    const rigged = rig();
+    const fate = fateOf(
+      rigged.elector.lead(async (term) => {
+        await term.resign();
+        return "done";
+      }),
+    );
+    await rigged.seat.grant(7);
+    await rigged.seat.released();
+    expect(fate).toEqual({ outcome: "done", settled: true });
+    expect(rigged.story()).toEqual(["campaigning", "leading", "ended resigned"]);
+  });
+
   test("its term ends first: the signal aborts once, the outcome is dropped, and it campaigns again", async () => {
     const rigged = rig();
     const { works, terms, fate } = await leading(rigged);

@@ -1,6 +1,6 @@
 // `lead`: run work while leading, sentence by sentence as ports/elector.ts promises it.
 //
-//   campaign ──▶ work runs ──returns or throws──▶ resign ──▶ its outcome
+//   campaign ──▶ work runs ──returns or throws, or resigns and does so──▶ resign ──▶ its outcome
 //      ▲            │ └──caller aborts, or close──▶ signal aborts, drain ──▶ resign ──▶ reject with the reason
 //      │            ├──an operator asks──▶ signal aborts, drain ──▶ resign ──▶ again, or reject (onLost: "throw")
 //      │            └──the term ends──▶ signal aborts, drain, outcome dropped ──▶ again, or reject (onLost: "throw")
@@ -57,11 +57,9 @@ export async function lead<T extends HeldTerm, R>(
     stop.forget();
     switch (event.kind) {
       case "value":
-        await term.resign();
-        return event.value;
       case "error":
         await term.resign();
-        throw event.error;
+        return unwrap(event);
       case "stop": {
         const reason = reasonOf(signal, on.closing);
         term.windUp(reason);
@@ -78,9 +76,16 @@ export async function lead<T extends HeldTerm, R>(
       }
       case "ended":
         if (!(await settlesWithin(on.clock, outcome, drainMs))) throw overrun(term, drainMs);
+        // Only the work itself can have resigned here: then it was done, and its outcome is what it says.
+        if (event.reason === "resigned") return unwrap(await outcome);
         if (onLost === "throw") throw lost(term, event.reason);
     }
   }
+}
+
+function unwrap<R>(outcome: Outcome<R>): R {
+  if (outcome.kind === "error") throw outcome.error;
+  return outcome.value;
 }
 
 async function settle<R>(work: () => Promise<R> | R, term: HeldTerm): Promise<Outcome<R>> {

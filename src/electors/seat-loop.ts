@@ -62,14 +62,18 @@ export class SeatLoop {
       }
     } finally {
       this.#stepping = false;
+      if (this.#machine.phase !== "releasing") for (const resolve of this.#releases.splice(0)) resolve();
+      this.#arm();
     }
-    if (this.#machine.phase !== "releasing") for (const resolve of this.#releases.splice(0)) resolve();
-    this.#arm();
   }
 
   /** Ends the term of this epoch, if it is the present one. Resolves when nothing is being let go any more. */
   resign(epoch: number): Promise<void> {
     this.submit({ kind: "resign", epoch });
+    return this.released();
+  }
+
+  released(): Promise<void> {
     // Called from inside a step, the resignation is still queued: then it is not over either.
     if (this.#machine.phase !== "releasing" && !this.#stepping) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();

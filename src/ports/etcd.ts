@@ -4,7 +4,8 @@
 export interface EtcdWire {
   /**
    * One request, sent at most once (trap 65). Rejects with a TenureError when no answer came or when it was no answer
-   * of etcd: what the request did is unknown then. The next request goes to the next endpoint.
+   * of etcd: what the request did is unknown then, unless the error says `unsent: true`: it certainly never left. The
+   * next request goes to the next endpoint.
    */
   call(path: string, body: object, options: EtcdCall): Promise<EtcdAnswer>;
   /**

@@ -2,7 +2,18 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EtcdServer, startEtcd, startProxy, type TcpProxy, waitFor } from "../servers/index.ts";
-import { type Finished, freshScope, leaderKey, never, noEtcd, QUICK, quickEtcd, seatAt } from "./test-seat.ts";
+import {
+  api,
+  blindHold,
+  type Finished,
+  freshScope,
+  leaderKey,
+  never,
+  noEtcd,
+  QUICK,
+  quickEtcd,
+  seatAt,
+} from "./test-seat.ts";
 
 // Beside each other: they mostly wait.
 describe.skipIf(noEtcd)("a seat in etcd, over a bad network", { concurrent: true }, () => {
@@ -74,6 +85,41 @@ describe.skipIf(noEtcd)("a seat in etcd, over a bad network", { concurrent: true
     const { epoch } = await seat.acquire(never);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     expect((await leaderKey(server.endpoint, scope))?.create_revision).toBe(String(epoch));
+  });
+
+  test("trap 66: a transaction whose answer is lost has an unknown outcome; one that was never sent has none", async ({
+    onTestFinished,
+  }) => {
+    const scope = freshScope();
+    const { proxy, endpoint } = await proxied(onTestFinished);
+    const { seat } = seatAt(quickEtcd(endpoint, { ttlSeconds: 10 }), scope, "someone", onTestFinished);
+    const { epoch } = await seat.acquire(never);
+    const term = seat.extras(blindHold(scope, epoch));
+    const key = btoa(`${scope}/data`);
+    const write = (value: string): Promise<unknown> =>
+      term.txn({ success: [{ request_put: { key, value: btoa(value) } }] });
+    const read = async (): Promise<string> =>
+      atob((await api(server.endpoint, "kv/range", { key })).kvs?.[0]?.value ?? "");
+    await write("before");
+
+    proxy.cut("to-client");
+    await expect(write("silence")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    expect(await read()).toBe("silence");
+    await proxy.heal("reset");
+
+    proxy.rewrite = (bytes) => {
+      if (bytes.includes("response_txn")) proxy.reset();
+      return bytes;
+    };
+    await expect(write("reset")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(await read()).toBe("reset");
+    proxy.rewrite = undefined;
+
+    proxy.cut("both", "refused");
+    proxy.reset();
+    await waitFor("the connections to end", () => proxy.connections === 0);
+    await expect(write("refused")).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE", retryable: true });
+    expect(await read()).toBe("reset");
   });
 
   test("trap 42: beats into a half-open connection fail in time and are no loss; after it they go on", async ({

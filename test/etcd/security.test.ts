@@ -9,6 +9,8 @@ import { createServer, type TlsOptions } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type EtcdServer, startEtcd } from "../servers/index.ts";
 import { findProgram } from "../servers/server-process.ts";
+import { EtcdSession } from "../../src/electors/etcd/session.ts";
+import { httpWire, type TlsFiles } from "../../src/drivers/etcd/index.ts";
 import { api, freshScope, never, noEtcd, QUICK, quickEtcd, seatAt } from "./test-seat.ts";
 
 const openssl = findProgram("openssl");
@@ -119,11 +121,15 @@ describe.skipIf(noEtcd || openssl === undefined)("an etcd behind TLS (skipped wi
   });
   afterAll(() => server.end());
 
-  async function secured(options: TlsOptions): Promise<string> {
+  /** Cuts the connection instead of passing on an answer with these letters. */
+  async function secured(options: TlsOptions, cutAt?: string): Promise<string> {
     const front = createServer({ ...files, ...options }, (socket) => {
       const back = connect(server.port, "127.0.0.1");
       socket.on("error", () => back.destroy()).on("close", () => back.destroy());
       back.on("error", () => socket.destroy()).on("close", () => socket.destroy());
+      back.on("data", (bytes) => {
+        if (cutAt !== undefined && bytes.includes(cutAt)) socket.destroy();
+      });
       socket.pipe(back).pipe(socket);
     });
     front.on("tlsClientError", () => undefined);
@@ -151,6 +157,20 @@ describe.skipIf(noEtcd || openssl === undefined)("an etcd behind TLS (skipped wi
       code: "BACKEND_UNSUPPORTED",
       message: expect.stringMatching(/PEM/),
     });
+  });
+
+  test("trap 66: a write on a new connection is unknown where its answer is lost, and not where there was no handshake", async () => {
+    const endpoint = await secured({}, '"succeeded":true');
+    const key = btoa(`tenure/${freshScope()}`);
+    const write = async (tls: TlsFiles): Promise<unknown> => {
+      const session = new EtcdSession(httpWire({ endpoints: [new URL(endpoint)], headers: {}, tls }), undefined, 5_000);
+      onTestFinished(() => session.close());
+      return session.write({ success: [{ request_put: { key, value: btoa("1") } }] }, never);
+    };
+    await expect(write({})).rejects.toMatchObject({ code: "BACKEND_UNSUPPORTED" });
+    expect((await api(server.endpoint, "kv/range", { key })).count).toBeUndefined();
+    await expect(write({ ca: files.cert })).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect((await api(server.endpoint, "kv/range", { key })).count).toBe("1");
   });
 
   test("a trusted authority and a client certificate are used", async () => {

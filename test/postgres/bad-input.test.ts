@@ -69,6 +69,8 @@ describe("the URL", () => {
     "http://h:5432",
     "host=localhost dbname=x",
     `postgres://u:${PASSWORD}@h:port/db`,
+    `postgres://u:${PASSWORD}@h/a%zz`,
+    `postgres://u:${PASSWORD}@h%zz/a`,
   ])("%j is refused at the call, and not shown", (url) => {
     expect(() => postgres(url)).toThrow(expect.objectContaining({ code: "CONFIG_INVALID" }));
     expect(() => postgres(url)).toThrow(/postgres\(\): url .*postgres:\/\/user:password@host:5432\/database/);

@@ -108,14 +108,15 @@ test("the operator sees who leads and asks it to step down", async () => {
   const term = await electorFor("asked").acquire();
   const asked = await operator.query("select * from tenure.tenure_ask_resign('asked', false)");
   expect(asked.rows).toEqual([expect.objectContaining({ epoch: String(term.epoch), terminated: 0 })]);
-  await term.ended;
+  await waitFor("the request", () => term.signal.aborted);
+  await term.resign();
   const reason = "select reason from tenure.tenure_transition where epoch = $1 order by id desc limit 1";
   await waitFor("the resignation", async () => (await one(operator, reason, [term.epoch])) === "asked");
 });
 
 describe("no role can do more than that", () => {
   test.each([
-    ["elector", ["tenure_beat", "tenure_bump", "tenure_resign"]],
+    ["elector", ["tenure_beat", "tenure_bump", "tenure_resign", "tenure_wait"]],
     ["application", ["tenure_fence", "tenure_require_epoch"]],
     ["operator", ["tenure_ask_resign"]],
   ] as const)("the %s executes only what is its own", async (role, routines) => {

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type PgBouncer, pgBouncerPath, type PostgresServer, startPgBouncer, startPostgres } from "../servers/index.ts";
 import { Candidate, led } from "./test-elector.ts";
-import { fasterClock, NEVER, seatOf } from "./test-seat.ts";
+import { connectTo, fasterClock, NEVER, seatOf } from "./test-seat.ts";
 
 describe.skipIf(pgBouncerPath() === undefined)("PgBouncer", () => {
   let server: PostgresServer;
@@ -39,6 +39,32 @@ describe.skipIf(pgBouncerPath() === undefined)("PgBouncer", () => {
     const seat = seatOf({ url: bouncer?.url() }, "one");
     await expect(seat.acquire(NEVER)).rejects.toThrow(/two connections share one session/);
     await seat.close();
+  });
+
+  it("trap 41: an observer is refused too, and leaves nothing behind on sessions that strangers get next", async () => {
+    // In turn, so that what the observer asked was asked of sessions that outlive it.
+    bouncer = await startPgBouncer(server, "transaction", {
+      settings: { default_pool_size: "3", server_round_robin: "1" },
+    });
+    const url = bouncer?.url() ?? "";
+    const strangers = await Promise.all([connectTo(url), connectTo(url), connectTo(url)]);
+    const all = (text: string) => Promise.all(strangers.map(async (one) => (await one.query(text)).rows[0] as unknown));
+    const names = ["statement_timeout", "lock_timeout", "idle_session_timeout", "idle_in_transaction_session_timeout"];
+    const settings = `select ${names.map((name) => `current_setting('${name}') as ${name}`).join(", ")},
+      array(select pg_listening_channels()) as channels`;
+    const look = async (): Promise<unknown> => {
+      await all("begin");
+      const seen = await all(settings);
+      await all("commit");
+      return seen;
+    };
+    const untouched = { ...Object.fromEntries(names.map((name) => [name, "0"])), channels: [] };
+    expect(await look()).toEqual([untouched, untouched, untouched]);
+    const observer = seatOf({ url }, "observed");
+    await expect(observer.leader()).rejects.toMatchObject({ code: "POOLER_IN_PATH", retryable: false });
+    await observer.close();
+    expect(await look()).toEqual([untouched, untouched, untouched]);
+    await Promise.all(strangers.map((one) => one.end()));
   });
 
   it("in session mode with one session says that it needs room for two", async () => {

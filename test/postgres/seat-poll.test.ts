@@ -1,10 +1,11 @@
 // Many scopes on one connection (`wait: "poll"`).
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { createElector, type Transition } from "../../src/entry/index.ts";
 import { postgres } from "../../src/entry/postgres.ts";
 import { type PostgresServer, startPostgres, startProxy, type TcpProxy, waitFor } from "../servers/index.ts";
 import { Candidate, led } from "./test-elector.ts";
-import { FAST, NEVER, seatOf, type TestSeat } from "./test-seat.ts";
+import { connectTo, FAST, NEVER, seatOf, type TestSeat } from "./test-seat.ts";
 
 const SCOPES = 200;
 
@@ -13,7 +14,7 @@ let proxy: TcpProxy;
 const closing: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  server = await startPostgres({ settings: { fsync: "off" } });
+  server = await startPostgres({ settings: { fsync: "off", max_prepared_transactions: "5" } });
   proxy = await startProxy({ host: "127.0.0.1", port: server.port });
 });
 afterEach(async () => {
@@ -92,19 +93,112 @@ it("abandons one scope without touching the others", async () => {
   expect([one?.lost, two?.lost, three?.lost]).toEqual([[], [], []]);
 });
 
-it("destroys the session of all when one is abandoned while the server owes an answer", async () => {
-  const backend = backendOf(throughProxy());
-  const [one, two] = seats(backend, "owing", 2);
-  const epochs = await acquireAll([one, two] as TestSeat[]);
+/** Two that lead on one session, whose connection is silent for longer than a statement may take. */
+async function stalled(prefix: string) {
+  const patient = { ...FAST, serverTimeoutMs: 6_000, marginMs: 1_500, url: throughProxy(), wait: "poll" } as const;
+  const [one, two] = seats(postgres(patient), prefix, 2) as [TestSeat, TestSeat];
+  const [first = 0, second = 0] = await acquireAll([one, two]);
   proxy.cut();
-  const beat = one?.beat(epochs[0] ?? 0).catch(() => "rejected");
+  const beat = one.beat(first).then(
+    () => "answered",
+    () => "rejected",
+  );
   const sinceMs = performance.now();
-  await waitFor("the answer to be overdue", () => performance.now() - sinceMs > FAST.serverTimeoutMs / 3 + 50);
-  one?.abandon();
-  expect(two?.lost).toEqual([{ epoch: epochs[1], reason: "session-ended" }]);
-  expect(await beat).toBe("rejected");
-  await proxy.heal();
+  await waitFor("the answer to be overdue", () => performance.now() - sinceMs > patient.serverTimeoutMs / 3 + 50);
+  return { one, two, second, beat };
+}
+
+it("who is abandoned in the middle of a stall ends nobody else's term, and is free when the answer has come", async () => {
+  const { one, two, second, beat } = await stalled("stall");
+  one.abandon();
+  expect(two.lost).toEqual([]);
+  await proxy.heal("resume");
+  expect(await beat).toBe("answered");
+  const successor = seatOf(backendOf(server.url()), "stall-0");
+  closing.push(successor);
+  await successor.acquire(NEVER);
+  await two.beat(second);
+  expect(two.lost).toEqual([]);
 });
+
+it("trap 39: who is abandoned last in the middle of a stall destroys the session", async () => {
+  const { one, two, beat } = await stalled("owing");
+  const startMs = performance.now();
+  one.abandon();
+  two.abandon();
+  expect(await beat).toBe("rejected");
+  expect(performance.now() - startMs).toBeLessThan(1_000);
+  expect(two.lost).toEqual([]);
+  await proxy.heal("resume");
+  await waitFor("the socket to be destroyed", () => proxy.connections === 0);
+});
+
+/** Electors on one session, that lead until they are closed; `gaps` are the moments when one could not act. */
+function electorsOn(backend: ReturnType<typeof postgres>, scopes: readonly string[]) {
+  const gaps: string[] = [];
+  const electors = scopes.map((scope) => {
+    const onTransition = ({ kind }: Transition): void => {
+      if (kind === "suspended" || kind === "ended") gaps.push(`${scope} ${kind}`);
+    };
+    const elector = createElector({ scope, backend, onTransition });
+    elector
+      .lead(({ signal }) => new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve())))
+      .catch(() => undefined);
+    closing.push(elector);
+    return elector;
+  });
+  return { gaps, electors };
+}
+
+const spanOf = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+it("heartbeat rows that a stranger has locked hold up neither their own scopes nor those beside them", async () => {
+  const blocked = Array.from({ length: 8 }, (_, index) => `row-${index}`);
+  const { gaps, electors } = electorsOn(backendOf(server.url()), ["row-free", ...blocked]);
+  await waitFor("all to lead", () => electors.every(({ gate }) => gate.isLeader));
+  const blocker = await connectTo(server.url());
+  try {
+    await blocker.query("begin");
+    const { rowCount } = await blocker.query(
+      `select from tenure_heartbeat h join tenure_leader_state s using (scope_key)
+         where s.scope = any($1) for update of h`,
+      [blocked],
+    );
+    expect(rowCount).toBe(blocked.length);
+    // A beat that waited would take a sixth of the server timeout: eight of them are more than trust lasts.
+    await spanOf(3 * FAST.serverTimeoutMs);
+    expect(gaps).toEqual([]);
+    expect(electors.every(({ gate }) => gate.isLeader)).toBe(true);
+    await blocker.query("rollback");
+  } finally {
+    await blocker.end();
+  }
+});
+
+it("takeovers that wait for a held fence hold up a beat of another scope for one of them, not for all", async () => {
+  const blocked = Array.from({ length: 6 }, (_, index) => `fence-${index}`);
+  const timing = { ...FAST, serverTimeoutMs: 3_000, marginMs: 500 };
+  const backend = postgres({ ...timing, url: server.url(), wait: "poll" });
+  const { gaps, electors } = electorsOn(backend, ["fence-free"]);
+  await waitFor("the free one to lead", () => electors.every(({ gate }) => gate.isLeader));
+  // Prepared: nobody can end its session.
+  const fences = blocked.map((scope) => `pg_advisory_xact_lock_shared(tenure_fence_key(${seatKey(backend, scope)}))`);
+  await server.query(`begin; select ${fences.join(", ")}; prepare transaction 'fences'`);
+  try {
+    const waiting = electorsOn(backend, blocked);
+    await spanOf(3 * timing.serverTimeoutMs);
+    expect(waiting.electors.some(({ gate }) => gate.isLeader)).toBe(false);
+    expect(gaps).toEqual([]);
+  } finally {
+    await server.query("rollback prepared 'fences'");
+  }
+});
+
+function seatKey(backend: ReturnType<typeof postgres>, scope: string): string {
+  const seat = seatOf(backend, scope);
+  closing.push(seat);
+  return String(seat.scopeKey);
+}
 
 it("is woken by NOTIFY long before its next poll", async () => {
   const slow = {

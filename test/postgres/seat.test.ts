@@ -102,7 +102,8 @@ describe.each(["block", "poll"] as const)("a seat that waits by %s", (wait) => {
     const blocker = await connectTo(server.url());
     try {
       await blocker.query("begin");
-      await blocker.query("select from tenure_heartbeat where scope_key = $1 for update", [seat.scopeKey]);
+      // A row alone is not waited for; a table is, for no longer than lock_timeout.
+      await blocker.query("lock table tenure_heartbeat in access exclusive mode");
       const error = await refusal(seat.beat(epoch));
       expect(error).toMatchObject({ code: "BACKEND_UNAVAILABLE", retryable: true });
       await blocker.query("rollback");
@@ -111,6 +112,23 @@ describe.each(["block", "poll"] as const)("a seat that waits by %s", (wait) => {
     }
     expect(seat.lost).toEqual([]);
     await expect(seat.beat(epoch)).resolves.toMatchObject({ resignRequested: false });
+  });
+
+  it("waits for its turn without a word in the server's log", async () => {
+    const complaints = (): number => server.log.split("lock timeout").length;
+    const a = seatOf(options(), `quiet-${wait}`);
+    const { epoch } = await a.acquire(NEVER);
+    const before = complaints();
+    const b = seatOf(options(), `quiet-${wait}`).acquire(NEVER);
+    const sinceMs = performance.now();
+    // Ten times lock_timeout; a's session would be ended if it did not beat.
+    while (performance.now() - sinceMs < 2_500) {
+      await a.beat(epoch);
+      await new Promise((resolve) => setTimeout(resolve, FAST.heartbeatMs));
+    }
+    await a.release(epoch);
+    expect((await b).epoch).toBeGreaterThan(epoch);
+    expect(complaints()).toBe(before);
   });
 
   it("passes on an operator's wish that it resigns", async () => {

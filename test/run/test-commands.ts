@@ -95,7 +95,8 @@ function isAliveIn(pid: string, group: number): boolean {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
       .replace(/^.*\) /s, "")
       .split(" ");
-    return fields[2] === String(group) && !"ZX".includes(fields[0] ?? "");
+    // The main thread may be a zombie while others run on: the 20th field counts them.
+    return fields[2] === String(group) && (!"ZX".includes(fields[0] ?? "") || Number(fields[17]) > 1);
   } catch {
     return false;
   }

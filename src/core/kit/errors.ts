@@ -32,6 +32,7 @@ export const ERRORS = {
   FSYNC_FAILED: { http: 500, exit: 74, retryable: false, number: null },
   OUTCOME_UNKNOWN: { http: 503, exit: 75, retryable: false, number: null },
   STALE_EPOCH: { http: 409, exit: 69, retryable: false, number: null },
+  TX_MISUSED: { http: 500, exit: 70, retryable: false, number: null },
   TERM_OVERRUN: { http: 500, exit: 70, retryable: false, number: null },
   ELECTOR_BUSY: { http: 409, exit: 70, retryable: false, number: null },
   ELECTOR_CLOSED: { http: 503, exit: 70, retryable: false, number: null },

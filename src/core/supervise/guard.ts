@@ -198,7 +198,11 @@ export class Guard {
   }
 }
 
-/** By the clock that says less: monotonic time stands still while a machine sleeps, wall time may be set back. */
+/**
+ * By the clock that says less: monotonic time stands still while a machine sleeps, wall time may be set back. The
+ * arithmetic of core/trust/window.ts, and here once more because rooms of the core import core/kit only; these moments
+ * are of the machine's clocks besides, those of one process's.
+ */
 export function remainingMs(deadline: Moment, now: Moment): number {
   return Math.max(0, Math.min(deadline.monotonicMs - now.monotonicMs, deadline.wallMs - now.wallMs));
 }

@@ -88,8 +88,9 @@ class HttpWire implements EtcdWire {
     const turn = this.#turn;
     const url = this.#options.endpoints[turn % this.#options.endpoints.length] as URL;
     const endpoint = `${url.protocol}//${url.host}`;
-    if (signal.aborted || this.#closed) throw aborted(endpoint);
+    if (signal.aborted || this.#closed) throw Object.assign(aborted(endpoint), { unsent: true });
     let request: ClientRequest | undefined;
+    const way = { isOpen: false };
     let stopped: TenureError | undefined;
     const stop = (why: TenureError): void => {
       stopped ??= why;
@@ -101,12 +102,14 @@ class HttpWire implements EtcdWire {
     try {
       request = this.#request(url, path, token);
       this.#requests.add(request);
+      noteOpening(way, request);
       const response = await send(request, JSON.stringify(body));
       return await read(response, endpoint, () => stopTimer(timer));
     } catch (error) {
       request?.destroy();
       if (!signal.aborted) this.#blame(turn);
-      throw stopped ?? connectionFailure(error, endpoint);
+      const failure = stopped ?? connectionFailure(error, endpoint);
+      throw way.isOpen ? failure : Object.assign(failure, { unsent: true });
     } finally {
       stopTimer(timer);
       signal.removeEventListener("abort", onAbort);
@@ -133,6 +136,17 @@ class HttpWire implements EtcdWire {
       for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
     }
   }
+}
+
+/** Nothing of a request leaves before its socket is connected; with TLS, before the end of the handshake. */
+function noteOpening(way: { isOpen: boolean }, request: ClientRequest): void {
+  const open = (): void => {
+    way.isOpen = true;
+  };
+  request.once("socket", (socket) => {
+    if (socket.connecting) socket.once(request.protocol === "https:" ? "secureConnect" : "connect", open);
+    else open();
+  });
 }
 
 function send(request: ClientRequest, body: string): Promise<IncomingMessage> {

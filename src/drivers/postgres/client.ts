@@ -4,7 +4,7 @@
 import type { SqlError, SqlRow } from "../../ports/sql.ts";
 
 export interface PgClient {
-  query(query: { text: string; values?: unknown[] }): Promise<PgResult | PgResult[]>;
+  query(text: string, values?: unknown[]): Promise<PgResult | PgResult[]>;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "end", listener: () => void): unknown;
   on(event: "notification", listener: (message: PgNotification) => void): unknown;
@@ -26,7 +26,7 @@ export async function run(
   values?: readonly unknown[],
 ): Promise<SqlRow[]> {
   try {
-    const result = await client.query(values === undefined ? { text } : { text, values: [...values] });
+    const result = await (values === undefined ? client.query(text) : client.query(text, [...values]));
     const rows = Array.isArray(result) ? result.findLast((one) => one.rows.length > 0)?.rows : result.rows;
     return [...(rows ?? [])];
   } catch (error) {
@@ -43,7 +43,12 @@ export function named(error: unknown): unknown {
   return Object.assign(error, { sqlstate: String(error.code) }) satisfies SqlError;
 }
 
-/** The server closes the connection after such an error, whatever was asked. */
+/** The server closes the connection after such an error, whatever was asked; its word for that may be translated. */
 export function isFatal(error: unknown): boolean {
-  return error instanceof Error && "severity" in error && (error.severity === "FATAL" || error.severity === "PANIC");
+  if (!(error instanceof Error) || !("severity" in error)) return false;
+  return (
+    error.severity === "FATAL" ||
+    error.severity === "PANIC" ||
+    ("code" in error && /^(57P0|25P0[34])/.test(String(error.code)))
+  );
 }

@@ -2,6 +2,7 @@
 // moment, also while it connects; TCP keepalive is on, for a peer that vanished without a word.
 
 import { Socket } from "node:net";
+import { TenureError } from "../../core/kit/errors.ts";
 import type { SqlDriver, SqlLender, SqlLoan } from "../../ports/sql.ts";
 import type { PgClient } from "./client.ts";
 import { loadPg } from "./pg-module.ts";
@@ -94,7 +95,20 @@ export function urlLender(url: string, applicationName: string): SqlLender<Poole
 /** `host:port/database` of a URL, without its secrets. */
 function whereOf(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url);
-  const host = searchParams.get("host") ?? (hostname === "" ? "localhost" : decodeURIComponent(hostname));
-  const database = decodeURIComponent(pathname.slice(1));
+  const host = searchParams.get("host") ?? (hostname === "" ? "localhost" : decoded("host", hostname));
+  const database = decoded("database", pathname.slice(1));
   return `${host}:${port === "" ? PORT_DEFAULT : port}${database === "" ? "" : `/${database}`}`;
+}
+
+/** The value is not shown: where a URL is written wrongly, a part of the password may be anywhere in it. */
+function decoded(part: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    throw new TenureError(
+      "CONFIG_INVALID",
+      `postgres(): url can't be read: the ${part} has a % that begins no character. Write it as postgres://user:password@host:5432/database, and a % itself as %25.`,
+      { cause: error },
+    );
+  }
 }

@@ -4,7 +4,7 @@
 // a lock or have settings of ours); a client that arrives too late is given back destroyed too.
 
 import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/sql.ts";
-import { type PgClient, run } from "./client.ts";
+import { run } from "./client.ts";
 import { type PgConnection, PgSession } from "./session.ts";
 
 /** A client of `pg`, as far as we need one: of a user's pool, or of ours. `tx` releases it, whoever works with it does not. */
@@ -40,7 +40,7 @@ function poolConnection(connect: Connect<PooledClient>): PgConnection {
       // A pool listens only to its idle clients: an error of this one would end the process.
       arrived.on("error", () => undefined);
       if (unwanted) drop();
-      return arrived as unknown as PgClient;
+      return arrived;
     });
   return {
     client,
@@ -69,7 +69,7 @@ export function loanOf<Client extends PooledClient>(client: Client): SqlLoan<Cli
     query: async <Row extends object = SqlRow>(text: string, values?: readonly unknown[]) => {
       // Whoever sent a COMMIT must know whether it can have arrived.
       if (life.hasEnded) throw Object.assign(new Error("the connection has ended"), { unsent: true });
-      return (await run(client as unknown as PgClient, text, values)) as Row[];
+      return (await run(client, text, values)) as Row[];
     },
     giveBack: (broken) => {
       if (isBack) return;

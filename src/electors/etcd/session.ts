@@ -1,6 +1,7 @@
 // What we say to etcd, in etcd's words: leases, keys, transactions, watches. Authenticates where a user is given, and
 // again when etcd has forgotten the token; turns refusals into errors that say what to do.
-// Nothing is sent twice, except what was refused for its token, and therefore not done.
+// Nothing is sent twice, except what was refused for its token, and therefore not done. The token is everybody's: who
+// gives up while it is asked for gives up alone.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { EtcdRefusal, EtcdWire } from "../../ports/etcd.ts";
@@ -26,13 +27,37 @@ export interface Credentials {
 }
 
 /** gRPC's numbers of what etcd says. */
-const CODE = { invalid: 3, deadline: 4, notFound: 5, denied: 7, exhausted: 8, precondition: 9, unauthenticated: 16 };
+const CODE = {
+  invalid: 3,
+  deadline: 4,
+  notFound: 5,
+  denied: 7,
+  exhausted: 8,
+  precondition: 9,
+  outOfRange: 11,
+  unauthenticated: 16,
+};
+/**
+ * Said of what was not done. The others may be said of what is done, or will be: "request timed out" of what waits for
+ * a quorum, "database space exceeded" of the transaction that filled it.
+ */
+const NOT_DONE: readonly number[] = [
+  CODE.invalid,
+  CODE.notFound,
+  CODE.denied,
+  CODE.precondition,
+  CODE.outOfRange,
+  CODE.unauthenticated,
+];
 const TTL_GONE = 0;
+
+type Call = (token: string | undefined) => ReturnType<EtcdWire["call"]>;
 
 export class EtcdSession {
   readonly #wire: EtcdWire;
   readonly #credentials: Credentials | undefined;
   readonly #timeoutMs: number;
+  readonly #life = new AbortController();
   #token: Promise<string> | undefined;
 
   constructor(wire: EtcdWire, credentials: Credentials | undefined, timeoutMs: number) {
@@ -83,6 +108,27 @@ export class EtcdSession {
     return txnOf(await this.#ask("/v3/kv/txn", txn, signal));
   }
 
+  /** As `txn`, for writes of a user: OUTCOME_UNKNOWN where they may have been done, and nothing else then (trap 66). */
+  async write(txn: object, signal: AbortSignal): Promise<TxnAnswer> {
+    const send = this.#callOf("/v3/kv/txn", txn, signal);
+    const answer = await this.#authorised(signal, async (token) => {
+      try {
+        return await send(token);
+      } catch (error) {
+        throw isUnsent(error) ? error : outcomeUnknown(error);
+      }
+    });
+    if (answer.kind === "refused") {
+      const refusal = refused(answer);
+      throw NOT_DONE.includes(answer.code) ? refusal : outcomeUnknown(refusal);
+    }
+    try {
+      return txnOf(fieldsOf(answer.body));
+    } catch (error) {
+      throw outcomeUnknown(error);
+    }
+  }
+
   /** As `txn`; null where a lease that it puts a key on has ended. */
   async txnOnLease(txn: object, signal: AbortSignal): Promise<TxnAnswer | null> {
     const body = await this.#askUnlessGone("/v3/kv/txn", txn, signal);
@@ -118,6 +164,7 @@ export class EtcdSession {
   }
 
   close(): void {
+    this.#life.abort();
     this.#wire.close();
   }
 
@@ -135,34 +182,64 @@ export class EtcdSession {
   }
 
   async #send(path: string, body: object, signal: AbortSignal): ReturnType<EtcdWire["call"]> {
+    return this.#authorised(signal, this.#callOf(path, body, signal));
+  }
+
+  #callOf(path: string, body: object, signal: AbortSignal): Call {
+    return (token) => this.#wire.call(path, body, { token, timeoutMs: this.#timeoutMs, signal });
+  }
+
+  async #authorised(signal: AbortSignal, call: Call): ReturnType<Call> {
     const first = await this.#authenticated(signal);
-    const options = { timeoutMs: this.#timeoutMs, signal };
-    const answer = await this.#wire.call(path, body, { ...options, token: first });
+    const answer = await call(first);
     if (first === undefined || answer.kind !== "refused" || answer.code !== CODE.unauthenticated) return answer;
     this.#token = undefined;
-    return await this.#wire.call(path, body, { ...options, token: await this.#authenticated(signal) });
+    return await call(await this.#authenticated(signal));
   }
 
   async #authenticated(signal: AbortSignal): Promise<string | undefined> {
     if (this.#credentials === undefined) return undefined;
-    this.#token ??= this.#authenticate(this.#credentials, signal);
-    try {
-      return await this.#token;
-    } catch (error) {
-      this.#token = undefined;
-      throw error;
+    if (this.#token === undefined) {
+      const asked = this.#authenticate(this.#credentials);
+      this.#token = asked;
+      asked.catch(() => {
+        if (this.#token === asked) this.#token = undefined;
+      });
     }
+    return unlessAborted(this.#token, signal);
   }
 
-  async #authenticate(credentials: Credentials, signal: AbortSignal): Promise<string> {
+  async #authenticate(credentials: Credentials): Promise<string> {
     const body = { name: credentials.user, password: credentials.password };
-    const options = { token: undefined, timeoutMs: this.#timeoutMs, signal };
+    const options = { token: undefined, timeoutMs: this.#timeoutMs, signal: this.#life.signal };
     const answer = await this.#wire.call("/v3/auth/authenticate", body, options);
     if (answer.kind === "refused") throw refused(answer);
     const token = fieldsOf(answer.body)["token"];
     if (typeof token === "string" && token !== "") return token;
     throw refused({ kind: "refused", code: CODE.unauthenticated, message: "no token was given" });
   }
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void =>
+      reject(new TenureError("BACKEND_UNAVAILABLE", "the request to etcd was given up by us."));
+    if (signal.aborted) giveUp();
+    signal.addEventListener("abort", giveUp, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
+  });
+}
+
+function isUnsent(error: unknown): boolean {
+  return error instanceof Error && "unsent" in error && error.unsent === true;
+}
+
+function outcomeUnknown(cause: unknown): TenureError {
+  return new TenureError(
+    "OUTCOME_UNKNOWN",
+    `the transaction was sent to etcd and no usable answer came (${cause instanceof Error ? cause.message : String(cause)}): it may or may not have been done. Read what you wrote, or repeat it in a way that does no harm twice.`,
+    { cause },
+  );
 }
 
 function refused({ code, message }: EtcdRefusal): TenureError {

@@ -18,7 +18,7 @@ export interface EtcdTerm {
   /**
    * Runs a transaction of the JSON API (keys and values in base64) only while this epoch is in force, else
    * StaleEpochError, and nothing was written. `compare` and `failure` are the caller's own and mean what they mean in
-   * etcd. BACKEND_UNAVAILABLE means that the outcome is unknown: it is not sent again.
+   * etcd. It is sent once: OUTCOME_UNKNOWN where no answer came, and BACKEND_UNAVAILABLE only where it was never sent.
    */
   txn(txn: EtcdTxn): Promise<EtcdTxnResult>;
 }
@@ -55,7 +55,7 @@ export function etcdTerm(session: EtcdSession, leaderKey: string, hold: Hold, si
     txn: async (txn) => {
       hold.check();
       // The caller's transaction inside of ours: its `failure` is not mistaken for a refused epoch.
-      const answer = await session.txn(
+      const answer = await session.write(
         { compare: [guardOf(leaderKey, epoch)], success: [{ request_txn: txn }] },
         signal,
       );

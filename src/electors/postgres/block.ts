@@ -12,11 +12,9 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Beat, Grant } from "../../ports/backend.ts";
 import type { SqlDriver } from "../../ports/sql.ts";
 import type { Admission } from "./admission.ts";
-import { faultOf, softened, sqlstateOf } from "./faults.ts";
+import { faultOf, softened } from "./faults.ts";
 import { beat, bump, type Holder, lost, refuseClash, resign, type Scoped } from "./holder.ts";
 import { ANSWER_MS_MAX, Line } from "./line.ts";
-
-const LOCK_NOT_AVAILABLE = "55P03";
 
 type State =
   | { readonly kind: "idle" }
@@ -60,14 +58,12 @@ export class BlockHolder implements Holder {
   }
 
   async #wait(line: Line): Promise<void> {
+    const { key, settings, sql } = this.#scoped;
+    const limitMs = settings.session.lockMs + ANSWER_MS_MAX;
     for (;;) {
-      try {
-        const limitMs = this.#scoped.settings.session.lockMs + ANSWER_MS_MAX;
-        await line.ask("select pg_advisory_lock($1::bigint)", [this.#scoped.key], limitMs);
-        return;
-      } catch (error) {
-        if (sqlstateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
-      }
+      // Its lock_timeout is caught in the server: an error would be in the server's log each second, of each waiter.
+      const [row] = await line.ask<{ granted: boolean }>(sql.wait, [key], limitMs);
+      if (row?.granted === true) return;
     }
   }
 

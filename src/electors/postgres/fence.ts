@@ -51,25 +51,37 @@ const ISOLATIONS = ["read committed", "repeatable read", "serializable"] as cons
 const BEGINS_MAX = 3;
 const CAUSES_MAX = 8;
 
-/** Deferred constraints are checked by COMMIT anyway; here it is the statement that a failed transaction refuses. */
+/** What a failed transaction refuses: a bare COMMIT would answer ROLLBACK to it, and succeed. */
 const COMMIT = "set constraints all immediate; commit";
+/**
+ * A cursor lives as long as its transaction. It is declared before the first text of `work` that could end ours, and
+ * closing it fails if this is another transaction by then, or none.
+ */
+const MARK = "declare tenure_open cursor for values (1)";
+const COMMIT_MARKED = "close tenure_open; commit";
+const NO_SUCH_CURSOR = "34000";
+/**
+ * Without one of these words a statement can't end a transaction: procedures and DO blocks can't inside of one. A
+ * savepoint ends nothing, but the mark must be older than it, or ROLLBACK TO would take it away.
+ */
+const MAY_END = /\b(?:begin|start|commit|end|rollback|abort|prepare|savepoint)\b/i;
 
 export function fenceOf<Client>(tools: FenceTools<Client>): (hold: Hold) => PostgresTerm<Client> {
   const sql = statements(tools.schema);
-  return (hold) => ({
-    tx: async (work, options) => {
-      const isolation = isolationOf(options);
-      return transact(hold, tools, work, sql.begin(tools.lockKeyOf(hold.scope), hold.epoch, isolation));
-    },
-    fence: async (run) => {
-      hold.check();
-      try {
-        await run(sql.requireEpoch, [hold.scope, hold.epoch]);
-      } catch (error) {
-        throw staleOr(hold, error);
-      }
-    },
-  });
+  return (hold) => {
+    const lockKey = tools.lockKeyOf(hold.scope);
+    return {
+      tx: async (work, options) => transact(hold, tools, work, sql.begin(lockKey, hold.epoch, isolationOf(options))),
+      fence: async (run) => {
+        hold.check();
+        try {
+          await run(sql.requireEpoch, [hold.scope, hold.epoch]);
+        } catch (error) {
+          throw staleOr(hold, error);
+        }
+      },
+    };
+  };
 }
 
 async function transact<Client, R>(
@@ -80,19 +92,24 @@ async function transact<Client, R>(
 ): Promise<R> {
   hold.check();
   const loan = await borrow(hold, tools);
+  const lent = lend(loan);
   let result: R;
   try {
     // A client may have been waited for.
     hold.check();
     await beginFenced(loan, begin);
-    result = await work(loan.client);
+    result = await lent.to(work);
   } catch (error) {
     await rollBack(loan);
     throw staleOr(hold, error);
   }
   try {
-    await loan.query(COMMIT);
+    await loan.query(lent.isMarked ? COMMIT_MARKED : COMMIT);
   } catch (error) {
+    if (sqlstateOf(error) === NO_SUCH_CURSOR) {
+      loan.giveBack(true);
+      throw endedInside(hold, error);
+    }
     if (!isSettled(error)) {
       loan.giveBack(true);
       throw isUnsent(error) ? endedBefore(hold, tools.where, error) : outcomeUnknown(hold, tools.where, error);
@@ -102,6 +119,48 @@ async function transact<Client, R>(
   }
   loan.giveBack(false);
   return result;
+}
+
+/** Lends the client for as long as `work` runs: what is sent on it afterwards would not be fenced, or be another's. */
+function lend<Client>(loan: SqlLoan<Client>) {
+  let isOver = false;
+  let isMarked = false;
+  const before = (name: string | symbol, query: unknown): void => {
+    if (isOver) throw misuse("its client was used after its work had settled; that statement was not sent");
+    if (name === "release") throw misuse("its client was released by its work; tx does that");
+    if (isMarked || (name === "query" && !mayEnd(query))) return;
+    isMarked = true;
+    // Sent ahead on the same connection. If it fails, the transaction has, and COMMIT will say so.
+    loan.query(MARK).catch(() => undefined);
+  };
+  const guarded = new Proxy(loan.client as object, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]): unknown => {
+        before(name, args[0]);
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+  return {
+    get isMarked() {
+      return isMarked;
+    },
+    to: async <R>(work: (client: Client) => Promise<R> | R): Promise<R> => {
+      try {
+        return await work(guarded as Client);
+      } finally {
+        isOver = true;
+      }
+    },
+  };
+}
+
+/** A query is a text, or an object with one; what is neither may do anything. */
+function mayEnd(query: unknown): boolean {
+  const text = typeof query === "object" && query !== null && "text" in query ? query.text : query;
+  return typeof text !== "string" || MAY_END.test(text);
 }
 
 async function borrow<Client>(hold: Hold, { lender, where }: FenceTools<Client>): Promise<SqlLoan<Client>> {
@@ -133,11 +192,30 @@ async function rollBack(loan: SqlLoan<unknown>): Promise<void> {
   }
 }
 
-/** An error of the server that leaves the session alive means: rolled back. */
+/**
+ * An error of the server that leaves the session alive means: rolled back. Told by SQLSTATE, for the word that pg calls
+ * severity comes in the server's language; where it says FATAL, it is believed.
+ */
 function isSettled(error: unknown): boolean {
   const sqlstate = sqlstateOf(error);
-  if (sqlstate === undefined || /^(08|57P|XX)/.test(sqlstate)) return false;
-  return !(error instanceof Error && "severity" in error && error.severity !== "ERROR");
+  if (sqlstate === undefined || /^(08|57P|58|XX|25P0[34]|40003)/.test(sqlstate)) return false;
+  return !isFatalWord(error);
+}
+
+function isFatalWord(error: unknown): boolean {
+  return error instanceof Error && "severity" in error && (error.severity === "FATAL" || error.severity === "PANIC");
+}
+
+function misuse(what: string): TenureError {
+  return new TenureError("TX_MISUSED", `term.tx: ${what}. Await everything that uses the client before work returns.`);
+}
+
+function endedInside(hold: Hold, cause: unknown): TenureError {
+  return new TenureError(
+    "TX_MISUSED",
+    `term.tx: the transaction of scope "${hold.scope}", epoch ${hold.epoch}, was ended inside of its work (COMMIT, ROLLBACK, or BEGIN … COMMIT of a helper). What came after that was not fenced and may be written. Take these statements out; use savepoints for parts that may fail.`,
+    { cause },
+  );
 }
 
 /** The driver knew that the connection had ended, and sent nothing. */

@@ -62,7 +62,7 @@ export async function beat(line: Line, scoped: Scoped, epoch: number): Promise<B
   // The elector's own deadline comes first; this only frees a promise that nobody waits for any more.
   const limitMs = scoped.settings.timing.serverTimeoutMs + ANSWER_MS_MAX;
   try {
-    const { rows, sentAt } = await line.askTimed<{ verdict: BeatVerdict }>(
+    const { rows, sentAt } = await line.askUrgently<{ verdict: BeatVerdict }>(
       scoped.sql.beat,
       [scoped.key, epoch],
       limitMs,

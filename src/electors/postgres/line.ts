@@ -1,4 +1,5 @@
 // A session whose silence is noticed: statements wait for their turn, and each has a time in which it must be answered.
+// What is urgent goes before the rest that waits: a beat waits for one statement of others, not for all of them.
 //
 //   asking ──answered──▶ asking ──no answer in time──▶ destroyed
 //
@@ -23,7 +24,9 @@ export class Line {
   readonly where: string;
   readonly #clock: Clock;
   readonly #session: SqlSession;
-  #turn: Promise<unknown> = Promise.resolve();
+  #busy = false;
+  readonly #urgent: (() => void)[] = [];
+  readonly #rest: (() => void)[] = [];
   #overdue: TenureError | undefined;
   #askedMs: number | undefined;
   #hasEnded = false;
@@ -71,16 +74,36 @@ export class Line {
     return this.alone((session) => this.#send<Row>(session, text, values, limitMs));
   }
 
+  /** As `askTimed`, before everybody who waits and is not urgent. */
+  async askUrgently<Row extends object>(
+    text: string,
+    values: readonly unknown[],
+    limitMs: number,
+  ): Promise<Answer<Row>> {
+    return this.#inTurn(this.#urgent, (session) => this.#send<Row>(session, text, values, limitMs));
+  }
+
   /** For several statements that nothing may come between. `work` uses the session, and no other call of the line. */
   async alone<R>(work: (session: SqlSession) => Promise<R>): Promise<R> {
-    const mine = this.#turn.then(() => work(this.#session));
-    this.#turn = mine.catch(() => undefined);
-    return mine;
+    return this.#inTurn(this.#rest, work);
   }
 
   /** As `alone`, for work of somebody who knows no clock. */
   async aloneLimited<R>(work: (session: SqlSession) => Promise<R>, limitMs: number): Promise<R> {
     return this.alone((session) => this.#limited(work(session), limitMs, "did not answer"));
+  }
+
+  async #inTurn<R>(waiting: (() => void)[], work: (session: SqlSession) => Promise<R>): Promise<R> {
+    if (this.#busy) await new Promise<void>((resolve) => waiting.push(resolve));
+    this.#busy = true;
+    try {
+      return await work(this.#session);
+    } finally {
+      // Stays busy where somebody is next: nobody gets in between.
+      const next = this.#urgent.shift() ?? this.#rest.shift();
+      this.#busy = next !== undefined;
+      next?.();
+    }
   }
 
   async end(): Promise<void> {

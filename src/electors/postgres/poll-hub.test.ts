@@ -106,6 +106,43 @@ describe("the polling session", () => {
     await second.line;
   });
 
+  /** Two scopes that are led on it, and a statement of theirs that the server has owed an answer for too long. */
+  async function stalled() {
+    const opened = await open();
+    const { server, clock, hub } = opened;
+    server.says[TRY] = () => [{ key: "1" }, { key: "2" }];
+    const told: string[] = [];
+    const taking = ["1", "2"].map((key) => hub.take(key, () => told.push(key)).line);
+    const [[line]] = await Promise.all([Promise.all(taking), clock.advance(0)]);
+    if (line === undefined) throw new Error("no line");
+    const beat = Promise.withResolvers<[]>();
+    server.says["tenure_beat"] = () => beat.promise;
+    line.ask("select tenure_beat()", [], 60_000).catch(nothing);
+    await clock.advance(settings.session.statementMs + 1);
+    return { ...opened, told, line, beat };
+  }
+
+  it("who leaves in the middle of a stall ends nobody else's term, and is unlocked when the answer comes", async () => {
+    const { server, hub, told, line, beat } = await stalled();
+    hub.drop(line, "1");
+    await settled();
+    expect(told).toEqual([]);
+    expect(line.hasEnded).toBe(false);
+    beat.resolve([]);
+    await settled();
+    expect(server.count(UNLOCK)).toBe(1);
+    expect(line.hasEnded).toBe(false);
+  });
+
+  it("who leaves last in the middle of a stall destroys the session (trap 39)", async () => {
+    const { hub, told, line } = await stalled();
+    hub.drop(line, "1");
+    hub.drop(line, "2");
+    await settled();
+    expect(line.hasEnded).toBe(true);
+    expect(told).toEqual([]);
+  });
+
   it("tells takers and waiters when it ends, and a latecomer too", async () => {
     const { server, clock, hub, session } = await open();
     server.says[TRY] = () => [{ key: "1" }];

@@ -6,8 +6,9 @@
 //
 // Invariants: a key that this session has is never asked for again, because the same session would get it a second
 // time (trap 40): two electors of one scope exclude each other here, not in the server. A connection that holds a
-// lock never waits for another. When the session ends, all its scopes are lost. What was granted to somebody who
-// has left meanwhile is unlocked.
+// lock never waits for another. When the session ends, all its scopes are lost; so nobody ends it who leaves alone, be
+// it in the middle of a stall: the unlock waits for its turn, and who stays may still be answered in time. What was
+// granted to somebody who has left meanwhile is unlocked.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
@@ -48,8 +49,8 @@ export class PollHub {
   #line: Line | undefined;
   #opening: { readonly line: Line; readonly done: Promise<Line> } | undefined;
   readonly #waiters = new Set<Waiter>();
-  /** Keys that the session has, also while they are being let go; with whom to tell. */
-  readonly #taken = new Map<string, Taker>();
+  /** Keys that the session has, with whom to tell; nobody while one is being let go. */
+  readonly #taken = new Map<string, Taker | undefined>();
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined;
   #asking = false;
   /** Somebody came while the others were asked for. */
@@ -117,11 +118,15 @@ export class PollHub {
     if (line === this.#line) this.#taken.delete(key);
   }
 
-  /** Lets go of a key without a word to the table; destroys the session if it owes an answer or does not obey. */
+  /**
+   * Lets go of a key without a word to the table. Destroys a session that owes an answer where nobody else's term is on
+   * it, and one that does not obey.
+   */
   drop(line: Line, key: string): void {
     if (line !== this.#line) return;
-    this.#taken.set(key, () => undefined);
-    if (line.owesForMs > this.#tools.settings.session.statementMs) {
+    this.#taken.set(key, undefined);
+    const isLast = [...this.#taken.values()].every((taker) => taker === undefined);
+    if (isLast && line.owesForMs > this.#tools.settings.session.statementMs) {
       line.destroy();
       return;
     }
@@ -203,7 +208,7 @@ export class PollHub {
     const waiters = [...this.#waiters];
     this.#taken.clear();
     this.#waiters.clear();
-    for (const taker of takers) taker();
+    for (const taker of takers) taker?.();
     for (const waiter of waiters) waiter.failed(error);
   }
 }

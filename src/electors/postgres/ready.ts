@@ -86,6 +86,12 @@ async function ensure(session: SqlSession, where: string, { schema, migrate }: P
   switch (state.kind) {
     case "current":
     case "newer":
+      if (state.foreign.length > 0) {
+        throw new TenureError(
+          "PERMISSION_DENIED",
+          `somebody who does not own Tenure's tables has created ${state.foreign.join(", ")} ${place}, which could be called in place of Tenure's own. Find out who, drop it, and "revoke create on schema ${schema} from public".`,
+        );
+      }
       if (state.denied.length === 0) return;
       throw new TenureError(
         "PERMISSION_DENIED",

@@ -11,6 +11,7 @@
 //   meanwhile is a serialization failure (40001), whose retry meets TN001. docs/decisions/0007-fence-row-lock.md.
 // - They refuse (TN001) an epoch that is not in force, a scope that is not known, a term that was resigned although
 //   nobody has followed yet, and NULL for either.
+// - They refuse an epoch of another timeline: a promoted standby may lack the bump that ended it.
 // - ROLLBACK TO a savepoint that is older than the call lets go of the key: call it outside of savepoints.
 // - A client that is gone is noticed within 200 ms, also in the middle of a statement: its successor need not wait
 //   for an answer that nobody reads (trap 49b). Whether the platform can do that is tried when this is installed.
@@ -73,29 +74,29 @@ function check(schema: string, mask: bigint): string {
   v_text text;
   v_epoch bigint;
 begin
-  -- The lock returns void, never NULL; "is null" makes it an expression.
-  if v_key is not null and not (pg_advisory_xact_lock_shared(v_key # ${mask}) is null) then
-    if current_setting('transaction_isolation') = 'read committed' then
-      v_ok := (select s.epoch = p_epoch and s.holder_identity <> ''
-        from ${schema}.tenure_leader_state s where s.scope_key = v_key);
-    else
-      v_ok := (select s.epoch = p_epoch and s.holder_identity <> ''
-        from ${schema}.tenure_leader_state s where s.scope_key = v_key for share);
-    end if;
-  end if;
-  if v_ok and not pg_is_in_recovery() then/* client check */
-    return;
-  end if;
   if pg_is_in_recovery() then
     raise exception using errcode = '25006',
       message = 'this server is a standby: what it knows of epochs may be old, and nothing can be written here';
+  end if;
+  -- The lock returns void, never NULL; "is null" makes it an expression.
+  if v_key is not null and not (pg_advisory_xact_lock_shared(v_key # ${mask}) is null) then
+    if current_setting('transaction_isolation') = 'read committed' then
+      v_ok := (select s.epoch = p_epoch and s.holder_identity <> '' and s.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)
+        from ${schema}.tenure_leader_state s where s.scope_key = v_key);
+    else
+      v_ok := (select s.epoch = p_epoch and s.holder_identity <> '' and s.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)
+        from ${schema}.tenure_leader_state s where s.scope_key = v_key for share);
+    end if;
+  end if;
+  if v_ok then/* client check */
+    return;
   end if;
   select s.scope, s.epoch into v_text, v_epoch from ${schema}.tenure_leader_state s where s.scope_key = v_key;
   raise exception using errcode = 'TN001',
     message = format('epoch %s of scope "%s" is over or never was: %s', coalesce(p_epoch::text, 'NULL'),
       coalesce(v_text, p_scope, 'NULL'),
       case when v_epoch is null then 'no such scope is known here'
-        when v_epoch = p_epoch then 'its leader has resigned'
+        when v_epoch = p_epoch then 'its leader has resigned, or led before this server was promoted'
         else format('epoch %s is in force', v_epoch) end),
     detail = format('scope "%s", epoch %s', coalesce(v_text, p_scope), p_epoch),
     hint = 'nothing of this transaction is written; stop this work, and campaign again';`;

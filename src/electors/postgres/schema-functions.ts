@@ -1,6 +1,6 @@
 // What the elector's session calls, as SQL for one schema name (quoted already).
 //
-//   pg_advisory_lock(key) ──▶ tenure_bump ──▶ tenure_beat … ──▶ tenure_resign ──▶ lock free
+//   tenure_wait ──▶ tenure_bump ──▶ tenure_beat … ──▶ tenure_resign ──▶ lock free
 //
 // All are single statements in autocommit. They run as their owner (SECURITY DEFINER), so that the caller needs no
 // right on the tables, with a search_path that nobody can write to: names of ours are qualified instead.
@@ -20,7 +20,15 @@ const UNLOCKS_MAX = 1_000;
 const DEFINER = "language plpgsql volatile security definer set search_path = pg_catalog, pg_temp";
 
 export function electorFunctions(schema: string): string {
-  return [helpers(schema), takeFence(schema), bump(schema), beat(schema), resign(schema), askResign(schema)].join("");
+  return [
+    helpers(schema),
+    wait(schema),
+    takeFence(schema),
+    bump(schema),
+    beat(schema),
+    resign(schema),
+    askResign(schema),
+  ].join("");
 }
 
 function helpers(schema: string): string {
@@ -54,9 +62,24 @@ end $tenure$;
 `;
 }
 
+/** The wait of a follower, until the session's lock_timeout: false. An error that is caught here is not in the server's log. */
+function wait(schema: string): string {
+  return `
+create or replace function ${schema}.tenure_wait(p_scope_key bigint) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $tenure$
+begin
+  perform pg_advisory_lock(p_scope_key);
+  return true;
+exception when lock_not_available then
+  return false;
+end $tenure$;
+`;
+}
+
 /**
  * Waits in the fair queue for a short grace, ends the transactions that held the fence all that time, and queues again.
- * Leaving the queue lets the sharers behind us in: those are not ended, for they mostly take a moment only.
+ * Leaving the queue lets the sharers behind us in: those are not ended, for they mostly take a moment only. Nor is one who
+ * holds it in exclusive mode, which no fenced transaction does: a role that may bump could end any session by its locks.
  */
 function takeFence(schema: string): string {
   return `
@@ -69,6 +92,7 @@ declare
   v_denied boolean := false;
   v_pid integer;
   v_left_ms integer;
+  v_grace_ms integer := ${FENCE_GRACE_MS};
 begin
   if pg_try_advisory_xact_lock(p_fence) then return; end if;
   loop
@@ -89,15 +113,17 @@ begin
           else 'end that session, or commit or roll back what is prepared (pg_prepared_xacts)' end;
     end if;
     for v_pid in select l.pid from ${schema}.tenure_lock_holders(p_fence) l
-        where l.transaction = any (v_held) and l.pid <> pg_backend_pid() loop
+        where l.transaction = any (v_held) and l.mode = 'ShareLock' and l.pid <> pg_backend_pid() loop
       begin
         perform pg_terminate_backend(v_pid);
       exception when insufficient_privilege then
         v_denied := true;
       end;
     end loop;
-    -- Whoever can't be ended is waited for without leaving the queue, so that no newcomer gets in before us.
-    if v_denied then perform set_config('lock_timeout', v_left_ms || 'ms', true); end if;
+    -- Longer each time: a batch of transactions that take longer than one grace would be ended, and the next batch that got
+    -- in meanwhile too. Whoever can't be ended is waited for without leaving the queue.
+    v_grace_ms := case when v_denied then v_left_ms else least(v_grace_ms * 2, v_left_ms) end;
+    perform set_config('lock_timeout', v_grace_ms || 'ms', true);
   end loop;
 end $tenure$;
 `;
@@ -112,7 +138,9 @@ declare
   v_old ${schema}.tenure_leader_state%rowtype;
   v_beat ${schema}.tenure_heartbeat%rowtype;
   v_epoch bigint;
-  v_timeline bigint;
+  v_timeline text;
+  v_new bigint;
+  v_then bigint;
   v_now timestamptz;
 begin
   if coalesce(p_scope, '') = '' or coalesce(p_identity, '') = '' or coalesce(p_channel, '') = '' then
@@ -138,15 +166,22 @@ begin
       hint = 'all instances of a scope need one lock key, and no two scopes the same';
   end if;
 
+  if exists (select from ${schema}.tenure_leader_state s where s.scope_key = ${schema}.tenure_fence_key(p_scope_key)) then
+    raise exception using errcode = 'TN002',
+      message = format('the fence key of scope "%s" is the lock key of another scope', p_scope),
+      hint = 'give one of them another lock key';
+  end if;
   perform ${schema}.tenure_take_fence(p_scope, ${schema}.tenure_fence_key(p_scope_key));
   -- A resignation frees the lock a moment before it commits: this waits for it.
   select s.* into strict v_old from ${schema}.tenure_leader_state s where s.scope_key = p_scope_key for update;
   select h.* into v_beat from ${schema}.tenure_heartbeat h where h.scope_key = p_scope_key;
   -- The timeline makes epochs of a promoted standby larger than any that its lost primary gave out (trap 38). pg_upgrade
-  -- sets it back to 1, hence the second way: another timeline than the last leader's begins the next block of 2^32.
-  v_timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
-  v_epoch := greatest(v_old.epoch + 1, (v_timeline - 1) * 4294967296 + 1,
-    case when v_old.timeline <> v_timeline then ((v_old.epoch >> 32) + 1) * 4294967296 + 1 end);
+  -- sets it back to 1, hence the second way: as many blocks of 2^32 further as timelines have passed since.
+  v_timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+  v_new := ('x' || v_timeline)::bit(32)::bigint;
+  v_then := ('x' || v_old.timeline)::bit(32)::bigint;
+  v_epoch := greatest(v_old.epoch + 1, (v_new - 1) * 4294967296 + 1, case when v_then <> v_new then
+    ((v_old.epoch >> 32) + case when v_new > v_then then v_new - v_then else v_new end) * 4294967296 + 1 end);
   if v_epoch > 9007199254740991 then
     raise exception using errcode = 'TN005', message = format('scope "%s" has used up its epochs', p_scope);
   end if;
@@ -154,9 +189,10 @@ begin
   v_now := clock_timestamp();
   if v_old.holder_identity <> '' then
     perform ${schema}.tenure_record(p_scope_key, coalesce(v_beat.last_heartbeat, v_old.acquired_at), v_old.epoch,
-      v_old.holder_identity, case when v_beat.resign_epoch = v_old.epoch then 'asked' else 'lost' end, v_old.acquired_at);
+      v_old.holder_identity, case when v_beat.resign_epoch = v_old.epoch then 'asked' else 'lost' end::text, v_old.acquired_at);
   end if;
-  perform ${schema}.tenure_record(p_scope_key, v_now, v_epoch, p_identity, 'acquired', null);
+  perform ${schema}.tenure_record(p_scope_key, v_now, v_epoch, p_identity, 'acquired'::text,
+    null::timestamptz);
   update ${schema}.tenure_leader_state set epoch = v_epoch, timeline = v_timeline, holder_identity = p_identity,
     metadata = coalesce(p_metadata, '{}'), acquired_at = v_now, channel = p_channel where scope_key = p_scope_key;
   insert into ${schema}.tenure_heartbeat as h (scope_key, epoch, last_heartbeat) values (p_scope_key, v_epoch, v_now)
@@ -185,8 +221,14 @@ begin
   if not ${schema}.tenure_holds(p_scope_key) then return 'unlocked'; end if;
   -- Nothing rests on a heartbeat's durability: a crash of the server ends the session, and with it the term.
   perform set_config('synchronous_commit', 'off', true);
-  update ${schema}.tenure_heartbeat set last_heartbeat = clock_timestamp()
-    where scope_key = p_scope_key and epoch = p_epoch returning resign_epoch into v_resign;
+  -- The lock is the proof. A row that somebody else has locked is not waited for: other scopes' beats may come behind.
+  update ${schema}.tenure_heartbeat h set last_heartbeat = clock_timestamp()
+    from (select l.scope_key from ${schema}.tenure_heartbeat l
+      where l.scope_key = p_scope_key and l.epoch = p_epoch for update skip locked) free
+    where h.scope_key = free.scope_key returning h.resign_epoch into v_resign;
+  if not found then
+    select h.resign_epoch into v_resign from ${schema}.tenure_heartbeat h where h.scope_key = p_scope_key;
+  end if;
   return case when v_resign = p_epoch then 'resign' else 'held' end;
 end $tenure$;
 `;

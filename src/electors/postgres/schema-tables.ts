@@ -24,7 +24,7 @@ export function tables(schema: string): string {
       holder_identity text not null default '',
       metadata jsonb not null default '{}',
       acquired_at timestamptz,
-      timeline bigint,
+      timeline text,
       channel text not null default '${DEFAULT_CHANNEL}'
     );
     create table ${schema}.tenure_heartbeat (

@@ -30,6 +30,7 @@ const TABLES = ["tenure_leader_state", "tenure_heartbeat", "tenure_transition", 
 
 /** What others call: `permissions.md` says who. */
 const ROUTINES = {
+  tenure_wait: "bigint",
   tenure_bump: "bigint, text, text, jsonb, text, integer",
   tenure_beat: "bigint, bigint",
   tenure_resign: "bigint, bigint, text",
@@ -39,7 +40,7 @@ const ROUTINES = {
 } as const;
 
 /** What `checkSchema` asks of the role of an elector; the fence may belong to another. */
-const ELECTOR_ROUTINES: readonly string[] = ["tenure_bump", "tenure_beat", "tenure_resign"];
+const ELECTOR_ROUTINES: readonly string[] = ["tenure_wait", "tenure_bump", "tenure_beat", "tenure_resign"];
 
 const INTERNAL_ROUTINES = {
   tenure_guard: "",
@@ -111,6 +112,8 @@ function revokes(quoted: string): string {
 export function statements(schema: string) {
   const quoted = quoteSchema(schema);
   return {
+    /** lock key → `granted`: false after the session's lock_timeout. */
+    wait: `select ${quoted}.tenure_wait($1::bigint) as granted`,
     /** lock key, scope, identity, metadata as JSON text, channel, idle_session_timeout in ms → `epoch` (text). */
     bump: `select ${quoted}.tenure_bump($1::bigint, $2::text, $3::text, $4::jsonb, $5::text, $6::integer) as epoch`,
     /** lock key, epoch → `verdict`: one of BEAT_VERDICTS. */
@@ -121,9 +124,12 @@ export function statements(schema: string) {
     askResign: `select epoch::text, holder_identity, terminated from ${quoted}.tenure_ask_resign($1::text, $2::boolean)`,
     /** scope, epoch. TN001 is the refusal. For any client, in its own transaction. */
     requireEpoch: `select ${quoted}.tenure_require_epoch($1::text, $2::bigint)`,
-    /** The start of a fenced transaction, as one query of the simple protocol. */
+    /**
+     * The start of a fenced transaction, as one query of the simple protocol. Typed: a small number is an integer, and a
+     * stranger's `tenure_fence(bigint, integer)` would be called in its place.
+     */
     begin: (lockKey: bigint, epoch: number, isolation: string): string =>
-      `begin isolation level ${isolation}; call ${quoted}.tenure_fence(${lockKey}, ${epoch})`,
+      `begin isolation level ${isolation}; call ${quoted}.tenure_fence(${lockKey}::bigint, ${epoch}::bigint)`,
     /** lock key → at most one row: `epoch` (text), `holder_identity` ('' for nobody), `metadata`. */
     leader: `select epoch::text, holder_identity, metadata from ${quoted}.tenure_leader_state where scope_key = $1::bigint`,
   } as const;
@@ -134,7 +140,13 @@ export type BeatVerdict = (typeof BEAT_VERDICTS)[number];
 
 /** `newer` is usable; `unusable` is newer and says that it is not. */
 export type SchemaState =
-  | { readonly kind: "current" | "newer"; readonly version: number; readonly denied: readonly string[] }
+  | {
+      readonly kind: "current" | "newer";
+      readonly version: number;
+      readonly denied: readonly string[];
+      /** Routines of our names that somebody created who does not own our tables: they could be called in place of ours. */
+      readonly foreign: readonly string[];
+    }
   | { readonly kind: "missing"; readonly version: number; readonly missing: readonly string[] }
   | { readonly kind: "older" | "unusable"; readonly version: number };
 
@@ -170,7 +182,13 @@ export async function checkSchema(session: SqlSession, schema: string): Promise<
   if (readable && version < SCHEMA_VERSION) return { kind: "older", version };
   if (row !== undefined && row.works_from > SCHEMA_VERSION) return { kind: "unusable", version };
   if (missing.length > 0) return { kind: "missing", version, missing };
-  return { kind: version > SCHEMA_VERSION ? "newer" : "current", version, denied };
+  const foreign = await session.query<{ name: string }>(FOREIGN, [quoted]);
+  return {
+    kind: version > SCHEMA_VERSION ? "newer" : "current",
+    version,
+    denied,
+    foreign: foreign.map((one) => one.name),
+  };
 }
 
 function signatures(): string[] {
@@ -189,5 +207,10 @@ union all
 select 'function ' || r.signature, p.oid is not null,
     not p.proname = any ($4::text[]) or coalesce(has_function_privilege(p.oid, 'execute'), false)
   from unnest($3::text[]) as r (signature)
-  left join pg_catalog.pg_proc p on p.pronamespace = to_regnamespace($1::text)
-    and p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')' = r.signature`;
+  left join pg_catalog.pg_proc p on p.oid = to_regprocedure($1::text || '.' || r.signature)`;
+
+/** Value: quoted schema. */
+const FOREIGN = `
+select p.oid::regprocedure::text as name from pg_catalog.pg_proc p
+  join pg_catalog.pg_class c on c.relname = 'tenure_leader_state' and c.relnamespace = p.pronamespace
+  where p.pronamespace = to_regnamespace($1::text) and p.proname like 'tenure\\_%' and p.proowner <> c.relowner`;

@@ -5,8 +5,8 @@
 //                       └──── backoff ◀────┘     for ever
 //
 // Invariants: reading is the truth, NOTIFY only makes it sooner (trap 46); each watcher hears the present leader and
-// then each change, the same one never twice in a row; an error is told and survived. The session has no
-// idle_session_timeout: NOTIFY would not reset it (trap 35), and it holds nothing.
+// then each change, the same one never twice in a row; an error is told and survived, also one of a callback or of the
+// logger. The session has no idle_session_timeout: NOTIFY would not reset it (trap 35), and it holds nothing.
 
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
@@ -114,8 +114,11 @@ export class Observer {
         failures = 0;
         await this.#pause(POLL_MS);
       } catch (error) {
-        this.#line?.destroy();
+        const line = this.#line;
         this.#line = undefined;
+        line?.destroy();
+        // Whoever came until now is told of the error; the session's own end is no reason to hurry.
+        this.#woken = false;
         this.#fail(error);
         failures++;
         const { retryMinMs, retryMaxMs } = this.#tools.settings.timing;
@@ -134,7 +137,10 @@ export class Observer {
 
   async #connect(): Promise<Line> {
     const { driver, clock, settings } = this.#tools;
-    const line: Line = new Line(driver, clock, { ended: () => this.#wakeUp(), notified: () => this.#wakeUp() });
+    const wakeUp = (): void => {
+      if (this.#line === line) this.#wakeUp();
+    };
+    const line: Line = new Line(driver, clock, { ended: wakeUp, notified: wakeUp });
     this.#opening = line;
     try {
       await line.open();
@@ -169,8 +175,8 @@ export class Observer {
     for (const watcher of this.#watchers) {
       if (!keys.has(watcher.key)) continue;
       const row = found.get(watcher.key);
-      this.#warnIfStale(watcher.scope, row);
-      tellOnce(watcher, leaderOf(row));
+      this.#safely(watcher.scope, () => this.#warnIfStale(watcher.scope, row));
+      this.#safely(watcher.scope, () => tellOnce(watcher, leaderOf(row)));
     }
   }
 
@@ -205,7 +211,22 @@ export class Observer {
     const fault = (scope: string): unknown => faultOf(error, { where: this.#tools.driver.where, scope });
     for (const reader of readers) reader.reject(fault(reader.scope));
     if (this.#closed) return;
-    for (const watcher of this.#watchers) watcher.failed(fault(watcher.scope));
+    for (const watcher of this.#watchers) {
+      this.#safely(watcher.scope, () => watcher.failed(fault(watcher.scope)));
+    }
+  }
+
+  /** What others gave us to call may throw: that is theirs, and everybody else is served all the same. */
+  #safely(scope: string, call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      try {
+        this.#tools.logger.error({ scope, error: String(error) }, "a callback threw while the leader was observed");
+      } catch {
+        // It was the logger: there is nobody left to tell.
+      }
+    }
   }
 
   /** Ends early when somebody has something new. */
