@@ -13,4 +13,6 @@ if (bench === undefined) {
   process.exitCode = EXIT_USAGE;
 } else {
   await bench();
+  // As in test/chaos/main.ts: Node may spin in its own cleanup.
+  process.exit();
 }

@@ -49,6 +49,8 @@ export interface SqlLender<Client> {
 export interface SqlLoan<Client> {
   readonly client: Client;
   query<Row extends object = SqlRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** Sends what ends a transaction, and resolves with what the server says that it did: a failed one answers ROLLBACK. */
+  finish(text: string): Promise<"committed" | "rolled back">;
   /** `broken`: its state is not known, it must not be lent again. */
   giveBack(broken: boolean): void;
 }

@@ -11,6 +11,18 @@ type Passage =
   | { readonly kind: "bytes"; readonly bytes: Buffer; readonly dueMs: number }
   | { readonly kind: "end" | "break"; readonly dueMs: number };
 
+/**
+ * With a RST where that is possible: not for a connection that is not there yet, nor for one that was ended (libuv refuses,
+ * and Node then never closes it), nor for one with bytes under way (Node would wait until a frozen peer takes them).
+ */
+export function breakOff(socket: Socket): void {
+  if (socket.destroyed) return;
+  const canReset =
+    !socket.connecting && socket.remoteAddress !== undefined && !socket.writableEnded && socket.writableLength === 0;
+  if (canReset) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
 export class Pipe {
   readonly #from: Socket;
   readonly #to: Socket;
@@ -64,10 +76,7 @@ export class Pipe {
   #pass(passage: Passage): void {
     if (this.#to.destroyed) return;
     if (passage.kind === "end") this.#to.end();
-    if (passage.kind === "break") {
-      if (this.#to.connecting) this.#to.destroy();
-      else this.#to.resetAndDestroy();
-    }
+    if (passage.kind === "break") breakOff(this.#to);
     if (passage.kind !== "bytes" || this.#to.writableEnded) return;
     if (this.#to.write(this.#rewrite(passage.bytes))) return;
     this.#from.pause();

@@ -9,7 +9,7 @@
 
 import { createServer, Socket, type Server } from "node:net";
 import { freePort } from "./ports.ts";
-import { Pipe } from "./proxy-pipe.ts";
+import { breakOff, Pipe } from "./proxy-pipe.ts";
 import { waitFor } from "./server-process.ts";
 
 export type Direction = "to-server" | "to-client";
@@ -78,8 +78,8 @@ export class TcpProxy {
   /** Every connection ends with a RST, on both sides, also while it is cut. */
   reset(): void {
     for (const pair of this.#pairs) {
-      reset(pair.client);
-      reset(pair.server);
+      breakOff(pair.client);
+      breakOff(pair.server);
     }
   }
 
@@ -164,11 +164,4 @@ interface Pair {
   readonly toClient: Pipe;
   /** Whether it was let through to the server. */
   isOpen: boolean;
-}
-
-/** A connection that is not there yet cannot be reset. */
-function reset(socket: Socket): void {
-  if (socket.destroyed) return;
-  if (socket.connecting || socket.remoteAddress === undefined) socket.destroy();
-  else socket.resetAndDestroy();
 }

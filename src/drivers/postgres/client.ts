@@ -12,6 +12,8 @@ export interface PgClient {
 
 export interface PgResult {
   readonly rows: readonly SqlRow[];
+  /** The server's word for what it did: SELECT, COMMIT, ROLLBACK. */
+  readonly command?: string | undefined;
 }
 
 export interface PgNotification {
@@ -29,6 +31,17 @@ export async function run(
     const result = await (values === undefined ? client.query(text) : client.query(text, [...values]));
     const rows = Array.isArray(result) ? result.findLast((one) => one.rows.length > 0)?.rows : result.rows;
     return [...(rows ?? [])];
+  } catch (error) {
+    throw named(error);
+  }
+}
+
+/** Runs what ends a transaction. Whether it committed stands in the answer to the last statement alone. */
+export async function finish(client: Pick<PgClient, "query">, text: string): Promise<"committed" | "rolled back"> {
+  try {
+    const result = await client.query(text);
+    const last = Array.isArray(result) ? result.at(-1) : result;
+    return last?.command === "COMMIT" ? "committed" : "rolled back";
   } catch (error) {
     throw named(error);
   }

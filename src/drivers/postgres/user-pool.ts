@@ -4,7 +4,7 @@
 // a lock or have settings of ours); a client that arrives too late is given back destroyed too.
 
 import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/sql.ts";
-import { run } from "./client.ts";
+import { finish, run } from "./client.ts";
 import { type PgConnection, PgSession } from "./session.ts";
 
 /** A client of `pg`, as far as we need one: of a user's pool, or of ours. `tx` releases it, whoever works with it does not. */
@@ -13,7 +13,7 @@ export interface PooledClient {
   query<Row extends object = Record<string, unknown>>(
     text: string,
     values?: unknown[],
-  ): Promise<{ rows: Row[]; rowCount: number | null }>;
+  ): Promise<{ rows: Row[]; rowCount: number | null; command: string }>;
   on(event: "error" | "end" | "notification", listener: (argument: never) => void): unknown;
   release(destroy?: boolean): void;
 }
@@ -64,12 +64,19 @@ export function poolLender<Client extends PooledClient>(connect: Connect<Client>
 export function loanOf<Client extends PooledClient>(client: Client): SqlLoan<Client> {
   const life = lifeOf(client);
   let isBack = false;
+  // Whoever sent a COMMIT must know whether it can have arrived.
+  const mustLive = (): void => {
+    if (life.hasEnded) throw Object.assign(new Error("the connection has ended"), { unsent: true });
+  };
   return {
     client,
     query: async <Row extends object = SqlRow>(text: string, values?: readonly unknown[]) => {
-      // Whoever sent a COMMIT must know whether it can have arrived.
-      if (life.hasEnded) throw Object.assign(new Error("the connection has ended"), { unsent: true });
+      mustLive();
       return (await run(client, text, values)) as Row[];
+    },
+    finish: async (text) => {
+      mustLive();
+      return finish(client, text);
     },
     giveBack: (broken) => {
       if (isBack) return;

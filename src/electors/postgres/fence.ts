@@ -51,8 +51,8 @@ const ISOLATIONS = ["read committed", "repeatable read", "serializable"] as cons
 const BEGINS_MAX = 3;
 const CAUSES_MAX = 8;
 
-/** What a failed transaction refuses: a bare COMMIT would answer ROLLBACK to it, and succeed. */
-const COMMIT = "set constraints all immediate; commit";
+/** Answers ROLLBACK, and succeeds, where the transaction had failed: what it says is looked at. */
+const COMMIT = "commit";
 /**
  * A cursor lives as long as its transaction. It is declared before the first text of `work` that could end ours, and
  * closing it fails if this is another transaction by then, or none.
@@ -103,8 +103,9 @@ async function transact<Client, R>(
     await rollBack(loan);
     throw staleOr(hold, error);
   }
+  let end: "committed" | "rolled back";
   try {
-    await loan.query(lent.isMarked ? COMMIT_MARKED : COMMIT);
+    end = await loan.finish(lent.isMarked ? COMMIT_MARKED : COMMIT);
   } catch (error) {
     if (sqlstateOf(error) === NO_SUCH_CURSOR) {
       loan.giveBack(true);
@@ -118,6 +119,7 @@ async function transact<Client, R>(
     throw staleOr(hold, error);
   }
   loan.giveBack(false);
+  if (end === "rolled back") throw failedInside(hold);
   return result;
 }
 
@@ -208,6 +210,13 @@ function isFatalWord(error: unknown): boolean {
 
 function misuse(what: string): TenureError {
   return new TenureError("TX_MISUSED", `term.tx: ${what}. Await everything that uses the client before work returns.`);
+}
+
+function failedInside(hold: Hold): TenureError {
+  return new TenureError(
+    "TX_MISUSED",
+    `term.tx: a statement of the transaction of scope "${hold.scope}", epoch ${hold.epoch}, had failed, and its work went on as if nothing had happened. It was rolled back as a whole. Let the error out of work, or use a savepoint for what may fail.`,
+  );
 }
 
 function endedInside(hold: Hold, cause: unknown): TenureError {
