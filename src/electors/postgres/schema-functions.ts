@@ -129,6 +129,24 @@ end $tenure$;
 `;
 }
 
+/** Part of the bump: two scopes with one key, one scope with two, and a fence that would be another scope's lock. */
+function clashes(schema: string): string {
+  return `  if v_old.scope is distinct from p_scope then
+    raise exception using errcode = 'TN002',
+      message = case when v_old.scope is null
+        then format('scope "%s" is stored with another lock key than %s: its instances would not see each other', p_scope, p_scope_key)
+        else format('lock key %s of scope "%s" belongs to scope "%s"', p_scope_key, p_scope, v_old.scope) end,
+      hint = 'all instances of a scope need one lock key, and no two scopes the same';
+  end if;
+
+  if exists (select from ${schema}.tenure_leader_state s where s.scope_key = ${schema}.tenure_fence_key(p_scope_key)) then
+    raise exception using errcode = 'TN002',
+      message = format('the fence key of scope "%s" is the lock key of another scope', p_scope),
+      hint = 'give one of them another lock key';
+  end if;
+`;
+}
+
 function bump(schema: string): string {
   return `
 create or replace function ${schema}.tenure_bump(
@@ -158,20 +176,7 @@ begin
 
   insert into ${schema}.tenure_leader_state (scope_key, scope) values (p_scope_key, p_scope) on conflict do nothing;
   select s.* into v_old from ${schema}.tenure_leader_state s where s.scope_key = p_scope_key;
-  if v_old.scope is distinct from p_scope then
-    raise exception using errcode = 'TN002',
-      message = case when v_old.scope is null
-        then format('scope "%s" is stored with another lock key than %s: its instances would not see each other', p_scope, p_scope_key)
-        else format('lock key %s of scope "%s" belongs to scope "%s"', p_scope_key, p_scope, v_old.scope) end,
-      hint = 'all instances of a scope need one lock key, and no two scopes the same';
-  end if;
-
-  if exists (select from ${schema}.tenure_leader_state s where s.scope_key = ${schema}.tenure_fence_key(p_scope_key)) then
-    raise exception using errcode = 'TN002',
-      message = format('the fence key of scope "%s" is the lock key of another scope', p_scope),
-      hint = 'give one of them another lock key';
-  end if;
-  perform ${schema}.tenure_take_fence(p_scope, ${schema}.tenure_fence_key(p_scope_key));
+${clashes(schema)}  perform ${schema}.tenure_take_fence(p_scope, ${schema}.tenure_fence_key(p_scope_key));
   -- A resignation frees the lock a moment before it commits: this waits for it.
   select s.* into strict v_old from ${schema}.tenure_leader_state s where s.scope_key = p_scope_key for update;
   select h.* into v_beat from ${schema}.tenure_heartbeat h where h.scope_key = p_scope_key;

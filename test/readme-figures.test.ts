@@ -1,0 +1,48 @@
+// The figures on README's first screen are those of the stored bench result, rounded; nobody types them by hand.
+
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+interface Percentiles {
+  readonly p50_ms: number;
+  readonly p99_ms: number;
+}
+
+interface GateResult {
+  readonly rounds: number;
+  readonly check_ns: number;
+  readonly fenced_ratio: { readonly clients_1: number; readonly clients_16: number };
+  readonly kill: Percentiles;
+  readonly term: Percentiles;
+  readonly stop: Percentiles;
+  readonly lost_updates: number;
+  readonly failed: readonly string[];
+}
+
+const result = JSON.parse(readFileSync("bench/results/gate.json", "utf8")) as GateResult;
+const readme = readFileSync("README.md", "utf8");
+
+const ms = ({ p50_ms, p99_ms }: Percentiles): string => `${Math.round(p50_ms)} / ${Math.round(p99_ms)} ms`;
+const seconds = ({ p50_ms, p99_ms }: Percentiles): string =>
+  `${(p50_ms / 1000).toFixed(1)} / ${(p99_ms / 1000).toFixed(1)} s`;
+
+describe("README's first screen", () => {
+  it.each([
+    ["is killed", ms(result.kill)],
+    ["is stopped", ms(result.term)],
+    ["freezes", seconds(result.stop)],
+  ])("has the row of a leader that %s: %s", (what, figures) => {
+    const row = readme.split("\n").find((line) => line.startsWith(`| ${what}`));
+    expect(row).toContain(`| ${figures}`);
+  });
+
+  it("has the cost of gate and fence", () => {
+    expect(readme).toContain(`the gate costs ${result.check_ns} ns`);
+    expect(readme).toContain(`${result.fenced_ratio.clients_16.toFixed(2)} × as long`);
+  });
+
+  it("comes from a whole run in which nothing was lost", () => {
+    expect(result).toMatchObject({ lost_updates: 0, failed: [] });
+    expect(result.rounds).toBeGreaterThanOrEqual(20);
+  });
+});
