@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { Demonstration, jsonOf, type RecordKind, tableOf, type TimelineRecord } from "../sim/demo/index.ts";
+import { editDistance } from "./flags.ts";
 
 const EXIT_PROBLEM = 1;
 const EXIT_USAGE = 64;
@@ -112,24 +113,10 @@ function parseFlags(args: readonly string[]): Flags {
 function unknownFlag(name: string): string {
   const letters = name.replace(/^-+/, "");
   const near = Object.keys(FLAGS).find(
-    (flag) => flag.startsWith(`--${letters}`) || distance(`--${letters}`, flag) <= TYPO_LETTERS_MAX,
+    (flag) => flag.startsWith(`--${letters}`) || editDistance(`--${letters}`, flag) <= TYPO_LETTERS_MAX,
   );
   const hint = near === undefined ? "" : `: did you mean ${near}?`;
   return `unknown ${name.startsWith("-") ? "flag" : "argument"} ${name}${hint} (npm start -- --help lists them all)`;
-}
-
-/** Letters to insert, delete or replace (Levenshtein). */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (let at = 0; at < from.length; at++) {
-    const next = [at + 1];
-    for (let i = 1; i <= to.length; i++) {
-      const replaced = (row[i - 1] ?? 0) + (from[at] === to[i - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[i] ?? 0) + 1, (next[i - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
 }
 
 function parseLength(value: string): number {

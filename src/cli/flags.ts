@@ -89,7 +89,8 @@ export function suggestion(text: string, names: readonly string[]): string {
   return near.length === 0 ? "" : `; did you mean ${near.join(" or ")}?`;
 }
 
-function editDistance(a: string, b: string): number {
+/** How many letters are to be replaced, put in or left out. */
+export function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];

@@ -31,7 +31,13 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   "-h": async () => help,
 };
 
+const NODE_MAJOR_MIN = 22;
+
 async function main(name: string | undefined, args: readonly string[]): Promise<number> {
+  if (Number(process.versions.node.split(".", 1)[0]) < NODE_MAJOR_MIN) {
+    process.stderr.write(`tenure: this is Node ${process.version}, and 22.18 or newer is needed. Install one.\n`);
+    return ERRORS.BACKEND_UNSUPPORTED.exit;
+  }
   if (name === undefined) {
     process.stderr.write(HELP);
     return EXIT_USAGE;

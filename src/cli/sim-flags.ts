@@ -1,6 +1,8 @@
 // The command line of `npm run sim`: what may be asked for, and one line for whoever asks for something else.
 // What a user can get wrong is found before the first seed runs. Reads text only: files are opened by sim.ts.
 
+import { editDistance } from "./flags.ts";
+
 export const HELP = `npm run sim -- [options]
 
   --elector          electors against a simulated server, instead of Raft clusters
@@ -200,19 +202,6 @@ function close(text: string, names: readonly string[]): string[] {
   const distances = names.map((name) => editDistance(text, name));
   const least = Math.min(...distances);
   return least > TYPO_DISTANCE_MAX ? [] : names.filter((_name, at) => distances[at] === least);
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }
 
 /** The text of a plan's file. */

@@ -86,6 +86,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
     const led = lead<HeldTerm & Extras, R>(
       {
         clock: this.#clock,
+        isOpen: () => this.gate.isLeader,
         closing: this.#closing.signal,
         campaign: (signal) => this.#campaign(signal, false),
         occupy: (running) => {

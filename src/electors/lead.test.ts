@@ -197,6 +197,47 @@ describe("lead", () => {
     expect(TenureError.is(fate.outcome) && fate.outcome.code).toBe("TERM_OVERRUN");
   });
 
+  test("work that a closed gate refused runs again in the same term when it opens", async () => {
+    const rigged = rig();
+    const runs: number[] = [];
+    const fate = fateOf(
+      rigged.elector.lead(async (term) => {
+        runs.push(term.epoch);
+        if (runs.length === 1) rigged.clock.stop(5_000);
+        return term.check();
+      }),
+    );
+    await rigged.seat.grant(7);
+    await settled();
+    expect(fate.settled).toBe(false);
+    await rigged.clock.advance(1);
+    const beat = rigged.seat.beats.at(-1);
+    beat!.resolve({ sentAt: beat!.sentAt });
+    await settled();
+    await rigged.clock.advance(20);
+    await settled();
+    await rigged.seat.released();
+    expect(runs).toEqual([7, 7]);
+    expect(fate).toEqual({ outcome: 7, settled: true });
+  });
+
+  test("work that throws behind a closed gate is dropped if its term was over", async () => {
+    const rigged = rig();
+    const fate = fateOf(
+      rigged.elector.lead(async () => {
+        rigged.clock.stop(10_000);
+        throw new Error("the connection was gone");
+      }),
+    );
+    await rigged.seat.grant(7);
+    await settled();
+    rigged.seat.claim.lost(7, "session-ended");
+    await rigged.clock.advance(20);
+    await settled();
+    expect(fate.settled).toBe(false);
+    expect(rigged.story().slice(-2)).toEqual(["ended session-ended", "campaigning"]);
+  });
+
   test("after a resignation another goes first", async () => {
     const rigged = rig();
     const { works } = await leading(rigged);

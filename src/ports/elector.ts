@@ -13,7 +13,8 @@ export interface Elector<Extras extends object = object> extends AsyncDisposable
   /**
    * Runs `work` while this instance leads; campaigns until then. `work` returns while its term holds: resign, resolve.
    * It throws: resign, reject. Its term ends first: `term.signal` aborts, the outcome of `work` is dropped, and once
-   * it has settled the campaign starts again, or this rejects with `onLost: "throw"`.
+   * it has settled the campaign starts again, or this rejects with `onLost: "throw"`. Work that throws behind a closed gate
+   * is judged when the gate opens or the term is over; if the gate itself refused it, it runs again in the same term.
    */
   lead<R>(work: (term: Term & Extras) => Promise<R> | R, options?: LeadOptions): Promise<R>;
   /** Campaigns until this instance leads. The caller ends the term, or loses it. */

@@ -1,7 +1,7 @@
 // A chaos run on a real etcd of one node.
 
 import { spawnSync } from "node:child_process";
-import { etcdPath, startEtcd, type EtcdServer } from "../servers/index.ts";
+import { etcdPath, startEtcd, type EtcdServer, waitFor } from "../servers/index.ts";
 import { ask, clearRows, getKey, readLanes, readRows } from "./etcd-keys.ts";
 import { leaderKey, StaleEtcdSender } from "./etcd-office.ts";
 import type { FaultKind } from "./faults.ts";
@@ -56,8 +56,12 @@ export class EtcdStage implements Stage {
   async strike(kind: FaultKind): Promise<number> {
     switch (kind) {
       case "revoke": {
-        const lease = (await getKey(this.endpoint, leaderKey(SCOPE)))?.lease;
-        if (lease === undefined) throw new Error("no lease holds the scope");
+        // The leader that was seen may be gone by now, and the next one not there yet.
+        let lease: string | undefined;
+        await waitFor("a lease that holds the scope", async () => {
+          lease = (await getKey(this.endpoint, leaderKey(SCOPE)))?.lease;
+          return lease !== undefined;
+        });
         const atMs = performance.now();
         await ask(this.endpoint, "lease/revoke", { ID: lease });
         return atMs;

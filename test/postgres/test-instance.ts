@@ -9,6 +9,8 @@ export interface Task {
   readonly scope: string;
   readonly options: PostgresOptions<PooledClient>;
   /** Run in a fenced transaction of each term: statements, then a pause until a line comes on standard input. */
+  /** README's loop: one fenced transaction after the other, until the signal aborts; whatever they throw leaves the work. */
+  readonly loop?: string;
   readonly transaction?: { readonly statements: readonly string[]; readonly pause: boolean };
 }
 
@@ -25,7 +27,8 @@ const elector = createElector({
 const nextLine = (): Promise<void> => new Promise((resolve) => process.stdin.once("data", () => resolve()));
 
 await elector.lead(async (term) => {
-  const { transaction } = task;
+  const { transaction, loop } = task;
+  while (loop !== undefined && !term.signal.aborted) await term.tx((client) => client.query(loop));
   if (transaction !== undefined) {
     try {
       await term.tx(async (client) => {

@@ -98,6 +98,10 @@ export const OPTION_NAMES = [
 ] as const satisfies readonly (keyof PostgresOptions<unknown>)[];
 
 export function settingsOf(options: PostgresOptions<unknown>): PostgresSettings {
+  // From plain JavaScript, most often an environment variable that is not set.
+  if (typeof options !== "object" || options === null) {
+    refuse("url", "is missing; is the variable that it comes from set?");
+  }
   for (const field of Object.keys(options)) {
     if (!OPTION_NAMES.some((known) => known === field)) {
       refuse(field, `is not an option; the options are ${OPTION_NAMES.join(", ")}`);

@@ -207,7 +207,8 @@ union all
 select 'function ' || r.signature, p.oid is not null,
     not p.proname = any ($4::text[]) or coalesce(has_function_privilege(p.oid, 'execute'), false)
   from unnest($3::text[]) as r (signature)
-  left join pg_catalog.pg_proc p on p.oid = to_regprocedure($1::text || '.' || r.signature)`;
+  left join pg_catalog.pg_proc p on p.pronamespace = to_regnamespace($1::text)
+    and p.proname || '(' || replace(pg_catalog.oidvectortypes(p.proargtypes), '"', '') || ')' = r.signature`;
 
 /** Value: quoted schema. */
 const FOREIGN = `

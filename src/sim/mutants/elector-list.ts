@@ -17,10 +17,10 @@ function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant
 export const ELECTOR_MUTANTS: readonly Mutant[] = [
   mutant("asked-lets-go-at-once", "trap 48", {
     file: LEAD,
-    find: `      case "asked": {
-        const drained = await settlesWithin(on.clock, outcome, drainMs);`,
-    replace: `      case "asked": {
-        const drained = true;`,
+    find: `    case "asked": {
+      const drained = await settlesWithin(on.clock, outcome, drainMs);`,
+    replace: `    case "asked": {
+      const drained = true;`,
   }),
   mutant("window-from-the-answer", "trap 44", {
     file: LOOP,
@@ -149,8 +149,8 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
   }),
   mutant("outcome-of-a-lost-term-kept", "lead", {
     file: LEAD,
-    find: 'if (onLost === "throw") throw lost(term, event.reason);',
+    find: "      return again(event.reason);",
     replace:
-      'if (onLost === "throw") throw lost(term, event.reason);\n        {\n          const late = await outcome;\n          if (late.kind === "value") return late.value;\n        }',
+      '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
   }),
 ];
