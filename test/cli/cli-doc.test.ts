@@ -120,7 +120,14 @@ describe("the fields of -o json", () => {
     const missing = await tenure("schema", "check", "--backend", bare, "-o", "json");
     await printed("schema", "apply", "--backend", bare);
     const denied = await tenure("schema", "check", "--backend", server.url("bare", "bare", "pw"), "-o", "json");
-    const fields = [missing, denied].flatMap(({ stdout }) => fieldsOf(JSON.parse(stdout)));
+    await run(
+      bare,
+      "create role stranger",
+      "grant create on schema public to stranger",
+      "set role stranger; create function public.tenure_beat(text) returns void language sql as 'select 1'; reset role",
+    );
+    const foreign = await tenure("schema", "check", "--backend", bare, "-o", "json");
+    const fields = [missing, denied, foreign].flatMap(({ stdout }) => fieldsOf(JSON.parse(stdout)));
     expect([...new Set(fields)].toSorted()).toEqual(documented("### `tenure schema check -o json`"));
   });
 });

@@ -28,7 +28,7 @@ const nextLine = (): Promise<void> => new Promise((resolve) => process.stdin.onc
 
 await elector.lead(async (term) => {
   const { transaction, loop } = task;
-  while (loop !== undefined && !term.signal.aborted) await term.tx((client) => client.query(loop));
+  if (loop !== undefined) while (!term.signal.aborted) await term.tx((client) => client.query(loop));
   if (transaction !== undefined) {
     try {
       await term.tx(async (client) => {
