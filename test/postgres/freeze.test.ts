@@ -43,7 +43,7 @@ async function waits(scope: string, count: number): Promise<void> {
   });
 }
 
-it("a leader frozen longer than the server timeout is followed then, and learns it first when it goes on", async () => {
+it("trap 35: a leader frozen longer than the server timeout is followed then, and learns it first when it goes on", async () => {
   const scope = "frozen-leader";
   const old = start({ scope, options: options() });
   await old.heard(LEADING);
