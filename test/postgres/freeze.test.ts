@@ -60,23 +60,22 @@ it("trap 35: a leader frozen longer than the server timeout is followed then, an
   expect(next.epochs[0]).toBeGreaterThan(old.epochs[0] ?? Infinity);
 });
 
-it("a leader that writes all the time survives being frozen: it campaigns again, and does not end with an error", async () => {
-  const scope = "frozen-loop";
-  const old = start({ scope, options: options(), loop: "insert into paid values ('x')" });
-  await old.heard(LEADING);
-  const next = start({ scope, options: options() });
-  await waits(scope, 1);
-  for (let round = 0; round < 3; round++) {
-    const leader = round % 2 === 0 ? old : next;
-    const follower = leader === old ? next : old;
-    const terms = follower.epochs.length;
-    leader.freeze();
-    await waitFor("the other one to lead", () => follower.epochs.length > terms);
-    leader.thaw();
-    await waitFor("the frozen one to campaign again", () => leader.said.at(-1)?.["kind"] === "campaigning");
+it.each([1, 2, 3])(
+  "a leader that writes all the time survives being frozen and campaigns again (%i)",
+  async (round) => {
+    const scope = `frozen-loop-${round}`;
+    const old = start({ scope, options: options(), loop: "insert into paid values ('x')" });
+    await old.heard(LEADING);
+    const next = start({ scope, options: options() });
     await waits(scope, 1);
-  }
-});
+    old.freeze();
+    await next.heard(LEADING);
+    old.thaw();
+    // It ended with NotLeaderError, or with whatever its dead connection said, before `lead` waited for the gate's verdict.
+    const campaigns = (): number => old.said.filter((one) => one["kind"] === "campaigning").length;
+    await waitFor("the frozen one to campaign again", () => campaigns() > 1);
+  },
+);
 
 it("trap 49a: a waiter frozen at the head of the queue is granted the lock, and loses it soon", async () => {
   const scope = "frozen-waiter";
