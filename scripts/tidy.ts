@@ -26,11 +26,11 @@ interface Exception {
 const LONG_FUNCTIONS: Readonly<Record<string, Exception>> = {};
 
 const LONG_FILES: Readonly<Record<string, Exception>> = {
-  "src/core/raft/raft.ts": { max: 760, why: "tells the story of Raft in one place, in the order of the paper" },
+  "src/core/raft/raft.ts": { max: 800, why: "tells the story of Raft in one place, in the order of the paper" },
 };
 
 /** Where time, randomness, timers and the process itself come in: everywhere else they are ports. */
-const TOUCHES_THE_WORLD = /^src\/(drivers|entry|cli)\//;
+const TOUCHES_THE_WORLD = /^src\/(drivers|entry|cli|client)\//;
 const GLOBAL_EXCEPTIONS: readonly { path: RegExp; name: string; why: string }[] = [
   {
     path: /^src\/sim\/kernel/,

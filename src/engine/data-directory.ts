@@ -3,6 +3,7 @@
 //   fresh, unready ──▶ prepare: stamp(founding | joining), files, stamp(ready)
 //   intact         ──▶ adopt:   cut, sync, testify, clear away
 //   damaged        ──▶ replace: stamp(replacing, new incarnation), set aside, then prepare as joining
+//   any, by hand   ──▶ recovered state, stamp(recovering, new cluster), set aside, then prepare with that state
 //
 // Each arrow may be interrupted by a crash between any two disk calls and is then taken again from the
 // start, or from the phase that the stamp names. What makes that safe:
@@ -15,12 +16,26 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Configuration, Entry, HardState, SnapshotMeta } from "../core/raft/types.ts";
-import { encodeSnapshotFile, encodeStampFile, recover } from "../core/wal/index.ts";
+import {
+  decodeSnapshotFile,
+  encodeSnapshotFile,
+  encodeStampFile,
+  readSegmentHeader,
+  recover,
+} from "../core/wal/index.ts";
 import type { Intact, Recovery, Stamp, StampPhase } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
 import { syncDirectory, syncFile, writeDurably } from "./durable-file.ts";
-import { asideName, readDirectory, snapshotName, STAMP_NAME, type Directory } from "./storage-layout.ts";
+import { refused } from "./stamp-reader.ts";
+import {
+  asideName,
+  readDirectory,
+  RECOVERED_NAME,
+  snapshotName,
+  STAMP_NAME,
+  type Directory,
+} from "./storage-layout.ts";
 import { WalWriter, type WalEnvironment } from "./wal-writer.ts";
 
 export interface DirectoryOptions {
@@ -43,13 +58,19 @@ export interface Founding {
   readonly configuration: Configuration;
 }
 
-export type RecoveryOutcome = "fresh" | "intact" | "torn-tail-cut" | "damaged-set-aside";
+export type RecoveryOutcome = "fresh" | "intact" | "torn-tail-cut" | "damaged-set-aside" | "recovered";
+
+/** The state behind which a log begins. */
+export interface Beginning {
+  readonly meta: SnapshotMeta;
+  readonly data: Uint8Array;
+}
 
 export interface ReadyDirectory {
   readonly wal: WalWriter;
   readonly incarnation: string;
   readonly hardState: HardState;
-  readonly snapshot: { readonly meta: SnapshotMeta; readonly data: Uint8Array } | null;
+  readonly snapshot: Beginning | null;
   readonly entries: readonly Entry[];
   readonly recovery: RecoveryOutcome;
   /** What was damaged, and where; null unless it was set aside. */
@@ -64,13 +85,11 @@ export async function openDirectory(options: DirectoryOptions): Promise<ReadyDir
   );
   switch (verdict.kind) {
     case "refuse":
-      throw new TenureError(verdict.code, `This data directory can't be used: ${verdict.reason}`);
+      throw refused(verdict);
     case "fresh":
       return prepareEmpty(options, directory);
     case "unready":
-      if (verdict.phase === "founding") return prepareEmpty(options, directory);
-      if (verdict.phase === "joining") return prepare(options, directory, verdict.incarnation, null, "fresh");
-      return replace(options, directory, verdict.incarnation, "the replacement of a damaged disk was interrupted");
+      return resumePreparing(options, directory, verdict.phase, verdict.incarnation);
     case "intact":
       return adopt(options, directory, verdict);
     case "damaged":
@@ -80,50 +99,128 @@ export async function openDirectory(options: DirectoryOptions): Promise<ReadyDir
   }
 }
 
-// ---- fresh -----------------------------------------------------------------------------------------
-
-function prepareEmpty(options: DirectoryOptions, directory: Directory): Promise<ReadyDirectory> {
-  // What was set aside is proof of an earlier life, in which this founder may have voted: it is not founded again.
-  const founding = directory.replacements === 0 ? options.bootstrap : null;
-  return prepare(options, directory, founding?.incarnation ?? options.newIncarnation(), founding, "fresh");
+function resumePreparing(
+  options: DirectoryOptions,
+  directory: Directory,
+  phase: Exclude<StampPhase, "ready">,
+  incarnation: string,
+): Promise<ReadyDirectory> {
+  switch (phase) {
+    case "founding":
+      return prepareEmpty(options, directory);
+    case "joining":
+      return prepareJoining(options, directory, incarnation, "fresh");
+    case "replacing":
+      return replace(options, directory, incarnation, "the replacement of a damaged disk was interrupted");
+    case "recovering":
+      return finishRecovering(options, directory, incarnation);
+    default:
+      return assertNever(phase, "resumePreparing");
+  }
 }
+
+// ---- fresh -----------------------------------------------------------------------------------------
 
 /**
  * A founder starts behind a snapshot at index 1 that every founder has, so that all of them begin with
  * equal logs and agree on who the voters are without exchanging a message.
  */
-async function prepare(
+async function prepareEmpty(options: DirectoryOptions, directory: Directory): Promise<ReadyDirectory> {
+  // What was set aside is proof of an earlier life, in which this founder may have voted: it is not founded again.
+  const founding = directory.replacements === 0 ? options.bootstrap : null;
+  if (founding === null) return prepareJoining(options, directory, options.newIncarnation(), "fresh");
+  const { incarnation, configuration } = founding;
+  await writeStamp(options, incarnation, "founding");
+  const beginning = { meta: { index: 1, term: 1, configuration }, data: new Uint8Array(0) };
+  return build(options, directory, incarnation, beginning, "fresh");
+}
+
+async function prepareJoining(
   options: DirectoryOptions,
   directory: Directory,
   incarnation: string,
-  founding: Founding | null,
+  recovery: RecoveryOutcome,
+): Promise<ReadyDirectory> {
+  await writeStamp(options, incarnation, "joining");
+  return build(options, directory, incarnation, null, recovery);
+}
+
+/** The stamp says already what is being built; what it is built from is at hand after any crash. */
+async function build(
+  options: DirectoryOptions,
+  directory: Directory,
+  incarnation: string,
+  beginning: Beginning | null,
   recovery: RecoveryOutcome,
 ): Promise<ReadyDirectory> {
   const { disk, digest } = options;
-  const stamp: Stamp = { clusterId: options.clusterId, nodeId: options.nodeId, incarnation };
-  await writeStamp(options, stamp, founding === null ? "joining" : "founding");
   // Only an earlier attempt can have left anything: before the stamp there was nothing, or it was set aside.
   for (const { name } of directory.segments) await disk.remove(name, "wal-remove");
   for (const { name } of directory.snapshots) await disk.remove(name, "snapshot-remove");
   await removeTemporary(disk, directory);
 
-  const meta = founding === null ? null : { index: 1, term: 1, configuration: founding.configuration };
-  const data = new Uint8Array(0);
-  if (meta !== null) {
-    await writeDurably(disk, snapshotName(meta.index, meta.term), encodeSnapshotFile(meta, data, digest), "snapshot");
+  if (beginning !== null) {
+    const { meta, data } = beginning;
+    await writeDurably(disk, snapshotName(meta.index, meta.term), [encodeSnapshotFile(meta, data, digest)], "snapshot");
   }
-  const hardState: HardState = { term: meta?.term ?? 0, vote: null, commit: meta?.index ?? 0 };
-  const wal = await WalWriter.begin(walEnvironment(options, stamp), { hardState, snapshot: meta });
-  await writeStamp(options, stamp, "ready");
-  return {
-    wal,
-    incarnation,
-    hardState,
-    snapshot: meta === null ? null : { meta, data },
-    entries: [],
-    recovery,
-    damage: null,
+  const hardState: HardState = {
+    term: beginning?.meta.term ?? 0,
+    vote: null,
+    commit: beginning?.meta.index ?? 0,
   };
+  const head = { hardState, snapshot: beginning?.meta ?? null };
+  const wal = await WalWriter.begin(walEnvironment(options, incarnation), head);
+  await writeStamp(options, incarnation, "ready");
+  await removeRecovered(disk, directory);
+  return { wal, incarnation, hardState, snapshot: beginning, entries: [], recovery, damage: null };
+}
+
+// ---- by an operator's hand -------------------------------------------------------------------------
+
+/**
+ * Gives this directory to the cluster and the disk that `options` names, with `beginning` as its whole state; what was
+ * the log before is set aside. A crash leaves either the directory as it was, or one that opening finishes.
+ */
+export async function beginRecovered(
+  options: DirectoryOptions,
+  incarnation: string,
+  beginning: Beginning,
+): Promise<ReadyDirectory> {
+  const { disk, digest } = options;
+  const file = encodeSnapshotFile(beginning.meta, beginning.data, digest);
+  await writeDurably(disk, RECOVERED_NAME, [file], "recovered");
+  await writeStamp(options, incarnation, "recovering");
+  return finishRecovering(options, await readDirectory(disk), incarnation);
+}
+
+async function finishRecovering(
+  options: DirectoryOptions,
+  directory: Directory,
+  incarnation: string,
+): Promise<ReadyDirectory> {
+  const { disk, digest } = options;
+  const read = directory.hasRecovered
+    ? decodeSnapshotFile(await disk.read(RECOVERED_NAME, "recovered-read"), digest)
+    : null;
+  if (read?.kind !== "whole") {
+    throw new TenureError(
+      "DISK_DAMAGED",
+      `A recovery was begun in this data directory, and its file "${RECOVERED_NAME}" is missing or rotten. ` +
+        "Repeat the recovery on another node's directory, or restore a saved snapshot into an empty one.",
+    );
+  }
+  // After a kill -9 the stamp may be seen and still not be durable: with the old one, these files would be missed.
+  await syncDirectory(disk, "recovered-sync-directory");
+  const attempted = directory.segments.filter(({ bytes }) => {
+    const stamp = readSegmentHeader(bytes, digest).header?.stamp;
+    return stamp?.clusterId === options.clusterId && stamp.incarnation === incarnation;
+  });
+  const formerSegments = directory.segments.filter((segment) => !attempted.includes(segment));
+  const mark = snapshotName(read.meta.index, read.meta.term);
+  const formerSnapshots = directory.snapshots.filter(({ name }) => name !== mark);
+  await setAside(disk, "former", [...formerSegments, ...formerSnapshots], directory.replacements + 1);
+  const rest: Directory = { ...directory, segments: attempted, snapshots: [] };
+  return build(options, rest, incarnation, { meta: read.meta, data: read.data }, "recovered");
 }
 
 // ---- intact ----------------------------------------------------------------------------------------
@@ -139,9 +236,8 @@ async function adopt(options: DirectoryOptions, directory: Directory, intact: In
   // Also for the removal: if that segment came back behind new, unsynced bytes, those would look acknowledged.
   await syncDirectory(disk, "wal-sync-directory");
 
-  const stamp: Stamp = { clusterId: options.clusterId, nodeId: options.nodeId, incarnation };
   const head = { hardState, snapshot: snapshot?.meta ?? null };
-  const wal = await WalWriter.resume(walEnvironment(options, stamp), head, segments, file);
+  const wal = await WalWriter.resume(walEnvironment(options, incarnation), head, segments, file);
   for (const { name, number } of directory.segments) {
     if (number < wal.oldestNumber) await disk.remove(name, "wal-remove");
   }
@@ -149,6 +245,7 @@ async function adopt(options: DirectoryOptions, directory: Directory, intact: In
     if (name !== marked) await disk.remove(name, "snapshot-remove");
   }
   await removeTemporary(disk, directory);
+  await removeRecovered(disk, directory);
   return {
     wal,
     incarnation,
@@ -172,19 +269,31 @@ async function replace(
   incarnation: string,
   damage: string,
 ): Promise<ReadyDirectory> {
-  const { disk, clusterId, nodeId } = options;
-  await writeStamp(options, { clusterId, nodeId, incarnation }, "replacing");
+  await writeStamp(options, incarnation, "replacing");
   const replacement = directory.replacements + 1;
-  for (const { name } of [...directory.segments, ...directory.snapshots]) {
-    await disk.rename(name, asideName(name, replacement), "damaged-rename");
-  }
-  await syncDirectory(disk, "damaged-sync-directory");
+  await setAside(options.disk, "damaged", [...directory.segments, ...directory.snapshots], replacement);
   const emptied: Directory = { ...directory, segments: [], snapshots: [], replacements: replacement };
-  return { ...(await prepare(options, emptied, incarnation, null, "damaged-set-aside")), damage };
+  return { ...(await prepareJoining(options, emptied, incarnation, "damaged-set-aside")), damage };
 }
 
-async function writeStamp(options: DirectoryOptions, stamp: Stamp, phase: StampPhase): Promise<void> {
-  await writeDurably(options.disk, STAMP_NAME, encodeStampFile(stamp, phase, options.digest), "stamp");
+async function setAside(
+  disk: Disk,
+  why: "damaged" | "former",
+  files: readonly { readonly name: string }[],
+  replacement: number,
+): Promise<void> {
+  for (const { name } of files) await disk.rename(name, asideName(why, name, replacement), `${why}-rename`);
+  await syncDirectory(disk, `${why}-sync-directory`);
+}
+
+async function writeStamp(options: DirectoryOptions, incarnation: string, phase: StampPhase): Promise<void> {
+  const bytes = encodeStampFile(stampOf(options, incarnation), phase, options.digest);
+  await writeDurably(options.disk, STAMP_NAME, [bytes], "stamp");
+}
+
+/** What a recovery began with, or an unfinished attempt at one has left behind. */
+async function removeRecovered(disk: Disk, directory: Directory): Promise<void> {
+  if (directory.hasRecovered) await disk.remove(RECOVERED_NAME, "recovered-remove");
 }
 
 async function removeTemporary(disk: Disk, directory: Directory): Promise<void> {
@@ -194,7 +303,11 @@ async function removeTemporary(disk: Disk, directory: Directory): Promise<void> 
   }
 }
 
-function walEnvironment(options: DirectoryOptions, stamp: Stamp): WalEnvironment {
+function stampOf({ clusterId, nodeId }: DirectoryOptions, incarnation: string): Stamp {
+  return { clusterId, nodeId, incarnation };
+}
+
+function walEnvironment(options: DirectoryOptions, incarnation: string): WalEnvironment {
   const { disk, digest, segmentBytesMax } = options;
-  return { disk, digest, stamp, segmentBytesMax };
+  return { disk, digest, stamp: stampOf(options, incarnation), segmentBytesMax };
 }

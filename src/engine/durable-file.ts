@@ -23,10 +23,18 @@ export async function syncDirectory(disk: Disk, label: string): Promise<void> {
   }
 }
 
-/** `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes after any crash. */
-export async function writeDurably(disk: Disk, name: string, bytes: Uint8Array, kind: string): Promise<void> {
+/**
+ * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the parts one behind the
+ * other, after any crash.
+ */
+export async function writeDurably(
+  disk: Disk,
+  name: string,
+  parts: readonly Uint8Array[],
+  kind: string,
+): Promise<void> {
   const file = await disk.create(temporaryName(name), `${kind}-create`);
-  await file.append(bytes, `${kind}-append`);
+  for (const bytes of parts) await file.append(bytes, `${kind}-append`);
   await syncFile(file, `${kind}-fdatasync`);
   await file.close();
   await disk.rename(temporaryName(name), name, `${kind}-rename`);

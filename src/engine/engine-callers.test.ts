@@ -102,7 +102,15 @@ describe("a proposal", () => {
     for (const { from, bytes } of stage.underWay.splice(0)) answers.push({ from, bytes });
     expect(outcome).toEqual([]);
     for (const { from, bytes } of answers) void stage.deliver(n1, from, bytes);
-    await stage.say({ type: "MsgHeartbeat", from: follower.engine.peer, to: n1, term: 9, commit: 0, round: 1 });
+    await stage.say({
+      type: "MsgHeartbeat",
+      from: follower.engine.peer,
+      to: n1,
+      term: 9,
+      commit: 0,
+      announced: 0,
+      round: 1,
+    });
     expect(leader.engine.status()).toMatchObject({ role: "follower", term: 9 });
     expect(outcome).toEqual([{ outcome: "committed", index: 3, term: 2 }]);
   });

@@ -44,4 +44,19 @@ export interface EngineCounts {
   persisted: number;
   snapshotsSaved: number;
   snapshotsRestored: number;
+  /** Requests for votes past what one peer may send. */
+  limitedVotes: number;
+}
+
+export function newCounts(): EngineCounts {
+  return {
+    refusedFrames: 0,
+    droppedFrames: 0,
+    limitedVotes: 0,
+    stalls: 0,
+    syncs: 0,
+    persisted: 0,
+    snapshotsSaved: 0,
+    snapshotsRestored: 0,
+  };
 }

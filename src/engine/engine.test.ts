@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { LOOP_STALL_MS, WRITE_QUEUE_MAX } from "../core/kit/limits.ts";
 import type { Message } from "../core/raft/index.ts";
-import type { ProposeOutcome } from "./waiters.ts";
+import type { ProposeOutcome } from "../ports/consensus.ts";
 import { HeldDisk, ManualClock, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
 import { bytesOf, entry } from "./test-storage.ts";
 
@@ -207,7 +207,7 @@ describe("the timer", () => {
     for (let i = 0; i < 200; i++) {
       clock.nowMs += 5;
       while (clock.fireNext()) await drain();
-      await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, round: i + 1 });
+      await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, announced: 1, round: i + 1 });
     }
     expect(actor.engine.status()).toMatchObject({ role: "follower", leader: n2, term: 5 });
     expect(types(stage.sentBy(n1)).filter((type) => type !== "MsgHeartbeatResp")).toEqual([]);
@@ -219,7 +219,7 @@ describe("the timer", () => {
 
   test("still fires when heartbeats end: a campaign begins", async () => {
     const { stage, actor } = await alone();
-    await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, round: 1 });
+    await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, announced: 1, round: 1 });
     await stage.advance(301);
     expect(actor.engine.status().role).toBe("pre-candidate");
     expect(types(stage.sentBy(n1))).toContain("MsgPreVote");

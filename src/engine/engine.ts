@@ -14,7 +14,7 @@
 // know what is true. The owner of the process ends it.
 
 import type { PeerKey } from "../core/kit/ids.ts";
-import { LOOP_STALL_MS, PENDING_PROPOSALS_MAX, WRITE_QUEUE_MAX } from "../core/kit/limits.ts";
+import { LOOP_STALL_MS, PENDING_PROPOSALS_MAX } from "../core/kit/limits.ts";
 import {
   electionConfig,
   Raft,
@@ -30,42 +30,42 @@ import {
   type StepResult,
   type TransferResult,
 } from "../core/raft/index.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Consensus, FollowerView, ProposeOutcome } from "../ports/consensus.ts";
+import type { EngineStats } from "../ports/server-stats.ts";
 import type { Wire } from "../ports/wire.ts";
-import type { EngineCounts, EngineOptions } from "./engine-options.ts";
-import { openEnvelope, sealEnvelope } from "./envelope.ts";
+import { Alarm } from "./alarm.ts";
+import { newCounts, type EngineOptions } from "./engine-options.ts";
+import { sealEnvelope } from "./envelope.ts";
+import { Intake } from "./intake.ts";
 import { Snapshots } from "./snapshots.ts";
 import { Storage, type Opened } from "./storage.ts";
-import { Waiters, type ProposeOutcome } from "./waiters.ts";
+import { EngineMeter } from "./meter.ts";
+import { OwnSnapshots } from "./own-snapshots.ts";
+import { Waiters } from "./waiters.ts";
 
-export class Engine {
+export class Engine implements Consensus {
   readonly peer: PeerKey;
   readonly recovery: Opened["recovery"];
-  readonly counts: EngineCounts = {
-    refusedFrames: 0,
-    droppedFrames: 0,
-    stalls: 0,
-    syncs: 0,
-    persisted: 0,
-    snapshotsSaved: 0,
-    snapshotsRestored: 0,
-  };
+  readonly counts = newCounts();
   readonly #options: EngineOptions;
   readonly #clock: Clock;
   readonly #storage: Storage;
   readonly #raft: Raft;
   readonly #wire: Wire;
   readonly #snapshots: Snapshots;
+  readonly #own: OwnSnapshots;
   readonly #waiters: Waiters;
+  readonly #listeners = new Set<(event: RaftEvent) => void>();
+  readonly #intake: Intake;
+  readonly #alarm: Alarm;
+  readonly #meter = new EngineMeter();
 
   #state: "running" | "stopped" | "failed" = "running";
   #turnScheduled = false;
-  #timer: Timer | null = null;
-  #timerAtMs = Infinity;
 
   #writeQueue: PersistRequest[] = [];
   #writing = false;
-  #savingSnapshot = false;
 
   static async start(options: EngineOptions): Promise<Engine> {
     const election = electionConfig(options.election);
@@ -81,8 +81,10 @@ export class Engine {
   private constructor(options: EngineOptions, election: ElectionConfig, opened: Opened) {
     this.#options = options;
     this.#clock = options.clock;
+    this.#alarm = new Alarm(options.clock, (lateMs) => this.#timePassed(lateMs));
     this.#storage = opened.storage;
     this.#snapshots = new Snapshots(options.snapshots ?? {}, options.digest);
+    this.#intake = new Intake(options.clusterId, options.digest, this.#snapshots, this.counts);
     this.peer = opened.peer;
     this.recovery = opened.recovery;
     this.#waiters = new Waiters(opened.peer, options.random.fork("read-contexts"));
@@ -100,6 +102,18 @@ export class Engine {
       entries: opened.entries,
       limits: options.limits,
       trace: options.trace,
+    });
+    this.#own = new OwnSnapshots({
+      storage: this.#storage,
+      snapshots: this.#snapshots,
+      capture: () => options.stateMachine.snapshot(),
+      metaAt: (index) => this.#raft.snapshotMetaAt(index),
+      isRunning: () => this.#state === "running",
+      saved: (index, keepEntries) => {
+        this.counts.snapshotsSaved++;
+        this.#input({ kind: "compact", index, keepEntries });
+      },
+      failed: (error) => this.#fail(error),
     });
     this.#wire = options.connect(opened.peer);
     this.#wire.start({
@@ -146,8 +160,50 @@ export class Engine {
     return Promise.resolve({ success: false, message, oldLeaderId: this.peer, newLeaderId: this.status().leader });
   }
 
+  setWilling(willing: boolean): void {
+    this.#input({ kind: "willing", willing });
+  }
+
+  stepDown(): void {
+    this.#input({ kind: "step-down" });
+  }
+
+  reelect(): StepResult {
+    return this.#input({ kind: "reelect" });
+  }
+
+  followerOf(peer: PeerKey): FollowerView | null {
+    const progress = this.#raft.progressOf(peer);
+    if (progress === undefined) return null;
+    const { match, next, state, lastContactMs, unhealthy, willing } = progress;
+    return { match, next, state, lastContactMs, unhealthy, willing };
+  }
+
+  subscribe(listener: (event: RaftEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  stats(): EngineStats {
+    return { ...this.#meter.snapshot(), ...this.counts };
+  }
+
   campaign(): StepResult {
     return this.#input({ kind: "campaign" });
+  }
+
+  /** Saves the applied state as a snapshot now; resolves when it is durable. */
+  saveSnapshot(): Promise<void> {
+    return this.#own.saveNow(this.status().applied);
+  }
+
+  get snapshot(): Snapshots["newest"] {
+    return this.#snapshots.newest;
+  }
+
+  /** The newest durable snapshot, as a file; null where there is none. */
+  newestSnapshot(): ReturnType<Storage["readSnapshotFile"]> {
+    return this.#storage.readSnapshotFile();
   }
 
   status(): RaftStatus {
@@ -172,25 +228,8 @@ export class Engine {
 
   #message(from: PeerKey, bytes: Uint8Array): void {
     if (this.#state !== "running") return;
-    if (this.#writeQueue.length >= WRITE_QUEUE_MAX) {
-      this.counts.droppedFrames++;
-      return;
-    }
-    const { decoded, attachment } = openEnvelope(bytes, this.#options.clusterId, this.#options.digest);
-    if (!decoded.ok || decoded.message.from !== from) {
-      this.counts.refusedFrames++;
-      return;
-    }
-    const { message } = decoded;
-    if (message.type === "MsgSnap" && this.#snapshots.isInstalling) {
-      this.counts.droppedFrames++;
-      return;
-    }
-    if (message.type === "MsgSnap" && !this.#snapshots.offer(message.snapshot, attachment)) {
-      this.counts.refusedFrames++;
-      return;
-    }
-    this.#input({ kind: "message", message });
+    const message = this.#intake.take(from, bytes, this.#writeQueue.length, this.#clock.monotonicMs());
+    if (message !== null) this.#input({ kind: "message", message });
   }
 
   #input(input: Input): StepResult {
@@ -212,11 +251,18 @@ export class Engine {
   #submit(input: Input): Promise<ProposeOutcome> {
     if (!this.#waiters.hasRoomForProposal) {
       const message = `${PENDING_PROPOSALS_MAX} proposals wait to be committed; retry in a moment`;
-      return Promise.resolve({ outcome: "refused", code: "UNCOMMITTED_LIMIT", message });
+      return Promise.resolve(this.#meter.refused({ outcome: "refused", code: "UNCOMMITTED_LIMIT", message }));
     }
     const result = this.#input(input);
-    if (result.ok) return this.#waiters.proposal(result.index, result.term);
-    return Promise.resolve({ outcome: "refused", code: result.code, message: result.message });
+    if (result.ok) return this.#measured(this.#waiters.proposal(result.index, result.term));
+    return Promise.resolve(this.#meter.refused({ outcome: "refused", code: result.code, message: result.message }));
+  }
+
+  async #measured(proposal: Promise<ProposeOutcome>): Promise<ProposeOutcome> {
+    const startedMs = this.#clock.monotonicMs();
+    const outcome = await proposal;
+    this.#meter.settled(outcome.outcome, this.#clock.monotonicMs() - startedMs);
+    return outcome;
   }
 
   // ---- the turn ------------------------------------------------------------------------------------
@@ -250,7 +296,7 @@ export class Engine {
     this.#apply(ready.committed);
     for (const event of ready.events) this.#event(event);
     for (const read of ready.readStates) this.#waiters.readAnswered(read, this.#raft.status().applied);
-    this.#arm(ready.deadlineMs);
+    if (this.#state === "running") this.#alarm.arm(ready.deadlineMs);
     return ready.committed.length > 0;
   }
 
@@ -279,26 +325,19 @@ export class Engine {
     this.#raft.step(this.#clock.monotonicMs(), { kind: "applied", index: last.index });
     for (const entry of entries) this.#waiters.applied(entry.index, entry.term);
     this.#waiters.reached(last.index);
-    if (this.#snapshots.isDueAfter(entries)) this.#saveOwnSnapshot(last.index);
+    if (this.#snapshots.isDueAfter(entries)) this.#own.save(last.index);
   }
 
   #event(event: RaftEvent): void {
     if (event.kind === "role" && event.role !== "leader") this.#waiters.leadershipLost();
     if (event.kind === "transfer") this.#waiters.transferEnded(event.result);
     this.#options.onEvent?.(event);
+    for (const listener of this.#listeners) listener(event);
   }
 
-  /** A timer that would fire early is left alone: it finds nothing due and is armed again. */
-  #arm(deadlineMs: number): void {
-    if (deadlineMs >= this.#timerAtMs || this.#state !== "running") return;
-    this.#timer?.cancel();
-    this.#timerAtMs = deadlineMs;
-    this.#timer = this.#clock.setTimer(deadlineMs, () => {
-      if (this.#clock.monotonicMs() - this.#timerAtMs >= LOOP_STALL_MS) this.counts.stalls++;
-      this.#timerAtMs = Infinity;
-      this.#timer = null;
-      this.#input({ kind: "time" });
-    });
+  #timePassed(lateMs: number): void {
+    if (lateMs >= LOOP_STALL_MS) this.counts.stalls++;
+    this.#input({ kind: "time" });
   }
 
   // ---- the writer ----------------------------------------------------------------------------------
@@ -323,40 +362,19 @@ export class Engine {
   async #writeGroup(group: readonly PersistRequest[]): Promise<void> {
     const { sequence } = group[0]!;
     const snapshotData = this.#snapshots.takeAccepted(sequence);
+    const startedMs = this.#clock.monotonicMs();
     await this.#storage.persist(group, snapshotData);
     if (this.#state !== "running") return;
     this.counts.persisted += group.length;
-    if (group.some((request) => request.mustSync)) this.counts.syncs++;
+    if (group.some((request) => request.mustSync)) {
+      this.counts.syncs++;
+      this.#meter.synced(this.#clock.monotonicMs() - startedMs);
+    }
     for (const request of group) for (const message of request.afterSync) this.#send(message);
     this.#input({ kind: "persisted", sequence: group.at(-1)!.sequence });
   }
 
   // ---- snapshots -----------------------------------------------------------------------------------
-
-  /** Beside the writer: the state may be large, and consensus must not wait for it. */
-  #saveOwnSnapshot(index: number): void {
-    if (this.#savingSnapshot) return;
-    this.#savingSnapshot = true;
-    const meta = this.#raft.snapshotMetaAt(index);
-    this.#writeSnapshot(meta, this.#options.stateMachine.snapshot()).then(
-      () => {
-        this.#savingSnapshot = false;
-      },
-      (error: unknown) => this.#fail(error),
-    );
-  }
-
-  async #writeSnapshot(meta: SnapshotMeta, capture: Uint8Array | Promise<Uint8Array>): Promise<void> {
-    const data = await capture;
-    const { keepEntries } = this.#snapshots.policy;
-    if (this.#state !== "running" || this.#snapshots.newestIndex >= meta.index) return;
-    await this.#storage.saveSnapshot(meta, data, meta.index - keepEntries + 1);
-    // A snapshot that the leader sent may have overtaken ours while it was written.
-    if (this.#state !== "running" || this.#snapshots.newestIndex >= meta.index) return;
-    this.counts.snapshotsSaved++;
-    this.#snapshots.keep(meta, data);
-    this.#input({ kind: "compact", index: meta.index, keepEntries });
-  }
 
   #restore(meta: SnapshotMeta, sequence: number): void {
     this.#options.stateMachine.restore(this.#snapshots.accept(meta, sequence));
@@ -375,8 +393,7 @@ export class Engine {
 
   #end(state: "stopped" | "failed"): void {
     this.#state = state;
-    this.#timer?.cancel();
-    this.#timer = null;
+    this.#alarm.cancel();
     this.#wire.stop();
     this.#waiters.close();
   }

@@ -27,8 +27,8 @@ export class Snapshots {
   readonly #offers = new Map<string, Uint8Array>();
   /** Contents of accepted snapshots until they are durable, by the sequence of their request. */
   readonly #accepted = new Map<number, Uint8Array>();
-  /** The newest one of this node as a file, as it is sent to followers. */
-  #newest: { readonly index: number; readonly bytes: Uint8Array } | null = null;
+  /** The newest one of this node. Its file is made when a follower first needs it, which is seldom. */
+  #newest: { readonly meta: SnapshotMeta; readonly data: Uint8Array; file: Uint8Array | null } | null = null;
   #entries = 0;
   #bytes = 0;
 
@@ -38,7 +38,14 @@ export class Snapshots {
   }
 
   get newestIndex(): number {
-    return this.#newest?.index ?? 0;
+    return this.#newest?.meta.index ?? 0;
+  }
+
+  /** The newest one, as it can be shown; null where there is none. `bytes`: of its contents. */
+  get newest(): { readonly index: number; readonly term: number; readonly bytes: number } | null {
+    if (this.#newest === null) return null;
+    const { meta, data } = this.#newest;
+    return { index: meta.index, term: meta.term, bytes: data.length };
   }
 
   /** One waits for the disk: another must not be taken in, or a disk that hangs would fill the memory with them. */
@@ -75,12 +82,15 @@ export class Snapshots {
   }
 
   keep(meta: SnapshotMeta, data: Uint8Array): void {
-    this.#newest = { index: meta.index, bytes: encodeSnapshotFile(meta, data, this.#digest) };
+    this.#newest = { meta, data, file: null };
   }
 
   /** Null where another one has taken its place since it was decided to send it. */
   fileOf(meta: SnapshotMeta): Uint8Array | null {
-    return this.#newest !== null && this.#newest.index === meta.index ? this.#newest.bytes : null;
+    const newest = this.#newest;
+    if (newest === null || newest.meta.index !== meta.index) return null;
+    newest.file ??= encodeSnapshotFile(newest.meta, newest.data, this.#digest);
+    return newest.file;
   }
 
   /** Counts what was applied; true when a snapshot is due, and then starts counting anew. */

@@ -15,16 +15,20 @@ import { TenureError } from "../core/kit/errors.ts";
 import { peerKey, type PeerKey } from "../core/kit/ids.ts";
 import { WAL_SEGMENT_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Entry, HardState, PersistRequest, SnapshotMeta } from "../core/raft/types.ts";
-import { decodeSnapshotFile, encodeSnapshotFile, type BatchPart } from "../core/wal/index.ts";
+import { checkSnapshotFile, sealSnapshotFile, type BatchPart } from "../core/wal/index.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
 import { openDirectory, type DirectoryOptions, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
 import { writeDurably } from "./durable-file.ts";
 import { snapshotName } from "./storage-layout.ts";
+import { inSlices } from "./storage-slices.ts";
 import type { WalWriter } from "./wal-writer.ts";
 
 export interface OpenOptions extends Omit<DirectoryOptions, "segmentBytesMax"> {
   readonly segmentBytesMax?: number | undefined;
+  /** With it, large snapshots are checksummed a slice at a time and others run in between. */
+  readonly clock?: Clock | undefined;
 }
 
 export interface Opened {
@@ -41,6 +45,7 @@ export interface Opened {
 export class Storage {
   readonly #disk: Disk;
   readonly #digest: Digest;
+  readonly #clock: Clock | undefined;
   readonly #wal: WalWriter;
   #hardState: HardState;
   #lastIndex: number;
@@ -53,9 +58,10 @@ export class Storage {
   #saving: Promise<void> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
-  private constructor(disk: Disk, digest: Digest, ready: ReadyDirectory) {
+  private constructor({ disk, digest, clock }: OpenOptions, ready: ReadyDirectory) {
     this.#disk = disk;
     this.#digest = digest;
+    this.#clock = clock;
     this.#wal = ready.wal;
     this.#hardState = ready.hardState;
     this.#askedCommit = ready.hardState.commit;
@@ -64,13 +70,13 @@ export class Storage {
 
   /** Throws STAMP_MISMATCH or FORMAT_UNSUPPORTED, and then has changed nothing. */
   static async open(options: OpenOptions): Promise<Opened> {
-    const { disk, digest, nodeId } = options;
+    const { nodeId } = options;
     const ready = await openDirectory({
       ...options,
       segmentBytesMax: options.segmentBytesMax ?? WAL_SEGMENT_BYTES_MAX,
     });
     const { incarnation, hardState, snapshot, entries, recovery, damage } = ready;
-    const storage = new Storage(disk, digest, ready);
+    const storage = new Storage(options, ready);
     return { storage, peer: peerKey(nodeId, incarnation), hardState, snapshot, entries, recovery, damage };
   }
 
@@ -116,14 +122,26 @@ export class Storage {
 
   /** The snapshot behind which the log starts, read from the disk again. */
   async readSnapshot(): Promise<{ readonly meta: SnapshotMeta; readonly data: Uint8Array } | null> {
+    const read = await this.#readMarked();
+    return read === null ? null : { meta: read.meta, data: read.data };
+  }
+
+  /** The same as a file, checked: what an operator saves, and `restoreSnapshot` takes. */
+  async readSnapshotFile(): Promise<{ readonly meta: SnapshotMeta; readonly bytes: Uint8Array } | null> {
+    const read = await this.#readMarked();
+    return read === null ? null : { meta: read.meta, bytes: read.bytes };
+  }
+
+  async #readMarked(): Promise<{ meta: SnapshotMeta; data: Uint8Array; bytes: Uint8Array } | null> {
     assert(this.#state === "usable", "storage is usable", () => this.#state);
     for (;;) {
       const mark = this.#wal.head.snapshot;
       if (mark === null) return null;
       const name = snapshotName(mark.index, mark.term);
       try {
-        const read = decodeSnapshotFile(await this.#disk.read(name, "snapshot-read"), this.#digest);
-        if (read.kind === "whole") return { meta: read.meta, data: read.data };
+        const bytes = await this.#disk.read(name, "snapshot-read");
+        const read = await inSlices(checkSnapshotFile(bytes, this.#digest), this.#clock);
+        if (read.kind === "whole") return { meta: read.meta, data: read.data, bytes };
         const why = read.kind === "bad" ? read.why : `format version ${read.version}`;
         throw new TenureError(
           "DISK_DAMAGED",
@@ -238,8 +256,8 @@ export class Storage {
   }
 
   async #writeSnapshotFile(meta: SnapshotMeta, data: Uint8Array): Promise<void> {
-    const bytes = encodeSnapshotFile(meta, data, this.#digest);
-    await writeDurably(this.#disk, snapshotName(meta.index, meta.term), bytes, "snapshot");
+    const head = await inSlices(sealSnapshotFile(meta, data, this.#digest), this.#clock);
+    await writeDurably(this.#disk, snapshotName(meta.index, meta.term), [head, data], "snapshot");
   }
 
   // ---- failing -------------------------------------------------------------------------------------

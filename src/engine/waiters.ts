@@ -12,17 +12,11 @@
 // - Nobody waits behind `close`: who asks later is answered at once.
 // - Proposals and reads are bounded here. Transfers are by the core, which has one at a time.
 
-import type { ErrorCode } from "../core/kit/errors.ts";
 import type { PeerKey } from "../core/kit/ids.ts";
 import { PENDING_PROPOSALS_MAX, PENDING_READS_MAX } from "../core/kit/limits.ts";
 import type { Random } from "../core/kit/random.ts";
 import type { ReadState, TransferResult } from "../core/raft/index.ts";
-
-export type ProposeOutcome =
-  | { readonly outcome: "committed"; readonly index: number; readonly term: number }
-  /** Nothing was written. It is safe to try again. */
-  | { readonly outcome: "refused"; readonly code: ErrorCode; readonly message: string }
-  | { readonly outcome: "unknown" };
+import type { ProposeOutcome } from "../ports/consensus.ts";
 
 interface Proposal {
   readonly index: number;

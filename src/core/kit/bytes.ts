@@ -150,14 +150,19 @@ export class ByteWriter {
 /** Every method throws a DecodeError where the bytes do not hold such a field. */
 export class ByteReader {
   readonly #buffer: Uint8Array;
-  #at = 0;
+  readonly #end: number;
+  #at: number;
 
-  constructor(buffer: Uint8Array) {
+  /** Reads [start, end) of the buffer, so that a record in the middle of a file needs no view of its own. */
+  constructor(buffer: Uint8Array, start = 0, end = buffer.length) {
+    assert(start >= 0 && start <= end && end <= buffer.length, "a reader stays inside its buffer");
     this.#buffer = buffer;
+    this.#at = start;
+    this.#end = end;
   }
 
   get remainingBytes(): number {
-    return this.#buffer.length - this.#at;
+    return this.#end - this.#at;
   }
 
   u8(): number {
@@ -225,8 +230,8 @@ export class ByteReader {
   /** Moves past `sizeBytes` and returns where they start. */
   #take(sizeBytes: number): number {
     const at = this.#at;
-    if (sizeBytes > this.#buffer.length - at) {
-      throw new DecodeError("truncated", `${sizeBytes} bytes wanted at ${at} of ${this.#buffer.length}`);
+    if (sizeBytes > this.#end - at) {
+      throw new DecodeError("truncated", `${sizeBytes} bytes wanted at ${at} of ${this.#end}`);
     }
     this.#at = at + sizeBytes;
     return at;

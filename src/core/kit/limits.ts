@@ -43,6 +43,15 @@ export const HEARTBEAT_ROUNDS_MAX = 256;
 export const FAST_PRE_VOTE_INTERVAL_MS = 5;
 export const FAST_PRE_VOTE_ATTEMPTS_MAX = 5;
 
+/** So many campaigns may fail in a row before the next one waits longer: twice as long each time, up to the maximum. */
+export const ELECTION_FAILURES_FREE = 3;
+export const ELECTION_BACKOFF_MAX = 4;
+/** Who is not willing to lead waits so many times as long as the others before it campaigns. */
+export const UNWILLING_PATIENCE = 3;
+/** Requests for votes that one peer may send: an honest one needs five in 25 ms after a leader is gone, then few. */
+export const VOTE_REQUESTS_BURST_MAX = 60;
+export const VOTE_REQUESTS_PER_S_MAX = 30;
+
 /** A transfer stops writes once the target is within this many entries of the leader's last one. */
 export const TRANSFER_LAG_ENTRIES_MAX = 64;
 /** A follower is unhealthy after this many heartbeat intervals without an answer. */
@@ -88,3 +97,21 @@ export const HEARTBEAT_JITTER = 0.2;
 export const DRAIN_MS = 10_000;
 /** Effects are counted by name; past so many names, under "other". */
 export const EFFECT_NAMES_MAX = 100;
+
+/** A status report between nodes: a few hundred bytes, and far below a frame's own limit. */
+export const BEACON_BYTES_MAX = 4 * 1024;
+/** Elections that a node remembers, newest first. */
+export const ELECTION_HISTORY_MAX = 128;
+/** Transitions that are kept of each scope. */
+export const SCOPE_HISTORY_MAX = 32;
+/** Scopes of one cluster: all of them live in memory and in each snapshot. */
+export const SCOPES_MAX = 10_000;
+/** Campaigns that wait for one scope, or for all scopes together, on one leader. */
+export const SCOPE_WAITERS_MAX = 1_000;
+export const SCOPE_WAITERS_TOTAL_MAX = 20_000;
+export const SCOPE_TTL_MS_MIN = 1_000;
+export const SCOPE_TTL_MS_MAX = 600_000;
+export const SCOPE_WAIT_MS_MAX = 60_000;
+export const SCOPE_IDENTITY_BYTES_MAX = 256;
+export const SCOPE_METADATA_ENTRIES_MAX = 16;
+export const SCOPE_METADATA_BYTES_MAX = 4 * 1024;

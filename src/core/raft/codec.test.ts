@@ -95,8 +95,20 @@ const messages: { readonly [T in MessageType]: fc.Arbitrary<Message> } = {
     logTerm: uint53,
     round: uint53,
   }),
-  MsgHeartbeat: fc.record({ type: fc.constant("MsgHeartbeat"), ...head, commit: uint53, round: uint53 }),
-  MsgHeartbeatResp: fc.record({ type: fc.constant("MsgHeartbeatResp"), ...head, round: uint53, priority: fc.nat(255) }),
+  MsgHeartbeat: fc.record({
+    type: fc.constant("MsgHeartbeat"),
+    ...head,
+    commit: uint53,
+    announced: uint53,
+    round: uint53,
+  }),
+  MsgHeartbeatResp: fc.record({
+    type: fc.constant("MsgHeartbeatResp"),
+    ...head,
+    round: uint53,
+    priority: fc.nat(255),
+    willing: fc.boolean(),
+  }),
   MsgSnap: fc
     .record({ ...head, index: uint53, snapshotTerm: uint53, configuration, round: uint53 })
     .map(({ from, to, term, index, snapshotTerm, configuration, round }) => {
@@ -182,7 +194,7 @@ describe("messages", () => {
   }
 
   test("messages keep their bytes while others are encoded, and after one that was asserted away", () => {
-    const wrong: Message = { type: "MsgHeartbeat", from: A, to: B, term: 1, commit: 1, round: -1 };
+    const wrong: Message = { type: "MsgHeartbeat", from: A, to: B, term: 1, commit: 1, announced: 1, round: -1 };
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 40, size: "max" }), (all) => {
         const encoded = all.map((message) => {
@@ -219,7 +231,7 @@ describe("messages", () => {
 });
 
 describe("messages that are refused, each with its reason", () => {
-  const heartbeat: Message = { type: "MsgHeartbeat", from: A, to: B, term: 7, commit: 1, round: 2 };
+  const heartbeat: Message = { type: "MsgHeartbeat", from: A, to: B, term: 7, commit: 1, announced: 1, round: 2 };
   const kindAt = 1 + 4 + CLUSTER.length;
 
   function reasonFor(message: Message, spoil: (bytes: Uint8Array) => Uint8Array | void): string {

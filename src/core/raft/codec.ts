@@ -131,10 +131,12 @@ function writeFields(w: ByteWriter, message: Message): void {
       return w.uint53(message.round);
     case "MsgHeartbeat":
       w.uint53(message.commit);
+      w.uint53(message.announced);
       return w.uint53(message.round);
     case "MsgHeartbeatResp":
       w.uint53(message.round);
-      return w.u8(message.priority);
+      w.u8(message.priority);
+      return w.bool(message.willing);
     case "MsgSnap":
       assert(message.snapshot.term <= message.term, "snapshot is not of a later term");
       writeSnapshotMeta(w, message.snapshot);
@@ -183,9 +185,9 @@ function readMessage(r: ByteReader, type: MessageType): Message {
         round: r.uint53(),
       };
     case "MsgHeartbeat":
-      return { type, from, to, term, commit: r.uint53(), round: r.uint53() };
+      return { type, from, to, term, commit: r.uint53(), announced: r.uint53(), round: r.uint53() };
     case "MsgHeartbeatResp":
-      return { type, from, to, term, round: r.uint53(), priority: r.u8() };
+      return { type, from, to, term, round: r.uint53(), priority: r.u8(), willing: r.bool() };
     case "MsgSnap": {
       const snapshot = readSnapshotMeta(r);
       if (snapshot.term > term) throw new DecodeError("malformed", "a snapshot of a later term");

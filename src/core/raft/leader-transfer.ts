@@ -18,6 +18,7 @@ export class LeaderTransfer {
   #transfer: Transfer | null = null;
   /** When this node last gave leadership away for priority's sake. */
   #priorityActedMs = -Infinity;
+  #yieldDueMs = -Infinity;
 
   constructor(state: Readonly<ServerState>) {
     this.#state = state;
@@ -129,6 +130,15 @@ export class LeaderTransfer {
     outbox.emit({ kind: "transfer", result: { success, message, oldLeaderId, newLeaderId } });
   }
 
+  /** A leader that is not willing any more leads on until somebody who is can take over. */
+  yieldUnwilling(leader: Leader): void {
+    const { nowMs, config, willing } = this.#state;
+    if (willing || this.#transfer !== null || nowMs < this.#yieldDueMs || leader.bestTarget() === null) return;
+    // One that was refused, or fell through, is not tried again at every beat: writes stop while it lasts.
+    this.#yieldDueMs = nowMs + config.electionTimeoutMaxMs;
+    this.start(leader, null, false);
+  }
+
   /** Design D8: to a preferred voter that was caught up for long, and not too often, also over terms. */
   preferPriority(leader: Leader): void {
     const { peer: self, nowMs, config, configuration } = this.#state;
@@ -137,7 +147,7 @@ export class LeaderTransfer {
     if (nowMs < leader.sinceMs + priorityStableMs || nowMs < this.#priorityActedMs + priorityIntervalMs) return;
     for (const peer of configuration.voters) {
       const progress = leader.progress.get(peer)!;
-      if (peer === self || progress.priority <= config.nodePriority) continue;
+      if (peer === self || progress.priority <= config.nodePriority || !progress.willing) continue;
       if (nowMs - progress.caughtUpSinceMs < priorityStableMs) continue;
       this.#priorityActedMs = nowMs;
       this.start(leader, peer, false);

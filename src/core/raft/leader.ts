@@ -184,6 +184,7 @@ export class Leader {
   handleHeartbeatResp(message: MsgHeartbeatResp): void {
     const progress = this.#progress.get(message.from)!;
     progress.priority = message.priority;
+    progress.willing = message.willing;
     this.#heardFrom(message.from, progress, message.round);
     progress.resume();
     // An append may have been lost: an empty one finds out where the follower stands.
@@ -280,9 +281,8 @@ export class Leader {
     this.#reads.roundStarted(round);
     for (const [peer, progress] of this.#progress) {
       if (peer === self) continue;
-      // Never past what this follower is known to hold: a heartbeat verifies no entry.
       const commit = Math.min(progress.match, log.commit);
-      this.state.send({ ...this.state.head("MsgHeartbeat", peer), commit, round });
+      this.state.send({ ...this.state.head("MsgHeartbeat", peer), commit, announced: log.commit, round });
     }
     this.#confirmRounds();
   }
@@ -350,12 +350,12 @@ export class Leader {
 
   // ---- who may lead next (thesis §3.10) ------------------------------------------------------------
 
-  /** The healthy voter with the longest log; of several, the preferred one. */
+  /** The healthy and willing voter with the longest log; of several, the preferred one. */
   bestTarget(): PeerKey | null {
     let best: PeerKey | null = null;
     for (const peer of this.state.configuration.voters) {
       const one = this.#progress.get(peer)!;
-      if (peer === this.state.peer || one.unhealthy) continue;
+      if (peer === this.state.peer || one.unhealthy || !one.willing) continue;
       const other = best === null ? null : this.#progress.get(best)!;
       const ahead = other === null || one.match > other.match;
       if (ahead || (one.match === other.match && one.priority > other.priority)) best = peer;

@@ -73,4 +73,11 @@ export interface RaftStatus {
   /** A majority is known to have been in contact no longer ago than this; 0 unless leader. */
   readonly quorumContactMs: number;
   readonly transferring: boolean;
+  /** When the present leader was last heard; 0 where there is none, or it is this node. On the clock of the steps. */
+  readonly leaderContactMs: number;
+  /** What is applied here is all that was committed at this moment, as the leader announced it; 0 where that was never so. */
+  readonly freshAsOfMs: number;
+  readonly willing: boolean;
+  /** Our oldest write has been under way for so long that the disk must be taken for hung (trap 30). */
+  readonly isDiskStalled: boolean;
 }

@@ -359,7 +359,7 @@ describe("leadership transfer (thesis §3.10)", () => {
   test("thesis §3.10: without a named target the one that is furthest is chosen", () => {
     const cluster = lone();
     const node = cluster.electWith(A, B);
-    cluster.receive(heartbeatResp([B, A, 2]));
+    for (const peer of [B, C]) cluster.receive(heartbeatResp([peer, A, 2]));
     cluster.receive(appResp([C, A, 2], { index: 2 }));
     cluster.step(A, { kind: "transfer", target: null, force: false });
     expect(node.sentOf("MsgTimeoutNow")).toMatchObject([{ to: C, term: 2 }]);

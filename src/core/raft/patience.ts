@@ -7,10 +7,17 @@
 // - With a lease it is a promise: whoever answers a leader helps nobody else, itself included, for the shortest
 //   election timeout. The promise outlives its role and its term, and a restart, after which nobody knows
 //   whether one was made (trap 21).
+// - Who fails to be elected again and again waits longer each time, up to four times as long, until somebody is heard.
 // - A silence is reported once. It lasts from the last word of a leader, whatever is campaigned meanwhile.
 
 import type { PeerKey } from "../kit/ids.ts";
-import { FAST_PRE_VOTE_ATTEMPTS_MAX, FAST_PRE_VOTE_INTERVAL_MS } from "../kit/limits.ts";
+import {
+  ELECTION_BACKOFF_MAX,
+  ELECTION_FAILURES_FREE,
+  FAST_PRE_VOTE_ATTEMPTS_MAX,
+  FAST_PRE_VOTE_INTERVAL_MS,
+  UNWILLING_PATIENCE,
+} from "../kit/limits.ts";
 import type { Random } from "../kit/random.ts";
 import type { ServerState } from "./state.ts";
 
@@ -25,6 +32,7 @@ export class Patience {
   #waivedTerm = -1;
   #fastAttemptsLeft = 0;
   #fastDueMs = Infinity;
+  #failures = 0;
 
   constructor(state: Readonly<ServerState>, random: Random) {
     this.#state = state;
@@ -52,7 +60,29 @@ export class Patience {
     const timeoutMs = min + this.#random.next() * (max - min) * share;
     // A campaign ends after a while also where it was asked for by a transfer or an operator.
     const waits = config.enableAutoFailover || role === "pre-candidate" || role === "candidate";
-    this.#electionDeadlineMs = waits ? nowMs + timeoutMs : Infinity;
+    this.#electionDeadlineMs = waits ? nowMs + timeoutMs * this.#backoff * this.#reluctance : Infinity;
+  }
+
+  /** A campaign of ours came to nothing. */
+  campaignFailed(): void {
+    this.#failures++;
+  }
+
+  /** There is somebody, or the network has changed: the past failures say nothing any more. */
+  takeHeart(): void {
+    this.#failures = 0;
+  }
+
+  /**
+   * Who is not willing leaves it to the others, but not for ever: those who are may lack entries that it has, and
+   * nobody can be elected without them.
+   */
+  get #reluctance(): number {
+    return this.#state.willing ? 1 : UNWILLING_PATIENCE;
+  }
+
+  get #backoff(): number {
+    return Math.min(2 ** Math.max(0, this.#failures - ELECTION_FAILURES_FREE), ELECTION_BACKOFF_MAX);
   }
 
   /** Our own loop stalled, and what the leader sent meanwhile may still be unread: hear it first. */
@@ -60,13 +90,16 @@ export class Patience {
     this.#electionDeadlineMs = this.#state.nowMs + this.#state.config.heartbeatIntervalMs;
   }
 
+  /** We lead: whom we heard before is nobody to miss any more. */
   stopElectionTimer(): void {
     this.#electionDeadlineMs = Infinity;
+    this.#lastHeard = null;
   }
 
   // ---- whether a leader is there -------------------------------------------------------------------
 
   heard(leader: PeerKey): void {
+    this.takeHeart();
     this.#lastHeard = leader;
     this.#lastHeardMs = this.#state.nowMs;
     this.#suspectReported = false;
@@ -86,6 +119,12 @@ export class Patience {
     if (role === "leader" || this.keepsPromise) return true;
     if (leader === null || this.isWaived) return false;
     return nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;
+  }
+
+  /** When the present leader was last heard; 0 where there is none. */
+  get leaderContactMs(): number {
+    const { leader } = this.#state;
+    return leader !== null && leader === this.#lastHeard ? this.#lastHeardMs : 0;
   }
 
   reportSuspect(): void {

@@ -34,6 +34,8 @@ export class Progress {
   /** Since when it has had all there is; Infinity while it has not. */
   caughtUpSinceMs = Infinity;
   priority = 0;
+  /** As its last answer to a heartbeat said; nobody is before the first one. */
+  willing = false;
   unhealthy = false;
   /** The commit index that this peer was last told. */
   sentCommit = 0;

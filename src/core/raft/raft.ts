@@ -33,6 +33,7 @@ import { Campaign, type CampaignReason } from "./election.ts";
 import { leaveJoint, proposeConfChange, replaceLostDisks, requestReplacement } from "./leader-membership.ts";
 import { LeaderTransfer } from "./leader-transfer.ts";
 import { Leader } from "./leader.ts";
+import { Freshness } from "./freshness.ts";
 import type { RaftLog } from "./log.ts";
 import type { RaftOptions, RaftStatus } from "./options.ts";
 import { Patience } from "./patience.ts";
@@ -70,6 +71,7 @@ export class Raft {
   readonly #admission: Admission;
   readonly #patience: Patience;
   readonly #transfer: LeaderTransfer;
+  readonly #freshness = new Freshness();
   #campaign: Campaign | null = null;
   #leadership: Leader | null = null;
   #reportedTerm: number;
@@ -111,6 +113,13 @@ export class Raft {
         return this.#startTransfer(input.target, input.force);
       case "campaign":
         return this.#campaignOnRequest();
+      case "willing":
+        return this.#setWilling(input.willing);
+      case "reelect":
+        return this.#reelect();
+      case "step-down":
+        if (this.#leadership !== null) this.#becomeFollower(this.#state.term, null);
+        return ACCEPTED;
       case "persisted":
         return this.#persisted(input.sequence);
       case "applied":
@@ -275,6 +284,7 @@ export class Raft {
     leader.beat();
     this.#transfer.watchTarget(leader);
     if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission);
+    this.#transfer.yieldUnwilling(leader);
     this.#transfer.preferPriority(leader);
   }
 
@@ -296,6 +306,24 @@ export class Raft {
     // and nobody can be elected without a log as long as ours (thesis §4.2.2).
     const { configuration, committedConfiguration, diskStalled } = this.#state;
     return (isVoter(configuration, this.peer) || isVoter(committedConfiguration, this.peer)) && !diskStalled;
+  }
+
+  #setWilling(willing: boolean): StepResult {
+    if (willing === this.#state.willing) return ACCEPTED;
+    this.#state.willing = willing;
+    if (this.#leadership !== null) this.#transfer.yieldUnwilling(this.#leadership);
+    else this.#patience.resetElectionTimer();
+    // A leader that waits for somebody willing hears of it before the next beat.
+    if (this.#leadership === null && this.#state.leader !== null) this.#answerHeartbeat(this.#state.leader, 0);
+    return ACCEPTED;
+  }
+
+  /** With the leader's own consent, so nobody's stickiness or promise stands in its way. */
+  #reelect(): StepResult {
+    if (this.#leadership === null) return this.#notLeader();
+    this.#becomeFollower(this.#state.term, null);
+    if (this.#promotable()) this.#startVote("transfer");
+    return ACCEPTED;
   }
 
   #campaignOnRequest(): StepResult {
@@ -320,7 +348,7 @@ export class Raft {
     const { leader, configuration } = this.#state;
     if (peer !== leader || this.#config.enableLease || this.#patience.isWaived) return ACCEPTED;
     this.#patience.waive();
-    if (!this.#config.enableAutoFailover || !this.#promotable()) return ACCEPTED;
+    if (!this.#config.enableAutoFailover || !this.#state.willing || !this.#promotable()) return ACCEPTED;
     const others = voterKeys(configuration).filter((voter) => voter !== peer);
     const rank = others.indexOf(this.peer);
     // A share of the interval each: by whole intervals, one's second attempt would meet the next one's first.
@@ -383,6 +411,7 @@ export class Raft {
     const free = isPreVote ? message.term > term : vote === message.from || (vote === null && leader === null);
     const promised = !message.transfer && this.#patience.keepsPromise;
     const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);
+    if (granted) this.#patience.takeHeart();
     if (granted && !isPreVote) {
       this.#state.vote = message.from;
       this.#patience.stopFastAttempts();
@@ -425,6 +454,8 @@ export class Raft {
 
   #endCampaign(result: "won" | "lost" | "timed-out" | "superseded"): void {
     if (this.#campaign === null) return;
+    const failed = result === "lost" || result === "timed-out";
+    if (failed && this.#campaign.reason === "timeout") this.#patience.campaignFailed();
     this.#state.outbox.emit({ kind: "election", record: this.#campaign.record(result, this.#state.nowMs) });
     this.#campaign = null;
   }
@@ -443,6 +474,7 @@ export class Raft {
     const leader = this.#leadership;
     if (leader === null) return;
     this.#leadership = null;
+    if (leader.established) this.#freshness.raise(leader.quorumContactMs);
     leader.close();
     this.#transfer.leadershipEnded(successor);
   }
@@ -470,6 +502,7 @@ export class Raft {
     if (leader === null) return;
     leader.handleHeartbeatResp(message);
     this.#transfer.continue(leader);
+    this.#transfer.yieldUnwilling(leader);
   }
 
   /** Us as the leader of this peer, if we are. */
@@ -516,10 +549,17 @@ export class Raft {
     this.#state.send({ ...this.#state.head("MsgAppResp", from), index, reject: true, rejectHint, logTerm, round });
   }
 
-  #handleHeartbeat({ from, commit, round }: MsgHeartbeat): void {
+  #handleHeartbeat({ from, commit, announced, round }: MsgHeartbeat): void {
     this.#followLeader(from);
     this.#commitTo(commit);
-    this.#state.send({ ...this.#state.head("MsgHeartbeatResp", from), round, priority: this.#config.nodePriority });
+    this.#freshness.announced(announced, this.#state.nowMs);
+    this.#freshness.applied(this.#log.applied);
+    this.#answerHeartbeat(from, round);
+  }
+
+  #answerHeartbeat(to: PeerKey, round: number): void {
+    const { nodePriority: priority } = this.#config;
+    this.#state.send({ ...this.#state.head("MsgHeartbeatResp", to), round, priority, willing: this.#state.willing });
   }
 
   // ---- commitment (§5.3, §5.4.2) --------------------------------------------------------------------
@@ -548,6 +588,7 @@ export class Raft {
 
   #applied(index: number): StepResult {
     this.#log.appliedTo(index);
+    this.#freshness.applied(index);
     this.#leadership?.applied();
     return ACCEPTED;
   }
@@ -576,6 +617,7 @@ export class Raft {
 
   #peerSeen(peer: PeerKey): StepResult {
     if (peer === this.peer) return ACCEPTED;
+    this.#patience.takeHeart();
     this.#admission.introduce(peer);
     this.#leadership?.progress.get(peer)?.resume();
     return ACCEPTED;
@@ -719,6 +761,10 @@ export class Raft {
       leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
       quorumContactMs: this.#leadership?.quorumContactMs ?? 0,
       transferring: this.#transfer.isUnderWay,
+      leaderContactMs: this.#leadership === null ? this.#patience.leaderContactMs : 0,
+      freshAsOfMs: this.#leadership?.established === true ? this.#leadership.quorumContactMs : this.#freshness.asOfMs,
+      willing: this.#state.willing,
+      isDiskStalled: this.#state.diskStalled,
     };
   }
 

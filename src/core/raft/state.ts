@@ -31,6 +31,8 @@ export class ServerState {
   role: Role = "follower";
   /** Whom this server follows in its term; itself when it leads. */
   leader: PeerKey | null = null;
+  /** Whether this server may lead; its owner says so. */
+  willing = true;
   #snapshot: SnapshotMeta | null;
   #configurations: Configurations;
 

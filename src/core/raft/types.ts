@@ -83,13 +83,18 @@ export type MsgAppResp = Addressed & {
 };
 export type MsgHeartbeat = Addressed & {
   readonly type: "MsgHeartbeat";
+  /** Never past what this follower is known to hold: a heartbeat verifies no entry. */
   readonly commit: number;
+  /** How far the leader itself has committed: only says how stale the follower is. */
+  readonly announced: number;
   readonly round: number;
 };
 export type MsgHeartbeatResp = Addressed & {
   readonly type: "MsgHeartbeatResp";
   readonly round: number;
   readonly priority: number;
+  /** Whether this node may lead: one that is drained does not want to. */
+  readonly willing: boolean;
 };
 export type MsgSnap = Addressed & {
   readonly type: "MsgSnap";
@@ -154,6 +159,15 @@ export type Input =
   | { readonly kind: "transfer"; readonly target: PeerKey | null; readonly force: boolean }
   /** etcd's MsgHup: campaign now, through the pre-vote. */
   | { readonly kind: "campaign" }
+  /**
+   * Whether this node wants to lead. One that does not still votes and replicates, obeys a transfer that names it, leads
+   * where nobody else was elected for a while, and hands over to somebody willing as soon as it can.
+   */
+  | { readonly kind: "willing"; readonly willing: boolean }
+  /** A leader begins a new term, as if leadership were handed to itself: whatever was done with the old one is over. */
+  | { readonly kind: "reelect" }
+  /** Gives leadership up, though nobody may be there to follow: somebody leads in a higher term, or should. */
+  | { readonly kind: "step-down" }
   /** etcd's MsgStorageAppendResp: every persist request up to `sequence` is durable. */
   | { readonly kind: "persisted"; readonly sequence: number }
   /** etcd's MsgStorageApplyResp. */

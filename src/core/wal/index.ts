@@ -3,9 +3,11 @@
 export { recover } from "./recovery.ts";
 export type { Intact, LiveSegment, Recovery, RecoveryInput } from "./recovery.ts";
 export type { SegmentFile } from "./log-files.ts";
+export { unsupported } from "./verdict.ts";
 export type { Damaged, Refusal } from "./verdict.ts";
-export { encodeBatch, encodeSegmentHeader, segmentSeed } from "./segment.ts";
+export { encodeBatch, encodeSegmentHeader, readSegmentHeader, segmentSeed } from "./segment.ts";
 export type { BatchPart, SegmentHeader } from "./segment.ts";
-export { decodeSnapshotFile, encodeSnapshotFile } from "./snapshot-file.ts";
+export { checkSnapshotFile, decodeSnapshotFile, encodeSnapshotFile, sealSnapshotFile } from "./snapshot-file.ts";
+export type { SnapshotRead } from "./snapshot-file.ts";
 export { decodeStampFile, encodeStampFile } from "./stamp.ts";
 export type { Stamp, StampPhase } from "./stamp.ts";

@@ -120,7 +120,7 @@ function fold(log: LogFiles, snapshots: ReadonlyMap<string, SnapshotRead>): Inta
     let indexMax = 0;
     for (const record of records) {
       fault ??= replay.add(record);
-      if (record.type === "entry") indexMax = Math.max(indexMax, record.entry.index);
+      if (record.type !== "batch" && record.type !== "hard-state") indexMax = Math.max(indexMax, record.index);
     }
     if (fault !== null) return damaged(fault, file.name);
     const sizeBytes = cut?.name === file.name ? cut.sizeBytes : file.bytes.length;

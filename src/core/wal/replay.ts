@@ -22,9 +22,8 @@ export class Replay {
 
   /** Each of these returns what is wrong, or null. */
   add(record: WalRecord): string | null {
-    if (record.type === "hard-state") return this.addHardState(record.hardState);
-    if (record.type === "entry") return this.#addEntry(record.entry);
-    return null;
+    if (record.type === "batch") return null;
+    return record.type === "hard-state" ? this.addHardState(record.hardState) : this.#addEntry(record);
   }
 
   addHardState(hardState: HardState): string | null {
@@ -39,7 +38,7 @@ export class Replay {
     const next = this.#entries.length === 0 ? this.#snapshotIndex + 1 : first + this.#entries.length;
     if (entry.index > next) return `entry ${entry.index} where ${next} is the next one`;
     // Truncation is implied. Below the first one kept, it reaches into a segment that was removed.
-    this.#entries.length = Math.max(0, entry.index - first);
+    if (entry.index < next) this.#entries.length = Math.max(0, entry.index - first);
     const before = this.#entries[this.#entries.length - 1];
     if (before !== undefined && entry.term < before.term)
       return `an entry of term ${entry.term} after one of ${before.term}`;

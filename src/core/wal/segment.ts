@@ -30,7 +30,7 @@ import {
   writeSnapshotMeta,
 } from "../raft/codec.ts";
 import type { Entry, HardState, SnapshotMeta } from "../raft/types.ts";
-import { findMagic, FrameWriter, readFrame, type FrameType } from "./frame.ts";
+import { findMagic, FrameWriter, readFrame, type FrameRead } from "./frame.ts";
 import { readStamp, writeStamp, type Stamp } from "./stamp.ts";
 
 const ENTRY_FRAME_CAPACITY_BYTES = 48;
@@ -53,10 +53,13 @@ export interface BatchPart {
   readonly entries: readonly Entry[];
 }
 
+/** An entry stands for itself: a log may hold a million of them, and an object around each would be garbage at once. */
 export type WalRecord =
   | { readonly type: "batch"; readonly syncedBytes: number }
   | { readonly type: "hard-state"; readonly hardState: HardState }
-  | { readonly type: "entry"; readonly entry: Entry };
+  | Entry;
+
+type WholeFrame = Extract<FrameRead, { kind: "frame" }>;
 
 /** Why reading stopped at `at`. torn: bytes that are no frame. impossible: a frame that no writer of ours writes. */
 export type Trouble =
@@ -120,7 +123,7 @@ export function readSegment(bytes: Uint8Array, seed: number, digest: Digest): Se
     if (frame.kind === "newer")
       return { header: head.header, records, trouble: { kind: "newer", at, version: frame.version } };
     if (frame.kind === "bad") return { header: head.header, records, trouble: { kind: "torn", at, why: frame.why } };
-    const record = decodeRecord(frame.type, frame.payload, at);
+    const record = decodeRecord(bytes, frame, at);
     if (typeof record === "string")
       return { header: head.header, records, trouble: { kind: "impossible", at, why: record } };
     records.push(record);
@@ -138,7 +141,7 @@ export function findTestimonyBytes(bytes: Uint8Array, from: number, seed: number
   for (let at = findMagic(bytes, from); at >= 0; at = findMagic(bytes, at + 1)) {
     const frame = readFrame(bytes, at, seed, WAL_BATCH_PAYLOAD_BYTES_MAX, digest);
     if (frame.kind !== "frame" || frame.type !== "batch") continue;
-    const record = decodeRecord(frame.type, frame.payload, at);
+    const record = decodeRecord(bytes, frame, at);
     if (typeof record !== "string" && record.type === "batch")
       furthestBytes = Math.max(furthestBytes, record.syncedBytes);
   }
@@ -154,9 +157,7 @@ export function readSegmentHeader(bytes: Uint8Array, digest: Digest): HeaderRead
   if (frame.kind === "newer") return { header: null, trouble: { kind: "newer", at: 0, version: frame.version } };
   if (frame.kind === "bad") return { header: null, trouble: { kind: "torn", at: 0, why: frame.why } };
   const header =
-    frame.type === "segment-header"
-      ? decodePayload(frame.payload, readHeaderFields)
-      : "it does not start with a header";
+    frame.type === "segment-header" ? decodePayload(bytes, frame, readHeaderFields) : "it does not start with a header";
   if (typeof header === "string") return { header: null, trouble: { kind: "impossible", at: 0, why: header } };
   return { header, endBytes: frame.endBytes };
 }
@@ -174,21 +175,20 @@ function readHeaderFields(reader: ByteReader): SegmentHeader {
 }
 
 /** The record, or why nobody can have written it. */
-function decodeRecord(type: FrameType | null, payload: Uint8Array, at: number): WalRecord | string {
+function decodeRecord(bytes: Uint8Array, frame: WholeFrame, at: number): WalRecord | string {
+  const { type } = frame;
   switch (type) {
     case "batch": {
-      const syncedBytes = decodePayload(payload, (reader) => reader.uint53());
+      const syncedBytes = decodePayload(bytes, frame, readSyncedBytes);
       if (typeof syncedBytes === "string") return syncedBytes;
       return syncedBytes <= at ? { type, syncedBytes } : "a batch that knows of bytes behind itself";
     }
     case "hard-state": {
-      const hardState = decodePayload(payload, readHardState);
+      const hardState = decodePayload(bytes, frame, readHardState);
       return typeof hardState === "string" ? hardState : { type, hardState };
     }
-    case "entry": {
-      const entry = decodePayload(payload, readEntry);
-      return typeof entry === "string" ? entry : { type, entry };
-    }
+    case "entry":
+      return decodePayload(bytes, frame, readEntry);
     case "stamp":
     case "segment-header":
     case "snapshot":
@@ -199,9 +199,13 @@ function decodeRecord(type: FrameType | null, payload: Uint8Array, at: number): 
   }
 }
 
-function decodePayload<T>(payload: Uint8Array, read: (reader: ByteReader) => T): T | string {
+function readSyncedBytes(reader: ByteReader): number {
+  return reader.uint53();
+}
+
+function decodePayload<T>(bytes: Uint8Array, frame: WholeFrame, read: (reader: ByteReader) => T): T | string {
   try {
-    const reader = new ByteReader(payload);
+    const reader = new ByteReader(bytes, frame.payloadAt, frame.endBytes);
     const value = read(reader);
     return reader.remainingBytes === 0 ? value : "bytes follow a record";
   } catch (error) {

@@ -7,7 +7,7 @@ import { ByteReader, DecodeError } from "../kit/bytes.ts";
 import { SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../kit/limits.ts";
 import { readSnapshotMeta, writeSnapshotMeta } from "../raft/codec.ts";
 import type { SnapshotMeta } from "../raft/types.ts";
-import { FrameWriter, readFrame } from "./frame.ts";
+import { bodyOf, checksumInSlices, FrameWriter, readFrame } from "./frame.ts";
 
 const META_CAPACITY_BYTES = 1024;
 
@@ -16,13 +16,33 @@ export type SnapshotRead =
   | { readonly kind: "newer"; readonly version: number }
   | { readonly kind: "bad"; readonly why: string };
 
-export function encodeSnapshotFile(meta: SnapshotMeta, data: Uint8Array, digest: Digest): Uint8Array {
+/**
+ * What stands in the file before the contents, which follow as they are. A large file is sealed slice by slice, so that
+ * heartbeats go out in between: between two yields at most a megabyte is checksummed.
+ */
+export function* sealSnapshotFile(meta: SnapshotMeta, data: Uint8Array, digest: Digest): Generator<void, Uint8Array> {
   assert(data.length <= SNAPSHOT_BYTES_MAX, "snapshot is within its bound", () => `${data.length} bytes`);
-  const frames = new FrameWriter(data.length + META_CAPACITY_BYTES);
+  const frames = new FrameWriter(META_CAPACITY_BYTES);
   const writer = frames.begin("snapshot");
   writeSnapshotMeta(writer, meta);
-  writer.bytes(data);
-  return frames.finish(0, digest);
+  writer.u32(data.length);
+  return yield* frames.finishBefore(data, digest);
+}
+
+/** The whole file in one piece. */
+export function encodeSnapshotFile(meta: SnapshotMeta, data: Uint8Array, digest: Digest): Uint8Array {
+  const head = toEnd(sealSnapshotFile(meta, data, digest));
+  const file = new Uint8Array(head.length + data.length);
+  file.set(head);
+  file.set(data, head.length);
+  return file;
+}
+
+/** As `decodeSnapshotFile`, slice by slice. */
+export function* checkSnapshotFile(bytes: Uint8Array, digest: Digest): Generator<void, SnapshotRead> {
+  const crc = yield* checksumInSlices(bodyOf(bytes), 0, digest);
+  // Its one frame ends with the file, or it is no snapshot: so this is the one checksum that will be asked for.
+  return decodeSnapshotFile(bytes, { crc32: () => crc });
 }
 
 /** `data` is a view of `bytes`. */
@@ -31,7 +51,7 @@ export function decodeSnapshotFile(bytes: Uint8Array, digest: Digest): SnapshotR
   if (frame.kind !== "frame") return frame;
   if (frame.type !== "snapshot" || frame.endBytes !== bytes.length) return { kind: "bad", why: "it is not a snapshot" };
   try {
-    const reader = new ByteReader(frame.payload);
+    const reader = new ByteReader(bytes, frame.payloadAt, frame.endBytes);
     const meta = readSnapshotMeta(reader);
     const data = reader.bytes(SNAPSHOT_BYTES_MAX);
     if (reader.remainingBytes > 0) return { kind: "bad", why: "bytes follow its contents" };
@@ -39,5 +59,12 @@ export function decodeSnapshotFile(bytes: Uint8Array, digest: Digest): SnapshotR
   } catch (error) {
     if (error instanceof DecodeError) return { kind: "bad", why: error.message };
     throw error;
+  }
+}
+
+function toEnd<T>(slices: Generator<void, T>): T {
+  for (;;) {
+    const step = slices.next();
+    if (step.done === true) return step.value;
   }
 }

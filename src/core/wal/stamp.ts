@@ -6,11 +6,14 @@
 //   (empty) ──▶ founding ──▶ ready          a founder, with the incarnation that the configuration names
 //   (empty) ──▶ joining  ──▶ ready          a node that will fetch everything
 //   ready, damaged ──▶ replacing ──▶ joining ──▶ ready
+//   (empty) | ready ──▶ recovering ──▶ ready    an operator's: begins a new cluster with a state that is at hand
 //
 // Invariants:
 // - Nothing is acknowledged before `ready`, so an unready directory may be prepared again from the start.
 // - `ready` is written after the first segment is durable, so a ready directory without one is damaged.
 // - `replacing` carries the new incarnation already: from then on the damaged files are no one's log.
+// - `recovering` carries the new cluster and incarnation, and the state to begin with is durable before it is written:
+//   up to then the old log counts, from then on the new state, and a restart finishes what was begun.
 
 import type { Digest } from "../../ports/digest.ts";
 import { ByteReader, DecodeError, type ByteWriter } from "../kit/bytes.ts";
@@ -26,7 +29,7 @@ export interface Stamp {
 }
 
 // The place in the list is the number on disk: append, never reorder.
-const PHASES = ["founding", "joining", "replacing", "ready"] as const;
+const PHASES = ["founding", "joining", "replacing", "ready", "recovering"] as const;
 export type StampPhase = (typeof PHASES)[number];
 
 export type StampRead =
@@ -47,7 +50,7 @@ export function decodeStampFile(bytes: Uint8Array, digest: Digest): StampRead {
   if (frame.kind !== "frame") return frame;
   if (frame.type !== "stamp" || frame.endBytes !== bytes.length) return { kind: "bad", why: "it is not a stamp" };
   try {
-    const reader = new ByteReader(frame.payload);
+    const reader = new ByteReader(bytes, frame.payloadAt, frame.endBytes);
     const stamp = readStamp(reader);
     const phase = PHASES[reader.u8()];
     if (phase === undefined || reader.remainingBytes > 0) return { kind: "bad", why: "it is not a stamp" };

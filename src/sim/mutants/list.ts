@@ -124,9 +124,9 @@ export const MUTANTS: readonly Mutant[] = [
   }),
   mutant("refused-although-written", "trap 66", {
     file: "engine/engine.ts",
-    find: "if (result.ok) return this.#waiters.proposal(result.index, result.term);",
+    find: "if (result.ok) return this.#measured(this.#waiters.proposal(result.index, result.term));",
     replace:
-      'if (result.ok && result.index % 5 === 0) return Promise.resolve({ outcome: "refused", code: "NOT_LEADER", message: "" });\n    if (result.ok) return this.#waiters.proposal(result.index, result.term);',
+      'if (result.ok && result.index % 5 === 0) return Promise.resolve({ outcome: "refused", code: "NOT_LEADER", message: "" });\n    if (result.ok) return this.#measured(this.#waiters.proposal(result.index, result.term));',
   }),
   mutant(
     "new-disk-is-the-old-voter",

@@ -12,6 +12,7 @@ import {
 } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Cluster } from "./cluster.ts";
+import { reached } from "./probes.ts";
 
 /** The peer that a node is now, by the disk it has; undefined while that is not known. */
 export function presentPeer(cluster: Cluster, name: string): PeerKey | undefined {
@@ -126,4 +127,23 @@ export function transferLeadership(cluster: Cluster, draw: number, force: boolea
     hit();
     void leader.engine.transfer(target, force);
   });
+}
+
+/** The leader is asked not to lead, for a while; whoever runs on its node then is willing again. */
+export function drain(cluster: Cluster, engine: Engine, forMs: number, hit: () => void): void {
+  const name = nodeIdOf(engine.peer);
+  cluster.world.call(name, () => {
+    if (engine.status().role !== "leader") return;
+    hit();
+    const { term } = engine.status();
+    engine.setWilling(false);
+    const stop = engine.subscribe((event) => {
+      if (event.kind !== "transfer") return;
+      stop();
+      if (event.result.success && engine.status().term > term) reached(cluster.probes, "unwilling-leader-yielded");
+    });
+  });
+  const { scheduler, nowMs } = cluster.world;
+  const { owner } = cluster.world.node(name).process;
+  scheduler.schedule(nowMs + forMs, owner, () => cluster.world.call(name, () => engine.setWilling(true)));
 }

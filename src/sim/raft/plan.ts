@@ -7,7 +7,7 @@ import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Knobs } from "./knobs.ts";
-import { changeMembership, transferLeadership } from "./operators.ts";
+import { changeMembership, drain, transferLeadership } from "./operators.ts";
 import { crashOnSend, PLOYS, SENT_TYPES, type PloyKind, type SentType } from "./ploys.ts";
 import { reached } from "./probes.ts";
 
@@ -23,6 +23,7 @@ type ClusterFault = { readonly atMs: number } & (
   | { readonly kind: "pause-leader"; readonly forMs: number }
   | { readonly kind: "isolate-leader"; readonly forMs: number }
   | { readonly kind: "hang-leader-disk"; readonly forMs: number }
+  | { readonly kind: "drain-leader"; readonly forMs: number }
   | { readonly kind: "reset-leader"; readonly redial: "accepted" | "refused" }
   | { readonly kind: PloyKind; readonly draw: number }
 );
@@ -67,6 +68,7 @@ const OWN_KINDS: readonly OwnKind[] = [
   "pause-leader",
   "isolate-leader",
   "isolate-leader",
+  "drain-leader",
   "hang-leader-disk",
   "reset-leader",
   "bounce",
@@ -171,6 +173,7 @@ function drawOwn(random: Random, kinds: readonly OwnKind[], names: readonly stri
     case "pause-leader":
     case "isolate-leader":
     case "hang-leader-disk":
+    case "drain-leader":
       return { atMs, kind, forMs };
     case "reset-leader":
       return { atMs, kind, redial: random.pick(["accepted", "refused"]) };
@@ -199,6 +202,7 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "pause-leader":
     case "isolate-leader":
     case "hang-leader-disk":
+    case "drain-leader":
     case "reset-leader":
       return applyToLeader(cluster, fault, hit);
     case "forged":
@@ -243,6 +247,8 @@ function applyToLeader(cluster: Cluster, fault: LeaderFault, hit: () => void): v
       return apply(cluster.world, { ...fault, kind: "partition", groups: [[node], others] }, { hit });
     case "hang-leader-disk":
       return apply(cluster.world, { ...fault, kind: "disk-hang", node }, { hit });
+    case "drain-leader":
+      return drain(cluster, leader.engine, fault.forMs, hit);
     case "reset-leader":
       if (fault.redial === "refused" && others.length > 0) reached(cluster.probes, "living-leader-taken-for-gone");
       for (const other of others)

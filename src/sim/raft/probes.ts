@@ -17,6 +17,7 @@ export const PROBES = [
   "transfer-done",
   "transfer-failed",
   "forced-transfer-refused",
+  "unwilling-leader-yielded",
   "lost-disk-replaced",
   "learner-promoted",
   "membership-changed",

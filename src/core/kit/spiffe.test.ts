@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { formatSpiffeId, parseSpiffeId, uriNames } from "./spiffe.ts";
+
+it("reads and writes the three kinds of identity", () => {
+  for (const text of [
+    "spiffe://tenure/server/n-1a2b",
+    "spiffe://prod.example/operator/Alice.B",
+    "spiffe://tenure/sdk/pay_2",
+  ]) {
+    expect(formatSpiffeId(parseSpiffeId(text)!)).toBe(text);
+  }
+});
+
+it.each([
+  "spiffe://tenure/server/N1",
+  "spiffe://tenure/server/",
+  "spiffe://tenure/server/n1/",
+  "spiffe://tenure/server/n1?x",
+  "spiffe://tenure/server/n1#x",
+  "spiffe://tenure/server/n%31",
+  "spiffe://TENURE/server/n1",
+  "spiffe://tenure/agent/n1",
+  "SPIFFE://tenure/server/n1",
+  "spiffe://tenure:1/server/n1",
+  "spiffe://user@tenure/server/n1",
+  "spiffe://tenure/server/n1\n",
+  `spiffe://tenure/server/${"n".repeat(64)}`,
+])("%j is no identity", (text) => {
+  expect(parseSpiffeId(text)).toBeUndefined();
+});
+
+it("finds every URI in a certificate's names, and none inside another name", () => {
+  expect(uriNames(undefined)).toEqual([]);
+  expect(uriNames("DNS:localhost, URI:spiffe://tenure/server/n1, IP Address:127.0.0.1")).toEqual([
+    "spiffe://tenure/server/n1",
+  ]);
+  expect(uriNames("URI:a, URI:b")).toEqual(["a", "b"]);
+  // As Node writes a name that holds a comma: it is one name, and not two.
+  expect(uriNames('DNS:"x, URI:spiffe://tenure/server/n1", DNS:y')).toEqual([]);
+  expect(uriNames('URI:"a, URI:b\\" c", URI:d')).toEqual(['"a, URI:b\\" c"', "d"]);
+});

@@ -1,0 +1,45 @@
+// Identities in certificates: spiffe://<trust domain>/<kind>/<name>, the one URI among a certificate's names. `server` is a
+// node of a cluster, `operator` a person or tool that may change it, `sdk` a program that uses it.
+//
+// One identity has one spelling: no escapes, no query, no second slash, lower-case domain. What differs is none.
+
+import { assert } from "./assert.ts";
+
+export const IDENTITY_KINDS = ["server", "operator", "sdk"] as const;
+export type IdentityKind = (typeof IDENTITY_KINDS)[number];
+
+export interface SpiffeId {
+  readonly trustDomain: string;
+  readonly kind: IdentityKind;
+  readonly name: string;
+}
+
+const PATTERN = /^spiffe:\/\/([a-z0-9][a-z0-9.-]{0,254})\/(server|operator|sdk)\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$/;
+const SERVER_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/** For text from outside: undefined where it is no identity of ours. */
+export function parseSpiffeId(text: string): SpiffeId | undefined {
+  const [, trustDomain, kind, name] = PATTERN.exec(text) ?? [];
+  if (trustDomain === undefined || kind === undefined || name === undefined) return undefined;
+  // A node id is part of peer keys, which have an alphabet of their own.
+  if (kind === "server" && !SERVER_NAME.test(name)) return undefined;
+  return { trustDomain, kind: kind as IdentityKind, name };
+}
+
+export function formatSpiffeId({ trustDomain, kind, name }: SpiffeId): string {
+  const text = `spiffe://${trustDomain}/${kind}/${name}`;
+  assert(parseSpiffeId(text) !== undefined, "a SPIFFE id is well-formed", () => text);
+  return text;
+}
+
+/**
+ * The URIs among a certificate's names, from the text that Node and OpenSSL make of them ("DNS:a, URI:b"). A name that
+ * holds a comma or a quote is written as a JSON string there; it is none of ours, but it counts.
+ */
+export function uriNames(subjectAltName: string | undefined): string[] {
+  const names = subjectAltName?.match(/[A-Za-z ]+:(?:"(?:[^"\\]|\\.)*"|[^,]*)/g) ?? [];
+  return names
+    .map((name) => name.trim())
+    .filter((name) => name.startsWith("URI:"))
+    .map((name) => name.slice(4));
+}

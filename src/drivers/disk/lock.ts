@@ -1,0 +1,70 @@
+// The lock of a data directory: held by one open directory at a time, for as long as its process lives.
+//
+// It must be the kernel's, so that it goes with its holder whatever becomes of that one (kill -9, a power loss): a file
+// that merely says who is here would have to be judged, and pids come again. Node has no call for it; SQLite, which
+// comes with Node, takes one (fcntl) on an empty database file for an exclusive transaction that never ends.
+//
+// Such a lock is lost when its process closes any descriptor of that file, so nothing else here ever opens the file;
+// the holder's pid, which only serves the message, stands in a file of its own.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { TenureError } from "../../core/kit/errors.ts";
+
+const LOCK_NAME = "lock";
+const HOLDER_NAME = "holder";
+/** No part of what the directory holds for the node. */
+export const LOCK_NAMES: readonly string[] = [LOCK_NAME, HOLDER_NAME];
+
+const SQLITE_BUSY = 5;
+
+export interface DirectoryLock {
+  release(): void;
+}
+
+/** Throws DATA_DIRECTORY_IN_USE where somebody has it, in this process or another one. */
+export function lockDirectory(path: string): DirectoryLock {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(join(path, LOCK_NAME), { timeout: 0 });
+    // A journal in memory: the file stays the only one, and it stays empty, because nothing is ever written to it.
+    database.exec("PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (error) {
+    if (database?.isOpen === true) database.close();
+    throw refusal(path, error);
+  }
+  const held = database;
+  writeFileSync(join(path, HOLDER_NAME), `${process.pid}\n`, { mode: 0o600 });
+  return {
+    release: () => {
+      if (held.isOpen) held.close();
+    },
+  };
+}
+
+function refusal(path: string, error: unknown): TenureError {
+  const { errcode, message } = error as { errcode?: unknown; message?: unknown };
+  if (errcode !== SQLITE_BUSY) {
+    const what = `${join(path, LOCK_NAME)} can't be locked: ${String(message)}.`;
+    return new TenureError("CONFIG_INVALID", `${what} Remove that file if no server runs here, then start again.`, {
+      cause: error,
+    });
+  }
+  const pid = holderOf(path);
+  const who = pid === null ? "another server" : pid === process.pid ? "this process" : `process ${pid}`;
+  return new TenureError(
+    "DATA_DIRECTORY_IN_USE",
+    `${path} is in use by ${who}. Stop that one first, or give this server a directory of its own.`,
+  );
+}
+
+/** Null where it is not known: the holder may not have got so far as to write it. */
+function holderOf(path: string): number | null {
+  try {
+    const pid = Number(readFileSync(join(path, HOLDER_NAME), "utf8"));
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
+  } catch {
+    return null;
+  }
+}

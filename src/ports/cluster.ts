@@ -1,0 +1,116 @@
+// The cluster as one node sees it and as an operator steers it: what the API serves and nothing of how. Everything that is
+// shown comes from memory; everything that steers works on the leader alone and rejects with NOT_LEADER elsewhere.
+
+import type { ElectionRecord } from "../core/raft/types.ts";
+
+export interface Cluster {
+  /** From memory; never waits. */
+  view(): ClusterView;
+  /** Everything committed before this call is applied here when it resolves; false: no leader confirmed it in time. */
+  catchUp(timeoutMs: number): Promise<boolean>;
+  /** To the best other voter where no target is named. Rejects with TRANSFER_TARGET_INVALID, ERR_LEADER_TRANSFER_FAILED, … */
+  transfer(target: string | null, force: boolean): Promise<TransferView>;
+  changeMember(change: MemberChange): Promise<MemberChangeView>;
+  /** Saves a snapshot of the applied state on this node now, and resolves when it is durable. */
+  saveSnapshot(): Promise<SnapshotView>;
+  /** The newest durable snapshot as a file that `tenure cluster snapshot verify` reads; null where there is none. */
+  readSnapshot(): Promise<{ readonly view: SnapshotView; readonly bytes: Uint8Array } | null>;
+}
+
+export interface ClusterView {
+  readonly clusterId: string;
+  readonly nodeId: string;
+  readonly incarnation: string;
+  readonly version: string;
+  /** `LEADER` only when established (design D9) and a quorum was heard from lately. */
+  readonly role: "LEADER" | "STANDBY" | "DRAINING";
+  readonly term: number;
+  readonly leader: { readonly nodeId: string; readonly address: string | null; readonly url: string | null } | null;
+  readonly commit: number;
+  readonly applied: number;
+  readonly firstIndex: number;
+  readonly lastIndex: number;
+  /** Since this node last knew that it had everything; null where it never did. 0 on a confirmed leader. */
+  readonly stalenessMs: number | null;
+  readonly isJoint: boolean;
+  readonly members: readonly MemberView[];
+  /** Newest first, bounded; times are wall times. `repeated`: so many pre-votes in a row that came to nothing. */
+  readonly elections: readonly (ElectionRecord & { readonly repeated: number })[];
+  readonly alerts: readonly AlertView[];
+  readonly snapshot: SnapshotView | null;
+  readonly disk: DiskView;
+  /** Recovered, and has once had everything that was committed when it started. */
+  readonly isReady: boolean;
+  readonly notReadyReason: string | null;
+}
+
+export interface MemberView {
+  readonly nodeId: string;
+  readonly incarnation: string;
+  readonly kind: "voter" | "learner" | "leaving" | "joining";
+  readonly isLeader: boolean;
+  readonly address: string | null;
+  readonly url: string | null;
+  /** As this node sees it: its own connection stands. True for itself. */
+  readonly isConnected: boolean;
+  /** What only the leader knows; null elsewhere. */
+  readonly progress: {
+    readonly match: number;
+    readonly next: number;
+    readonly lag: number;
+    readonly state: "probe" | "replicate" | "snapshot";
+    readonly lastContactMs: number;
+    readonly healthy: boolean;
+  } | null;
+}
+
+export interface AlertView {
+  readonly name: AlertName;
+  readonly severity: "warning" | "critical";
+  readonly message: string;
+  readonly sinceWallMs: number;
+  /** The node that it is about, where there is one. */
+  readonly nodeId: string | null;
+}
+
+export type AlertName =
+  | "follower_unresponsive"
+  | "leader_suspect"
+  | "leader_unavailable"
+  | "election_failed"
+  | "multiple_leaders"
+  | "state_diverged"
+  | "failover_rate_high"
+  | "disk_full"
+  | "disk_low"
+  | "loop_stalled";
+
+export interface SnapshotView {
+  readonly index: number;
+  readonly term: number;
+  readonly bytes: number;
+}
+
+export interface DiskView {
+  readonly state: "ok" | "low" | "full" | "stalled";
+  readonly freeBytes: number | null;
+}
+
+export interface TransferView {
+  readonly success: boolean;
+  readonly message: string;
+  readonly oldLeaderId: string;
+  readonly newLeaderId: string | null;
+}
+
+export type MemberChange =
+  /** As a learner; with `promote`, as a voter once it has caught up. */
+  | { readonly op: "add"; readonly nodeId: string; readonly promote: boolean }
+  | { readonly op: "promote" | "replace" | "remove"; readonly nodeId: string };
+
+export interface MemberChangeView {
+  readonly op: MemberChange["op"];
+  readonly nodeId: string;
+  readonly message: string;
+  readonly members: readonly MemberView[];
+}

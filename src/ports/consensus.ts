@@ -1,0 +1,53 @@
+// One node's part in a Raft group, as electors, logs and the controller see it: the engine implements it, and whoever
+// takes it needs no engine to be tested.
+
+import type { ErrorCode } from "../core/kit/errors.ts";
+import type { PeerKey } from "../core/kit/ids.ts";
+import type { RaftStatus } from "../core/raft/options.ts";
+import type { ConfChange, RaftEvent, StepResult, TransferResult } from "../core/raft/types.ts";
+
+export interface Consensus {
+  readonly peer: PeerKey;
+  status(): RaftStatus;
+  /**
+   * Appends the data as consecutive entries, in the same turn: what `status` said just before still holds. Settles when the
+   * last one is applied here, or when its fate is known, or will not be known here.
+   */
+  propose(data: readonly Uint8Array[]): Promise<ProposeOutcome>;
+  changeMembership(change: ConfChange): Promise<ProposeOutcome>;
+  /** Swaps the disk of a voter for the one last seen under its node id, though the old one may still answer. */
+  replace(nodeId: string): StepResult;
+  /** Resolves once everything committed before this call is applied here; null: not now, ask again. */
+  readIndex(timeoutMs: number): Promise<number | null>;
+  transfer(target: PeerKey | null, force?: boolean): Promise<TransferResult>;
+  /**
+   * Whether this node wants to lead. One that does not votes and replicates, is no target of a transfer that names none,
+   * campaigns only where nobody else was elected for a while, and hands over to a healthy node that is willing.
+   */
+  setWilling(willing: boolean): void;
+  /** Campaigns now, where no leader is heard. */
+  campaign(): StepResult;
+  /** A leader begins a new term, as if leadership were handed to itself: whatever was done with the old one is over. */
+  reelect(): StepResult;
+  /** Gives leadership up at once, though nobody may be there to follow. */
+  stepDown(): void;
+  /** What a leader knows of one member; null where this node does not lead, or it is no member. */
+  followerOf(peer: PeerKey): FollowerView | null;
+  /** Told of every event, after it has happened. Returns the way to stop it. */
+  subscribe(listener: (event: RaftEvent) => void): () => void;
+}
+
+export interface FollowerView {
+  readonly match: number;
+  readonly next: number;
+  readonly state: "probe" | "replicate" | "snapshot";
+  readonly lastContactMs: number;
+  readonly unhealthy: boolean;
+  readonly willing: boolean;
+}
+
+export type ProposeOutcome =
+  | { readonly outcome: "committed"; readonly index: number; readonly term: number }
+  /** Nothing was written. It is safe to try again. */
+  | { readonly outcome: "refused"; readonly code: ErrorCode; readonly message: string }
+  | { readonly outcome: "unknown" };

@@ -1,0 +1,34 @@
+// The way to Tenure's own servers: their JSON API, one question to one node at a time. Sockets, TLS, the API key and the
+// limits of what is read belong to the driver; which node is asked, and what an answer means, to the elector.
+
+export interface ServersWire {
+  /**
+   * One request to one node, sent at most once (trap 65); no redirect is followed. Rejects with a TenureError when no
+   * answer came, or none that is JSON: what the request did is unknown then, unless the error says `unsent: true`. Carries the
+   * API key: whoever calls it asks nobody but known members (trap 64).
+   */
+  ask(url: string, question: ServersQuestion): Promise<ServersAnswer>;
+  /** Destroys every socket; what is under way rejects. */
+  close(): void;
+}
+
+export interface ServersQuestion {
+  readonly method: "GET" | "POST";
+  /** With its query. */
+  readonly path: string;
+  readonly body: object | null;
+  /** For the whole answer. */
+  readonly timeoutMs: number;
+  /** A longer answer is refused, and not read to its end. */
+  readonly bytesMax: number;
+  /** Aborting destroys the socket and rejects. */
+  readonly signal: AbortSignal;
+}
+
+/** Of whatever status. */
+export interface ServersAnswer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The cluster that the node says it belongs to; null where it does not say. */
+  readonly clusterId: string | null;
+}
