@@ -1,0 +1,240 @@
+// The state machine of a server: what the cluster knows of itself, around the machine of whoever uses the log.
+//
+//   entry = 0, version, kind, …   a command of the cluster's own
+//         | 1, data               the inner machine's; `innerConsensus` puts that byte there
+//
+// It keeps the hash over every entry that was applied (a CRC-32 chained over index, term and data, a few thousand of the
+// last ones by index), which nodes compare to find out that their states differ, and the node ids that the founder
+// invited and that have not become voters yet.
+//
+// Invariants:
+// - All of it is a function of the log, and travels in the snapshot: equal at an equal index on every node.
+// - An entry that this release does not know (tag, version or kind) changes nothing but the hash, which covers its bytes, and
+//   is counted. So an old release agrees with a new one about the hash and about everything it understands. A new kind
+//   must be proposed only once every member runs a release that knows it.
+
+import { DecodeError, ByteReader, ByteWriter } from "../core/kit/bytes.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
+import { taggedConsensus } from "../core/kit/tagged-consensus.ts";
+import type { Consensus } from "../ports/consensus.ts";
+import type { Digest } from "../ports/digest.ts";
+import type { StateMachine } from "../ports/state-machine.ts";
+import { CHAIN_POINT_BYTES, type ChainPoint, ChainRing, readChainPoints, writeChainPoints } from "./cluster-chain.ts";
+
+const TAG_CLUSTER = 0;
+const TAG_INNER = 1;
+const COMMAND_VERSION = 1;
+const KIND_INVITE = 1;
+const KIND_SETTLED = 2;
+const SNAPSHOT_VERSION = 1;
+const NODE_ID_BYTES_MAX = 63;
+/** At once waiting to join; more are refused before they are proposed, and ignored where they were. */
+export const INVITED_MAX = MEMBERS_MAX;
+const LINK_BYTES = 16;
+/** Entries up to about this size are hashed behind their index and term in one piece. */
+const LINK_BUFFER_BYTES = 1_024;
+const U32_SPAN = 2 ** 32;
+
+export type ClusterCommand =
+  /** These may join by themselves: as learners once they are seen, as voters once they have caught up. */
+  | { readonly kind: "invite"; readonly nodeIds: readonly string[] }
+  /** It is a voter now, or is not wanted any more. */
+  | { readonly kind: "settled"; readonly nodeId: string };
+
+type AppliedEntry = Parameters<StateMachine["apply"]>[0];
+
+export class ClusterMachine implements StateMachine {
+  /** Entries that this release does not know. */
+  unknownCommands = 0;
+  readonly #inner: StateMachine;
+  readonly #digest: Digest;
+  readonly #chain = new ChainRing();
+  readonly #link = new Uint8Array(LINK_BUFFER_BYTES);
+  readonly #linkView = new DataView(this.#link.buffer);
+  #invited = new Set<string>();
+  #wasInvited = false;
+
+  constructor(inner: StateMachine, digest: Digest) {
+    this.#inner = inner;
+    this.#digest = digest;
+  }
+
+  /** Sorted. */
+  get invited(): readonly string[] {
+    return [...this.#invited];
+  }
+
+  /** Whether anybody was ever invited: a founder invites once. */
+  get wasInvited(): boolean {
+    return this.#wasInvited;
+  }
+
+  /** The last entry that changed the state, and the hash over all up to it. */
+  get head(): { readonly index: number; readonly hash: number } {
+    return this.#chain.head;
+  }
+
+  /** The hash over everything applied up to an index; null where it is not applied yet, or not known any more. */
+  hashAt(index: number): number | null {
+    return this.#chain.hashAt(index);
+  }
+
+  apply(entry: AppliedEntry): void {
+    this.#chain.push(entry.index, this.#linked(entry));
+    const { data } = entry;
+    if (data[0] === TAG_INNER) {
+      // The engine hands on no empty entry, and so does this.
+      if (data.length > 1) this.#inner.apply({ index: entry.index, term: entry.term, data: data.subarray(1) });
+      return;
+    }
+    const command = decodeClusterCommand(data);
+    if (command === null) this.unknownCommands++;
+    else this.#command(command);
+  }
+
+  /** CRC-32 over index, term and data, behind the hash before. */
+  #linked({ index, term, data }: AppliedEntry): number {
+    const view = this.#linkView;
+    view.setUint32(0, Math.floor(index / U32_SPAN));
+    view.setUint32(4, index >>> 0);
+    view.setUint32(8, Math.floor(term / U32_SPAN));
+    view.setUint32(12, term >>> 0);
+    const digest = this.#digest;
+    const seed = this.#chain.headHash;
+    const endBytes = LINK_BYTES + data.length;
+    if (endBytes > this.#link.length) {
+      return digest.crc32(data, digest.crc32(this.#link.subarray(0, LINK_BYTES), seed));
+    }
+    // One call instead of two: for small entries the calls are what it costs.
+    this.#link.set(data, LINK_BYTES);
+    return digest.crc32(this.#link.subarray(0, endBytes), seed);
+  }
+
+  #command(command: ClusterCommand): void {
+    if (command.kind === "invite") {
+      this.#wasInvited = true;
+      const all = [...new Set([...this.#invited, ...command.nodeIds])].sort();
+      this.#invited = new Set(all.slice(0, INVITED_MAX));
+    } else {
+      this.#invited.delete(command.nodeId);
+    }
+  }
+
+  // ---- snapshots -----------------------------------------------------------------------------------
+
+  snapshot(): Uint8Array | Promise<Uint8Array> {
+    const invited = this.invited;
+    const head = { wasInvited: this.#wasInvited, invited, points: this.#chain.points() };
+    const inner = this.#inner.snapshot();
+    if (inner instanceof Uint8Array) return encodeSnapshot({ ...head, inner });
+    return inner.then((data) => encodeSnapshot({ ...head, inner: data }));
+  }
+
+  /** Nothing has changed where it throws. No bytes at all are the state before the first entry. */
+  restore(data: Uint8Array): void {
+    const { wasInvited, invited, points, inner } = decodeSnapshot(data);
+    this.#inner.restore(inner);
+    this.#wasInvited = wasInvited;
+    this.#invited = new Set(invited);
+    this.#chain.replace(points);
+  }
+}
+
+interface Snapshot {
+  readonly wasInvited: boolean;
+  readonly invited: readonly string[];
+  readonly points: readonly ChainPoint[];
+  readonly inner: Uint8Array;
+}
+
+function encodeSnapshot({ wasInvited, invited, points, inner }: Snapshot): Uint8Array {
+  const writer = new ByteWriter(4_096 + points.length * CHAIN_POINT_BYTES + inner.length);
+  writer.u8(SNAPSHOT_VERSION);
+  writer.bool(wasInvited);
+  writer.u32(invited.length);
+  for (const nodeId of invited) writer.text(nodeId);
+  writeChainPoints(writer, points);
+  writer.bytes(inner);
+  return writer.finish();
+}
+
+function decodeSnapshot(data: Uint8Array): Snapshot {
+  if (data.length === 0) return { wasInvited: false, invited: [], points: [], inner: data };
+  try {
+    return readSnapshot(new ByteReader(data));
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    throw new TenureError("SNAPSHOT_INVALID", `the state in this snapshot can't be read: ${error.message}`);
+  }
+}
+
+function readSnapshot(reader: ByteReader): Snapshot {
+  const version = reader.u8();
+  if (version !== SNAPSHOT_VERSION) {
+    const why = `the state in this snapshot has version ${version}, and this release reads ${SNAPSHOT_VERSION}; use the release that wrote it, or a newer one`;
+    throw new TenureError("FORMAT_UNSUPPORTED", why);
+  }
+  const wasInvited = reader.bool();
+  const count = reader.u32();
+  if (count > INVITED_MAX) throw new DecodeError("malformed", `${count} invited nodes`);
+  const invited = Array.from({ length: count }, () => reader.text(NODE_ID_BYTES_MAX));
+  const points = readChainPoints(reader);
+  const inner = reader.bytes(SNAPSHOT_BYTES_MAX);
+  if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
+  return { wasInvited, invited, points, inner };
+}
+
+/**
+ * The same snapshot with another state of the inner machine, for a cluster that is founded anew from it: nobody is
+ * invited to that one by the old one's founder.
+ */
+export function withInnerSnapshot(data: Uint8Array, change: (inner: Uint8Array) => Uint8Array): Uint8Array {
+  const snapshot = decodeSnapshot(data);
+  return encodeSnapshot({ ...snapshot, invited: [], inner: change(snapshot.inner) });
+}
+
+// ---- the entries -----------------------------------------------------------------------------------
+
+export function encodeClusterCommand(command: ClusterCommand): Uint8Array {
+  const writer = new ByteWriter();
+  writer.u8(TAG_CLUSTER);
+  writer.u8(COMMAND_VERSION);
+  if (command.kind === "invite") {
+    writer.u8(KIND_INVITE);
+    writer.u32(command.nodeIds.length);
+    for (const nodeId of command.nodeIds) writer.text(nodeId);
+  } else {
+    writer.u8(KIND_SETTLED);
+    writer.text(command.nodeId);
+  }
+  return writer.finish();
+}
+
+/** Null for everything that this release does not know or can't read. */
+function decodeClusterCommand(data: Uint8Array): ClusterCommand | null {
+  const reader = new ByteReader(data);
+  try {
+    if (reader.u8() !== TAG_CLUSTER || reader.u8() !== COMMAND_VERSION) return null;
+    const command = readCommand(reader, reader.u8());
+    return reader.remainingBytes === 0 ? command : null;
+  } catch (error) {
+    if (error instanceof DecodeError) return null;
+    throw error;
+  }
+}
+
+function readCommand(reader: ByteReader, kind: number): ClusterCommand | null {
+  if (kind === KIND_SETTLED) return { kind: "settled", nodeId: reader.text(NODE_ID_BYTES_MAX) };
+  if (kind !== KIND_INVITE) return null;
+  const count = reader.u32();
+  if (count > INVITED_MAX) return null;
+  return { kind: "invite", nodeIds: Array.from({ length: count }, () => reader.text(NODE_ID_BYTES_MAX)) };
+}
+
+// ---- the inner machine's way to propose ------------------------------------------------------------
+
+/** The same consensus for whoever owns the inner machine: what it proposes comes back to that machine as it was. */
+export function innerConsensus(consensus: Consensus): Consensus {
+  return taggedConsensus(consensus, TAG_INNER);
+}

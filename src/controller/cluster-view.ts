@@ -1,0 +1,72 @@
+// The cluster as one node shows it, made from what it has in memory at the moment of the call.
+
+import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
+import { isJoint, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
+import type { ClusterView, MemberView } from "../ports/cluster.ts";
+import type { Consensus } from "../ports/consensus.ts";
+import type { Peers } from "../ports/peers.ts";
+
+/** Where this node itself can be reached. */
+export interface OwnAddress {
+  readonly address: string | null;
+  readonly url: string | null;
+}
+
+export interface Surroundings {
+  readonly consensus: Consensus;
+  readonly peers: Peers;
+  readonly own: OwnAddress;
+}
+
+/** Established (design D9), and in contact with a quorum not longer ago than it takes to elect another. */
+export function isConfirmedLeader(status: RaftStatus, nowMs: number, electionTimeoutMaxMs: number): boolean {
+  return status.role === "leader" && status.established && nowMs - status.quorumContactMs <= electionTimeoutMaxMs;
+}
+
+export function leaderView({ peers, own }: Surroundings, { peer: self, leader }: RaftStatus): ClusterView["leader"] {
+  if (leader === null) return null;
+  const nodeId = nodeIdOf(leader);
+  if (leader === self) return { nodeId, ...own };
+  const link = peers.list().find((one) => one.nodeId === nodeId);
+  return { nodeId, address: link?.address ?? null, url: link?.apiUrl ?? null };
+}
+
+export function memberViews(around: Surroundings, status: RaftStatus, nowMs: number): readonly MemberView[] {
+  const links = new Map(around.peers.list().map((link) => [link.nodeId, link]));
+  return members(status.configuration).map((peer) => {
+    const isSelf = peer === status.peer;
+    const link = links.get(nodeIdOf(peer));
+    return {
+      nodeId: nodeIdOf(peer),
+      incarnation: incarnationOf(peer),
+      kind: kindOf(status.configuration, peer),
+      isLeader: peer === status.leader,
+      address: isSelf ? around.own.address : (link?.address ?? null),
+      url: isSelf ? around.own.url : (link?.apiUrl ?? null),
+      // A connection to a node's new disk is none to its old one.
+      isConnected: isSelf || (link?.isConnected === true && link.peer === peer),
+      progress: progressOf(around.consensus, status, peer, nowMs),
+    };
+  });
+}
+
+function kindOf(configuration: Configuration, peer: PeerKey): MemberView["kind"] {
+  const { voters, votersOutgoing, learners } = configuration;
+  if (learners.includes(peer)) return "learner";
+  if (!isJoint(configuration)) return "voter";
+  if (!voters.includes(peer)) return "leaving";
+  return votersOutgoing.includes(peer) ? "voter" : "joining";
+}
+
+function progressOf(consensus: Consensus, status: RaftStatus, peer: PeerKey, nowMs: number): MemberView["progress"] {
+  if (status.role !== "leader") return null;
+  const { lastIndex } = status;
+  if (peer === status.peer) {
+    return { match: lastIndex, next: lastIndex + 1, lag: 0, state: "replicate", lastContactMs: 0, healthy: true };
+  }
+  const follower = consensus.followerOf(peer);
+  if (follower === null) return null;
+  const { match, next, state, unhealthy } = follower;
+  const lastContactMs = Math.max(0, nowMs - follower.lastContactMs);
+  return { match, next, lag: Math.max(0, lastIndex - match), state, lastContactMs, healthy: !unhealthy };
+}

@@ -1,0 +1,315 @@
+// The cluster, as one node sees it and as an operator steers it (ports/cluster.ts): it joins consensus, the peers, the
+// health core and the membership, and runs the loops that feed them: beacons, the invited, and one tick a second.
+//
+//   idle ─start▶ running ─stop▶ stopped        each safe to call twice
+//
+// - Whatever is shown comes from memory at the moment of the call.
+// - Readiness never depends on leading (trap 47): a node is ready once it has had all that its leader had committed when it
+//   first spoke to it, and stays ready until it fails.
+
+import type { ErrorCode } from "../core/kit/errors.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { Health, type Beacon, type HealthOutput, type Moment } from "../core/health/index.ts";
+import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
+import type { Random } from "../core/kit/random.ts";
+import { isJoint, isMember, type RaftEvent, type RaftStatus } from "../core/raft/index.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type {
+  Cluster,
+  ClusterView,
+  DiskView,
+  MemberChange,
+  MemberChangeView,
+  SnapshotView,
+  TransferView,
+} from "../ports/cluster.ts";
+import type { Consensus } from "../ports/consensus.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { Peers } from "../ports/peers.ts";
+import type { HealthStats } from "../ports/server-stats.ts";
+import { BeaconLoop, beaconPoints } from "./beacon.ts";
+import { codeFields, logConfiguration, logOutput } from "./cluster-log.ts";
+import type { ClusterMachine } from "./cluster-machine.ts";
+import { isConfirmedLeader, leaderView, memberViews, type OwnAddress, type Surroundings } from "./cluster-view.ts";
+import { Membership, notLeader } from "./membership.ts";
+import { diskIn } from "./membership-rules.ts";
+
+const TICK_INTERVAL_MS = 1_000;
+
+export interface ClusterOptions {
+  readonly clusterId: string;
+  readonly version: string;
+  readonly consensus: Consensus;
+  readonly peers: Peers;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly machine: ClusterMachine;
+  readonly own: OwnAddress;
+  readonly electionTimeoutMaxMs: number;
+  readonly disk: { state(): DiskView["state"]; freeBytes(): number | null };
+  readonly snapshots: {
+    /** What is known of the newest durable one, from memory. */
+    newest(): SnapshotView | null;
+    save(): Promise<SnapshotView>;
+    read(): Promise<{ readonly view: SnapshotView; readonly bytes: Uint8Array } | null>;
+  };
+  /** How often the event loop was held up since the start. */
+  readonly stalls?: (() => number) | undefined;
+  /** The node ids that a founder invites. */
+  readonly expect?: readonly string[] | undefined;
+}
+
+export class ClusterService implements Cluster {
+  readonly #options: ClusterOptions;
+  readonly #consensus: Consensus;
+  readonly #clock: Clock;
+  readonly #around: Surroundings;
+  readonly #health: Health;
+  readonly #membership: Membership;
+  readonly #beacons: BeaconLoop;
+  #state: "idle" | "running" | "stopped" = "idle";
+  #unsubscribe: (() => void) | null = null;
+  #timer: Timer | null = null;
+  #isDraining = false;
+  #failure: string | null = null;
+  #hasCaughtUp = false;
+  #freshAsOfMs = 0;
+  #transfersEnded = 0;
+
+  constructor(options: ClusterOptions) {
+    const { consensus, peers, clock, random, machine, own } = options;
+    this.#options = options;
+    this.#consensus = consensus;
+    this.#clock = clock;
+    this.#around = { consensus, peers, own };
+    this.#health = new Health({
+      self: consensus.peer,
+      startedAt: this.#moment(),
+      chainHashAt: (index) => machine.hashAt(index),
+    });
+    this.#membership = new Membership(options);
+    this.#beacons = new BeaconLoop({
+      peers,
+      clock,
+      random: random.fork("beacons"),
+      say: () => this.#beacon(),
+      heard: (from, beacon) => this.#act(this.#health.beacon(this.#moment(), from, beacon)),
+    });
+  }
+
+  start(): void {
+    if (this.#state !== "idle") return;
+    this.#state = "running";
+    this.#unsubscribe = this.#consensus.subscribe((event) => this.#event(event));
+    // What happened before anybody listened is over; who leads is not.
+    const { role, term, leader } = this.#consensus.status();
+    if (leader !== null) this.#event({ kind: "role", role, term, leader });
+    this.#membership.start();
+    this.#beacons.start();
+    this.#tick();
+  }
+
+  stop(): void {
+    this.#state = "stopped";
+    this.#unsubscribe?.();
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#beacons.stop();
+    this.#membership.stop();
+  }
+
+  /** From now on this node, while it leads, says that it is on its way out. */
+  setDraining(isDraining: boolean): void {
+    this.#isDraining = isDraining;
+  }
+
+  /** The disk or the engine has failed: this node is of no use until it is started again. */
+  setFailed(reason: string): void {
+    this.#failure = reason;
+  }
+
+  // ---- what it shows -------------------------------------------------------------------------------
+
+  view(): ClusterView {
+    const { clusterId, version, disk, snapshots } = this.#options;
+    const status = this.#status();
+    const nowMs = this.#clock.monotonicMs();
+    const notReadyReason = this.#notReadyReason(status);
+    return {
+      clusterId,
+      nodeId: nodeIdOf(status.peer),
+      incarnation: incarnationOf(status.peer),
+      version,
+      role: this.#role(status, nowMs),
+      term: status.term,
+      leader: leaderView(this.#around, status),
+      commit: status.commit,
+      applied: status.applied,
+      firstIndex: status.firstIndex,
+      lastIndex: status.lastIndex,
+      stalenessMs: this.#stalenessMs(status, nowMs),
+      isJoint: isJoint(status.configuration),
+      members: memberViews(this.#around, status, nowMs),
+      elections: this.#health.elections,
+      alerts: this.#health.alerts,
+      snapshot: snapshots.newest(),
+      disk: { state: disk.state(), freeBytes: disk.freeBytes() },
+      isReady: notReadyReason === null,
+      notReadyReason,
+    };
+  }
+
+  stats(): HealthStats {
+    return this.#health.stats(this.#clock.monotonicMs());
+  }
+
+  #role(status: RaftStatus, nowMs: number): ClusterView["role"] {
+    // Design D17: who does not lead has nothing to hand over, and is a standby like any other.
+    if (this.#isDraining && status.role === "leader") return "DRAINING";
+    return isConfirmedLeader(status, nowMs, this.#options.electionTimeoutMaxMs) ? "LEADER" : "STANDBY";
+  }
+
+  #stalenessMs(status: RaftStatus, nowMs: number): number | null {
+    if (isConfirmedLeader(status, nowMs, this.#options.electionTimeoutMaxMs)) return 0;
+    return this.#freshAsOfMs === 0 ? null : Math.max(0, nowMs - this.#freshAsOfMs);
+  }
+
+  #notReadyReason(status: RaftStatus): string | null {
+    if (this.#failure !== null) return this.#failure;
+    if (this.#hasCaughtUp) return null;
+    if (!isMember(status.configuration, status.peer)) {
+      return "is no member of the cluster yet: it joins by itself if it was invited, else by `tenure member add`";
+    }
+    if (status.leader === null) return "no leader was heard of since the start; a majority of the voters has to run";
+    return `has applied ${status.applied} entries and is still catching up with the leader ${nodeIdOf(status.leader)}`;
+  }
+
+  /** Everything that is worth remembering of a status is remembered whenever one is taken. */
+  #status(): RaftStatus {
+    const status = this.#consensus.status();
+    this.#freshAsOfMs = Math.max(this.#freshAsOfMs, status.freshAsOfMs);
+    if (this.#freshAsOfMs > 0 || (status.role === "leader" && status.established)) this.#hasCaughtUp = true;
+    return status;
+  }
+
+  // ---- how it is steered ---------------------------------------------------------------------------
+
+  async catchUp(timeoutMs: number): Promise<boolean> {
+    return (await this.#consensus.readIndex(timeoutMs)) !== null;
+  }
+
+  async transfer(target: string | null, force: boolean): Promise<TransferView> {
+    const status = this.#leading();
+    const peer = this.#transferTarget(status, target);
+    if (status.transferring) {
+      throw new TenureError("TRANSFER_IN_PROGRESS", "leadership is being handed over already; wait for its end");
+    }
+    const ended = this.#transfersEnded;
+    const { success, message, newLeaderId } = await this.#consensus.transfer(peer, force);
+    if (!success) {
+      // Every transfer that began has told its end; one that the core refused has not.
+      if (this.#transfersEnded === ended) this.#logRefused("transfer", "ERR_LEADER_TRANSFER_FAILED", message);
+      throw new TenureError("ERR_LEADER_TRANSFER_FAILED", message);
+    }
+    const [oldLeaderId, newId] = [nodeIdOf(status.peer), newLeaderId === null ? null : nodeIdOf(newLeaderId)];
+    return { success, message, oldLeaderId, newLeaderId: newId };
+  }
+
+  /** Null: the best one. */
+  #transferTarget(status: RaftStatus, target: string | null): PeerKey | null {
+    const self = nodeIdOf(status.peer);
+    const { voters, learners } = status.configuration;
+    if (target === null) {
+      if (voters.some((peer) => peer !== status.peer)) return null;
+      throw this.#invalidTarget(`${self} is the only voter; add another before leadership can be handed over`);
+    }
+    if (target === self) throw this.#invalidTarget(`${self} leads already; name another voter`);
+    const voter = diskIn(voters, target);
+    if (voter !== null) return voter;
+    if (diskIn(learners, target) !== null) {
+      throw this.#invalidTarget(`${target} is a learner, and a learner can't lead; promote it first`);
+    }
+    throw this.#invalidTarget(
+      `${target} is no member of this cluster; its voters are ${voters.map(nodeIdOf).join(", ")}`,
+    );
+  }
+
+  #invalidTarget(why: string): TenureError {
+    this.#logRefused("transfer", "TRANSFER_TARGET_INVALID", why);
+    return new TenureError("TRANSFER_TARGET_INVALID", why);
+  }
+
+  #logRefused(event: string, code: ErrorCode, message: string): void {
+    this.#options.logger.warn({ event, success: false, ...codeFields(code) }, message);
+  }
+
+  async changeMember(change: MemberChange): Promise<MemberChangeView> {
+    const message = await this.#membership.change(change);
+    const members = memberViews(this.#around, this.#consensus.status(), this.#clock.monotonicMs());
+    return { op: change.op, nodeId: change.nodeId, message, members };
+  }
+
+  saveSnapshot(): Promise<SnapshotView> {
+    return this.#options.snapshots.save();
+  }
+
+  readSnapshot(): Promise<{ readonly view: SnapshotView; readonly bytes: Uint8Array } | null> {
+    return this.#options.snapshots.read();
+  }
+
+  #leading(): RaftStatus {
+    const status = this.#consensus.status();
+    if (status.role === "leader" && status.established) return status;
+    throw notLeader(status);
+  }
+
+  // ---- the loop ------------------------------------------------------------------------------------
+
+  #event(event: RaftEvent): void {
+    if (event.kind === "transfer") this.#transfersEnded++;
+    if (event.kind === "configuration") logConfiguration(this.#options.logger, event.configuration, event.index);
+    this.#act(this.#health.event(this.#moment(), event));
+  }
+
+  #tick(): void {
+    if (this.#state !== "running") return;
+    const { disk, stalls } = this.#options;
+    const { peer, configuration, leader, leaderContactMs } = this.#status();
+    const observation = {
+      isMember: isMember(configuration, peer),
+      leader,
+      leaderContactMs,
+      disk: disk.state(),
+      stalls: stalls?.() ?? 0,
+    };
+    this.#act(this.#health.tick(this.#moment(), observation));
+    this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + TICK_INTERVAL_MS, () => this.#tick());
+  }
+
+  #act(outputs: readonly HealthOutput[]): void {
+    for (const output of outputs) {
+      logOutput(this.#options.logger, output);
+      if (output.kind === "step-down") this.#consensus.stepDown();
+    }
+  }
+
+  #beacon(): Beacon {
+    const { machine } = this.#options;
+    const { role, term, leader, established, applied } = this.#consensus.status();
+    return {
+      role,
+      term,
+      leader,
+      established,
+      handedTerm: this.#health.handedTerm,
+      applied,
+      chain: beaconPoints(machine.head, (index) => machine.hashAt(index)),
+      wallMs: this.#clock.wallMs(),
+    };
+  }
+
+  #moment(): Moment {
+    return { nowMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };
+  }
+}

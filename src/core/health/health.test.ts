@@ -1,0 +1,395 @@
+import { describe, expect, test } from "vitest";
+import { peerKey } from "../kit/ids.ts";
+import { ELECTION_HISTORY_MAX } from "../kit/limits.ts";
+import type { ElectionRecord, RaftEvent } from "../raft/types.ts";
+import { PRE_VOTES_KEPT_MAX } from "./election-history.ts";
+import { Health } from "./health.ts";
+import type { Beacon, HealthOutput, Observation } from "./outputs.ts";
+
+const [A, B, C] = [peerKey("n1", "a1"), peerKey("n2", "a1"), peerKey("n3", "a1")];
+/** Where the wall clock stands when the other one shows 0. */
+const WALL_MS = 1_000_000;
+
+class Desk {
+  readonly health = new Health({ self: A, startedAt: { nowMs: 0, wallMs: WALL_MS }, chainHashAt: () => null });
+  nowMs = 0;
+
+  get at() {
+    return { nowMs: this.nowMs, wallMs: WALL_MS + this.nowMs };
+  }
+
+  get alerts(): string[] {
+    return this.health.alerts.map(({ name }) => name);
+  }
+
+  tell(event: RaftEvent): readonly HealthOutput[] {
+    return this.health.event(this.at, event);
+  }
+
+  role(
+    role: "follower" | "candidate" | "leader" | "pre-candidate",
+    term: number,
+    leader = role === "leader" ? A : null,
+  ) {
+    return this.tell({ kind: "role", role, term, leader });
+  }
+
+  follow(term: number, leader = B): readonly HealthOutput[] {
+    return this.role("follower", term, leader);
+  }
+
+  election(given: Partial<ElectionRecord> = {}): readonly HealthOutput[] {
+    const record: ElectionRecord = {
+      term: 2,
+      stage: "vote",
+      reason: "timeout",
+      candidate: A,
+      candidates: [A],
+      votes: [{ voter: A, granted: true }],
+      startedAtMs: this.nowMs,
+      durationMs: 0,
+      result: "won",
+      ...given,
+    };
+    return this.tell({ kind: "election", record });
+  }
+
+  failedPreVote(): readonly HealthOutput[] {
+    return this.election({ stage: "pre-vote", result: "timed-out", startedAtMs: this.nowMs - 10, durationMs: 10 });
+  }
+
+  /** As a whole: candidate, elected, established. */
+  win(term: number, reason: ElectionRecord["reason"] = "timeout"): readonly HealthOutput[] {
+    this.role("candidate", term);
+    const told = [...this.election({ term, reason }), ...this.role("leader", term)];
+    return [...told, ...this.tell({ kind: "established", term, index: 1 })];
+  }
+
+  tick(seen: Partial<Observation> = {}): readonly HealthOutput[] {
+    return this.health.tick(this.at, {
+      isMember: true,
+      leader: null,
+      leaderContactMs: 0,
+      disk: "ok",
+      stalls: 0,
+      ...seen,
+    });
+  }
+
+  beacon(from: typeof A, given: Partial<Beacon>): readonly HealthOutput[] {
+    const beacon = { role: "follower", term: 1, leader: null, established: false, handedTerm: 0 } as const;
+    return this.health.beacon(this.at, from, { ...beacon, applied: 1, chain: [], wallMs: 0, ...given });
+  }
+}
+
+const kinds = (outputs: readonly HealthOutput[]): string[] => outputs.map(({ kind }) => kind);
+
+describe("the history of elections", () => {
+  test("is newest first, bounded, and in wall time", () => {
+    const desk = new Desk();
+    for (let term = 1; term <= ELECTION_HISTORY_MAX + 50; term++) {
+      desk.nowMs = term * 1_000;
+      desk.election({ term, startedAtMs: desk.nowMs - 20, durationMs: 20 });
+    }
+    const { elections } = desk.health;
+    expect(elections).toHaveLength(ELECTION_HISTORY_MAX);
+    expect(elections[0]).toMatchObject({ term: 178, startedAtMs: WALL_MS + 178_000 - 20, durationMs: 20, repeated: 1 });
+    expect(elections.at(-1)?.term).toBe(51);
+  });
+
+  test("a row of failed pre-votes is one record, with the last answers, the first start and their number", () => {
+    const desk = new Desk();
+    desk.election({ term: 1 });
+    let told = 0;
+    for (let i = 1; i <= 5_000; i++) {
+      desk.nowMs = i * 200;
+      told += desk.failedPreVote().length;
+    }
+    const votes = [{ voter: B, granted: false }];
+    desk.nowMs += 200;
+    told += desk.election({ stage: "pre-vote", result: "lost", votes, durationMs: 5 }).length;
+    expect(desk.health.elections).toHaveLength(2);
+    expect(desk.health.elections[0]).toMatchObject({
+      repeated: 5_001,
+      result: "lost",
+      votes,
+      startedAtMs: WALL_MS + 190,
+      durationMs: 5_001 * 200 + 5 - 190,
+    });
+    // The 1st, 2nd, 4th … 4096th.
+    expect(told).toBe(13);
+  });
+
+  test("a row ends where a leader is heard, and rows can't push elections out", () => {
+    const desk = new Desk();
+    for (let term = 1; term <= ELECTION_HISTORY_MAX; term++) desk.election({ term });
+    for (let i = 0; i < 500; i++) {
+      desk.failedPreVote();
+      desk.failedPreVote();
+      desk.follow(200);
+      desk.role("pre-candidate", 200);
+    }
+    const stages = desk.health.elections.map(({ stage }) => stage);
+    expect(stages.filter((stage) => stage === "pre-vote")).toHaveLength(PRE_VOTES_KEPT_MAX);
+    expect(stages).toHaveLength(ELECTION_HISTORY_MAX);
+    expect(desk.health.elections[0]?.repeated).toBe(2);
+  });
+
+  test("a pre-vote that was won is not kept: the vote behind it is", () => {
+    const desk = new Desk();
+    expect(desk.election({ stage: "pre-vote" })).toEqual([]);
+    expect(desk.health.elections).toEqual([]);
+  });
+
+  test("what was refused and what nobody answered have their codes; what another won has none", () => {
+    const desk = new Desk();
+    const code = (result: ElectionRecord["result"]) =>
+      desk.election({ result }).map((output) => "code" in output && output.code);
+    expect(code("won")).toEqual([null]);
+    expect(code("superseded")).toEqual([null]);
+    expect(code("lost")).toEqual(["ERR_VOTE_DENIED"]);
+    expect(code("timed-out")).toEqual(["ERR_ELECTION_FAILED"]);
+  });
+});
+
+describe("the counts of elections", () => {
+  test("last from the first pre-vote without a leader until the winner may act", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    desk.nowMs = 100;
+    desk.role("pre-candidate", 1);
+    desk.nowMs = 400;
+    desk.election({ stage: "pre-vote", result: "timed-out", startedAtMs: 100, durationMs: 300 });
+    desk.nowMs = 500;
+    desk.election({ stage: "pre-vote", startedAtMs: 400, durationMs: 100 });
+    desk.role("candidate", 2);
+    desk.election({ term: 2, startedAtMs: 500 });
+    desk.role("leader", 2);
+    expect(desk.health.stats().electionDurationMs.count).toBe(0);
+    desk.nowMs = 512;
+    desk.tell({ kind: "established", term: 2, index: 9 });
+    expect(desk.health.stats()).toMatchObject({ electionsStarted: 1, electionsWon: 1, electionSuccessRate: 1 });
+    expect(desk.health.stats().electionDurationMs).toMatchObject({ count: 1, sum: 412 });
+  });
+
+  test("a campaign that ended with another's leadership is no part of the next one", () => {
+    const desk = new Desk();
+    desk.nowMs = 100;
+    desk.failedPreVote();
+    desk.follow(1);
+    desk.nowMs = 50_000;
+    desk.win(2);
+    expect(desk.health.stats().electionDurationMs.sum).toBe(0);
+  });
+
+  test("an election that this node lost has succeeded if somebody won that term, and failed if nobody did", () => {
+    const desk = new Desk();
+    desk.election({ term: 2, result: "lost" });
+    desk.follow(2);
+    expect(desk.health.stats().electionSuccessRate).toBe(1);
+    desk.election({ term: 3, result: "lost" });
+    desk.follow(4);
+    expect(desk.health.stats().electionSuccessRate).toBe(0.5);
+    expect(kinds(desk.tick())).toEqual(["alert-raised"]);
+    expect(desk.health.alerts).toMatchObject([{ name: "election_failed", severity: "warning" }]);
+  });
+
+  test("the rate looks back five minutes, and its alert ends with it", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    expect(desk.health.stats().electionSuccessRate).toBeNull();
+    desk.election({ term: 2, result: "timed-out" });
+    desk.follow(3);
+    expect(desk.tick()).toMatchObject([{ kind: "alert-raised", code: "ERR_ELECTION_FAILED" }]);
+    expect(desk.tick()).toEqual([]);
+    desk.nowMs = 299_000;
+    desk.tick();
+    expect(desk.alerts).toEqual(["election_failed"]);
+    desk.nowMs = 300_001;
+    expect(desk.tick()).toMatchObject([{ kind: "alert-cleared", lastedMs: 300_001 }]);
+    expect(desk.health.stats(desk.nowMs).electionSuccessRate).toBeNull();
+  });
+});
+
+describe("failovers", () => {
+  test("are changes to another leader: not the first one, and not the same one again", () => {
+    const desk = new Desk();
+    desk.follow(1, B);
+    desk.role("pre-candidate", 1);
+    desk.follow(2, B);
+    desk.nowMs = 60_000;
+    desk.tick();
+    expect(desk.health.stats().failovers).toBe(0);
+    desk.follow(3, C);
+    expect(desk.beacon(C, { role: "leader", term: 3, leader: C })).toMatchObject([
+      { kind: "failover", from: B, to: C },
+    ]);
+    expect(desk.health.stats().failovers).toBe(1);
+  });
+
+  test("are none where the new leader says, now or later, that it was asked to lead", () => {
+    const desk = new Desk();
+    desk.follow(1, B);
+    desk.follow(2, C);
+    desk.follow(3, B);
+    desk.nowMs = 1_000;
+    desk.tick();
+    desk.beacon(C, { role: "follower", term: 3, leader: B, handedTerm: 2 });
+    desk.beacon(B, { role: "leader", term: 3, leader: B, handedTerm: 3 });
+    desk.nowMs = 60_000;
+    desk.tick();
+    expect(desk.health.stats().failovers).toBe(0);
+  });
+
+  test("count after a while where the new leader never says anything", () => {
+    const desk = new Desk();
+    desk.follow(1, B);
+    desk.follow(2, C);
+    desk.nowMs = 4_999;
+    desk.tick();
+    expect(desk.health.stats().failovers).toBe(0);
+    desk.nowMs = 5_000;
+    expect(kinds(desk.tick())).toContain("failover");
+  });
+
+  test("the winner knows at once, and who handed over knows too", () => {
+    const asked = new Desk();
+    asked.follow(1, B);
+    expect(kinds(asked.win(2, "transfer"))).not.toContain("failover");
+    const alone = new Desk();
+    alone.follow(1, B);
+    expect(kinds(alone.win(2))).toContain("failover");
+    const giver = new Desk();
+    giver.win(1);
+    giver.follow(2, B);
+    giver.tell({ kind: "transfer", result: { success: true, message: "", oldLeaderId: A, newLeaderId: B } });
+    giver.nowMs = 60_000;
+    giver.tick();
+    expect(giver.health.stats()).toMatchObject({ failovers: 0, transfers: { succeeded: 1, failed: 0 } });
+    expect([asked, alone].map(({ health }) => health.stats().failovers)).toEqual([0, 1]);
+  });
+
+  test("more than five within an hour are an alert, which ends when the hour has passed", () => {
+    const desk = new Desk();
+    desk.follow(1, B);
+    for (let term = 2; term <= 6; term++) desk.follow(term, term % 2 === 0 ? C : B);
+    desk.nowMs = 5_000;
+    desk.tick();
+    expect([desk.health.stats().failovers, desk.alerts]).toEqual([5, []]);
+    desk.follow(7, B);
+    desk.nowMs = 10_000;
+    desk.tick();
+    expect(desk.alerts).toEqual(["failover_rate_high"]);
+    desk.nowMs = 10_000 + 3_600_000;
+    desk.tick();
+    expect(desk.alerts).toEqual([]);
+  });
+});
+
+describe("alerts", () => {
+  test("a leader alerts about followers that do not answer, until they do, leave, or it leads no more", () => {
+    const desk = new Desk();
+    desk.win(1);
+    const miss = (): void => {
+      for (const peer of [B, C]) desk.tell({ kind: "follower-unresponsive", peer });
+    };
+    miss();
+    miss();
+    expect(desk.health.alerts.map(({ nodeId }) => nodeId)).toEqual(["n2", "n3"]);
+    desk.tell({ kind: "follower-recovered", peer: B });
+    expect(desk.health.alerts.map(({ nodeId }) => nodeId)).toEqual(["n3"]);
+    const configuration = { voters: [A, B], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false };
+    expect(kinds(desk.tell({ kind: "configuration", configuration, index: 5 }))).toEqual(["alert-cleared"]);
+    miss();
+    expect(kinds(desk.follow(2))).toEqual(["alert-cleared", "alert-cleared"]);
+    expect(desk.alerts).toEqual([]);
+  });
+
+  test("a leader that is silent is suspect until somebody leads, or it is heard again without any change of role", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    const suspect = (): unknown => desk.tell({ kind: "leader-suspect", leader: B, silentMs: 300 });
+    desk.nowMs = 1_000;
+    suspect();
+    expect(desk.health.alerts).toMatchObject([{ name: "leader_suspect", nodeId: "n2", sinceWallMs: WALL_MS + 1_000 }]);
+    desk.tick({ leader: B, leaderContactMs: 700 });
+    expect(desk.alerts).toEqual(["leader_suspect"]);
+    desk.tick({ leader: B, leaderContactMs: 1_050 });
+    expect(desk.alerts).toEqual([]);
+    suspect();
+    desk.role("pre-candidate", 1);
+    desk.tick();
+    expect(desk.alerts).toEqual(["leader_suspect"]);
+    desk.follow(2, C);
+    expect(desk.alerts).toEqual([]);
+  });
+
+  test("a leader that has stepped down does not suspect the one before it", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    desk.win(2);
+    desk.role("follower", 2);
+    expect(desk.tell({ kind: "leader-suspect", leader: B, silentMs: 90_000 })).toEqual([]);
+    expect(desk.alerts).toEqual([]);
+  });
+
+  test("no leader for more than 30 s is critical, from the start on too, and a leader ends it", () => {
+    const desk = new Desk();
+    desk.nowMs = 30_000;
+    desk.tick();
+    expect(desk.alerts).toEqual([]);
+    desk.nowMs = 30_001;
+    expect(desk.tick()).toMatchObject([{ code: "ERR_NO_LEADER", alert: { severity: "critical" } }]);
+    desk.follow(1);
+    expect(kinds(desk.tick({ leader: B }))).toEqual(["alert-cleared"]);
+    desk.role("pre-candidate", 1);
+    desk.nowMs += 20_000;
+    // Its attempts come to nothing: that is still the same silence.
+    desk.role("follower", 1);
+    desk.nowMs += 10_000;
+    desk.tick();
+    expect(desk.alerts).toEqual([]);
+    desk.nowMs += 1;
+    desk.tick();
+    expect(desk.alerts).toEqual(["leader_unavailable"]);
+  });
+
+  test("nobody speaks to a node that is no member: that is no alert", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    desk.tell({ kind: "leader-suspect", leader: B, silentMs: 300 });
+    desk.role("pre-candidate", 1);
+    desk.nowMs = 60_000;
+    desk.tick({ isMember: false });
+    expect(desk.alerts).toEqual([]);
+    desk.tick();
+    expect(desk.alerts).toEqual(["leader_unavailable"]);
+  });
+
+  test("the disk and the loop: while it is so, and a minute after the last stall; the gravest comes first", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    const seen = { leader: B };
+    desk.tick({ ...seen, stalls: 2, disk: "low" });
+    expect(desk.alerts).toEqual(["disk_low", "loop_stalled"]);
+    desk.nowMs = 30_000;
+    desk.tick({ ...seen, stalls: 2, disk: "full" });
+    expect(desk.alerts).toEqual(["disk_full", "loop_stalled"]);
+    desk.nowMs = 60_000;
+    desk.tick({ ...seen, stalls: 2 });
+    expect(desk.alerts).toEqual([]);
+  });
+
+  test("split brain stays, whatever happens afterwards", () => {
+    const desk = new Desk();
+    desk.follow(3, B);
+    expect(desk.beacon(C, { role: "leader", term: 3, leader: C })).toContainEqual(
+      expect.objectContaining({ kind: "alert-raised", code: "ERR_SPLIT_BRAIN" }),
+    );
+    desk.follow(4, C);
+    desk.nowMs = 100_000_000;
+    desk.tick({ leader: C, leaderContactMs: desk.nowMs });
+    expect(desk.health.alerts).toMatchObject([{ name: "multiple_leaders", severity: "critical" }]);
+    expect(desk.health.stats().splitBrains).toBe(1);
+  });
+});

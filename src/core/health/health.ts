@@ -1,0 +1,309 @@
+// The health of one node as a step: events of its Raft, beacons of the others and the time go in; what has to be logged
+// or done comes out, and the numbers and alerts can be read at any time. No clock and no I/O.
+//
+// Alerts that rest on a rate or on a duration are judged at the tick only: an election that this node lost counts as failed
+// for the moment between its own defeat and the first word of the winner, and nobody should be woken for that.
+
+import type { AlertView } from "../../ports/cluster.ts";
+import type { HealthStats } from "../../ports/server-stats.ts";
+import { assertNever } from "../kit/assert.ts";
+import { incarnationOf, nodeIdOf, type PeerKey } from "../kit/ids.ts";
+import type { Configuration, ElectionRecord, RaftEvent, TransferResult } from "../raft/types.ts";
+import { AlertBoard } from "./alert-board.ts";
+import { ElectionHistory } from "./election-history.ts";
+import { ElectionStats } from "./election-stats.ts";
+import { Failovers } from "./failovers.ts";
+import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
+import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
+
+const LEADER_UNAVAILABLE_AFTER_MS = 30_000;
+const ELECTION_SUCCESS_RATE_MIN = 0.9;
+const FAILOVERS_PER_HOUR_MAX = 5;
+/** So long after the last one, stalls of the event loop are over. */
+const STALLED_FOR_MS = 60_000;
+
+export interface HealthOptions {
+  readonly self: PeerKey;
+  readonly startedAt: Moment;
+  /** The hash over everything that this node had applied at an index; null where it does not know. */
+  readonly chainHashAt: (index: number) => number | null;
+}
+
+export class Health {
+  /** Leaders of terms that were over, as beacons told. */
+  staleTerms = 0;
+  readonly #self: PeerKey;
+  readonly #board = new AlertBoard();
+  readonly #history = new ElectionHistory();
+  readonly #elections = new ElectionStats();
+  readonly #failovers = new Failovers();
+  readonly #splitBrain: SplitBrain;
+  readonly #staleTold = new Map<PeerKey, number>();
+  #splitBrains = 0;
+  #transfers = { succeeded: 0, failed: 0 };
+  #handedTerm = 0;
+  /** The term that this node leads; 0 while it does not. */
+  #ledTerm = 0;
+  #leaderlessSinceMs: number | null;
+  #lastLeader: PeerKey | null = null;
+  #suspectSinceMs = 0;
+  #stalls = 0;
+  #stalledUntilMs = -Infinity;
+  #nowMs: number;
+
+  constructor(options: HealthOptions) {
+    this.#self = options.self;
+    this.#splitBrain = new SplitBrain(options.self, options.chainHashAt);
+    this.#leaderlessSinceMs = options.startedAt.nowMs;
+    this.#nowMs = options.startedAt.nowMs;
+  }
+
+  // ---- what can be read ----------------------------------------------------------------------------
+
+  /** The gravest first. */
+  get alerts(): readonly AlertView[] {
+    return this.#board.alerts;
+  }
+
+  /** Newest first; `startedAtMs` is on the wall clock. */
+  get elections(): readonly KeptElection[] {
+    return this.#history.records;
+  }
+
+  /** The last term that this node won because a leader asked it to; 0 for none. */
+  get handedTerm(): number {
+    return this.#handedTerm;
+  }
+
+  stats(nowMs: number = this.#nowMs): HealthStats {
+    return {
+      electionsStarted: this.#elections.started,
+      electionsWon: this.#elections.won,
+      electionDurationMs: this.#elections.durationMs.snapshot(),
+      electionSuccessRate: this.#elections.successRate(nowMs),
+      failovers: this.#failovers.count,
+      transfers: { ...this.#transfers },
+      splitBrains: this.#splitBrains,
+    };
+  }
+
+  // ---- events of this node's Raft ------------------------------------------------------------------
+
+  event(at: Moment, event: RaftEvent): readonly HealthOutput[] {
+    this.#nowMs = at.nowMs;
+    switch (event.kind) {
+      case "role":
+        return this.#roleChanged(at, event);
+      case "established":
+        this.#elections.established(at.nowMs);
+        return [];
+      case "election":
+        return this.#election(at, event.record);
+      case "transfer":
+        return this.#transfer(event.result);
+      case "configuration":
+        return this.#configuration(at, event.configuration);
+      case "leader-suspect":
+        return this.#leaderSuspect(at, event);
+      case "follower-unresponsive": {
+        const nodeId = nodeIdOf(event.peer);
+        const message = `${nodeId} does not answer this leader; writes go on while a majority does. See that it runs and can be reached`;
+        return this.#board.raise(at, "follower_unresponsive", message, nodeId);
+      }
+      case "follower-recovered":
+        return this.#board.clear(at, "follower_unresponsive", nodeIdOf(event.peer));
+      default:
+        return assertNever(event, "Health.event");
+    }
+  }
+
+  #leaderSuspect(at: Moment, { leader, silentMs }: RaftEvent & { readonly kind: "leader-suspect" }): HealthOutput[] {
+    // A node that led itself until now has not missed the leader before it.
+    if (leader !== this.#lastLeader) return [];
+    this.#suspectSinceMs = at.nowMs;
+    const nodeId = leader === null ? null : nodeIdOf(leader);
+    const message = `the leader ${nodeId ?? ""} has been silent for ${Math.round(silentMs)} ms; if it stays so, another is elected`;
+    return [
+      ...this.#board.clearUnless(at, "leader_suspect", (other) => other === nodeId),
+      ...this.#board.raise(at, "leader_suspect", message, nodeId),
+    ];
+  }
+
+  #roleChanged(at: Moment, event: RaftEvent & { readonly kind: "role" }): HealthOutput[] {
+    const { role, term, leader } = event;
+    const outputs: HealthOutput[] = [];
+    this.#ledTerm = role === "leader" ? term : 0;
+    this.#elections.roleChanged(role, term, leader !== null);
+    // Who leads no more knows nothing of the others any more.
+    if (role !== "leader") outputs.push(...this.#board.clearUnless(at, "follower_unresponsive", () => false));
+    if (leader === null) {
+      this.#leaderlessSinceMs ??= at.nowMs;
+      return outputs;
+    }
+    this.#leaderlessSinceMs = null;
+    this.#lastLeader = leader;
+    this.#history.leaderHeard();
+    outputs.push(...this.#board.clearUnless(at, "leader_suspect", () => false));
+    outputs.push(...this.#findings(at, this.#splitBrain.leads(term, leader)));
+    outputs.push(...this.#failovers.leaderSeen(at.nowMs, term, leader));
+    if (leader === this.#self) {
+      if (term === this.#handedTerm) this.#failovers.wasAskedFor(term);
+      else outputs.push(...this.#failovers.wasNotAskedFor(at.nowMs, term));
+    }
+    return outputs;
+  }
+
+  #election(at: Moment, told: ElectionRecord): HealthOutput[] {
+    this.#elections.ended(at.nowMs, told);
+    if (told.stage === "vote" && told.result === "won" && told.reason === "transfer") this.#handedTerm = told.term;
+    const record = this.#history.add(at, told);
+    // A node that is cut off fails several times a second: its 1st, 2nd, 4th, 8th … failure says as much as all of them.
+    if (record === null || !isPowerOfTwo(record.repeated)) return [];
+    return [{ kind: "election", record, code: codeOf(record) }];
+  }
+
+  #transfer(result: TransferResult): HealthOutput[] {
+    if (result.success) {
+      this.#transfers.succeeded++;
+      this.#failovers.handedTo(result.newLeaderId);
+    } else {
+      this.#transfers.failed++;
+    }
+    return [{ kind: "transfer", result, code: result.success ? null : "ERR_LEADER_TRANSFER_FAILED" }];
+  }
+
+  #configuration(at: Moment, configuration: Configuration): HealthOutput[] {
+    const { voters, votersOutgoing, learners } = configuration;
+    const nodeIds = new Set([...voters, ...votersOutgoing, ...learners].map(nodeIdOf));
+    return this.#board.clearUnless(at, "follower_unresponsive", (nodeId) => nodeId !== null && nodeIds.has(nodeId));
+  }
+
+  // ---- reports of the others -----------------------------------------------------------------------
+
+  beacon(at: Moment, from: PeerKey, beacon: Beacon): readonly HealthOutput[] {
+    this.#nowMs = at.nowMs;
+    const { role, term, leader, handedTerm } = beacon;
+    const outputs: HealthOutput[] = [];
+    this.#failovers.wasAskedFor(handedTerm);
+    if (role === "leader") {
+      outputs.push(...this.#findings(at, this.#splitBrain.leads(term, from)));
+      if (handedTerm !== term) outputs.push(...this.#failovers.wasNotAskedFor(at.nowMs, term));
+    }
+    if (leader !== null) outputs.push(...this.#findings(at, this.#splitBrain.leads(term, leader)));
+    for (const point of beacon.chain) outputs.push(...this.#findings(at, this.#splitBrain.claims(from, point)));
+    if (role === "leader") outputs.push(...this.#staleLeader(from, beacon));
+    return [...outputs, ...this.#ownStaleTerm()];
+  }
+
+  #staleLeader(from: PeerKey, { term, wallMs }: Beacon): HealthOutput[] {
+    const currentTerm = this.#splitBrain.highest?.term ?? 0;
+    if (term >= currentTerm || (this.#staleTold.get(from) ?? -1) >= term) return [];
+    // One entry for each node id: of its former disks nobody hears any more.
+    for (const peer of this.#staleTold.keys()) {
+      if (nodeIdOf(peer) === nodeIdOf(from) && incarnationOf(peer) !== incarnationOf(from))
+        this.#staleTold.delete(peer);
+    }
+    this.#staleTold.set(from, term);
+    this.staleTerms++;
+    return [{ kind: "term-stale", peer: from, term, currentTerm, saidAtWallMs: wallMs, code: "ERR_TERM_STALE" }];
+  }
+
+  #ownStaleTerm(): HealthOutput[] {
+    const { highest } = this.#splitBrain;
+    const term = this.#ledTerm;
+    if (highest === null || term === 0 || term >= highest.term) return [];
+    if ((this.#staleTold.get(this.#self) ?? -1) >= term) return [];
+    this.#staleTold.set(this.#self, term);
+    this.staleTerms++;
+    return [{ kind: "step-down", term, currentTerm: highest.term, leader: highest.leader, code: "ERR_TERM_STALE" }];
+  }
+
+  #findings(at: Moment, findings: readonly SplitBrainFinding[]): HealthOutput[] {
+    return findings.flatMap((finding) => {
+      this.#splitBrains++;
+      if (finding.kind === "two-leaders") {
+        const [one, other] = finding.leaders;
+        const message = `SPLIT BRAIN: ${one} and ${other} both led term ${finding.term}. Stop writes, keep both data directories and compare their logs`;
+        return this.#board.raise(at, "multiple_leaders", message);
+      }
+      const [one, other] = finding.nodes;
+      const message = `the states of ${one} and ${other} differ at index ${finding.index}. Find out which one is right (a third node decides), then replace the other's disk`;
+      // Of two others nobody here knows which is right.
+      const about = one === this.#self ? nodeIdOf(other) : null;
+      return this.#board.raise(at, "state_diverged", message, about);
+    });
+  }
+
+  // ---- time ----------------------------------------------------------------------------------------
+
+  tick(at: Moment, seen: Observation): readonly HealthOutput[] {
+    this.#nowMs = at.nowMs;
+    return [
+      ...this.#findings(at, this.#splitBrain.recheck()),
+      ...this.#failovers.timePassed(at.nowMs),
+      ...this.#judgeLeader(at, seen),
+      ...this.#judgeRates(at),
+      ...this.#judgeMachine(at, seen),
+    ];
+  }
+
+  #judgeLeader(at: Moment, { isMember, leader, leaderContactMs }: Observation): HealthOutput[] {
+    const isBack = !isMember || (leader !== null && leaderContactMs > this.#suspectSinceMs);
+    const silentMs = this.#leaderlessSinceMs === null ? 0 : at.nowMs - this.#leaderlessSinceMs;
+    return [
+      // It may speak again without ever having been followed less: then no change of role tells us.
+      ...(isBack ? this.#board.clearUnless(at, "leader_suspect", () => false) : []),
+      ...this.#board.set(at, "leader_unavailable", isMember && silentMs > LEADER_UNAVAILABLE_AFTER_MS, () => {
+        return `no leader for ${Math.round(silentMs / 1_000)} s: nothing can be written. A majority of the voters has to run and reach each other`;
+      }),
+    ];
+  }
+
+  #judgeRates(at: Moment): HealthOutput[] {
+    const rate = this.#elections.successRate(at.nowMs);
+    const failovers = this.#failovers.recent(at.nowMs);
+    return [
+      ...this.#board.set(at, "election_failed", rate !== null && rate < ELECTION_SUCCESS_RATE_MIN, () => {
+        return `${Math.round((rate ?? 0) * 100)} % of this node's elections of the last 5 minutes found a leader. See \`tenure cluster elections\` for who did not vote`;
+      }),
+      ...this.#board.set(at, "failover_rate_high", failovers > FAILOVERS_PER_HOUR_MAX, () => {
+        return `${failovers} failovers within an hour. Look for a node that restarts, a slow disk, or a network that drops packets`;
+      }),
+    ];
+  }
+
+  #judgeMachine(at: Moment, { disk, stalls }: Observation): HealthOutput[] {
+    if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + STALLED_FOR_MS;
+    this.#stalls = stalls;
+    return [
+      ...this.#board.set(at, "disk_full", disk === "full", () => {
+        return "the disk is full: this node refuses writes and answers reads. Free space; it goes on by itself";
+      }),
+      ...this.#board.set(at, "disk_low", disk === "low", () => {
+        return "little space is left on the disk. Free some before writes have to be refused";
+      }),
+      ...this.#board.set(at, "loop_stalled", at.nowMs < this.#stalledUntilMs, () => {
+        return `this process was held up ${stalls} times since its start, the last time within the last minute. It needs more CPU, or was stopped`;
+      }),
+    ];
+  }
+}
+
+/** Refused by the others, or unanswered; one that another candidate won has not failed. */
+function codeOf({ result }: ElectionRecord): "ERR_VOTE_DENIED" | "ERR_ELECTION_FAILED" | null {
+  switch (result) {
+    case "won":
+    case "superseded":
+      return null;
+    case "lost":
+      return "ERR_VOTE_DENIED";
+    case "timed-out":
+      return "ERR_ELECTION_FAILED";
+    default:
+      return assertNever(result, "codeOf");
+  }
+}
+
+function isPowerOfTwo(count: number): boolean {
+  return Number.isInteger(Math.log2(count));
+}

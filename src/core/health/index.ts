@@ -1,0 +1,4 @@
+// The door of the health core: one node's judgement of itself and of the cluster around it.
+
+export { Health, type HealthOptions } from "./health.ts";
+export type { Beacon, ChainPoint, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";

@@ -1,0 +1,73 @@
+// What goes into and comes out of the health of one node: the times, the reports of other nodes, and what the loop has to
+// log or do. An output is given once, when something begins or ends, never again while it lasts.
+
+import type { AlertView } from "../../ports/cluster.ts";
+import type { ErrorCode } from "../kit/errors.ts";
+import type { PeerKey } from "../kit/ids.ts";
+import type { ElectionRecord, Role, TransferResult } from "../raft/types.ts";
+
+/** One moment on both clocks of this node: durations are counted on the first, people read the second. */
+export interface Moment {
+  readonly nowMs: number;
+  readonly wallMs: number;
+}
+
+/** The hash over everything that is applied up to this index. */
+export interface ChainPoint {
+  readonly index: number;
+  readonly hash: number;
+}
+
+/** What a node says of itself, about once a second. Who says it is known from the connection. */
+export interface Beacon {
+  readonly role: Role;
+  readonly term: number;
+  /** Whom it follows, or itself; null while it knows nobody. */
+  readonly leader: PeerKey | null;
+  readonly established: boolean;
+  /** The last term that it won because the leader before had asked it to; 0 for none since it started. */
+  readonly handedTerm: number;
+  readonly applied: number;
+  readonly chain: readonly ChainPoint[];
+  /** Its wall clock when it said so. */
+  readonly wallMs: number;
+}
+
+/** What the loop looks at before each tick. */
+export interface Observation {
+  /** Nobody speaks to a node that has not joined yet, or was removed: that is no failure. */
+  readonly isMember: boolean;
+  readonly leader: PeerKey | null;
+  /** As RaftStatus says. */
+  readonly leaderContactMs: number;
+  readonly disk: "ok" | "low" | "full" | "stalled";
+  /** How often the event loop was held up since the start. */
+  readonly stalls: number;
+}
+
+/** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */
+export type KeptElection = ElectionRecord & { readonly repeated: number };
+
+export type HealthOutput =
+  | { readonly kind: "alert-raised"; readonly alert: AlertView; readonly code: ErrorCode | null }
+  | { readonly kind: "alert-cleared"; readonly alert: AlertView; readonly lastedMs: number }
+  | { readonly kind: "election"; readonly record: KeptElection; readonly code: ErrorCode | null }
+  | { readonly kind: "failover"; readonly from: PeerKey; readonly to: PeerKey; readonly term: number }
+  | { readonly kind: "transfer"; readonly result: TransferResult; readonly code: ErrorCode | null }
+  /** A peer acts as leader of a term that is over: normal for a moment (trap 22), and it will be told. */
+  | {
+      readonly kind: "term-stale";
+      readonly peer: PeerKey;
+      readonly term: number;
+      readonly currentTerm: number;
+      readonly saidAtWallMs: number;
+      readonly code: "ERR_TERM_STALE";
+    }
+  /** This node acts as leader of a term that is over: it has to ask the others, and will step down at their answer. */
+  | {
+      readonly kind: "step-down";
+      readonly term: number;
+      readonly currentTerm: number;
+      readonly leader: PeerKey;
+      readonly code: "ERR_TERM_STALE";
+    };
