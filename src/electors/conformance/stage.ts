@@ -55,6 +55,7 @@ export class Stage {
   /** After so long at most somebody else leads, whatever happened to the leader. */
   get takeoverMs(): number {
     const { serverTimeoutMs, retryMaxMs, heartbeatMs } = this.timing;
+    if (this.#world.takeoverMs !== undefined) return this.#world.takeoverMs;
     return serverTimeoutMs * 2 + retryMaxMs + heartbeatMs;
   }
 

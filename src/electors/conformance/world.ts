@@ -18,6 +18,8 @@ export interface ConformanceWorld {
    * costs the server timeout.
    */
   readonly killFreesAtOnce?: boolean | undefined;
+  /** After so long at most somebody else leads, whatever happened to the leader. By default from the timing. */
+  readonly takeoverMs?: number | undefined;
   /** The process of this name dies: nothing of it is heard again, and its connections are closed. */
   readonly kill?: ((name: string) => Promise<void>) | undefined;
   /** Its timers and answers stop, its clocks go on. */
