@@ -1,12 +1,16 @@
-// docs/reference/configuration.md lists every option of postgres() with its default, and every variable that is read.
+// docs/reference/configuration.md lists every option of postgres() and every field of a server's file with its default, and
+// every variable that is read.
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { readSources } from "../scripts/source.ts";
+import { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile, snakeKey } from "../src/contract/index.ts";
+import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../src/core/kit/limits.ts";
+import { ELECTION_DEFAULTS } from "../src/core/raft/config.ts";
 import { ENVIRONMENT } from "../src/electors/postgres/environment.ts";
 import { OPTION_NAMES, type PostgresSettings, settingsOf } from "../src/electors/postgres/options.ts";
 
-const OPTION_ROW = /^\| `(\w+)` \| (?:`(TENURE_\w+)`|–) \| (?:`([^`]+)`|–) \| (.{20,}) \|$/;
+const OPTION_ROW = /^\| `([\w.[\]]+)` \| (?:`(TENURE_\w+)`|–) \| (?:`([^`]+)`|–) \| (.{20,}) \|$/;
 const VARIABLE = /\bTENURE_[A-Z]+(?:_[A-Z]+)*\b/g;
 
 interface Row {
@@ -15,6 +19,14 @@ interface Row {
 }
 
 const markdown = readFileSync("docs/reference/configuration.md", "utf8");
+const library = section(markdown, "## `postgres({ … })`");
+const server = section(markdown, "## `tenure server`");
+
+function section(text: string, title: string): string {
+  const [, rest = ""] = text.split(`${title}\n`);
+  expect(rest, `there is no ${title}`).not.toBe("");
+  return rest.split("\n## ", 1)[0] ?? "";
+}
 
 function options(text: string): Record<string, Row> {
   const rows: Record<string, Row> = {};
@@ -36,19 +48,19 @@ function variables(text: string): string[] {
 }
 
 it("lists the options of postgres(), and no other", () => {
-  expect(Object.keys(options(markdown)).sort()).toEqual([...OPTION_NAMES].sort());
+  expect(Object.keys(options(library)).sort()).toEqual([...OPTION_NAMES].sort());
 });
 
 it("gives each option's default as it is", () => {
   const actual = defaults(settingsOf({ url: "postgres://h/d" }));
-  for (const [name, row] of Object.entries(options(markdown))) {
+  for (const [name, row] of Object.entries(options(library))) {
     const value = actual[name];
     expect(row.default, name).toBe(value === undefined ? undefined : `${value as string | number}`);
   }
 });
 
 it("names the variable of each option that the specification has one for", () => {
-  const rows = options(markdown);
+  const rows = options(library);
   for (const [variable, { option }] of Object.entries(ENVIRONMENT)) {
     if (option !== "enabled") expect(rows[option]?.variable, option).toBe(variable);
   }
@@ -62,8 +74,58 @@ it("lists every variable that the sources name, and no other", () => {
 
 it("sees a missing and an invented option, and a changed default", () => {
   const row = "| `retryMinMs` | `TENURE_ACQUIRE_BACKOFF_MS_MIN` | `200` |";
-  expect(markdown).toContain(row);
-  expect(Object.keys(options(markdown.replace(row, "| was here |")))).not.toContain("retryMinMs");
-  expect(options(markdown.replace(row, row.replace("retryMinMs", "invented")))).toHaveProperty("invented");
-  expect(options(markdown.replace(row, row.replace("200", "201")))["retryMinMs"]?.default).toBe("201");
+  expect(library).toContain(row);
+  expect(Object.keys(options(library.replace(row, "| was here |")))).not.toContain("retryMinMs");
+  expect(options(library.replace(row, row.replace("retryMinMs", "invented")))).toHaveProperty("invented");
+  expect(options(library.replace(row, row.replace("200", "201")))["retryMinMs"]?.default).toBe("201");
+});
+
+interface Schema {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+}
+
+/** `peer.tls.ca_file`, `keys[].name`; a map of one's own names is one field. */
+function fieldsOf(schema: Schema, path = ""): string[] {
+  if (schema.items?.properties !== undefined) return fieldsOf(schema.items, `${path}[]`);
+  if (schema.properties === undefined) return [path];
+  return Object.entries(schema.properties).flatMap(([name, one]) =>
+    fieldsOf(one, path === "" ? name : `${path}.${name}`),
+  );
+}
+
+function serverDefaults(): Record<string, string> {
+  const all = {
+    ...SERVER_DEFAULTS,
+    ...Object.fromEntries(
+      Object.entries(ELECTION_DEFAULTS).map(([name, value]) => [`election.${snakeKey(name)}`, value]),
+    ),
+    "snapshots.after_entries": SNAPSHOT_AFTER_ENTRIES,
+    "snapshots.after_bytes": SNAPSHOT_AFTER_BYTES,
+    "snapshots.keep_entries": SNAPSHOT_KEEP_ENTRIES,
+  };
+  return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, String(value)]));
+}
+
+it("lists the fields of a server's configuration, and no other", () => {
+  const fields = fieldsOf(ServerConfigFile as Schema);
+  expect(fields.length).toBeGreaterThan(30);
+  expect(Object.keys(options(server)).sort()).toEqual(fields.sort());
+});
+
+it("gives each field's default and variable as they are", () => {
+  const variables = new Map(Object.entries(SERVER_ENVIRONMENT).map(([variable, path]) => [path.join("."), variable]));
+  const defaultOf = serverDefaults();
+  for (const [name, row] of Object.entries(options(server))) {
+    expect(row, name).toEqual({ variable: variables.get(name), default: defaultOf[name] });
+  }
+});
+
+it("sees a missing and an invented field, and a changed default", () => {
+  const row = "| `log.level` | `TENURE_LOG_LEVEL` | `info` |";
+  expect(server).toContain(row);
+  expect(Object.keys(options(server.replace(row, "| was here |")))).not.toContain("log.level");
+  expect(options(server.replace(row, row.replace("log.level", "log.loud")))).toHaveProperty(["log.loud"]);
+  expect(options(server.replace(row, row.replace("info", "warn")))["log.level"]?.default).toBe("warn");
 });

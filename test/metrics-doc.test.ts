@@ -1,17 +1,26 @@
-// docs/reference/metrics.md and tenure/prometheus list the same metrics, with the same types and labels.
+// docs/reference/metrics.md, tenure/prometheus and a server's registry list the same metrics, with the same types and labels.
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import { createMetrics } from "../src/drivers/telemetry/index.ts";
 import { createElector } from "../src/entry/index.ts";
 import { prometheusText } from "../src/entry/prometheus.ts";
 import { testBackend } from "../src/entry/testing.ts";
+import { sourceOf } from "./api/test-metrics.ts";
 
 interface Row {
   readonly type: string;
   readonly labels: readonly string[];
 }
 
-const ROW = /^\| `(\w+)` \| (counter|gauge|histogram) \| ((?:`\w+`(?:, )?)+) \| (.*) \| (.*) \|$/;
+const ROW = /^\| `(\w+)` \| (counter|gauge|histogram) \| ((?:`\w+`(?:, )?)+|–) \| (.*) \| (.*) \|$/;
+
+/** The page has one table for electors, and one for a server. */
+function tables(markdown: string): { electors: string; server: string } {
+  const [electors = "", server = ""] = markdown.split("## A server");
+  expect(server, "docs/reference/metrics.md has no section on a server").not.toBe("");
+  return { electors, server };
+}
 
 function documented(markdown: string): Record<string, Row> {
   const rows: Record<string, Row> = {};
@@ -29,8 +38,11 @@ function documented(markdown: string): Record<string, Row> {
 function shown(text: string): Record<string, Row> {
   const rows: Record<string, Row> = {};
   for (const [, name = "", type = ""] of text.matchAll(/^# TYPE (\w+) (\w+)$/gm)) {
-    const sample = new RegExp(`^${name}(?:_bucket)?{(.*)} [\\d.]+$`, "m").exec(text)?.[1] ?? "";
-    const labels = [...sample.matchAll(/(\w+)="/g)].map(([, label = ""]) => label).filter((label) => label !== "le");
+    const sample = new RegExp(`^${name}(?:_bucket)?(?:{(.*)})? [\\d.]+$`, "m").exec(text);
+    expect(sample, `${name} has no sample`).not.toBeNull();
+    const labels = [...(sample?.[1] ?? "").matchAll(/(\w+)="/g)]
+      .map(([, label = ""]) => label)
+      .filter((label) => label !== "le");
     rows[name] = { type, labels };
   }
   return rows;
@@ -49,11 +61,22 @@ async function scrape(): Promise<string> {
 it("docs/reference/metrics.md lists every metric as it is, and no other", async () => {
   const rows = shown(await scrape());
   expect(Object.keys(rows)).toHaveLength(10);
-  expect(documented(readFileSync("docs/reference/metrics.md", "utf8"))).toEqual(rows);
+  expect(documented(tables(readFileSync("docs/reference/metrics.md", "utf8")).electors)).toEqual(rows);
+});
+
+it("docs/reference/metrics.md lists every metric of a server as it is, and no other", async () => {
+  const { text } = await createMetrics(() => sourceOf({})).scrape();
+  const ours = text
+    .split("\n")
+    .filter((line) => /^(# TYPE )?tenure_/.test(line))
+    .join("\n");
+  const rows = shown(ours);
+  expect(Object.keys(rows).length).toBeGreaterThan(30);
+  expect(documented(tables(readFileSync("docs/reference/metrics.md", "utf8")).server)).toEqual(rows);
 });
 
 it("the comparison sees a missing, an invented and a changed metric", async () => {
-  const markdown = readFileSync("docs/reference/metrics.md", "utf8");
+  const markdown = tables(readFileSync("docs/reference/metrics.md", "utf8")).electors;
   const rows = shown(await scrape());
   const row = "| `tenure_leader_epoch` | gauge | `scope` |";
   expect(markdown).toContain(row);

@@ -112,6 +112,6 @@ export const SCOPE_WAITERS_TOTAL_MAX = 20_000;
 export const SCOPE_TTL_MS_MIN = 1_000;
 export const SCOPE_TTL_MS_MAX = 600_000;
 export const SCOPE_WAIT_MS_MAX = 60_000;
-export const SCOPE_IDENTITY_BYTES_MAX = 256;
+export const SCOPE_IDENTITY_BYTES_MAX = 512;
 export const SCOPE_METADATA_ENTRIES_MAX = 16;
 export const SCOPE_METADATA_BYTES_MAX = 4 * 1024;

@@ -1,0 +1,59 @@
+// What operators steer. Each call is written down (audit.ts), whatever comes of it.
+
+import { toSnake } from "../contract/index.ts";
+import type { MemberChange } from "../ports/cluster.ts";
+import type { Call, Handlers, Service } from "./handlers.ts";
+import { Refusal } from "./refusal.ts";
+
+type Ids = "transfer" | "members" | "saveSnapshot" | "readSnapshot" | "audit" | "askResign";
+
+export function adminHandlers(service: Service): Pick<Handlers, Ids> {
+  const { cluster, scopes, audit } = service;
+  return {
+    transfer: async ({ body }) => {
+      const result = await cluster.transfer(body.target ?? null, body.force ?? false);
+      const answer = toSnake(result);
+      if (!result.success) throw new Refusal("ERR_LEADER_TRANSFER_FAILED", result.message, answer);
+      return { body: answer };
+    },
+    members: async ({ body }) => ({ body: toSnake(await cluster.changeMember(memberChange(body))) }),
+    saveSnapshot: async () => ({ body: toSnake(await cluster.saveSnapshot()) }),
+    readSnapshot: oneAtATime(async () => {
+      const snapshot = await cluster.readSnapshot();
+      if (snapshot === null)
+        throw new Refusal("NOT_FOUND", "This node has no snapshot yet. POST to the same path makes one.");
+      const { index, term } = snapshot.view;
+      return {
+        body: snapshot.bytes,
+        contentType: "application/octet-stream",
+        headers: { "x-tenure-snapshot-index": String(index), "x-tenure-snapshot-term": String(term) },
+      };
+    }),
+    audit: () => ({ body: { records: audit.records().map((record) => toSnake(record)) } }),
+    askResign: async ({ params, body }) => {
+      const asked = await scopes.askResign(params.scope, body.force ?? false);
+      return { body: { epoch: asked?.epoch ?? null } };
+    },
+  };
+}
+
+function memberChange({ op, node_id: nodeId, promote }: Call<"members">["body"]): MemberChange {
+  if (op === "add") return { op, nodeId, promote: promote ?? false };
+  if (promote !== undefined) throw new Refusal("BAD_REQUEST", "promote goes with op add only.", { field: "promote" });
+  return { op, nodeId };
+}
+
+/** A snapshot may have hundreds of megabytes, and stays in memory until its client has gone. */
+function oneAtATime(read: Handlers["readSnapshot"]): Handlers["readSnapshot"] {
+  let isBusy = false;
+  return async (call) => {
+    if (isBusy) throw new Refusal("OVERLOADED", "A snapshot is being read already. Retry when that is done.");
+    isBusy = true;
+    const free = (): void => {
+      isBusy = false;
+    };
+    call.gone.addEventListener("abort", free, { once: true });
+    if (call.gone.aborted) free();
+    return read(call);
+  };
+}

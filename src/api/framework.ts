@@ -1,0 +1,120 @@
+// Fastify as we want it: nothing coerced, nothing logged behind our back, everything bounded, and whatever it refuses by
+// itself answered in our words.
+
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { errorBody, statusOf } from "../contract/index.ts";
+import type { ErrorCode } from "../core/kit/errors.ts";
+import type { HttpCounters } from "./http-stats.ts";
+import type { ApiLimits, ApiTls } from "./options.ts";
+import { Refusal } from "./refusal.ts";
+
+/** Percent-encoded, a scope of 256 bytes has three times as many characters. */
+const PARAM_LENGTH_MAX = 1_024;
+/** How often Node looks for requests that are late; its own 30 s would be the timeout. */
+const LATENESS_CHECK_MS = 1_000;
+const KEEP_ALIVE_MS = 65_000;
+
+type AnswerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+
+export function makeFramework(
+  limits: ApiLimits,
+  tls: ApiTls | null,
+  counters: HttpCounters,
+  answerError: AnswerError,
+): FastifyInstance {
+  const server = {
+    maxHeaderSize: limits.headerBytesMax,
+    connectionsCheckingInterval: LATENESS_CHECK_MS,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+  };
+  const common = {
+    logger: false,
+    bodyLimit: limits.bodyBytesMax,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionTimeout: limits.idleTimeoutMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // We answer these ourselves, in our form.
+    return503OnClosing: false,
+    forceCloseConnections: "idle" as const,
+    clientErrorHandler: (error: { code?: string }, socket: RawSocket): void => answerGarbage(error, socket, counters),
+    frameworkErrors: (error: unknown, request: unknown, reply: unknown): void =>
+      answerError(error, request as FastifyRequest, reply as FastifyReply),
+    routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
+  };
+  const app =
+    tls === null
+      ? fastify({ ...common, http: server })
+      : (fastify({ ...common, https: { ...server, ...tlsOptions(tls) } }) as unknown as FastifyInstance);
+  app.server.maxHeadersCount = limits.headersMax;
+  app.server.maxConnections = limits.connectionsMax;
+  app.server.on("drop", () => counters.droppedConnections++);
+  speakJson(app);
+  return app;
+}
+
+/** A client without a certificate is heard, and may have a key; one with a bad certificate is refused by name. */
+export function tlsOptions({ cert, key, clientCa }: ApiTls) {
+  return { cert, key, ...(clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }) };
+}
+
+function speakJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser("error", "error");
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, text, done) => {
+    if (text === "") return done(null, undefined);
+    void parse(request, text as string, (error, value) => {
+      if (error === null || error === undefined) return done(null, value);
+      return done(
+        new Refusal("BAD_REQUEST", `The body is not taken as JSON: ${whyNotJson(text as string)}.`, { field: "body" }),
+      );
+    });
+  });
+}
+
+/** In our words: the engine's would repeat the text. */
+function whyNotJson(text: string): string {
+  try {
+    JSON.parse(text);
+    return 'it names "__proto__" or "constructor.prototype"';
+  } catch (error) {
+    const said = error instanceof Error ? error.message : "";
+    const at = /position (\d+)/.exec(said)?.[1];
+    if (/end of JSON/.test(said) || Number(at) >= text.length) return "it ends too early";
+    return at === undefined ? "it is not well-formed" : `it is wrong at character ${at}`;
+  }
+}
+
+interface RawSocket {
+  readonly writable: boolean;
+  readonly bytesWritten: number;
+  end(text: string): void;
+  destroy(): void;
+}
+
+/** What Node's parser gives up on. There is no request, so the answer is written by hand. */
+function answerGarbage(error: { code?: string }, socket: RawSocket, counters: HttpCounters): void {
+  counters.badConnections++;
+  // A reset has nobody to answer.
+  if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy();
+  const [code, message] = garbage(error.code);
+  const body = JSON.stringify(errorBody(code, message));
+  const head = [
+    `HTTP/1.1 ${statusOf(code)} ${code}`,
+    "Content-Type: application/json; charset=utf-8",
+    `Content-Length: ${new TextEncoder().encode(body).length}`,
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+function garbage(code: string | undefined): [ErrorCode, string] {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return ["PAYLOAD_TOO_LARGE", "The request line and the headers are larger than this API takes."];
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return ["BAD_REQUEST", "The request did not arrive in time: it was sent too slowly, or not to its end."];
+    default:
+      return ["BAD_REQUEST", "This is not a well-formed HTTP/1.1 request."];
+  }
+}

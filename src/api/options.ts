@@ -1,0 +1,86 @@
+// What the API is made with: the ports it serves, who is let in, and its bounds.
+
+import type { ApiKey, CertificateCaller, ClientCertificate, Role } from "../contract/index.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Cluster } from "../ports/cluster.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { Scopes } from "../ports/scopes.ts";
+
+export interface ApiOptions {
+  readonly cluster: Cluster;
+  readonly scopes: Scopes;
+  readonly nodeId: string;
+  readonly keys: readonly ApiKey[];
+  /** Who a verified client certificate is; by default its SPIFFE id decides. */
+  readonly clientRoleOf?: ((certificate: ClientCertificate) => CertificateCaller | null) | undefined;
+  /** It will listen on a loopback address: only then is anybody let in unknown. */
+  readonly isLoopback: boolean;
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly logger: Logger;
+  /** One line for each admin call. Not subject to the log's level. */
+  readonly audit: Logger;
+  readonly clock: Clock;
+  /** Of the text's UTF-8, in lower-case hex. */
+  readonly sha256: (text: string) => string;
+  readonly tls?: ApiTls | null | undefined;
+  readonly limits?: Partial<ApiLimits> | undefined;
+  readonly extraRoutes?: readonly ExtraRoute[] | undefined;
+  /** Told of what no handler should have thrown, after the caller was answered: the process may want to end. */
+  readonly onFault?: ((error: unknown) => void) | undefined;
+}
+
+/** PEM texts. */
+export interface ApiTls {
+  readonly cert: string;
+  readonly key: string;
+  /** Who signs client certificates; null: none are asked for. */
+  readonly clientCa: string | null;
+}
+
+/** For benchmarks and tests: a route outside of the contract, with the same access, bounds and errors. */
+export interface ExtraRoute {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly path: string;
+  readonly role: Role;
+  handle(call: {
+    readonly params: Readonly<Record<string, string>>;
+    readonly query: Readonly<Record<string, unknown>>;
+    readonly body: unknown;
+  }): Promise<{ readonly status?: number | undefined; readonly body: unknown }>;
+}
+
+export interface ApiLimits {
+  readonly bodyBytesMax: number;
+  /** Request line and headers together. */
+  readonly headerBytesMax: number;
+  readonly headersMax: number;
+  readonly connectionsMax: number;
+  /** Being answered at one moment, long polls included. */
+  readonly requestsMax: number;
+  /** A request's headers, and all of it, must have arrived after so long (slow loris). */
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  /** A connection on which nothing moves, in neither direction; longer than the longest poll. */
+  readonly idleTimeoutMs: number;
+  /** How long a linearizable read waits for a leader's confirmation. */
+  readonly catchUpTimeoutMs: number;
+  /** Calls of one caller in each window. */
+  readonly rateWindowMs: number;
+  readonly adminPerWindow: number;
+  readonly acquirePerWindow: number;
+}
+
+export const API_LIMITS: ApiLimits = {
+  bodyBytesMax: 64 * 1024,
+  headerBytesMax: 16 * 1024,
+  headersMax: 100,
+  connectionsMax: 10_000,
+  requestsMax: 20_000,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 15_000,
+  idleTimeoutMs: 120_000,
+  catchUpTimeoutMs: 2_000,
+  rateWindowMs: 10_000,
+  adminPerWindow: 200,
+  acquirePerWindow: 10_000,
+};

@@ -1,0 +1,57 @@
+// One request on its way through the server: who calls, when it came, what it is about, and what came of it.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Role, Route } from "../contract/index.ts";
+import type { Caller } from "./callers.ts";
+
+/** A route as the server knows it: of the contract, or an extra one. */
+export interface Registered {
+  readonly name: string;
+  readonly role: Role | "public";
+  /** What an admin call is called in the audit; null for the rest, which is not written down. */
+  readonly operation: string | null;
+  readonly limited: Route["limited"];
+  /** A failure of a write may have done something. */
+  readonly isWrite: boolean;
+}
+
+export interface Passage {
+  readonly startedAtMs: number;
+  readonly caller: Caller;
+  /** Aborts when the exchange is over: the client has gone, or has its answer. */
+  readonly over: AbortController;
+  target: string | null;
+  forced: boolean;
+  /** A handler has begun: what fails from here on may have done something. */
+  isBegun: boolean;
+  /** "OK", or the error's code. */
+  outcome: string;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Absent where a request is refused before any hook: a path that can't be decoded, or is too long. */
+    passage?: Passage | null;
+  }
+  interface FastifyContextConfig {
+    registered?: Registered;
+  }
+}
+
+export function passageOf(request: FastifyRequest): Passage | null {
+  return request.passage ?? null;
+}
+
+export function registeredOf(request: FastifyRequest): Registered | undefined {
+  return request.routeOptions?.config?.registered;
+}
+
+/** Sends our own JSON: nothing is reflected on, and nothing is coerced. */
+export function sendJson(
+  reply: FastifyReply,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>>,
+): void {
+  void reply.code(status).headers(headers).type("application/json; charset=utf-8").send(JSON.stringify(body));
+}

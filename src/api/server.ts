@@ -1,0 +1,142 @@
+// The HTTP API of one node: every route of the contract, in front of the ports.
+//
+//   made ──listen──▶ serving ──stop──▶ stopping ──▶ stopped
+//
+// Stopping: no new connection is taken, new requests on open ones get 503, long polls end with 503, what is under way is
+// answered, and after `graceMs` the rest is cut.
+
+import type { FastifyInstance } from "fastify";
+import type { ListenAddress } from "../contract/index.ts";
+import { adminHandlers } from "./admin-handlers.ts";
+import { Audit } from "./audit.ts";
+import { Callers } from "./callers.ts";
+import { clusterHandlers } from "./cluster-handlers.ts";
+import { registerEndpoints, registerExtras } from "./endpoints.ts";
+import { makeFramework, tlsOptions } from "./framework.ts";
+import type { Service } from "./handlers.ts";
+import { HttpCounters, type HttpStats } from "./http-stats.ts";
+import { LongPolls } from "./long-polls.ts";
+import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
+import type { Registered } from "./passage.ts";
+import { probeHandlers } from "./probe-handlers.ts";
+import { scopeHandlers } from "./scope-handlers.ts";
+import { Traffic } from "./traffic.ts";
+
+const STOP_GRACE_MS = 5_000;
+
+export interface Api {
+  /** Resolves with the address in use: port 0 takes a free one. */
+  listen(address: ListenAddress): Promise<ListenAddress>;
+  stats(): HttpStats;
+  /** What the router knows. */
+  routes(): readonly KnownRoute[];
+  /** New certificates, for new connections. Only where it was made with TLS. */
+  reload(tls: ApiTls): void;
+  /** Safe to call twice. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+export interface KnownRoute {
+  readonly method: string;
+  readonly path: string;
+  readonly role: Registered["role"] | null;
+}
+
+export async function createApi(options: ApiOptions): Promise<Api> {
+  const server = new ApiServer(options);
+  await server.prepare();
+  return server;
+}
+
+class ApiServer implements Api {
+  readonly #options: ApiOptions;
+  readonly #limits: ApiLimits;
+  readonly #app: FastifyInstance;
+  readonly #traffic: Traffic;
+  readonly #audit: Audit;
+  readonly #polls: LongPolls;
+  readonly #counters = new HttpCounters();
+  readonly #routes: KnownRoute[] = [];
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: ApiOptions) {
+    const { tls = null, keys, isLoopback, sha256, clientRoleOf } = options;
+    this.#options = options;
+    this.#limits = { ...API_LIMITS, ...options.limits };
+    this.#audit = new Audit(options.audit);
+    this.#polls = new LongPolls(options.clock);
+    const hasClientCa = tls !== null && tls.clientCa !== null;
+    this.#traffic = new Traffic(options, this.#limits, {
+      callers: new Callers({ keys, isLoopback, sha256, clientRoleOf, hasClientCa }),
+      audit: this.#audit,
+      counters: this.#counters,
+      isStopping: () => this.#isStopping,
+    });
+    this.#app = makeFramework(this.#limits, tls, this.#counters, (error, request, reply) =>
+      this.#traffic.answerError(error, request, reply),
+    );
+  }
+
+  async prepare(): Promise<void> {
+    const app = this.#app;
+    app.addHook("onRoute", ({ method, path, config }) => {
+      const role = config?.registered?.role ?? null;
+      for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
+    });
+    await this.#traffic.install(app);
+    const service: Service = {
+      ...this.#options,
+      limits: this.#limits,
+      polls: this.#polls,
+      audit: this.#audit,
+      isStopping: () => this.#isStopping,
+    };
+    registerEndpoints(app, service, {
+      ...probeHandlers(service),
+      ...clusterHandlers(service),
+      ...scopeHandlers(service),
+      ...adminHandlers(service),
+    });
+    registerExtras(app, this.#options.extraRoutes ?? []);
+    await app.ready();
+  }
+
+  async listen({ host, port }: ListenAddress): Promise<ListenAddress> {
+    await this.#app.listen({ host, port });
+    const address = this.#app.server.address();
+    return { host, port: typeof address === "object" && address !== null ? address.port : port };
+  }
+
+  stats(): HttpStats {
+    return this.#counters.snapshot();
+  }
+
+  routes(): readonly KnownRoute[] {
+    return this.#routes;
+  }
+
+  reload(tls: ApiTls): void {
+    const server = this.#app.server as { setSecureContext?: (options: object) => void };
+    server.setSecureContext?.(tlsOptions(tls));
+  }
+
+  stop(graceMs: number = STOP_GRACE_MS): Promise<void> {
+    this.#stopped ??= this.#stop(graceMs);
+    return this.#stopped;
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    const { clock } = this.#options;
+    const timer = clock.setTimer(clock.monotonicMs() + graceMs, () => this.#app.server.closeAllConnections());
+    // The flag is up when the polls end, so that their answers close the connections.
+    await Promise.resolve();
+    const closed = this.#app.close();
+    this.#polls.stop();
+    await closed;
+    timer.cancel();
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopped !== undefined;
+  }
+}

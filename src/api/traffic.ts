@@ -1,0 +1,201 @@
+// What every request passes: it is identified, counted against its rate and admitted before its body is read, and written down
+// when it leaves. Whatever is thrown on the way becomes an error of the registry.
+// Invariant: a stranger's body is never parsed, and each admin call leaves one audit record, whatever came of it.
+
+import rateLimit from "@fastify/rate-limit";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ROUTES } from "../contract/index.ts";
+import type { ClusterView } from "../ports/cluster.ts";
+import type { Audit } from "./audit.ts";
+import type { Callers, CallerSocket } from "./callers.ts";
+import type { HttpCounters } from "./http-stats.ts";
+import type { ApiLimits, ApiOptions } from "./options.ts";
+import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
+import { freshnessHeaders } from "./reads.ts";
+import { answerTo, Refusal, type Stage, stopping } from "./refusal.ts";
+
+/** Requests for what is no route are counted under this name. */
+const NO_ROUTE = "none";
+/** Callers whose rates are remembered; the one not seen for the longest goes first. */
+const RATED_CALLERS_MAX = 10_000;
+const ADDRESS_LENGTH_MAX = 64;
+
+type Limiter = ReturnType<FastifyInstance["createRateLimit"]>;
+
+export class Traffic {
+  readonly #options: ApiOptions;
+  readonly #limits: ApiLimits;
+  readonly #callers: Callers;
+  readonly #audit: Audit;
+  readonly #counters: HttpCounters;
+  readonly #isStopping: () => boolean;
+  #limiters: Readonly<Record<"admin" | "acquire", Limiter>> | undefined;
+
+  constructor(
+    options: ApiOptions,
+    limits: ApiLimits,
+    parts: { callers: Callers; audit: Audit; counters: HttpCounters; isStopping: () => boolean },
+  ) {
+    this.#options = options;
+    this.#limits = limits;
+    this.#callers = parts.callers;
+    this.#audit = parts.audit;
+    this.#counters = parts.counters;
+    this.#isStopping = parts.isStopping;
+  }
+
+  async install(app: FastifyInstance): Promise<void> {
+    app.decorateRequest("passage", null);
+    app.addHook("onRequest", async (request, reply) => this.#arrive(request, reply));
+    app.addHook("preParsing", async (request, _reply, payload) => {
+      await this.#admit(request);
+      return payload;
+    });
+    app.addHook("onSend", async (request, reply, payload) => {
+      this.#leave(request, reply);
+      return payload;
+    });
+    app.setErrorHandler((error, request, reply) => this.answerError(error, request, reply));
+    app.setNotFoundHandler((request, reply) => this.#answerNoRoute(request, reply));
+    await app.register(rateLimit, { global: false, cache: RATED_CALLERS_MAX });
+    const { adminPerWindow, acquirePerWindow, rateWindowMs: timeWindow } = this.#limits;
+    const keyGenerator = rateKey;
+    this.#limiters = {
+      admin: app.createRateLimit({ max: adminPerWindow, timeWindow, keyGenerator }),
+      acquire: app.createRateLimit({ max: acquirePerWindow, timeWindow, keyGenerator }),
+    };
+  }
+
+  /** Also for what Fastify refuses before there is a route. */
+  answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    const passage = passageOf(request);
+    const view = (): ClusterView => this.#options.cluster.view();
+    const answer = answerTo(error, stageOf(passage, registeredOf(request)), view);
+    if (passage === null) this.#counters.count(NO_ROUTE, answer.status, 0);
+    else passage.outcome = answer.body.error;
+    if (answer.isFault) this.#reportFault(error, request);
+    const retryAfterS = error instanceof Refusal ? error.retryAfterS : undefined;
+    const headers =
+      retryAfterS === undefined ? answer.headers : { ...answer.headers, "retry-after": String(retryAfterS) };
+    const isRead = passage?.isBegun === true && request.method !== "POST";
+    sendJson(reply, answer.status, answer.body, isRead ? { ...freshnessHeaders(view()), ...headers } : headers);
+  }
+
+  #arrive(request: FastifyRequest, reply: FastifyReply): void {
+    const { clock, nodeId } = this.#options;
+    const startedAtMs = clock.monotonicMs();
+    const over = new AbortController();
+    const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
+    request.passage = { startedAtMs, caller, over, target: null, forced: false, isBegun: false, outcome: "OK" };
+    const counters = this.#counters;
+    counters.inFlight++;
+    reply.raw.once("close", () => {
+      counters.inFlight--;
+      counters.count(registeredOf(request)?.name ?? NO_ROUTE, reply.statusCode, clock.monotonicMs() - startedAtMs);
+      // With a reason of ours: the default one is a DOMException with a stack, 5 % of a small request.
+      over.abort("over");
+    });
+    if (this.#isStopping()) throw stopping(nodeId);
+    if (counters.inFlight > this.#limits.requestsMax) {
+      throw new Refusal(
+        "OVERLOADED",
+        `More than ${this.#limits.requestsMax} requests are being answered. Retry later, or ask another node.`,
+      );
+    }
+  }
+
+  async #admit(request: FastifyRequest): Promise<void> {
+    const registered = registeredOf(request);
+    const passage = passageOf(request);
+    if (registered === undefined || passage === null) return;
+    if (registered.limited !== null) await this.#countRate(registered.limited, request);
+    if (registered.role === "public") return;
+    this.#callers.admit(passage.caller, registered.role, request.headers.host);
+  }
+
+  async #countRate(limited: "admin" | "acquire", request: FastifyRequest): Promise<void> {
+    const rate = await this.#limiters?.[limited](request);
+    if (rate === undefined || rate.isAllowed || !rate.isExceeded) return;
+    throw new Refusal(
+      "RATE_LIMITED",
+      `More than ${rate.max} calls of this kind came from ${rateKey(request)} in ${this.#limits.rateWindowMs} ms. Retry after ${rate.ttlInSeconds} s.`,
+      {},
+      rate.ttlInSeconds,
+    );
+  }
+
+  #leave(request: FastifyRequest, reply: FastifyReply): void {
+    if (this.#isStopping()) void reply.header("connection", "close");
+    const registered = registeredOf(request);
+    const passage = passageOf(request);
+    const operation = registered?.operation ?? null;
+    if (operation === null || passage === null) return;
+    const { clock, nodeId } = this.#options;
+    const { caller, target, forced, outcome, startedAtMs } = passage;
+    this.#audit.write(caller, {
+      atMs: clock.wallMs(),
+      nodeId,
+      address: addressOf(request),
+      operation,
+      target,
+      forced,
+      outcome,
+      status: reply.statusCode,
+      durationMs: Math.max(0, clock.monotonicMs() - startedAtMs),
+      requestId: request.id,
+    });
+  }
+
+  #reportFault(error: unknown, request: FastifyRequest): void {
+    const { logger, onFault } = this.#options;
+    const stack = error instanceof Error ? error.stack : String(error);
+    logger.error({ requestId: request.id, route: registeredOf(request)?.name, stack }, "a request failed unforeseen");
+    onFault?.(error);
+  }
+
+  #answerNoRoute(request: FastifyRequest, reply: FastifyReply): void {
+    const path = request.url.split("?", 1)[0] ?? "";
+    const methods = methodsOf(path, this.#options.extraRoutes ?? []);
+    if (methods.length === 0) {
+      return this.answerError(
+        new Refusal("NOT_FOUND", "There is no such path in this API; docs/reference/api.md lists all."),
+        request,
+        reply,
+      );
+    }
+    void reply.header("allow", [...methods, "OPTIONS"].join(", "));
+    if (request.method === "OPTIONS") return void reply.code(204).send();
+    this.answerError(
+      new Refusal("METHOD_NOT_ALLOWED", `This path takes ${methods.join(" or ")}, not ${request.method}.`),
+      request,
+      reply,
+    );
+  }
+}
+
+function stageOf(passage: Passage | null, registered: Registered | undefined): Stage {
+  if (passage?.isBegun !== true) return "arriving";
+  return registered?.isWrite === true ? "writing" : "reading";
+}
+
+/** By name where there is one: behind one address may be many. */
+function rateKey(request: FastifyRequest): string {
+  const caller = passageOf(request)?.caller;
+  if (caller?.how === "key" || caller?.how === "certificate") return `${caller.how} ${caller.name}`;
+  return `address ${addressOf(request)}`;
+}
+
+function addressOf(request: FastifyRequest): string {
+  return (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
+}
+
+function methodsOf(path: string, extra: readonly { readonly method: string; readonly path: string }[]): string[] {
+  const methods = [...Object.values(ROUTES), ...extra]
+    .filter((route) => pattern(route.path).test(path))
+    .flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  return [...new Set(methods)];
+}
+
+function pattern(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`);
+}

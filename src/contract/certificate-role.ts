@@ -1,0 +1,30 @@
+// Who a client certificate is: the SPIFFE id in its one URI SAN, `spiffe://<trust domain>/<kind>/<name>`. The CA vouches
+// for the rest. A certificate with several URI SANs is nobody: each reader would pick another one.
+
+import { formatSpiffeId, type IdentityKind, parseSpiffeId, uriNames } from "../core/kit/spiffe.ts";
+import type { Role } from "./roles.ts";
+
+/** As Node's TLS tells it: `getPeerCertificate()`. */
+export interface ClientCertificate {
+  readonly subjectaltname?: string | undefined;
+}
+
+export interface CertificateCaller {
+  /** The whole SPIFFE id. */
+  readonly id: string;
+  readonly role: Role;
+}
+
+const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
+  operator: "operator",
+  sdk: "client",
+  // A node has no business at another node's API but to look.
+  server: "viewer",
+};
+
+/** Null: authenticated, and still nobody that we know. */
+export function certificateCaller(certificate: ClientCertificate): CertificateCaller | null {
+  const [id, ...others] = uriNames(certificate.subjectaltname);
+  const identity = id === undefined || others.length > 0 ? undefined : parseSpiffeId(id);
+  return identity === undefined ? null : { id: formatSpiffeId(identity), role: ROLE_OF[identity.kind] };
+}

@@ -1,0 +1,110 @@
+// The contract's small parts: names in both cases, mistakes in words, addresses, certificates.
+
+import { describe, expect, it } from "vitest";
+import { certificateCaller } from "./certificate-role.ts";
+import { errorBody, notLeaderBody } from "./error-body.ts";
+import { isLoopback, isWildcard, parseAddress, showAddress } from "./listen-address.ts";
+import { allows, ROLES } from "./roles.ts";
+import { toCamel, toSnake } from "./snake-case.ts";
+import { suggestion } from "./suggestion.ts";
+
+describe("snake_case and camelCase", () => {
+  it("are converted deeply, values untouched", () => {
+    const camel = { isJoint: true, members: [{ lastContactMs: 3, kind: "aB_c" }], leader: null };
+    const snake = { is_joint: true, members: [{ last_contact_ms: 3, kind: "aB_c" }], leader: null };
+    expect(toSnake(camel)).toEqual(snake);
+    expect(toCamel(snake)).toEqual(camel);
+  });
+
+  it("what stands under metadata is the user's own", () => {
+    const holder = { metadata: { Zone_A: "eu", buildId: "7", x_y: "z" }, acquiredAtMs: 1 };
+    expect(toSnake(holder)).toEqual({ metadata: holder.metadata, acquired_at_ms: 1 });
+    expect(toCamel(toSnake(holder))).toEqual(holder);
+  });
+
+  it("the specification's names survive the way there and back", () => {
+    const names = ["election_timeout_min_ms", "enable_auto_failover", "node_priority", "lease_renewal_interval_ms"];
+    for (const name of names) expect(Object.keys(toSnake(toCamel({ [name]: 1 })))).toEqual([name]);
+  });
+
+  it("endless depth is refused", () => {
+    let deep: object = {};
+    for (let i = 0; i < 20; i++) deep = { deep };
+    expect(() => toSnake(deep)).toThrow("levels");
+  });
+});
+
+describe("addresses", () => {
+  it.each([
+    ["127.0.0.1:7400", { host: "127.0.0.1", port: 7_400 }],
+    ["[::1]:0", { host: "::1", port: 0 }],
+    ["n1.example.org:65535", { host: "n1.example.org", port: 65_535 }],
+    ["127.0.0.1", undefined],
+    ["127.0.0.1:65536", undefined],
+    ["300.0.0.1:80", undefined],
+    ["1.2.3:80", undefined],
+    [":80", undefined],
+    ["::1:80", undefined],
+    ["http://a:80", undefined],
+    ["a b:80", undefined],
+    ["-a:80", undefined],
+  ])("%s", (text, address) => {
+    expect(parseAddress(text)).toEqual(address);
+    if (address !== undefined) expect(showAddress(address)).toBe(text);
+  });
+
+  it("loopback and every interface are told apart from the rest", () => {
+    expect(["localhost", "127.0.0.1", "127.9.9.9", "::1"].every(isLoopback)).toBe(true);
+    expect(["0.0.0.0", "::", "10.0.0.1", "127.example.org", "localhost.example.org"].some(isLoopback)).toBe(false);
+    expect([["0.0.0.0", "::", "0:0:0:0:0:0:0:0"].every(isWildcard), isWildcard("::1"), isWildcard("10.0.0.0")]).toEqual(
+      [true, false, false],
+    );
+  });
+});
+
+describe("certificates", () => {
+  const roleOf = (subjectaltname?: string) => certificateCaller({ subjectaltname })?.role ?? null;
+  it.each([
+    ["URI:spiffe://tenure/operator/ada", "operator"],
+    ["DNS:a.example, URI:spiffe://tenure/sdk/payer, IP Address:10.0.0.1", "client"],
+    ["URI:spiffe://tenure/server/n1", "viewer"],
+    ["URI:spiffe://tenure/tc/x", null],
+    ["URI:spiffe://tenure/operator/a, URI:spiffe://tenure/operator/b", null],
+    ["URI:spiffe://tenure/operator/a, URI:https://example.org", null],
+    ["DNS:a", null],
+    ['DNS:"a, URI:spiffe://tenure/operator/x, b"', null],
+    ['URI:"spiffe://tenure/operator/x"', null],
+    [undefined, null],
+  ])("%s is %s", (names, role) => expect(roleOf(names)).toBe(role));
+});
+
+it("operator may do what client may, client what viewer may, and not the other way round", () => {
+  const table = ROLES.map((held) => ROLES.map((needed) => allows(held, needed)));
+  expect(table).toEqual([
+    [true, false, false],
+    [true, true, false],
+    [true, true, true],
+  ]);
+});
+
+it("an error has its number where the specification has one, and NOT_LEADER always all its fields", () => {
+  expect(errorBody("ERR_NO_LEADER", "m")).toEqual({ error: "ERR_NO_LEADER", message: "m", code: 4002 });
+  expect(errorBody("BAD_REQUEST", "m", { field: "a" })).toEqual({ error: "BAD_REQUEST", message: "m", field: "a" });
+  const nobody = { leaderId: null, leaderUrl: null, leaderEpoch: null, nodeId: "n1", role: "STANDBY" } as const;
+  expect(notLeaderBody("m", nobody)).toEqual({
+    error: "NOT_LEADER",
+    message: "m",
+    leader_id: null,
+    leader_url: null,
+    leader_epoch: null,
+    node_id: "n1",
+    role: "STANDBY",
+  });
+});
+
+it("a typing mistake is guessed, a stranger is not", () => {
+  expect(suggestion("sesion", ["session", "epoch"])).toBe("; did you mean session?");
+  expect(suggestion("ttl_sm", ["ttl_ms"])).toBe("; did you mean ttl_ms?");
+  expect(suggestion("password", ["session", "epoch"])).toBe("");
+  expect(suggestion("x".repeat(10_000), ["session"])).toBe("");
+});

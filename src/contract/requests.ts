@@ -1,0 +1,56 @@
+// What may be asked of the API: bodies, queries and path parameters, each strict and bounded.
+
+import { Type } from "typebox";
+import {
+  SCOPE_BYTES_MAX,
+  SCOPE_IDENTITY_BYTES_MAX,
+  SCOPE_METADATA_BYTES_MAX,
+  SCOPE_METADATA_ENTRIES_MAX,
+  SCOPE_TTL_MS_MAX,
+  SCOPE_TTL_MS_MIN,
+  SCOPE_WAIT_MS_MAX,
+} from "../core/kit/limits.ts";
+import { integer, matching, oneOf, strict, text, texts } from "./schema-kit.ts";
+
+/** The front half of a peer key (core/kit/ids.ts). */
+export const NODE_ID_PATTERN = /^[a-z0-9][a-z0-9-]{0,62}$/;
+/** Random, made by the client; bounded so that it fits into one log entry. */
+const SESSION_BYTES_MAX = 128;
+/** A day: who allows more staleness than that does not care. */
+const STALE_MS_MAX = 86_400_000;
+
+export const NodeId = matching(NODE_ID_PATTERN, "a node id: a–z, 0–9 and -, at most 63, not beginning with -");
+const Epoch = integer(1);
+
+export const ScopeParams = strict({ scope: text(SCOPE_BYTES_MAX) });
+
+const CONSISTENCY = {
+  consistency: Type.Optional(oneOf("local", "linearizable")),
+  max_stale_ms: Type.Optional(integer(0, STALE_MS_MAX)),
+};
+export const ReadQuery = strict(CONSISTENCY);
+export const WatchQuery = strict({
+  ...CONSISTENCY,
+  wait_ms: Type.Optional(integer(0, SCOPE_WAIT_MS_MAX)),
+  epoch: Type.Optional(integer(0)),
+  held: Type.Optional(Type.Boolean()),
+});
+export const NoQuery = strict({});
+
+export const TransferBody = strict({ target: Type.Optional(NodeId), force: Type.Optional(Type.Boolean()) });
+export const MembersBody = strict({
+  op: oneOf("add", "promote", "replace", "remove"),
+  node_id: NodeId,
+  promote: Type.Optional(Type.Boolean()),
+});
+export const AskResignBody = strict({ force: Type.Optional(Type.Boolean()) });
+export const NoBody = strict({});
+
+export const AcquireBody = strict({
+  session: text(SESSION_BYTES_MAX),
+  identity: text(SCOPE_IDENTITY_BYTES_MAX),
+  metadata: Type.Optional(texts(SCOPE_METADATA_ENTRIES_MAX, SCOPE_METADATA_BYTES_MAX)),
+  ttl_ms: integer(SCOPE_TTL_MS_MIN, SCOPE_TTL_MS_MAX),
+  wait_ms: integer(0, SCOPE_WAIT_MS_MAX),
+});
+export const HoldBody = strict({ session: text(SESSION_BYTES_MAX), epoch: Epoch });

@@ -1,0 +1,263 @@
+// The server's configuration as the program uses it: the file's fields and the environment's, checked together. All mistakes
+// are told at once, each with its field. Pure: the file is read, and the environment passed in, by the caller.
+// Refused: whatever listens beyond loopback without TLS and authentication (design §5).
+
+import { TenureError } from "../core/kit/errors.ts";
+import type { ElectionConfig } from "../core/raft/config.ts";
+import { isLoopback, isWildcard, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
+import type { Role } from "./roles.ts";
+import {
+  SERVER_DEFAULTS,
+  SERVER_ENVIRONMENT,
+  type ServerConfigFile,
+  serverConfigShape,
+} from "./server-config-schema.ts";
+import { describeMistakes, type Mistake } from "./shape.ts";
+import { snakeKey, toCamel } from "./snake-case.ts";
+
+export interface ServerConfig {
+  readonly nodeId: string;
+  readonly dataDir: string;
+  readonly peer: {
+    readonly listen: ListenAddress;
+    /** "host:port" */
+    readonly advertise: string | null;
+    readonly tls: { readonly caFile: string; readonly certFile: string; readonly keyFile: string } | null;
+  };
+  readonly api: {
+    readonly listen: ListenAddress;
+    /** A URL, without a slash at its end. */
+    readonly advertise: string | null;
+    readonly tls: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string | null } | null;
+  };
+  /** The other nodes' "host:port", by node id. */
+  readonly peers: Readonly<Record<string, string>>;
+  readonly bootstrapExpect: readonly string[];
+  readonly keys: readonly ApiKey[];
+  readonly election: Partial<ElectionConfig>;
+  readonly snapshots: { readonly afterEntries?: number; readonly afterBytes?: number; readonly keepEntries?: number };
+  readonly disk: { readonly minFreeBytes: number };
+  readonly log: { readonly level: LogLevel };
+}
+
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
+
+export interface ApiKey {
+  readonly name: string;
+  /** Of the key's UTF-8, in lower-case hex. */
+  readonly sha256: string;
+  readonly role: Role;
+}
+
+export interface ConfigSurroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where the file lies: its relative paths begin there. Those of the environment begin at the working directory. */
+  readonly configDir: string;
+  /** `electionConfig` of core/raft, which knows how the election's numbers must relate; throws CONFIG_INVALID. */
+  readonly checkElection: (given: Partial<ElectionConfig>) => unknown;
+}
+
+const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/** `raw` is the parsed JSON. Throws CONFIG_INVALID that names every wrong field. */
+export function parseServerConfig(raw: unknown, surroundings: ConfigSurroundings): ServerConfig {
+  const { configDir, environment } = surroundings;
+  const checked = serverConfigShape.check(withEnvironment(raw, environment));
+  if (!checked.ok) throw invalid(checked.mistakes.map((mistake) => namedByVariable(mistake, environment)));
+  const file = checked.value;
+  const config = assembled(file, (path) => (path.startsWith("/") ? path : `${configDir}/${path}`), environment);
+  const mistakes = [
+    ...exposureMistakes(config),
+    ...advertiseMistakes(config),
+    ...keyMistakes(config.keys),
+    ...selfMistakes(file, config),
+    ...electionMistakes(config.election, surroundings.checkElection),
+  ];
+  if (mistakes.length > 0) throw invalid(mistakes);
+  return config;
+}
+
+function assembled(
+  file: ServerConfigFile,
+  resolve: (path: string) => string,
+  environment: ConfigSurroundings["environment"],
+): ServerConfig {
+  const { node_id: nodeId, peer = {}, api = {} } = file;
+  const { [nodeId]: own, ...peers } = file.peers ?? {};
+  const listen = parseAddress(peer.listen ?? SERVER_DEFAULTS["peer.listen"])!;
+  return {
+    nodeId,
+    dataDir: isSet(environment["TENURE_DATA_DIR"]) ? file.data_dir : resolve(file.data_dir),
+    peer: {
+      listen,
+      // A file that all nodes share says in `peers` where each is reached.
+      advertise: peer.advertise ?? (isWildcard(listen.host) ? (own ?? null) : null),
+      tls:
+        peer.tls === undefined
+          ? null
+          : {
+              caFile: resolve(peer.tls.ca_file),
+              certFile: resolve(peer.tls.cert_file),
+              keyFile: resolve(peer.tls.key_file),
+            },
+    },
+    api: {
+      listen: parseAddress(api.listen ?? SERVER_DEFAULTS["api.listen"])!,
+      advertise: api.advertise?.replace(/\/$/, "") ?? null,
+      tls:
+        api.tls === undefined
+          ? null
+          : {
+              certFile: resolve(api.tls.cert_file),
+              keyFile: resolve(api.tls.key_file),
+              clientCaFile: api.tls.client_ca_file === undefined ? null : resolve(api.tls.client_ca_file),
+            },
+    },
+    peers,
+    bootstrapExpect: [...new Set(file.bootstrap?.expect)].filter((id) => id !== nodeId),
+    keys: file.keys ?? [],
+    election: toCamel(file.election ?? {}),
+    snapshots: toCamel(file.snapshots ?? {}),
+    disk: { minFreeBytes: file.disk?.min_free_bytes ?? SERVER_DEFAULTS["disk.min_free_bytes"] },
+    log: { level: file.log?.level ?? SERVER_DEFAULTS["log.level"] },
+  };
+}
+
+/** What the environment says wins over the file. An empty variable counts as unset. */
+function withEnvironment(raw: unknown, environment: ConfigSurroundings["environment"]): unknown {
+  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
+  const file: Record<string, unknown> = { ...raw };
+  for (const [variable, [section, field]] of Object.entries(SERVER_ENVIRONMENT)) {
+    const value = environment[variable]?.trim();
+    if (!isSet(value)) continue;
+    if (field === undefined) file[section] = value;
+    else if (isPlainObject(file[section] ?? {})) file[section] = { ...(file[section] as object), [field]: value };
+  }
+  return file;
+}
+
+/** Who set a variable looks for its name, not for the field's. */
+function namedByVariable(mistake: Mistake, environment: ConfigSurroundings["environment"]): Mistake {
+  const found = Object.entries(SERVER_ENVIRONMENT).find(([, path]) => path.join(".") === mistake.field)?.[0];
+  return found !== undefined && isSet(environment[found]?.trim()) ? { ...mistake, field: found } : mistake;
+}
+
+function exposureMistakes({ peer, api, keys }: ServerConfig): Mistake[] {
+  const mistakes: Mistake[] = [];
+  if (!isLoopback(peer.listen.host) && peer.tls === null) {
+    mistakes.push({
+      field: "peer.tls",
+      message: `is missing: peer.listen is ${showAddress(peer.listen)}, beyond loopback, and nodes must know each other by certificate. Make the files with \`tenure cert init\` and \`tenure cert issue\`, or listen on 127.0.0.1`,
+    });
+  }
+  if (isLoopback(api.listen.host)) return mistakes;
+  const beyond = `api.listen is ${showAddress(api.listen)}, beyond loopback`;
+  if (api.tls === null) {
+    mistakes.push({
+      field: "api.tls",
+      message: `is missing: ${beyond}, and keys must not travel in the clear. Name cert_file and key_file, or listen on 127.0.0.1`,
+    });
+  }
+  if (keys.length === 0 && (api.tls?.clientCaFile ?? null) === null) {
+    mistakes.push({
+      field: "keys",
+      message: `is missing: ${beyond}, and nobody is let in unknown. Add a key ({"name", "sha256", "role"}), or name api.tls.client_ca_file, or listen on 127.0.0.1`,
+    });
+  }
+  return mistakes;
+}
+
+function advertiseMistakes({ peer, api }: ServerConfig): Mistake[] {
+  const mistakes: Mistake[] = [];
+  if (isWildcard(peer.listen.host) && peer.advertise === null) {
+    mistakes.push({
+      field: "peer.advertise",
+      message: "is missing: peer.listen is every interface, which nobody can dial",
+    });
+  }
+  if (isWildcard(api.listen.host) && api.advertise === null) {
+    mistakes.push({
+      field: "api.advertise",
+      message: "is missing: api.listen is every interface, which nobody can dial",
+    });
+  }
+  const advertised = peer.advertise === null ? undefined : parseAddress(peer.advertise);
+  if (advertised !== undefined && (isWildcard(advertised.host) || advertised.port === 0)) {
+    mistakes.push({ field: "peer.advertise", message: "must be an address that the other nodes can dial" });
+  }
+  if (api.tls !== null && api.advertise?.startsWith("http:") === true) {
+    mistakes.push({ field: "api.advertise", message: "must begin with https: api.tls is set" });
+  }
+  return mistakes;
+}
+
+function keyMistakes(keys: readonly ApiKey[]): Mistake[] {
+  return keys.flatMap(({ name, sha256 }, at) => {
+    const before = keys.slice(0, at);
+    const mistakes: Mistake[] = [];
+    if (before.some((other) => other.name === name)) {
+      mistakes.push({ field: `keys[${at}].name`, message: `is given twice: the audit could not tell who called` });
+    }
+    if (before.some((other) => other.sha256 === sha256)) {
+      mistakes.push({
+        field: `keys[${at}].sha256`,
+        message: "is the same as another key's: each caller needs a key of its own",
+      });
+    }
+    if (sha256 === SHA256_OF_NOTHING) {
+      mistakes.push({
+        field: `keys[${at}].sha256`,
+        message: "is the hash of an empty key: the key was not set when it was hashed",
+      });
+    }
+    return mistakes;
+  });
+}
+
+/** A file may be shared by all nodes, so a node's own entry is fine; one that says something else is a copied mistake. */
+function selfMistakes({ peers = {} }: ServerConfigFile, { nodeId, peer }: ServerConfig): Mistake[] {
+  const own = peers[nodeId];
+  const reached = peer.advertise ?? showAddress(peer.listen);
+  if (own === undefined || own === reached) return [];
+  return [
+    {
+      field: `peers.${nodeId}`,
+      message: `is ${own}, and this node is ${nodeId} at ${reached}: two nodes must not have one id. Correct the entry, node_id or peer.advertise`,
+    },
+  ];
+}
+
+/** The core names its fields as the code does; the file has the specification's names. */
+function electionMistakes(
+  given: Partial<ElectionConfig>,
+  check: (given: Partial<ElectionConfig>) => unknown,
+): Mistake[] {
+  try {
+    check(given);
+    return [];
+  } catch (error) {
+    if (!TenureError.is(error)) throw error;
+    const message = error.message
+      .replace(/^election configuration: /, "")
+      .replaceAll(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, (name) => `election.${snakeKey(name)}`);
+    return message.split("; ").map((one) => {
+      const [field = "", ...rest] = one.split(" ");
+      return { field, message: rest.join(" ") };
+    });
+  }
+}
+
+function invalid(mistakes: readonly Mistake[]): TenureError {
+  return new TenureError(
+    "CONFIG_INVALID",
+    `The server's configuration is not valid: ${describeMistakes(mistakes, "the file")}. docs/reference/configuration.md lists every field.`,
+  );
+}
+
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value.trim() !== "";
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

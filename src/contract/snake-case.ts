@@ -1,0 +1,71 @@
+// The wire speaks snake_case, the code camelCase, and this is the one place that knows both. Keys are converted, values
+// never. What stands under `metadata` is the user's own, keys included, and passes untouched.
+
+/** `electionTimeoutMinMs` → `election_timeout_min_ms`. */
+export type SnakeKey<Key> = Key extends `${infer Head}${infer Tail}`
+  ? Tail extends Uncapitalize<Tail>
+    ? `${Lowercase<Head>}${SnakeKey<Tail>}`
+    : `${Lowercase<Head>}_${SnakeKey<Uncapitalize<Tail>>}`
+  : Key;
+
+export type CamelKey<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelKey<Tail>>}` : Key;
+
+export type Snake<T> = T extends readonly (infer Item)[]
+  ? Snake<Item>[]
+  : T extends object
+    ? { [Key in keyof T as SnakeKey<Key>]: Key extends "metadata" ? T[Key] : Snake<T[Key]> }
+    : T;
+
+export type Camel<T> = T extends readonly (infer Item)[]
+  ? Camel<Item>[]
+  : T extends object
+    ? { [Key in keyof T as CamelKey<Key>]: Key extends "metadata" ? T[Key] : Camel<T[Key]> }
+    : T;
+
+const USERS_OWN: ReadonlySet<string> = new Set(["metadata"]);
+/** Our own messages are three deep; what is deeper did not come through a schema. */
+const DEPTH_MAX = 16;
+
+/** The names are few and come in every answer; a stranger's names must not fill the memory. */
+const REMEMBERED_MAX = 1_000;
+const toSnakeKey = remembered(snakeKey);
+const toCamelKey = remembered(camelKey);
+
+export function toSnake<T>(value: T): Snake<T> {
+  return converted(value, toSnakeKey, DEPTH_MAX) as Snake<T>;
+}
+
+export function toCamel<T>(value: T): Camel<T> {
+  return converted(value, toCamelKey, DEPTH_MAX) as Camel<T>;
+}
+
+export function snakeKey(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+export function camelKey(key: string): string {
+  return key.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function remembered(rename: (key: string) => string): (key: string) => string {
+  const known = new Map<string, string>();
+  return (key) => {
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const name = rename(key);
+    if (known.size < REMEMBERED_MAX) known.set(key, name);
+    return name;
+  };
+}
+
+function converted(value: unknown, rename: (key: string) => string, depthLeft: number): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (depthLeft === 0) throw new RangeError(`more than ${DEPTH_MAX} levels of objects`);
+  if (Array.isArray(value)) return value.map((item) => converted(item, rename, depthLeft - 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      rename(key),
+      USERS_OWN.has(key) ? item : converted(item, rename, depthLeft - 1),
+    ]),
+  );
+}

@@ -1,0 +1,6 @@
+// The door of the telemetry driver: logs by pino, metrics by prom-client, and the event loop's lateness.
+
+export { type LogSink, type LogSinkOptions, openLogSink } from "./log-sink.ts";
+export { type LoopMonitor, startLoopMonitor } from "./loop-monitor.ts";
+export { createMetrics, type Metrics } from "./metrics.ts";
+export { type HttpSource, type MetricsSource, SERVER_METRICS } from "./server-metrics.ts";

@@ -1,0 +1,70 @@
+// Log lines as JSON, through pino. A line is handed over and forgotten: the writing happens on another thread, one write at
+// a time, behind a bounded buffer. When whoever reads the log stands still, lines are dropped and counted; consensus never waits
+// for a terminal.
+//
+//   open ──close──▶ closed      what was buffered is written, for at most CLOSE_MS
+
+import pino from "pino";
+import type { LogFields, Logger } from "../../ports/logger.ts";
+
+export interface LogSink {
+  readonly logger: Logger;
+  /** Written at any level: `log.level` must not silence who did what. */
+  readonly audit: Logger;
+  /** Lines lost because the reader of the log stood still. */
+  dropped(): number;
+  close(): Promise<void>;
+}
+
+export interface LogSinkOptions {
+  readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent";
+  /** A file's path, or a descriptor; standard error where it is left out: standard output belongs to commands. */
+  readonly destination?: string | number | undefined;
+  /** On every line. */
+  readonly fields?: LogFields | undefined;
+  readonly bufferBytesMax?: number | undefined;
+}
+
+const STDERR = 2;
+/** Some thousands of lines. */
+const BUFFER_BYTES_MAX = 1024 * 1024;
+const CLOSE_MS = 1_000;
+
+export function openLogSink(options: LogSinkOptions): LogSink {
+  const { level, destination = STDERR, fields = {}, bufferBytesMax = BUFFER_BYTES_MAX } = options;
+  const stream = pino.destination({ dest: destination, sync: false, maxLength: bufferBytesMax });
+  let dropped = 0;
+  stream.on("drop", () => dropped++);
+  // A closed pipe or a full disk: there is nowhere left to say it.
+  stream.on("error", () => dropped++);
+  const root = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  const audit = root.child({}, { level: "info" });
+  return {
+    logger: portOf(root),
+    audit: portOf(audit),
+    dropped: () => dropped,
+    close: () => ended(stream),
+  };
+}
+
+function portOf(logger: pino.Logger): Logger {
+  return {
+    info: (fields, message) => logger.info(fields, message),
+    warn: (fields, message) => logger.warn(fields, message),
+    error: (fields, message) => logger.error(fields, message),
+  };
+}
+
+function ended(stream: ReturnType<typeof pino.destination>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      stream.destroy();
+      resolve();
+    }, CLOSE_MS);
+    stream.once("close", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    stream.end();
+  });
+}

@@ -1,0 +1,172 @@
+// Who may call what: every route with every kind of caller, and what is written down about it.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { allows, type ApiKey, type Role, type Route, ROUTES } from "../../src/contract/index.ts";
+import { KEYS, startApi, type TestApi } from "./test-api.ts";
+
+/** The least role that each route needs, written down a second time on purpose: a route that is not here fails the test. */
+const NEEDED: Readonly<Record<string, Role | "public">> = {
+  "GET /livez": "public",
+  "GET /readyz": "public",
+  "GET /healthz": "viewer",
+  "GET /metrics": "viewer",
+  "GET /leader": "viewer",
+  "GET /role": "viewer",
+  "GET /v1/cluster": "viewer",
+  "GET /v1/scopes": "viewer",
+  "GET /v1/scopes/:scope": "viewer",
+  "GET /v1/scopes/:scope/history": "viewer",
+  "POST /v1/scopes/:scope/acquire": "client",
+  "POST /v1/scopes/:scope/renew": "client",
+  "POST /v1/scopes/:scope/resign": "client",
+  "POST /v1/admin/transfer": "operator",
+  "POST /v1/admin/members": "operator",
+  "POST /v1/admin/snapshot": "operator",
+  "GET /v1/admin/snapshot": "operator",
+  "GET /v1/admin/audit": "operator",
+  "POST /v1/admin/scopes/:scope/resign": "operator",
+};
+
+const CALLERS: readonly { name: string; key: string | null; role: Role | null }[] = [
+  { name: "nobody", key: null, role: null },
+  { name: "a wrong key", key: "no such key", role: null },
+  { name: "an empty key", key: "", role: null },
+  { name: "a viewer", key: "viewer-key", role: "viewer" },
+  { name: "a client", key: "client-key", role: "client" },
+  { name: "an operator", key: "operator-key", role: "operator" },
+];
+
+let t: TestApi;
+beforeAll(async () => {
+  t = await startApi();
+});
+afterAll(async () => t[Symbol.asyncDispose]());
+
+it("the router has exactly the routes of the table, each with its role, and HEAD where there is GET", () => {
+  const known = t.api.routes().map(({ method, path, role }) => [`${method} ${path}`, role]);
+  const heads = Object.entries(NEEDED)
+    .filter(([route]) => route.startsWith("GET "))
+    .map(([route, role]) => [route.replace("GET", "HEAD"), role]);
+  expect(new Set(known.map(String))).toEqual(new Set([...Object.entries(NEEDED), ...heads].map(String)));
+  expect(known).toHaveLength(Object.keys(NEEDED).length + heads.length);
+});
+
+describe.each(Object.entries(NEEDED))("%s", (route, needed) => {
+  const [method = "", path = ""] = route.split(" ");
+  it.each(CALLERS)("$name", async ({ key, role }) => {
+    const before = t.fingerprint();
+    // The body is wrong on purpose: whoever is let in is refused for it, and nothing changes.
+    const body = method === "POST" ? { nonsense: 1 } : undefined;
+    const { status, json } = await t.call(method, path.replace(":scope", "x"), body, key);
+    const isIn = needed === "public" || (role !== null && allows(role, needed));
+    if (isIn) expect([401, 403]).not.toContain(status);
+    else
+      expect([status, json?.["error"]]).toEqual(role === null ? [401, "UNAUTHENTICATED"] : [403, "PERMISSION_DENIED"]);
+    if (isIn && method === "POST") expect([status, json?.["field"]]).toEqual([400, "nonsense"]);
+    expect(t.fingerprint()).toBe(before);
+  });
+});
+
+describe("anonymous callers", () => {
+  const open = async (keys: readonly ApiKey[], isLoopback = true, headers: Record<string, string> = {}) => {
+    await using api = await startApi({ keys, isLoopback });
+    const results: Record<string, number> = {};
+    for (const path of ["/livez", "/v1/cluster", "/v1/admin/audit"])
+      results[path] = (await api.fetch(path, { headers })).status;
+    const { status } = await api.fetch("/v1/scopes/x/resign", {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ session: "s", epoch: 1 }),
+    });
+    return { ...results, resign: status };
+  };
+  const keysOf = (...roles: Role[]) => KEYS.filter(({ role }) => roles.includes(role));
+
+  it("may view and lead on loopback where no key says otherwise, and never steer", async () => {
+    expect(await open([])).toEqual({ "/livez": 200, "/v1/cluster": 200, "/v1/admin/audit": 401, resign: 200 });
+    expect(await open(keysOf("operator"))).toEqual({
+      "/livez": 200,
+      "/v1/cluster": 200,
+      "/v1/admin/audit": 401,
+      resign: 200,
+    });
+  });
+
+  it("need a key for a role once somebody has one for it, or for a weaker one", async () => {
+    expect(await open(keysOf("client"))).toMatchObject({ "/v1/cluster": 200, resign: 401 });
+    expect(await open(keysOf("viewer"))).toMatchObject({ "/v1/cluster": 401, resign: 401 });
+  });
+
+  it("have no business beyond loopback, but for the probes", async () => {
+    expect(await open([], false)).toEqual({ "/livez": 200, "/v1/cluster": 401, "/v1/admin/audit": 401, resign: 401 });
+  });
+
+  it("are refused when the Host header shows that a name was pointed at 127.0.0.1", async () => {
+    await using api = await startApi({ keys: [] });
+    const { request } = await import("node:http");
+    const ask = (host: string): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const sent = request({ port: api.port, path: "/v1/cluster", headers: { host } }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        });
+        sent.on("error", reject).end();
+      });
+    expect(await Promise.all([`127.0.0.1:${api.port}`, "localhost", "[::1]:80"].map(ask))).toEqual([200, 200, 200]);
+    expect(await Promise.all(["evil.example", "evil.example:80", "127.0.0.1.evil.example"].map(ask))).toEqual([
+      401, 401, 401,
+    ]);
+  });
+
+  it("a wrong key is refused even where none is needed", async () => {
+    await using api = await startApi({ keys: [] });
+    expect((await api.call("GET", "/v1/cluster", undefined, "typo")).status).toBe(401);
+  });
+});
+
+describe("the audit", () => {
+  it("holds every admin call, allowed or refused: who, what, outcome, how long", async () => {
+    await using api = await startApi();
+    await api.call("POST", "/v1/admin/transfer", { target: "n2", force: true });
+    api.cluster.lead();
+    await api.call("POST", "/v1/admin/members", { op: "remove", node_id: "nope" });
+    await api.call("POST", "/v1/admin/scopes/a%20b/resign", { force: true }, "client-key");
+    await api.call("POST", "/v1/admin/snapshot", undefined, null);
+    await api.call("POST", "/v1/admin/transfer", "{nonsense", "operator-key");
+    const { json } = await api.call("GET", "/v1/admin/audit");
+    const records = json?.["records"] as Record<string, unknown>[];
+    expect(
+      records.map((one) => [one["who"], one["operation"], one["target"], one["forced"], one["outcome"], one["status"]]),
+    ).toEqual([
+      ["the operator", "transfer", null, false, "BAD_REQUEST", 400],
+      ["anonymous", "saveSnapshot", null, false, "UNAUTHENTICATED", 401],
+      ["the client", "askResign", null, false, "PERMISSION_DENIED", 403],
+      ["the operator", "members", "remove nope", false, "MEMBER_UNKNOWN", 404],
+      ["the operator", "transfer", "n2", true, "OK", 200],
+    ]);
+    expect(records[0]).toMatchObject({ address: "127.0.0.1", node_id: "n1", how: "key", role: "operator" });
+    for (const one of records) expect(one["duration_ms"]).toBeGreaterThanOrEqual(0);
+    expect(api.audited).toHaveLength(6);
+    expect(api.audited.every((line) => line["audit"] === true)).toBe(true);
+    expect(JSON.stringify(api.audited)).not.toContain("-key");
+  });
+
+  it("keeps the last 256 in memory", async () => {
+    await using api = await startApi({ limits: { adminPerWindow: 1_000 } });
+    for (let i = 0; i < 260; i++) await api.call("GET", "/v1/admin/audit");
+    const { json } = await api.call("GET", "/v1/admin/audit");
+    expect(json?.["records"]).toHaveLength(256);
+    expect(api.audited).toHaveLength(261);
+  });
+
+  it("says nothing of calls that steer nothing", async () => {
+    await using api = await startApi();
+    await api.call("GET", "/v1/cluster");
+    expect(api.audited).toEqual([]);
+  });
+});
+
+it("every route of the contract is in the table above", () => {
+  const routes = Object.values(ROUTES as Record<string, Route>).map(({ method, path }) => `${method} ${path}`);
+  expect(Object.keys(NEEDED).sort()).toEqual(routes.sort());
+});

@@ -1,0 +1,96 @@
+// An API on a free port of 127.0.0.1, over the in-memory ports, and a caller for it.
+
+import { createHash } from "node:crypto";
+import { createApi, type Api, type ApiOptions } from "../../src/api/index.ts";
+import type { ApiKey } from "../../src/contract/index.ts";
+import { systemClock } from "../../src/drivers/system/clock.ts";
+import type { LogFields, Logger } from "../../src/ports/logger.ts";
+import { TestCluster } from "./test-cluster.ts";
+import { TestScopes } from "./test-scopes.ts";
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** The key of each role is the role's name with "-key". */
+export const KEYS: readonly ApiKey[] = (["viewer", "client", "operator"] as const).map((role) => ({
+  name: `the ${role}`,
+  sha256: sha256(`${role}-key`),
+  role,
+}));
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined where the answer is no JSON. */
+  readonly json: Record<string, unknown> | undefined;
+}
+
+export class TestApi implements AsyncDisposable {
+  readonly cluster = new TestCluster();
+  readonly scopes = new TestScopes(this.cluster);
+  readonly lines: { fields: LogFields; message: string }[] = [];
+  readonly audited: LogFields[] = [];
+  readonly faults: unknown[] = [];
+  api!: Api;
+  url = "";
+  port = 0;
+
+  async start(options: Partial<ApiOptions> = {}): Promise<this> {
+    this.api = await createApi({
+      cluster: this.cluster,
+      scopes: this.scopes,
+      nodeId: "n1",
+      keys: KEYS,
+      isLoopback: true,
+      metrics: () => Promise.resolve({ contentType: "text/plain; version=0.0.4; charset=utf-8", text: "up 1\n" }),
+      logger: logger((fields, message) => this.lines.push({ fields, message })),
+      audit: logger((fields) => this.audited.push(fields)),
+      clock: systemClock,
+      sha256,
+      onFault: (error) => this.faults.push(error),
+      ...options,
+    });
+    const { port } = await this.api.listen({ host: "127.0.0.1", port: 0 });
+    this.port = port;
+    this.url = `http://127.0.0.1:${port}`;
+    return this;
+  }
+
+  /** `key` null: none is sent. */
+  async call(method: string, path: string, body?: unknown, key: string | null = "operator-key"): Promise<Reply> {
+    const headers: Record<string, string> = {};
+    if (key !== null) headers["x-api-key"] = key;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    return this.fetch(path, { method, headers, ...(body === undefined ? {} : { body: text }) });
+  }
+
+  async fetch(path: string, init: RequestInit = {}): Promise<Reply> {
+    const response = await fetch(`${this.url}${path}`, init);
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isJson && text !== "" ? (JSON.parse(text) as Record<string, unknown>) : undefined,
+    };
+  }
+
+  /** All that a call may change. */
+  fingerprint(): string {
+    return this.cluster.fingerprint() + this.scopes.fingerprint();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.api.stop(0);
+  }
+}
+
+export function startApi(options: Partial<ApiOptions> = {}): Promise<TestApi> {
+  return new TestApi().start(options);
+}
+
+function logger(write: (fields: LogFields, message: string) => void): Logger {
+  return { info: write, warn: write, error: write };
+}

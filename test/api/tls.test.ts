@@ -1,0 +1,101 @@
+// Client certificates say who calls, by their SPIFFE id; keys still work beside them.
+
+import { request } from "node:https";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseSpiffeId } from "../../src/core/kit/spiffe.ts";
+import { createCa, issue, type KeyPair } from "../../src/drivers/pki/index.ts";
+import { startApi, type TestApi } from "./test-api.ts";
+
+const TRUST = "tenure";
+const nowMs = Date.now();
+let ca: KeyPair;
+let stranger: KeyPair;
+let t: TestApi;
+
+const certificate = (from: KeyPair, uri: string, address = "127.0.0.1") =>
+  issue({ ca: from, identity: parseSpiffeId(uri)!, hosts: [address], nowMs });
+
+beforeAll(async () => {
+  ca = await createCa({ trustDomain: TRUST, nowMs });
+  stranger = await createCa({ trustDomain: TRUST, nowMs });
+  const server = await certificate(ca, "spiffe://tenure/server/n1");
+  t = await startApi({ tls: { ...server, clientCa: ca.cert } });
+});
+afterAll(async () => t[Symbol.asyncDispose]());
+
+function ask(path: string, pair?: KeyPair, key?: string): Promise<{ status: number | undefined; text: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        port: t.port,
+        host: "127.0.0.1",
+        path,
+        ca: ca.cert,
+        agent: false,
+        ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
+        headers: key === undefined ? {} : { "x-api-key": key },
+      },
+      (answer) => {
+        let text = "";
+        answer.on("data", (chunk: Buffer) => (text += chunk.toString()));
+        answer.on("end", () => resolve({ status: answer.statusCode, text }));
+      },
+    );
+    sent.on("error", reject).end();
+  });
+}
+
+describe("roles by certificate", () => {
+  it.each([
+    ["spiffe://tenure/operator/ada", [200, 200]],
+    ["spiffe://tenure/sdk/payer", [200, 403]],
+    ["spiffe://tenure/server/n2", [200, 403]],
+  ])("%s", async (uri, [view, steer]) => {
+    const pair = await certificate(ca, uri);
+    expect((await ask("/v1/cluster", pair)).status).toBe(view);
+    expect((await ask("/v1/admin/audit", pair)).status).toBe(steer);
+  });
+
+  it("an operator's certificate is named in the audit", async () => {
+    const { text } = await ask("/v1/admin/audit", await certificate(ca, "spiffe://tenure/operator/ada"));
+    expect(JSON.parse(text)).toMatchObject({
+      records: expect.arrayContaining([
+        expect.objectContaining({ who: "spiffe://tenure/operator/ada", how: "certificate" }),
+      ]),
+    });
+  });
+
+  it("one that the client CA did not sign is nobody, whatever it says", async () => {
+    const { status, text } = await ask("/v1/cluster", await certificate(stranger, "spiffe://tenure/operator/mallory"));
+    expect([status, JSON.parse(text)]).toEqual([
+      401,
+      expect.objectContaining({ error: "UNAUTHENTICATED", message: expect.stringContaining("not signed") }),
+    ]);
+  });
+
+  it("without a certificate a key is needed: a client CA ends anonymous access, on loopback too", async () => {
+    expect((await ask("/v1/cluster")).status).toBe(401);
+    expect((await ask("/livez")).status).toBe(200);
+    expect((await ask("/v1/cluster", undefined, "viewer-key")).status).toBe(200);
+    expect((await ask("/v1/admin/audit", undefined, "operator-key")).status).toBe(200);
+  });
+
+  it("a new certificate is shown to new connections after a reload", async () => {
+    const seen = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const sent = request(
+          { port: t.port, host: "127.0.0.1", path: "/livez", ca: ca.cert, agent: false },
+          (answer) => {
+            answer.resume();
+            const { socket } = answer as unknown as { socket: { getPeerCertificate(): { serialNumber: string } } };
+            resolve(socket.getPeerCertificate().serialNumber);
+          },
+        );
+        sent.on("error", reject).end();
+      });
+    const before = await seen();
+    t.api.reload({ ...(await certificate(ca, "spiffe://tenure/server/n1")), clientCa: ca.cert });
+    expect(await seen()).not.toBe(before);
+    expect((await ask("/v1/cluster", await certificate(ca, "spiffe://tenure/sdk/a"))).status).toBe(200);
+  });
+});
