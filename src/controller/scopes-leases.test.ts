@@ -1,0 +1,66 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Leases } from "./scopes-leases.ts";
+
+describe("leases", () => {
+  it("end as a list that looks at every lease says, whatever is renewed, ended and restarted", () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant("start" as const), scope: fc.nat(5), ttlMs: fc.integer({ min: 1, max: 50 }) }),
+      fc.record({ kind: fc.constantFrom("touch" as const, "end" as const), scope: fc.nat(5) }),
+      fc.record({ kind: fc.constant("restart" as const) }),
+      fc.record({ kind: fc.constant("pass" as const), ms: fc.nat(30) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const leases = new Leases();
+        const dumb = new Map<string, { endMs: number; ttlMs: number; epoch: number }>();
+        let nowMs = 0;
+        let epoch = 0;
+        for (const one of steps) {
+          if (one.kind === "pass") {
+            nowMs += one.ms;
+            const due = [...dumb].filter(([, { endMs }]) => endMs <= nowMs).map(([scope]) => scope);
+            const over = leases.takeOver(nowMs, 100, 1);
+            expect(over.map(({ scope }) => scope).toSorted()).toEqual(due.toSorted());
+            for (const lease of over) leases.end(lease.scope, lease.epoch);
+            for (const scope of due) dumb.delete(scope);
+          } else if (one.kind === "restart") {
+            leases.restartAll(nowMs);
+            for (const lease of dumb.values()) lease.endMs = nowMs + lease.ttlMs;
+          } else {
+            const scope = `s${one.scope}`;
+            const known = dumb.get(scope);
+            if (one.kind === "start") {
+              leases.start(scope, ++epoch, one.ttlMs, nowMs);
+              dumb.set(scope, { endMs: nowMs + one.ttlMs, ttlMs: one.ttlMs, epoch });
+            } else if (one.kind === "touch") {
+              leases.touch(scope, known?.epoch ?? 0, nowMs);
+              if (known !== undefined) known.endMs = nowMs + known.ttlMs;
+            } else {
+              leases.end(scope, known?.epoch ?? 0);
+              dumb.delete(scope);
+            }
+          }
+          expect(leases.size).toBe(dumb.size);
+        }
+      }),
+    );
+  });
+
+  it("of another epoch are neither renewed nor ended", () => {
+    const leases = new Leases();
+    leases.start("s", 7, 10, 0);
+    leases.touch("s", 6, 9);
+    leases.end("s", 6);
+    expect(leases.takeOver(10, 1, 1)).toMatchObject([{ scope: "s", epoch: 7 }]);
+  });
+
+  it("come again after a while when nothing ends them, and at most so many at once", () => {
+    const leases = new Leases();
+    for (const scope of ["a", "b", "c"]) leases.start(scope, 1, 10, 0);
+    expect(leases.takeOver(10, 2, 5)).toHaveLength(2);
+    expect(leases.takeOver(10, 2, 5)).toHaveLength(1);
+    expect(leases.takeOver(14, 9, 5)).toHaveLength(0);
+    expect(leases.takeOver(15, 9, 5)).toHaveLength(3);
+  });
+});

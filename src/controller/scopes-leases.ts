@@ -1,0 +1,102 @@
+// The leases that a leader counts, in memory and on its monotonic clock alone (design D15, trap 56b): the log knows how long
+// a lease lasts, never when it ends.
+// A renewal changes one number. The heap is lazy: it holds each lease once, under the time at which it was last looked at,
+// and a lease that comes due is put back where a renewal since then has moved it. So a lease costs the heap one step for
+// each duration, however often it is renewed.
+
+export interface Lease {
+  readonly scope: string;
+  readonly epoch: number;
+  readonly ttlMs: number;
+  /** When the grant was applied, or the last renewal arrived. */
+  fromMs: number;
+}
+
+interface Due {
+  readonly lease: Lease;
+  readonly atMs: number;
+}
+
+export class Leases {
+  readonly #byScope = new Map<string, Lease>();
+  readonly #heap: Due[] = [];
+  #floorMs = -Infinity;
+
+  get size(): number {
+    return this.#byScope.size;
+  }
+
+  /** When to look again, at the latest; Infinity without leases. */
+  get nextMs(): number {
+    return this.#heap[0]?.atMs ?? Infinity;
+  }
+
+  start(scope: string, epoch: number, ttlMs: number, nowMs: number): void {
+    const lease: Lease = { scope, epoch, ttlMs, fromMs: nowMs };
+    this.#byScope.set(scope, lease);
+    this.#push({ lease, atMs: nowMs + ttlMs });
+  }
+
+  touch(scope: string, epoch: number, nowMs: number): void {
+    const lease = this.#byScope.get(scope);
+    if (lease?.epoch === epoch) lease.fromMs = nowMs;
+  }
+
+  end(scope: string, epoch: number): void {
+    if (this.#byScope.get(scope)?.epoch === epoch) this.#byScope.delete(scope);
+  }
+
+  clear(): void {
+    this.#byScope.clear();
+    this.#heap.length = 0;
+  }
+
+  /** Every lease lasts its whole duration from now on: longer than promised is always safe. */
+  restartAll(nowMs: number): void {
+    this.#floorMs = nowMs;
+  }
+
+  /** Those that are over, at most `max`. They come again after `retryMs`, unless they are ended. */
+  takeOver(nowMs: number, max: number, retryMs: number): Lease[] {
+    const over: Lease[] = [];
+    while (over.length < max && this.nextMs <= nowMs) {
+      const { lease } = this.#pop();
+      if (this.#byScope.get(lease.scope) !== lease) continue;
+      const endMs = Math.max(lease.fromMs, this.#floorMs) + lease.ttlMs;
+      if (endMs <= nowMs) over.push(lease);
+      this.#push({ lease, atMs: endMs > nowMs ? endMs : nowMs + retryMs });
+    }
+    return over;
+  }
+
+  #push(due: Due): void {
+    const heap = this.#heap;
+    let at = heap.push(due) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = heap[parent] as Due;
+      if (above.atMs <= due.atMs) break;
+      heap[at] = above;
+      at = parent;
+    }
+    heap[at] = due;
+  }
+
+  #pop(): Due {
+    const heap = this.#heap;
+    const top = heap[0] as Due;
+    const last = heap.pop() as Due;
+    if (heap.length === 0) return top;
+    let at = 0;
+    for (let child = 1; child < heap.length; child = 2 * at + 1) {
+      const right = child + 1;
+      if (right < heap.length && (heap[right] as Due).atMs < (heap[child] as Due).atMs) child = right;
+      const below = heap[child] as Due;
+      if (below.atMs >= last.atMs) break;
+      heap[at] = below;
+      at = child;
+    }
+    heap[at] = last;
+    return top;
+  }
+}

@@ -1,0 +1,352 @@
+// One leadership over the scopes: from the moment in which this node is established as leader of a term to its end. Nothing
+// of it outlives it: the next leader counts every lease anew.
+//
+//   opening ──log opened──▶ serving ──leadership lost──▶ over
+//      └──────────────leadership lost──────────────────────▲
+//
+// Who may be told what, and when:
+// - A grant, a resignation: when its append is committed in this term.
+// - What rests on the head without an append (held by another, already resigned, stale): when the head is committed.
+// - What says that a hold is, or is not, in force (a renewal, a grant told again, stale): also only after a majority has
+//   confirmed, after the request arrived, that this node leads. A deposed leader knows nothing of newer grants.
+
+import { StaleEpochError, TenureError } from "../core/kit/errors.ts";
+import { LOOP_STALL_MS } from "../core/kit/limits.ts";
+import {
+  decide,
+  type Hold,
+  type ScopeCommand,
+  type ScopeDecision,
+  type ScopeEvent,
+  type ScopesFold,
+} from "../core/scopes/index.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { Consensus } from "../ports/consensus.ts";
+import type { Log } from "../ports/log.ts";
+import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../ports/scopes.ts";
+import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./scopes-appends.ts";
+import { Claim, ClaimQueues } from "./scopes-claims.ts";
+import { Confirmations, CONFIRMATIONS_PENDING_MAX } from "./scopes-confirmations.ts";
+import { Leases } from "./scopes-leases.ts";
+
+/** How often leases are looked at: a loop that stood still for longer than this and a stall is noticed. */
+const LOOK_MS = 500;
+/** At most so many holds end in one look; the rest a moment later. */
+const EXPIRIES_PER_LOOK_MAX = 256;
+const EXPIRY_RETRY_MS = 250;
+/** A hold that ends while it is being told again is followed by a campaign like any other. */
+const AGAIN_MAX = 3;
+
+export interface ReignOptions {
+  readonly term: number;
+  readonly log: Log;
+  readonly applied: ScopesFold;
+  readonly clock: Clock;
+  readonly consensus: Pick<Consensus, "readIndex">;
+  /** Whether this node leads in this term, as far as it knows at this moment. */
+  readonly leads: () => boolean;
+  /** The log says that this reign is over, or does not know what it has written. */
+  readonly onOver: () => void;
+}
+
+export class Reign {
+  readonly term: number;
+  state: "opening" | "serving" | "over" = "opening";
+  readonly #options: ReignOptions;
+  readonly #clock: Clock;
+  readonly #appends: Appends;
+  readonly #confirmations: Confirmations;
+  readonly #claims = new ClaimQueues();
+  /** Claims whose grants are under way, by scope. */
+  readonly #granting = new Map<string, Claim>();
+  readonly #leases = new Leases();
+  /** Scopes that may be free though somebody waits: a grant of theirs was refused. */
+  readonly #owed = new Set<string>();
+  #timer: Timer | null = null;
+
+  constructor(options: ReignOptions) {
+    this.#options = options;
+    this.term = options.term;
+    this.#clock = options.clock;
+    this.#confirmations = new Confirmations(options.consensus);
+    this.#appends = new Appends({
+      log: options.log,
+      epoch: options.term,
+      applied: options.applied,
+      onOver: () => {
+        this.end();
+        options.onOver();
+      },
+      onRefused: (events) => this.#refused(events),
+    });
+  }
+
+  get waiting(): number {
+    return this.#claims.total;
+  }
+
+  // ---- its beginning and its end -------------------------------------------------------------------
+
+  /** The log is open behind this position. Every lease starts at its full duration. */
+  serve(position: number): void {
+    if (this.state !== "opening") return;
+    this.state = "serving";
+    this.#appends.startBehind(position);
+    this.restartLeases();
+  }
+
+  restartLeases(): void {
+    this.#leases.clear();
+    const nowMs = this.#clock.monotonicMs();
+    for (const { scope, hold } of this.#options.applied.list()) {
+      if (hold !== null) this.#leases.start(scope, hold.epoch, hold.ttlMs, nowMs);
+    }
+    this.#arm();
+  }
+
+  end(): void {
+    if (this.state === "over") return;
+    this.state = "over";
+    this.#timer?.cancel();
+    this.#leases.clear();
+    this.#confirmations.close();
+    for (const claim of this.#claims.drain()) claim.fail(this.#notLeader());
+  }
+
+  /** A record was applied here. */
+  applied(event: ScopeEvent, position: number): void {
+    this.#appends.head.applied(event.scope, position);
+    if (this.state !== "serving") return;
+    const hold = this.#options.applied.get(event.scope)?.hold ?? null;
+    if (event.kind === "granted" && hold !== null) {
+      this.#leases.start(event.scope, hold.epoch, hold.ttlMs, this.#clock.monotonicMs());
+      this.#arm();
+    } else if (event.kind !== "granted" && hold === null) this.#leases.end(event.scope, event.epoch);
+  }
+
+  // ---- requests ------------------------------------------------------------------------------------
+
+  async acquire(request: AcquireRequest, signal: AbortSignal, attempt = 0): Promise<AcquireAnswer> {
+    const { scope, session, waitMs } = request;
+    if (signal.aborted) return this.#notGranted(scope);
+    const hold = this.#holdOf(scope);
+    if (hold?.session === session && attempt < AGAIN_MAX) return this.#again(request, hold, signal, attempt);
+    const queued = this.#claims.get(scope, session);
+    if (queued !== undefined) return this.#wait(queued, waitMs, signal);
+    this.#admit();
+    if (hold === null && !this.#claims.has(scope)) return this.#grantNow(request, signal);
+    if (waitMs === 0) {
+      await this.#appends.settled(scope);
+      return this.#notGranted(scope);
+    }
+    if (!this.#claims.hasRoom(scope)) throw overloaded(`too many wait for scope "${scope}", or for all scopes`);
+    const claim = new Claim(request);
+    this.#claims.add(claim);
+    return this.#wait(claim, waitMs, signal);
+  }
+
+  async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
+    if (isHold(this.#holdOf(scope), session, epoch)) this.#leases.touch(scope, epoch, this.#clock.monotonicMs());
+    await this.#confirmed();
+    const hold = this.#holdOf(scope);
+    await this.#appends.settled(scope);
+    if (!isHold(hold, session, epoch)) throw new StaleEpochError(scope, epoch);
+    // The wait may have let something happen: an end that is under way now is the next answer's business, not this one's.
+    const resignRequested = this.#options.applied.get(scope)?.hold?.resignRequested ?? false;
+    return { epoch, ttlMs: hold.ttlMs, resignRequested };
+  }
+
+  async resign(scope: string, session: string, epoch: number): Promise<void> {
+    const decision = await this.#change({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
+    if (decision.kind === "stale") throw new StaleEpochError(scope, epoch);
+  }
+
+  async askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null> {
+    const kind = force ? "force" : "request-resign";
+    const decision = await this.#change({ kind, scope, atMs: this.#wallMs() });
+    if (decision.kind === "event") return { epoch: decision.epoch };
+    return decision.kind === "nothing" && decision.hold !== null ? { epoch: decision.hold.epoch } : null;
+  }
+
+  /** Decides, appends, and waits until it is committed. That there is nothing to do is said by a confirmed leader only. */
+  async #change(command: ScopeCommand): Promise<ScopeDecision> {
+    this.#admit();
+    let { decision, batch } = this.#free(command);
+    if (batch === null) {
+      await this.#confirmed();
+      ({ decision, batch } = this.#free(command));
+    }
+    await (batch === null ? this.#appends.settled(command.scope) : batch.done);
+    return decision;
+  }
+
+  // ---- grants --------------------------------------------------------------------------------------
+
+  /** The same session asks again while it holds: an answer was lost. The lease restarts, as with a renewal. */
+  async #again(request: AcquireRequest, hold: Hold, signal: AbortSignal, attempt: number): Promise<AcquireAnswer> {
+    const { scope, session } = request;
+    this.#leases.touch(scope, hold.epoch, this.#clock.monotonicMs());
+    const granting = this.#granting.get(scope);
+    if (granting !== undefined) granting.interested++;
+    try {
+      await this.#appends.settled(scope);
+      // Also where the grant was just committed: that says nothing of the time at which this request arrived.
+      await this.#confirmed();
+    } finally {
+      if (granting !== undefined) granting.interested--;
+    }
+    const now = this.#holdOf(scope);
+    if (!isHold(now, session, hold.epoch)) return this.acquire(request, signal, attempt + 1);
+    return { granted: true, epoch: now.epoch, ttlMs: now.ttlMs };
+  }
+
+  #grantNow(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
+    const claim = new Claim(request);
+    const answer = this.#wait(claim, request.waitMs, signal);
+    const batch = this.#appends.begin();
+    this.#grant(batch, claim);
+    this.#appends.send(batch);
+    return answer;
+  }
+
+  #wait(claim: Claim, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer> {
+    return claim.wait(this.#clock, waitMs, signal, () => {
+      if (!claim.isWanted) this.#claims.remove(claim);
+      return this.#notGranted(claim.request.scope);
+    });
+  }
+
+  /** Adds the grant to the batch; false: there was no place, and the claim was told. */
+  #grant(batch: Batch, claim: Claim): boolean {
+    const { scope, session, identity, metadata, ttlMs } = claim.request;
+    const command = { kind: "acquire", scope, session, identity, metadata, ttlMs, atMs: this.#wallMs() } as const;
+    const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
+    if (decision.kind !== "event") {
+      claim.fail(overloaded("every place for a scope is held"));
+      return false;
+    }
+    this.#appends.add(batch, decision.event);
+    this.#granting.set(scope, claim);
+    claim.decided();
+    batch.done.then(
+      () => this.#granted(claim, decision.epoch),
+      (error: unknown) => {
+        if (this.#granting.get(scope) === claim) this.#granting.delete(scope);
+        claim.fail(error);
+      },
+    );
+    return true;
+  }
+
+  #granted(claim: Claim, epoch: number): void {
+    const { scope, session, ttlMs } = claim.request;
+    if (this.#granting.get(scope) === claim) this.#granting.delete(scope);
+    const wasWanted = claim.isWanted;
+    claim.settle({ granted: true, epoch, ttlMs });
+    // Nobody would ever renew it.
+    if (!wasWanted && this.state === "serving") {
+      this.#free({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
+    }
+  }
+
+  /** Carries out what ends a hold, or asks for its end; who waits first is granted in the same append. */
+  #free(command: ScopeCommand): { decision: ScopeDecision; batch: Batch | null } {
+    const batch = this.#appends.begin();
+    const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
+    if (decision.kind !== "event") return { decision, batch: null };
+    this.#appends.add(batch, decision.event);
+    this.#grantNext(batch, command.scope);
+    this.#appends.send(batch);
+    return { decision, batch };
+  }
+
+  #grantNext(batch: Batch, scope: string): void {
+    if (this.#holdOf(scope) !== null) return;
+    for (let claim = this.#claims.shift(scope); claim !== null; claim = this.#claims.shift(scope)) {
+      if (this.#grant(batch, claim)) return;
+    }
+  }
+
+  // ---- leases --------------------------------------------------------------------------------------
+
+  #arm(): void {
+    if (this.state !== "serving" || this.#timer !== null) return;
+    if (this.#leases.size === 0 && this.#owed.size === 0) return;
+    const nowMs = this.#clock.monotonicMs();
+    const atMs = Math.max(nowMs, Math.min(this.#leases.nextMs, nowMs + LOOK_MS));
+    this.#timer = this.#clock.setTimer(atMs, () => {
+      this.#timer = null;
+      this.#look(atMs);
+    });
+  }
+
+  #look(dueMs: number): void {
+    if (this.state !== "serving") return;
+    const nowMs = this.#clock.monotonicMs();
+    // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
+    if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.restartAll(nowMs);
+    if (this.#options.leads() && !this.#appends.isFull) {
+      for (const { scope, epoch } of this.#leases.takeOver(nowMs, EXPIRIES_PER_LOOK_MAX, EXPIRY_RETRY_MS)) {
+        this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
+      }
+      this.#grantOwed();
+    }
+    this.#arm();
+  }
+
+  #grantOwed(): void {
+    const owed = [...this.#owed];
+    this.#owed.clear();
+    for (const scope of owed) {
+      const batch = this.#appends.begin();
+      this.#grantNext(batch, scope);
+      this.#appends.send(batch);
+    }
+  }
+
+  #refused(events: readonly ScopeEvent[]): void {
+    for (const { scope } of events) if (this.#claims.has(scope)) this.#owed.add(scope);
+    this.#arm();
+  }
+
+  // ---- small things --------------------------------------------------------------------------------
+
+  #holdOf(scope: string): Hold | null {
+    return this.#appends.head.get(scope)?.hold ?? null;
+  }
+
+  #notGranted(scope: string): AcquireAnswer {
+    const hold = this.#options.applied.get(scope)?.hold ?? null;
+    if (hold === null) return { granted: false, holder: null };
+    const { epoch, identity, metadata } = hold;
+    return { granted: false, holder: { epoch, identity, metadata } };
+  }
+
+  #admit(): void {
+    if (this.#appends.isFull) throw overloaded(`${SCOPE_APPENDS_MAX} appends wait to be committed`);
+  }
+
+  async #confirmed(): Promise<void> {
+    if (this.#confirmations.isFull) throw overloaded(`${CONFIRMATIONS_PENDING_MAX} requests wait for a majority`);
+    const confirmed = await this.#confirmations.ask();
+    if (this.state === "over" || !this.#options.leads()) throw this.#notLeader();
+    if (confirmed) return;
+    throw new TenureError("ERR_NO_LEADER", "No majority confirmed in time that this node leads. Retry in a moment.");
+  }
+
+  #notLeader(): TenureError {
+    return new TenureError("NOT_LEADER", `This node stopped leading (term ${this.term}). Ask the new leader.`);
+  }
+
+  #wallMs(): number {
+    return Math.max(0, Math.floor(this.#clock.wallMs()));
+  }
+}
+
+function isHold(hold: Hold | null, session: string, epoch: number): hold is Hold {
+  return hold !== null && hold.epoch === epoch && hold.session === session;
+}
+
+function overloaded(why: string): TenureError {
+  return new TenureError("OVERLOADED", `${why}. Nothing was done; retry in a moment.`);
+}

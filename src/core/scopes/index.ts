@@ -1,0 +1,9 @@
+// The door of the scopes: commands become events, events become state.
+
+export { decide, type ScopeCommand, type ScopeDecision } from "./decide.ts";
+export { decodeEvent, encodeEvent, type ScopeEvent } from "./events.ts";
+export { ScopesFold } from "./fold.ts";
+export { ScopesHead } from "./head.ts";
+export { checkAcquire, checkHold, checkScope, SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
+export { EPOCHS_PER_GENERATION, type Hold, type ScopeState, viewOf } from "./scope-state.ts";
+export { GENERATION_MAX, generationOf, withGeneration } from "./snapshot.ts";

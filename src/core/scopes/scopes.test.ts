@@ -1,0 +1,273 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { SCOPE_HISTORY_MAX } from "../kit/limits.ts";
+import {
+  decide,
+  decodeEvent,
+  encodeEvent,
+  EPOCHS_PER_GENERATION,
+  GENERATION_MAX,
+  generationOf,
+  type ScopeCommand,
+  type ScopeEvent,
+  ScopesFold,
+  ScopesHead,
+  withGeneration,
+} from "./index.ts";
+
+const HEAD = { position: 0, epoch: 0 };
+const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }).filter((one) => !one.includes("\0"));
+const scope = fc.constantFrom("s1", "s2", "s3", "s4");
+const atMs = fc.integer({ min: 0, max: 2 ** 41 });
+
+const granted: fc.Arbitrary<ScopeEvent> = fc.record({
+  kind: fc.constant("granted" as const),
+  scope: fc.oneof(scope, text),
+  session: text,
+  identity: text,
+  metadata: fc.dictionary(text, text, { maxKeys: 4 }),
+  ttlMs: fc.integer({ min: 1_000, max: 600_000 }),
+  atMs,
+});
+const changed: fc.Arbitrary<ScopeEvent> = fc.record({
+  kind: fc.constantFrom("resigned" as const, "expired" as const, "forced" as const, "resign-requested" as const),
+  scope,
+  epoch: fc.maxSafeNat(),
+  atMs,
+});
+
+const command: fc.Arbitrary<ScopeCommand> = fc.oneof(
+  fc.record({
+    kind: fc.constant("acquire" as const),
+    scope,
+    session: fc.constantFrom("a", "b"),
+    identity: text,
+    metadata: fc.constant({}),
+    ttlMs: fc.constant(1_000),
+    atMs,
+  }),
+  fc.record({
+    kind: fc.constant("resign" as const),
+    scope,
+    session: fc.constantFrom("a", "b"),
+    epoch: fc.integer({ min: 1, max: 12 }),
+    atMs,
+  }),
+  fc.record({ kind: fc.constant("expire" as const), scope, epoch: fc.integer({ min: 1, max: 12 }), atMs }),
+  fc.record({ kind: fc.constantFrom("force" as const, "request-resign" as const), scope, atMs }),
+);
+
+/** Decides one after the other, and appends what is decided. */
+function play(commands: readonly ScopeCommand[], fold = new ScopesFold(), from = 0): ScopeEvent[] {
+  const events: ScopeEvent[] = [];
+  for (const one of commands) {
+    const position = from + events.length + 1;
+    const decision = decide(fold, one, { position });
+    if (decision.kind !== "event") continue;
+    fold.apply({ position, epoch: 1, data: encodeEvent(decision.event) });
+    events.push(decision.event);
+  }
+  return events;
+}
+
+function acquire(name: string, session = "a"): ScopeCommand {
+  return { kind: "acquire", scope: name, session, identity: session, metadata: {}, ttlMs: 1_000, atMs: 5 };
+}
+
+describe("events", () => {
+  it("are read as they were written, and one event has one encoding", () => {
+    fc.assert(
+      fc.property(fc.oneof(granted, changed), (event) => {
+        const bytes = encodeEvent(event);
+        expect(decodeEvent(bytes)).toEqual(event);
+        expect(encodeEvent(decodeEvent(bytes) as ScopeEvent)).toEqual(bytes);
+      }),
+    );
+  });
+
+  it("do not depend on the order in which metadata was given", () => {
+    const event = { kind: "granted", scope: "s", session: "a", identity: "i", ttlMs: 1_000, atMs: 1 } as const;
+    const one = encodeEvent({ ...event, metadata: { a: "1", b: "2" } });
+    expect(encodeEvent({ ...event, metadata: { b: "2", a: "1" } })).toEqual(one);
+  });
+
+  it("trap 63: metadata may be called __proto__, and is only data", () => {
+    const metadata = JSON.parse('{"__proto__":"x"}') as Record<string, string>;
+    const bytes = encodeEvent({
+      kind: "granted",
+      scope: "s",
+      session: "a",
+      identity: "i",
+      ttlMs: 1_000,
+      atMs: 1,
+      metadata,
+    });
+    const read = decodeEvent(bytes);
+    expect(read.kind === "granted" && Object.entries(read.metadata)).toEqual([["__proto__", "x"]]);
+  });
+
+  it("cut short, made longer or made up are malformed, never an exception", () => {
+    fc.assert(
+      fc.property(fc.oneof(granted, changed), fc.nat(), fc.uint8Array(), (event, at, noise) => {
+        const bytes = encodeEvent(event);
+        expect(decodeEvent(bytes.subarray(0, at % bytes.length)).kind).toBe("malformed");
+        expect(decodeEvent(Uint8Array.of(...bytes, 0)).kind).toBe("malformed");
+        decodeEvent(noise);
+      }),
+    );
+  });
+
+  it("keep their form: bytes of version 1, for ever", () => {
+    const bytes = encodeEvent({ kind: "expired", scope: "s", epoch: 258, atMs: 3 });
+    expect([...bytes]).toEqual([0x53, 1, 2, 0, 0, 0, 1, 0x73, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 2]);
+  });
+});
+
+describe("the fold", () => {
+  it("whatever is commanded, one holds at a time, epochs grow, and every event that was decided fits", () => {
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
+        const fold = new ScopesFold();
+        const events = play(commands, fold);
+        expect(fold.counts).toEqual({ malformed: 0, unfit: 0 });
+        const holders = new Map<string, string>();
+        const last = new Map<string, number>();
+        for (const [at, event] of events.entries()) {
+          if (event.kind === "granted") {
+            expect(holders.has(event.scope)).toBe(false);
+            expect(at + 1).toBeGreaterThan(last.get(event.scope) ?? 0);
+            holders.set(event.scope, event.session);
+            last.set(event.scope, at + 1);
+          } else if (event.kind !== "resign-requested") holders.delete(event.scope);
+        }
+        for (const name of ["s1", "s2", "s3", "s4"]) {
+          expect(fold.get(name)?.hold?.session).toBe(holders.get(name));
+          expect(fold.get(name)?.epoch).toBe(last.get(name));
+        }
+        expect(fold.held).toBe(holders.size);
+      }),
+    );
+  });
+
+  it("restored from a snapshot is the same, and stays the same", () => {
+    const commands = fc.array(command, { maxLength: 40 });
+    fc.assert(
+      fc.property(commands, commands, (before, after) => {
+        const fold = new ScopesFold(3);
+        const count = play(before, fold).length;
+        const restored = new ScopesFold(3);
+        restored.restore(fold.snapshot(), HEAD);
+        expect(restored.list()).toEqual(fold.list());
+        expect(restored.snapshot()).toEqual(fold.snapshot());
+        expect(play(after, restored, count)).toEqual(play(after, fold, count));
+        expect(restored.snapshot()).toEqual(fold.snapshot());
+      }),
+    );
+  });
+
+  it("ignores and counts what it can't read and what does not fit, and stops at a later format", () => {
+    const fold = new ScopesFold();
+    const apply = (position: number, data: Uint8Array): void => fold.apply({ position, epoch: 1, data });
+    apply(1, Uint8Array.of(1, 2, 3));
+    apply(2, encodeEvent({ kind: "expired", scope: "s", epoch: 9, atMs: 1 }));
+    expect(fold.counts).toEqual({ malformed: 1, unfit: 1 });
+    expect(fold.size).toBe(0);
+    expect(() => apply(3, Uint8Array.of(0x53, 2))).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
+  });
+
+  it("forgets the scope that has been free longest where a new one needs its place, and never one that is held", () => {
+    const fold = new ScopesFold(3);
+    play([acquire("s1"), acquire("s2"), acquire("s3")], fold);
+    expect(decide(fold, acquire("s4"), { position: 4 })).toEqual({ kind: "full" });
+    play([{ kind: "force", scope: "s2", atMs: 1 }, { kind: "force", scope: "s1", atMs: 1 }, acquire("s4")], fold, 3);
+    expect(fold.list().map((state) => state.scope)).toEqual(["s1", "s3", "s4"]);
+  });
+
+  it("keeps the newest transitions of a scope, and how long each hold lasted", () => {
+    const fold = new ScopesFold();
+    const turns = Array.from({ length: SCOPE_HISTORY_MAX }, (_, at): ScopeCommand[] => [
+      { ...acquire("s1"), atMs: at * 100 },
+      { kind: "force", scope: "s1", atMs: at * 100 + 7 },
+    ]).flat();
+    play(turns, fold);
+    const { history } = fold.get("s1")!;
+    expect(history).toHaveLength(SCOPE_HISTORY_MAX);
+    expect(history[0]).toEqual({ atMs: 3_107, epoch: 63, identity: "a", reason: "forced", heldMs: 7 });
+    expect(history[1]).toMatchObject({ reason: "acquired", heldMs: null });
+  });
+
+  it("a hold that ends by a clock that is behind lasted no negative time", () => {
+    const fold = new ScopesFold();
+    play([acquire("s1"), { kind: "force", scope: "s1", atMs: 1 }], fold);
+    expect(fold.get("s1")?.history[0]?.heldMs).toBe(0);
+  });
+});
+
+describe("generations", () => {
+  it("a restored cluster hands out no epoch again", () => {
+    const fold = new ScopesFold();
+    play([acquire("s1")], fold);
+    const backup = fold.snapshot();
+    // Behind the backup, before the disaster.
+    play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "b")], fold, 1);
+    const restored = new ScopesFold();
+    restored.restore(withGeneration(backup, 1), HEAD);
+    play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "c")], restored, 1);
+    expect(fold.get("s1")?.epoch).toBe(3);
+    expect(restored.get("s1")?.epoch).toBe(EPOCHS_PER_GENERATION + 3);
+    expect(generationOf(restored.snapshot())).toBe(1);
+  });
+
+  it("of nothing is the state of a new cluster, and can be raised too", () => {
+    expect(generationOf(new Uint8Array(0))).toBe(0);
+    expect(generationOf(withGeneration(new Uint8Array(0), 7))).toBe(7);
+  });
+
+  it("only grow, and an epoch never passes 2^53-1", () => {
+    const snapshot = withGeneration(new Uint8Array(0), GENERATION_MAX);
+    expect(() => withGeneration(snapshot, GENERATION_MAX)).toThrow(/must be higher/);
+    expect(() => withGeneration(new Uint8Array(0), GENERATION_MAX + 1)).toThrow(/at most/);
+    expect(() => withGeneration(new Uint8Array(0), 0)).toThrow(/must be higher/);
+    expect(GENERATION_MAX * EPOCHS_PER_GENERATION + EPOCHS_PER_GENERATION - 1).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  it("a snapshot that can't be read is refused with a reason", () => {
+    const snapshot = withGeneration(new Uint8Array(0), 1).slice();
+    expect(() => generationOf(snapshot.subarray(0, 7))).toThrow(expect.objectContaining({ code: "SNAPSHOT_INVALID" }));
+    snapshot[1] = 2;
+    expect(() => generationOf(snapshot)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
+  });
+});
+
+describe("the head", () => {
+  const event = (name: string): ScopeEvent => ({ ...acquire(name), kind: "granted" }) as ScopeEvent;
+
+  it("shows what is appended until it is applied, and what it rests on", () => {
+    const fold = new ScopesFold();
+    const head = new ScopesHead<string>(fold);
+    head.push(event("s1"), 1, "first");
+    head.push({ kind: "resigned", scope: "s1", epoch: 1, atMs: 1 }, 2, "second");
+    expect(head.get("s1")?.hold).toBeNull();
+    expect(head.underWay("s1")).toBe("second");
+    fold.apply({ position: 1, epoch: 1, data: encodeEvent(event("s1")) });
+    head.applied("s1", 1);
+    expect(head.underWay("s1")).toBe("second");
+    head.applied("s1", 2);
+    expect(head.underWay("s1")).toBeNull();
+    expect(head.get("s1")?.hold?.epoch).toBe(1);
+  });
+
+  it("counts places with what is under way", () => {
+    const fold = new ScopesFold(2);
+    play([acquire("s1")], fold);
+    const head = new ScopesHead<string>(fold);
+    head.push({ kind: "resign-requested", scope: "s1", epoch: 1, atMs: 1 }, 2, "asked");
+    expect(head.hasRoom).toBe(true);
+    head.push(event("s2"), 3, "granted");
+    expect(head.hasRoom).toBe(false);
+    head.push({ kind: "forced", scope: "s1", epoch: 1, atMs: 1 }, 4, "forced");
+    expect(head.hasRoom).toBe(true);
+    head.clear();
+    expect(head.get("s2")).toBeUndefined();
+  });
+});

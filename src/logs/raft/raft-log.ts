@@ -1,0 +1,245 @@
+// The log on Raft: an epoch is a Raft term, `open` and `append` are entries, and the same fold runs on every node.
+//
+//   append ─▶ leader of this term, and behind our last append? ─▶ propose ─▶ committed: did `apply` take it?
+//                │ no: fenced, or refused                           ├─ refused: nothing was written
+//                ▼                                                  └─ unknown
+//
+// Invariants:
+// - `apply` depends on the entries alone, so positions and states are equal on all nodes. It takes an append only if its
+//   epoch is the fence's and it lies directly behind the head; all else changes nothing.
+// - A leader's term ends with its leadership, and terms stand in the log in ascending order. So what was refused once with
+//   an epoch that is over stays refused (`fenced`), also when this node leads again.
+// - What `apply` can't read it ignores and counts: no node takes it. An entry of a later format is different, others have
+//   taken it: `apply` throws FORMAT_UNSUPPORTED, and the engine ends this node before its state is another one.
+// - The fold has applied a record before subscribers are told of it.
+
+import { assert, assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { ENTRY_BYTES_MAX } from "../../core/kit/limits.ts";
+import type { Consensus, ProposeOutcome } from "../../ports/consensus.ts";
+import type { Fold, Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../ports/log.ts";
+import type { StateMachine } from "../../ports/state-machine.ts";
+import { type FeedBounds, RecordFeed } from "../record-feed.ts";
+import { misplaced, notOpened, tooLarge } from "../refusals.ts";
+import {
+  appendBytes,
+  BATCH_RECORDS_MAX,
+  decodeEntry,
+  decodeSnapshot,
+  encodeEntry,
+  encodeSnapshot,
+  laterVersion,
+  type LogEntry,
+} from "./entry-codec.ts";
+
+export interface RaftLogOptions {
+  readonly fold: Fold;
+  /** Asked for at each call: the engine is made with this log as its state machine, so it comes later. */
+  readonly consensus: () => Pick<Consensus, "status" | "propose">;
+  readonly kept?: FeedBounds | undefined;
+}
+
+export interface RaftLogCounts {
+  /** Records that were applied in this life. */
+  applied: number;
+  /** Entries that could be read, and were not taken: of an epoch that is over, or not behind the head. */
+  ignored: number;
+  malformed: number;
+}
+
+/** The end of what this node has appended, acknowledged or not, in the epoch that it has opened. */
+interface Tail {
+  readonly epoch: number;
+  position: number;
+  /** Grows whenever appends are given up, so that a late refusal of one of them changes nothing any more. */
+  revision: number;
+}
+
+const NOT_TAKEN = -1;
+
+export class RaftLog implements Log, StateMachine {
+  readonly counts: RaftLogCounts = { applied: 0, ignored: 0, malformed: 0 };
+  readonly #fold: Fold;
+  readonly #consensus: RaftLogOptions["consensus"];
+  readonly #feed: RecordFeed;
+  #epoch = 0;
+  #tail: Tail | null = null;
+  /** Own proposals without an answer. Only then are verdicts of `apply` kept, by Raft index: the head's position, or not taken. */
+  #underWay = 0;
+  readonly #verdicts = new Map<number, number>();
+
+  constructor(options: RaftLogOptions) {
+    this.#fold = options.fold;
+    this.#consensus = options.consensus;
+    this.#feed = new RecordFeed(options.kept);
+  }
+
+  // ---- the log -------------------------------------------------------------------------------------
+
+  head(): LogHead {
+    return { position: this.#feed.position, epoch: this.#epoch };
+  }
+
+  async open(epoch: number): Promise<LogOpened> {
+    if (epoch < this.#epoch) return { outcome: "fenced", epoch: this.#epoch };
+    if (!this.#leads(epoch)) throw notLeading(`epoch ${epoch} can't be opened here: this node does not lead in it.`);
+    const { outcome, position } = await this.#propose({ kind: "open", epoch });
+    switch (outcome.outcome) {
+      case "refused":
+        throw new TenureError(outcome.code, outcome.message);
+      case "unknown":
+        throw notLeading(`This node stopped leading while it opened epoch ${epoch}.`);
+      case "committed":
+        break;
+      default:
+        return assertNever(outcome, "open");
+    }
+    if (position === undefined) throw notLeading(`This node stopped leading while it opened epoch ${epoch}.`);
+    if (position === NOT_TAKEN) return { outcome: "fenced", epoch: this.#epoch };
+    // Opened again, the end is known better here than from what is committed.
+    if (this.#tail?.epoch !== epoch) this.#tail = { epoch, position, revision: 0 };
+    return { outcome: "opened", head: { position, epoch } };
+  }
+
+  async append(epoch: number, after: number, batch: readonly Uint8Array[]): Promise<LogAppended> {
+    assert(batch.length > 0 && batch.length <= BATCH_RECORDS_MAX, "a batch is bounded", () => String(batch.length));
+    if (epoch < this.#epoch) return { outcome: "fenced", epoch: this.#epoch };
+    const tail = this.#tail;
+    if (tail?.epoch !== epoch) throw notOpened(epoch);
+    if (!this.#leads(epoch)) return { outcome: "fenced", epoch: null };
+    if (after !== tail.position) throw misplaced(after, tail.position);
+    const bytes = appendBytes(batch);
+    if (bytes > ENTRY_BYTES_MAX) throw tooLarge(bytes);
+    tail.position += batch.length;
+    const { revision } = tail;
+    const { outcome, position } = await this.#propose({ kind: "append", epoch, after, batch });
+    switch (outcome.outcome) {
+      case "refused":
+        return this.#refused(tail, revision, after, outcome);
+      case "unknown":
+        return { outcome: "unknown" };
+      case "committed":
+        return this.#taken(epoch, after, position);
+      default:
+        return assertNever(outcome, "append");
+    }
+  }
+
+  async read(from: number, max: number): Promise<readonly LogRecord[]> {
+    return this.#feed.read(from, max);
+  }
+
+  subscribe(from: number, tell: (record: LogRecord) => void, compacted: () => void): () => void {
+    return this.#feed.subscribe(from, tell, compacted);
+  }
+
+  #leads(epoch: number): boolean {
+    const { role, term, established } = this.#consensus().status();
+    return role === "leader" && established && term === epoch;
+  }
+
+  /** Synchronous until the proposal is made: what was checked before it still holds. */
+  async #propose(entry: LogEntry): Promise<{ outcome: ProposeOutcome; position: number | undefined }> {
+    this.#underWay++;
+    try {
+      const outcome = await this.#consensus().propose([encodeEntry(entry)]);
+      return { outcome, position: outcome.outcome === "committed" ? this.#verdictOf(outcome.index) : undefined };
+    } finally {
+      this.#underWay--;
+      if (this.#underWay === 0) this.#verdicts.clear();
+    }
+  }
+
+  #verdictOf(index: number): number | undefined {
+    const position = this.#verdicts.get(index);
+    this.#verdicts.delete(index);
+    return position;
+  }
+
+  /** What was appended behind it in the meantime will not be taken: it names an end that is not reached. */
+  #refused(
+    tail: Tail,
+    revision: number,
+    after: number,
+    { code, message }: { code: TenureError["code"]; message: string },
+  ): LogAppended {
+    if (tail.revision === revision) {
+      tail.revision++;
+      tail.position = after;
+    }
+    if (code === "NOT_LEADER") return { outcome: "fenced", epoch: null };
+    throw new TenureError(code, message);
+  }
+
+  #taken(epoch: number, after: number, position: number | undefined): LogAppended {
+    if (position === undefined) return { outcome: "unknown" };
+    if (position !== NOT_TAKEN) return { outcome: "committed", position };
+    if (epoch < this.#epoch) return { outcome: "fenced", epoch: this.#epoch };
+    throw misplaced(after, this.#feed.position);
+  }
+
+  // ---- the state machine ---------------------------------------------------------------------------
+
+  apply(entry: { readonly index: number; readonly term: number; readonly data: Uint8Array }): void {
+    const taken = this.#take(entry.data);
+    if (this.#underWay > 0) this.#verdicts.set(entry.index, taken ? this.#feed.position : NOT_TAKEN);
+  }
+
+  snapshot(): Uint8Array {
+    return encodeSnapshot({ head: this.head(), fold: this.#fold.snapshot() });
+  }
+
+  restore(data: Uint8Array): void {
+    const { head, fold } = decodeSnapshot(data) ?? { head: { position: 0, epoch: 0 }, fold: null };
+    // A cluster is founded with an empty snapshot, and a fold with nothing has nothing to restore.
+    if (fold !== null) this.#fold.restore(fold, head);
+    this.#epoch = head.epoch;
+    this.#feed.jump(head.position);
+  }
+
+  #take(bytes: Uint8Array): boolean {
+    // A copy of its own: what is kept must not keep the network's whole buffer.
+    const entry = decodeEntry(bytes.slice());
+    switch (entry.kind) {
+      case "open":
+        return this.#takeOpen(entry.epoch);
+      case "append":
+        return this.#takeAppend(entry.epoch, entry.after, entry.batch);
+      case "malformed":
+        this.counts.malformed++;
+        return false;
+      case "later-version":
+        throw laterVersion("an entry", entry.version);
+      default:
+        return assertNever(entry, "log entry");
+    }
+  }
+
+  #takeOpen(epoch: number): boolean {
+    if (epoch < this.#epoch) {
+      this.counts.ignored++;
+      return false;
+    }
+    this.#epoch = epoch;
+    return true;
+  }
+
+  #takeAppend(epoch: number, after: number, batch: readonly Uint8Array[]): boolean {
+    if (epoch !== this.#epoch || after !== this.#feed.position) {
+      this.counts.ignored++;
+      return false;
+    }
+    for (const [at, data] of batch.entries()) {
+      const record: LogRecord = { position: after + 1 + at, epoch, data };
+      this.#feed.push(record);
+      this.#fold.apply(record);
+      this.#feed.tell(record);
+    }
+    this.counts.applied += batch.length;
+    return true;
+  }
+}
+
+function notLeading(message: string): TenureError {
+  return new TenureError("NOT_LEADER", message);
+}
