@@ -1,10 +1,20 @@
 // The package as its users get it: built, packed, unpacked into a project of theirs, imported by plain Node and checked
 // by their compiler. Nothing of the consensus core or the simulator travels with the library.
 
-import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 let project: string;
@@ -34,17 +44,18 @@ it("is imported by plain Node, by every subpath, and does its work", () => {
     import { createElector, NotLeaderError } from "tenure";
     import { postgres } from "tenure/postgres";
     import { etcd } from "tenure/etcd";
+    import { servers } from "tenure/servers";
     import { prometheusText } from "tenure/prometheus";
     import { testBackend } from "tenure/testing";
     const elector = createElector({ scope: "s", backend: testBackend() });
     const epoch = await elector.lead((term) => term.check());
     const { kind } = postgres("postgres://127.0.0.1:1/none");
     try { elector.gate.requireLeader(); } catch (error) { if (!NotLeaderError.is(error)) throw error; }
-    console.log(epoch, kind, etcd("http://127.0.0.1:1").kind, prometheusText([elector]).includes("tenure_is_leader"));
+    console.log(epoch, kind, etcd("http://127.0.0.1:1").kind, servers(["http://127.0.0.1:1"]).kind, prometheusText([elector]).includes("tenure_is_leader"));
     await elector.close();`;
   writeFileSync(join(project, "main.js"), text);
   expect(execFileSync(process.execPath, ["main.js"], { cwd: project, encoding: "utf8" })).toBe(
-    "1 postgres etcd true\n",
+    "1 postgres etcd servers true\n",
   );
 });
 
@@ -73,14 +84,64 @@ it("satisfies a strict compiler that knows nothing of pg", () => {
   expect(run("tsc", ["-p", "."], project)).toBe("");
 });
 
-it("has the command, and nothing of the servers that come later", () => {
+it("has the command, and nothing of the servers, and says where they are", () => {
   const dist = join(project, "node_modules/tenure/dist");
   const help = execFileSync(process.execPath, [join(dist, "cli/main.js"), "--help"], { encoding: "utf8" });
   expect(help).toMatch(/tenure run/);
-  for (const path of ["sim", "engine", "core/raft", "core/wal", "cli/sim.js", "cli/dev.js"]) {
+  const rooms = [
+    "sim",
+    "engine",
+    "core/raft",
+    "core/wal",
+    "core/scopes",
+    "logs",
+    "controller",
+    "api",
+    "contract",
+    "client",
+  ];
+  for (const path of [...rooms, "electors/raft", "drivers/wire", "cli/sim.js", "cli/dev.js", "cli/server.js"]) {
     expect(existsSync(join(dist, path)), path).toBe(false);
   }
+  const asked = spawnSync(process.execPath, [join(dist, "cli/main.js"), "server", "start"], { encoding: "utf8" });
+  expect(asked).toMatchObject({
+    status: 69,
+    stderr: expect.stringContaining("in the package tenure-server") as string,
+  });
 });
+
+it("the server's package has its dependencies in the versions that are tested here, and its command runs", () => {
+  const { devDependencies, version } = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
+  const server = JSON.parse(readFileSync("packages/tenure-server/package.json", "utf8")) as Manifest;
+  expect(server.version).toBe(version);
+  for (const [name, wanted] of Object.entries(server.dependencies)) expect(devDependencies[name], name).toBe(wanted);
+
+  const home = join(project, "server");
+  mkdirSync(join(home, "node_modules"), { recursive: true });
+  cpSync(join(project, "source/dist"), join(home, "dist"), { recursive: true });
+  cpSync("packages/tenure-server/package.json", join(home, "package.json"));
+  const [packed] = JSON.parse(
+    execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: home, encoding: "utf8" }),
+  ) as [{ files: { path: string }[] }];
+  const files = packed.files.map(({ path }) => path);
+  expect(files).toContain("dist/cli/server.js");
+  expect(files.filter((path) => path.startsWith("dist/sim"))).toEqual([]);
+  for (const name of Object.keys(server.dependencies)) {
+    mkdirSync(dirname(join(home, "node_modules", name)), { recursive: true });
+    symlinkSync(resolve("node_modules", name), join(home, "node_modules", name));
+  }
+  const asked = spawnSync(process.execPath, ["dist/cli/main.js", "server", "start", "--config", "none.json"], {
+    cwd: home,
+    encoding: "utf8",
+  });
+  expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
+});
+
+interface Manifest {
+  readonly version: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
 
 function run(tool: string, args: readonly string[], cwd: string): string {
   try {

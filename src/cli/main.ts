@@ -4,16 +4,13 @@
 
 import { readFileSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { COMMAND_TABLE } from "./completion-table.ts";
 import { EXIT_USAGE, suggestion, UsageError } from "./flags.ts";
 
+const SUMMARIES = COMMAND_TABLE.map(({ name, summary }) => `  tenure ${name.padEnd(11)} ${summary}\n`);
 const HELP = `tenure: leadership for services. At most one instance's writes count.
 
-  tenure run      run a command only while this instance leads
-  tenure scope    who leads what: list, show, watch, history, resign
-  tenure doctor   what could go wrong with this backend, and how to mend it
-  tenure schema   the tables and functions in Postgres: print, apply, check
-  tenure version  the version
-
+${SUMMARIES.join("")}
 tenure COMMAND --help says more.
 `;
 
@@ -24,6 +21,12 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   scope: async () => (await import("./scope.ts")).scope,
   doctor: async () => (await import("./doctor.ts")).doctor,
   schema: async () => (await import("./schema.ts")).schema,
+  server: async () => (await import("./server.ts")).server,
+  cluster: async () => (await import("./cluster.ts")).cluster,
+  member: async () => (await import("./member.ts")).member,
+  cert: async () => (await import("./cert.ts")).cert,
+  config: async () => (await import("./config.ts")).config,
+  completion: async () => (await import("./completion.ts")).completion,
   version: async () => version,
   "--version": async () => version,
   help: async () => help,
@@ -32,6 +35,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 };
 
 const NODE_MAJOR_MIN = 22;
+const EXIT_UNAVAILABLE = 69;
 
 async function main(name: string | undefined, args: readonly string[]): Promise<number> {
   if (Number(process.versions.node.split(".", 1)[0]) < NODE_MAJOR_MIN) {
@@ -56,15 +60,29 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
       process.stderr.write(`tenure ${name}: ${error.message} (tenure ${name} --help)\n`);
       return error.exitCode;
     }
+    if (isMissingServer(error)) {
+      process.stderr.write(
+        `tenure: \`tenure ${name}\` is in the package tenure-server: npm install --global tenure-server\n`,
+      );
+      return EXIT_UNAVAILABLE;
+    }
     if (!TenureError.is(error)) throw error;
     process.stderr.write(`tenure: ${error.message.replaceAll(/\s*\n\s*/g, " ")}\n`);
     return ERRORS[error.code].exit;
   }
 }
 
+/** The library's package has this file, and not the servers. */
+function isMissingServer(error: unknown): boolean {
+  const { code, url } = error as { readonly code?: unknown; readonly url?: unknown };
+  return (
+    code === "ERR_MODULE_NOT_FOUND" && typeof url === "string" && url.startsWith(new URL("./", import.meta.url).href)
+  );
+}
+
 function hint(name: string): string {
   const near = suggestion(name, Object.keys(COMMANDS));
-  return near === "" ? "; the commands are run, scope, doctor, schema and version" : near;
+  return near === "" ? `; the commands are ${COMMAND_TABLE.map((one) => one.name).join(", ")}` : near;
 }
 
 async function version(): Promise<number> {

@@ -1,0 +1,251 @@
+// One server of Tenure as an object: every part made and joined, started and stopped in order. The command around it
+// (server-run.ts) owns the process; tests own several of these.
+//
+//   consensus (directory, wire, engine) ──▶ cluster, scopes ──▶ API listens
+//   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createApi, type Api, type ApiTls } from "../api/index.ts";
+import { isLoopback, showAddress, type ServerConfig } from "../contract/index.ts";
+import { ClusterService } from "../controller/cluster.ts";
+import type { ClusterMachine } from "../controller/cluster-machine.ts";
+import { ScopesService } from "../controller/scopes.ts";
+import { InvariantError } from "../core/kit/assert.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+import { createMetrics, startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
+import type { PeerTls } from "../drivers/wire/index.ts";
+import type { Cluster } from "../ports/cluster.ts";
+import type { Scopes } from "../ports/scopes.ts";
+import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
+import { diskGuarded } from "./server-disk-guard.ts";
+import { serverMachine } from "./server-machine.ts";
+import { serverStats } from "./server-stats.ts";
+
+/** How long a stopping leader waits for another to take over. */
+const HAND_OVER_MS = 3_000;
+const HAND_OVER_POLL_MS = 5;
+
+export interface ServerNodeOptions {
+  readonly bootstrap: boolean;
+  readonly version: string;
+  readonly logs: LogSink;
+  readonly signal?: AbortSignal | undefined;
+  readonly onFatal: (error: unknown) => void;
+  /** For tests: what stands between the engine and the world. */
+  readonly world?: Pick<ConsensusOptions, "io" | "wrapDisk" | "wrapWire"> | undefined;
+}
+
+export interface ServerNode {
+  readonly consensus: ConsensusNode;
+  readonly cluster: Cluster;
+  readonly scopes: Scopes;
+  readonly apiUrl: string;
+  /** Reads the certificates again, for new connections. Throws, and changes nothing, where one can't be used. */
+  reload(): void;
+  stop(): Promise<void>;
+}
+
+export async function startServerNode(config: ServerConfig, options: ServerNodeOptions): Promise<ServerNode> {
+  const { logger } = options.logs;
+  const { machine, log, fold, attach } = serverMachine();
+  const consensus = await openConsensus({
+    nodeId: config.nodeId,
+    dataDir: config.dataDir,
+    listen: config.peer.listen,
+    advertise: config.peer.advertise,
+    apiUrl: apiUrlOf(config, config.api.listen),
+    seeds: config.peers,
+    tls: peerTls(config),
+    election: config.election,
+    snapshots: config.snapshots,
+    minFreeBytes: config.disk.minFreeBytes,
+    bootstrap: options.bootstrap,
+    machine,
+    logger,
+    signal: options.signal,
+    onFatal: (error) => fail(error),
+    ...options.world,
+  });
+  const { engine, wire, directory, random } = consensus;
+  attach(engine);
+  const loop = startLoopMonitor();
+  const cluster = clusterOf(config, options, consensus, machine);
+  const fail = (error: unknown): void => {
+    cluster.setFailed(error instanceof Error ? error.message : String(error));
+    options.onFatal(error);
+  };
+  const scopes = new ScopesService({
+    log,
+    applied: fold,
+    consensus: engine,
+    clock: systemClock,
+    random: random.fork("scopes"),
+  });
+  const stopParts = async (): Promise<void> => {
+    scopes.close();
+    cluster.stop();
+    loop.stop();
+    await consensus.stop();
+  };
+  try {
+    cluster.start();
+    const api = await openApi(config, { cluster, scopes: diskGuarded(scopes, directory), options, loop, consensus });
+    const address = await api.listen(config.api.listen);
+    logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
+    return assemble(config, { consensus, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
+  } catch (error) {
+    await stopParts();
+    throw error;
+  }
+}
+
+function clusterOf(
+  config: ServerConfig,
+  options: ServerNodeOptions,
+  node: ConsensusNode,
+  machine: ClusterMachine,
+): ClusterService {
+  const { engine, wire, directory, random, election } = node;
+  return new ClusterService({
+    clusterId: node.clusterId,
+    version: options.version,
+    consensus: engine,
+    peers: wire,
+    clock: systemClock,
+    random: random.fork("cluster"),
+    logger: options.logs.logger,
+    machine,
+    own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
+    electionTimeoutMaxMs: election.electionTimeoutMaxMs,
+    disk: {
+      state: () => (engine.status().isDiskStalled ? "stalled" : directory.state()),
+      freeBytes: () => directory.freeBytes(),
+    },
+    snapshots: snapshotsOf(node),
+    stalls: () => engine.counts.stalls,
+    expect: options.bootstrap ? config.bootstrapExpect : undefined,
+  });
+}
+
+interface Parts {
+  readonly consensus: ConsensusNode;
+  readonly cluster: ClusterService;
+  readonly scopes: ScopesService;
+  readonly api: Api;
+  readonly apiUrl: string;
+  readonly stopParts: () => Promise<void>;
+}
+
+function assemble(config: ServerConfig, parts: Parts): ServerNode {
+  const { consensus, cluster, scopes, api, apiUrl, stopParts } = parts;
+  let stopping: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    cluster.setDraining(true);
+    await handOver(consensus);
+    await api.stop();
+    await stopParts();
+  };
+  return {
+    consensus,
+    cluster,
+    scopes,
+    apiUrl,
+    reload: () => {
+      const [peers, clients] = [peerTls(config), apiTls(config)];
+      if (peers !== null) consensus.wire.reload(peers);
+      if (clients !== null) api.reload(clients);
+    },
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+/** Leadership first, then the end: nobody has to notice that a node was stopped in order. */
+async function handOver({ engine }: ConsensusNode): Promise<void> {
+  engine.setWilling(false);
+  const untilMs = systemClock.monotonicMs() + HAND_OVER_MS;
+  const { configuration } = engine.status();
+  if (configuration.voters.length < 2) return;
+  while (engine.status().role === "leader" && systemClock.monotonicMs() < untilMs) {
+    await new Promise<void>((resume) => systemClock.setTimer(systemClock.monotonicMs() + HAND_OVER_POLL_MS, resume));
+  }
+}
+
+interface ApiParts {
+  readonly cluster: ClusterService;
+  readonly scopes: Scopes;
+  readonly options: ServerNodeOptions;
+  readonly loop: ReturnType<typeof startLoopMonitor>;
+  readonly consensus: ConsensusNode;
+}
+
+async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
+  const { cluster, scopes, options, loop, consensus } = parts;
+  const metrics = createMetrics(() => ({
+    server: serverStats(consensus, cluster, loop.snapshot()),
+    http: api.stats(),
+    droppedLogLines: options.logs.dropped(),
+  }));
+  const api: Api = await createApi({
+    cluster,
+    scopes,
+    nodeId: config.nodeId,
+    keys: config.keys,
+    isLoopback: isLoopback(config.api.listen.host),
+    metrics: () => metrics.scrape(),
+    logger: options.logs.logger,
+    audit: options.logs.audit,
+    clock: systemClock,
+    sha256: (text) => createHash("sha256").update(text).digest("hex"),
+    tls: apiTls(config),
+    // A broken invariant ends the process; anything else was one caller's bad luck, and is in the log.
+    onFault: (error) => {
+      if (error instanceof InvariantError) options.onFatal(error);
+    },
+  });
+  return api;
+}
+
+function snapshotsOf({ engine }: ConsensusNode): ConstructorParameters<typeof ClusterService>[0]["snapshots"] {
+  return {
+    newest: () => engine.snapshot,
+    save: async () => {
+      await engine.saveSnapshot();
+      if (engine.snapshot === null) {
+        throw new TenureError("NOT_FOUND", "there is nothing to save yet: this node has applied nothing");
+      }
+      return engine.snapshot;
+    },
+    read: async () => {
+      const file = await engine.newestSnapshot();
+      if (file === null) return null;
+      return { view: { index: file.meta.index, term: file.meta.term, bytes: file.bytes.length }, bytes: file.bytes };
+    },
+  };
+}
+
+function apiUrlOf({ api }: ServerConfig, listening: ServerConfig["api"]["listen"]): string {
+  return api.advertise ?? `${api.tls === null ? "http" : "https"}://${showAddress(listening)}`;
+}
+
+function peerTls({ peer }: ServerConfig): PeerTls | null {
+  if (peer.tls === null) return null;
+  const { caFile, certFile, keyFile } = peer.tls;
+  return { ca: pem(caFile), cert: pem(certFile), key: pem(keyFile) };
+}
+
+function apiTls({ api }: ServerConfig): ApiTls | null {
+  if (api.tls === null) return null;
+  const { certFile, keyFile, clientCaFile } = api.tls;
+  return { cert: pem(certFile), key: pem(keyFile), clientCa: clientCaFile === null ? null : pem(clientCaFile) };
+}
+
+function pem(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TenureError("CERTIFICATE_INVALID", `${path} can't be read: ${why}.`, { cause: error });
+  }
+}

@@ -1,0 +1,90 @@
+// `tenure server start` as a process: signals, the log, and how it ends.
+//
+// SIGTERM, SIGINT   leadership is handed over, requests under way are answered, exit 0; a second one ends it at once
+// SIGHUP            certificates are read again
+// a failed sync, a broken invariant   logged, exit with the code of the registry: nothing was promised since
+
+import { readFileSync } from "node:fs";
+import type { ServerConfig } from "../contract/index.ts";
+import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { openLogSink, type LogSink } from "../drivers/telemetry/index.ts";
+import { startServerNode, type ServerNode } from "./server-node.ts";
+
+const EXIT_SOFTWARE = 70;
+/** A disk that hangs must not keep a node from being stopped. */
+const STOP_MS_MAX = 20_000;
+const STOP_LATE = "stopping took too long, probably because the disk hangs; what was not synced was promised to nobody";
+
+export async function runServer(config: ServerConfig, flags: { readonly bootstrap: boolean }): Promise<number> {
+  const logs = openLogSink({ level: config.log.level, fields: { node: config.nodeId } });
+  const ending = Promise.withResolvers<number>();
+  const fatal = (error: unknown): void => ending.resolve(logFatal(logs, error));
+  process.on("uncaughtException", fatal);
+  process.on("unhandledRejection", fatal);
+  const stop = new AbortController();
+  const stopFor = (signal: NodeJS.Signals): void => {
+    if (stop.signal.aborted) ending.resolve(exitOf(signal));
+    logs.logger.info({ event: "stopping", signal }, "stopping in order; once more ends it at once");
+    stop.abort(new TenureError("BACKEND_UNAVAILABLE", `stopped by ${signal}`));
+  };
+  process.on("SIGTERM", stopFor);
+  process.on("SIGINT", stopFor);
+  const run = lifetime(config, flags.bootstrap, logs, stop.signal, fatal);
+  const code = await Promise.race([run, ending.promise]);
+  await logs.close();
+  // What is left open after a fatal error must not keep a process alive that may promise nothing any more.
+  process.exit(code);
+}
+
+async function lifetime(
+  config: ServerConfig,
+  bootstrap: boolean,
+  logs: LogSink,
+  signal: AbortSignal,
+  onFatal: (error: unknown) => void,
+): Promise<number> {
+  let node: ServerNode;
+  try {
+    node = await startServerNode(config, { bootstrap, version: packageVersion(), logs, signal, onFatal });
+  } catch (error) {
+    if (signal.aborted) return 0;
+    if (!TenureError.is(error)) throw error;
+    process.stderr.write(`tenure: ${error.message}\n`);
+    return logFatal(logs, error);
+  }
+  const reload = (): void => reloadCertificates(node, logs);
+  process.on("SIGHUP", reload);
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  const late = setTimeout(() => onFatal(new TenureError("DISK_DAMAGED", STOP_LATE)), STOP_MS_MAX);
+  await node.stop();
+  clearTimeout(late);
+  logs.logger.info({ event: "stopped" }, "stopped");
+  return 0;
+}
+
+function reloadCertificates(node: ServerNode, logs: LogSink): void {
+  try {
+    node.reload();
+    logs.logger.info({ event: "reloaded" }, "certificates were read again; new connections use them");
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    logs.logger.error({ event: "reload-failed", error: message }, "the old certificates stay in use");
+  }
+}
+
+function logFatal(logs: LogSink, error: unknown): number {
+  const code = TenureError.is(error) ? error.code : null;
+  const message =
+    error instanceof Error ? (code === null ? (error.stack ?? error.message) : error.message) : String(error);
+  logs.logger.error({ event: "fatal", code: code ?? "bug" }, message);
+  return code === null ? EXIT_SOFTWARE : ERRORS[code].exit;
+}
+
+function exitOf(signal: NodeJS.Signals): number {
+  return signal === "SIGINT" ? 130 : 143;
+}
+
+function packageVersion(): string {
+  const file = new URL("../../package.json", import.meta.url);
+  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+}

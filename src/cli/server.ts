@@ -1,0 +1,115 @@
+// `tenure server start|recover|restore`: one node of Tenure's own cluster, and what an operator does to its data directory
+// when the cluster itself can't help any more.
+
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { parseServerConfig, type ServerConfig } from "../contract/index.ts";
+import { assertNever } from "../core/kit/assert.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { electionConfig } from "../core/raft/index.ts";
+import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
+import { json, OUTPUTS, withLongOutput } from "./output.ts";
+
+export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure's own cluster.
+
+  start      runs the node until SIGTERM or SIGINT, which hand leadership over first; SIGHUP reloads certificates
+  recover    the node is stopped and a quorum is lost for good: makes its data directory a new cluster of one
+  restore    the data directory is empty: fills it from a saved snapshot, as a new cluster of one
+
+  --config FILE         the configuration (docs/reference/configuration.md); \`tenure config check FILE\` checks it
+  --bootstrap           start: this is the first node of a new cluster. Give it once: an empty directory then founds a
+                        cluster, unless a configured peer already has one
+  --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
+  --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
+  -o table|json         recover, restore: for people (default), or one JSON object
+  --help                this text
+
+exit codes: 0 done, or stopped in order; 64 wrong use; 65 the snapshot is not whole; 69 an address can't be used; 74 the
+disk failed; 77, 78 the configuration, the certificates or the data directory (docs/errors.md)
+`;
+
+const VERBS = ["start", "recover", "restore"] as const;
+const FLAGS = {
+  config: "value",
+  bootstrap: "switch",
+  "force-new-cluster": "switch",
+  snapshot: "value",
+  output: "value",
+  help: "switch",
+} as const;
+
+export async function server(args: readonly string[]): Promise<number> {
+  const { values, words } = parseFlags(withLongOutput(args), FLAGS);
+  if (values.help !== undefined) {
+    process.stdout.write(SERVER_HELP);
+    return 0;
+  }
+  const verb = verbOf(words);
+  const output = oneOf("-o", values.output ?? "table", OUTPUTS);
+  const config = readConfig(values.config);
+  switch (verb) {
+    case "start": {
+      refuseFlags(verb, values, ["force-new-cluster", "snapshot"]);
+      // A disk that hangs may hold several threads; names still have to be looked up. Read before the first is used.
+      process.env["UV_THREADPOOL_SIZE"] ??= "8";
+      const { runServer } = await import("./server-run.ts");
+      return runServer(config, { bootstrap: values.bootstrap !== undefined });
+    }
+    case "recover": {
+      refuseFlags(verb, values, ["bootstrap", "snapshot"]);
+      if (values["force-new-cluster"] === undefined) {
+        throw new UsageError(
+          "recover makes this node's data the whole truth of a new cluster: what the others have and this one never received is lost. Say --force-new-cluster if a quorum is gone for good",
+        );
+      }
+      const { recoverDirectory } = await import("./server-recover.ts");
+      return report(await recoverDirectory(config), output);
+    }
+    case "restore": {
+      refuseFlags(verb, values, ["bootstrap", "force-new-cluster"]);
+      if (values.snapshot === undefined)
+        throw new UsageError("--snapshot is missing: name the file that `snapshot save` wrote");
+      const { restoreDirectory } = await import("./server-recover.ts");
+      return report(await restoreDirectory(config, values.snapshot), output);
+    }
+    default:
+      return assertNever(verb, "tenure server");
+  }
+}
+
+function verbOf(words: readonly string[]): (typeof VERBS)[number] {
+  const [word, extra] = words;
+  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
+  const verb = VERBS.find((one) => one === word);
+  if (verb === undefined) throw new UsageError(`there is no ${JSON.stringify(word)}${suggestion(word, VERBS)}`);
+  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
+  return verb;
+}
+
+function refuseFlags(verb: string, values: Partial<Record<string, string>>, names: readonly string[]): void {
+  const given = names.find((name) => values[name] !== undefined);
+  if (given !== undefined) throw new UsageError(`--${given} is not for ${verb}`);
+}
+
+/** Reads and checks the configuration as a server would. */
+export function readConfig(path: string | undefined): ServerConfig {
+  if (path === undefined) throw new UsageError("--config is missing: name the configuration file");
+  let raw: unknown;
+  try {
+    raw = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const what = error instanceof SyntaxError ? "is not JSON" : "can't be read";
+    throw new TenureError("CONFIG_INVALID", `${path} ${what}: ${why}.`, { cause: error });
+  }
+  return parseServerConfig(raw, {
+    environment: process.env,
+    configDir: resolve(dirname(path)),
+    checkElection: electionConfig,
+  });
+}
+
+function report(facts: { readonly text: string; readonly data: object }, output: (typeof OUTPUTS)[number]): number {
+  process.stdout.write(output === "json" ? json(facts.data) : facts.text);
+  return 0;
+}
