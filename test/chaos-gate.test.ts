@@ -97,7 +97,7 @@ describe.concurrent("npm run chaos -- gate", () => {
         return error instanceof UsageError ? error.message : String(error);
       }
     };
-    expect(wrong("gate --backend redis")).toBe("--backend is postgres or etcd, not redis");
+    expect(wrong("gate --backend redis")).toBe("--backend is postgres, etcd or servers, not redis");
     expect(wrong("gate --faults kill,plague")).toContain("there is no plague on postgres, only");
     expect(wrong("gate --faults terminate --backend etcd")).toContain("there is no terminate on etcd");
     expect(wrong("gate --iterations 0")).toContain("--iterations takes a whole number from 1");

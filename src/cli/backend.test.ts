@@ -1,7 +1,15 @@
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { backendSource, backendUrl } from "./backend.ts";
 import { UsageError } from "./flags.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "tenure-backend-"));
+const KEY_FILE = join(directory, "key");
+writeFileSync(KEY_FILE, "from-file\n");
+afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("a Postgres URL", () => {
   it("keeps what is the client's, and gives up what is ours", () => {
@@ -42,9 +50,45 @@ describe("an etcd URL", () => {
   });
 });
 
+describe("a URL of Tenure's own servers", () => {
+  it("has its scheme once, or in front of each host", () => {
+    const urls = ["https://n1:7100", "https://n2:7100", "https://n3"];
+    const source = { kind: "servers", urls, options: { tls: {} } };
+    expect(backendSource("https://n1:7100,n2:7100,n3/", {})).toEqual(source);
+    expect(backendSource("https://n1:7100,https://n2:7100/,https://n3", {})).toEqual(source);
+  });
+
+  it("takes its knobs from the query before the environment, and the key from a variable or a file", () => {
+    const environment = {
+      TENURE_API_KEY: "k1",
+      TENURE_API_KEY_FILE: KEY_FILE,
+      TENURE_SERVER_TIMEOUT_MS: "9000",
+      TENURE_MARGIN_MS: "700",
+    };
+    const { options } = backendSource("http://127.0.0.1:7100?tenure_server_timeout_ms=3000", environment);
+    expect(options).toEqual({ key: "k1", ttlMs: 3_000, marginMs: 700, tls: {} });
+    const files = { TENURE_API_KEY: "", TENURE_API_KEY_FILE: KEY_FILE, TENURE_SERVERS_CA_FILE: KEY_FILE };
+    const fromFile = backendSource("https://n1", files);
+    expect(fromFile.options).toEqual({ key: "from-file", tls: { ca: "from-file\n" } });
+  });
+
+  it("is refused before anything is sent where a knob can't be", () => {
+    expect(() => backendSource("https://n1?tenure_server_timeout_ms=10", {})).toThrow(/"ttlMs" is 10/);
+    expect(() => backendSource("https://n1", { TENURE_API_KEY: "two words" })).toThrow(/"key" must be printable/);
+  });
+});
+
 it.each([
   ["h:5432/d", /must begin with postgres:/],
   ["mysql://h/d", /must begin with postgres:/],
+  ["https://", /names no host: write https/],
+  ["https://n1,,n2", /names no host/],
+  ["https://n1/path,n2", /names no host/],
+  ["https://n1,http://n2", /names no host/],
+  ["https://u:secret@n1", /TENURE_API_KEY_FILE/],
+  ["https://n1?key=secret", /key, which means nothing with Tenure's servers/],
+  ["https://n1?tenure_api_keyfile=x", /did you mean tenure_api_key_file\?/],
+  ["https://n1?tenure_servers_ca_file=/nowhere/ca.pem", /TENURE_SERVERS_CA_FILE: ENOENT/],
   ["etcd://", /names no host/],
   ["etcd://a:1,,b:1", /names no host/],
   ["etcd://a:1?sslmode=on", /sslmode, which means nothing with etcd/],

@@ -3,10 +3,13 @@
 // backend's code is loaded when its URL is given. No message holds the URL: it may have a password in it.
 
 import { readFileSync } from "node:fs";
+import { assertNever } from "../core/kit/assert.ts";
 import { ENVIRONMENT, readEnvironment } from "../electors/postgres/environment.ts";
 import { settingsOf } from "../electors/postgres/options.ts";
+import { serversSettings } from "../electors/servers/options.ts";
 import type { EtcdOptions } from "../entry/etcd.ts";
 import type { PostgresOptions } from "../entry/postgres.ts";
+import type { ServersOptions } from "../entry/servers.ts";
 import type { Backend } from "../ports/backend.ts";
 import { suggestion, UsageError } from "./flags.ts";
 
@@ -15,7 +18,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** What a URL and the environment ask for. */
 export type BackendSource =
   | { readonly kind: "postgres"; readonly options: PostgresOptions<never> & { readonly url: string } }
-  | { readonly kind: "etcd"; readonly options: EtcdOptions };
+  | { readonly kind: "etcd"; readonly options: EtcdOptions }
+  | { readonly kind: "servers"; readonly urls: readonly string[]; readonly options: ServersOptions };
 
 interface Knob {
   readonly option: string;
@@ -46,63 +50,128 @@ const ETCD_TLS_KNOBS: Knobs = {
   TENURE_ETCD_KEY_FILE: { option: "key", read: fileText },
 };
 
+/** The later goes first, as with `tenure cluster`: `TENURE_API_KEY` before `TENURE_API_KEY_FILE`. */
+const SERVERS_KNOBS: Knobs = {
+  TENURE_SERVER_TIMEOUT_MS: { option: "ttlMs", read: milliseconds },
+  TENURE_MARGIN_MS: { option: "marginMs", read: milliseconds },
+  TENURE_HEARTBEAT_INTERVAL_MS: { option: "heartbeatMs", read: milliseconds },
+  TENURE_API_KEY_FILE: { option: "key", read: (name, path) => fileText(name, path).trim() },
+  TENURE_API_KEY: { option: "key", read: asText },
+};
+const SERVERS_TLS_KNOBS: Knobs = {
+  TENURE_SERVERS_CA_FILE: { option: "ca", read: fileText },
+  TENURE_SERVERS_CERT_FILE: { option: "cert", read: fileText },
+  TENURE_SERVERS_KEY_FILE: { option: "key", read: fileText },
+};
+
 /** What was given on the command line, else what the environment says. */
 export function backendUrl(flag: string | undefined, environment: Environment): string {
   const url = [flag, environment["TENURE_BACKEND"], environment["TENURE_PG_CONN_STRING"]].find(
     (one) => one !== undefined && one !== "",
   );
   if (url !== undefined) return url;
-  throw new UsageError("--backend is missing: give postgres://… or etcd://…, or set TENURE_BACKEND");
+  throw new UsageError(
+    "--backend is missing: give postgres://…, etcd://… or https://… (Tenure's own servers), or set TENURE_BACKEND",
+  );
 }
 
 export async function backendFrom(url: string, environment: Environment): Promise<Backend> {
   const source = backendSource(url, environment);
-  if (source.kind === "etcd") return (await import("../entry/etcd.ts")).etcd(source.options);
-  return (await import("../entry/postgres.ts")).postgres(source.options);
+  switch (source.kind) {
+    case "etcd":
+      return (await import("../entry/etcd.ts")).etcd(source.options);
+    case "servers":
+      return (await import("../entry/servers.ts")).servers(source.urls, source.options);
+    case "postgres":
+      return (await import("../entry/postgres.ts")).postgres(source.options);
+    default:
+      return assertNever(source, "backendFrom");
+  }
 }
 
 /** Throws UsageError or CONFIG_INVALID for what can't be; connects nothing. */
 export function backendSource(url: string, environment: Environment): BackendSource {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1]?.toLowerCase();
   const at = url.indexOf("?");
-  const bare = at < 0 ? url : url.slice(0, at);
-  const query = new URLSearchParams(at < 0 ? "" : url.slice(at + 1));
-  const ours = [...query].filter(([name]) => name.startsWith("tenure_"));
-  const others = [...query].filter(([name]) => !name.startsWith("tenure_"));
+  const query = [...new URLSearchParams(at < 0 ? "" : url.slice(at + 1))];
+  const given: Given = {
+    bare: at < 0 ? url : url.slice(0, at),
+    ours: query.filter(([name]) => name.startsWith("tenure_")),
+    others: query.filter(([name]) => !name.startsWith("tenure_")),
+    environment,
+  };
   switch (scheme) {
     case "postgres":
-    case "postgresql": {
-      const variables = overlay(environment, ours, [...Object.keys(ENVIRONMENT), ...Object.keys(POSTGRES_KNOBS)]);
-      const client = others.length === 0 ? bare : `${bare}?${new URLSearchParams(others).toString()}`;
-      const ourKnobs = read(POSTGRES_KNOBS, variables);
-      const check = (options: PostgresOptions<never>): void => void settingsOf({ ...options, ...ourKnobs });
-      const { options } = readEnvironment({ ...variables, TENURE_PG_CONN_STRING: client }, check);
-      return { kind: "postgres", options: { ...options, ...ourKnobs, url: client } };
-    }
+    case "postgresql":
+      return postgresSource(given);
     case "etcd":
-    case "etcds": {
-      if (others[0] !== undefined) {
-        throw new UsageError(`--backend has a parameter ${others[0][0]}, which means nothing with etcd`);
-      }
-      const names = [...Object.keys(ETCD_KNOBS), ...Object.keys(ETCD_TLS_KNOBS)];
-      const variables = overlay(environment, ours, names);
-      const tls = read(ETCD_TLS_KNOBS, variables);
-      const endpoints = etcdEndpoints(bare, scheme === "etcds");
-      return { kind: "etcd", options: { ...read(ETCD_KNOBS, variables), endpoints, tls } };
-    }
+    case "etcds":
+      return etcdSource(given, scheme === "etcds");
+    case "http":
+    case "https":
+      return serversSource(given, scheme);
     default:
-      throw new UsageError("--backend must begin with postgres://, postgresql://, etcd:// or etcds://");
+      throw new UsageError(
+        "--backend must begin with postgres://, postgresql://, etcd://, etcds://, https:// or http:// (Tenure's own servers)",
+      );
+  }
+}
+
+interface Given {
+  /** Without the query. */
+  readonly bare: string;
+  /** Parameters that begin with `tenure_`, and those that do not. */
+  readonly ours: [string, string][];
+  readonly others: [string, string][];
+  readonly environment: Environment;
+}
+
+function postgresSource({ bare, ours, others, environment }: Given): BackendSource {
+  const variables = overlay(environment, ours, [...Object.keys(ENVIRONMENT), ...Object.keys(POSTGRES_KNOBS)]);
+  const client = others.length === 0 ? bare : `${bare}?${new URLSearchParams(others).toString()}`;
+  const ourKnobs = read(POSTGRES_KNOBS, variables);
+  const check = (options: PostgresOptions<never>): void => void settingsOf({ ...options, ...ourKnobs });
+  const { options } = readEnvironment({ ...variables, TENURE_PG_CONN_STRING: client }, check);
+  return { kind: "postgres", options: { ...options, ...ourKnobs, url: client } };
+}
+
+function etcdSource({ bare, ours, others, environment }: Given, secure: boolean): BackendSource {
+  noOthers(others, "etcd");
+  const variables = overlay(environment, ours, [...Object.keys(ETCD_KNOBS), ...Object.keys(ETCD_TLS_KNOBS)]);
+  const tls = read(ETCD_TLS_KNOBS, variables);
+  const example = "etcd://host:2379";
+  const endpoints = hostsOf(bare, example).map((host) => `${secure ? "https" : "http"}://${host}`);
+  return { kind: "etcd", options: { ...read(ETCD_KNOBS, variables), endpoints, tls } };
+}
+
+function serversSource({ bare, ours, others, environment }: Given, scheme: "http" | "https"): BackendSource {
+  noOthers(others, "Tenure's servers");
+  const variables = overlay(environment, ours, [...Object.keys(SERVERS_KNOBS), ...Object.keys(SERVERS_TLS_KNOBS)]);
+  const urls = hostsOf(bare.replaceAll(`,${scheme}://`, ","), `${scheme}://host:7401`).map((host) => {
+    if (host.includes("@"))
+      throw new UsageError("--backend has a user in it; Tenure's servers take TENURE_API_KEY_FILE");
+    return `${scheme}://${host}`;
+  });
+  const options = { ...read(SERVERS_KNOBS, variables), tls: read(SERVERS_TLS_KNOBS, variables) };
+  serversSettings(urls, options);
+  return { kind: "servers", urls, options };
+}
+
+function noOthers(others: [string, string][], what: string): void {
+  if (others[0] !== undefined) {
+    throw new UsageError(`--backend has a parameter ${others[0][0]}, which means nothing with ${what}`);
   }
 }
 
 /** `etcd://user:password@a:2379,b:2379`: the scheme stands once, in front of all hosts. */
-function etcdEndpoints(bare: string, secure: boolean): string[] {
+function hostsOf(bare: string, example: string): string[] {
   const hosts = bare.slice(bare.indexOf("//") + 2).replace(/\/$/, "");
   return hosts.split(",").map((host) => {
-    if (host === "" || host.includes("/")) {
-      throw new UsageError("--backend names no host: write etcd://host:2379, or several with commas between them");
+    const name = host.replace(/\/$/, "");
+    if (name === "" || name.includes("/")) {
+      throw new UsageError(`--backend names no host: write ${example}, or several with commas between them`);
     }
-    return `${secure ? "https" : "http"}://${host}`;
+    return name;
   });
 }
 

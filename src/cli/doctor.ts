@@ -1,20 +1,24 @@
 // `tenure doctor`: looks at a backend, and says what could go wrong and how to mend it. The composition root: looking
-// (doctor-*-look.ts) and judging (doctor-postgres-judge.ts, doctor-etcd.ts) are apart, and the judgement is pure.
+// (doctor-*-look.ts) and judging (doctor-postgres-judge.ts, doctor-etcd.ts, doctor-servers.ts) are apart, and the judgement is pure.
 
 import { etcdSettings } from "../electors/etcd/index.ts";
 import { settingsOf } from "../electors/postgres/index.ts";
+import { serversSettings } from "../electors/servers/index.ts";
 import { backendSource, backendUrl } from "./backend.ts";
 import { judgeEtcd } from "./doctor-etcd.ts";
 import { lookAtEtcd } from "./doctor-etcd-look.ts";
 import { judgePostgres } from "./doctor-postgres-judge.ts";
 import { lookAtPostgres } from "./doctor-postgres-look.ts";
+import { judgeServers } from "./doctor-servers.ts";
+import { lookAtServers } from "./doctor-servers-look.ts";
 import { type Check, exitCode, reportObject, reportText } from "./doctor-report.ts";
 import { oneOf, parseFlags, UsageError } from "./flags.ts";
 import { json, OUTPUTS, withLongOutput } from "./output.ts";
 
 const DOCTOR_HELP = `tenure doctor --backend URL [--scope S] [--strict] [-o table|json]: what could go wrong, and what mends it.
 
-  --backend URL      postgres://user:password@host/database or etcd://host:port[,host:port…] (or TENURE_BACKEND)
+  --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
+                     for Tenure's own servers (or TENURE_BACKEND)
   --scope S          look at this scope's key, lock, fence and leader (default: at every scope that is stored)
   --strict           warnings, and what could not be checked, count as problems
   -o table|json      for people (default), or one JSON object on a line
@@ -56,6 +60,10 @@ export async function examine(url: string, scope: string | undefined): Promise<E
   if (source.kind === "etcd") {
     const facts = await lookAtEtcd(etcdSettings(source.options));
     return { kind: source.kind, where: facts.where, checks: judgeEtcd(facts) };
+  }
+  if (source.kind === "servers") {
+    const facts = await lookAtServers(serversSettings(source.urls, source.options));
+    return { kind: source.kind, where: facts.where, checks: judgeServers(facts) };
   }
   const { options } = source;
   const facts = await lookAtPostgres({ url: options.url, settings: settingsOf(options), scope });

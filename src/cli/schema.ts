@@ -55,7 +55,7 @@ export async function schema(args: readonly string[]): Promise<number> {
     return 0;
   }
   const source = backendSource(backendUrl(values.backend, process.env), process.env);
-  if (source.kind !== "postgres") throw new UsageError("schema is for Postgres; etcd needs none");
+  if (source.kind !== "postgres") throw new UsageError("schema is for Postgres; the other backends need none");
   const driver = urlDriver(source.options.url, "tenure schema");
   const target = { schema: values.schema ?? source.options.schema ?? DEFAULT_SCHEMA, where: driver.where };
   const session = driver.open({});

@@ -15,11 +15,13 @@ export const SCOPE_HELP = `tenure scope VERB [SCOPE] --backend URL [-o table|jso
   history SCOPE      the last transitions, newest first
   resign SCOPE       asks the present leader to step down, and waits until its epoch is over
 
-  --backend URL      postgres://user:password@host/database or etcd://host:port[,host:port…] (or TENURE_BACKEND)
+  --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
+                     for Tenure's own servers (or TENURE_BACKEND)
   --scope SCOPE      the same as the word SCOPE; for names that begin with a dash
   --wait 10s         resign: how long to wait for the end of the epoch (default 10s)
-  --force            resign: take the scope away: end its session (Postgres), delete its key (etcd). The old leader may
-                     believe in its term a moment longer; only a fence keeps its writes out
+  --force            resign: take the scope away: end its session (Postgres), delete its key (etcd), end its lease
+                     (Tenure's servers). The old leader may believe in its term a moment longer; only a fence keeps
+                     its writes out
   -o table|json      for people (default), or one JSON object on a line; watch: one for each change
   --help             this text
 

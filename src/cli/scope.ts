@@ -10,6 +10,7 @@ import { PostgresAdmin } from "../electors/postgres/admin.ts";
 import { settingsOf } from "../electors/postgres/index.ts";
 import { etcd } from "../entry/etcd.ts";
 import { createElector } from "../entry/index.ts";
+import { servers } from "../entry/servers.ts";
 import type { ScopeAdmin, ScopeRecord } from "../ports/scope-admin.ts";
 import { backendFrom, backendSource } from "./backend.ts";
 import { suggestion } from "./flags.ts";
@@ -55,6 +56,10 @@ function openDesk(url: string): Desk {
   const source = backendSource(url, process.env);
   if (source.kind === "etcd") {
     const backend = etcd(source.options);
+    return { admin: backend.admin(), staleAfterMs: backend.timing.serverTimeoutMs };
+  }
+  if (source.kind === "servers") {
+    const backend = servers(source.urls, source.options);
     return { admin: backend.admin(), staleAfterMs: backend.timing.serverTimeoutMs };
   }
   const { schema, timing } = settingsOf(source.options);

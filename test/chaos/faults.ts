@@ -2,6 +2,7 @@
 // once where there is room for all, in an order that the seed decides.
 
 import type { Random } from "../../src/core/kit/random.ts";
+import type { BackendName } from "./stage.ts";
 
 export type FaultKind =
   /** kill -9 of the leader. */
@@ -23,15 +24,20 @@ export type FaultKind =
   | "reset"
   /** Postgres: pg_terminate_backend of the leader's session. */
   | "terminate"
-  /** etcd: the lease is revoked. */
+  /** etcd: the lease is revoked. Tenure's servers: an operator takes the scope away. */
   | "revoke"
+  /** Tenure's servers: kill -9 of the cluster's own leader, or SIGSTOP for longer than an election takes. */
+  | "server-kill"
+  | "server-stop"
+  /** Both at once: the cluster's leader, and the worker that leads through it. */
+  | "kill-both"
   | "restart-fast"
   | "restart-immediate"
   | "restart-kill";
 
 const COMMON: Partial<Record<FaultKind, number>> = { term: 14, stop: 10, block: 6, cut: 7, "half-open": 7, reset: 6 };
 
-export const WEIGHTS: Readonly<Record<"postgres" | "etcd", Partial<Record<FaultKind, number>>>> = {
+export const WEIGHTS: Readonly<Record<BackendName, Partial<Record<FaultKind, number>>>> = {
   postgres: {
     ...COMMON,
     kill: 14,
@@ -43,6 +49,7 @@ export const WEIGHTS: Readonly<Record<"postgres" | "etcd", Partial<Record<FaultK
     "restart-kill": 4,
   },
   etcd: { ...COMMON, kill: 14, "kill-stale": 8, revoke: 10, "restart-fast": 6, "restart-kill": 6 },
+  servers: { ...COMMON, kill: 14, "kill-stale": 8, revoke: 8, "server-kill": 10, "server-stop": 8, "kill-both": 8 },
 };
 
 /** Under which name a kind's failover times are reported. */
@@ -52,22 +59,22 @@ export function familyOf(kind: FaultKind): string {
 
 /** Whether stale writes are sent from the moment of the fault on, or only after somebody else has taken over. */
 export function staleDuringTakeover(kind: FaultKind): boolean {
-  return !["kill", "kill-busy", "term"].includes(kind) && !kind.startsWith("restart");
+  return !["kill", "kill-busy", "kill-both", "term"].includes(kind) && !kind.startsWith("restart");
 }
 
-/** A lease outlives connections, and a restart of its server: the leader may stay, with its epoch. */
-export function mayKeepLeader(backend: "postgres" | "etcd", kind: FaultKind): boolean {
-  return backend === "etcd" && (kind === "reset" || kind.startsWith("restart"));
+/** A lease outlives connections, and the loss of its server: the leader may stay, with its epoch. */
+export function mayKeepLeader(backend: BackendName, kind: FaultKind): boolean {
+  return backend !== "postgres" && (kind === "reset" || kind.startsWith("restart") || kind.startsWith("server-"));
 }
 
 /** `kinds`: only these. Sorted by nothing but the seed. */
-export function deckOf(
-  weights: Partial<Record<FaultKind, number>>,
+export function deckOf<Kind extends string>(
+  weights: Partial<Record<Kind, number>>,
   iterations: number,
   random: Random,
-  kinds?: readonly FaultKind[],
-): FaultKind[] {
-  const wanted = (Object.entries(weights) as [FaultKind, number][]).filter(([kind]) => kinds?.includes(kind) ?? true);
+  kinds?: readonly Kind[],
+): Kind[] {
+  const wanted = (Object.entries(weights) as [Kind, number][]).filter(([kind]) => kinds?.includes(kind) ?? true);
   if (wanted.length === 0) throw new RangeError("a deck of no faults");
   const total = wanted.reduce((sum, [, weight]) => sum + weight, 0);
   const firsts = shuffled(wanted, random).map(([kind]) => kind);

@@ -2,23 +2,27 @@
 
 import { parseArgs } from "node:util";
 import { type FaultKind, WEIGHTS } from "./faults.ts";
+import type { BackendName } from "./stage.ts";
 
 export const HELP = `npm run chaos -- gate [options]
 
   Two to five real processes increment a counter through gate and fence, while they are killed, stopped, cut off and
   blocked, and while their server is restarted. The harness keeps its own ledger and compares.
 
-  --backend NAME   postgres (default) or etcd
-  --iterations N   how many faults (default 300 on postgres, 100 on etcd)
+  --backend NAME   postgres (default), etcd, or servers: three servers of Tenure's own
+  --iterations N   how many faults (default 300 on postgres, 100 on the others)
   --minutes M      give up after M minutes (default 60)
   --seed S         the order of faults and the sizes of crews (default: a fresh one, printed)
-  --faults A,B     only these kinds: ${Object.keys(WEIGHTS.postgres).join(", ")}; on etcd also revoke
+  --faults A,B     only these kinds: ${Object.keys(WEIGHTS.postgres).join(", ")}; on etcd
+                   and servers also revoke; on servers also server-kill, server-stop, kill-both
   --workers N      this many processes, 2 to 5 (default: drawn for each round)
   --json           one JSON object as the last line
   --help           this text
 
 exit codes: 0 nothing was lost, nothing overlapped, every fault fired and the controls lost updates; 1 otherwise;
 64 wrong use; 130 interrupted (143 by SIGTERM)
+
+npm run chaos -- cluster --help: Tenure's own servers under faults
 `;
 
 export class UsageError extends Error {}
@@ -29,7 +33,7 @@ export type Flags = NonNullable<ReturnType<typeof readFlags>>;
 export function readFlags(args: readonly string[], freshSeed: () => number) {
   const { values, positionals } = parsed(args);
   if (values.help === true) return undefined;
-  if (positionals.length !== 1 || positionals[0] !== "gate") throw new UsageError("say what to run: gate");
+  if (positionals.length !== 1 || positionals[0] !== "gate") throw new UsageError("say what to run: gate or cluster");
   const backend = backendOf(values.backend ?? "postgres");
   const faults = values.faults?.split(",").map((kind) => {
     if (!(kind in WEIGHTS[backend])) {
@@ -50,9 +54,9 @@ export function readFlags(args: readonly string[], freshSeed: () => number) {
   };
 }
 
-function backendOf(name: string): "postgres" | "etcd" {
-  if (name === "postgres" || name === "etcd") return name;
-  throw new UsageError(`--backend is postgres or etcd, not ${name}`);
+function backendOf(name: string): BackendName {
+  if (name === "postgres" || name === "etcd" || name === "servers") return name;
+  throw new UsageError(`--backend is postgres, etcd or servers, not ${name}`);
 }
 
 function parsed(args: readonly string[]) {
@@ -76,7 +80,7 @@ function parsed(args: readonly string[]) {
   }
 }
 
-function whole(name: string, text: string | undefined, least: number, most: number): number | undefined {
+export function whole(name: string, text: string | undefined, least: number, most: number): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text);
   if (!/^\d+$/.test(text) || value < least || value > most) {

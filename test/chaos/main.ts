@@ -1,9 +1,10 @@
-// `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
+// `npm run chaos -- cluster` is in cluster-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
 // to standard error; the result, as text or with --json as one object in the last line, to standard output.
 
 import { randomInt } from "node:crypto";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { etcdPath } from "../servers/index.ts";
+import { clusterCommand } from "./cluster-command.ts";
 import { bareLockControl, type ControlOptions, type ControlResult, etcdctlControl } from "./control.ts";
 import { etcdStage } from "./etcd-stage.ts";
 import { deckOf, WEIGHTS } from "./faults.ts";
@@ -12,6 +13,8 @@ import { type Flags, HELP, readFlags, UsageError } from "./flags.ts";
 import { runGate, type RunResult } from "./gate-run.ts";
 import type { Timing } from "./messages.ts";
 import { postgresStage } from "./postgres-stage.ts";
+import { serversStage } from "./servers-stage.ts";
+import type { Stage } from "./stage.ts";
 
 /** Shorter than the library's own, so that a stop costs 2 s and not 6 s. */
 const TIMING: Timing = { serverTimeoutMs: 2_000, heartbeatMs: 300, marginMs: 500 };
@@ -20,6 +23,8 @@ const LANES = 8;
 const THINK_MS_MAX = 12;
 const SEED_BELOW = 2 ** 32;
 const EXIT_USAGE = 64;
+
+const STAGES = { postgres: postgresStage, etcd: etcdStage, servers: serversStage } as const;
 
 type Signal = "SIGINT" | "SIGTERM";
 const EXITS: Readonly<Record<Signal, number>> = { SIGINT: 130, SIGTERM: 143 };
@@ -30,6 +35,7 @@ process.exit(await main(process.argv.slice(2)));
 
 async function main(args: readonly string[]): Promise<number> {
   try {
+    if (args[0] === "cluster") return await clusterCommand(args.slice(1));
     const flags = readFlags(args, () => randomInt(SEED_BELOW));
     if (flags === undefined) {
       process.stdout.write(HELP);
@@ -76,7 +82,7 @@ function log(line: string): void {
 
 async function runOn(flags: Flags, signal: AbortSignal): Promise<[RunResult, string]> {
   const options = { lanes: LANES, thinkMsMax: THINK_MS_MAX, timing: TIMING };
-  const stage = flags.backend === "postgres" ? await postgresStage(options) : await etcdStage(options);
+  const stage: Stage = await STAGES[flags.backend](options);
   try {
     const deck = deckOf(WEIGHTS[flags.backend], flags.iterations, seededRandom(flags.seed).fork("deck"), flags.faults);
     return [await runGate(stage, { ...flags, deck, signal, log }), stage.server];

@@ -1,7 +1,7 @@
 // What the harness and its workers say to each other: orders and reports, over Node's channel or, where a worker is
 // the child of somebody else's program, as lines on its standard output.
 
-export type WorkerKind = "postgres" | "etcd" | "bare-lock" | "etcdctl";
+export type WorkerKind = "postgres" | "etcd" | "servers" | "bare-lock" | "etcdctl";
 
 export interface Timing {
   readonly serverTimeoutMs: number;
@@ -14,8 +14,12 @@ export interface WorkerConfig {
   readonly kind: WorkerKind;
   readonly name: string;
   readonly scope: string;
-  /** Of the server, through the worker's own proxy. */
+  /** Of the server, through the worker's own proxy; of several servers with commas between them. */
   readonly url: string;
+  /** Where the counter is, if it is not on the server. */
+  readonly resourceUrl?: string;
+  /** What the server knows the worker by, where it wants to. */
+  readonly key?: string;
   /** Transactions take their clients from a pool that the service has anyway, and has in use, or from the library's. */
   readonly pool: "own" | "library";
   readonly lanes: number;

@@ -5,8 +5,10 @@ import type { FaultKind } from "./faults.ts";
 import type { Resource } from "./ledger.ts";
 import type { StaleOutcome, Timing, WorkerConfig } from "./messages.ts";
 
+export type BackendName = "postgres" | "etcd" | "servers";
+
 export interface Stage {
-  readonly backend: "postgres" | "etcd";
+  readonly backend: BackendName;
   /** Name and version. */
   readonly server: string;
   readonly proxies: Proxies;
@@ -36,29 +38,67 @@ export interface StageOptions {
 
 export const SCOPE = "chaos";
 
-/** One proxy for each place, made when it is first asked for. */
-export class Proxies {
-  readonly #port: number;
-  readonly #proxies = new Map<number, TcpProxy>();
+/** The network of one place: a proxy for each server, and what happens to one of them happens to all. */
+export class PlaceNetwork {
+  readonly #proxies: readonly TcpProxy[];
 
-  constructor(port: number) {
-    this.#port = port;
+  constructor(proxies: readonly TcpProxy[]) {
+    this.#proxies = proxies;
+  }
+
+  /** Where the place reaches each server. */
+  get ports(): readonly number[] {
+    return this.#proxies.map(({ port }) => port);
+  }
+
+  /** Where there is one server. */
+  get port(): number {
+    const [port] = this.ports;
+    if (port === undefined) throw new Error("a network without a server");
+    return port;
+  }
+
+  cut(...how: Parameters<TcpProxy["cut"]>): void {
+    for (const proxy of this.#proxies) proxy.cut(...how);
+  }
+
+  async heal(...how: Parameters<TcpProxy["heal"]>): Promise<void> {
+    await Promise.all(this.#proxies.map((proxy) => proxy.heal(...how)));
+  }
+
+  reset(): void {
+    for (const proxy of this.#proxies) proxy.reset();
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#proxies.map((proxy) => proxy.end()));
+  }
+}
+
+/** One network for each place, made when it is first asked for. */
+export class Proxies {
+  readonly #ports: readonly number[];
+  readonly #places = new Map<number, PlaceNetwork>();
+
+  constructor(...ports: readonly number[]) {
+    this.#ports = ports;
   }
 
   async open(places: number): Promise<void> {
     for (let place = 0; place < places; place++) {
-      if (!this.#proxies.has(place))
-        this.#proxies.set(place, await startProxy({ host: "127.0.0.1", port: this.#port }));
+      if (this.#places.has(place)) continue;
+      const proxies = await Promise.all(this.#ports.map((port) => startProxy({ host: "127.0.0.1", port })));
+      this.#places.set(place, new PlaceNetwork(proxies));
     }
   }
 
-  at(place: number): TcpProxy {
-    const proxy = this.#proxies.get(place);
-    if (proxy === undefined) throw new Error(`place ${place} has no proxy`);
-    return proxy;
+  at(place: number): PlaceNetwork {
+    const network = this.#places.get(place);
+    if (network === undefined) throw new Error(`place ${place} has no network`);
+    return network;
   }
 
   async end(): Promise<void> {
-    await Promise.all([...this.#proxies.values()].map((proxy) => proxy.end()));
+    await Promise.all([...this.#places.values()].map((network) => network.end()));
   }
 }

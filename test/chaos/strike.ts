@@ -68,8 +68,15 @@ export async function strike(
         () => proxy.reset(),
         async () => undefined,
       );
+    case "kill-both": {
+      const atMs = await stage.strike("server-kill");
+      victim.kill();
+      return { atMs, undo: replace };
+    }
     case "terminate":
     case "revoke":
+    case "server-kill":
+    case "server-stop":
     case "restart-fast":
     case "restart-immediate":
     case "restart-kill":

@@ -49,6 +49,8 @@ async function openOffice(): Promise<Office> {
       return (await import("./postgres-office.ts")).postgresOffice(config, tellTransition);
     case "etcd":
       return (await import("./etcd-office.ts")).etcdOffice(config, tellTransition);
+    case "servers":
+      return (await import("./servers-office.ts")).serversOffice(config, tellTransition);
     case "bare-lock":
       return (await import("./bare-lock-office.ts")).bareLockOffice(config);
     case "etcdctl":

@@ -1,3 +1,4 @@
 // The door to etcd.
 
-export { httpWire, type HttpWireOptions, type TlsFiles } from "./http-wire.ts";
+export type { TlsFiles } from "../http/index.ts";
+export { httpWire, type HttpWireOptions } from "./http-wire.ts";

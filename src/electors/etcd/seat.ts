@@ -27,7 +27,7 @@ import { trimHistory } from "./history.ts";
 import { type ScopeKeys, scopeKeys } from "./keys.ts";
 import type { EtcdSettings } from "./options.ts";
 import { OwedLeases } from "./owed-leases.ts";
-import { persist } from "./persistence.ts";
+import { persist } from "../persistence.ts";
 import { leaderOf } from "./records.ts";
 import type { EtcdSession } from "./session.ts";
 import { type EtcdTerm, etcdTerm } from "./term.ts";

@@ -1,9 +1,9 @@
 // Does something that should go on for ever, again and again until it is stopped: with a pause after each failure that
 // doubles up to a bound, and starts small again once it has worked.
 
-import type { Random } from "../../core/kit/random.ts";
-import type { Timing } from "../../core/trust/window.ts";
-import type { Clock } from "../../ports/clock.ts";
+import type { Random } from "../core/kit/random.ts";
+import type { Timing } from "../core/trust/window.ts";
+import type { Clock } from "../ports/clock.ts";
 
 export interface Persistence {
   readonly clock: Clock;
@@ -34,7 +34,8 @@ export async function persist(how: Persistence, task: (worked: () => void) => Pr
   }
 }
 
-function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
+/** Resolves after so long, or when the signal aborts. */
+export function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.setTimer(clock.monotonicMs() + forMs, done);
     function done(): void {

@@ -1,0 +1,11 @@
+// The door to HTTP, for the drivers that speak it.
+
+export { connectionFailure, parseObject, type Peer, quote } from "./failures.ts";
+export {
+  HttpClient,
+  type HttpRequest,
+  type HttpWords,
+  type ReadAnswer,
+  readText,
+  type TlsFiles,
+} from "./http-client.ts";

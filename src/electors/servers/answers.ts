@@ -1,0 +1,161 @@
+// What Tenure's servers answer, checked field by field: a field that is missing or of another type is an error, never a
+// default. Fields that we do not know are ignored: a newer server may have more.
+
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Leader } from "../../ports/elector.ts";
+import type { ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** What one node says of the cluster's leader. */
+export interface LeaderWord {
+  /** Of the node that said it; null where it did not say. */
+  readonly nodeId: string | null;
+  readonly leader: { readonly nodeId: string; readonly url: string | null; readonly term: number } | null;
+}
+
+export interface Introduction extends LeaderWord {
+  readonly clusterId: string;
+  readonly nodeId: string;
+  readonly members: readonly { readonly nodeId: string; readonly url: string | null }[];
+}
+
+export type Acquired =
+  | { readonly granted: true; readonly epoch: number; readonly ttlMs: number }
+  | { readonly granted: false };
+
+export interface Renewed {
+  readonly epoch: number;
+  readonly ttlMs: number;
+  readonly resignRequested: boolean;
+}
+
+/** A scope as it stands: the last epoch that was granted, and who holds it. */
+export interface ScopeState {
+  readonly epoch: number;
+  readonly leader: Leader | null;
+}
+
+export const NEVER_LED: ScopeState = { epoch: 0, leader: null };
+
+/** `GET /v1/cluster`. */
+export function introductionOf(body: Fields): Introduction {
+  const term = integer(body, "term");
+  const leader = body["leader"] === null ? null : object(body, "leader");
+  return {
+    clusterId: text(body, "cluster_id"),
+    nodeId: text(body, "node_id"),
+    leader: leader === null ? null : { nodeId: text(leader, "node_id"), url: textOrNull(leader, "url"), term },
+    members: list(body, "members").map((one) => ({ nodeId: text(one, "node_id"), url: textOrNull(one, "url") })),
+  };
+}
+
+/** `GET /leader`, where there is one. */
+export function leaderWordOf(body: Fields): LeaderWord {
+  const leader = { nodeId: text(body, "leader_id"), url: textOrNull(body, "leader_url"), term: integer(body, "term") };
+  return { nodeId: text(body, "node_id"), leader };
+}
+
+export function acquiredOf(body: Fields): Acquired {
+  if (!flag(body, "granted")) return { granted: false };
+  return { granted: true, epoch: epochIn(body), ttlMs: integer(body, "ttl_ms") };
+}
+
+export function renewedOf(body: Fields): Renewed {
+  return {
+    epoch: epochIn(body),
+    ttlMs: integer(body, "ttl_ms"),
+    resignRequested: flag(body, "resign_requested"),
+  };
+}
+
+export function scopeStateOf(body: Fields): ScopeState {
+  const holder = body["holder"] === null ? null : object(body, "holder");
+  return { epoch: integer(body, "epoch"), leader: holder === null ? null : leaderOf(holder) };
+}
+
+export function scopeRecordsOf(body: Fields): ScopeRecord[] {
+  return list(body, "scopes").map((one) => {
+    const { epoch, leader } = scopeStateOf(one);
+    const acquiredAtMs = leader === null ? null : milliseconds(object(one, "holder"), "acquired_at_ms");
+    const { identity = null, metadata = {} } = leader ?? {};
+    // The cluster frees what is not renewed: there is no heartbeat whose age would tell more than the holder does.
+    return { scope: text(one, "scope"), epoch, identity, metadata, acquiredAtMs, heartbeatAtMs: null };
+  });
+}
+
+export function transitionsOf(body: Fields): TransitionRecord[] {
+  return list(body, "transitions").map((one) => ({
+    atMs: milliseconds(one, "at_ms"),
+    epoch: integer(one, "epoch"),
+    identity: text(one, "identity"),
+    reason: text(one, "reason"),
+    heldMs: one["held_ms"] === null ? null : milliseconds(one, "held_ms"),
+  }));
+}
+
+export function askedEpochOf(body: Fields): { readonly epoch: number } | null {
+  return body["epoch"] === null ? null : { epoch: epochIn(body) };
+}
+
+function leaderOf(holder: Fields): Leader {
+  const metadata = Object.entries(object(holder, "metadata")).map(([name, value]): [string, string] => {
+    if (typeof value === "string") return [name, value];
+    throw malformed("metadata", "an object of texts");
+  });
+  return { epoch: epochIn(holder), identity: text(holder, "identity"), metadata: Object.fromEntries(metadata) };
+}
+
+function epochIn(body: Fields): number {
+  const epoch = integer(body, "epoch");
+  if (epoch < 1) throw malformed("epoch", "at least 1");
+  return epoch;
+}
+
+function integer(body: Fields, name: string): number {
+  const value = body[name];
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+  throw malformed(name, "a whole number");
+}
+
+/** Of clocks; not always whole. */
+function milliseconds(body: Fields, name: string): number {
+  const value = body[name];
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw malformed(name, "a number");
+}
+
+function text(body: Fields, name: string): string {
+  const value = body[name];
+  if (typeof value === "string" && value !== "") return value;
+  throw malformed(name, "a text");
+}
+
+function textOrNull(body: Fields, name: string): string | null {
+  return body[name] === null ? null : text(body, name);
+}
+
+function flag(body: Fields, name: string): boolean {
+  const value = body[name];
+  if (typeof value === "boolean") return value;
+  throw malformed(name, "true or false");
+}
+
+function object(body: Fields, name: string): Fields {
+  const value = body[name];
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+  throw malformed(name, "an object");
+}
+
+function list(body: Fields, name: string): Fields[] {
+  const value = body[name];
+  if (!Array.isArray(value)) throw malformed(name, "a list");
+  return value.map((one: unknown) => object({ [name]: one }, name));
+}
+
+function malformed(name: string, wanted: string): TenureError {
+  return new TenureError(
+    "BACKEND_UNSUPPORTED",
+    `the server's answer is not understood: "${name}" is not ${wanted}. Is it a server of Tenure, and not of another version?`,
+  );
+}

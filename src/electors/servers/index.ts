@@ -1,0 +1,49 @@
+// Leadership on Tenure's own servers: a lease in their replicated log, the index of its grant as the epoch.
+
+import type { Random } from "../../core/kit/random.ts";
+import type { Backend } from "../../ports/backend.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ScopeAdmin } from "../../ports/scope-admin.ts";
+import type { ServersWire } from "../../ports/servers.ts";
+import { ServersAdmin } from "./admin.ts";
+import { LeaderClient } from "./leader-client.ts";
+import { Members } from "./members.ts";
+import type { ServersSettings } from "./options.ts";
+import { ServersSeat } from "./seat.ts";
+import { scopePath } from "./scopes-client.ts";
+
+export { serversSettings, type ServersOptions, type ServersSettings, type ServersTls } from "./options.ts";
+
+export interface ServersBackend extends Backend {
+  readonly kind: "servers";
+  /** For operators. Opens connections of its own; close it. */
+  admin(): ScopeAdmin;
+}
+
+/** What the backend needs of the process that it runs in. */
+export interface ServersWorld {
+  readonly host: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Never the same twice, whoever asks. */
+  readonly newSession: () => string;
+  /** Sockets of its own for each seat: one that is abandoned takes nobody else's with it. */
+  readonly connect: () => ServersWire;
+}
+
+export function serversBackend(settings: ServersSettings, world: ServersWorld): ServersBackend {
+  const members = new Members(settings.urls, settings.learnMembers);
+  const { requestTimeoutMs, budgetMs } = settings;
+  const open = (clock: Clock, random: Random): LeaderClient =>
+    new LeaderClient({ wire: world.connect(), members, clock, random, requestTimeoutMs, budgetMs });
+  return {
+    kind: "servers",
+    host: world.host,
+    timing: settings.timing,
+    seat: (claim) => {
+      scopePath(claim.scope);
+      return new ServersSeat(claim, settings, open(claim.clock, claim.random), world.newSession);
+    },
+    admin: () => new ServersAdmin(open(world.clock, world.random)),
+  };
+}

@@ -1,0 +1,142 @@
+// The options of the servers backend, checked and completed: wrong ones are refused here, before anything is sent.
+
+import { TenureError } from "../../core/kit/errors.ts";
+import { SCOPE_TTL_MS_MAX, SCOPE_TTL_MS_MIN } from "../../core/kit/limits.ts";
+import type { Timing } from "../../core/trust/window.ts";
+
+export interface ServersOptions {
+  /** The API key that the nodes know (`X-API-Key`); `client` is the role that it needs, `operator` for asking others to resign. */
+  readonly key?: string | undefined;
+  /** PEM text or bytes. Without `ca`, the authorities that Node trusts (NODE_EXTRA_CA_CERTS adds to them). */
+  readonly tls?: ServersTls | undefined;
+  /** How long the cluster keeps the scope for a leader that went silent. Default 6000. */
+  readonly ttlMs?: number | undefined;
+  /** Default 1000, less where the TTL is short. */
+  readonly heartbeatMs?: number | undefined;
+  /** How much earlier than the cluster a leader stops trusting itself. Default: a quarter of the TTL. */
+  readonly marginMs?: number | undefined;
+  /**
+   * Whether nodes that the cluster names as its members are asked too, at the URLs that they advertise. Default true; false
+   * where these can't be reached from here (a proxy, another network), and the given URLs are all there is.
+   */
+  readonly learnMembers?: boolean | undefined;
+}
+
+export interface ServersTls {
+  readonly ca?: string | Uint8Array | undefined;
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+  readonly servername?: string | undefined;
+}
+
+export interface ServersSettings {
+  /** As `serverUrl` writes them. */
+  readonly urls: readonly string[];
+  readonly key: string | undefined;
+  readonly tls: ServersTls;
+  readonly learnMembers: boolean;
+  readonly timing: Timing;
+  /** For one try at one node. */
+  readonly requestTimeoutMs: number;
+  /** How long one question goes on from node to node without an answer, before whoever asked is told. */
+  readonly budgetMs: number;
+  /**
+   * How long a server may hold a question back until something happens. A node that was stopped, or cut off, is noticed when
+   * this and one request timeout have passed: hence never long beside the TTL, which a silent leader costs anyway.
+   */
+  readonly waitMs: number;
+}
+
+const TTL_MS_DEFAULT = 6_000;
+const HEARTBEAT_MS_DEFAULT = 1_000;
+const HEARTBEAT_MS_MIN = 10;
+const WAIT_MS_MAX = 20_000;
+const REQUEST_TIMEOUT_MS_MAX = 5_000;
+const URLS_MAX = 64;
+const KEY_CHARS_MAX = 1_024;
+const KEY = /^[\x21-\x7e]+$/;
+
+export function serversSettings(urls: string | readonly string[], options: ServersOptions = {}): ServersSettings {
+  const timing = timingOf(options);
+  const trustMs = timing.serverTimeoutMs - timing.marginMs;
+  return {
+    urls: urlsOf(urls),
+    key: keyOf(options.key),
+    tls: options.tls ?? {},
+    learnMembers: options.learnMembers ?? true,
+    timing,
+    requestTimeoutMs: Math.min(REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
+    budgetMs: Math.floor(trustMs / 2),
+    waitMs: Math.min(WAIT_MS_MAX, Math.floor(timing.serverTimeoutMs / 2)),
+  };
+}
+
+/** One form for one node: origin, and a path without a slash at its end. Undefined where it is no such URL. */
+export function serverUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) return undefined;
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return undefined;
+  return url.origin + url.pathname.replace(/\/+$/, "");
+}
+
+export function isSecure(url: string): boolean {
+  return url.startsWith("https:");
+}
+
+function urlsOf(given: unknown): readonly string[] {
+  const texts = typeof given === "string" ? given.split(",") : given;
+  if (!Array.isArray(texts) || texts.length === 0 || texts.length > URLS_MAX) {
+    throw invalid(`the URLs must be a text, or a list of 1 to ${URLS_MAX}: the API address of each node`);
+  }
+  const urls = texts.map((text: unknown, index) => {
+    const url = typeof text === "string" ? serverUrl(text.trim()) : undefined;
+    // The text itself may hold a secret: it is named by its place.
+    if (url === undefined) {
+      throw invalid(`URL ${index + 1} is not one such as https://n1.example:7401, without user, password and query`);
+    }
+    return url;
+  });
+  if (urls.some(isSecure) && !urls.every(isSecure)) {
+    throw invalid("some URLs are https:// and some http://; a key must not go over both");
+  }
+  return [...new Set(urls)];
+}
+
+function keyOf(key: unknown): string | undefined {
+  if (key === undefined) return undefined;
+  if (typeof key === "string" && key.length <= KEY_CHARS_MAX && KEY.test(key)) return key;
+  throw invalid('"key" must be printable ASCII without spaces, as the nodes were given it; is there a line end in it?');
+}
+
+function timingOf(options: ServersOptions): Timing {
+  const serverTimeoutMs = options.ttlMs ?? TTL_MS_DEFAULT;
+  if (!Number.isInteger(serverTimeoutMs) || serverTimeoutMs < SCOPE_TTL_MS_MIN || serverTimeoutMs > SCOPE_TTL_MS_MAX) {
+    throw invalid(
+      `"ttlMs" is ${serverTimeoutMs}; it must be a whole number from ${SCOPE_TTL_MS_MIN} to ${SCOPE_TTL_MS_MAX}`,
+    );
+  }
+  const marginMs = options.marginMs ?? serverTimeoutMs / 4;
+  if (!(marginMs >= 0 && marginMs <= serverTimeoutMs / 2)) {
+    throw invalid(`"marginMs" is ${marginMs}; it must be from 0 to half of the TTL (${serverTimeoutMs / 2})`);
+  }
+  const trustMs = serverTimeoutMs - marginMs;
+  const heartbeatMs = options.heartbeatMs ?? Math.min(HEARTBEAT_MS_DEFAULT, Math.floor(trustMs / 4));
+  if (!(heartbeatMs >= HEARTBEAT_MS_MIN && heartbeatMs <= trustMs / 2)) {
+    throw invalid(
+      `"heartbeatMs" is ${heartbeatMs}; two of them must fit into TTL - margin (${trustMs} ms), at least ${HEARTBEAT_MS_MIN}`,
+    );
+  }
+  return {
+    serverTimeoutMs,
+    marginMs,
+    heartbeatMs,
+    retryMinMs: 50,
+    retryMaxMs: 2_000,
+    holdBackMs: 500,
+    releaseTimeoutMs: Math.min(2_000, trustMs),
+  };
+}
+
+function invalid(why: string): TenureError {
+  return new TenureError("CONFIG_INVALID", `the options of the servers backend are wrong: ${why}.`);
+}

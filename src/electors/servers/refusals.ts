@@ -1,0 +1,73 @@
+// What an answer that is not 200 means for whoever asked, and what to do next.
+//
+//   moved       the node does not lead: it was not done, and the leader may be named
+//   elsewhere   it was not done, or it does not matter how often it is done: ask again, or another node
+//   unknown     it may have been done
+//   refused     for good: no other node would say anything else
+
+import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
+import type { ServersAnswer } from "../../ports/servers.ts";
+
+export type Refusal =
+  | { readonly kind: "moved"; readonly nodeId: string | null; readonly url: string | null; readonly error: TenureError }
+  | { readonly kind: "elsewhere" | "unknown" | "refused"; readonly error: TenureError };
+
+const MESSAGE_CHARS_MAX = 300;
+
+/** Said before anything was proposed. The other retryable ones may come after it. */
+const NOT_DONE: readonly ErrorCode[] = [
+  "ERR_NO_LEADER",
+  "TRANSFER_IN_PROGRESS",
+  "UNCOMMITTED_LIMIT",
+  "READS_LIMIT",
+  "RATE_LIMITED",
+  "OVERLOADED",
+  "DISK_FULL",
+  "TOO_STALE",
+  // The node is stopping, and took nothing any more.
+  "BACKEND_UNAVAILABLE",
+];
+
+export function refusalOf({ status, body }: ServersAnswer, url: string): Refusal {
+  const code = codeOf(body["error"]);
+  const said = `${url} answered HTTP ${status}: ${wordsOf(body)}`;
+  if (status === 401 || status === 403) return { kind: "refused", error: denied(status, said) };
+  if (code === "NOT_LEADER") {
+    const error = new TenureError("BACKEND_UNAVAILABLE", `${said}. The leader is looked for.`);
+    return { kind: "moved", nodeId: textOrNull(body["leader_id"]), url: textOrNull(body["leader_url"]), error };
+  }
+  if (code !== undefined && NOT_DONE.includes(code)) return { kind: "elsewhere", error: unavailable(said) };
+  if (code === "OUTCOME_UNKNOWN" || status >= 500 || status === 429)
+    return { kind: "unknown", error: unavailable(said) };
+  if (code !== undefined && ERRORS[code].retryable) return { kind: "unknown", error: unavailable(said) };
+  if (code === "STALE_EPOCH" || code === "NOT_FOUND") return { kind: "refused", error: new TenureError(code, said) };
+  const advice = "This client and this server do not understand each other; are they of one version?";
+  return { kind: "refused", error: new TenureError("BACKEND_UNSUPPORTED", `${said}. ${advice}`) };
+}
+
+function denied(status: number, said: string): TenureError {
+  const advice =
+    status === 401
+      ? 'Give the key that the nodes know (option "key"; TENURE_API_KEY for commands), or a client certificate.'
+      : "The key is known, but its role does not allow this: leading needs the role client, asking others to resign operator.";
+  return new TenureError("PERMISSION_DENIED", `${said}. ${advice}`);
+}
+
+function unavailable(said: string): TenureError {
+  return new TenureError("BACKEND_UNAVAILABLE", `${said}. If that lasts: tenure cluster status.`);
+}
+
+function codeOf(value: unknown): ErrorCode | undefined {
+  return typeof value === "string" && Object.hasOwn(ERRORS, value) ? (value as ErrorCode) : undefined;
+}
+
+function wordsOf(body: Readonly<Record<string, unknown>>): string {
+  const { error, message } = body;
+  const words = [error, message].filter((one): one is string => typeof one === "string").join(": ");
+  const line = words.replaceAll(/[^\x20-\x7e]+/g, " ").trim();
+  return (line === "" ? "no reason" : line.slice(0, MESSAGE_CHARS_MAX)).replace(/\.$/, "");
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}

@@ -1,0 +1,27 @@
+// `tenure/servers`: leadership on Tenure's own servers, over their HTTP API. No package beside this one is needed.
+
+import { hostname } from "node:os";
+import { seededRandom } from "../core/kit/random.ts";
+import { serversHttpWire } from "../drivers/servers/index.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+import {
+  type ServersBackend,
+  serversBackend,
+  type ServersOptions,
+  serversSettings,
+} from "../electors/servers/index.ts";
+
+export type { ServersBackend, ServersOptions, ServersTls } from "../electors/servers/index.ts";
+
+/** The API address of each node. Does no I/O; throws CONFIG_INVALID where the options are wrong. */
+export function servers(urls: string | readonly string[], options: ServersOptions = {}): ServersBackend {
+  const settings = serversSettings(urls, options);
+  const { key, tls } = settings;
+  return serversBackend(settings, {
+    host: `${hostname()}-${process.pid}`,
+    clock: systemClock,
+    random: seededRandom(crypto.randomUUID()),
+    newSession: () => crypto.randomUUID(),
+    connect: () => serversHttpWire({ key, tls }),
+  });
+}
