@@ -10,6 +10,8 @@ export interface ApiOptions {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
   readonly nodeId: string;
+  /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
+  readonly clusterId: string;
   readonly keys: readonly ApiKey[];
   /** Who a verified client certificate is; by default its SPIFFE id decides. */
   readonly clientRoleOf?: ((certificate: ClientCertificate) => CertificateCaller | null) | undefined;

@@ -82,8 +82,9 @@ export class Traffic {
   }
 
   #arrive(request: FastifyRequest, reply: FastifyReply): void {
-    const { clock, nodeId } = this.#options;
+    const { clock, nodeId, clusterId } = this.#options;
     const startedAtMs = clock.monotonicMs();
+    reply.header("x-tenure-cluster", clusterId);
     const over = new AbortController();
     const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
     request.passage = { startedAtMs, caller, over, target: null, forced: false, isBegun: false, outcome: "OK" };

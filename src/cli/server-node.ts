@@ -191,6 +191,7 @@ async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
     cluster,
     scopes,
     nodeId: config.nodeId,
+    clusterId: consensus.clusterId,
     keys: config.keys,
     isLoopback: isLoopback(config.api.listen.host),
     metrics: () => metrics.scrape(),

@@ -46,6 +46,7 @@ describe("reads", () => {
       term: 7,
       node_id: "n1",
     });
+    expect(headers.get("x-tenure-cluster")).toBe("c-test");
     expect(headers.get("x-tenure-node")).toBe("n1");
     expect(headers.get("x-tenure-role")).toBe("LEADER");
     expect(headers.get("x-tenure-leader-id")).toBe("n1");

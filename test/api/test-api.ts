@@ -39,6 +39,7 @@ export class TestApi implements AsyncDisposable {
     this.api = await createApi({
       cluster: this.cluster,
       scopes: this.scopes,
+      clusterId: "c-test",
       nodeId: "n1",
       keys: KEYS,
       isLoopback: true,
