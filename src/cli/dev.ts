@@ -1,188 +1,239 @@
-// `npm start`: the demonstration on the simulator, in real time, in the terminal. This file is the composition
-// root: it gives the demonstration a digest and a pace, and shows what it tells. The last lines are the same
-// with and without a terminal; colours and the status line are for terminals only.
+// `npm start`: three real servers on this machine, a small load, and a view of both: who leads, the last election with its
+// votes, commits per second. Keys kill, freeze and hand over; the same can be done from another terminal. A terminal gets a
+// screen, everything else plain lines. Nothing is left behind, whichever way it ends.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { systemDigest } from "../drivers/system/digest.ts";
-import { Demonstration, jsonOf, type RecordKind, tableOf, type TimelineRecord } from "../sim/demo/index.ts";
-import { editDistance } from "./flags.ts";
+import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { type Client, createClient, type ElectionView } from "../client/index.ts";
+import { type ClusterStatus, electionsOf, statusOf } from "./cluster-view.ts";
+import { DevCluster } from "./dev-cluster.ts";
+import { DevLoad } from "./dev-load.ts";
+import { adviceText, changesBetween, type DevModel, EMPTY_STATUS, plainText, screenText } from "./dev-view.ts";
+import { EXIT_USAGE, parseFlags, UsageError } from "./flags.ts";
+import { duration } from "./output.ts";
 
-const EXIT_PROBLEM = 1;
-const EXIT_USAGE = 64;
-const EXIT_INTERRUPTED = 130;
+const EXIT_SIGINT = 130;
+const EXIT_SIGTERM = 143;
+const EXIT_NEVER_LED = ERRORS.ERR_NO_LEADER.exit;
+const RESTART_AFTER_MS = 3_000;
+const LOOK_EVERY_MS = 100;
+const LOOK_LIMIT_MS = 300;
+const DRAW_EVERY_MS = 200;
+const PLAIN_EVERY_MS = 2_000;
+/** Commits are counted over so long. */
+const RATE_WINDOW_MS = 2_000;
+const HAPPENED_KEPT_MAX = 50;
+const SECONDS_MAX = 86_400;
+const SCREEN = {
+  enter: "\u001B[?1049h\u001B[?25l",
+  leave: "\u001B[?25h\u001B[?1049l",
+  home: "\u001B[H\u001B[J",
+} as const;
 
-const LENGTH_DEFAULT_MS = 12_000;
-const LENGTH_MIN_MS = 5_000;
-const LENGTH_MAX_MS = 3_600_000;
-const SEED_MAX = 999_999;
-/** A typing error is this many letters away at most. */
-const TYPO_LETTERS_MAX = 2;
+const HELP = `npm start [-- --seconds N]: three Tenure servers on this machine, in the terminal.
 
-const HELP = `npm start [-- FLAGS]: three nodes elect a leader, which is then killed, frozen and asked to hand over.
-
-  --for 30s    how long; from 12s on in rounds of 12s or more (5s to 1h, default 12s)
-  --seed N     show the same run again (default: another one each time)
-  --fast       do not wait: as fast as the machine can
-  --json       end with one JSON object: {failovers: [{cause, ms}], writes, lost, unknown, stale, leader, epoch}
+  --seconds N  end by itself after N seconds (default: with q or Ctrl-C)
   --help       this text
 
-Exit codes: 0 one leader, equal logs, nothing lost; 1 otherwise; 64 wrong flag; 130 interrupted.`;
+Keys: k kill -9 the leader; t transfer leadership; s freeze the leader, or let it go on; q quit.
 
-interface Flags {
-  lengthMs: number;
-  seed: number;
-  fast: boolean;
-  json: boolean;
-  help: boolean;
+exit codes: 0 ended as asked, after somebody led; 64 wrong use; 69 nobody ever led; 130, 143 ended by a signal
+`;
+
+/** What is known, and what is told; everything else asks it. */
+class Show {
+  status: ClusterStatus = EMPTY_STATUS;
+  hasLed = false;
+  cluster: DevCluster | null = null;
+  load: DevLoad | null = null;
+  readonly #startedMs = performance.now();
+  readonly #isScreen = process.stdout.isTTY && process.env["TERM"] !== "dumb";
+  readonly #happened: string[] = [];
+  #election: ElectionView | null = null;
+  #commits: { readonly atMs: number; readonly commit: number }[] = [];
+  #drawnMs = Number.NEGATIVE_INFINITY;
+
+  begin(): void {
+    if (this.#isScreen) process.stdout.write(SCREEN.enter);
+    this.tell("starting three servers");
+  }
+
+  end(): void {
+    if (!this.#isScreen) return;
+    process.stdout.write(SCREEN.leave);
+    for (const line of this.#happened.slice(-HAPPENED_KEPT_MAX)) process.stdout.write(`${line}\n`);
+  }
+
+  tell(text: string): void {
+    const line = `${((performance.now() - this.#startedMs) / 1_000).toFixed(3).padStart(8)} s  ${text}`;
+    this.#happened.push(line);
+    if (this.#happened.length > HAPPENED_KEPT_MAX) this.#happened.shift();
+    if (!this.#isScreen) process.stdout.write(`${line}\n`);
+    else this.draw();
+  }
+
+  saw(status: ClusterStatus, elections: readonly ElectionView[]): void {
+    const nowMs = performance.now();
+    this.#election = elections.find(({ stage, result }) => stage === "vote" && result === "won") ?? this.#election;
+    const changes = changesBetween(this.status, status, this.#election);
+    const isNewLeader = status.leader !== null && status.leader !== this.status.leader;
+    this.status = status;
+    if (status.leader !== null) this.hasLed = true;
+    if (status.view !== null) this.#commits.push({ atMs: nowMs, commit: status.view.commit });
+    this.#commits = this.#commits.filter(({ atMs }) => nowMs - atMs <= RATE_WINDOW_MS);
+    for (const change of changes) this.tell(change);
+    if (isNewLeader && !this.#isScreen) {
+      this.tell(adviceText(this.#model(nowMs).nodes.find(({ id }) => id === status.leader)));
+    }
+  }
+
+  draw(): void {
+    const nowMs = performance.now();
+    if (this.#isScreen) {
+      this.#drawnMs = nowMs;
+      process.stdout.write(SCREEN.home + screenText(this.#model(nowMs)).replaceAll("\n", "\u001B[K\n"));
+    } else if (nowMs - this.#drawnMs >= PLAIN_EVERY_MS && this.status.view !== null) {
+      this.#drawnMs = nowMs;
+      this.tell(plainText(this.#model(nowMs)));
+    }
+  }
+
+  #model(nowMs: number): DevModel {
+    const [first, last] = [this.#commits[0], this.#commits.at(-1)];
+    const spanMs = first === undefined || last === undefined ? 0 : last.atMs - first.atMs;
+    return {
+      uptimeMs: nowMs - this.#startedMs,
+      nodes: this.cluster?.nodes(nowMs) ?? [],
+      status: this.status,
+      election: this.#election,
+      commitsPerSecond:
+        spanMs < RATE_WINDOW_MS / 4 ? null : (Math.max(0, last!.commit - first!.commit) * 1_000) / spanMs,
+      acknowledged: this.load?.acknowledged ?? 0,
+      happened: this.#happened,
+      directory: this.cluster?.directory ?? "…",
+    };
+  }
 }
 
-const FLAGS: Readonly<Record<string, { takesValue: boolean; set: (flags: Flags, value: string) => void }>> = {
-  "--for": { takesValue: true, set: (flags, value) => (flags.lengthMs = parseLength(value)) },
-  "--seed": { takesValue: true, set: (flags, value) => (flags.seed = parseSeed(value)) },
-  "--fast": { takesValue: false, set: (flags) => (flags.fast = true) },
-  "--json": { takesValue: false, set: (flags) => (flags.json = true) },
-  "--help": { takesValue: false, set: (flags) => (flags.help = true) },
-};
-
-class UsageError extends Error {}
-class Interrupted extends Error {}
-
-async function show(flags: Flags): Promise<number> {
-  const screen = new Screen();
-  const interruption = new AbortController();
-  process.once("SIGINT", () => interruption.abort());
-  const startedAtMs = performance.now();
-  const demonstration = new Demonstration({
-    seed: flags.seed,
-    lengthMs: flags.lengthMs,
-    digest: systemDigest,
-    pace: async (virtualMs) => {
-      if (!flags.fast) {
-        screen.status(virtualMs, demonstration.status());
-        const aheadMs = virtualMs - (performance.now() - startedAtMs);
-        // A rejection means that it was aborted, which is looked at below.
-        if (aheadMs > 1) await sleep(aheadMs, undefined, { signal: interruption.signal }).catch(() => undefined);
-      }
-      if (interruption.signal.aborted) throw new Interrupted();
+async function run(seconds: number | undefined): Promise<number> {
+  const show = new Show();
+  const stop = new AbortController();
+  let code: number | null = null;
+  const end = (exit: number | null): void => {
+    code ??= exit;
+    stop.abort();
+  };
+  process.once("SIGINT", () => end(EXIT_SIGINT));
+  process.once("SIGTERM", () => end(EXIT_SIGTERM));
+  process.once("SIGHUP", () => end(EXIT_SIGTERM));
+  show.begin();
+  const cluster = await DevCluster.create({
+    restartAfterMs: RESTART_AFTER_MS,
+    started: (id, pid) => show.tell(`${id} runs as process ${pid}`),
+    died: (id, how) => {
+      if (id === show.status.leader) show.load?.mark(`the end of ${id}`);
+      show.tell(`${id} has ended (${how}), and is started again in ${duration(RESTART_AFTER_MS)}`);
+      if (!how.startsWith("SIG")) for (const line of cluster.logTail(id, 1)) show.tell(`${id} said: ${line}`);
     },
   });
-  screen.line(`Tenure: three nodes on the simulator, in virtual time${flags.fast ? "" : " at the pace of real time"}.`);
-  screen.line(`Seed ${flags.seed}; the same run again: npm start -- --seed ${flags.seed}${lengthFlag(flags)}`);
-  screen.line("");
-  let interrupted = false;
-  try {
-    for await (const record of demonstration.tell()) screen.record(record);
-  } catch (error) {
-    if (!(error instanceof Interrupted)) throw error;
-    interrupted = true;
-    await demonstration.conclude();
-  }
-  const summary = demonstration.summary();
-  screen.line("");
-  if (interrupted) screen.line("Interrupted. Everybody was let run again until the logs agreed:");
-  for (const line of tableOf(summary)) screen.line(line);
-  if (flags.json) screen.line(jsonOf(summary));
-  if (interrupted) return EXIT_INTERRUPTED;
-  return summary.ok ? 0 : EXIT_PROBLEM;
-}
-
-// ---- flags -------------------------------------------------------------------------------------------
-
-function parseFlags(args: readonly string[]): Flags {
-  const flags: Flags = {
-    lengthMs: LENGTH_DEFAULT_MS,
-    seed: Math.floor(Math.random() * SEED_MAX),
-    fast: false,
-    json: false,
-    help: false,
-  };
-  const rest = [...args];
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    const equals = arg.indexOf("=");
-    const name = equals < 0 ? arg : arg.slice(0, equals);
-    const flag = Object.hasOwn(FLAGS, name) ? FLAGS[name] : undefined;
-    if (flag === undefined) throw new UsageError(unknownFlag(name));
-    if (!flag.takesValue && equals >= 0) throw new UsageError(`${name} takes no value`);
-    const value = !flag.takesValue ? "" : equals < 0 ? rest.shift() : arg.slice(equals + 1);
-    if (value === undefined) throw new UsageError(`${name} needs a value; see npm start -- --help`);
-    flag.set(flags, value);
-  }
-  return flags;
-}
-
-function unknownFlag(name: string): string {
-  const letters = name.replace(/^-+/, "");
-  const near = Object.keys(FLAGS).find(
-    (flag) => flag.startsWith(`--${letters}`) || editDistance(`--${letters}`, flag) <= TYPO_LETTERS_MAX,
+  show.cluster = cluster;
+  const { urls, key } = cluster;
+  const client = createClient({ urls, key });
+  const load = new DevLoad(urls, key, (what, afterMs) =>
+    show.tell(`writes went on ${duration(afterMs)} after ${what}`),
   );
-  const hint = near === undefined ? "" : `: did you mean ${near}?`;
-  return `unknown ${name.startsWith("-") ? "flag" : "argument"} ${name}${hint} (npm start -- --help lists them all)`;
-}
-
-function parseLength(value: string): number {
-  const [, number, unit] = /^(\d+(?:\.\d+)?)(s|m|h)$/.exec(value) ?? [];
-  const lengthMs = Number(number) * (unit === "h" ? 3_600_000 : unit === "m" ? 60_000 : 1_000);
-  if (!(lengthMs >= LENGTH_MIN_MS && lengthMs <= LENGTH_MAX_MS)) {
-    throw new UsageError(`--for ${value}: give a time from 5s to 1h, such as 30s or 2m`);
-  }
-  return lengthMs;
-}
-
-function parseSeed(value: string): number {
-  const seed = /^\d+$/.test(value) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed ${value}: give a whole number, such as 7`);
-  return seed;
-}
-
-/** The length is a part of what decides the run. */
-function lengthFlag({ lengthMs }: Flags): string {
-  return lengthMs === LENGTH_DEFAULT_MS ? "" : ` --for ${lengthMs / 1_000}s`;
-}
-
-// ---- the screen --------------------------------------------------------------------------------------
-
-const COLOURS: Readonly<Record<RecordKind, string>> = {
-  fault: "31",
-  election: "33",
-  leader: "32",
-  write: "36",
-  recovery: "0",
-  problem: "1;31",
-};
-const STATUS_EVERY_MS = 100;
-const CLEAR_LINE = "\r\u001B[K";
-
-class Screen {
-  readonly #terminal = process.stdout.isTTY && process.env["TERM"] !== "dumb";
-  readonly #colours = this.#terminal && (process.env["NO_COLOR"] ?? "") === "";
-  #statusShown = false;
-  #statusAtMs = 0;
-
-  line(text: string): void {
-    process.stdout.write(`${this.#statusShown ? CLEAR_LINE : ""}${text}\n`);
-    this.#statusShown = false;
-  }
-
-  record({ atMs, node, kind, text }: TimelineRecord): void {
-    const time = `${(atMs / 1_000).toFixed(3)} s`.padStart(9);
-    const who = (node ?? (kind === "write" ? "client" : "")).padEnd(6);
-    if (kind === "fault") this.line("");
-    this.line(
-      this.#colours
-        ? `\u001B[2m${time}\u001B[0m  ${who} \u001B[${COLOURS[kind]}m${text}\u001B[0m`
-        : `${time}  ${who} ${text}`,
+  show.load = load;
+  try {
+    cluster.start();
+    const keys = readKeys(
+      (name) => void press(name, show, cluster, client).catch((error: unknown) => show.tell((error as Error).message)),
+      () => end(null),
     );
+    if (seconds !== undefined) setTimeout(() => end(null), seconds * 1_000);
+    await Promise.all([look(show, cluster, client, stop.signal), load.run(stop.signal), draw(show, stop.signal)]);
+    keys();
+  } finally {
+    show.tell("stopping");
+    await cluster.stop();
+    show.tell(`ended; ${load.acknowledged} writes were acknowledged`);
+    show.end();
   }
+  return code ?? (show.hasLed ? 0 : EXIT_NEVER_LED);
+}
 
-  /** The last line of a terminal, overwritten; nothing elsewhere. */
-  status(atMs: number, { leader, epoch, acknowledged }: ReturnType<Demonstration["status"]>): void {
-    if (!this.#terminal || atMs - this.#statusAtMs < STATUS_EVERY_MS) return;
-    this.#statusAtMs = atMs;
-    this.#statusShown = true;
-    const leads = leader === null ? "nobody leads" : `${leader} leads epoch ${epoch}`;
-    const text = `${(atMs / 1_000).toFixed(1)} s`.padStart(9) + `      ${leads} · ${acknowledged} writes acknowledged`;
-    process.stdout.write(CLEAR_LINE + text);
+async function look(show: Show, cluster: DevCluster, client: Client, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const answers = await client.nodes({ signal, timeoutMs: LOOK_LIMIT_MS }).catch(() => []);
+    if (signal.aborted) return;
+    for (const { view } of answers) if (view !== null) cluster.ready(view.nodeId);
+    show.saw(statusOf(answers), electionsOf(answers));
+    await pause(LOOK_EVERY_MS, signal);
   }
+}
+
+async function draw(show: Show, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    show.draw();
+    await pause(DRAW_EVERY_MS, signal);
+  }
+}
+
+/** A rejection means that it was aborted, which the loops look at. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+}
+
+async function press(name: string, show: Show, cluster: DevCluster, client: Client): Promise<void> {
+  const { leader } = show.status;
+  if (name === "s" && cluster.frozen !== null) {
+    show.tell(`${cluster.frozen} goes on (SIGCONT)`);
+    cluster.thaw(cluster.frozen);
+    return;
+  }
+  if (leader === null) {
+    show.tell("nobody leads at this moment");
+    return;
+  }
+  if (name === "k") {
+    show.load?.mark(`kill -9 of ${leader}`);
+    show.tell(`kill -9 ${leader}`);
+    cluster.kill(leader);
+  } else if (name === "s") {
+    show.load?.mark(`the freezing of ${leader}`);
+    show.tell(`${leader} is frozen (SIGSTOP); s lets it go on`);
+    cluster.freeze(leader);
+  } else if (name === "t") {
+    const startedMs = performance.now();
+    show.load?.mark("the wish to transfer");
+    const { oldLeaderId, newLeaderId } = await client.transfer();
+    show.tell(`${oldLeaderId} → ${newLeaderId ?? "?"} in ${duration(performance.now() - startedMs)}`);
+  }
+}
+
+/** Single keys, where there is a keyboard. Returns the way to stop. */
+function readKeys(pressed: (name: string) => void, quit: () => void): () => void {
+  const { stdin } = process;
+  if (!stdin.isTTY) return () => undefined;
+  stdin.setRawMode(true).setEncoding("utf8").resume();
+  stdin.on("data", (text: string) => {
+    for (const letter of text) {
+      // In raw mode Ctrl-C is a letter, and raises no signal.
+      if (letter === "\u0003") process.kill(process.pid, "SIGINT");
+      else if (letter === "q") quit();
+      else pressed(letter.toLowerCase());
+    }
+  });
+  return () => {
+    stdin.setRawMode(false).pause();
+  };
+}
+
+function secondsOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(seconds > 0 && seconds <= SECONDS_MAX))
+    throw new UsageError(`--seconds takes a number up to ${SECONDS_MAX}, not ${JSON.stringify(text)}`);
+  return seconds;
 }
 
 // ---- the command: at the end, because classes exist only below their declaration -------------------------
@@ -193,11 +244,13 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   throw error;
 });
 try {
-  const flags = parseFlags(process.argv.slice(2));
-  if (flags.help) console.log(HELP);
-  else process.exitCode = await show(flags);
+  const { values, words } = parseFlags(process.argv.slice(2), { seconds: "value", help: "switch" } as const);
+  if (words.length > 0) throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag`);
+  if (values.help === undefined) process.exitCode = await run(secondsOf(values.seconds));
+  else process.stdout.write(HELP);
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  console.error(error.message);
-  process.exitCode = EXIT_USAGE;
+  if (!(error instanceof UsageError) && !TenureError.is(error)) throw error;
+  process.stderr.write(`npm start: ${error.message} (npm start -- --help)\n`);
+  process.exitCode = error instanceof UsageError ? EXIT_USAGE : ERRORS[error.code].exit;
 }
+process.stdout.write("", () => process.exit());

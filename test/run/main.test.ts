@@ -22,7 +22,7 @@ describe("wrong use", () => {
     const { code, stderr } = await answer("rnu");
     expect(code).toBe(64);
     expect(stderr).toBe('tenure: there is no command "rnu"; did you mean run?\n');
-    expect((await answer("frobnicate")).stderr).toMatch(/the commands are run, scope, doctor, schema and version\n$/);
+    expect((await answer("frobnicate")).stderr).toMatch(/the commands are run, scope, .*, version\n$/);
     expect((await answer()).code).toBe(64);
   });
 

@@ -1,0 +1,105 @@
+// What `tenure cluster` and `tenure member` share: where the servers are, and with what one proves to be an operator.
+// A key on the command line shows in the list of processes; the variables and the file do not.
+
+import { readFileSync } from "node:fs";
+import { TenureError } from "../core/kit/errors.ts";
+import { type Client, createClient } from "../client/index.ts";
+import { certificateFetch } from "./cluster-transport.ts";
+import { oneOf, UsageError } from "./flags.ts";
+import { type Output, OUTPUTS } from "./output.ts";
+
+/** Where a server listens that was told nothing else (SERVER_DEFAULTS of contract/; a test compares). */
+export const URL_DEFAULT = "http://127.0.0.1:7401";
+/** An election takes less than a second: whoever waits at a terminal is told after this. */
+const LEADER_WAIT_MS = 3_000;
+const KEY_BYTES_MAX = 4 * 1024;
+
+export const CONNECTION_HELP = `  --url URL[,URL…]   any of the servers, better all (or TENURE_URL; default ${URL_DEFAULT})
+  --key KEY          the API key (better TENURE_API_KEY, or TENURE_API_KEY_FILE with a file that holds it)
+  --ca FILE          the authority that signed the servers' certificates, as PEM
+  --cert FILE        a client certificate, as PEM; with --client-key, instead of a key
+  --client-key FILE  its private key, as PEM
+  -o table|json      for people (default), or one JSON object on a line
+  --help             this text
+`;
+
+export const CONNECTION_KINDS = {
+  url: "value",
+  key: "value",
+  ca: "value",
+  cert: "value",
+  "client-key": "value",
+  output: "value",
+  help: "switch",
+} as const;
+
+export type ConnectionValues = Partial<Record<keyof typeof CONNECTION_KINDS, string>>;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Connection {
+  readonly urls: readonly string[];
+  readonly key: string | undefined;
+  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
+  readonly output: Output;
+}
+
+export function readConnection(values: ConnectionValues, environment: Environment): Connection {
+  const text = values.url ?? nonEmpty(environment["TENURE_URL"]) ?? URL_DEFAULT;
+  const urls = text.split(",").map((url) => url.trim());
+  if (urls.some((url) => url === ""))
+    throw new UsageError(`--url has an empty place between its commas: ${JSON.stringify(text)}`);
+  const { ca, cert, "client-key": clientKey } = values;
+  if ((cert === undefined) !== (clientKey === undefined)) {
+    throw new UsageError(`--${cert === undefined ? "client-key needs --cert" : "cert needs --client-key"} beside it`);
+  }
+  const hasTls = ca !== undefined || cert !== undefined;
+  if (hasTls && urls.some((url) => !url.startsWith("https://"))) {
+    throw new UsageError("--ca and --cert are for https:// URLs, and one of these is not");
+  }
+  return {
+    urls,
+    key: values.key ?? keyOf(environment),
+    tls: !hasTls
+      ? null
+      : {
+          ...(ca === undefined ? {} : { ca: contentsOf("--ca", ca) }),
+          ...(cert === undefined ? {} : { cert: contentsOf("--cert", cert) }),
+          ...(clientKey === undefined ? {} : { key: contentsOf("--client-key", clientKey) }),
+        },
+    output: oneOf("-o", values.output ?? "table", OUTPUTS),
+  };
+}
+
+export function clientOf({ urls, key, tls }: Connection, timeoutMs?: number): Client {
+  return createClient({
+    urls,
+    key,
+    timeoutMs,
+    leaderWaitMs: LEADER_WAIT_MS,
+    fetch: tls === null ? undefined : certificateFetch(tls),
+  });
+}
+
+function keyOf(environment: Environment): string | undefined {
+  const key = nonEmpty(environment["TENURE_API_KEY"]);
+  const file = nonEmpty(environment["TENURE_API_KEY_FILE"]);
+  if (key !== undefined || file === undefined) return key;
+  const text = contentsOf("TENURE_API_KEY_FILE", file).trim();
+  if (text === "" || text.length > KEY_BYTES_MAX || /\s/.test(text)) {
+    throw new TenureError("CONFIG_INVALID", `TENURE_API_KEY_FILE: ${file} must hold one key and nothing else.`);
+  }
+  return text;
+}
+
+function contentsOf(flag: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such file" : (error as Error).message;
+    throw new TenureError("CONFIG_INVALID", `${flag}: can't read ${file}: ${why}.`, { cause: error });
+  }
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { SERVER_DEFAULTS } from "../contract/index.ts";
+import { readConnection } from "./cluster-connection.ts";
+import { readClusterFlags } from "./cluster-flags.ts";
+import { UsageError } from "./flags.ts";
+import { readChange, removalWarnings } from "./member.ts";
+import { memberOf, viewOf } from "./test-cluster.ts";
+
+describe("the command line of tenure cluster", () => {
+  it.each([
+    [["status"], { verb: "status", watch: false }],
+    [["status", "--watch", "-o", "json"], { verb: "status", watch: true }],
+    [["transfer", "--to", "n2", "--force"], { verb: "transfer", to: "n2", force: true }],
+    [["transfer"], { verb: "transfer", to: undefined, force: false }],
+    [["snapshot", "save", "a.snap"], { verb: "snapshot-save", file: "a.snap" }],
+    [["snapshot", "verify", "--", "-odd"], { verb: "snapshot-verify", file: "-odd" }],
+  ])("%j", (args, step) => {
+    expect(readClusterFlags(args)).toMatchObject({ step });
+  });
+
+  it.each([
+    [[], "say what to do: status, elections, transfer, snapshot"],
+    [["stauts"], "did you mean status?"],
+    [["snapshot"], "say what to do: snapshot save, snapshot verify"],
+    [["snapshot", "save"], "snapshot save needs a file"],
+    [["snapshot", "save", "a", "b"], "takes one file, not 2"],
+    [["transfer", "n2"], "the target is --to NODE"],
+    [["status", "--force"], "--force belongs to transfer"],
+    [["elections", "--watch"], "--watch belongs to status"],
+    [["transfer", "--to", ""], "--to must not be empty"],
+    [["status", "--key"], "--key takes a value"],
+  ])("%j is refused", (args, message) => {
+    expect(() => readClusterFlags(args)).toThrow(UsageError);
+    expect(() => readClusterFlags(args)).toThrow(message);
+  });
+});
+
+describe("where the servers are, and who asks", () => {
+  it("comes from the flags, else from the environment, else it is this machine", () => {
+    expect(readConnection({}, {})).toMatchObject({
+      urls: [`http://${SERVER_DEFAULTS["api.listen"]}`],
+      key: undefined,
+      tls: null,
+      output: "table",
+    });
+    const environment = { TENURE_URL: "http://a:1, http://b:2", TENURE_API_KEY: "k1" };
+    expect(readConnection({}, environment)).toMatchObject({ urls: ["http://a:1", "http://b:2"], key: "k1" });
+    expect(readConnection({ url: "http://c:3", key: "k2" }, environment)).toMatchObject({
+      urls: ["http://c:3"],
+      key: "k2",
+    });
+  });
+
+  it.each([
+    [{ url: "http://a,,http://b" }, "empty place"],
+    [{ cert: "x" }, "--cert needs --client-key"],
+    [{ "client-key": "x" }, "--client-key needs --cert"],
+    [{ ca: "x", url: "http://a" }, "for https:// URLs"],
+    [{ ca: "/nowhere/ca.pem", url: "https://a" }, "--ca: can't read /nowhere/ca.pem: there is no such file"],
+    [{ output: "yaml" }, "-o takes table or json"],
+  ])("%j is refused", (values, message) => {
+    expect(() => readConnection(values, {})).toThrow(message);
+  });
+});
+
+describe("the command line of tenure member", () => {
+  it("is one change of one node", () => {
+    expect(readChange(["add", "n4"], true)).toEqual({ op: "add", nodeId: "n4", promote: true });
+    expect(readChange(["remove", "n4"], false)).toEqual({ op: "remove", nodeId: "n4" });
+  });
+
+  it.each([
+    [["add"], false, "add needs a node"],
+    [["add", "n1", "n2"], false, "one change at a time"],
+    [["add", "N1"], false, "is no node id"],
+    [["promote", "n1"], true, "--voter belongs to add"],
+    [["prmote", "n1"], false, "did you mean promote?"],
+  ])("%j is refused", (words, isVoter, message) => {
+    expect(() => readChange(words, isVoter)).toThrow(message);
+  });
+
+  it("warns of the removal of the leader, and of what leaves no spare", () => {
+    const three = viewOf("n1");
+    const five = { ...three, members: ["n1", "n2", "n3", "n4", "n5"].map((id) => memberOf(id)) };
+    const two = { ...three, members: [memberOf("n1"), memberOf("n2"), memberOf("n3", { kind: "learner" })] };
+    expect(removalWarnings(five, "n2")).toEqual([]);
+    expect(removalWarnings(five, "n1")).toEqual([expect.stringContaining("n1 leads")]);
+    expect(removalWarnings(three, "n2")).toEqual([expect.stringContaining("two voters are left")]);
+    expect(removalWarnings(two, "n2")).toEqual([expect.stringContaining("one voter is left")]);
+    expect(removalWarnings(two, "n3")).toEqual([]);
+  });
+});

@@ -1,0 +1,78 @@
+// The command line of `tenure cluster`: which question or step, checked before anything is asked.
+
+import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "./cluster-connection.ts";
+import { parseFlags, suggestion, UsageError } from "./flags.ts";
+import { withLongOutput } from "./output.ts";
+
+const VERBS = ["status", "elections", "transfer", "snapshot"] as const;
+const SNAPSHOT_VERBS = ["save", "verify"] as const;
+
+export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|json]: Tenure's own servers, seen and steered.
+
+  status                 the members, who leads, what is wrong; works without a leader and with nodes down
+  elections              the last elections, newest first, with their votes
+  transfer               hands leadership to another voter; prints from whom to whom, and how long it took
+  snapshot save FILE     saves a snapshot on a server, fetches it, checks it and writes it to FILE
+  snapshot verify FILE   checks such a file; asks no server
+
+  --watch            status: again every second, until SIGINT
+  --to NODE          transfer: to this voter (default: the one that is best caught up)
+  --force            transfer: do not wait until the target has caught up; it must still win its election
+${CONNECTION_HELP}
+exit codes: 0 done; 64 wrong use, or a target that can't lead; 65 the file is no whole snapshot; 69 nobody leads, no server
+answers, or the transfer failed and nothing has changed; 75 it may have been done, look; 77 the key may not do this; 78 a wrong
+setting (docs/errors.md); 130 and 143 --watch was ended by SIGINT or SIGTERM
+`;
+
+const KINDS = { ...CONNECTION_KINDS, watch: "switch", to: "value", force: "switch" } as const;
+
+export type ClusterStep =
+  | { readonly verb: "status"; readonly watch: boolean }
+  | { readonly verb: "elections" }
+  | { readonly verb: "transfer"; readonly to: string | undefined; readonly force: boolean }
+  | { readonly verb: "snapshot-save"; readonly file: string }
+  | { readonly verb: "snapshot-verify"; readonly file: string };
+
+export interface ClusterFlags {
+  readonly step: ClusterStep;
+  readonly connection: ConnectionValues;
+}
+
+export function readClusterFlags(args: readonly string[]): ClusterFlags | "help" {
+  const { values, words: before, rest } = parseFlags(withLongOutput(args), KINDS);
+  if (values.help !== undefined) return "help";
+  const words = [...before, ...(rest ?? [])];
+  const { watch, to, force, ...connection } = values;
+  const verb = chosen(words[0], VERBS);
+  if (watch !== undefined && verb !== "status") throw new UsageError(`--watch belongs to status, not to ${verb}`);
+  if ((to !== undefined || force !== undefined) && verb !== "transfer") {
+    throw new UsageError(`--${to === undefined ? "force" : "to"} belongs to transfer, not to ${verb}`);
+  }
+  if (verb === "snapshot") return { step: snapshotStep(words), connection };
+  if (words.length > 1)
+    throw new UsageError(
+      `${verb} takes no ${JSON.stringify(words[1])}${verb === "transfer" ? "; the target is --to NODE" : ""}`,
+    );
+  if (to === "") throw new UsageError("--to must not be empty");
+  if (verb === "transfer") return { step: { verb, to, force: force !== undefined }, connection };
+  return { step: verb === "status" ? { verb, watch: watch !== undefined } : { verb }, connection };
+}
+
+function snapshotStep(words: readonly string[]): ClusterStep {
+  const [, verbWord, file, more] = words;
+  const verb = chosen(verbWord, SNAPSHOT_VERBS, "snapshot ");
+  if (file === undefined || file === "")
+    throw new UsageError(`snapshot ${verb} needs a file: tenure cluster snapshot ${verb} FILE`);
+  if (more !== undefined) throw new UsageError(`snapshot ${verb} takes one file, not ${words.length - 2}`);
+  return { verb: `snapshot-${verb}`, file };
+}
+
+export function chosen<T extends string>(word: string | undefined, verbs: readonly T[], before = ""): T {
+  if (word === undefined) throw new UsageError(`say what to do: ${verbs.map((verb) => before + verb).join(", ")}`);
+  const verb = verbs.find((one) => one === word);
+  if (verb !== undefined) return verb;
+  const near = suggestion(word, verbs);
+  throw new UsageError(
+    `there is no ${JSON.stringify(before + word)}${near === "" ? `; give ${verbs.join(", ")}` : near}`,
+  );
+}

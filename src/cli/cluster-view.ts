@@ -1,0 +1,258 @@
+// A cluster as it is printed: the answers of all nodes put together, as lines for people and as an object for programs.
+// Pure. The leader's own view is the best one; without a leader, that of the node that is furthest.
+
+import type { AlertView, ClusterView, ElectionView, MemberView, NodeAnswer } from "../client/index.ts";
+import { columns, duration, isoTime, printable } from "./output.ts";
+
+/**
+ * `ok`: the leader hears from it, or nobody leads and it answers. `unresponsive`: the leader does not. `starting`: it is
+ * not ready yet. `down`: nobody leads, and it does not answer. `unknown`: nobody can say.
+ */
+export type Health = "ok" | "unresponsive" | "starting" | "down" | "unknown";
+
+export interface MemberRow {
+  readonly member: MemberView;
+  readonly role: "leader" | "follower" | "draining";
+  readonly health: Health;
+  /** What the node itself answered. */
+  readonly own: ClusterView | null;
+  /** Why it gave no answer; null where it did, or could not be asked. */
+  readonly why: string | null;
+}
+
+export interface ClusterStatus {
+  /** Null: no node answers. */
+  readonly view: ClusterView | null;
+  readonly leader: string | null;
+  readonly rows: readonly MemberRow[];
+  readonly alerts: readonly AlertView[];
+  /** Addresses that gave no answer and belong to no member that is known. */
+  readonly silent: readonly { readonly url: string; readonly why: string }[];
+}
+
+export function statusOf(answers: readonly NodeAnswer[]): ClusterStatus {
+  const views = answers.flatMap(({ view }) => (view === null ? [] : [view]));
+  const silent = answers.flatMap(({ url, view, why }) => (view === null ? [{ url, why }] : []));
+  const [view = null] = views.toSorted(byWorth);
+  if (view === null) return { view, leader: null, rows: [], alerts: [], silent };
+  const leader = leaderOf(view, views);
+  const rows = view.members.map((member) => rowOf(member, leader, views, silent));
+  const urls = new Set(view.members.map(({ url }) => url));
+  return { view, leader, rows, alerts: alertsOf(views), silent: silent.filter(({ url }) => !urls.has(url)) };
+}
+
+function byWorth(a: ClusterView, b: ClusterView): number {
+  return Number(b.role === "LEADER") - Number(a.role === "LEADER") || b.term - a.term || b.commit - a.commit;
+}
+
+/** A leader that is named, but says itself that it does not lead (it was cut off, or is starting again), is none. */
+function leaderOf(view: ClusterView, views: readonly ClusterView[]): string | null {
+  const named = view.leader?.nodeId ?? null;
+  const own = views.find(({ nodeId }) => nodeId === named);
+  return own === undefined || own.role !== "STANDBY" ? named : null;
+}
+
+function rowOf(
+  member: MemberView,
+  leader: string | null,
+  views: readonly ClusterView[],
+  silent: ClusterStatus["silent"],
+): MemberRow {
+  // A wiped disk that came back answers under the same id, and is not this member.
+  const own =
+    views.find(({ nodeId, incarnation }) => nodeId === member.nodeId && incarnation === member.incarnation) ?? null;
+  const why = own === null ? (silent.find(({ url }) => url === member.url)?.why ?? null) : null;
+  const isLeader = leader === member.nodeId && member.isLeader;
+  const role = own?.role === "DRAINING" ? "draining" : isLeader ? "leader" : "follower";
+  return { member, role, health: healthOf(member, isLeader, own, why), own, why };
+}
+
+function healthOf({ progress }: MemberView, isLeader: boolean, own: ClusterView | null, why: string | null): Health {
+  if (own !== null && !own.isReady) return "starting";
+  if (progress !== null && !isLeader) return progress.healthy ? "ok" : "unresponsive";
+  if (own !== null) return "ok";
+  return why === null ? "unknown" : "down";
+}
+
+function alertsOf(views: readonly ClusterView[]): AlertView[] {
+  const found = new Map<string, AlertView>();
+  for (const alert of views.flatMap((view) => view.alerts)) {
+    const key = `${alert.name} ${alert.nodeId ?? ""}`;
+    const other = found.get(key);
+    if (other === undefined || alert.sinceWallMs < other.sinceWallMs) found.set(key, alert);
+  }
+  return [...found.values()].toSorted((a, b) => a.severity.localeCompare(b.severity) || a.sinceWallMs - b.sinceWallMs);
+}
+
+/** How many voters there are, and how many of them are known to work. */
+export function votersOf(rows: readonly MemberRow[]): { readonly voters: number; readonly working: number } {
+  const voters = rows.filter(({ member }) => member.kind === "voter");
+  return { voters: voters.length, working: voters.filter(({ health }) => health === "ok").length };
+}
+
+export function statusText(status: ClusterStatus): string {
+  const { view, leader, rows, alerts, silent } = status;
+  if (view === null)
+    return `no server answers:\n${silent.map(({ url, why }) => `  ${url}: ${printable(why)}\n`).join("")}`;
+  const { voters, working } = votersOf(rows);
+  const spare = Math.floor((voters - 1) / 2);
+  const head: string[][] = [
+    ["cluster", view.clusterId],
+    [
+      "leader",
+      leader === null
+        ? `nobody (${working} of ${voters} voters work, ${voters - spare} are needed)`
+        : `${leader}, term ${view.term}`,
+    ],
+    ["commit", `${view.commit}${view.stalenessMs === 0 ? "" : ` as ${view.nodeId} sees it`}`],
+    [
+      "voters",
+      `${voters}: ${spare === 0 ? "none may fail" : `${spare} may fail`}${view.isJoint ? "; the membership is changing" : ""}`,
+    ],
+    [
+      "snapshot",
+      view.snapshot === null
+        ? "none yet"
+        : `at ${view.snapshot.index}, ${bytesText(view.snapshot.bytes)} (on ${view.nodeId})`,
+    ],
+  ];
+  return [
+    columns(head),
+    "\n",
+    columns([["NODE", "DISK ID", "KIND", "ROLE", "HEALTH", "LAG", "CONTACT", "FREE", "ADDRESS"], ...rows.map(rowText)]),
+    ...[
+      notes(status)
+        .map((note) => `${note}\n`)
+        .join(""),
+      columns(alerts.map(alertRow)),
+    ].map((part) => (part === "" ? "" : `\n${part}`)),
+  ].join("");
+}
+
+function alertRow({ severity, sinceWallMs, name, message }: AlertView): string[] {
+  return [severity, isoTime(sinceWallMs), name, printable(message)];
+}
+
+function rowText({ member, role, health, own }: MemberRow): string[] {
+  const { nodeId, incarnation, kind, progress, address } = member;
+  const free =
+    own === null
+      ? "-"
+      : `${own.disk.freeBytes === null ? "?" : bytesText(own.disk.freeBytes)}${own.disk.state === "ok" ? "" : ` ${own.disk.state}`}`;
+  return [
+    nodeId,
+    incarnation.slice(0, 8),
+    kind,
+    role,
+    health,
+    progress === null || role === "leader"
+      ? "-"
+      : `${progress.lag}${progress.state === "replicate" ? "" : ` ${progress.state}`}`,
+    progress === null || role === "leader" ? "-" : `${duration(progress.lastContactMs)} ago`,
+    free,
+    printable(address ?? "-"),
+  ];
+}
+
+function notes({ rows, silent }: ClusterStatus): string[] {
+  const versions = new Set(rows.flatMap(({ own }) => (own === null ? [] : [own.version])));
+  return [
+    ...rows.flatMap(({ member, why }) =>
+      why === null ? [] : [`${member.nodeId} does not answer at ${printable(member.url ?? "-")}: ${printable(why)}`],
+    ),
+    ...silent.map(({ url, why }) => `${url} does not answer: ${printable(why)}`),
+    ...rows.flatMap(({ member, own }) =>
+      own === null || own.isReady ? [] : [`${member.nodeId} is not ready: ${printable(own.notReadyReason ?? "?")}`],
+    ),
+    ...rows.flatMap(({ member }) =>
+      member.url === null ? [`${member.nodeId} tells no URL, and was not asked: set api.advertise there`] : [],
+    ),
+    ...(versions.size > 1
+      ? [`versions differ: ${rows.map(({ member, own }) => `${member.nodeId} ${own?.version ?? "?"}`).join(", ")}`]
+      : []),
+  ];
+}
+
+export function statusObject({ view, leader, rows, alerts, silent }: ClusterStatus) {
+  return {
+    cluster_id: view?.clusterId ?? null,
+    leader,
+    term: view?.term ?? null,
+    commit: view?.commit ?? null,
+    seen_by: view?.nodeId ?? null,
+    is_joint: view?.isJoint ?? null,
+    ...votersOf(rows),
+    members: rows.map(({ member, role, health, own, why }) => ({
+      node_id: member.nodeId,
+      incarnation: member.incarnation,
+      kind: member.kind,
+      role,
+      health,
+      lag: member.progress?.lag ?? null,
+      last_contact_ms: member.progress === null ? null : Math.round(member.progress.lastContactMs),
+      address: member.address,
+      url: member.url,
+      answers: own !== null,
+      error: why,
+      version: own?.version ?? null,
+      applied: own?.applied ?? null,
+      last_index: own?.lastIndex ?? null,
+      disk: own === null ? null : { state: own.disk.state, free_bytes: own.disk.freeBytes },
+    })),
+    alerts: alerts.map(({ name, severity, message, sinceWallMs, nodeId }) => ({
+      name,
+      severity,
+      message,
+      since: isoTime(sinceWallMs),
+      node_id: nodeId,
+    })),
+    silent: silent.map(({ url, why }) => ({ url, error: why })),
+  };
+}
+
+/** Every node remembers what it saw: the same election, seen by several, is one. */
+export function electionsOf(answers: readonly NodeAnswer[]): ElectionView[] {
+  const found = new Map<string, ElectionView>();
+  for (const election of answers.flatMap(({ view }) => view?.elections ?? [])) {
+    const key = `${election.term} ${election.stage} ${election.candidate} ${election.startedAtMs}`;
+    const other = found.get(key);
+    if (other === undefined || election.votes.length > other.votes.length) found.set(key, election);
+  }
+  return [...found.values()].toSorted((a, b) => b.term - a.term || b.startedAtMs - a.startedAtMs);
+}
+
+export function electionsTable(elections: readonly ElectionView[]): string {
+  const rows = elections.map(
+    ({ term, stage, reason, candidate, votes, startedAtMs, durationMs, result, repeated = 1 }) => [
+      isoTime(startedAtMs),
+      String(term),
+      `${stage}${repeated > 1 ? ` ×${repeated}` : ""}`,
+      candidate,
+      reason,
+      result,
+      duration(durationMs),
+      votesText(votes),
+    ],
+  );
+  return columns([["AT", "TERM", "STAGE", "CANDIDATE", "WHY", "RESULT", "TOOK", "VOTES"], ...rows]);
+}
+
+export function votesText(votes: ElectionView["votes"]): string {
+  return votes.length === 0
+    ? "-"
+    : votes.map(({ voter, granted }) => `${voter.split("@", 1)[0]} ${granted ? "yes" : "no"}`).join(", ");
+}
+
+export function electionObject(election: ElectionView) {
+  const { term, stage, reason, candidate, candidates, votes, startedAtMs, durationMs, result, repeated = 1 } = election;
+  const at = isoTime(startedAtMs);
+  return { at, term, stage, reason, candidate, candidates, votes, duration_ms: durationMs, repeated, result };
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+export function bytesText(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power]}`;
+}

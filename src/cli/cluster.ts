@@ -1,0 +1,134 @@
+// `tenure cluster status|elections|transfer|snapshot`: what an operator asks of Tenure's own servers, and the steps that
+// change who leads them. Everything but `snapshot verify` talks to the servers' API as any other client does.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { assertNever } from "../core/kit/assert.ts";
+import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+import type { Client, NodeAnswer } from "../client/index.ts";
+import { clientOf, type Connection, readConnection } from "./cluster-connection.ts";
+import { CLUSTER_HELP, readClusterFlags } from "./cluster-flags.ts";
+import { saveSnapshot, snapshotObject, snapshotText, verifySnapshot } from "./cluster-snapshot.ts";
+import { electionObject, electionsOf, electionsTable, statusObject, statusOf, statusText } from "./cluster-view.ts";
+import { oneOf } from "./flags.ts";
+import { duration, isoTime, json, OUTPUTS } from "./output.ts";
+
+const EXIT_SIGINT = 130;
+const EXIT_SIGTERM = 143;
+const WATCH_EVERY_MS = 1_000;
+/** Beyond the servers' own limit (`transfer_timeout_ms`, 30 s), so that it is they who say how it ended. */
+const TRANSFER_LIMIT_MS = 45_000;
+const CLEAR_SCREEN = "\u001B[H\u001B[J";
+
+export async function cluster(args: readonly string[]): Promise<number> {
+  const flags = readClusterFlags(args);
+  if (flags === "help") {
+    process.stdout.write(CLUSTER_HELP);
+    return 0;
+  }
+  const { step } = flags;
+  // Offline: neither a key nor a certificate is looked for.
+  if (step.verb === "snapshot-verify") return await verify(step.file, flags.connection.output);
+  const connection = readConnection(flags.connection, process.env);
+  switch (step.verb) {
+    case "status":
+      return step.watch ? await watch(connection) : await status(connection);
+    case "elections":
+      return await elections(connection);
+    case "transfer":
+      return await transfer(connection, step.to, step.force);
+    case "snapshot-save": {
+      const saved = await saveSnapshot(clientOf(connection), step.file);
+      process.stdout.write(connection.output === "json" ? json(snapshotObject(saved)) : snapshotText(saved));
+      return 0;
+    }
+    default:
+      return assertNever(step, "cluster");
+  }
+}
+
+async function verify(file: string, outputFlag: string | undefined): Promise<number> {
+  const output = oneOf("-o", outputFlag ?? "table", OUTPUTS);
+  const found = await verifySnapshot(file);
+  process.stdout.write(output === "json" ? json(snapshotObject(found)) : snapshotText(found));
+  return 0;
+}
+
+async function status(connection: Connection): Promise<number> {
+  const answers = await clientOf(connection).nodes();
+  refuseStrangers(answers);
+  const found = statusOf(answers);
+  process.stdout.write(connection.output === "json" ? json(statusObject(found)) : statusText(found));
+  return found.leader === null ? ERRORS.ERR_NO_LEADER.exit : 0;
+}
+
+/** Servers that answer, and let nobody in with this key, are not down: that is another exit code. */
+function refuseStrangers(answers: readonly NodeAnswer[]): void {
+  if (answers.some(({ view }) => view !== null)) return;
+  for (const { url, code, why } of answers) {
+    if (code !== null && !ERRORS[code].retryable) throw new TenureError(code, `${url}: ${why}`);
+  }
+}
+
+async function watch(connection: Connection): Promise<number> {
+  const stop = new AbortController();
+  let code = EXIT_SIGINT;
+  for (const [signal, exit] of [
+    ["SIGINT", EXIT_SIGINT],
+    ["SIGTERM", EXIT_SIGTERM],
+  ] as const) {
+    process.once(signal, () => {
+      code = exit;
+      stop.abort();
+    });
+  }
+  const client = clientOf(connection);
+  const isScreen = process.stdout.isTTY && connection.output === "table";
+  try {
+    for (;;) {
+      const found = statusOf(await client.nodes({ signal: stop.signal }));
+      const at = isoTime(systemClock.wallMs());
+      if (connection.output === "json") process.stdout.write(json({ at, ...statusObject(found) }));
+      else process.stdout.write(`${isScreen ? CLEAR_SCREEN : ""}${at}\n${statusText(found)}${isScreen ? "" : "\n"}`);
+      await sleep(WATCH_EVERY_MS, undefined, { signal: stop.signal });
+    }
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+  }
+  return code;
+}
+
+async function elections(connection: Connection): Promise<number> {
+  const answers = await clientOf(connection).nodes();
+  refuseStrangers(answers);
+  const silent = answers.filter(({ view }) => view === null);
+  if (silent.length === answers.length) {
+    const each = silent.map(({ url, why }) => `${url}: ${why}`);
+    throw new TenureError("BACKEND_UNAVAILABLE", `no server answers: ${each.join("; ")}.`);
+  }
+  const found = electionsOf(answers);
+  const isJson = connection.output === "json";
+  process.stdout.write(isJson ? json({ elections: found.map(electionObject) }) : electionsTable(found));
+  // Each node remembers its own campaigns, so what a silent one did is missing.
+  for (const { url, why } of silent) process.stderr.write(`tenure: without those of ${url}: ${why}\n`);
+  return 0;
+}
+
+async function transfer(connection: Connection, target: string | undefined, force: boolean): Promise<number> {
+  const client: Client = clientOf(connection, TRANSFER_LIMIT_MS);
+  const startedMs = systemClock.monotonicMs();
+  const { success, message, oldLeaderId, newLeaderId } = await client.transfer({ target, force });
+  const tookMs = systemClock.monotonicMs() - startedMs;
+  const object = {
+    success,
+    message,
+    old_leader_id: oldLeaderId,
+    new_leader_id: newLeaderId,
+    forced: force,
+    took_ms: Math.round(tookMs),
+  };
+  if (connection.output === "json") process.stdout.write(json(object));
+  else if (success) process.stdout.write(`${oldLeaderId} → ${newLeaderId ?? "?"} in ${duration(tookMs)}\n`);
+  else process.stderr.write(`tenure: ${oldLeaderId} still leads: ${message}\n`);
+  return success ? 0 : ERRORS.ERR_LEADER_TRANSFER_FAILED.exit;
+}

@@ -1,0 +1,139 @@
+// The commands of `tenure` and their flags, in one table: shells complete from it, the first help page is made of it, and a
+// test compares it with what each command's --help says.
+
+export interface FlagEntry {
+  readonly name: `-${string}`;
+  /** What follows it: nothing, anything, a file, or one of these. */
+  readonly value: "none" | "any" | "file" | readonly string[];
+}
+
+export interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  /** The word behind it, and the words behind that one. */
+  readonly verbs: Readonly<Record<string, readonly string[] | "file" | "any" | "none">>;
+  readonly flags: readonly FlagEntry[];
+}
+
+const HELP: FlagEntry = { name: "--help", value: "none" };
+const OUTPUT: FlagEntry = { name: "-o", value: ["table", "json"] };
+const BACKEND: FlagEntry = { name: "--backend", value: "any" };
+const SCOPE: FlagEntry = { name: "--scope", value: "any" };
+const CONNECTION: readonly FlagEntry[] = [
+  { name: "--url", value: "any" },
+  { name: "--key", value: "any" },
+  { name: "--ca", value: "file" },
+  { name: "--cert", value: "file" },
+  { name: "--client-key", value: "file" },
+  OUTPUT,
+  HELP,
+];
+
+/** In the order of the first help page. */
+export const COMMAND_TABLE: readonly CommandEntry[] = [
+  {
+    name: "run",
+    summary: "run a command only while this instance leads",
+    verbs: {},
+    flags: [
+      SCOPE,
+      BACKEND,
+      { name: "--on-lose", value: ["stop", "kill"] },
+      { name: "--grace", value: "any" },
+      { name: "--drain", value: "any" },
+      { name: "--once", value: "none" },
+      { name: "--forever", value: "none" },
+      { name: "--wait", value: "any" },
+      { name: "--identity", value: "any" },
+      { name: "--quiet", value: "none" },
+      { name: "--log", value: ["text", "json"] },
+      HELP,
+    ],
+  },
+  {
+    name: "scope",
+    summary: "who leads what: list, show, watch, history, resign",
+    verbs: { list: "none", show: "any", watch: "any", history: "any", resign: "any" },
+    flags: [BACKEND, SCOPE, { name: "--wait", value: "any" }, { name: "--force", value: "none" }, OUTPUT, HELP],
+  },
+  {
+    name: "doctor",
+    summary: "what could go wrong with this backend, and how to mend it",
+    verbs: {},
+    flags: [BACKEND, SCOPE, { name: "--strict", value: "none" }, OUTPUT, HELP],
+  },
+  {
+    name: "schema",
+    summary: "the tables and functions in Postgres: print, apply, check",
+    verbs: { print: "none", apply: "none", check: "none" },
+    flags: [BACKEND, { name: "--schema", value: "any" }, OUTPUT, HELP],
+  },
+  {
+    name: "server",
+    summary: "one node of Tenure's own cluster: start, recover, restore",
+    verbs: { start: "none", recover: "none", restore: "none" },
+    flags: [
+      { name: "--config", value: "file" },
+      { name: "--bootstrap", value: "none" },
+      { name: "--force-new-cluster", value: "none" },
+      { name: "--snapshot", value: "file" },
+      OUTPUT,
+      HELP,
+    ],
+  },
+  {
+    name: "cluster",
+    summary: "that cluster, seen and steered: status, elections, transfer, snapshot",
+    verbs: { status: "none", elections: "none", transfer: "none", snapshot: ["save", "verify"] },
+    flags: [
+      { name: "--watch", value: "none" },
+      { name: "--to", value: "any" },
+      { name: "--force", value: "none" },
+      ...CONNECTION,
+    ],
+  },
+  {
+    name: "member",
+    summary: "who belongs to it: add, promote, replace, remove",
+    verbs: { add: "any", promote: "any", replace: "any", remove: "any" },
+    flags: [{ name: "--voter", value: "none" }, ...CONNECTION],
+  },
+  {
+    name: "cert",
+    summary: "certificates for nodes, operators and programs: init, issue, show",
+    verbs: { init: "none", issue: "none", show: "file" },
+    flags: [
+      { name: "--dir", value: "file" },
+      { name: "--out", value: "file" },
+      { name: "--node-id", value: "any" },
+      { name: "--operator", value: "any" },
+      { name: "--sdk", value: "any" },
+      { name: "--host", value: "any" },
+      { name: "--trust-domain", value: "any" },
+      { name: "--days", value: "any" },
+      { name: "--force", value: "none" },
+      OUTPUT,
+      HELP,
+    ],
+  },
+  {
+    name: "config",
+    summary: "a server's configuration file: check",
+    verbs: { check: "file" },
+    flags: [OUTPUT, HELP],
+  },
+  {
+    name: "completion",
+    summary: "a script for your shell: bash, zsh, fish",
+    verbs: { bash: "none", zsh: "none", fish: "none" },
+    flags: [HELP],
+  },
+  { name: "version", summary: "the version", verbs: {}, flags: [] },
+];
+
+/** What takes a value, whatever the command: a shell must skip it to find the next word. */
+export const VALUE_FLAGS: readonly string[] = [
+  ...new Set(
+    COMMAND_TABLE.flatMap(({ flags }) => flags.filter(({ value }) => value !== "none").map(({ name }) => name)),
+  ),
+];

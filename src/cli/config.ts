@@ -1,0 +1,184 @@
+// `tenure config check`: what `tenure server start` would say of a configuration file, and what only shows later: files that
+// can't be read, a key that does not belong to its certificate, a cluster in which nobody may steer. It starts nothing.
+
+import { X509Certificate, createPrivateKey } from "node:crypto";
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { ServerConfig } from "../contract/index.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+import { chosen } from "./cluster-flags.ts";
+import { oneOf, parseFlags, UsageError } from "./flags.ts";
+import { columns, duration, json, OUTPUTS, withLongOutput } from "./output.ts";
+import { readConfig } from "./server.ts";
+
+const VERBS = ["check"] as const;
+const CERTIFICATE_SOON_MS = 14 * 24 * 3_600_000;
+
+export const CONFIG_HELP = `tenure config check FILE [-o table|json]: would \`tenure server start --config FILE\` work here?
+
+  check FILE         every field, the files that it names, certificates and keys; with this machine's environment
+
+  -o table|json      for people (default), or one JSON object on a line
+  --help             this text
+
+It starts nothing and writes nothing. Warnings do not change the exit code.
+
+exit codes: 0 it is valid; 64 wrong use; 78 it is not, and each wrong field is named (docs/reference/configuration.md)
+`;
+
+const KINDS = { output: "value", help: "switch" } as const;
+
+export async function config(args: readonly string[]): Promise<number> {
+  const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
+  if (values.help !== undefined) {
+    process.stdout.write(CONFIG_HELP);
+    return 0;
+  }
+  const [verb, file, more] = [...words, ...(rest ?? [])];
+  chosen(verb, VERBS);
+  if (file === undefined || file === "") throw new UsageError("check needs a file: tenure config check FILE");
+  if (more !== undefined) throw new UsageError("check takes one file");
+  const output = oneOf("-o", values.output ?? "table", OUTPUTS);
+  const found = readConfig(file);
+  const problems = fileProblems(found, systemClock.wallMs());
+  if (problems.length > 0) throw new TenureError("CONFIG_INVALID", `${file}: ${problems.join("; ")}.`);
+  const warnings = configWarnings(found, systemClock.wallMs());
+  process.stdout.write(
+    output === "json" ? json(configObject(file, found, warnings)) : configText(file, found, warnings),
+  );
+  return 0;
+}
+
+/** What would keep the server from starting. */
+function fileProblems({ dataDir, peer, api }: ServerConfig, nowMs: number): string[] {
+  const clientCaFile = api.tls?.clientCaFile ?? null;
+  return [
+    ...directoryProblems(dataDir),
+    ...(peer.tls === null ? [] : pairProblems("peer.tls", peer.tls, nowMs)),
+    ...(peer.tls === null ? [] : certificateProblems("peer.tls.ca_file", peer.tls.caFile, nowMs)),
+    ...(api.tls === null ? [] : pairProblems("api.tls", api.tls, nowMs)),
+    ...(clientCaFile === null ? [] : certificateProblems("api.tls.client_ca_file", clientCaFile, nowMs)),
+  ];
+}
+
+function directoryProblems(dataDir: string): string[] {
+  let nearest = dataDir;
+  while (!existsSync(nearest) && dirname(nearest) !== nearest) nearest = dirname(nearest);
+  try {
+    accessSync(nearest, constants.R_OK | constants.W_OK | constants.X_OK);
+    return [];
+  } catch {
+    return [`data_dir: ${nearest} may not be written by this user`];
+  }
+}
+
+function pairProblems(
+  field: string,
+  { certFile, keyFile }: { certFile: string; keyFile: string },
+  nowMs: number,
+): string[] {
+  const problems = certificateProblems(`${field}.cert_file`, certFile, nowMs);
+  const certificate = certificateOf(certFile);
+  try {
+    const key = createPrivateKey(readFileSync(keyFile, "utf8"));
+    if (certificate !== null && !certificate.checkPrivateKey(key))
+      problems.push(`${field}.key_file does not belong to ${field}.cert_file`);
+  } catch (error) {
+    problems.push(`${field}.key_file: can't read ${keyFile}: ${readingError(error)}`);
+  }
+  return problems;
+}
+
+function certificateProblems(field: string, file: string, nowMs: number): string[] {
+  try {
+    const { validFromDate, validToDate } = new X509Certificate(readFileSync(file));
+    if (validToDate.getTime() <= nowMs) return [`${field} has expired on ${validToDate.toISOString()}`];
+    return validFromDate.getTime() > nowMs ? [`${field} is valid only from ${validFromDate.toISOString()} on`] : [];
+  } catch (error) {
+    return [`${field}: can't read ${file}: ${readingError(error)}`];
+  }
+}
+
+function certificateOf(file: string): X509Certificate | null {
+  try {
+    return new X509Certificate(readFileSync(file));
+  } catch {
+    return null;
+  }
+}
+
+function readingError(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return "there is no such file";
+  return code === "EACCES" ? "this user may not" : `it is not PEM (${message})`;
+}
+
+/** What works, and is probably not meant. */
+export function configWarnings(found: ServerConfig, nowMs: number): string[] {
+  const { nodeId, peers, bootstrapExpect, keys, api, peer } = found;
+  const members = new Set([nodeId, ...Object.keys(peers), ...bootstrapExpect]);
+  const unreachable = bootstrapExpect.filter((id) => !Object.hasOwn(peers, id));
+  const files = [peer.tls?.certFile, api.tls?.certFile].filter((file) => file !== undefined);
+  return [
+    ...(members.size % 2 === 0
+      ? [`there are ${members.size} nodes: as many may fail as with ${members.size - 1}; take an odd number`]
+      : []),
+    ...unreachable.map((id) => `bootstrap.expect names ${id}, and peers does not say where it is; it must find us`),
+    ...(!keys.some(({ role }) => role === "operator") && (api.tls?.clientCaFile ?? null) === null
+      ? ["nobody may steer: there is no key with the role operator, and no api.tls.client_ca_file"]
+      : []),
+    ...new Set(files.flatMap((file) => expiryWarnings(file, nowMs))),
+  ];
+}
+
+function expiryWarnings(file: string, nowMs: number): string[] {
+  const leftMs = (certificateOf(file)?.validToDate.getTime() ?? Number.POSITIVE_INFINITY) - nowMs;
+  return leftMs > 0 && leftMs < CERTIFICATE_SOON_MS
+    ? [`${file} expires in ${duration(leftMs)}: docs/runbooks/cluster-certificates.md`]
+    : [];
+}
+
+function configObject(
+  file: string,
+  { nodeId, dataDir, peer, api, peers, keys }: ServerConfig,
+  warnings: readonly string[],
+) {
+  return {
+    file,
+    node_id: nodeId,
+    data_dir: dataDir,
+    peer: { listen: addressText(peer.listen), advertise: peer.advertise, tls: peer.tls !== null },
+    api: { listen: addressText(api.listen), advertise: api.advertise, tls: api.tls !== null },
+    peers: Object.keys(peers),
+    keys: keys.map(({ name, role }) => ({ name, role })),
+    warnings,
+  };
+}
+
+function configText(
+  file: string,
+  { nodeId, dataDir, peer, api, peers, keys }: ServerConfig,
+  warnings: readonly string[],
+): string {
+  const rows = [
+    ["file", `${file}: valid`],
+    ["node", nodeId],
+    ["data", dataDir],
+    ["peers at", placeText(peer)],
+    ["API at", placeText(api)],
+    ["others", Object.keys(peers).join(", ") || "none"],
+    ["keys", keys.map(({ name, role }) => `${name} (${role})`).join(", ") || "none"],
+    ...warnings.map((warning) => ["warning", warning]),
+  ];
+  return columns(rows);
+}
+
+function placeText({ listen, advertise, tls }: ServerConfig["peer"] | ServerConfig["api"]): string {
+  const known = advertise === null ? "" : `, known as ${advertise}`;
+  return `${addressText(listen)}${known}, ${tls === null ? "without TLS" : "TLS"}`;
+}
+
+function addressText({ host, port }: { readonly host: string; readonly port: number }): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,247 @@
+// Three servers as processes of this machine, on free loopback ports, with their files in one temporary directory. Whoever
+// dies is started again after a while; whoever is frozen goes on at the latest when a helper process, which outlives us,
+// says so. `stop` ends them all and removes the directory.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash, randomBytes, randomInt } from "node:crypto";
+import { mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ServerConfigFile } from "../contract/index.ts";
+import type { DevNode } from "./dev-view.ts";
+
+const IDS = ["n1", "n2", "n3"] as const;
+const MAIN_FILE = fileURLToPath(new URL("./main.ts", import.meta.url));
+const LEASH_FILE = new URL("./dev-leash.ts", import.meta.url).href;
+/** Nobody stays frozen for longer, whatever becomes of us. */
+const FREEZE_MAX_S = 60;
+const STOP_LIMIT_MS = 5_000;
+/** Below the range from which the kernel takes ports for outgoing connections: a server must find its port again. */
+const PORT_LOWEST = 15_000;
+const PORT_HIGHEST = 32_000;
+const PORT_TRIES_MAX = 200;
+
+interface Seat {
+  readonly id: string;
+  readonly configFile: string;
+  readonly logFile: string;
+  child: ChildProcess | null;
+  thawer: ChildProcess | null;
+  restart: { readonly timer: ReturnType<typeof setTimeout>; readonly atMs: number } | null;
+  isReady: boolean;
+}
+
+export interface DevClusterOptions {
+  /** When one that has died is started again. */
+  readonly restartAfterMs: number;
+  /** A server ended that nobody had told to. */
+  died?(id: string, how: string): void;
+  started?(id: string, pid: number): void;
+}
+
+export class DevCluster {
+  readonly directory: string;
+  readonly urls: readonly string[];
+  readonly key: string;
+  readonly #seats: readonly Seat[];
+  readonly #options: DevClusterOptions;
+  #isStopping = false;
+
+  private constructor(
+    made: Pick<DevCluster, "directory" | "urls" | "key">,
+    seats: readonly Seat[],
+    options: DevClusterOptions,
+  ) {
+    this.directory = made.directory;
+    this.urls = made.urls;
+    this.key = made.key;
+    this.#seats = seats;
+    this.#options = options;
+  }
+
+  static async create(options: DevClusterOptions): Promise<DevCluster> {
+    const directory = mkdtempSync(join(tmpdir(), "tenure-dev-"));
+    const key = randomBytes(24).toString("base64url");
+    const ports = await freePorts(2 * IDS.length);
+    const addresses = IDS.map((_id, at) => ({
+      peer: `127.0.0.1:${ports[2 * at]}`,
+      api: `127.0.0.1:${ports[2 * at + 1]}`,
+    }));
+    const seats = IDS.map((id, at): Seat => {
+      const configFile = join(directory, `${id}.json`);
+      const config: ServerConfigFile = {
+        node_id: id,
+        data_dir: join(directory, id),
+        peer: { listen: addresses[at]!.peer },
+        api: { listen: addresses[at]!.api, advertise: `http://${addresses[at]!.api}` },
+        peers: Object.fromEntries(IDS.map((other, where) => [other, addresses[where]!.peer])),
+        bootstrap: { expect: [...IDS] },
+        keys: [{ name: "npm-start", sha256: createHash("sha256").update(key).digest("hex"), role: "operator" }],
+      };
+      writeFileSync(configFile, JSON.stringify(config, null, 2), { mode: 0o600 });
+      return {
+        id,
+        configFile,
+        logFile: join(directory, `${id}.log`),
+        child: null,
+        thawer: null,
+        restart: null,
+        isReady: false,
+      };
+    });
+    const urls = addresses.map(({ api }) => `http://${api}`);
+    return new DevCluster({ directory, urls, key }, seats, options);
+  }
+
+  start(): void {
+    for (const seat of this.#seats) this.#spawn(seat, seat.id === IDS[0]);
+  }
+
+  nodes(nowMs: number): DevNode[] {
+    return this.#seats.map(({ id, child, thawer, restart, isReady }) => ({
+      id,
+      pid: child?.pid ?? null,
+      state: child === null ? "dead" : thawer !== null ? "frozen" : isReady ? "running" : "starting",
+      restartInMs: restart === null ? null : Math.max(0, restart.atMs - nowMs),
+    }));
+  }
+
+  /** It has answered. */
+  ready(id: string): void {
+    this.#seat(id).isReady = true;
+  }
+
+  kill(id: string): void {
+    this.#seat(id).child?.kill("SIGKILL");
+  }
+
+  /** Who is frozen at this moment. */
+  get frozen(): string | null {
+    return this.#seats.find(({ thawer }) => thawer !== null)?.id ?? null;
+  }
+
+  freeze(id: string): void {
+    const seat = this.#seat(id);
+    if (seat.child?.pid === undefined || seat.thawer !== null) return;
+    const thaw = `sleep ${FREEZE_MAX_S}; kill -CONT ${seat.child.pid}`;
+    const helper = spawn("/bin/sh", ["-c", thaw], { detached: true, stdio: "ignore" });
+    helper.once("exit", () => {
+      if (seat.thawer === helper) seat.thawer = null;
+    });
+    helper.unref();
+    seat.thawer = helper;
+    seat.child.kill("SIGSTOP");
+  }
+
+  thaw(id: string): void {
+    const seat = this.#seat(id);
+    seat.child?.kill("SIGCONT");
+    endHelper(seat);
+  }
+
+  /** The last lines of a node's log, for whoever wants to know why it does not start. */
+  logTail(id: string, lines: number): string[] {
+    return readFileSync(this.#seat(id).logFile, "utf8").trimEnd().split("\n").slice(-lines);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await Promise.all(this.#seats.map((seat) => end(seat)));
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #spawn(seat: Seat, isFounder: boolean): void {
+    seat.restart = null;
+    seat.isReady = false;
+    const log = openSync(seat.logFile, "a");
+    const args = [
+      "--import",
+      LEASH_FILE,
+      MAIN_FILE,
+      "server",
+      "start",
+      "--config",
+      seat.configFile,
+      ...(isFounder ? ["--bootstrap"] : []),
+    ];
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", log, log, "ipc"],
+      // Ctrl-C in the terminal goes to the whole group; how the servers end is for us to say.
+      detached: true,
+      env: { ...cleanEnvironment(), TENURE_DEV_DIRECTORY: this.directory },
+    });
+    closeSync(log);
+    seat.child = child;
+    child.once("spawn", () => this.#options.started?.(seat.id, child.pid ?? 0));
+    child.once("error", (error) => this.#ended(seat, child, error.message));
+    child.once("exit", (code, signal) => this.#ended(seat, child, signal ?? `exit code ${code}`));
+  }
+
+  #ended(seat: Seat, child: ChildProcess, how: string): void {
+    if (seat.child !== child) return;
+    seat.child = null;
+    endHelper(seat);
+    if (this.#isStopping) return;
+    const { restartAfterMs } = this.#options;
+    const timer = setTimeout(() => this.#spawn(seat, false), restartAfterMs);
+    seat.restart = { timer, atMs: performance.now() + restartAfterMs };
+    this.#options.died?.(seat.id, how);
+  }
+
+  #seat(id: string): Seat {
+    const seat = this.#seats.find((one) => one.id === id);
+    if (seat === undefined) throw new Error(`there is no node ${id}`);
+    return seat;
+  }
+}
+
+/** In order first: SIGTERM hands leadership over. */
+async function end(seat: Seat): Promise<void> {
+  if (seat.restart !== null) clearTimeout(seat.restart.timer);
+  const { child } = seat;
+  if (child === null) return;
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  child.kill("SIGCONT");
+  endHelper(seat);
+  child.kill("SIGTERM");
+  const limit = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
+  await ended;
+  clearTimeout(limit);
+}
+
+/** The helper's group: `sleep` is a child of its shell. */
+function endHelper(seat: Seat): void {
+  const pid = seat.thawer?.pid;
+  seat.thawer = null;
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** What the user has set for other servers must not get into these. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TENURE_")));
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const found = new Set<number>();
+  for (let tries = 0; tries < PORT_TRIES_MAX && found.size < count; tries++) {
+    const port = randomInt(PORT_LOWEST, PORT_HIGHEST);
+    if (await isFree(port)) found.add(port);
+  }
+  if (found.size < count) throw new Error(`no ${count} free ports between ${PORT_LOWEST} and ${PORT_HIGHEST}`);
+  return [...found];
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}

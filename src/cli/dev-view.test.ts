@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { statusOf } from "./cluster-view.ts";
+import { changesBetween, type DevModel, EMPTY_STATUS, plainText, screenText } from "./dev-view.ts";
+import { answers, memberOf, viewOf } from "./test-cluster.ts";
+
+const election = {
+  term: 7,
+  stage: "vote",
+  reason: "leader-gone",
+  candidate: "n1@1abcdef0123456",
+  candidates: [],
+  votes: [
+    { voter: "n1@1a", granted: true },
+    { voter: "n2@2a", granted: true },
+  ],
+  startedAtMs: 0,
+  durationMs: 6.2,
+  result: "won",
+} as const;
+
+const status = statusOf(answers(viewOf("n1"), viewOf("n2"), "connection refused"));
+const model: DevModel = {
+  uptimeMs: 65_000,
+  nodes: [
+    { id: "n1", pid: 101, state: "running", restartInMs: null },
+    { id: "n2", pid: 102, state: "running", restartInMs: null },
+    { id: "n3", pid: null, state: "dead", restartInMs: 1_900 },
+  ],
+  status,
+  election,
+  commitsPerSecond: 49.7,
+  acknowledged: 1_234,
+  happened: ["   1.000 s  n1 leads term 7"],
+  directory: "/somewhere",
+};
+
+describe("the screen of npm start", () => {
+  it("shows who leads, the last election with its votes, commits per second, uptime, and how to kill the leader", () => {
+    expect(screenText(model)).toBe(`Tenure: three servers on this machine, in /somewhere
+
+leader   n1 leads term 7
+elected  term 7 in 6ms (leader-gone): n1 yes, n2 yes
+commits  50 per second, 1234 writes acknowledged
+uptime   1m05s
+
+NODE  PID  STATE               ROLE      COMMIT  LAG
+n1    101  running             LEADER    40      -
+n2    102  running             follower  40      0
+n3    -    dead, back in 1.9s  -         -       0
+
+kill -9 101 kills the leader. You will see another node lead within some tens of milliseconds, writes go on, and the dead node come back after 3 s
+k kill -9 the leader · t transfer · s freeze the leader, or let it go on · q quit
+
+   1.000 s  n1 leads term 7
+`);
+  });
+
+  it("shows that nobody leads", () => {
+    const text = screenText({ ...model, status: EMPTY_STATUS, election: null, commitsPerSecond: null });
+    expect(text).toContain("leader   nobody\n");
+    expect(text).toContain("nobody leads at this moment");
+  });
+
+  it("is one line elsewhere, with the process to kill", () => {
+    expect(plainText(model)).toBe("n1 leads term 7 (pid 101), 50 commits/s, 1234 writes acknowledged");
+  });
+});
+
+describe("what happened between two looks", () => {
+  it("a new leader, with its votes", () => {
+    expect(changesBetween(EMPTY_STATUS, status, election)).toEqual(["n1 leads term 7, elected in 6ms: n1 yes, n2 yes"]);
+    expect(changesBetween(status, status, election)).toEqual([]);
+  });
+
+  it("the same node in another term is news; votes of another election are not shown with it", () => {
+    const later = statusOf(answers(viewOf("n1", { term: 9 })));
+    expect(changesBetween(status, later, election)).toEqual(["n1 leads term 9"]);
+  });
+
+  it("a learner that became a voter, and a node that came in", () => {
+    const learning = statusOf(
+      answers(viewOf("n1", { members: [memberOf("n1"), memberOf("n2", { kind: "learner" })] })),
+    );
+    expect(changesBetween(learning, status, null)).toEqual(["n2 is a voter", "n3 is a voter"]);
+  });
+});

@@ -1,0 +1,122 @@
+// What `npm start` shows: a screen for terminals, lines for everything else, and what happened between two looks. Pure.
+
+import type { ElectionView } from "../client/index.ts";
+import { type ClusterStatus, statusOf, votesText } from "./cluster-view.ts";
+import { columns, duration } from "./output.ts";
+
+export type NodeState = "starting" | "running" | "frozen" | "dead";
+
+export interface DevNode {
+  readonly id: string;
+  readonly pid: number | null;
+  readonly state: NodeState;
+  /** Until it is started again; null where it runs. */
+  readonly restartInMs: number | null;
+}
+
+export interface DevModel {
+  readonly uptimeMs: number;
+  readonly nodes: readonly DevNode[];
+  readonly status: ClusterStatus;
+  /** The last one that was won. */
+  readonly election: ElectionView | null;
+  /** Null until it was measured. */
+  readonly commitsPerSecond: number | null;
+  readonly acknowledged: number;
+  /** The newest last. */
+  readonly happened: readonly string[];
+  readonly directory: string;
+}
+
+export const EMPTY_STATUS: ClusterStatus = statusOf([]);
+const HAPPENED_SHOWN_MAX = 10;
+
+export function screenText(model: DevModel): string {
+  const { uptimeMs, nodes, status, election, commitsPerSecond, acknowledged, happened, directory } = model;
+  const leader = nodes.find(({ id }) => id === status.leader);
+  const head = [
+    ["leader", status.leader === null ? "nobody" : `${status.leader} leads term ${status.view?.term ?? "?"}`],
+    ["elected", election === null ? "-" : electionText(election)],
+    [
+      "commits",
+      commitsPerSecond === null
+        ? "-"
+        : `${commitsPerSecond.toFixed(0)} per second, ${acknowledged} writes acknowledged`,
+    ],
+    ["uptime", duration(uptimeMs)],
+  ];
+  return [
+    `Tenure: three servers on this machine, in ${directory}\n\n`,
+    columns(head),
+    "\n",
+    columns([["NODE", "PID", "STATE", "ROLE", "COMMIT", "LAG"], ...nodes.map((node) => nodeRow(node, status))]),
+    "\n",
+    `${adviceText(leader)}\n`,
+    "k kill -9 the leader · t transfer · s freeze the leader, or let it go on · q quit\n",
+    "\n",
+    happened
+      .slice(-HAPPENED_SHOWN_MAX)
+      .map((line) => `${line}\n`)
+      .join(""),
+  ].join("");
+}
+
+export function adviceText(leader: DevNode | undefined): string {
+  const pid = leader?.pid ?? null;
+  if (pid === null) return "nobody leads at this moment: the others elect a leader as soon as two of three run";
+  return `kill -9 ${pid} kills the leader. You will see another node lead within some tens of milliseconds, writes go on, and the dead node come back after 3 s`;
+}
+
+function nodeRow({ id, pid, state, restartInMs }: DevNode, { rows, leader }: ClusterStatus): string[] {
+  const row = rows.find(({ member }) => member.nodeId === id);
+  const isUp = state === "running";
+  return [
+    id,
+    pid === null ? "-" : String(pid),
+    restartInMs === null ? state : `${state}, back in ${duration(restartInMs)}`,
+    !isUp || row === undefined
+      ? "-"
+      : id === leader
+        ? "LEADER"
+        : row.member.kind === "voter"
+          ? "follower"
+          : row.member.kind,
+    isUp ? String(row?.own?.commit ?? "-") : "-",
+    id === leader ? "-" : String(row?.member.progress?.lag ?? "-"),
+  ];
+}
+
+export function electionText({ term, reason, durationMs, votes }: ElectionView): string {
+  return `term ${term} in ${duration(durationMs)} (${reason}): ${votesText(votes)}`;
+}
+
+/** Every second or so where there is no screen. */
+export function plainText({ status, nodes, commitsPerSecond, acknowledged }: DevModel): string {
+  const leads = status.leader === null ? "nobody leads" : `${status.leader} leads term ${status.view?.term ?? "?"}`;
+  const leader = nodes.find(({ id }) => id === status.leader);
+  const pid = leader === undefined || leader.pid === null ? "" : ` (pid ${leader.pid})`;
+  const rate = commitsPerSecond === null ? "" : `, ${commitsPerSecond.toFixed(0)} commits/s`;
+  return `${leads}${pid}${rate}, ${acknowledged} writes acknowledged`;
+}
+
+/** What changed between two looks at the cluster, as sentences. */
+export function changesBetween(before: ClusterStatus, after: ClusterStatus, election: ElectionView | null): string[] {
+  const lines: string[] = [];
+  const term = after.view?.term ?? 0;
+  const isNew = after.leader !== null && (after.leader !== before.leader || term !== before.view?.term);
+  if (isNew) {
+    const votes =
+      election !== null && election.term === term
+        ? `, elected in ${duration(election.durationMs)}: ${votesText(election.votes)}`
+        : "";
+    lines.push(`${after.leader} leads term ${term}${votes}`);
+  }
+  for (const { member } of after.rows) {
+    const old = before.rows.find((row) => row.member.nodeId === member.nodeId);
+    if (before.view === null || old?.member.kind === member.kind) continue;
+    lines.push(
+      `${member.nodeId} is ${member.kind === "voter" ? "a voter" : member.kind === "learner" ? "a learner, and catches up" : member.kind}`,
+    );
+  }
+  return lines;
+}

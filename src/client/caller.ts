@@ -1,0 +1,253 @@
+// Which node a request goes to, and when it goes out again.
+//
+// Reads go to any node: one after the other with a short head start each, and the first answer wins.
+// Everything else goes to the leader. It goes out again only where that can do no harm (trap 65): the node refused it and
+// did nothing (NOT_LEADER, ERR_NO_LEADER), it never left this machine, or the request is idempotent by its nature.
+// What may have been done and was not confirmed is OUTCOME_UNKNOWN, never a failure (trap 66).
+
+import { assertNever, TenureError } from "../contract/errors.ts";
+import { toCamel } from "../contract/snake-case.ts";
+import { Addresses } from "./addresses.ts";
+import { discover, type Discovery, type Found, voiceText } from "./discovery.ts";
+import {
+  type Answer,
+  type ClientFetch,
+  type ClientRequest,
+  exchange,
+  jsonOf,
+  type Line,
+  reasonOf,
+} from "./exchange.ts";
+import { Pauses } from "./pauses.ts";
+import { isFinal, race, readError } from "./race.ts";
+
+export interface CallerOptions {
+  readonly urls: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: ClientFetch;
+  /** For each call as a whole, with everything that is tried again. */
+  readonly timeoutMs: number;
+  /** How much of that may go by while nobody leads; after it the call fails, and nothing was done. */
+  readonly leaderWaitMs: number;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** For this call as a whole; else the client's. */
+  readonly timeoutMs?: number | undefined;
+  /** Of calls that may be repeated: how long one node may say nothing before it is asked again, or another. */
+  readonly attemptMs?: number | undefined;
+}
+
+export type ReadOptions = CallOptions & {
+  /** "linearizable": everything that was confirmed before this call is in the answer. */
+  readonly consistency?: "linearizable" | undefined;
+  /** Refuse an answer that may be older than this. */
+  readonly maxStaleMs?: number | undefined;
+};
+
+export type Mutation = ClientRequest & {
+  /** Doing it twice is the same as doing it once. */
+  readonly isIdempotent: boolean;
+};
+
+/** With growing pauses it is the call's own time limit that ends it, not this. */
+const ATTEMPTS_MAX = 256;
+/** A leader that points at another at once, and so on: so many times without a pause. */
+const HOPS_MAX = 3;
+const ATTEMPT_MS = 1_000;
+
+export class Caller {
+  readonly addresses: Addresses;
+  readonly #options: CallerOptions;
+  #leaderUrl: string | null = null;
+
+  constructor(options: CallerOptions) {
+    this.#options = options;
+    this.addresses = new Addresses(options.urls);
+  }
+
+  line({ signal, timeoutMs = this.#options.timeoutMs }: CallOptions): Line {
+    const limit = AbortSignal.timeout(timeoutMs);
+    const { fetch, headers } = this.#options;
+    return { fetch, headers, signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) };
+  }
+
+  /** From whichever known node answers first. */
+  async read(request: ClientRequest, options: CallOptions): Promise<Response> {
+    const outcome = await race(this.line(options), this.addresses.all(), request);
+    if (outcome.response !== null) return outcome.response;
+    options.signal?.throwIfAborted();
+    throw readError(outcome.refusals);
+  }
+
+  async readJson<T>(path: string, options: CallOptions): Promise<T> {
+    return await this.bodyOf<T>(await this.read({ method: "GET", path }, options));
+  }
+
+  /** At this address alone, which must be a known one. */
+  async ask(url: string, request: ClientRequest, options: CallOptions): Promise<Response> {
+    const known = this.addresses.known(url);
+    if (known === undefined)
+      throw new TenureError("CONFIG_INVALID", `${url} is not one of this client's addresses; add it to its URLs.`);
+    const answer = await exchange(this.line(options), known, request);
+    if (answer.kind === "ok") return answer.response;
+    options.signal?.throwIfAborted();
+    throw request.method === "GET" ? readError([{ url, answer }]) : callError(url, answer);
+  }
+
+  /** In the SDK's spelling. */
+  async bodyOf<T>(response: Response): Promise<T> {
+    let body: unknown;
+    let cause: unknown;
+    try {
+      body = await jsonOf(response);
+    } catch (error) {
+      cause = error;
+    }
+    if (typeof body === "object" && body !== null) return toCamel(body) as T;
+    const why = cause === undefined ? "not JSON; is it a Tenure server?" : reasonOf(cause);
+    // The status said that it was done; only what it says about it is lost.
+    throw new TenureError(
+      "OUTCOME_UNKNOWN",
+      `${response.url} answered ${response.status}, but the answer was cut short: ${why}`,
+      { cause },
+    );
+  }
+
+  async leader(options: CallOptions): Promise<Found> {
+    return await this.#leaderOn(this.line(options), options);
+  }
+
+  async #leaderOn(line: Line, options: CallOptions): Promise<Found> {
+    const pauses = new Pauses(this.#options.leaderWaitMs);
+    for (;;) {
+      const { found, voices } = await this.#discover(line);
+      if (found !== null) return found;
+      const final = voices.find((voice) => voice.kind === "none" && isFinal(voice.code));
+      if (final?.kind === "none") throw new TenureError(final.code, final.why);
+      if (!(await pauses.take(line.signal))) {
+        options.signal?.throwIfAborted();
+        const allSilent = voices.every((voice) => voice.kind === "silent");
+        throw new TenureError(
+          allSilent ? "BACKEND_UNAVAILABLE" : "ERR_NO_LEADER",
+          `${allSilent ? "no node answers" : "no node knows a leader"}: ${voices.map(voiceText).join("; ")}.`,
+        );
+      }
+    }
+  }
+
+  /** To the leader, wherever it goes meanwhile. */
+  async mutate(request: Mutation, options: CallOptions): Promise<Response> {
+    const fate = { unconfirmed: null as TenureError | null };
+    try {
+      return await this.#mutate(request, options, fate);
+    } catch (error) {
+      // An earlier attempt may have been done: then whatever ended the last one is no failure of the whole (trap 66). That
+      // the epoch is over is certain all the same.
+      if (fate.unconfirmed === null || !TenureError.is(error) || error.code === "STALE_EPOCH") throw error;
+      throw new TenureError("OUTCOME_UNKNOWN", fate.unconfirmed.message, { cause: error });
+    }
+  }
+
+  async #mutate(request: Mutation, options: CallOptions, fate: { unconfirmed: TenureError | null }): Promise<Response> {
+    const line = this.line(options);
+    const pauses = new Pauses(this.#options.leaderWaitMs);
+    let hops = 0;
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      const url = this.#leaderUrl ?? (await this.#leaderUrlOn(line, options));
+      const answer = await exchange(limited(line, request, options), url, request);
+      if (answer.kind === "ok") {
+        this.#leaderUrl = url;
+        return answer.response;
+      }
+      // What it says, or that it says nothing, is news: the next call must not begin where this one failed.
+      this.#leaderUrl = null;
+      if (answer.kind === "silent" && answer.isSent) fate.unconfirmed = callError(url, answer);
+      const next = verdictOf(answer, request.isIdempotent);
+      if (next === "fail") {
+        options.signal?.throwIfAborted();
+        throw callError(url, answer);
+      }
+      const named = answer.kind === "refused" ? this.addresses.known(answer.fields["leader_url"]) : undefined;
+      this.#leaderUrl = named === undefined || named === url ? null : named;
+      if (this.#leaderUrl !== null && ++hops <= HOPS_MAX) continue;
+      hops = 0;
+      this.#leaderUrl = null;
+      if (!(await pauses.take(line.signal))) {
+        options.signal?.throwIfAborted();
+        throw callError(url, answer);
+      }
+    }
+    throw new TenureError("ERR_NO_LEADER", `after ${ATTEMPTS_MAX} attempts no node took the request as leader.`);
+  }
+
+  async leaderUrl(options: CallOptions): Promise<string> {
+    return await this.#leaderUrlOn(this.line(options), options);
+  }
+
+  async #leaderUrlOn(line: Line, options: CallOptions): Promise<string> {
+    const found = await this.#leaderOn(line, options);
+    if (found.url !== null) return found.url;
+    const where = found.leaderUrl ?? found.leaderAddress ?? "an address that nobody knows";
+    throw new TenureError(
+      "ERR_NO_LEADER",
+      `${found.leaderId} leads at ${where}, which is neither among the given URLs nor one of the cluster's members as they ` +
+        `name them, so nothing was sent there. Add its URL, or set api.advertise in its configuration.`,
+    );
+  }
+
+  async #discover(line: Line): Promise<Discovery> {
+    const first = await discover(line, this.addresses);
+    if (first.found === null || first.found.url !== null) return first;
+    await this.learnMembers(line);
+    return await discover(line, this.addresses);
+  }
+
+  /** Members as the configured URLs name them; what only a learned member says is not believed. */
+  async learnMembers(line: Line): Promise<void> {
+    for (const url of this.addresses.configured) {
+      const answer = await exchange(line, url, { method: "GET", path: "/v1/cluster" });
+      if (answer.kind !== "ok") continue;
+      const body = (await jsonOf(answer.response).catch(() => undefined)) as
+        | { members?: { url?: unknown }[] }
+        | undefined;
+      if (!Array.isArray(body?.members)) continue;
+      this.addresses.learn(body.members.map(({ url: member }) => (typeof member === "string" ? member : null)));
+      return;
+    }
+  }
+}
+
+function verdictOf(answer: Exclude<Answer, { kind: "ok" }>, isIdempotent: boolean): "again" | "fail" {
+  switch (answer.kind) {
+    case "refused":
+      return answer.code === "NOT_LEADER" || answer.code === "ERR_NO_LEADER" ? "again" : "fail";
+    case "silent":
+      return isIdempotent || !answer.isSent ? "again" : "fail";
+    default:
+      return assertNever(answer, "answer");
+  }
+}
+
+function callError(url: string, answer: Exclude<Answer, { kind: "ok" }>): TenureError {
+  if (answer.kind === "refused") return new TenureError(answer.code, answer.message);
+  if (!answer.isSent)
+    return new TenureError("BACKEND_UNAVAILABLE", `can't reach ${url}: ${answer.why}.`, { cause: answer.cause });
+  return new TenureError(
+    "OUTCOME_UNKNOWN",
+    `${url} was asked and did not confirm (${answer.why}): it may have been done. Look before you ask again.`,
+    { cause: answer.cause },
+  );
+}
+
+function limited(line: Line, { isIdempotent }: Mutation, { attemptMs = ATTEMPT_MS }: CallOptions): Line {
+  return isIdempotent ? { ...line, signal: AbortSignal.any([line.signal, AbortSignal.timeout(attemptMs)]) } : line;
+}
+
+export function readQuery({ consistency, maxStaleMs }: ReadOptions): string {
+  const query = new URLSearchParams();
+  if (consistency !== undefined) query.set("consistency", consistency);
+  if (maxStaleMs !== undefined) query.set("max_stale_ms", String(maxStaleMs));
+  return query.size === 0 ? "" : `?${query.toString()}`;
+}

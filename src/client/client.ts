@@ -1,0 +1,159 @@
+// The client of Tenure's own servers: reads anywhere, everything else at the leader, which it finds by itself. It holds
+// no connection, no timer and no state but the leader's last address, so there is nothing to close.
+
+import { type ErrorCode, TenureError } from "../contract/errors.ts";
+import { toCamel, toSnake } from "../contract/snake-case.ts";
+import { Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
+import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
+import { type ClientScopes, scopesOf } from "./scopes.ts";
+import type {
+  AuditView,
+  ClusterView,
+  LeaderView,
+  MemberChange,
+  MemberChangeView,
+  SnapshotView,
+  TransferView,
+} from "./views.ts";
+
+export interface ClientOptions {
+  /** Any of the cluster's nodes; better several. */
+  readonly urls: string | readonly string[];
+  /** The API key; sent to these URLs and to the members that they name, and nowhere else. */
+  readonly key?: string | undefined;
+  /** Another way to send requests, such as one with a client certificate. */
+  readonly fetch?: ClientFetch | undefined;
+  /** For each call as a whole, with everything that is tried again; 10 seconds. */
+  readonly timeoutMs?: number | undefined;
+  /** How much of that may go by while nobody leads; all of it. */
+  readonly leaderWaitMs?: number | undefined;
+}
+
+/** One node's own view; null where it gave none, and then why. */
+export type NodeAnswer =
+  | { readonly url: string; readonly view: ClusterView; readonly why: null; readonly code: null }
+  /** `code`: it answered, with a refusal; null: it did not. */
+  | { readonly url: string; readonly view: null; readonly why: string; readonly code: ErrorCode | null };
+
+export interface Client {
+  leader(options?: CallOptions): Promise<LeaderView>;
+  /** As whichever node answers first sees it. */
+  cluster(options?: ReadOptions): Promise<ClusterView>;
+  /** As each node sees it: the configured ones, and the members that they name. Never rejects for a node that is down. */
+  nodes(options?: CallOptions): Promise<readonly NodeAnswer[]>;
+  /** To the best other voter where no target is named. */
+  transfer(
+    request?: { readonly target?: string | undefined; readonly force?: boolean | undefined },
+    options?: CallOptions,
+  ): Promise<TransferView>;
+  changeMember(change: MemberChange, options?: CallOptions): Promise<MemberChangeView>;
+  /** On the leader, or on the node at `url`. */
+  saveSnapshot(
+    options?: CallOptions & { readonly url?: string | undefined },
+  ): Promise<SnapshotView & { readonly url: string }>;
+  /** The newest snapshot of the node at `url`, as a file. */
+  downloadSnapshot(url: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
+  /** What the node at `url` has written down. */
+  audit(url: string, options?: CallOptions): Promise<AuditView>;
+  readonly scopes: ClientScopes;
+}
+
+const TIMEOUT_MS = 10_000;
+/** `nodes`: one that is slower than this is shown as not answering. */
+const NODE_TIMEOUT_MS = 2_000;
+const DOWNLOAD_TIMEOUT_MS = 600_000;
+
+export function createClient(options: ClientOptions): Client {
+  const { urls, key, fetch: given, timeoutMs = TIMEOUT_MS, leaderWaitMs = timeoutMs } = options;
+  const caller = new Caller({
+    urls: typeof urls === "string" ? urls.split(",").map((url) => url.trim()) : urls,
+    headers: key === undefined ? {} : { "x-api-key": key },
+    // Called as a function of its own: a browser's fetch refuses to be a method of something else.
+    fetch: given ?? ((url, init) => fetch(url, init)),
+    timeoutMs,
+    leaderWaitMs,
+  });
+  return new ServersClient(caller);
+}
+
+class ServersClient implements Client {
+  readonly scopes: ClientScopes;
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+    this.scopes = scopesOf(caller);
+  }
+
+  async leader(options: CallOptions = {}): Promise<LeaderView> {
+    return await this.#caller.leader(options);
+  }
+
+  async cluster(options: ReadOptions = {}): Promise<ClusterView> {
+    return await this.#caller.readJson<ClusterView>(`/v1/cluster${readQuery(options)}`, options);
+  }
+
+  async nodes(options: CallOptions = {}): Promise<readonly NodeAnswer[]> {
+    const { configured } = this.#caller.addresses;
+    const first = await Promise.all(configured.map((url) => this.#node(url, options)));
+    for (const { view } of first) this.#caller.addresses.learn(view?.members.map((member) => member.url) ?? []);
+    const learned = this.#caller.addresses.all().slice(configured.length);
+    const seen = new Set(first.map(({ view }) => view?.nodeId));
+    // A node that is configured under another name than it gives itself is not asked twice.
+    const isSeen = (url: string): boolean =>
+      first.some(({ view }) => view?.members.some((member) => member.url === url && seen.has(member.nodeId)) === true);
+    const second = learned.filter((url) => !isSeen(url)).map((url) => this.#node(url, options));
+    return [...first, ...(await Promise.all(second))];
+  }
+
+  async transfer(
+    { target, force = false }: { target?: string | undefined; force?: boolean | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<TransferView> {
+    const body = { ...(target === undefined ? {} : { target }), ...(force ? { force } : {}) };
+    return await this.#admin<TransferView>("/v1/admin/transfer", body, options);
+  }
+
+  async changeMember(change: MemberChange, options: CallOptions = {}): Promise<MemberChangeView> {
+    return await this.#admin<MemberChangeView>("/v1/admin/members", toSnake(change), options);
+  }
+
+  async saveSnapshot(
+    options: CallOptions & { readonly url?: string | undefined } = {},
+  ): Promise<SnapshotView & { readonly url: string }> {
+    const url = options.url ?? (await this.#caller.leaderUrl(options));
+    const response = await this.#caller.ask(url, { method: "POST", path: "/v1/admin/snapshot", body: {} }, options);
+    return { ...(await this.#caller.bodyOf<SnapshotView>(response)), url };
+  }
+
+  async downloadSnapshot(url: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const request = { method: "GET", path: "/v1/admin/snapshot" } as const;
+    const response = await this.#caller.ask(url, request, { timeoutMs: DOWNLOAD_TIMEOUT_MS, ...options });
+    if (response.body === null)
+      throw new TenureError("BACKEND_UNAVAILABLE", `${url} sent an empty snapshot; try again.`);
+    return response.body as ReadableStream<Uint8Array>;
+  }
+
+  async audit(url: string, options: CallOptions = {}): Promise<AuditView> {
+    return await this.#caller.bodyOf(await this.#caller.ask(url, { method: "GET", path: "/v1/admin/audit" }, options));
+  }
+
+  async #admin<T>(path: string, body: unknown, options: CallOptions): Promise<T> {
+    const response = await this.#caller.mutate({ method: "POST", path, body, isIdempotent: false }, options);
+    return await this.#caller.bodyOf<T>(response);
+  }
+
+  async #node(url: string, options: CallOptions): Promise<NodeAnswer> {
+    const line = this.#caller.line({ timeoutMs: NODE_TIMEOUT_MS, ...options });
+    const answer = await exchange(line, url, { method: "GET", path: "/v1/cluster" });
+    options.signal?.throwIfAborted();
+    if (answer.kind === "ok") {
+      const body = toCamel(await jsonOf(answer.response).catch(() => undefined)) as ClusterView | undefined;
+      if (Array.isArray(body?.members)) return { url, view: body, why: null, code: null };
+      return { url, view: null, why: "it answers, but not as a Tenure server does", code: null };
+    }
+    return answer.kind === "silent"
+      ? { url, view: null, why: answer.why, code: null }
+      : { url, view: null, why: answer.message, code: answer.code };
+  }
+}

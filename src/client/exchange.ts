@@ -1,0 +1,140 @@
+// One request to one node, and what became of it: "ok"; "refused", the node itself said no, and nothing is unclear; or
+// "silent", no answer that could be understood. A silent exchange whose request never left the machine is told apart:
+// only then is it certain that nothing was done (trap 66).
+//
+// Redirects are never followed: credentials go to the URL that was asked and nowhere else (trap 64).
+
+import { ERRORS, type ErrorCode } from "../contract/errors.ts";
+
+/** What the platform's `fetch` is, as far as it is used: the CLI brings one that knows client certificates. */
+export type ClientFetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface ClientRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+export interface Line {
+  readonly fetch: ClientFetch;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+export type Answer =
+  | { readonly kind: "ok"; readonly response: Response }
+  | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string; readonly fields: Fields }
+  | { readonly kind: "silent"; readonly isSent: boolean; readonly why: string; readonly cause: unknown };
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** A JSON answer: the largest is the view of a cluster of 32 members with 128 elections, or 10,000 scopes. */
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+const CAUSES_MAX = 4;
+/** The connection never stood. */
+const NEVER_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+export async function exchange(line: Line, url: string, request: ClientRequest): Promise<Answer> {
+  const hasBody = request.body !== undefined;
+  let response: Response;
+  try {
+    response = await line.fetch(`${url}${request.path}`, {
+      method: request.method,
+      headers: {
+        accept: "application/json",
+        ...(hasBody ? { "content-type": "application/json" } : {}),
+        ...line.headers,
+      },
+      ...(hasBody ? { body: JSON.stringify(request.body) } : {}),
+      redirect: "error",
+      signal: line.signal,
+    });
+  } catch (error) {
+    return { kind: "silent", isSent: !neverSent(error), why: reasonOf(error), cause: error };
+  }
+  if (response.ok) return { kind: "ok", response };
+  return await refusalOf(response);
+}
+
+/** The JSON of an answer; undefined where it is none. */
+export async function jsonOf(response: Response): Promise<unknown> {
+  const text = await boundedText(response);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  if (response.body === null) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > ANSWER_BYTES_MAX) throw new RangeError(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+async function refusalOf(response: Response): Promise<Answer> {
+  let body: unknown;
+  try {
+    body = await jsonOf(response);
+  } catch (error) {
+    return { kind: "silent", isSent: true, why: reasonOf(error), cause: error };
+  }
+  const fields = typeof body === "object" && body !== null ? (body as Fields) : {};
+  const { error, message } = fields;
+  if (typeof error === "string" && Object.hasOwn(ERRORS, error)) {
+    return {
+      kind: "refused",
+      code: error as ErrorCode,
+      message: typeof message === "string" ? message : error,
+      fields,
+    };
+  }
+  const said =
+    typeof error === "string" ? `${error}${typeof message === "string" ? `: ${message}` : ""}` : "no error of Tenure's";
+  const why = `it answered ${response.status} with ${said}; is it a Tenure server, and of this version?`;
+  return { kind: "silent", isSent: true, why, cause: null };
+}
+
+/** Only what is known for certain: a browser's "Failed to fetch" says nothing, so it may have been sent. */
+function neverSent(error: unknown): boolean {
+  for (const one of causesOf(error)) {
+    if (typeof one.code === "string" && NEVER_SENT.has(one.code)) return true;
+  }
+  return false;
+}
+
+export function reasonOf(error: unknown): string {
+  const [first, ...deeper] = causesOf(error);
+  if (first?.name === "TimeoutError") return "no answer in time";
+  const inner = [first, ...deeper].findLast((one) => typeof one?.code === "string" || (one?.message ?? "") !== "");
+  if (inner?.code === "ECONNREFUSED") return "connection refused";
+  if (inner?.code === "ECONNRESET") return "connection reset";
+  if (inner?.code === "ENOTFOUND") return "unknown host name";
+  return inner?.message ?? String(error);
+}
+
+function causesOf(
+  error: unknown,
+): { readonly name?: string; readonly code?: unknown; readonly message?: string; readonly cause?: unknown }[] {
+  const causes: { name?: string; code?: unknown; message?: string; cause?: unknown }[] = [];
+  for (let one = error; causes.length < CAUSES_MAX && typeof one === "object" && one !== null;) {
+    causes.push(one);
+    one = (one as { cause?: unknown }).cause;
+  }
+  return causes;
+}

@@ -1,0 +1,34 @@
+// Pauses between two attempts, for as long as a call may wait for a leader.
+
+/** An election after a crash takes some tens of milliseconds, so the first pauses are short. */
+const PAUSE_MS_MIN = 10;
+const PAUSE_MS_MAX = 250;
+const PAUSE_FACTOR = 1.5;
+
+/** Growing, until the time is over or the signal aborts: then false. */
+export class Pauses {
+  #nextMs = PAUSE_MS_MIN;
+  readonly #limit: AbortSignal;
+
+  constructor(limitMs: number) {
+    this.#limit = AbortSignal.timeout(limitMs);
+  }
+
+  async take(callSignal: AbortSignal): Promise<boolean> {
+    const signal = AbortSignal.any([callSignal, this.#limit]);
+    if (signal.aborted) return false;
+    const pauseMs = this.#nextMs;
+    this.#nextMs = Math.min(PAUSE_MS_MAX, pauseMs * PAUSE_FACTOR);
+    return await new Promise((resolve) => {
+      const stop = (): void => {
+        clearTimeout(timer);
+        resolve(false);
+      };
+      const timer = setTimeout(() => {
+        signal.removeEventListener("abort", stop);
+        resolve(true);
+      }, pauseMs);
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+}

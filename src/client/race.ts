@@ -1,0 +1,64 @@
+// A read at one of several nodes: each gets a short head start before the next is asked too, the first answer wins, and the
+// others are given up. It ends early where a node says what any other would say too, such as that the key is wrong.
+
+import { type ErrorCode, ERRORS, TenureError } from "../contract/errors.ts";
+import { type Answer, type ClientRequest, exchange, type Line } from "./exchange.ts";
+
+/** How long a read waits for one node before the next is asked too. */
+const HEAD_START_MS = 150;
+
+interface Race {
+  readonly response: Response | null;
+  readonly refusals: readonly Refusal[];
+}
+
+interface Refusal {
+  readonly url: string;
+  readonly answer: Exclude<Answer, { kind: "ok" }>;
+}
+
+export function race(line: Line, urls: readonly string[], request: ClientRequest): Promise<Race> {
+  const runners: AbortController[] = [];
+  const refusals: Refusal[] = [];
+  let headStart: ReturnType<typeof setTimeout> | undefined;
+  return new Promise((resolve) => {
+    const finish = (response: Response | null, winner: AbortController): void => {
+      clearTimeout(headStart);
+      // The winner's own body is still to be read.
+      for (const runner of runners) if (runner !== winner) runner.abort();
+      resolve({ response, refusals });
+    };
+    const startNext = (): void => {
+      clearTimeout(headStart);
+      const url = urls[runners.length];
+      if (url === undefined) return;
+      const runner = new AbortController();
+      runners.push(runner);
+      headStart = setTimeout(startNext, HEAD_START_MS);
+      void exchange({ ...line, signal: AbortSignal.any([line.signal, runner.signal]) }, url, request).then((answer) => {
+        if (answer.kind === "ok") {
+          finish(answer.response, runner);
+          return;
+        }
+        refusals.push({ url, answer });
+        if (refusals.length === urls.length || (answer.kind === "refused" && isFinal(answer.code)))
+          finish(null, runner);
+        else startNext();
+      });
+    };
+    startNext();
+  });
+}
+
+/** What another node would say too. */
+export function isFinal(code: ErrorCode): boolean {
+  return !ERRORS[code].retryable;
+}
+
+export function readError(refusals: readonly Refusal[]): TenureError {
+  const refused = refusals.flatMap(({ answer }) => (answer.kind === "refused" ? [answer] : []));
+  const said = refused.find(({ code }) => isFinal(code)) ?? refused[0];
+  if (said !== undefined) return new TenureError(said.code, said.message);
+  const each = refusals.map(({ url, answer }) => `${url}: ${answer.kind === "silent" ? answer.why : answer.message}`);
+  return new TenureError("BACKEND_UNAVAILABLE", `no node answers: ${each.join("; ")}.`);
+}

@@ -1,0 +1,81 @@
+// Scopes at Tenure's servers, as requests: who holds what, and the three steps of holding one. An elector adds trust
+// windows and heartbeats to them; this does not, and a grant here is worth its duration from when the request was sent.
+//
+// All three steps may be sent again: the same session asking for what it holds gets its grant again, renewing extends,
+// and a hold that is over can be resigned as often as one likes.
+
+import type { Caller, CallOptions, ReadOptions } from "./caller.ts";
+import { readQuery } from "./caller.ts";
+import type { ScopeGrant, ScopeRenewal, ScopeTransitionView, ScopeView } from "./views.ts";
+
+export interface AcquireRequest {
+  readonly scope: string;
+  /** Random, new for each campaign. */
+  readonly session: string;
+  readonly identity: string;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+}
+
+export interface ScopeHold {
+  readonly scope: string;
+  readonly session: string;
+  readonly epoch: number;
+}
+
+export interface ClientScopes {
+  list(options?: ReadOptions): Promise<readonly ScopeView[]>;
+  get(scope: string, options?: ReadOptions): Promise<ScopeView>;
+  /** Newest first. */
+  history(scope: string, options?: ReadOptions): Promise<readonly ScopeTransitionView[]>;
+  acquire(request: AcquireRequest, options?: CallOptions): Promise<ScopeGrant>;
+  renew(hold: ScopeHold, options?: CallOptions): Promise<ScopeRenewal>;
+  resign(hold: ScopeHold, options?: CallOptions): Promise<void>;
+  /** For operators: asks the holder to step down, or takes the scope away. The epoch that it is about; null: nobody holds it. */
+  askResign(scope: string, force: boolean, options?: CallOptions): Promise<number | null>;
+}
+
+/** Beside the time that the request itself may wait. */
+const ATTEMPT_MS = 1_000;
+
+export function scopesOf(caller: Caller): ClientScopes {
+  const step = async <T>(scope: string, verb: string, body: object, options: CallOptions): Promise<T> => {
+    const path = `${pathOf(scope)}/${verb}`;
+    return await caller.bodyOf<T>(await caller.mutate({ method: "POST", path, body, isIdempotent: true }, options));
+  };
+  return {
+    list: async (options = {}) =>
+      (await caller.readJson<{ scopes: readonly ScopeView[] }>(`/v1/scopes${readQuery(options)}`, options)).scopes,
+    get: async (scope, options = {}) =>
+      await caller.readJson<ScopeView>(`${pathOf(scope)}${readQuery(options)}`, options),
+    history: async (scope, options = {}) => {
+      const path = `${pathOf(scope)}/history${readQuery(options)}`;
+      return (await caller.readJson<{ transitions: readonly ScopeTransitionView[] }>(path, options)).transitions;
+    },
+    acquire: async ({ scope, session, identity, metadata, ttlMs, waitMs }, options = {}) => {
+      const body = {
+        session,
+        identity,
+        ...(metadata === undefined ? {} : { metadata }),
+        ttl_ms: ttlMs,
+        wait_ms: waitMs,
+      };
+      return await step<ScopeGrant>(scope, "acquire", body, { attemptMs: waitMs + ATTEMPT_MS, ...options });
+    },
+    renew: async ({ scope, session, epoch }, options = {}) =>
+      await step<ScopeRenewal>(scope, "renew", { session, epoch }, options),
+    resign: async ({ scope, session, epoch }, options = {}) => {
+      await step(scope, "resign", { session, epoch }, options);
+    },
+    askResign: async (scope, force, options = {}) => {
+      const path = `/v1/admin/scopes/${encodeURIComponent(scope)}/resign`;
+      const request = { method: "POST", path, body: { force }, isIdempotent: false } as const;
+      return (await caller.bodyOf<{ epoch: number | null }>(await caller.mutate(request, options))).epoch;
+    },
+  };
+}
+
+function pathOf(scope: string): string {
+  return `/v1/scopes/${encodeURIComponent(scope)}`;
+}

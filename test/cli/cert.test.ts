@@ -1,0 +1,220 @@
+// `tenure cert` as a process: an authority, certificates that OpenSSL and Node accept, and nothing overwritten by accident.
+
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { createCa, inspect, issue } from "../../src/drivers/pki/index.ts";
+import { atTheEnd, tenure, tenureJson } from "./test-tenure.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+interface Made {
+  readonly name: string;
+  readonly spiffe_id: string;
+  readonly cert_file: string;
+  readonly key_file: string;
+  readonly ca_file: string;
+  readonly not_after: string;
+  readonly key: "new" | "kept";
+}
+
+interface Shown {
+  readonly certificates: readonly {
+    readonly file: string;
+    readonly spiffe_id: string | null;
+    readonly node_id: string | null;
+    readonly is_ca: boolean;
+    readonly hosts: readonly string[];
+    readonly problems: readonly string[];
+  }[];
+}
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), "tenure-cert-"));
+  atTheEnd(async () => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+async function authority(...flags: readonly string[]): Promise<string> {
+  const dir = join(directory(), "ca");
+  expect(await tenure("cert", "init", "--dir", dir, ...flags)).toMatchObject({ code: 0, stderr: "" });
+  return dir;
+}
+
+function read(file: string): X509Certificate {
+  return new X509Certificate(readFileSync(file));
+}
+
+it.concurrent("init makes an authority for ten years, whose key is the owner's alone", async () => {
+  const dir = await authority("--trust-domain", "prod.example");
+  expect(readdirSync(dir).toSorted()).toEqual(["ca.crt", "ca.key"]);
+  expect(statSync(join(dir, "ca.key")).mode & 0o777).toBe(0o600);
+  expect(statSync(dir).mode & 0o077).toBe(0);
+  const certificate = read(join(dir, "ca.crt"));
+  expect(certificate.ca).toBe(true);
+  expect(certificate.verify(certificate.publicKey)).toBe(true);
+  expect(certificate.publicKey.asymmetricKeyDetails).toEqual({ namedCurve: "prime256v1" });
+  expect((certificate.validToDate.getTime() - Date.now()) / DAY_MS).toBeCloseTo(3_650, 0);
+});
+
+it.concurrent("init does not replace an authority, unless it is forced to", async () => {
+  const dir = await authority();
+  const key = readFileSync(join(dir, "ca.key"), "utf8");
+  const said = await tenure("cert", "init", "--dir", dir);
+  expect(said).toMatchObject({ code: 78, stdout: "" });
+  expect(said.stderr).toContain("there is an authority in");
+  expect(readFileSync(join(dir, "ca.key"), "utf8")).toBe(key);
+  expect((await tenure("cert", "init", "--dir", dir, "--force")).code).toBe(0);
+  expect(readFileSync(join(dir, "ca.key"), "utf8")).not.toBe(key);
+});
+
+it.concurrent("issue makes a node's certificate: one URI, both usages, the API's names, one year", async () => {
+  const dir = await authority("--trust-domain", "prod.example");
+  const out = join(directory(), "n1");
+  const made = await tenureJson<Made>(
+    "cert",
+    "issue",
+    "--dir",
+    dir,
+    "--out",
+    out,
+    "--node-id",
+    "n1",
+    "--host",
+    "n1.example,10.0.0.1",
+  );
+  expect(made).toMatchObject({ code: 0, name: "n1", spiffe_id: "spiffe://prod.example/server/n1", key: "new" });
+  expect(readdirSync(out).toSorted()).toEqual(["ca.crt", "n1.crt", "n1.key"]);
+  const certificate = read(made.cert_file);
+  expect(certificate.subjectAltName).toBe("URI:spiffe://prod.example/server/n1, DNS:n1.example, IP Address:10.0.0.1");
+  expect(certificate.keyUsage?.toSorted()).toEqual(["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]);
+  expect(certificate.ca).toBe(false);
+  expect(certificate.verify(read(made.ca_file).publicKey)).toBe(true);
+  expect(certificate.checkPrivateKey(createPrivateKey(readFileSync(made.key_file)))).toBe(true);
+  expect(statSync(made.key_file).mode & 0o777).toBe(0o600);
+  expect((certificate.validToDate.getTime() - Date.now()) / DAY_MS).toBeCloseTo(365, 0);
+});
+
+it.concurrent("a node id is made up once, and kept with its key when another certificate is issued", async () => {
+  const dir = await authority();
+  const out = join(directory(), "node");
+  const first = await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out);
+  expect(first.name).toMatch(/^n-[a-z0-9]{8}$/);
+  const again = await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out, "--days", "30");
+  expect(again).toMatchObject({ name: first.name, key: "kept", cert_file: first.cert_file });
+  expect((Date.parse(again.not_after) - Date.now()) / DAY_MS).toBeCloseTo(30, 0);
+  const forced = await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out, "--force");
+  expect(forced).toMatchObject({ name: first.name, key: "new" });
+  const other = await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", join(directory(), "other"));
+  expect(other.name).not.toBe(first.name);
+  await tenure("cert", "issue", "--dir", dir, "--out", out, "--node-id", "n2");
+  const unclear = await tenure("cert", "issue", "--dir", dir, "--out", out);
+  expect(unclear.code).toBe(64);
+  expect(unclear.stderr).toMatch(/several nodes \(.*n2\); say which with --node-id/);
+});
+
+it.concurrent("operators and programs get certificates that can't serve", async () => {
+  const dir = await authority();
+  const operator = await tenureJson<Made>("cert", "issue", "--dir", dir, "--operator", "alice");
+  expect(operator).toMatchObject({
+    spiffe_id: "spiffe://tenure/operator/alice",
+    cert_file: join(dir, "operator-alice.crt"),
+  });
+  expect(read(operator.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
+  const sdk = await tenureJson<Made>("cert", "issue", "--dir", dir, "--sdk", "payer");
+  expect(sdk.spiffe_id).toBe("spiffe://tenure/sdk/payer");
+});
+
+it.concurrent("show tells what is in a file, and warns of what is wrong", async () => {
+  const nowMs = Date.now();
+  const ca = await createCa({ trustDomain: "tenure", nowMs });
+  const identity = { trustDomain: "tenure", kind: "server", name: "n1" } as const;
+  const dir = directory();
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(dir, name), text);
+    return join(dir, name);
+  };
+  const good = file("good.crt", (await issue({ ca, identity, nowMs, hosts: ["n1.example"] })).cert + ca.cert);
+  const late = file("late.crt", (await issue({ ca, identity, nowMs, days: 3 })).cert);
+  const over = file("over.crt", (await issue({ ca, identity, nowMs: nowMs - 10 * DAY_MS, days: 5 })).cert);
+  const { certificates } = await tenureJson<Shown>("cert", "show", good, late, over);
+  expect(certificates.map(({ file: from, node_id, is_ca, hosts }) => [from, node_id, is_ca, hosts])).toEqual([
+    [good, "n1", false, ["n1.example"]],
+    [good, null, true, []],
+    [late, "n1", false, []],
+    [over, "n1", false, []],
+  ]);
+  expect(certificates.map(({ problems }) => problems.join())).toEqual([
+    "",
+    "",
+    expect.stringContaining("expires in 3 days"),
+    expect.stringContaining("it has expired on"),
+  ]);
+  const { stdout } = await tenure("cert", "show", late);
+  expect(stdout).toMatch(/^identity +spiffe:\/\/tenure\/server\/n1$/m);
+  expect(stdout).toMatch(/^WARNING +it expires in 3 days/m);
+});
+
+it.concurrent.each([
+  ["a key", (dir: string) => join(dir, "ca.key"), "a private key, which is never shown"],
+  ["what is not there", (dir: string) => join(dir, "none.crt"), "can't be read (ENOENT)"],
+])("show of %s says so, with exit code 78", async (_what, file, said) => {
+  const dir = await authority();
+  const shown = await tenure("cert", "show", file(dir));
+  expect(shown).toMatchObject({ code: 78, stdout: "" });
+  expect(shown.stderr).toContain(said);
+  expect(shown.stderr.trim().split("\n")).toHaveLength(1);
+});
+
+it.concurrent("show of a damaged certificate says so", async () => {
+  const dir = await authority();
+  const file = join(dir, "ca.crt");
+  writeFileSync(file, readFileSync(file, "utf8").replace(/\n[A-Za-z0-9+/]{20}/, "\nAAAAAAAAAAAAAAAAAAAA"));
+  const shown = await tenure("cert", "show", file);
+  expect(shown.code).toBe(78);
+  expect(shown.stderr).toContain("it is damaged");
+});
+
+it.concurrent.each([
+  [["frobnicate"], "there is no"],
+  [[], "say what to do"],
+  [["issue", "--node-id", "N 1"], "--node-id takes up to 63"],
+  [["issue", "--node-id", "ca"], "the name of the authority's files"],
+  [["issue", "--operator", "a", "--sdk", "b"], "give one of --operator and --sdk"],
+  [["issue", "--operator", "a", "--host", "h"], "--host belongs to a node's"],
+  [["issue", "--host", "n1:7400"], "without ports"],
+  [["issue", "--days", "0"], "--days takes a number"],
+  [["issue", "--trust-domain", "x"], "--trust-domain does not belong to issue"],
+  [["init", "--trust-domain", "Tenure/x"], "--trust-domain takes"],
+  [["show"], "show needs a file"],
+])("%j is refused in one line, and writes nothing", async (args, said) => {
+  const dir = await authority();
+  const before = readdirSync(dir);
+  const flags = args[0] === "issue" ? ["--dir", dir] : [];
+  const refused = await tenure("cert", ...args, ...flags);
+  expect(refused).toMatchObject({ code: 64, stdout: "" });
+  expect(refused.stderr).toContain(said);
+  expect(refused.stderr.trim().split("\n")).toHaveLength(1);
+  expect(readdirSync(dir)).toEqual(before);
+});
+
+it.concurrent("issue needs an authority whose key is its own", async () => {
+  const missing = await tenure("cert", "issue", "--dir", directory());
+  expect(missing.code).toBe(78);
+  expect(missing.stderr).toContain("tenure cert init");
+  const [one, other] = [await authority(), await authority()];
+  writeFileSync(join(one, "ca.key"), readFileSync(join(other, "ca.key")));
+  const mixed = await tenure("cert", "issue", "--dir", one, "--node-id", "n1");
+  expect(mixed.code).toBe(78);
+  expect(mixed.stderr).toContain("the key is another one's");
+  expect(readdirSync(one).toSorted()).toEqual(["ca.crt", "ca.key"]);
+});
+
+it("a certificate never outlives its authority", async () => {
+  const nowMs = Date.now();
+  const ca = await createCa({ trustDomain: "tenure", days: 10, nowMs });
+  const { cert } = await issue({ ca, identity: { trustDomain: "tenure", kind: "sdk", name: "a" }, days: 400, nowMs });
+  expect(inspect(cert, nowMs)[0]!.notAfter).toEqual(inspect(ca.cert, nowMs)[0]!.notAfter);
+});

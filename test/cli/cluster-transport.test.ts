@@ -1,0 +1,122 @@
+// The commands over TLS: an authority of one's own, a client certificate, and what is said where one of them is wrong.
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
+import { beforeAll, describe, expect, it } from "vitest";
+import { viewOf } from "../../src/cli/test-cluster.ts";
+import { toSnake } from "../../src/contract/snake-case.ts";
+import { atTheEnd, tenure } from "./test-tenure.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "tenure-tls-"));
+const inside = (name: string): string => join(directory, name);
+let url: string;
+const seen: { path: string | undefined; key: string | string[] | undefined; subject: string | undefined }[] = [];
+
+beforeAll(async () => {
+  atTheEnd(async () => rmSync(directory, { recursive: true, force: true }));
+  for (const args of [
+    ["init", "--dir", inside("ca")],
+    ["init", "--dir", inside("other")],
+    ["issue", "--dir", inside("ca"), "--out", inside("n1"), "--node-id", "n1", "--host", "127.0.0.1"],
+    ["issue", "--dir", inside("ca"), "--out", inside("me"), "--operator", "alice"],
+    ["issue", "--dir", inside("other"), "--out", inside("stranger"), "--operator", "mallory"],
+  ]) {
+    expect(await tenure("cert", ...args)).toMatchObject({ code: 0, stderr: "" });
+  }
+  const server = createServer(
+    {
+      ca: readFileSync(inside("ca/ca.crt")),
+      cert: readFileSync(inside("n1/n1.crt")),
+      key: readFileSync(inside("n1/n1.key")),
+      minVersion: "TLSv1.3",
+      requestCert: true,
+      rejectUnauthorized: true,
+    },
+    (request, response) => {
+      const { subjectaltname } = (request.socket as TLSSocket).getPeerCertificate();
+      seen.push({ path: request.url, key: request.headers["x-api-key"], subject: subjectaltname });
+      if (request.url === "/leader") {
+        response.writeHead(307, { location: "https://elsewhere.invalid/leader" }).end();
+        return;
+      }
+      const members = viewOf("n1")
+        .members.slice(0, 1)
+        .map((member) => ({ ...member, url }));
+      response.end(JSON.stringify(toSnake(viewOf("n1", { members }))));
+    },
+  );
+  atTheEnd(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+const ME = (): string[] => ["--cert", inside("me/operator-alice.crt"), "--client-key", inside("me/operator-alice.key")];
+
+describe("tenure cluster over TLS", () => {
+  it("knows the server by the given authority, and itself by its certificate", async () => {
+    const { code, stdout, stderr } = await tenure(
+      "cluster",
+      "status",
+      "--url",
+      url,
+      "--ca",
+      inside("ca/ca.crt"),
+      ...ME(),
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^leader +n1, term 7$/m);
+    expect(seen.at(-1)?.subject).toBe("URI:spiffe://tenure/operator/alice");
+  });
+
+  it.each([
+    ["without the authority", () => ME(), /self-signed certificate|unable to (get|verify)/],
+    [
+      "with another authority",
+      () => ["--ca", inside("other/ca.crt"), ...ME()],
+      /self-signed certificate|unable to (get|verify)/,
+    ],
+    ["without a client certificate", () => ["--ca", inside("ca/ca.crt")], /certificate required/],
+    [
+      "with a stranger's certificate",
+      () => [
+        "--ca",
+        inside("ca/ca.crt"),
+        "--cert",
+        inside("stranger/operator-mallory.crt"),
+        "--client-key",
+        inside("stranger/operator-mallory.key"),
+      ],
+      /unknown ca|alert|reset/,
+    ],
+  ])("%s it is refused, and says why", async (_what, flags, message) => {
+    const before = seen.length;
+    const { code, stdout } = await tenure("cluster", "status", "--url", url, ...flags());
+    expect(code).toBe(69);
+    expect(stdout).toMatch(message);
+    expect(seen).toHaveLength(before);
+  });
+
+  it("trap 64: follows no redirect, and says that this is no leader", async () => {
+    const { code, stderr } = await tenure(
+      "cluster",
+      "transfer",
+      "--url",
+      url,
+      "--key",
+      "secret",
+      "--ca",
+      inside("ca/ca.crt"),
+      ...ME(),
+    );
+    expect(code).toBe(69);
+    expect(stderr).toContain("it answered 307");
+    expect(stderr).not.toContain("secret");
+  }, 60_000);
+});

@@ -1,0 +1,110 @@
+// `tenure config check` as a process, on files of every kind of wrong.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { atTheEnd, tenure, tenureJson } from "./test-tenure.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "tenure-config-"));
+atTheEnd(async () => rmSync(directory, { recursive: true, force: true }));
+
+const KEY = { name: "ops", sha256: "a".repeat(64), role: "operator" };
+const VALID = {
+  node_id: "n1",
+  data_dir: "data",
+  peers: { n2: "127.0.0.1:7202", n3: "127.0.0.1:7203" },
+  bootstrap: { expect: ["n1", "n2", "n3"] },
+  keys: [KEY],
+};
+
+let files = 0;
+function file(contents: unknown): string {
+  const path = join(directory, `${++files}.json`);
+  writeFileSync(path, typeof contents === "string" ? contents : JSON.stringify(contents));
+  return path;
+}
+
+describe("tenure config check", () => {
+  it("says what a valid file means, with paths from where the file lies, and no warning", async () => {
+    const path = file(VALID);
+    expect(await tenureJson("config", "check", path)).toMatchObject({
+      code: 0,
+      file: path,
+      node_id: "n1",
+      data_dir: join(directory, "data"),
+      peers: ["n2", "n3"],
+      keys: [{ name: "ops", role: "operator" }],
+      warnings: [],
+    });
+    const { code, stdout } = await tenure("config", "check", path);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^file +.*: valid$/m);
+    expect(stdout).not.toContain(KEY.sha256);
+  });
+
+  it("warns of what works and is hardly meant", async () => {
+    const { warnings } = await tenureJson<{ warnings: string[] }>(
+      "config",
+      "check",
+      file({ ...VALID, keys: [], peers: { n2: "127.0.0.1:7202" } }),
+    );
+    expect(warnings).toEqual([
+      expect.stringContaining("bootstrap.expect names n3, and peers does not say where it is"),
+      expect.stringContaining("nobody may steer"),
+    ]);
+    const even = await tenureJson<{ warnings: string[] }>(
+      "config",
+      "check",
+      file({ ...VALID, bootstrap: {}, peers: { n2: "127.0.0.1:7202" } }),
+    );
+    expect(even.warnings).toEqual([expect.stringContaining("there are 2 nodes")]);
+  });
+
+  it("names every wrong field, in one line, with 78", async () => {
+    const wrong = { ...VALID, node_id: "N 1", data_dri: "x", api: { listen: "0.0.0.0:x" } };
+    const { code, stderr } = await tenure("config", "check", file(wrong));
+    expect(code).toBe(78);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    for (const field of ["node_id", "data_dri", "did you mean data_dir?", "api.listen"])
+      expect(stderr).toContain(field);
+  });
+
+  it("refuses to listen beyond loopback without TLS and keys, and says how to fix it", async () => {
+    const open = { ...VALID, keys: [], api: { listen: "192.0.2.1:7100" }, peer: { listen: "192.0.2.1:7200" } };
+    const { code, stderr } = await tenure("config", "check", file(open));
+    expect(code).toBe(78);
+    for (const text of ["peer.tls", "api.tls", "keys", "tenure cert init"]) expect(stderr).toContain(text);
+  });
+
+  it("looks at the files that it names", async () => {
+    writeFileSync(join(directory, "not.pem"), "hello");
+    const tls = { ca_file: "nothing.pem", cert_file: "not.pem", key_file: "not.pem" };
+    const { code, stderr } = await tenure("config", "check", file({ ...VALID, peer: { tls } }));
+    expect(code).toBe(78);
+    expect(stderr).toContain("peer.tls.cert_file: can't read");
+    expect(stderr).toContain("peer.tls.key_file: can't read");
+    expect(stderr).toContain(`peer.tls.ca_file: can't read ${join(directory, "nothing.pem")}: there is no such file`);
+  });
+
+  it.each([
+    ["{", "is not JSON"],
+    ["[]", "the file must be an object"],
+    ["", "is not JSON"],
+  ])("refuses %j", async (contents, message) => {
+    const { code, stderr } = await tenure("config", "check", file(contents));
+    expect(code).toBe(78);
+    expect(stderr).toContain(message);
+  });
+
+  it.each([
+    [[], "say what to do: check"],
+    [["chekc"], "did you mean check?"],
+    [["check"], "check needs a file"],
+    [["check", "a", "b"], "check takes one file"],
+  ])("%j is wrong use", async (args, message) => {
+    const { code, stderr } = await tenure("config", ...args);
+    expect(code).toBe(64);
+    expect(stderr).toContain(message);
+  });
+});
