@@ -169,7 +169,7 @@ const ALLOWED: readonly [path: string, code: string][] = [
     "src/cli/server.ts",
     `import { a } from "../drivers/disk/x.ts"; import { b } from "node:path"; import { c } from "../engine/x.ts";`,
   ],
-  ["src/cli/dev.ts", `import { a } from "../sim/x.ts";`],
+  ["src/cli/sim.ts", `import { a } from "../sim/x.ts";`],
   ["src/sim/x.ts", `import { a } from "../engine/x.ts"; import { b } from "../core/raft/raft.ts";`],
   [
     "src/engine/x.test.ts",

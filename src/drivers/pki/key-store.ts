@@ -1,0 +1,120 @@
+// Certificates and keys as files. A key is readable by its owner alone and is never overwritten unless that is asked for;
+// a certificate is replaced in one step, as a running server may read it at that moment.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { KeyPair } from "./authority.ts";
+import { inspect } from "./inspection.ts";
+
+const KEY_MODE = 0o600;
+const CERTIFICATE_MODE = 0o644;
+const DIRECTORY_MODE = 0o700;
+const CERTIFICATES_READ_MAX = 1_000;
+
+export const CA_NAME = "ca";
+
+export interface StoredPair {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export class KeyStore {
+  readonly directory: string;
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  files(name: string): StoredPair {
+    return { certFile: join(this.directory, `${name}.crt`), keyFile: join(this.directory, `${name}.key`) };
+  }
+
+  /** `force`: a key that is there is replaced. The same key again is not a replacement. */
+  async save(name: string, pair: KeyPair, force: boolean): Promise<StoredPair> {
+    const { certFile, keyFile } = this.files(name);
+    await mkdir(this.directory, { recursive: true, mode: DIRECTORY_MODE });
+    const present = await textOf(keyFile);
+    if (present !== pair.key) {
+      if (present !== null && !force) throw keyExists(keyFile);
+      await write(keyFile, pair.key, KEY_MODE);
+    }
+    await write(certFile, pair.cert, CERTIFICATE_MODE);
+    return { certFile, keyFile };
+  }
+
+  async saveCertificate(name: string, cert: string): Promise<string> {
+    const { certFile } = this.files(name);
+    await mkdir(this.directory, { recursive: true, mode: DIRECTORY_MODE });
+    await write(certFile, cert, CERTIFICATE_MODE);
+    return certFile;
+  }
+
+  async key(name: string): Promise<string | null> {
+    return await textOf(this.files(name).keyFile);
+  }
+
+  async pair(name: string): Promise<KeyPair | null> {
+    const { certFile, keyFile } = this.files(name);
+    const [cert, key] = [await textOf(certFile), await textOf(keyFile)];
+    return cert === null || key === null ? null : { cert, key };
+  }
+
+  /** The node ids of the certificates that are there; what can't be read is not ours. */
+  async nodeIds(nowMs: number): Promise<string[]> {
+    const ids = new Set<string>();
+    const names = await readdir(this.directory).catch(() => []);
+    for (const name of names.filter((one) => one.endsWith(".crt")).slice(0, CERTIFICATES_READ_MAX)) {
+      try {
+        const [first] = inspect((await textOf(join(this.directory, name))) ?? "", nowMs);
+        const nodeId = first?.nodeId ?? null;
+        if (nodeId !== null) ids.add(nodeId);
+      } catch (error) {
+        if (!TenureError.is(error)) throw error;
+      }
+    }
+    return [...ids].toSorted();
+  }
+}
+
+function keyExists(file: string): TenureError {
+  return new TenureError(
+    "CONFIG_INVALID",
+    `there is a key in ${file} already, and it is not overwritten: what was issued with it would be worth nothing. Give another directory, or --force.`,
+  );
+}
+
+async function textOf(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw unusable(file, error);
+  }
+}
+
+async function write(file: string, text: string, mode: number): Promise<void> {
+  const temporary = `${file}.${randomBytes(4).toString("hex")}.tmp`;
+  try {
+    // "wx": a file that somebody put there, with rights of his own, is not written into.
+    const handle = await open(temporary, "wx", mode);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw unusable(file, error);
+  }
+}
+
+function unusable(file: string, error: unknown): TenureError {
+  const why = (error as NodeJS.ErrnoException).code ?? String(error);
+  return new TenureError("CONFIG_INVALID", `${file} can't be used (${why}). Check the directory and its rights.`, {
+    cause: error,
+  });
+}

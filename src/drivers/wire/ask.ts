@@ -1,0 +1,196 @@
+// Which cluster is this? Asked by a node that has no disk yet: to join, or, before it founds one, to see whether there is
+// one already. The acceptor names its cluster and closes; it takes no part in anything else.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Logger } from "../../ports/logger.ts";
+import { type Address, requireAddress, requireLoopback } from "./address.ts";
+import { Dial, type DialFailure } from "./dial.ts";
+import { PROTOCOL_MAX, PROTOCOL_MIN } from "./hello.ts";
+import { ASK_INTERVAL_MS, CONTRADICTION_MS } from "./limits.ts";
+import { Refusals } from "./refusals.ts";
+import { type PeerTls, Security } from "./security.ts";
+
+export interface AskOptions {
+  readonly nodeId: string;
+  readonly seeds: Readonly<Record<string, string>>;
+  readonly tls: PeerTls | null;
+  readonly logger: Logger;
+}
+
+/** Asks until somebody answers. Rejects with CLUSTER_MISMATCH where two say different things, or with the signal's reason. */
+export async function askCluster(
+  options: AskOptions & { readonly signal: AbortSignal },
+): Promise<{ clusterId: string }> {
+  const { signal } = options;
+  signal.throwIfAborted();
+  const asking = new Asking(options);
+  if (asking.isAlone) {
+    throw new TenureError(
+      "CONFIG_INVALID",
+      `node ${options.nodeId} has an empty data directory and knows no peers to join. Name them in "peers", or found a new cluster with --bootstrap.`,
+    );
+  }
+  try {
+    return { clusterId: await asking.until(signal) };
+  } finally {
+    asking.end();
+  }
+}
+
+/**
+ * The cluster that any seed reports; null where after so long nobody is there at all. A seed that takes the connection and
+ * does not answer, because it is frozen or overloaded, is waited for: it may have a cluster, and a second one must not be
+ * founded beside it. Rejects where the signal aborts.
+ */
+export async function probeCluster(
+  options: AskOptions & { readonly waitMs: number; readonly signal?: AbortSignal | undefined },
+): Promise<string | null> {
+  const asking = new Asking(options);
+  if (asking.isAlone) return null;
+  const enough = new AbortController();
+  const signal = AbortSignal.any([enough.signal, ...(options.signal === undefined ? [] : [options.signal])]);
+  try {
+    return await Promise.race([asking.until(signal), asking.nobody(options.waitMs, signal)]);
+  } finally {
+    enough.abort();
+    asking.end();
+  }
+}
+
+class Asking {
+  readonly #options: AskOptions;
+  readonly #security: Security | null;
+  readonly #refusals: Refusals;
+  readonly #seeds: readonly (readonly [string, Address])[];
+  readonly #dials = new Set<Dial>();
+  /** By node id, what it said. */
+  readonly #answers = new Map<string, string>();
+  /** Seeds whose last dial found nobody, or nobody of ours. */
+  readonly #absent = new Set<string>();
+
+  constructor(options: AskOptions) {
+    this.#options = options;
+    this.#security = options.tls === null ? null : new Security(options.tls, options.nodeId);
+    this.#refusals = new Refusals(options.logger);
+    this.#seeds = Object.entries(options.seeds)
+      .filter(([id]) => id !== options.nodeId)
+      .map(([id, text]) => [id, requireAddress(text, `the address of peer ${id}`)] as const);
+    if (options.tls === null) requireLoopback(this.#seeds.map(([id, { host }]) => [`peer ${id} is at`, host]));
+  }
+
+  get isAlone(): boolean {
+    return this.#seeds.length === 0;
+  }
+
+  async until(signal: AbortSignal): Promise<string> {
+    const loops = this.#seeds.map(([nodeId, address]) => this.#askSeed(nodeId, address, signal));
+    await Promise.race(loops);
+    signal.throwIfAborted();
+    // One has answered. Whoever lives answers within milliseconds, and a contradiction must not be missed.
+    await Promise.race([Promise.all(loops), sleep(CONTRADICTION_MS, undefined, { signal }).catch(() => undefined)]);
+    return this.#agreed();
+  }
+
+  /** Resolves when so long has passed and every seed was found absent; never once somebody has answered. */
+  async nobody(afterMs: number, signal: AbortSignal): Promise<null> {
+    await sleep(afterMs, undefined, { signal });
+    for (let isTold = false; ; isTold = true) {
+      const present = this.#seeds.map(([nodeId]) => nodeId).filter((nodeId) => !this.#absent.has(nodeId));
+      if (present.length === 0) return null;
+      if (!isTold) {
+        const why = `no cluster is founded while ${present.join(", ")} may be there and does not answer; waiting for an answer`;
+        this.#options.logger.warn({ event: "founding-delayed", peers: present.join(",") }, why);
+      }
+      await sleep(ASK_INTERVAL_MS, undefined, { signal });
+    }
+  }
+
+  end(): void {
+    for (const dial of this.#dials) dial.cancel();
+    this.#dials.clear();
+  }
+
+  #agreed(): string {
+    const [first, ...others] = [...this.#answers];
+    const other = others.find(([, clusterId]) => clusterId !== first![1]);
+    if (other === undefined) return first![1];
+    throw new TenureError(
+      "CLUSTER_MISMATCH",
+      `the peers belong to different clusters: ${first![0]} to ${first![1]}, ${other[0]} to ${other[1]}. Name only the nodes of one cluster in "peers".`,
+    );
+  }
+
+  async #askSeed(nodeId: string, address: Address, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const clusterId = await this.#askOnce(nodeId, address, signal);
+      if (clusterId !== null) {
+        this.#answers.set(nodeId, clusterId);
+        this.#absent.delete(nodeId);
+        return;
+      }
+      await sleep(ASK_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  #askOnce(nodeId: string, address: Address, signal: AbortSignal): Promise<string | null> {
+    return new Promise((resolve) => {
+      const onAbort = (): void => {
+        dial.cancel();
+        resolve(null);
+      };
+      const over = (clusterId: string | null): void => {
+        signal.removeEventListener("abort", onAbort);
+        this.#dials.delete(dial);
+        resolve(clusterId);
+      };
+      const hello = {
+        clusterId: "",
+        nodeId: this.#options.nodeId,
+        incarnation: "",
+        address: "",
+        apiUrl: null,
+        leaseEnabled: false,
+        protocolMin: PROTOCOL_MIN,
+        protocolMax: PROTOCOL_MAX,
+        purpose: "ask",
+      } as const;
+      const dial = new Dial({ address, nodeId, lastIp: null }, hello, this.#security, {
+        connected: (connection, ack) => {
+          connection.close();
+          over(ack.clusterId);
+        },
+        failed: (failure) => {
+          this.#note(nodeId, failure);
+          over(null);
+        },
+      });
+      this.#dials.add(dial);
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  /** Somebody who is not there yet is normal; somebody who refuses must be mended. */
+  #note(nodeId: string, failure: DialFailure): void {
+    if (isThere(failure)) this.#absent.delete(nodeId);
+    else this.#absent.add(nodeId);
+    if (failure.kind === "refused-by-us") this.#refusals.refuse(nodeId, failure.reason, failure.message);
+    if (failure.kind === "refused-by-peer") this.#refusals.refusedBy(nodeId, failure.reason, failure.message);
+  }
+}
+
+/** A node took the connection, and might say more another time. */
+function isThere(failure: DialFailure): boolean {
+  switch (failure.kind) {
+    case "unreachable":
+      return false;
+    case "cut":
+      return true;
+    case "refused-by-us":
+    case "refused-by-peer":
+      return failure.reason === "handshake-timeout" || failure.reason === "starting";
+    default:
+      return assertNever(failure, "isThere");
+  }
+}

@@ -1,0 +1,183 @@
+// One attempt to reach a peer: TCP, TLS where there is any, hello, acknowledgement. It ends exactly once, with a
+// connection that is ready for its owner, or with the reason why not.
+
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { type Address, formatAddress } from "./address.ts";
+import { Connection, type ConnectionEnd } from "./connection.ts";
+import { FRAME, frame, type FrameFault, type FrameType } from "./frame.ts";
+import { type Ack, decodeAck, decodeRefuse, encodeHello, type Hello, type Refuse } from "./hello.ts";
+import { leaseMismatch } from "./judge.ts";
+import { DIAL_MS_MAX, HANDSHAKE_BYTES_MAX, HANDSHAKE_MS_MAX } from "./limits.ts";
+import { explain, IdentityError, type Security } from "./security.ts";
+
+export type DialFailure =
+  /** No connection came about. `refused`: the other machine said that nobody listens there. */
+  | { readonly kind: "unreachable"; readonly refused: boolean; readonly message: string }
+  /** It ended before the acknowledgement, without a word. */
+  | { readonly kind: "cut"; readonly message: string }
+  | ({ readonly kind: "refused-by-us" } & Refuse)
+  | ({ readonly kind: "refused-by-peer" } & Refuse);
+
+export interface DialTarget {
+  readonly address: Address;
+  /** The address that the last connection led to: no name is looked up while a leader may be dead. */
+  readonly lastIp: string | null;
+  readonly nodeId: string;
+}
+
+export interface DialResult {
+  /** Takes the connection over with `hand`, in this very call. */
+  connected(connection: Connection, ack: Ack): void;
+  failed(failure: DialFailure): void;
+}
+
+export class Dial {
+  readonly #target: DialTarget;
+  readonly #hello: Hello;
+  readonly #result: DialResult;
+  readonly #connection: Connection;
+  #timer: NodeJS.Timeout;
+  #isUp = false;
+  #done = false;
+
+  constructor(target: DialTarget, hello: Hello, security: Security | null, result: DialResult) {
+    this.#target = target;
+    this.#hello = hello;
+    this.#result = result;
+    const { port } = target.address;
+    const host = target.lastIp ?? target.address.host;
+    const socket: Socket =
+      security === null
+        ? connectTcp({ host, port })
+        : connectTls({ host, port, ...security.dialOptions(target.nodeId) });
+    this.#timer = setTimeout(() => this.#late(), DIAL_MS_MAX);
+    this.#connection = new Connection(socket, {
+      phase: { [FRAME.ack]: HANDSHAKE_BYTES_MAX, [FRAME.refuse]: HANDSHAKE_BYTES_MAX },
+      frame: (type, payload) => this.#frame(type, payload),
+      fault: (fault) => this.#fault(fault),
+      ended: (end) => this.#ended(end),
+    });
+    // The timer of a dial ends with TCP's own connect: whoever accepted it may be busy with its handshake.
+    socket.once("connect", () => {
+      clearTimeout(this.#timer);
+      if (!this.#done) this.#timer = setTimeout(() => this.#late(), HANDSHAKE_MS_MAX);
+      this.#isUp = true;
+    });
+    socket.once(security === null ? "connect" : "secureConnect", () => {
+      if (!this.#done) socket.write(frame(FRAME.hello, encodeHello(this.#hello)));
+    });
+  }
+
+  /** Nothing is told any more. */
+  cancel(): void {
+    this.#finish(() => this.#connection.close());
+  }
+
+  #late(): void {
+    const where = formatAddress(this.#target.address);
+    const failure: DialFailure = this.#isUp
+      ? {
+          kind: "refused-by-us",
+          reason: "handshake-timeout",
+          message: `${where} did not finish the handshake within ${HANDSHAKE_MS_MAX} ms`,
+        }
+      : { kind: "unreachable", refused: false, message: `${where} did not answer within ${DIAL_MS_MAX} ms` };
+    this.#fail(failure);
+  }
+
+  #frame(type: FrameType, payload: Uint8Array): void {
+    if (type === FRAME.refuse) {
+      const refusal = decodeRefuse(payload);
+      if (refusal === undefined) this.#fault({ reason: "garbage", message: "its refusal can't be read" });
+      else this.#fail({ kind: "refused-by-peer", ...refusal });
+      return;
+    }
+    const decoded = decodeAck(payload);
+    if (!decoded.ok) {
+      this.#fail({ kind: "refused-by-us", reason: decoded.reason, message: decoded.message });
+      return;
+    }
+    const refusal = this.#judge(decoded.value);
+    if (refusal !== null) this.#fail({ kind: "refused-by-us", ...refusal });
+    else this.#finish(() => this.#result.connected(this.#connection, decoded.value));
+  }
+
+  /** The other has judged our hello in the same way; a wrong one is caught on either side. */
+  #judge(ack: Ack): Refuse | null {
+    const { nodeId } = this.#target;
+    if (ack.nodeId !== nodeId) {
+      const message = `the node there is ${ack.nodeId}, not ${nodeId}; correct its address`;
+      return { reason: "id-of-another", message };
+    }
+    if (this.#hello.purpose === "ask") return null;
+    if (ack.clusterId !== this.#hello.clusterId) {
+      const message = `it is of cluster ${ack.clusterId}, this node of ${this.#hello.clusterId}`;
+      return { reason: "other-cluster", message };
+    }
+    if (ack.leaseEnabled !== this.#hello.leaseEnabled) {
+      return { reason: "lease-mismatch", message: leaseMismatch(ack, this.#hello) };
+    }
+    return null;
+  }
+
+  #fault({ reason, message }: FrameFault): void {
+    this.#fail({ kind: "refused-by-us", reason, message: `it does not answer as a node does: ${message}` });
+  }
+
+  #ended(end: ConnectionEnd): void {
+    const where = formatAddress(this.#target.address);
+    if (end.kind !== "failed") {
+      const isUp = this.#isUp;
+      const message = `${where} ended the connection${isUp ? " before the handshake was over" : ""}`;
+      this.#fail(isUp ? { kind: "cut", message } : { kind: "unreachable", refused: false, message });
+      return;
+    }
+    const { error } = end;
+    if (error instanceof IdentityError) return this.#fail({ kind: "refused-by-us", ...error.refusal });
+    const code = error.code ?? "";
+    if (this.#isUp) return this.#fail(tlsFailure(code, error.message));
+    this.#fail({ kind: "unreachable", refused: code === "ECONNREFUSED", message: unreachable(where, code, error) });
+  }
+
+  #fail(failure: DialFailure): void {
+    this.#finish(() => {
+      this.#connection.close();
+      this.#result.failed(failure);
+    });
+  }
+
+  #finish(act: () => void): void {
+    if (this.#done) return;
+    this.#done = true;
+    clearTimeout(this.#timer);
+    act();
+  }
+}
+
+function tlsFailure(code: string, text: string): DialFailure {
+  if (/^(CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_|HOSTNAME)/.test(code)) {
+    return {
+      kind: "refused-by-us",
+      reason: "certificate",
+      message: `its certificate is not trusted here: ${explain(code)}`,
+    };
+  }
+  return {
+    kind: "refused-by-us",
+    reason: "tls",
+    message: `TLS failed (${code === "" ? text : code}); does it speak TLS 1.3 there?`,
+  };
+}
+
+function unreachable(where: string, code: string, error: Error): string {
+  switch (code) {
+    case "ECONNREFUSED":
+      return `nobody listens on ${where}`;
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `the name in ${where} can't be looked up (${code})`;
+    default:
+      return `${where} can't be reached (${code === "" ? error.message : code})`;
+  }
+}

@@ -1,0 +1,5 @@
+export { askCluster, type AskOptions, probeCluster } from "./ask.ts";
+export { REFUSAL_REASONS, type RefusalReason } from "./refusals.ts";
+export type { PeerTls } from "./security.ts";
+export type { WireStats } from "./stats.ts";
+export { listenWire, type TcpWire, type WireOptions } from "./tcp-wire.ts";

@@ -1,0 +1,54 @@
+// Whether one that dialled us is let in. It decides from the hello, its certificate and what we are, and changes nothing.
+
+import { type Ack, commonProtocol, type Hello, type Introduction, PROTOCOL_MAX, type Refuse } from "./hello.ts";
+
+export type Verdict =
+  | { readonly kind: "accept"; readonly ack: Ack }
+  /** It only wants to know; it is told, and the connection ends. */
+  | { readonly kind: "answer"; readonly ack: Ack }
+  | ({ readonly kind: "refuse" } & Refuse);
+
+export interface Bench {
+  readonly us: Introduction;
+  /** The engine is there. */
+  readonly isStarted: boolean;
+  readonly hasRoomForBulk: () => boolean;
+  /** Whom we are connected to. */
+  readonly peers: Ack["peers"];
+}
+
+/** `certified`: the node id of its certificate; null without TLS. */
+export function judge(
+  hello: Hello,
+  certified: string | null,
+  { us, isStarted, hasRoomForBulk, peers }: Bench,
+): Verdict {
+  if (certified !== null && certified !== hello.nodeId) {
+    return refuse("id-of-another", `it says that it is ${hello.nodeId}, and its certificate is that of ${certified}`);
+  }
+  if (hello.nodeId === us.nodeId) {
+    const message = `${us.nodeId} is the id of both: an address leads back to the node itself, or two nodes share one id`;
+    return refuse("own-node-id", message);
+  }
+  const protocol = commonProtocol(hello.protocolMin, hello.protocolMax) ?? PROTOCOL_MAX;
+  const ack: Ack = { ...us, protocol, peers };
+  if (hello.purpose === "ask") return { kind: "answer", ack };
+  if (hello.clusterId !== us.clusterId) {
+    const message = `${hello.nodeId} is of cluster ${hello.clusterId}, ${us.nodeId} of cluster ${us.clusterId}; check "peers" and the data directory of the one that is wrong`;
+    return refuse("other-cluster", message);
+  }
+  if (hello.leaseEnabled !== us.leaseEnabled) return refuse("lease-mismatch", leaseMismatch(hello, us));
+  if (!isStarted) return refuse("starting", `${us.nodeId} is starting, or stopping`);
+  if (hello.purpose === "bulk" && !hasRoomForBulk()) return refuse("too-many", "a bulk is under way already");
+  return { kind: "accept", ack };
+}
+
+/** A node that trusts the lease and one that breaks it would allow two leaders, so it is all or none. */
+export function leaseMismatch(one: Introduction, other: Introduction): string {
+  const [on, off] = one.leaseEnabled ? [one, other] : [other, one];
+  return `the leader lease is enabled on ${on.nodeId} and disabled on ${off.nodeId}; enable it on all voters or none`;
+}
+
+function refuse(reason: Refuse["reason"], message: string): Verdict {
+  return { kind: "refuse", reason, message };
+}
