@@ -1,15 +1,18 @@
-// `npm run bench -- [codec|gate] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
   gate: () => import("./gate.ts"),
+  failover: () => import("./failover.ts"),
+  writes: () => import("./writes.ts"),
+  transfer: () => import("./transfer.ts"),
 };
 const EXIT_USAGE = 64;
 
 const name = process.argv[2]?.startsWith("-") === false ? process.argv[2] : "codec";
 const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined;
 if (bench === undefined) {
-  console.error(`bench: there is no ${JSON.stringify(name)}, only ${Object.keys(BENCHES).join(" and ")}`);
+  console.error(`bench: there is no ${JSON.stringify(name)}, only ${Object.keys(BENCHES).join(", ")}`);
   process.exitCode = EXIT_USAGE;
 } else {
   await bench();

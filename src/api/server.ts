@@ -102,7 +102,11 @@ class ApiServer implements Api {
   }
 
   async listen({ host, port }: ListenAddress): Promise<ListenAddress> {
-    await this.#app.listen({ host, port });
+    await this.#app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
+      const why = error.code === "EADDRINUSE" ? "another process listens there" : error.message;
+      const text = `this node can't listen for clients on ${showAddress({ host, port })}: ${why}. Free it, or change api.listen.`;
+      throw new TenureError("CONFIG_INVALID", text, { cause: error });
+    });
     const address = this.#app.server.address();
     return { host, port: typeof address === "object" && address !== null ? address.port : port };
   }

@@ -30,7 +30,8 @@ export async function runServer(config: ServerConfig, flags: { readonly bootstra
   process.on("SIGTERM", stopFor);
   process.on("SIGINT", stopFor);
   const run = lifetime(config, flags.bootstrap, logs, stop.signal, fatal);
-  const code = await Promise.race([run, ending.promise]);
+  // A rejection that got past here would end the process with 0, after the last thing that holds it open.
+  const code = await Promise.race([run.catch((error: unknown) => logFatal(logs, error)), ending.promise]);
   await logs.close();
   // What is left open after a fatal error must not keep a process alive that may promise nothing any more.
   process.exit(code);

@@ -7,3 +7,13 @@ export { freePort } from "./ports.ts";
 export { startPostgres, type PostgresOptions, type PostgresServer, type StopMode } from "./postgres.ts";
 export { startProxy, type Direction, type Rewrite, type Target, type TcpProxy } from "./proxy.ts";
 export { waitFor } from "./server-process.ts";
+export {
+  CALM_ELECTION,
+  CLIENT_KEY,
+  OPERATOR_KEY,
+  startTenureCluster,
+  VIEWER_KEY,
+  type TenureCluster,
+  type TenureClusterOptions,
+} from "./tenure-cluster.ts";
+export type { TenureAnswer, TenureNode, TenureView } from "./tenure-node.ts";

@@ -52,6 +52,8 @@ export interface ServerProcessOptions {
   readonly account?: Account | undefined;
   /** What the server may leave behind when this process dies; the guard removes it. */
   readonly directory: string;
+  /** Beside the few variables that every server gets. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** What ends it at once, and lets it clear away what is outside of its directory. */
   readonly lastSignal: "SIGQUIT" | "SIGKILL";
 }
@@ -70,7 +72,7 @@ export class ServerProcess {
     this.#child = spawn(options.command, options.args, {
       cwd: options.directory,
       // Nothing of the caller's PG* or ETCD_* variables.
-      env: { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC" },
+      env: { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC", ...options.env },
       stdio: ["ignore", "ignore", "pipe"],
       ...options.account,
     });
@@ -105,6 +107,11 @@ export class ServerProcess {
   /** The last of what it wrote to its error stream. */
   get log(): string {
     return this.#log;
+  }
+
+  /** How it ended by itself, or null: it runs, or a signal ended it. */
+  get exitCode(): number | null {
+    return this.#child.exitCode;
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -425,6 +425,15 @@ export class Raft {
       term: granted ? message.term : term,
       reject: !granted,
     });
+    if (isPreVote && !message.transfer && free && !granted) this.#goAhead();
+  }
+
+  /** Another sees now what we saw before, and can't win, because its log is behind ours: we need not wait any longer. */
+  #goAhead(): void {
+    const { nowMs, willing } = this.#state;
+    const isAsking = this.#campaign !== null && nowMs - this.#campaign.startedAtMs < FAST_PRE_VOTE_INTERVAL_MS;
+    if (!this.#patience.isWaived || isAsking || !willing || !this.#config.enableAutoFailover) return;
+    if (this.#promotable()) this.#startPreVote("leader-gone");
   }
 
   #handleVoteResp(message: MsgVoteResp): void {

@@ -138,3 +138,21 @@ describe("how fresh a follower is", () => {
     expect(cluster.nowMs - cluster.status(B).freshAsOfMs).toBeLessThanOrEqual(100);
   });
 });
+
+describe("an election that the first to ask can't win", () => {
+  test("is held at once by the one whose log is longer, without waiting for its own timeout", () => {
+    const cluster = led();
+    const held = cluster.hold(({ type, to }) => type === "MsgApp" && to === B);
+    cluster.propose(A, "what B has not got");
+    cluster.advance(1);
+    cluster.crash(A);
+    held.release(() => []);
+    // C sees it first and asks until it gives up; B sees it later, and its log is behind.
+    cluster.step(C, { kind: "peer-gone", peer: A });
+    cluster.advance(40);
+    expect(cluster.leader(), "B still hears the leader, as far as it knows").toBe(null);
+    cluster.step(B, { kind: "peer-gone", peer: A });
+    cluster.advance(10);
+    expect(cluster.leader()).toBe(C);
+  });
+});
