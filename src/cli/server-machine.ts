@@ -12,7 +12,7 @@ export interface ServerMachine {
   readonly log: RaftLog;
   readonly fold: ScopesFold;
   /** The engine, once there is one: what the log proposes goes there, tagged for the machine. */
-  attach(consensus: Consensus): void;
+  readonly attach: (consensus: Consensus) => void;
 }
 
 export function serverMachine(): ServerMachine {

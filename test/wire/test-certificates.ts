@@ -59,12 +59,12 @@ export class TestAuthority {
       notBefore: new Date(Date.now() - DAY_MS),
       notAfter: new Date(Date.now() + DAY_MS),
       signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
-      signingKey: signingKey as CryptoKey,
-      publicKey: keys.publicKey as CryptoKey,
+      signingKey,
+      publicKey: keys.publicKey,
       extensions: [new x509.SubjectAlternativeNameExtension(names)],
     });
     const der = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", keys.privateKey));
     const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" }).export({ type: "pkcs8", format: "pem" });
-    return { ca: this.ca.cert, cert: certificate.toString("pem"), key: key.toString() };
+    return { ca: this.ca.cert, cert: certificate.toString("pem"), key };
   }
 }

@@ -50,11 +50,11 @@ export async function createCa({ trustDomain, days = CA_DAYS, nowMs }: CaOptions
     notBefore: new Date(nowMs - BACKDATE_MS),
     notAfter: new Date(nowMs + days * DAY_MS),
     signingAlgorithm: SIGNATURE,
-    keys: keys as { privateKey: CryptoKey; publicKey: CryptoKey },
+    keys,
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey as CryptoKey),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
   return { cert: pem(certificate), key: await exportKey(keys.privateKey) };
@@ -76,8 +76,8 @@ export async function issue(options: IssueOptions): Promise<KeyPair> {
     notBefore: new Date(nowMs - BACKDATE_MS),
     notAfter: new Date(notAfterMs),
     signingAlgorithm: SIGNATURE,
-    signingKey: (await keysOf(ca.key)).privateKey as CryptoKey,
-    publicKey: keys.publicKey as CryptoKey,
+    signingKey: (await keysOf(ca.key)).privateKey,
+    publicKey: keys.publicKey,
     extensions: await extensionsOf(x509, options, authority, keys.publicKey),
   });
   return { cert: pem(certificate), key: options.key ?? (await exportKey(keys.privateKey)) };
@@ -100,7 +100,7 @@ async function extensionsOf(
     new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
     new x509.ExtendedKeyUsageExtension(usages),
     new x509.SubjectAlternativeNameExtension(names),
-    await x509.SubjectKeyIdentifierExtension.create(publicKey as CryptoKey),
+    await x509.SubjectKeyIdentifierExtension.create(publicKey),
     await x509.AuthorityKeyIdentifierExtension.create(authority),
   ];
 }
@@ -134,9 +134,7 @@ async function keysOf(key: string): Promise<{ privateKey: webcrypto.CryptoKey; p
 
 async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
   const der = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", key));
-  return createPrivateKey({ key: der, format: "der", type: "pkcs8" })
-    .export({ type: "pkcs8", format: "pem" })
-    .toString();
+  return createPrivateKey({ key: der, format: "der", type: "pkcs8" }).export({ type: "pkcs8", format: "pem" });
 }
 
 function pem(certificate: X509Certificate): string {

@@ -12,7 +12,7 @@ export async function loadX509(): Promise<X509> {
   reflect.getMetadata ??= nothing;
   reflect.getOwnMetadata ??= nothing;
   const x509 = await import("@peculiar/x509");
-  x509.cryptoProvider.set(webcrypto as Crypto);
+  x509.cryptoProvider.set(webcrypto);
   return x509;
 }
 

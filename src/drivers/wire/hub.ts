@@ -192,7 +192,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
       if (present.isSeed) return;
     }
     this.#routes.set(peer, link);
-    this.#options.logger.info({ peer, address: formatAddress(link.address) }, `connected to ${link}`);
+    this.#options.logger.info({ peer, address: formatAddress(link.address) }, `connected to ${String(link)}`);
     for (const [nodeId, address] of ack.peers) this.#links.tell(nodeId, address);
     this.#handlers?.peerSeen(peer);
   }
@@ -203,7 +203,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
 
   lost(link: Link, peer: PeerKey, why: string): void {
     this.unlinked(link, peer);
-    if (this.#closing === null) this.#options.logger.warn({ peer }, `lost the connection to ${link}: ${why}`);
+    if (this.#closing === null) this.#options.logger.warn({ peer }, `lost the connection to ${String(link)}: ${why}`);
   }
 
   hears(peer: PeerKey): boolean {

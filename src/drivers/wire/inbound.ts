@@ -48,7 +48,7 @@ export class Inbound {
   constructor(host: InboundHost, socket: Socket, certified: string | null) {
     this.#host = host;
     this.#certified = certified;
-    this.#from = certified ?? `${socket.remoteAddress ?? "somebody"}`;
+    this.#from = certified ?? socket.remoteAddress ?? "somebody";
     this.#timer = setTimeout(() => this.#late(), HANDSHAKE_MS_MAX);
     this.#connection = new Connection(socket, {
       phase: { [FRAME.hello]: HANDSHAKE_BYTES_MAX },
