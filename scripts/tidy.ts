@@ -26,7 +26,7 @@ interface Exception {
 const LONG_FUNCTIONS: Readonly<Record<string, Exception>> = {};
 
 const LONG_FILES: Readonly<Record<string, Exception>> = {
-  "src/core/raft/raft.ts": { max: 800, why: "tells the story of Raft in one place, in the order of the paper" },
+  "src/core/raft/raft.ts": { max: 820, why: "tells the story of Raft in one place, in the order of the paper" },
 };
 
 /** Where time, randomness, timers and the process itself come in: everywhere else they are ports. */

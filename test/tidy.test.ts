@@ -45,12 +45,12 @@ describe("length", () => {
     expect(messages("src/engine/x.test.ts", functionOf(300))).toEqual([]);
   });
 
-  it("of a file is at most 400 lines, and 800 for the Raft step file", () => {
+  it("of a file is at most 400 lines, and 820 for the Raft step file", () => {
     const lines = (count: number): string => HEADER + "export {};\n".repeat(count - 1);
     expect(messages("src/engine/x.ts", lines(400))).toEqual([]);
     expect(messages("src/engine/x.ts", lines(401))[0]).toContain("has 401 lines; at most 400");
-    expect(messages("src/core/raft/raft.ts", lines(800))).toEqual([]);
-    expect(messages("src/core/raft/raft.ts", lines(801))[0]).toContain("has 801 lines; at most 800");
+    expect(messages("src/core/raft/raft.ts", lines(820))).toEqual([]);
+    expect(messages("src/core/raft/raft.ts", lines(821))[0]).toContain("has 821 lines; at most 820");
   });
 });
 

@@ -9,6 +9,7 @@
 import { randomBytes } from "node:crypto";
 import { TenureError } from "../core/kit/errors.ts";
 import { peerKey, type PeerKey } from "../core/kit/ids.ts";
+import { COMMIT_NOTICE_MS } from "../core/kit/limits.ts";
 import { seededRandom, type Random } from "../core/kit/random.ts";
 import { configurationOf, electionConfig, type ElectionConfig } from "../core/raft/index.ts";
 import { openDataDirectory, type DataDirectory, type DiskIo } from "../drivers/disk/index.ts";
@@ -94,6 +95,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       logger: options.logger,
     });
     undo.push(() => wire.close());
+    options.signal?.throwIfAborted();
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,
@@ -107,6 +109,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       bootstrap: founding,
       election: options.election,
       snapshots: options.snapshots,
+      limits: { commitNoticeMs: COMMIT_NOTICE_MS },
       onFatal: options.onFatal,
     });
     undo.push(() => engine.stop());
@@ -130,6 +133,12 @@ interface Belonging {
 async function findCluster(options: ConsensusOptions, disk: Disk): Promise<Belonging> {
   const { nodeId, seeds, tls, logger, bootstrap } = options;
   const found = await readStampOf(disk, systemDigest);
+  if (found !== null && found.phase === "founding" && !bootstrap) {
+    throw new TenureError(
+      "CONFIG_INVALID",
+      "the founding of a cluster was interrupted in this data directory. Start it with --bootstrap to finish it, or empty the directory to join another cluster",
+    );
+  }
   if (found !== null && (found.isReady || !bootstrap)) return { clusterId: found.clusterId, founding: null };
   const hasPeers = Object.keys(seeds).some((id) => id !== nodeId);
   if (bootstrap) {

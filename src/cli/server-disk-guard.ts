@@ -18,7 +18,7 @@ export function diskGuarded(scopes: Scopes, directory: Pick<DataDirectory, "stat
     renew: (scope, session, epoch) => scopes.renew(scope, session, epoch),
     resign: (scope, session, epoch) => scopes.resign(scope, session, epoch),
     askResign: (scope, force) => scopes.askResign(scope, force),
-    list: () => scopes.list(),
+    list: (after, limit) => scopes.list(after, limit),
     get: (scope) => scopes.get(scope),
     history: (scope) => scopes.history(scope),
     changed: (scope, known, signal) => scopes.changed(scope, known, signal),

@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import { createApi, type Api, type ApiTls } from "../api/index.ts";
 import { isLoopback, showAddress, type ServerConfig } from "../contract/index.ts";
 import { ClusterService } from "../controller/cluster.ts";
@@ -49,7 +50,15 @@ export interface ServerNode {
 
 export async function startServerNode(config: ServerConfig, options: ServerNodeOptions): Promise<ServerNode> {
   const { logger } = options.logs;
+  // First: what can't be used is told before anything is founded or joined.
+  const tls = apiTls(config);
   const { machine, log, fold, attach } = serverMachine();
+  // The engine may fail while it starts: what its log holds is applied then.
+  const made: { cluster?: ClusterService } = {};
+  const fail = (error: unknown): void => {
+    made.cluster?.setFailed(error instanceof Error ? error.message : String(error));
+    options.onFatal(error);
+  };
   const consensus = await openConsensus({
     nodeId: config.nodeId,
     dataDir: config.dataDir,
@@ -65,17 +74,14 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     machine,
     logger,
     signal: options.signal,
-    onFatal: (error) => fail(error),
+    onFatal: fail,
     ...options.world,
   });
   const { engine, wire, directory, random } = consensus;
   attach(engine);
   const loop = startLoopMonitor();
   const cluster = clusterOf(config, options, consensus, machine);
-  const fail = (error: unknown): void => {
-    cluster.setFailed(error instanceof Error ? error.message : String(error));
-    options.onFatal(error);
-  };
+  made.cluster = cluster;
   const scopes = new ScopesService({
     log,
     applied: fold,
@@ -91,7 +97,14 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   };
   try {
     cluster.start();
-    const api = await openApi(config, { cluster, scopes: diskGuarded(scopes, directory), options, loop, consensus });
+    const api = await openApi(config, {
+      cluster,
+      scopes: diskGuarded(scopes, directory),
+      options,
+      loop,
+      consensus,
+      tls,
+    });
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
     return assemble(config, { consensus, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
@@ -120,7 +133,8 @@ function clusterOf(
     own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
     electionTimeoutMaxMs: election.electionTimeoutMaxMs,
     disk: {
-      state: () => (engine.status().isDiskStalled ? "stalled" : directory.state()),
+      // A write that waits for room is late too; that the disk is full says more.
+      state: () => (engine.status().isDiskStalled && directory.state() !== "full" ? "stalled" : directory.state()),
       freeBytes: () => directory.freeBytes(),
     },
     snapshots: snapshotsOf(node),
@@ -178,10 +192,11 @@ interface ApiParts {
   readonly options: ServerNodeOptions;
   readonly loop: ReturnType<typeof startLoopMonitor>;
   readonly consensus: ConsensusNode;
+  readonly tls: ApiTls | null;
 }
 
 async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
-  const { cluster, scopes, options, loop, consensus } = parts;
+  const { cluster, scopes, options, loop, consensus, tls } = parts;
   const metrics = createMetrics(() => ({
     server: serverStats(consensus, cluster, loop.snapshot()),
     http: api.stats(),
@@ -199,7 +214,7 @@ async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
     audit: options.logs.audit,
     clock: systemClock,
     sha256: (text) => createHash("sha256").update(text).digest("hex"),
-    tls: apiTls(config),
+    tls,
     // A broken invariant ends the process; anything else was one caller's bad luck, and is in the log.
     onFault: (error) => {
       if (error instanceof InvariantError) options.onFatal(error);
@@ -239,7 +254,15 @@ function peerTls({ peer }: ServerConfig): PeerTls | null {
 function apiTls({ api }: ServerConfig): ApiTls | null {
   if (api.tls === null) return null;
   const { certFile, keyFile, clientCaFile } = api.tls;
-  return { cert: pem(certFile), key: pem(keyFile), clientCa: clientCaFile === null ? null : pem(clientCaFile) };
+  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa: clientCaFile === null ? null : pem(clientCaFile) };
+  try {
+    createSecureContext({ cert: tls.cert, key: tls.key, ...(tls.clientCa === null ? {} : { ca: tls.clientCa }) });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const text = `the API's certificate ${certFile} can't be used with the key ${keyFile}: ${why}. See \`tenure cert show\`.`;
+    throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
+  }
+  return tls;
 }
 
 function pem(path: string): string {

@@ -13,6 +13,12 @@ import { withInnerSnapshot } from "../controller/cluster-machine.ts";
 import { newClusterId, newIncarnation } from "./server-consensus.ts";
 import { serverMachine } from "./server-machine.ts";
 
+/** Fifty-nine years of generations; two recoveries must lie so far apart. */
+const GENERATION_MS = 15 * 60_000;
+const EPOCHS_WARNING =
+  "Epochs go on above all that were granted before. Recover or restore this state once: a second cluster that is made from it\n" +
+  "within 15 minutes would grant the same epochs as this one.";
+
 interface Facts {
   readonly text: string;
   readonly data: object;
@@ -35,7 +41,8 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
     const text = `${config.nodeId} is now cluster ${clusterId} on its own, at index ${lastIndex}, term ${term}.
 ${mayBeLost}
 Next: start it (without --bootstrap); empty the data directories of the others and start them with ${config.nodeId} in
-their \`peers\`; then \`tenure member add\` each. Clients must be told the new cluster: epochs go on above the old ones.
+their \`peers\`; then \`tenure member add\` each. Clients must be told the new cluster.
+${EPOCHS_WARNING}
 `;
     return { text, data: { cluster_id: clusterId, last_index: lastIndex, term, may_be_lost: mayBeLost } };
   } finally {
@@ -59,6 +66,7 @@ export async function restoreDirectory(config: ServerConfig, path: string): Prom
     const text = `${config.nodeId} is now cluster ${clusterId} on its own, with the state of ${path}: index ${lastIndex}, term ${term}.
 Next: start it (without --bootstrap); start the others with empty data directories and ${config.nodeId} in their \`peers\`;
 then \`tenure member add\` each.
+${EPOCHS_WARNING}
 `;
     return { text, data: { cluster_id: clusterId, last_index: lastIndex, term, snapshot: path } };
   } finally {
@@ -69,13 +77,13 @@ then \`tenure member add\` each.
 /** Epochs of the new cluster lie above all that the old one may have granted since this state. */
 function newGeneration(data: Uint8Array): Uint8Array {
   return withInnerSnapshot(data, (log) =>
-    withFoldSnapshot(log, (scopes) => withGeneration(scopes, Math.max(generationOf(scopes) + 1, hoursOfNow()))),
+    withFoldSnapshot(log, (scopes) => withGeneration(scopes, Math.max(generationOf(scopes) + 1, quarterHours()))),
   );
 }
 
-/** The same snapshot may be restored twice, years apart: the second time must not begin where the first one did. */
-function hoursOfNow(): number {
-  return Math.floor((Date.now() - Date.UTC(2026, 0, 1)) / 3_600_000);
+/** The same state may be restored twice: the second time must not begin where the first one did. */
+function quarterHours(): number {
+  return Math.floor((Date.now() - Date.UTC(2026, 0, 1)) / GENERATION_MS);
 }
 
 function readSnapshotFile(path: string): Uint8Array {

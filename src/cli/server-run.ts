@@ -55,8 +55,11 @@ async function lifetime(
   }
   const reload = (): void => reloadCertificates(node, logs);
   process.on("SIGHUP", reload);
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  const late = setTimeout(() => onFatal(new TenureError("DISK_DAMAGED", STOP_LATE)), STOP_MS_MAX);
+  // It may have come while the node was starting.
+  if (!signal.aborted) {
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  }
+  const late = setTimeout(() => onFatal(new TenureError("TERM_OVERRUN", STOP_LATE)), STOP_MS_MAX);
   await node.stop();
   clearTimeout(late);
   logs.logger.info({ event: "stopped" }, "stopped");

@@ -24,8 +24,8 @@ export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure
   -o table|json         recover, restore: for people (default), or one JSON object
   --help                this text
 
-exit codes: 0 done, or stopped in order; 64 wrong use; 65 the snapshot is not whole; 69 an address can't be used; 74 the
-disk failed; 77, 78 the configuration, the certificates or the data directory (docs/errors.md)
+exit codes: 0 done, or stopped in order; 64 wrong use; 65 the snapshot is not whole; 70 a mistake of ours; 74 the disk failed;
+78 the configuration, an address that is taken, the certificates or the data directory (docs/errors.md)
 `;
 
 const VERBS = ["start", "recover", "restore"] as const;

@@ -2,6 +2,7 @@
 // are rarely at the same index, so each has to know its recent past.
 // Invariant: indexes grow strictly; between two points the state, and so the hash, is that of the lower one.
 
+import { assert } from "../core/kit/assert.ts";
 import { type ByteReader, type ByteWriter, DecodeError } from "../core/kit/bytes.ts";
 
 /** At 20,000 entries a second and a beacon each second, a peer's point is still found when it comes 0.2 s late. */
@@ -28,6 +29,11 @@ export class ChainRing {
   }
 
   push(index: number, hash: number): void {
+    assert(
+      index > this.head.index,
+      "entries are applied in their order, each once",
+      () => `${index} after ${this.head.index}`,
+    );
     const slot = this.#pushed % CHAIN_POINTS_MAX;
     this.#indexes[slot] = index;
     this.#hashes[slot] = hash;

@@ -47,8 +47,9 @@ type AppliedEntry = Parameters<StateMachine["apply"]>[0];
 export class ClusterMachine implements StateMachine {
   /** Entries that this release does not know. */
   unknownCommands = 0;
+  /** What it hashes with. */
+  readonly digest: Digest;
   readonly #inner: StateMachine;
-  readonly #digest: Digest;
   readonly #chain = new ChainRing();
   readonly #link = new Uint8Array(LINK_BUFFER_BYTES);
   readonly #linkView = new DataView(this.#link.buffer);
@@ -57,7 +58,7 @@ export class ClusterMachine implements StateMachine {
 
   constructor(inner: StateMachine, digest: Digest) {
     this.#inner = inner;
-    this.#digest = digest;
+    this.digest = digest;
   }
 
   /** Sorted. */
@@ -100,7 +101,7 @@ export class ClusterMachine implements StateMachine {
     view.setUint32(4, index >>> 0);
     view.setUint32(8, Math.floor(term / U32_SPAN));
     view.setUint32(12, term >>> 0);
-    const digest = this.#digest;
+    const digest = this.digest;
     const seed = this.#chain.headHash;
     const endBytes = LINK_BYTES + data.length;
     if (endBytes > this.#link.length) {

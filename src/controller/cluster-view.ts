@@ -23,6 +23,11 @@ export function isConfirmedLeader(status: RaftStatus, nowMs: number, electionTim
   return status.role === "leader" && status.established && nowMs - status.quorumContactMs <= electionTimeoutMaxMs;
 }
 
+export function isOnlyVoter({ configuration, peer }: RaftStatus): boolean {
+  const { voters, votersOutgoing } = configuration;
+  return voters.length === 1 && voters[0] === peer && votersOutgoing.length === 0;
+}
+
 export function leaderView({ peers, own }: Surroundings, { peer: self, leader }: RaftStatus): ClusterView["leader"] {
   if (leader === null) return null;
   const nodeId = nodeIdOf(leader);

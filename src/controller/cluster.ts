@@ -30,7 +30,7 @@ import type { HealthStats } from "../ports/server-stats.ts";
 import { BeaconLoop, beaconPoints } from "./beacon.ts";
 import { codeFields, logConfiguration, logOutput } from "./cluster-log.ts";
 import type { ClusterMachine } from "./cluster-machine.ts";
-import { isConfirmedLeader, leaderView, memberViews, type OwnAddress, type Surroundings } from "./cluster-view.ts";
+import { isConfirmedLeader, isOnlyVoter, leaderView, memberViews, type OwnAddress, type Surroundings } from "./cluster-view.ts";
 import { Membership, notLeader } from "./membership.ts";
 import { diskIn } from "./membership-rules.ts";
 
@@ -87,12 +87,18 @@ export class ClusterService implements Cluster {
       self: consensus.peer,
       startedAt: this.#moment(),
       chainHashAt: (index) => machine.hashAt(index),
+      isMember: (peer) => {
+        const { configuration, committedConfiguration } = consensus.status();
+        return isMember(configuration, peer) || isMember(committedConfiguration, peer);
+      },
+      ownTerm: () => consensus.status().term,
     });
     this.#membership = new Membership(options);
     this.#beacons = new BeaconLoop({
       peers,
       clock,
       random: random.fork("beacons"),
+      digest: machine.digest,
       say: () => this.#beacon(),
       heard: (from, beacon) => this.#act(this.#health.beacon(this.#moment(), from, beacon)),
     });
@@ -171,7 +177,10 @@ export class ClusterService implements Cluster {
   }
 
   #stalenessMs(status: RaftStatus, nowMs: number): number | null {
-    if (isConfirmedLeader(status, nowMs, this.#options.electionTimeoutMaxMs)) return 0;
+    if (isConfirmedLeader(status, nowMs, this.#options.electionTimeoutMaxMs)) {
+      // Another may lead since: as far as anybody knows it was still this node when its last confirmed round left.
+      return isOnlyVoter(status) ? 0 : Math.max(0, nowMs - status.quorumContactMs);
+    }
     return this.#freshAsOfMs === 0 ? null : Math.max(0, nowMs - this.#freshAsOfMs);
   }
 
@@ -206,7 +215,8 @@ export class ClusterService implements Cluster {
       throw new TenureError("TRANSFER_IN_PROGRESS", "leadership is being handed over already; wait for its end");
     }
     const ended = this.#transfersEnded;
-    const { success, message, newLeaderId } = await this.#consensus.transfer(peer, force);
+    const { success, isUnknown, message, newLeaderId } = await this.#consensus.transfer(peer, force);
+    if (isUnknown === true) throw new TenureError("OUTCOME_UNKNOWN", `${message}. Look who leads before asking again.`);
     if (!success) {
       // Every transfer that began has told its end; one that the core refused has not.
       if (this.#transfersEnded === ended) this.#logRefused("transfer", "ERR_LEADER_TRANSFER_FAILED", message);

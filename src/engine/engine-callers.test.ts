@@ -109,6 +109,7 @@ describe("a proposal", () => {
       term: 9,
       commit: 0,
       announced: 0,
+      echo: 0,
       round: 1,
     });
     expect(leader.engine.status()).toMatchObject({ role: "follower", term: 9 });

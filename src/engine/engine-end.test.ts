@@ -95,7 +95,7 @@ describe("a disk that fails", () => {
 async function expectSilence(stage: Stage, { engine, disk, events }: Actor, clock: ManualClock): Promise<void> {
   const [sent, calls, told] = [stage.sentBy(engine.peer).length, disk.inner.calls.length, events.length];
   expect(clock.pending).toBe(0);
-  await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 20, commit: 1, announced: 1, round: 1 });
+  await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 20, commit: 1, announced: 1, echo: 0, round: 1 });
   clock.nowMs += 10_000;
   clock.fireNext();
   expect(await engine.propose([bytesOf("y")])).toMatchObject({ outcome: "refused", code: "NOT_LEADER" });
@@ -149,7 +149,7 @@ describe("stopping", () => {
     await leader.engine.stop();
     expect(outcome).toEqual([{ outcome: "unknown" }]);
     expect(read).toEqual([null]);
-    expect(transfer).toMatchObject([{ success: false, message: "this node stopped" }]);
+    expect(transfer).toMatchObject([{ success: false, message: "this node stopped before it heard of an end" }]);
     expect(stage.wiresStopped).toBe(1);
     expect(leader.fatal).toEqual([]);
     expect(leader.disk.inner.calls.filter((call) => call === "close wal-0000000001")).toHaveLength(1);

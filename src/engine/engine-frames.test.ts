@@ -8,7 +8,16 @@ import { bytesOf, digest, snapshotAt } from "./test-storage.ts";
 
 const drain = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const heartbeat: MsgHeartbeat = { type: "MsgHeartbeat", from: n2, to: n1, term: 9, commit: 1, announced: 1, round: 1 };
+const heartbeat: MsgHeartbeat = {
+  type: "MsgHeartbeat",
+  from: n2,
+  to: n1,
+  term: 9,
+  commit: 1,
+  announced: 1,
+  echo: 0,
+  round: 1,
+};
 const snap: MsgSnap = { type: "MsgSnap", from: n2, to: n1, term: 9, snapshot: snapshotAt(50, 8), round: 1 };
 const contents = bytesOf(JSON.stringify(["fifty"]));
 const file = encodeSnapshotFile(snap.snapshot, contents, digest);

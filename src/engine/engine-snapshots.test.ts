@@ -71,6 +71,24 @@ describe("an own snapshot", () => {
     expect(again.machine.applied).toEqual(numbered(1, 10));
   });
 
+  test("that an operator asks for while one is under way holds the state of its own index, whatever is applied meanwhile", async () => {
+    const { stage, actor } = await single({ snapshots: { afterEntries: 1_000, keepEntries: 1 } });
+    actor.disk.hold("snapshot-fdatasync");
+    await write(stage, actor, ...numbered(1, 3));
+    const first = actor.engine.saveSnapshot();
+    await write(stage, actor, ...numbered(4, 5));
+    const second = actor.engine.saveSnapshot();
+    await write(stage, actor, ...numbered(6, 9));
+    actor.disk.release("snapshot-fdatasync");
+    await stage.drain();
+    await Promise.all([first, second]);
+    expect(actor.engine.snapshot?.index, "it covers what was applied when it was asked for").toBeGreaterThanOrEqual(7);
+    await actor.engine.stop();
+    const again = await stage.start(n1, {}, new HeldDisk(actor.disk.inner));
+    await stage.lead(again);
+    expect(again.machine.applied).toEqual(numbered(1, 9));
+  });
+
   test("that can't be taken ends the engine", async () => {
     const stateMachine = new ListMachine();
     stateMachine.snapshot = () => Promise.reject(new Error("out of memory"));

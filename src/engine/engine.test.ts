@@ -207,7 +207,16 @@ describe("the timer", () => {
     for (let i = 0; i < 200; i++) {
       clock.nowMs += 5;
       while (clock.fireNext()) await drain();
-      await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, announced: 1, round: i + 1 });
+      await stage.say({
+        type: "MsgHeartbeat",
+        from: n2,
+        to: n1,
+        term: 5,
+        commit: 1,
+        announced: 1,
+        echo: 0,
+        round: i + 1,
+      });
     }
     expect(actor.engine.status()).toMatchObject({ role: "follower", leader: n2, term: 5 });
     expect(types(stage.sentBy(n1)).filter((type) => type !== "MsgHeartbeatResp")).toEqual([]);
@@ -219,7 +228,7 @@ describe("the timer", () => {
 
   test("still fires when heartbeats end: a campaign begins", async () => {
     const { stage, actor } = await alone();
-    await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, announced: 1, round: 1 });
+    await stage.say({ type: "MsgHeartbeat", from: n2, to: n1, term: 5, commit: 1, announced: 1, echo: 0, round: 1 });
     await stage.advance(301);
     expect(actor.engine.status().role).toBe("pre-candidate");
     expect(types(stage.sentBy(n1))).toContain("MsgPreVote");

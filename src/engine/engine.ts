@@ -63,7 +63,6 @@ export class Engine implements Consensus {
 
   #state: "running" | "stopped" | "failed" = "running";
   #turnScheduled = false;
-
   #writeQueue: PersistRequest[] = [];
   #writing = false;
 
@@ -106,8 +105,10 @@ export class Engine implements Consensus {
     this.#own = new OwnSnapshots({
       storage: this.#storage,
       snapshots: this.#snapshots,
-      capture: () => options.stateMachine.snapshot(),
-      metaAt: (index) => this.#raft.snapshotMetaAt(index),
+      capture: () => {
+        const meta = this.#raft.snapshotMetaAt(this.#raft.status().applied);
+        return { meta, data: options.stateMachine.snapshot() };
+      },
       isRunning: () => this.#state === "running",
       saved: (index, keepEntries) => {
         this.counts.snapshotsSaved++;
@@ -173,10 +174,7 @@ export class Engine implements Consensus {
   }
 
   followerOf(peer: PeerKey): FollowerView | null {
-    const progress = this.#raft.progressOf(peer);
-    if (progress === undefined) return null;
-    const { match, next, state, lastContactMs, unhealthy, willing } = progress;
-    return { match, next, state, lastContactMs, unhealthy, willing };
+    return this.#raft.progressOf(peer) ?? null;
   }
 
   subscribe(listener: (event: RaftEvent) => void): () => void {
@@ -210,7 +208,7 @@ export class Engine implements Consensus {
     return this.#raft.status();
   }
 
-  /** For checkers and operators: the core itself, to look at. */
+  /** For checkers: the core itself, to look at. */
   get raft(): Pick<Raft, "status" | "termAt" | "entryAt" | "progressOf" | "refusals"> {
     return this.#raft;
   }
@@ -305,6 +303,8 @@ export class Engine implements Consensus {
     if (this.#state !== "running") return;
     let attachment: Uint8Array | null = null;
     if (message.type === "MsgSnap") {
+      // The last one is still on its way: it would be sealed, which takes its time, and then dropped.
+      if (this.#wire.isBusy?.(message.to) === true) return;
       attachment = this.#snapshots.fileOf(message.snapshot);
       if (attachment === null) {
         // A newer one was saved since this was decided; the core decides again.
@@ -325,7 +325,7 @@ export class Engine implements Consensus {
     this.#raft.step(this.#clock.monotonicMs(), { kind: "applied", index: last.index });
     for (const entry of entries) this.#waiters.applied(entry.index, entry.term);
     this.#waiters.reached(last.index);
-    if (this.#snapshots.isDueAfter(entries)) this.#own.save(last.index);
+    if (this.#snapshots.isDueAfter(entries)) this.#own.save();
   }
 
   #event(event: RaftEvent): void {

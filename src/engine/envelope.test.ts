@@ -3,7 +3,16 @@ import type { Message, MsgHeartbeat, MsgSnap } from "../core/raft/index.ts";
 import { openEnvelope, sealEnvelope } from "./envelope.ts";
 import { bytesOf, configuration, digest, entry, n1, n2 } from "./test-storage.ts";
 
-const heartbeat: MsgHeartbeat = { type: "MsgHeartbeat", from: n1, to: n2, term: 7, commit: 5, announced: 5, round: 3 };
+const heartbeat: MsgHeartbeat = {
+  type: "MsgHeartbeat",
+  from: n1,
+  to: n2,
+  term: 7,
+  commit: 5,
+  announced: 5,
+  echo: 0,
+  round: 3,
+};
 const append: Message = {
   type: "MsgApp",
   from: n1,

@@ -8,9 +8,8 @@ import type { Storage } from "./storage.ts";
 interface Surroundings {
   readonly storage: Storage;
   readonly snapshots: Snapshots;
-  /** The state as of the last applied entry, taken at once. */
-  readonly capture: () => Uint8Array | Promise<Uint8Array>;
-  readonly metaAt: (index: number) => SnapshotMeta;
+  /** The state as of the last applied entry, and what the log says of it: both at once, in the same turn. */
+  readonly capture: () => { readonly meta: SnapshotMeta; readonly data: Uint8Array | Promise<Uint8Array> };
   readonly isRunning: () => boolean;
   /** It is durable: the log below it, less so many entries, may go. */
   readonly saved: (index: number, keepEntries: number) => void;
@@ -26,22 +25,24 @@ export class OwnSnapshots {
   }
 
   /** Nothing happens where one is being saved: the next is due soon enough. */
-  save(appliedIndex: number): void {
+  save(): void {
     if (this.#saving !== null) return;
-    const meta = this.#around.metaAt(appliedIndex);
-    this.#saving = this.#write(meta, this.#around.capture())
+    const { meta, data } = this.#around.capture();
+    this.#saving = this.#write(meta, data)
       .catch((error: unknown) => this.#around.failed(error))
       .then(() => {
         this.#saving = null;
       });
   }
 
-  /** Resolves when nothing is being saved any more; the newest one then covers `appliedIndex`, unless the engine ended. */
-  async saveNow(appliedIndex: number): Promise<void> {
-    await this.#saving;
+  /** Resolves when the newest one covers `index`, which is applied, or the engine has ended. */
+  async saveNow(index: number): Promise<void> {
     const { isRunning, snapshots } = this.#around;
-    if (isRunning() && appliedIndex > snapshots.newestIndex) this.save(appliedIndex);
-    await this.#saving;
+    // One that was under way may be older; the next one can't be.
+    while (isRunning() && snapshots.newestIndex < index) {
+      this.save();
+      await this.#saving;
+    }
   }
 
   async #write(meta: SnapshotMeta, capture: Uint8Array | Promise<Uint8Array>): Promise<void> {

@@ -213,6 +213,8 @@ export class Stage {
       stateMachine: machine,
       newIncarnation: () => (0xb000 + this.#lives).toString(16),
       bootstrap: { incarnation: incarnationOf(peer), configuration: configurationOf(this.#voters, []) },
+      // Compaction holds nothing back: these tests are about what was compacted.
+      limits: { compactionHoldEntriesMax: 0 },
       onEvent: (event) => events.push(event),
       onFatal: (error) => fatal.push(error),
       ...options,

@@ -124,7 +124,13 @@ test("a transfer gets the next result that is told", async () => {
 });
 
 describe("closing", () => {
-  const stopped = { success: false, message: "this node stopped", oldLeaderId: n1, newLeaderId: null };
+  const stopped = {
+    success: false,
+    isUnknown: true,
+    message: "this node stopped before it heard of an end",
+    oldLeaderId: n1,
+    newLeaderId: null,
+  };
 
   test("answers everybody, and is safe twice", async () => {
     const all = waiters();

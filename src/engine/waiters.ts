@@ -138,6 +138,7 @@ export class Waiters {
   }
 
   #stopped(): TransferResult {
-    return { success: false, message: "this node stopped", oldLeaderId: this.#self, newLeaderId: null };
+    const message = "this node stopped before it heard of an end";
+    return { success: false, isUnknown: true, message, oldLeaderId: this.#self, newLeaderId: null };
   }
 }

@@ -73,7 +73,16 @@ export class Host {
     const { peer, election, limits } = this.options;
     const { hardState, snapshot, entries } = this.disk;
     const random = this.#random();
-    this.raft = new Raft({ peer, election, random, nowMs, hardState, snapshot, entries, limits });
+    this.raft = new Raft({
+      peer,
+      election,
+      random,
+      nowMs,
+      hardState,
+      snapshot,
+      entries,
+      limits: { compactionHoldEntriesMax: 0, ...limits },
+    });
     this.stepped = true;
   }
 

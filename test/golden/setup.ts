@@ -106,7 +106,7 @@ export function forgedMessage({ words, options }: Command, resolve: (word: strin
         round: number("round"),
       };
     case "MsgHeartbeat":
-      return { ...head, type, commit: number("commit"), announced: number("commit"), round: number("round") };
+      return { ...head, type, commit: number("commit"), announced: number("commit"), echo: 0, round: number("round") };
     case "MsgTimeoutNow":
       return { ...head, type, force: words.includes("force") };
     case "MsgSnap": {

@@ -14,7 +14,7 @@ export const CONF_CHANGE_OPERATIONS_MAX = 2 * MEMBERS_MAX;
 /** A node id of 63, "@", an incarnation of 16. */
 export const PEER_KEY_BYTES_MAX = 80;
 export const CLUSTER_ID_BYTES_MAX = 128;
-/** Peers that the wire has introduced but the configuration does not know: one for each node id. */
+/** Peers that the wire has introduced and that are still heard, the last ones seen; a node id may have two disks among them. */
 export const INTRODUCED_MAX = 64;
 
 export const ENTRY_BYTES_MAX = 1024 * 1024;
@@ -30,6 +30,11 @@ export const INFLIGHT_MESSAGES_MAX = 64;
 export const INFLIGHT_BYTES_MAX = 1024 * 1024;
 export const UNCOMMITTED_BYTES_MAX = 16 * 1024 * 1024;
 export const APPLY_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * How long a server's followers may wait to hear that what they have is committed. Under load the next append says it
+ * first, and a message and its answer are saved for each write; a read at a follower waits so much longer at most.
+ */
+export const COMMIT_NOTICE_MS = 1;
 
 /** How long a follower that is being sent a snapshot may stay silent about it before it is probed again. */
 export const SNAPSHOT_RETRY_MS = 2_000;
@@ -46,6 +51,10 @@ export const FAST_PRE_VOTE_ATTEMPTS_MAX = 5;
 /** So many campaigns may fail in a row before the next one waits longer: twice as long each time, up to the maximum. */
 export const ELECTION_FAILURES_FREE = 3;
 export const ELECTION_BACKOFF_MAX = 4;
+/** A leader whose entries are not committed for so many election timeouts has no quorum that can write. */
+export const COMMIT_STALL_TIMEOUTS = 10;
+/** Entries that stay in a leader's memory for a healthy follower that still needs them, past those that are always kept. */
+export const COMPACTION_HOLD_ENTRIES_MAX = 200_000;
 /** Who is not willing to lead waits so many times as long as the others before it campaigns. */
 export const UNWILLING_PATIENCE = 3;
 /** Requests for votes that one peer may send: an honest one needs five in 25 ms after a leader is gone, then few. */

@@ -100,6 +100,7 @@ const messages: { readonly [T in MessageType]: fc.Arbitrary<Message> } = {
     ...head,
     commit: uint53,
     announced: uint53,
+    echo: uint53,
     round: uint53,
   }),
   MsgHeartbeatResp: fc.record({
@@ -108,6 +109,7 @@ const messages: { readonly [T in MessageType]: fc.Arbitrary<Message> } = {
     round: uint53,
     priority: fc.nat(255),
     willing: fc.boolean(),
+    stalled: fc.boolean(),
   }),
   MsgSnap: fc
     .record({ ...head, index: uint53, snapshotTerm: uint53, configuration, round: uint53 })
@@ -194,7 +196,16 @@ describe("messages", () => {
   }
 
   test("messages keep their bytes while others are encoded, and after one that was asserted away", () => {
-    const wrong: Message = { type: "MsgHeartbeat", from: A, to: B, term: 1, commit: 1, announced: 1, round: -1 };
+    const wrong: Message = {
+      type: "MsgHeartbeat",
+      from: A,
+      to: B,
+      term: 1,
+      commit: 1,
+      announced: 1,
+      echo: 0,
+      round: -1,
+    };
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 40, size: "max" }), (all) => {
         const encoded = all.map((message) => {
@@ -231,7 +242,16 @@ describe("messages", () => {
 });
 
 describe("messages that are refused, each with its reason", () => {
-  const heartbeat: Message = { type: "MsgHeartbeat", from: A, to: B, term: 7, commit: 1, announced: 1, round: 2 };
+  const heartbeat: Message = {
+    type: "MsgHeartbeat",
+    from: A,
+    to: B,
+    term: 7,
+    commit: 1,
+    announced: 1,
+    echo: 0,
+    round: 2,
+  };
   const kindAt = 1 + 4 + CLUSTER.length;
 
   function reasonFor(message: Message, spoil: (bytes: Uint8Array) => Uint8Array | void): string {

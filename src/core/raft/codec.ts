@@ -132,11 +132,13 @@ function writeFields(w: ByteWriter, message: Message): void {
     case "MsgHeartbeat":
       w.uint53(message.commit);
       w.uint53(message.announced);
+      w.uint53(message.echo);
       return w.uint53(message.round);
     case "MsgHeartbeatResp":
       w.uint53(message.round);
       w.u8(message.priority);
-      return w.bool(message.willing);
+      w.bool(message.willing);
+      return w.bool(message.stalled);
     case "MsgSnap":
       assert(message.snapshot.term <= message.term, "snapshot is not of a later term");
       writeSnapshotMeta(w, message.snapshot);
@@ -185,9 +187,9 @@ function readMessage(r: ByteReader, type: MessageType): Message {
         round: r.uint53(),
       };
     case "MsgHeartbeat":
-      return { type, from, to, term, commit: r.uint53(), announced: r.uint53(), round: r.uint53() };
+      return { type, from, to, term, commit: r.uint53(), announced: r.uint53(), echo: r.uint53(), round: r.uint53() };
     case "MsgHeartbeatResp":
-      return { type, from, to, term, round: r.uint53(), priority: r.u8(), willing: r.bool() };
+      return { type, from, to, term, round: r.uint53(), priority: r.u8(), willing: r.bool(), stalled: r.bool() };
     case "MsgSnap": {
       const snapshot = readSnapshotMeta(r);
       if (snapshot.term > term) throw new DecodeError("malformed", "a snapshot of a later term");

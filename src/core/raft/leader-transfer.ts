@@ -47,7 +47,11 @@ export class LeaderTransfer {
     const target = wanted ?? leader.bestTarget();
     const progress = target === null ? undefined : leader.progress.get(target);
     if (target === null || progress === undefined || target === self || !configuration.voters.includes(target)) {
-      return refused("TRANSFER_TARGET_INVALID", `${target ?? "nobody"} is not another voter of this cluster`);
+      const why =
+        target === null
+          ? "no other voter is healthy and willing to lead"
+          : `${target} is not another voter of this cluster`;
+      return refused("TRANSFER_TARGET_INVALID", why);
     }
     if (progress.unhealthy) {
       const why = `${target} has not answered for a while; leadership stays here`;
@@ -89,9 +93,11 @@ export class LeaderTransfer {
       case "catching-up":
         return this.#end(false, "the target did not catch up in time; leadership stays here");
       case "handing-over":
-        return this.#end(false, "the target did not take over within one election timeout; leadership stays here");
+        if (!transfer.timeoutNowSent)
+          return this.#end(false, "the target did not catch up in time; leadership stays here");
+        return this.#endUnknown("the target was told to take over and was not heard of in time; it may yet do so");
       case "awaiting":
-        return this.#end(false, "stepped down, but no new leader was heard of in time");
+        return this.#endUnknown("stepped down, but no new leader was heard of in time");
       default:
         return assertNever(transfer.phase, "LeaderTransfer.timePassed");
     }
@@ -122,6 +128,12 @@ export class LeaderTransfer {
     if (this.#transfer?.phase !== "awaiting") return;
     const success = leader === this.#transfer.target;
     this.#end(success, success ? "leadership was handed over" : `${leader} was elected instead`);
+  }
+
+  #endUnknown(message: string): void {
+    const { peer: oldLeaderId, leader: newLeaderId, outbox } = this.#state;
+    this.#transfer = null;
+    outbox.emit({ kind: "transfer", result: { success: false, isUnknown: true, message, oldLeaderId, newLeaderId } });
   }
 
   #end(success: boolean, message: string, newLeaderId: PeerKey | null = this.#state.leader): void {

@@ -20,6 +20,7 @@ import {
   SNAPSHOT_RETRY_MS,
   UNHEALTHY_AFTER_HEARTBEATS,
 } from "../kit/limits.ts";
+import { CommitWatch } from "./commit-watch.ts";
 import { beatIntervalMs, leaseMs } from "./config.ts";
 import { Progress } from "./progress.ts";
 import { committedIndex, isMember, isVoter, members } from "./quorum.ts";
@@ -36,6 +37,7 @@ export class Leader {
   /** The no-op with which the term opens: nothing of it counts before this is committed (§5.4.2, §8). */
   readonly openingIndex: number;
   readonly sinceMs: number;
+  readonly commits: CommitWatch;
   /** The new disk that an operator wants for a node id, whether or not the old one still answers (design D5). */
   readonly replaceRequested = new Map<string, PeerKey>();
   /** In the order of members(): what is sent in a loop never depends on who joined first. */
@@ -46,12 +48,15 @@ export class Leader {
   /** TimeoutNow was sent: another may be elected without waiting for our followers (trap 18). */
   #leaseVoid = false;
   #beatDueMs: number;
+  /** When followers that have it all are told of the commit index, if no append tells them before; Infinity: they know. */
+  #noticeDueMs = Infinity;
 
   /** `askedMs`: when the votes were asked for that won the term. */
   constructor(state: Readonly<ServerState>, askedMs: number) {
     this.state = state;
     this.openingIndex = state.log.lastIndex + 1;
     this.sinceMs = state.nowMs;
+    this.commits = new CommitWatch(state);
     this.#rounds = new Rounds(askedMs);
     this.#beatDueMs = state.nowMs + beatIntervalMs(state.config);
     this.trackMembers();
@@ -106,16 +111,21 @@ export class Leader {
 
   /** Everything that followers lack and may be sent now. Called before a Ready is taken. */
   sendWhatIsDue(): void {
-    const { peer: self, log } = this.state;
+    const { peer: self, log, limits, nowMs } = this.state;
     // Where too many rounds are unanswered, reads wait for the next answer, or the next beat.
     if (this.#reads.needsRound && this.#rounds.hasRoom) this.#startRound();
+    const isNoticeDue = nowMs >= this.#noticeDueMs || limits.commitNoticeMs === 0;
+    let isNoticeOwed = false;
     for (const [peer, progress] of this.#progress) {
       if (peer === self) continue;
       while (progress.next <= log.lastIndex && this.#sendAppend(peer, progress)) continue;
-      if (progress.state === "replicate" && progress.sentCommit < Math.min(log.commit, progress.match)) {
-        this.#sendAppend(peer, progress);
-      }
+      if (progress.state !== "replicate" || progress.isPaused()) continue;
+      if (progress.sentCommit >= Math.min(log.commit, progress.match)) continue;
+      if (isNoticeDue) this.#sendAppend(peer, progress);
+      else isNoticeOwed = true;
     }
+    if (!isNoticeOwed) this.#noticeDueMs = Infinity;
+    else if (this.#noticeDueMs === Infinity) this.#noticeDueMs = nowMs + limits.commitNoticeMs;
   }
 
   /** Returns whether something was sent that moved the peer forward. */
@@ -185,6 +195,7 @@ export class Leader {
     const progress = this.#progress.get(message.from)!;
     progress.priority = message.priority;
     progress.willing = message.willing;
+    progress.diskStalled = message.stalled;
     this.#heardFrom(message.from, progress, message.round);
     progress.resume();
     // An append may have been lost: an empty one finds out where the follower stands.
@@ -194,7 +205,7 @@ export class Leader {
 
   #heardFrom(peer: PeerKey, progress: Progress, round: number): void {
     progress.lastContactMs = this.state.nowMs;
-    if (progress.unhealthy) {
+    if (progress.unhealthy && !progress.diskStalled) {
       progress.unhealthy = false;
       this.state.outbox.emit({ kind: "follower-recovered", peer });
     }
@@ -249,6 +260,9 @@ export class Leader {
 
   // ---- rounds of heartbeats: contact, lease, reads -------------------------------------------------
 
+  get noticeDueMs(): number {
+    return this.#noticeDueMs;
+  }
   get beatDueMs(): number {
     return this.#beatDueMs;
   }
@@ -262,7 +276,7 @@ export class Leader {
 
   #watch(peer: PeerKey, progress: Progress): void {
     const { nowMs, log, config, outbox } = this.state;
-    const silentMs = nowMs - progress.lastContactMs;
+    const silentMs = progress.diskStalled ? Infinity : nowMs - progress.lastContactMs;
     if (!progress.unhealthy && silentMs > UNHEALTHY_AFTER_HEARTBEATS * config.heartbeatIntervalMs) {
       progress.unhealthy = true;
       outbox.emit({ kind: "follower-unresponsive", peer });
@@ -282,7 +296,9 @@ export class Leader {
     for (const [peer, progress] of this.#progress) {
       if (peer === self) continue;
       const commit = Math.min(progress.match, log.commit);
-      this.state.send({ ...this.state.head("MsgHeartbeat", peer), commit, announced: log.commit, round });
+      const announced = this.committedInTerm ? log.commit : 0;
+      const echo = progress.ackedRound;
+      this.state.send({ ...this.state.head("MsgHeartbeat", peer), commit, announced, echo, round });
     }
     this.#confirmRounds();
   }
@@ -346,6 +362,14 @@ export class Leader {
       if (peer !== self && !(leads && isMember(configuration, peer))) this.#sendAppend(peer, progress);
     }
     this.trackMembers();
+  }
+
+  /** Below this a healthy follower that is being caught up would need another snapshot. */
+  get neededFrom(): number {
+    const others = [...this.#progress].filter(([peer, { unhealthy }]) => peer !== this.state.peer && !unhealthy);
+    return Math.min(
+      ...others.map(([, { state, match, pendingSnapshot }]) => (state === "snapshot" ? pendingSnapshot : match)),
+    );
   }
 
   // ---- who may lead next (thesis §3.10) ------------------------------------------------------------

@@ -4,6 +4,7 @@ import type { PeerKey } from "../kit/ids.ts";
 import {
   APPEND_BYTES_MAX,
   APPLY_BYTES_MAX,
+  COMPACTION_HOLD_ENTRIES_MAX,
   INFLIGHT_BYTES_MAX,
   INFLIGHT_MESSAGES_MAX,
   PRIORITY_INTERVAL_MS,
@@ -38,6 +39,10 @@ export interface RaftLimits {
   readonly inflightBytesMax: number;
   readonly uncommittedBytesMax: number;
   readonly applyBytesMax: number;
+  /** How long a follower that has everything may wait to hear that it is committed: the next append mostly says it first. */
+  readonly commitNoticeMs: number;
+  /** Entries that are kept for a healthy follower that still needs them, past those that are always kept. */
+  readonly compactionHoldEntriesMax: number;
   readonly priorityStableMs: number;
   readonly priorityIntervalMs: number;
 }
@@ -48,6 +53,8 @@ export const RAFT_LIMITS: RaftLimits = {
   inflightBytesMax: INFLIGHT_BYTES_MAX,
   uncommittedBytesMax: UNCOMMITTED_BYTES_MAX,
   applyBytesMax: APPLY_BYTES_MAX,
+  commitNoticeMs: 0,
+  compactionHoldEntriesMax: COMPACTION_HOLD_ENTRIES_MAX,
   priorityStableMs: PRIORITY_STABLE_MS,
   priorityIntervalMs: PRIORITY_INTERVAL_MS,
 };

@@ -53,14 +53,12 @@ export class Patience {
   }
 
   resetElectionTimer(): void {
-    const { config, role, nowMs } = this.#state;
+    const { config, nowMs } = this.#state;
     const { electionTimeoutMinMs: min, electionTimeoutMaxMs: max, enablePriority, nodePriority } = config;
     // At least a quarter of the range stays random, or two preferred nodes would split votes for ever.
     const share = enablePriority ? 1 - 0.75 * (nodePriority / 255) : 1;
     const timeoutMs = min + this.#random.next() * (max - min) * share;
-    // A campaign ends after a while also where it was asked for by a transfer or an operator.
-    const waits = config.enableAutoFailover || role === "pre-candidate" || role === "candidate";
-    this.#electionDeadlineMs = waits ? nowMs + timeoutMs * this.#backoff * this.#reluctance : Infinity;
+    this.#electionDeadlineMs = nowMs + timeoutMs * this.#backoff * this.#reluctance;
   }
 
   /** A campaign of ours came to nothing. */

@@ -36,6 +36,7 @@ export class Progress {
   priority = 0;
   /** As its last answer to a heartbeat said; nobody is before the first one. */
   willing = false;
+  diskStalled = false;
   unhealthy = false;
   /** The commit index that this peer was last told. */
   sentCommit = 0;

@@ -148,7 +148,8 @@ export class Raft {
   #checkLeadership(): void {
     if (this.#leadership === null) return;
     const { nowMs, term, diskStalled } = this.#state;
-    if (nowMs >= this.#leadership.quorumLostAtMs || diskStalled) this.#becomeFollower(term, null);
+    const { quorumLostAtMs, commits } = this.#leadership;
+    if (nowMs >= quorumLostAtMs || diskStalled || commits.isStalled) this.#becomeFollower(term, null);
   }
 
   // ---- terms (§5.1) --------------------------------------------------------------------------------
@@ -295,7 +296,8 @@ export class Raft {
       return this.#transferPreVoteOver("timed-out");
     if (this.#config.enableAutoFailover && this.#promotable()) return this.#startPreVote("timeout");
     this.#endCampaign("timed-out");
-    if (role !== "follower") this.#setRole("follower", null);
+    // Also who can't campaign stops naming a leader that it does not hear any more.
+    this.#setRole("follower", null);
     this.#patience.resetElectionTimer();
   }
 
@@ -410,7 +412,8 @@ export class Raft {
     if (this.#campaign !== null && this.#campaign.term === message.term) this.#campaign.sawRival(message.from);
     const free = isPreVote ? message.term > term : vote === message.from || (vote === null && leader === null);
     const promised = !message.transfer && this.#patience.keepsPromise;
-    const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);
+    const isFirst = isPreVote && this.#precedes(message);
+    const granted = free && !promised && !isFirst && this.#log.isUpToDate(message.index, message.logTerm);
     if (granted) this.#patience.takeHeart();
     if (granted && !isPreVote) {
       this.#state.vote = message.from;
@@ -434,6 +437,17 @@ export class Raft {
     const isAsking = this.#campaign !== null && nowMs - this.#campaign.startedAtMs < FAST_PRE_VOTE_INTERVAL_MS;
     if (!this.#patience.isWaived || isAsking || !willing || !this.#config.enableAutoFailover) return;
     if (this.#promotable()) this.#startPreVote("leader-gone");
+  }
+
+  /**
+   * Both of us saw the leader go and ask at the same time, with the same log: if each encouraged the other, each would
+   * vote for itself. A refused pre-vote promises nothing, so this can cost time but never safety.
+   */
+  #precedes({ from, term, index, logTerm }: MsgVote): boolean {
+    const campaign = this.#campaign;
+    if (campaign === null || campaign.stage !== "pre-vote" || campaign.term !== term) return false;
+    if (campaign.reason !== "leader-gone" || this.peer > from) return false;
+    return index === this.#log.lastIndex && logTerm === this.#log.lastTerm;
   }
 
   #handleVoteResp(message: MsgVoteResp): void {
@@ -548,27 +562,31 @@ export class Raft {
 
   #acceptApp(to: PeerKey, index: number, round: number): void {
     const head = this.#state.head("MsgAppResp", to);
+    this.#freshness.answered(this.#state.term, round, this.#state.nowMs);
     this.#state.send({ ...head, index, reject: false, rejectHint: 0, logTerm: 0, round });
   }
 
   /** With a hint where the logs may agree, so that a conflict is passed over one term at a time. */
   #rejectApp({ from, index, logTerm: term, round }: MsgApp): void {
+    this.#freshness.answered(this.#state.term, round, this.#state.nowMs);
     const rejectHint = this.#log.findConflictByTerm(index, term);
     const logTerm = this.#log.termAt(rejectHint) ?? 0;
     this.#state.send({ ...this.#state.head("MsgAppResp", from), index, reject: true, rejectHint, logTerm, round });
   }
 
-  #handleHeartbeat({ from, commit, announced, round }: MsgHeartbeat): void {
+  #handleHeartbeat({ from, commit, announced, echo, round }: MsgHeartbeat): void {
     this.#followLeader(from);
     this.#commitTo(commit);
-    this.#freshness.announced(announced, this.#state.nowMs);
+    this.#freshness.announced(this.#state.term, announced, echo);
     this.#freshness.applied(this.#log.applied);
     this.#answerHeartbeat(from, round);
   }
 
   #answerHeartbeat(to: PeerKey, round: number): void {
+    const { nowMs, term, willing, diskStalled: stalled } = this.#state;
+    this.#freshness.answered(term, round, nowMs);
     const { nodePriority: priority } = this.#config;
-    this.#state.send({ ...this.#state.head("MsgHeartbeatResp", to), round, priority, willing: this.#state.willing });
+    this.#state.send({ ...this.#state.head("MsgHeartbeatResp", to), round, priority, willing, stalled });
   }
 
   // ---- commitment (§5.3, §5.4.2) --------------------------------------------------------------------
@@ -647,7 +665,10 @@ export class Raft {
   #compact(index: number, keepEntries: number): StepResult {
     // A snapshot from the leader may have overtaken our own while it was being written.
     const { snapshot } = this.#state;
-    if (snapshot === null || index > snapshot.index) this.#state.compact(index, keepEntries);
+    if (snapshot !== null && index <= snapshot.index) return ACCEPTED;
+    const { compactionHoldEntriesMax } = this.#state.limits;
+    const needed = Math.min(index - (this.#leadership?.neededFrom ?? Infinity), compactionHoldEntriesMax);
+    this.#state.compact(index, Math.max(keepEntries, needed));
     return ACCEPTED;
   }
 
@@ -730,7 +751,8 @@ export class Raft {
     const leader = this.#leadership;
     if (leader === null) return Math.min(this.#patience.deadlineMs, this.#transfer.deadlineMs);
     const { diskStalledAtMs } = this.#state;
-    return Math.min(leader.beatDueMs, leader.quorumLostAtMs, diskStalledAtMs, this.#transfer.deadlineMs);
+    const { beatDueMs, noticeDueMs, quorumLostAtMs } = leader;
+    return Math.min(beatDueMs, noticeDueMs, quorumLostAtMs, diskStalledAtMs, this.#transfer.deadlineMs);
   }
 
   #persisted(sequence: number): StepResult {

@@ -48,11 +48,11 @@ export function appResp(route: Route, fields: Fields<"MsgAppResp"> = {}): Messag
 }
 
 export function heartbeat(route: Route, fields: Fields<"MsgHeartbeat"> = {}): MessageOf<"MsgHeartbeat"> {
-  return { ...head("MsgHeartbeat", route), commit: 0, announced: 0, round: 1, ...fields };
+  return { ...head("MsgHeartbeat", route), commit: 0, announced: 0, echo: 0, round: 1, ...fields };
 }
 
 export function heartbeatResp(route: Route, fields: Fields<"MsgHeartbeatResp"> = {}): MessageOf<"MsgHeartbeatResp"> {
-  return { ...head("MsgHeartbeatResp", route), round: 1, priority: 0, willing: true, ...fields };
+  return { ...head("MsgHeartbeatResp", route), round: 1, priority: 0, willing: true, stalled: false, ...fields };
 }
 
 type VoteFields = Fields<"MsgVote">;

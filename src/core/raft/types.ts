@@ -85,8 +85,10 @@ export type MsgHeartbeat = Addressed & {
   readonly type: "MsgHeartbeat";
   /** Never past what this follower is known to hold: a heartbeat verifies no entry. */
   readonly commit: number;
-  /** How far the leader itself has committed: only says how stale the follower is. */
+  /** How far the leader itself has committed, 0 before it has in its own term: only says how stale the follower is. */
   readonly announced: number;
+  /** The last round that this follower is known to have answered: what is announced was so after that answer left. */
+  readonly echo: number;
   readonly round: number;
 };
 export type MsgHeartbeatResp = Addressed & {
@@ -95,6 +97,8 @@ export type MsgHeartbeatResp = Addressed & {
   readonly priority: number;
   /** Whether this node may lead: one that is drained does not want to. */
   readonly willing: boolean;
+  /** Its disk hangs: it can neither vote nor hold a copy (trap 30). */
+  readonly stalled: boolean;
 };
 export type MsgSnap = Addressed & {
   readonly type: "MsgSnap";
@@ -217,6 +221,8 @@ export interface TransferResult {
   readonly message: string;
   readonly oldLeaderId: PeerKey;
   readonly newLeaderId: PeerKey | null;
+  /** It failed as far as this node knows, but the target was told to campaign and may yet win (trap 66). */
+  readonly isUnknown?: boolean | undefined;
 }
 
 export interface ElectionRecord {

@@ -139,6 +139,60 @@ describe("how fresh a follower is", () => {
   });
 });
 
+describe("what a follower must not believe", () => {
+  test("a new leader that has committed nothing in its term does not make anybody fresh", () => {
+    const cluster = led();
+    const held = cluster.hold(({ type, to }) => (type === "MsgApp" && to === C) || (type === "MsgAppResp" && to === B));
+    cluster.propose(A, "acknowledged, and nobody else knows that it is committed");
+    cluster.advance(1);
+    const freshMs = cluster.status(C).freshAsOfMs;
+    cluster.crash(A);
+    cluster.node(C).diskHeld = true;
+    cluster.advance(1_000);
+    expect(cluster.status(B).established, "C's disk hangs, so nothing is committed").toBe(false);
+    expect(cluster.status(C).freshAsOfMs).toBe(freshMs);
+    held.release(() => []);
+  });
+
+  test("trap 44: a heartbeat that lay in a socket says only what was so when its round began", () => {
+    const cluster = led();
+    const held = cluster.hold(({ type, to }) => type === "MsgHeartbeat" && to === B);
+    cluster.advance(60);
+    const drop = cluster.drop(({ to, from }) => to === B || from === B);
+    const lateMs = cluster.nowMs;
+    cluster.propose(A, "B does not hear of it");
+    cluster.advance(30_000);
+    drop();
+    held.release((messages) => messages.slice(0, 1));
+    expect(cluster.status(B).freshAsOfMs).toBeLessThanOrEqual(lateMs);
+  });
+
+  test("who can't campaign stops naming a leader that it does not hear any more", () => {
+    const cluster = led({ election: { enableAutoFailover: false } });
+    cluster.crash(A);
+    cluster.advance(1_000);
+    expect(cluster.status(B)).toMatchObject({ role: "follower", leader: null });
+  });
+});
+
+describe("a quorum that can't write", () => {
+  test("trap 30: a leader whose followers' disks all hang steps down, and has flagged them before", () => {
+    const cluster = led();
+    for (const peer of [B, C]) cluster.node(peer).diskHeld = true;
+    cluster.propose(A, "never durable on a majority");
+    cluster.advance(1_000);
+    expect(
+      cluster
+        .node(A)
+        .eventsOf("follower-unresponsive")
+        .map(({ peer }) => peer),
+    ).toEqual([B, C]);
+    expect(cluster.status(A).role).toBe("leader");
+    cluster.advance(3_000);
+    expect(cluster.status(A).role).not.toBe("leader");
+  });
+});
+
 describe("an election that the first to ask can't win", () => {
   test("is held at once by the one whose log is longer, without waiting for its own timeout", () => {
     const cluster = led();

@@ -162,6 +162,7 @@ export class Cluster {
         uncommittedBytesMax: this.knobs.uncommittedBytesMax,
         inflightMessagesMax: this.knobs.inflightMessagesMax,
         appendBytesMax: this.knobs.appendBytesMax,
+        compactionHoldEntriesMax: this.knobs.compactionHoldEntriesMax,
         priorityStableMs: this.knobs.priorityStableMs,
         priorityIntervalMs: 2 * this.knobs.priorityStableMs,
       },
