@@ -39,6 +39,7 @@ function run(tool: string, ...args: string[]): { status: number | null; output: 
 describe("the compiler, in core/ and ports/", () => {
   beforeEach(() => {
     cpSync("src/core/kit", join(copy, "src/core/kit"), { recursive: true });
+    cpSync("src/core/raft", join(copy, "src/core/raft"), { recursive: true });
     cpSync("src/core/trust", join(copy, "src/core/trust"), { recursive: true });
     cpSync("src/ports", join(copy, "src/ports"), { recursive: true });
   });
