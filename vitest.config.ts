@@ -9,7 +9,7 @@ export default defineConfig({
     projects: [
       // Pure code keeps no state between files, and a process for each of them took most of the time: 18 s, now 8 s.
       { test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 10_000, isolate: false } },
-      { test: { name: "whole", include: ["test/**/*.test.ts"], testTimeout: 120_000 } },
+      { test: { name: "whole", include: ["test/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 120_000 } },
     ],
   },
 });

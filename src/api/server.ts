@@ -6,7 +6,8 @@
 // answered, and after `graceMs` the rest is cut.
 
 import type { FastifyInstance } from "fastify";
-import type { ListenAddress } from "../contract/index.ts";
+import { type ListenAddress, showAddress } from "../contract/index.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import { adminHandlers } from "./admin-handlers.ts";
 import { Audit } from "./audit.ts";
 import { Callers } from "./callers.ts";
@@ -67,7 +68,7 @@ class ApiServer implements Api {
     this.#polls = new LongPolls(options.clock);
     const hasClientCa = tls !== null && tls.clientCa !== null;
     this.#traffic = new Traffic(options, this.#limits, {
-      callers: new Callers({ keys, isLoopback, sha256, clientRoleOf, hasClientCa }),
+      callers: new Callers({ keys, isLoopback, sha256, clientRoleOf, hasClientCa, wallMs: () => options.clock.wallMs() }),
       audit: this.#audit,
       counters: this.#counters,
       isStopping: () => this.#isStopping,

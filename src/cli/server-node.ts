@@ -155,7 +155,12 @@ interface Parts {
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
   const { consensus, cluster, scopes, api, apiUrl, stopParts } = parts;
   let stopping: Promise<void> | null = null;
+  const { directory, engine } = consensus;
+  // Whose disk is low leaves leading to those who have room, if there are any.
+  const stopWatching = directory.onChange((state) => engine.setWilling(state === "ok"));
+  if (directory.state() !== "ok") engine.setWilling(false);
   const stop = async (): Promise<void> => {
+    stopWatching();
     cluster.setDraining(true);
     await handOver(consensus);
     await api.stop();

@@ -2,8 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { servers } from "../../src/entry/servers.ts";
-import { CLIENT_KEY, OPERATOR_KEY, startTenureCluster, type TenureCluster } from "../servers-backend/tenure-cluster.ts";
-import { waitFor } from "../servers/index.ts";
+import { CLIENT_KEY, OPERATOR_KEY, startTenureCluster, type TenureCluster, waitFor } from "../servers/index.ts";
 import type { FaultKind } from "./faults.ts";
 import type { Resource } from "./ledger.ts";
 import type { StaleOutcome, WorkerConfig } from "./messages.ts";

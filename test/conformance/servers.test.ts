@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { electorConformance } from "../../src/entry/testing.ts";
-import { CLIENT_KEY, startTenureCluster, type TenureCluster } from "../servers-backend/tenure-cluster.ts";
+import { CLIENT_KEY, startTenureCluster, type TenureCluster } from "../servers/index.ts";
 import { clusterWorld } from "../servers-backend/test-world.ts";
 
 /** Three processes from source, on a machine with other tests on it. */

@@ -8,9 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { servers } from "../../src/entry/servers.ts";
 import { start, tenure } from "../cli/test-tenure.ts";
-import { waitFor } from "../servers/index.ts";
+import { CLIENT_KEY, OPERATOR_KEY, startTenureCluster, type TenureCluster, waitFor } from "../servers/index.ts";
 import { electorAt, freshScope, never, quickServers, seatAt } from "./test-electors.ts";
-import { CLIENT_KEY, OPERATOR_KEY, startTenureCluster, type TenureCluster } from "./tenure-cluster.ts";
 
 /** Three processes from source, on a machine with other tests on it. */
 const START_MS_MAX = 60_000;

@@ -104,10 +104,14 @@ describe("bulk", () => {
   it("arrives whole beside the other messages, one at a time for each peer", async () => {
     const [a, b] = await pair();
     const first = randomBytes(3 * MIB + 17);
+    const isBusy = (): boolean => a.wire.isBusy!(b.self);
+    expect(isBusy()).toBe(false);
     a.wire.send(b.self, first);
+    expect([isBusy(), a.wire.isBusy!(a.self)]).toEqual([true, false]);
     a.wire.send(b.self, randomBytes(2 * MIB));
     expect(a.tcp.stats().droppedBulks).toBe(1);
     await waitFor("the first", () => b.heard.length === 1 && a.tcp.stats().sentBulks === 1);
+    expect(isBusy()).toBe(false);
     expect(Buffer.compare(b.heard[0]!.bytes, first)).toBe(0);
     expect(b.heard[0]!.from).toBe(a.self);
     a.wire.send(b.self, first);

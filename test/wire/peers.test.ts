@@ -1,15 +1,26 @@
 // Who finds whom: seeds, peers that handshakes tell of, restarts, and the question which cluster this is.
 
-import { createServer } from "node:net";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { encodeAck } from "../../src/drivers/wire/hello.ts";
+import { encodeAck, encodeRefuse } from "../../src/drivers/wire/hello.ts";
 import { askCluster, probeCluster } from "../../src/drivers/wire/index.ts";
 import { freePort, startProxy, waitFor } from "../servers/index.ts";
 import { TestAuthority } from "./test-certificates.ts";
 import { atTheEnd, collectingLogger, connected, expectHealthy, openNode } from "./test-node.ts";
 import { startProcess } from "./test-process.ts";
+
+const ACK = {
+  protocol: 1,
+  clusterId: "c1",
+  incarnation: "1",
+  address: "127.0.0.1:1",
+  apiUrl: null,
+  leaseEnabled: false,
+  peers: [],
+} as const;
 
 describe("peers", () => {
   it("one seed is enough: whoever is dialled dials back, and tells of the others", async () => {
@@ -212,7 +223,55 @@ describe("which cluster is this", () => {
     expect(await probeCluster({ nodeId: "n2", seeds, tls: await ours.node("n2"), waitMs: 5_000, logger })).toBe("c1");
     const log = collectingLogger();
     const tls = { ...(await theirs.node("n2")), ca: ours.ca.cert };
-    expect(await probeCluster({ nodeId: "n2", seeds, tls, waitMs: 500, logger: log.logger })).toBeNull();
+    await expect(probeCluster({ nodeId: "n2", seeds, tls, waitMs: 500, logger: log.logger })).rejects.toMatchObject({
+      code: "CERTIFICATE_INVALID",
+      message: expect.stringMatching(/^peer n1 answers.*not issued by this cluster's authority/),
+    });
     expect(log.lines.map((line) => line.message).join()).toContain("not issued by this cluster's authority");
+  });
+
+  it.each([
+    [
+      "refuses our version",
+      { refuse: { reason: "protocol", message: "one side speaks version 2" } },
+      /speaks version 2/,
+    ],
+    ["refuses for a reason of a later release", { refuse: { reason: "other", message: "wax" } }, /wax/],
+    ["is another node than it was taken for", { ack: "n7" }, /the node there is n7, not n1/],
+    ["is no node at all", { text: "HTTP/1.1 400 Bad Request\r\n\r\n" }, /does not answer as a node does/],
+  ] as const)("no second cluster is founded beside one that answers and %s", async (_what, says, why) => {
+    const answer =
+      "refuse" in says
+        ? frame(FRAME.refuse, encodeRefuse(says.refuse))
+        : "ack" in says
+          ? frame(FRAME.ack, encodeAck({ ...ACK, nodeId: says.ack }))
+          : says.text;
+    const asked = { count: 0 };
+    const server = createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.once("data", () => {
+        asked.count++;
+        socket.end(answer);
+        // Gone after its first answer: it has been there all the same.
+        server.close();
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    atTheEnd(() => void server.close());
+    const seeds = { n1: `127.0.0.1:${(server.address() as AddressInfo).port}`, n9: `127.0.0.1:${await freePort()}` };
+    const probed = probeCluster({ nodeId: "n2", seeds, tls: null, waitMs: 700, logger });
+    await expect(probed).rejects.toMatchObject({ code: "CONFIG_INVALID", message: expect.stringMatching(why) });
+    expect(asked.count).toBe(1);
+    const patient = new AbortController();
+    const joining = askCluster({ nodeId: "n2", seeds, tls: null, signal: patient.signal, logger });
+    setTimeout(() => patient.abort(new Error("no longer")), 500);
+    await expect(joining).rejects.toThrow("no longer");
+  });
+
+  it("one that refuses does not stand in the way of one that answers", async () => {
+    const a = await openNode("n1", { clusterId: "c-17" });
+    const seeds = { n1: a.tcp.address, n3: a.tcp.address };
+    expect(await probeCluster({ nodeId: "n2", seeds, tls: null, waitMs: 200, logger })).toBe("c-17");
   });
 });

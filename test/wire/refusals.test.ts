@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FRAME, frame, writeHeader } from "../../src/drivers/wire/frame.ts";
 import { BULK_ABOVE_BYTES, MESSAGE_FRAME_BYTES_MAX } from "../../src/drivers/wire/limits.ts";
 import type { RefusalReason } from "../../src/drivers/wire/index.ts";
-import { waitFor } from "../servers/index.ts";
+import { freePort, waitFor } from "../servers/index.ts";
 import { DeafNode } from "./test-deaf-node.ts";
 import { connected, expectHealthy, openNode, type TestNode } from "./test-node.ts";
 import { Stranger } from "./test-stranger.ts";
@@ -234,4 +234,20 @@ it("says that it is starting until its engine is there, and counts nothing as br
   expect(d.warnings).toEqual([]);
   c.start();
   await expectHealthy(c, d);
+});
+
+it("is dialled ever less often while it is starting, and at once when it has started", async () => {
+  const port = await freePort();
+  const d = await openNode("n4", { seeds: { n3: `127.0.0.1:${port}` } });
+  const c = await openNode("n3", { port, started: false, seeds: { n4: d.tcp.address } });
+  const refused = (): number => d.tcp.stats().refusedByPeers.starting;
+  // 20, 40, 80 … 640 ms, each ±25 %, make seven of them 0.95 s at the least; one in 20 ms would be there in 0.2 s.
+  await waitFor("the first of them", () => refused() >= 1);
+  const startedMs = performance.now();
+  await waitFor("seven of them", () => refused() >= 7);
+  expect(performance.now() - startedMs).toBeGreaterThan(900);
+  const { dials } = d.tcp.stats();
+  c.start();
+  await waitFor("the hello of n3 to end the pause", () => d.link("n3")?.isConnected === true);
+  expect(d.tcp.stats().dials).toBe(dials + 1);
 });

@@ -7,10 +7,14 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { type Address, requireAddress, requireLoopback } from "./address.ts";
 import { Dial, type DialFailure } from "./dial.ts";
-import { PROTOCOL_MAX, PROTOCOL_MIN } from "./hello.ts";
+import { PROTOCOL_MAX, PROTOCOL_MIN, type Refuse } from "./hello.ts";
 import { ASK_INTERVAL_MS, CONTRADICTION_MS } from "./limits.ts";
-import { Refusals } from "./refusals.ts";
+import { type RefusalReason, Refusals } from "./refusals.ts";
 import { type PeerTls, Security } from "./security.ts";
+
+/** A node that says so might say more another time. */
+const PASSING: ReadonlySet<RefusalReason> = new Set(["handshake-timeout", "starting"]);
+const OF_CERTIFICATES: ReadonlySet<RefusalReason> = new Set(["certificate", "certificate-identity", "tls"]);
 
 export interface AskOptions {
   readonly nodeId: string;
@@ -42,7 +46,8 @@ export async function askCluster(
 /**
  * The cluster that any seed reports; null where after so long nobody is there at all. A seed that takes the connection and
  * does not answer, because it is frozen or overloaded, is waited for: it may have a cluster, and a second one must not be
- * founded beside it. Rejects where the signal aborts.
+ * founded beside it. For the same reason it rejects where after so long the only answer was a refusal, with
+ * CERTIFICATE_INVALID or CONFIG_INVALID and what has to be mended. Rejects where the signal aborts.
  */
 export async function probeCluster(
   options: AskOptions & { readonly waitMs: number; readonly signal?: AbortSignal | undefined },
@@ -67,8 +72,10 @@ class Asking {
   readonly #dials = new Set<Dial>();
   /** By node id, what it said. */
   readonly #answers = new Map<string, string>();
-  /** Seeds whose last dial found nobody, or nobody of ours. */
+  /** Seeds whose last dial found nobody. */
   readonly #absent = new Set<string>();
+  /** Seeds that answered, though not what was asked: whatever becomes of them now, somebody is there. */
+  readonly #refused = new Map<string, Refuse>();
 
   constructor(options: AskOptions) {
     this.#options = options;
@@ -93,10 +100,15 @@ class Asking {
     return this.#agreed();
   }
 
-  /** Resolves when so long has passed and every seed was found absent; never once somebody has answered. */
+  /**
+   * Resolves when so long has passed and every seed was found absent, and rejects where one of them refuses; neither once
+   * somebody has answered.
+   */
   async nobody(afterMs: number, signal: AbortSignal): Promise<null> {
     await sleep(afterMs, undefined, { signal });
     for (let isTold = false; ; isTold = true) {
+      const [refused] = this.#refused;
+      if (refused !== undefined && this.#answers.size === 0) throw notFounding(...refused);
       const present = this.#seeds.map(([nodeId]) => nodeId).filter((nodeId) => !this.#absent.has(nodeId));
       if (present.length === 0) return null;
       if (!isTold) {
@@ -128,6 +140,7 @@ class Asking {
       if (clusterId !== null) {
         this.#answers.set(nodeId, clusterId);
         this.#absent.delete(nodeId);
+        this.#refused.delete(nodeId);
         return;
       }
       await sleep(ASK_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
@@ -173,24 +186,28 @@ class Asking {
 
   /** Somebody who is not there yet is normal; somebody who refuses must be mended. */
   #note(nodeId: string, failure: DialFailure): void {
-    if (isThere(failure)) this.#absent.delete(nodeId);
-    else this.#absent.add(nodeId);
-    if (failure.kind === "refused-by-us") this.#refusals.refuse(nodeId, failure.reason, failure.message);
-    if (failure.kind === "refused-by-peer") this.#refusals.refusedBy(nodeId, failure.reason, failure.message);
+    if (failure.kind === "unreachable") this.#absent.add(nodeId);
+    else this.#absent.delete(nodeId);
+    switch (failure.kind) {
+      case "unreachable":
+      case "cut":
+        return;
+      case "refused-by-us":
+        this.#refusals.refuse(nodeId, failure.reason, failure.message);
+        break;
+      case "refused-by-peer":
+        this.#refusals.refusedBy(nodeId, failure.reason, failure.message);
+        break;
+      default:
+        assertNever(failure, "dial");
+    }
+    if (!PASSING.has(failure.reason)) this.#refused.set(nodeId, failure);
   }
 }
 
-/** A node took the connection, and might say more another time. */
-function isThere(failure: DialFailure): boolean {
-  switch (failure.kind) {
-    case "unreachable":
-      return false;
-    case "cut":
-      return true;
-    case "refused-by-us":
-    case "refused-by-peer":
-      return failure.reason === "handshake-timeout" || failure.reason === "starting";
-    default:
-      return assertNever(failure, "isThere");
-  }
+function notFounding(nodeId: string, { reason, message }: Refuse): TenureError {
+  return new TenureError(
+    OF_CERTIFICATES.has(reason) ? "CERTIFICATE_INVALID" : "CONFIG_INVALID",
+    `peer ${nodeId} answers, but not as a node of a cluster that this one could join: ${message}. It may have a cluster, so no second one is founded beside it. Mend that, or take ${nodeId} out of "peers" if it is none of yours.`,
+  );
 }
