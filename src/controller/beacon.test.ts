@@ -5,8 +5,9 @@ import { peerKey, type PeerKey } from "../core/kit/ids.ts";
 import { BEACON_BYTES_MAX, INTEGER_MAX } from "../core/kit/limits.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import { ManualClock, n1, n2 } from "../engine/test-engine.ts";
+import { digest } from "../engine/test-storage.ts";
 import type { Peers } from "../ports/peers.ts";
-import { BEACON_POINTS_MAX, BeaconLoop, beaconPoints, decodeBeacon, encodeBeacon } from "./beacon.ts";
+import { BEACON_POINTS_MAX, BeaconLoop, beaconPoints, decodeBeacon, encodeBeacon as seal } from "./beacon.ts";
 
 const integer = fc.integer({ min: 0, max: INTEGER_MAX });
 const beacons: fc.Arbitrary<Beacon> = fc.record({
@@ -30,33 +31,54 @@ const plain: Beacon = {
   wallMs: 1,
 };
 
+const encodeBeacon = (beacon: Beacon): Uint8Array => seal(beacon, digest);
+const read = (bytes: Uint8Array): Beacon | null => decodeBeacon(bytes, digest);
+/** As somebody would send it who means what it says. */
+function resealed(bytes: Uint8Array): Uint8Array {
+  const copy = bytes.slice();
+  new DataView(copy.buffer).setUint32(0, digest.crc32(copy.subarray(4)));
+  return copy;
+}
+
 describe("the format of a beacon", () => {
   test("gives back what was written, within its bound", () => {
     fc.assert(
       fc.property(beacons, (beacon) => {
         const bytes = encodeBeacon(beacon);
         expect(bytes.length).toBeLessThan(BEACON_BYTES_MAX);
-        expect(decodeBeacon(bytes)).toEqual(beacon);
+        expect(read(bytes)).toEqual(beacon);
       }),
     );
   });
 
   test("a later release may append fields; this one must not have any too many", () => {
     const bytes = encodeBeacon(plain);
-    expect(decodeBeacon(new Uint8Array([...bytes, 1, 2]))).toBeNull();
-    expect(decodeBeacon(new Uint8Array([...bytes.with(0, 2), 1, 2]))).toEqual(plain);
-    expect(decodeBeacon(bytes.with(0, 0))).toBeNull();
+    expect(read(resealed(new Uint8Array([...bytes, 1, 2])))).toBeNull();
+    expect(read(resealed(new Uint8Array([...bytes.with(4, 2), 1, 2])))).toEqual(plain);
+    expect(read(resealed(bytes.with(4, 0)))).toBeNull();
   });
 
   test("trap 31: garbage, wild numbers and oversized bytes are no beacon, and nothing is thrown", () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void decodeBeacon(bytes)));
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void read(bytes)));
+    fc.assert(fc.property(fc.uint8Array({ minLength: 4, maxLength: 200 }), (bytes) => void read(resealed(bytes))));
     const bytes = encodeBeacon(plain);
-    for (let length = 0; length < bytes.length; length++) expect(decodeBeacon(bytes.subarray(0, length))).toBeNull();
-    expect(decodeBeacon(bytes.with(1, 4))).toBeNull();
-    expect(decodeBeacon(bytes.with(11, 0xff))).toBeNull();
-    expect(decodeBeacon(new Uint8Array(BEACON_BYTES_MAX + 1))).toBeNull();
-    const leaderAt = 3 + 32 + 4;
-    expect(decodeBeacon(bytes.with(leaderAt, 0x20))).toBeNull();
+    for (let length = 0; length < bytes.length; length++) {
+      expect(read(bytes.subarray(0, length))).toBeNull();
+      if (length >= 4) expect(read(resealed(bytes.subarray(0, length)))).toBeNull();
+    }
+    expect(read(resealed(bytes.with(5, 4)))).toBeNull();
+    expect(read(resealed(bytes.with(15, 0xff)))).toBeNull();
+    expect(read(resealed(new Uint8Array(BEACON_BYTES_MAX + 1)))).toBeNull();
+    const leaderAt = 4 + 3 + 32 + 4;
+    expect(read(resealed(bytes.with(leaderAt, 0x20)))).toBeNull();
+  });
+
+  test("trap 31: a beacon of which any bit was flipped is none", () => {
+    const bytes = encodeBeacon(plain);
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const at = bit >>> 3;
+      expect(read(bytes.with(at, bytes[at]! ^ (1 << (bit & 7))))).toBeNull();
+    }
   });
 });
 
@@ -84,6 +106,7 @@ describe("the loop", () => {
       peers,
       clock,
       random: seededRandom("beacons"),
+      digest,
       say: () => plain,
       heard: (from, beacon) => void heard.push([from, beacon]),
     });
@@ -106,7 +129,7 @@ describe("the loop", () => {
     pass(10_000);
     expect(sent.length).toBeGreaterThanOrEqual(10);
     expect(sent.length).toBeLessThanOrEqual(12);
-    expect(decodeBeacon(sent[3]!)).toEqual(plain);
+    expect(read(sent[3]!)).toEqual(plain);
   });
 
   test("hears what is a beacon, counts what is none, and nothing any more once it is stopped", () => {

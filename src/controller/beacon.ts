@@ -1,8 +1,9 @@
 // Beacons: what each node says of itself to all others about once a second, beside consensus and never part of it. The
 // split-brain detector and the failover count live on them.
 //
-// Format: version, role, flags, wall clock, term, handed term, applied, leader, points of the hash chain. A newer version may append
-// fields, which this one skips; it may change none. What can't be read is counted and dropped.
+// Format: CRC-32 of the rest, version, role, flags, wall clock, term, handed term, applied, leader, points of the hash
+// chain. A newer version may append fields, which this one skips; it may change none. What can't be read, or has changed
+// on its way, is counted and dropped: leaders step down and people are woken by what beacons say.
 // States of the loop: idle ─start▶ running ─stop▶ stopped; each safe to call twice.
 
 import { ByteReader, ByteWriter, DecodeError } from "../core/kit/bytes.ts";
@@ -12,8 +13,10 @@ import { BEACON_BYTES_MAX, PEER_KEY_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Random } from "../core/kit/random.ts";
 import type { Role } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
+import type { Digest } from "../ports/digest.ts";
 import type { Peers } from "../ports/peers.ts";
 
+const CHECKSUM_BYTES = 4;
 const BEACON_VERSION = 1;
 const ROLES: readonly Role[] = ["follower", "pre-candidate", "candidate", "leader"];
 const ESTABLISHED = 1;
@@ -27,8 +30,9 @@ const BEACON_JITTER = 0.1;
 
 // ---- the format ------------------------------------------------------------------------------------
 
-export function encodeBeacon(beacon: Beacon): Uint8Array {
+export function encodeBeacon(beacon: Beacon, digest: Digest): Uint8Array {
   const writer = new ByteWriter(256);
+  writer.u32(0);
   writer.u8(BEACON_VERSION);
   writer.u8(ROLES.indexOf(beacon.role));
   writer.u8(beacon.established ? ESTABLISHED : 0);
@@ -43,18 +47,25 @@ export function encodeBeacon(beacon: Beacon): Uint8Array {
     writer.uint53(index);
     writer.u32(hash);
   }
-  return writer.finish();
+  const bytes = writer.finish();
+  checksumOf(bytes).setUint32(0, digest.crc32(bytes.subarray(CHECKSUM_BYTES)));
+  return bytes;
 }
 
 /** Null for what is no beacon. */
-export function decodeBeacon(bytes: Uint8Array): Beacon | null {
-  if (bytes.length > BEACON_BYTES_MAX) return null;
+export function decodeBeacon(bytes: Uint8Array, digest: Digest): Beacon | null {
+  if (bytes.length < CHECKSUM_BYTES || bytes.length > BEACON_BYTES_MAX) return null;
+  if (checksumOf(bytes).getUint32(0) !== digest.crc32(bytes.subarray(CHECKSUM_BYTES))) return null;
   try {
-    return readBeacon(new ByteReader(bytes));
+    return readBeacon(new ByteReader(bytes, CHECKSUM_BYTES));
   } catch (error) {
     if (error instanceof DecodeError) return null;
     throw error;
   }
+}
+
+function checksumOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, CHECKSUM_BYTES);
 }
 
 function readBeacon(reader: ByteReader): Beacon | null {
@@ -92,6 +103,7 @@ export interface BeaconLoopOptions {
   readonly peers: Peers;
   readonly clock: Clock;
   readonly random: Random;
+  readonly digest: Digest;
   /** What this node says of itself now. */
   readonly say: () => Beacon;
   readonly heard: (from: PeerKey, beacon: Beacon) => void;
@@ -123,8 +135,8 @@ export class BeaconLoop {
 
   #send(): void {
     if (this.#state !== "running") return;
-    const { peers, clock, random, say, intervalMs = BEACON_INTERVAL_MS } = this.#options;
-    peers.broadcast(encodeBeacon(say()));
+    const { peers, clock, random, digest, say, intervalMs = BEACON_INTERVAL_MS } = this.#options;
+    peers.broadcast(encodeBeacon(say(), digest));
     this.counts.sent++;
     const pauseMs = intervalMs * random.between(1 - BEACON_JITTER, 1 + BEACON_JITTER);
     this.#timer = clock.setTimer(clock.monotonicMs() + pauseMs, () => this.#send());
@@ -132,7 +144,7 @@ export class BeaconLoop {
 
   #received(from: PeerKey, bytes: Uint8Array): void {
     if (this.#state !== "running") return;
-    const beacon = decodeBeacon(bytes);
+    const beacon = decodeBeacon(bytes, this.#options.digest);
     if (beacon === null) {
       this.counts.refused++;
       return;

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { peerKey } from "../core/kit/ids.ts";
+import { TERM_JUMP_MAX } from "../core/kit/limits.ts";
+import { digest } from "../engine/test-storage.ts";
 import { TestServers, type TestServersOptions } from "../sim/controller/test-servers.ts";
 import { encodeBeacon } from "./beacon.ts";
 import { isConfirmedLeader } from "./cluster-view.ts";
@@ -261,11 +263,28 @@ describe("what happens is counted and logged", () => {
     const { term } = servers.view(leader);
     const peer = peerKey(second, "a1");
     const told = { role: "leader", term: term + 1, leader: peer, established: true, handedTerm: 0 } as const;
-    servers.whisper(leader, peer, encodeBeacon({ ...told, applied: 1, chain: [], wallMs: 0 }));
+    servers.whisper(leader, peer, encodeBeacon({ ...told, applied: 1, chain: [], wallMs: 0 }, digest));
     await servers.until(() => servers.view(leader).role !== "LEADER");
     expect(servers.logged(leader, "step-down")).toMatchObject([{ code: 4005, term, currentTerm: term + 1 }]);
     expect(alerts(servers, leader)).toEqual([]);
     await servers.until(() => servers.leader() !== undefined);
+  });
+
+  test("trap 31: what a peer says that is no member, or of a wild term, deposes nobody", async () => {
+    const servers = await started({ seed: "strangers" });
+    const leader = servers.leader()!;
+    const [second] = others(servers);
+    const { term } = servers.view(leader);
+    const told = { role: "leader", established: true, handedTerm: 0, applied: 1, chain: [], wallMs: 0 } as const;
+    const [stranger, wiped, member] = [peerKey("n9", "a1"), peerKey(second, "b2"), peerKey(second, "a1")];
+    for (const from of [stranger, wiped]) {
+      servers.whisper(leader, from, encodeBeacon({ ...told, term: term + 1, leader: from }, digest));
+    }
+    const wild = term + TERM_JUMP_MAX + 1;
+    servers.whisper(leader, member, encodeBeacon({ ...told, term: wild, leader: member }, digest));
+    await servers.world.runFor(3_000);
+    expect(servers.view(leader)).toMatchObject({ role: "LEADER", term, alerts: [] });
+    expect(servers.logged(leader, "step-down")).toEqual([]);
   });
 
   test("a full disk is an alert while it is full", async () => {

@@ -30,7 +30,14 @@ import type { HealthStats } from "../ports/server-stats.ts";
 import { BeaconLoop, beaconPoints } from "./beacon.ts";
 import { codeFields, logConfiguration, logOutput } from "./cluster-log.ts";
 import type { ClusterMachine } from "./cluster-machine.ts";
-import { isConfirmedLeader, isOnlyVoter, leaderView, memberViews, type OwnAddress, type Surroundings } from "./cluster-view.ts";
+import {
+  isConfirmedLeader,
+  isOnlyVoter,
+  leaderView,
+  memberViews,
+  type OwnAddress,
+  type Surroundings,
+} from "./cluster-view.ts";
 import { Membership, notLeader } from "./membership.ts";
 import { diskIn } from "./membership-rules.ts";
 

@@ -16,12 +16,17 @@ describe("whose a data directory is", () => {
     expect(await read(disk)).toBeNull();
   });
 
-  test("its stamp says so, and whether it was ever ready", async () => {
+  test("its stamp says so, and how far its preparation came", async () => {
     const disk = new TestDisk();
     disk.put("stamp", encodeStampFile(ours, "founding", digest));
-    expect(await read(disk)).toEqual({ ...ours, isReady: false });
+    expect(await read(disk)).toEqual({ ...ours, phase: "founding", isReady: false });
+    for (const phase of ["joining", "replacing", "recovering"] as const) {
+      const other = new TestDisk();
+      other.put("stamp", encodeStampFile(ours, phase, digest));
+      expect(await read(other)).toEqual({ ...ours, phase, isReady: false });
+    }
     await open(disk);
-    expect(await read(disk)).toEqual({ ...ours, isReady: true });
+    expect(await read(disk)).toEqual({ ...ours, phase: "ready", isReady: true });
   });
 
   test("a lost or rotten stamp is looked up in the log", async () => {
@@ -34,9 +39,9 @@ describe("whose a data directory is", () => {
       const disk = new TestDisk();
       await written(disk, { segmentBytesMax: 200 });
       spoil(disk);
-      expect(await read(disk)).toEqual({ ...ours, isReady: true });
+      expect(await read(disk)).toEqual({ ...ours, phase: "ready", isReady: true });
       disk.put("wal-0000000009", new Uint8Array(3));
-      expect(await read(disk)).toEqual({ ...ours, isReady: true });
+      expect(await read(disk)).toEqual({ ...ours, phase: "ready", isReady: true });
     }
   });
 

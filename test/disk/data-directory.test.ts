@@ -131,6 +131,15 @@ describe("the lock", () => {
     await expect(openDataDirectory(path)).rejects.toThrow("in use by another server");
   });
 
+  test("is taken also where the holder's pid can't be written, as on a full disk", async () => {
+    const path = await newPath();
+    await mkdir(join(path, "holder"));
+    const first = await openAt(path);
+    await expect(openDataDirectory(path)).rejects.toThrow("in use by another server");
+    await first.close();
+    await (await openAt(path)).close();
+  });
+
   test("that can't be taken for another reason says which file to look at", async () => {
     const path = await newPath();
     await mkdir(join(path, "lock"));

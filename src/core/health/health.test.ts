@@ -1,18 +1,26 @@
 import { describe, expect, test } from "vitest";
 import { peerKey } from "../kit/ids.ts";
-import { ELECTION_HISTORY_MAX } from "../kit/limits.ts";
+import { ELECTION_HISTORY_MAX, TERM_JUMP_MAX } from "../kit/limits.ts";
 import type { ElectionRecord, RaftEvent } from "../raft/types.ts";
 import { PRE_VOTES_KEPT_MAX } from "./election-history.ts";
 import { Health } from "./health.ts";
 import type { Beacon, HealthOutput, Observation } from "./outputs.ts";
 
 const [A, B, C] = [peerKey("n1", "a1"), peerKey("n2", "a1"), peerKey("n3", "a1")];
+const STRANGER = peerKey("n9", "a1");
 /** Where the wall clock stands when the other one shows 0. */
 const WALL_MS = 1_000_000;
 
 class Desk {
-  readonly health = new Health({ self: A, startedAt: { nowMs: 0, wallMs: WALL_MS }, chainHashAt: () => null });
+  readonly health = new Health({
+    self: A,
+    startedAt: { nowMs: 0, wallMs: WALL_MS },
+    chainHashAt: () => null,
+    isMember: (peer) => peer === A || peer === B || peer === C,
+    ownTerm: () => this.term,
+  });
   nowMs = 0;
+  term = 0;
 
   get at() {
     return { nowMs: this.nowMs, wallMs: WALL_MS + this.nowMs };
@@ -31,6 +39,7 @@ class Desk {
     term: number,
     leader = role === "leader" ? A : null,
   ) {
+    this.term = term;
     return this.tell({ kind: "role", role, term, leader });
   }
 
@@ -391,5 +400,59 @@ describe("alerts", () => {
     desk.tick({ leader: C, leaderContactMs: desk.nowMs });
     expect(desk.health.alerts).toMatchObject([{ name: "multiple_leaders", severity: "critical" }]);
     expect(desk.health.stats().splitBrains).toBe(1);
+  });
+});
+
+describe("trap 31: a beacon that is wrong", () => {
+  /** Leads terms 7 to 10, one after the other, and hears an honest beacon in each; the terms in which it was deposed. */
+  function deposedIn(desk: Desk): number[] {
+    return [7, 8, 9, 10].filter((term) => {
+      desk.nowMs += 1_000;
+      desk.win(term);
+      return kinds(desk.beacon(B, { term, leader: A })).includes("step-down");
+    });
+  }
+
+  test("of a peer that is no member changes nothing, whatever it says", () => {
+    const desk = new Desk();
+    desk.win(6);
+    const wrong = { term: 6, role: "leader", leader: STRANGER, chain: [{ index: 1, hash: 1 }] } as const;
+    expect(desk.beacon(STRANGER, wrong)).toEqual([]);
+    expect(desk.beacon(STRANGER, { ...wrong, term: 2 ** 31 + 7 })).toEqual([]);
+    expect(deposedIn(desk)).toEqual([]);
+    expect([desk.alerts, desk.health.staleTerms, desk.health.ignoredBeacons]).toEqual([[], 0, 2]);
+  });
+
+  test("of a term that no honest cluster has reached changes nothing", () => {
+    const desk = new Desk();
+    desk.win(6);
+    expect(desk.beacon(B, { role: "leader", leader: B, term: 6 + TERM_JUMP_MAX + 1 })).toEqual([]);
+    expect(deposedIn(desk)).toEqual([]);
+    expect(desk.health.ignoredBeacons).toBe(1);
+    desk.win(11);
+    expect(kinds(desk.beacon(B, { role: "leader", leader: B, term: 11 + TERM_JUMP_MAX }))).toContain("step-down");
+  });
+
+  test("asks the leader that hears it to step down, once, and no leader after it", () => {
+    const desk = new Desk();
+    desk.win(6);
+    const wrong = { term: 2 ** 31 + 7, leader: B } as const;
+    expect(kinds(desk.beacon(C, wrong))).toEqual(["step-down"]);
+    expect(deposedIn(desk)).toEqual([]);
+    // Said again, it is the same claim; another one is another.
+    expect(kinds(desk.beacon(C, wrong))).toEqual([]);
+    expect(kinds(desk.beacon(C, { term: 12, leader: C }))).toEqual(["step-down"]);
+  });
+
+  test("that was heard before this node led does not depose it, and makes no other leader a stale one", () => {
+    const desk = new Desk();
+    desk.follow(6);
+    desk.beacon(C, { term: 2 ** 31 + 7, leader: C });
+    expect(deposedIn(desk)).toEqual([]);
+    desk.follow(11);
+    expect(desk.beacon(B, { role: "leader", leader: B, term: 11 })).not.toContainEqual(
+      expect.objectContaining({ kind: "term-stale" }),
+    );
+    expect(desk.health.staleTerms).toBe(0);
   });
 });

@@ -1,6 +1,10 @@
 // The health of one node as a step: events of its Raft, beacons of the others and the time go in; what has to be logged
 // or done comes out, and the numbers and alerts can be read at any time. No clock and no I/O.
 //
+// Beacons are what others say, and one of them may be wrong (trap 31). So a beacon of a peer that is no member, or of a
+// term that no honest cluster has reached, changes nothing; and a claim of leadership asks this node to step down at most
+// once: whoever is elected afterwards is not judged by what was said before.
+//
 // Alerts that rest on a rate or on a duration are judged at the tick only: an election that this node lost counts as failed
 // for the moment between its own defeat and the first word of the winner, and nobody should be woken for that.
 
@@ -8,6 +12,7 @@ import type { AlertView } from "../../ports/cluster.ts";
 import type { HealthStats } from "../../ports/server-stats.ts";
 import { assertNever } from "../kit/assert.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../kit/ids.ts";
+import { TERM_JUMP_MAX } from "../kit/limits.ts";
 import type { Configuration, ElectionRecord, RaftEvent, TransferResult } from "../raft/types.ts";
 import { AlertBoard } from "./alert-board.ts";
 import { ElectionHistory } from "./election-history.ts";
@@ -21,18 +26,28 @@ const ELECTION_SUCCESS_RATE_MIN = 0.9;
 const FAILOVERS_PER_HOUR_MAX = 5;
 /** So long after the last one, stalls of the event loop are over. */
 const STALLED_FOR_MS = 60_000;
+/** Claims of higher terms that this node remembers to have answered; an honest one is followed by its own step-down. */
+const ANSWERED_CLAIMS_MAX = 64;
 
 export interface HealthOptions {
   readonly self: PeerKey;
   readonly startedAt: Moment;
   /** The hash over everything that this node had applied at an index; null where it does not know. */
   readonly chainHashAt: (index: number) => number | null;
+  /** Of the configuration in force, or of the committed one. */
+  readonly isMember: (peer: PeerKey) => boolean;
+  /** The term of this node's Raft now. */
+  readonly ownTerm: () => number;
 }
 
 export class Health {
   /** Leaders of terms that were over, as beacons told. */
   staleTerms = 0;
+  /** Of peers that are no members, or of wild terms. */
+  ignoredBeacons = 0;
   readonly #self: PeerKey;
+  readonly #isMember: (peer: PeerKey) => boolean;
+  readonly #ownTerm: () => number;
   readonly #board = new AlertBoard();
   readonly #history = new ElectionHistory();
   readonly #elections = new ElectionStats();
@@ -44,6 +59,9 @@ export class Health {
   #handedTerm = 0;
   /** The term that this node leads; 0 while it does not. */
   #ledTerm = 0;
+  /** The highest term of which this node's own Raft knew the leader. */
+  #knownTerm = 0;
+  readonly #answeredClaims = new Set<number>();
   #leaderlessSinceMs: number | null;
   #lastLeader: PeerKey | null = null;
   #suspectSinceMs = 0;
@@ -53,6 +71,8 @@ export class Health {
 
   constructor(options: HealthOptions) {
     this.#self = options.self;
+    this.#isMember = options.isMember;
+    this.#ownTerm = options.ownTerm;
     this.#splitBrain = new SplitBrain(options.self, options.chainHashAt);
     this.#leaderlessSinceMs = options.startedAt.nowMs;
     this.#nowMs = options.startedAt.nowMs;
@@ -142,6 +162,7 @@ export class Health {
     }
     this.#leaderlessSinceMs = null;
     this.#lastLeader = leader;
+    this.#knownTerm = Math.max(this.#knownTerm, term);
     this.#history.leaderHeard();
     outputs.push(...this.#board.clearUnless(at, "leader_suspect", () => false));
     outputs.push(...this.#findings(at, this.#splitBrain.leads(term, leader)));
@@ -183,6 +204,10 @@ export class Health {
   beacon(at: Moment, from: PeerKey, beacon: Beacon): readonly HealthOutput[] {
     this.#nowMs = at.nowMs;
     const { role, term, leader, handedTerm } = beacon;
+    if (!this.#isMember(from) || term > this.#ownTerm() + TERM_JUMP_MAX) {
+      this.ignoredBeacons++;
+      return [];
+    }
     const outputs: HealthOutput[] = [];
     this.#failovers.wasAskedFor(handedTerm);
     if (role === "leader") {
@@ -192,11 +217,11 @@ export class Health {
     if (leader !== null) outputs.push(...this.#findings(at, this.#splitBrain.leads(term, leader)));
     for (const point of beacon.chain) outputs.push(...this.#findings(at, this.#splitBrain.claims(from, point)));
     if (role === "leader") outputs.push(...this.#staleLeader(from, beacon));
-    return [...outputs, ...this.#ownStaleTerm()];
+    return [...outputs, ...this.#ownStaleTerm(term, role === "leader" ? from : leader)];
   }
 
   #staleLeader(from: PeerKey, { term, wallMs }: Beacon): HealthOutput[] {
-    const currentTerm = this.#splitBrain.highest?.term ?? 0;
+    const currentTerm = this.#knownTerm;
     if (term >= currentTerm || (this.#staleTold.get(from) ?? -1) >= term) return [];
     // One entry for each node id: of its former disks nobody hears any more.
     for (const peer of this.#staleTold.keys()) {
@@ -208,14 +233,16 @@ export class Health {
     return [{ kind: "term-stale", peer: from, term, currentTerm, saidAtWallMs: wallMs, code: "ERR_TERM_STALE" }];
   }
 
-  #ownStaleTerm(): HealthOutput[] {
-    const { highest } = this.#splitBrain;
+  /** `claimant`: who leads that term, as the beacon at hand says. */
+  #ownStaleTerm(currentTerm: number, claimant: PeerKey | null): HealthOutput[] {
     const term = this.#ledTerm;
-    if (highest === null || term === 0 || term >= highest.term) return [];
-    if ((this.#staleTold.get(this.#self) ?? -1) >= term) return [];
-    this.#staleTold.set(this.#self, term);
+    if (claimant === null || term === 0 || term >= currentTerm || this.#answeredClaims.has(currentTerm)) return [];
+    this.#answeredClaims.add(currentTerm);
+    if (this.#answeredClaims.size > ANSWERED_CLAIMS_MAX) {
+      this.#answeredClaims.delete(this.#answeredClaims.values().next().value!);
+    }
     this.staleTerms++;
-    return [{ kind: "step-down", term, currentTerm: highest.term, leader: highest.leader, code: "ERR_TERM_STALE" }];
+    return [{ kind: "step-down", term, currentTerm, leader: claimant, code: "ERR_TERM_STALE" }];
   }
 
   #findings(at: Moment, findings: readonly SplitBrainFinding[]): HealthOutput[] {

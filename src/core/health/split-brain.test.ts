@@ -7,6 +7,7 @@ import { SplitBrain } from "./split-brain.ts";
 
 const PEERS = ["n1", "n2", "n3", "n4", "n5"].map((nodeId) => peerKey(nodeId, "a1"));
 const [A, B, C] = PEERS as [PeerKey, PeerKey, PeerKey];
+const known = { isMember: (peer: PeerKey) => PEERS.includes(peer), ownTerm: () => TERMS } as const;
 const TERMS = 12;
 const INDEXES = 40;
 
@@ -76,7 +77,7 @@ function play({ history, said, ownApplied, ownTerms }: Run): { health: Health; o
   let applied = 0;
   const at = { nowMs: 1_000, wallMs: 1_000 };
   const chainHashAt = (index: number): number | null => (index <= applied ? hashAt(index) : null);
-  const health = new Health({ self: A, startedAt: at, chainHashAt });
+  const health = new Health({ self: A, startedAt: at, chainHashAt, ...known });
   const outputs: HealthOutput[] = [];
   let ownTerm = 0;
   for (const [step, { from, beacon }] of said.entries()) {
@@ -210,7 +211,7 @@ describe("leaders of different terms", () => {
   });
 
   test("this node steps down where it is the lower one, and is told so once", () => {
-    const health = new Health({ self: A, startedAt: at, chainHashAt: () => null });
+    const health = new Health({ self: A, startedAt: at, chainHashAt: () => null, ...known });
     health.event(at, { kind: "role", role: "leader", term: 3, leader: A });
     const told = health.beacon(at, B, says(5));
     expect(told).toContainEqual({ kind: "step-down", term: 3, currentTerm: 5, leader: B, code: "ERR_TERM_STALE" });
@@ -219,7 +220,7 @@ describe("leaders of different terms", () => {
   });
 
   test("the other's lower term is counted once, and is nobody's alarm", () => {
-    const health = new Health({ self: A, startedAt: at, chainHashAt: () => null });
+    const health = new Health({ self: A, startedAt: at, chainHashAt: () => null, ...known });
     health.event(at, { kind: "role", role: "leader", term: 5, leader: A });
     expect(health.beacon(at, B, says(3))).toEqual([
       { kind: "term-stale", peer: B, term: 3, currentTerm: 5, saidAtWallMs: 5, code: "ERR_TERM_STALE" },

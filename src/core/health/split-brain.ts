@@ -33,7 +33,6 @@ export class SplitBrain {
   /** Null where this node does not know: not applied yet, or too long ago. */
   readonly #ownHashAt: (index: number) => number | null;
   readonly #leaders = new Map<number, Set<PeerKey>>();
-  #highest: { readonly term: number; readonly leader: PeerKey } | null = null;
   /** In the order of their arrival: the oldest goes first. */
   readonly #claims = new Map<string, ChainClaim>();
   readonly #firstClaims = new Map<number, ChainClaim>();
@@ -44,14 +43,8 @@ export class SplitBrain {
     this.#ownHashAt = ownHashAt;
   }
 
-  /** The highest term of which a leader is known. */
-  get highest(): { readonly term: number; readonly leader: PeerKey } | null {
-    return this.#highest;
-  }
-
   /** Somebody says that this peer leads, or led, this term. */
   leads(term: number, leader: PeerKey): SplitBrainFinding[] {
-    if (this.#highest === null || term > this.#highest.term) this.#highest = { term, leader };
     const known = this.#leaders.get(term);
     if (known === undefined) {
       this.#leaders.set(term, new Set([leader]));

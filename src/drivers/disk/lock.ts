@@ -35,7 +35,7 @@ export function lockDirectory(path: string): DirectoryLock {
     throw refusal(path, error);
   }
   const held = database;
-  writeFileSync(join(path, HOLDER_NAME), `${process.pid}\n`, { mode: 0o600 });
+  tellHolder(path);
   return {
     release: () => {
       if (held.isOpen) held.close();
@@ -57,6 +57,15 @@ function refusal(path: string, error: unknown): TenureError {
     "DATA_DIRECTORY_IN_USE",
     `${path} is in use by ${who}. Stop that one first, or give this server a directory of its own.`,
   );
+}
+
+/** On a full disk it can't be told, and a server whose disk is full has to start: it answers, and waits for room. */
+function tellHolder(path: string): void {
+  try {
+    writeFileSync(join(path, HOLDER_NAME), `${process.pid}\n`, { mode: 0o600 });
+  } catch {
+    // The lock is held all the same; whoever is refused reads of "another server".
+  }
 }
 
 /** Null where it is not known: the holder may not have got so far as to write it. */

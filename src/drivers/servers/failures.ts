@@ -44,3 +44,11 @@ export function foreignAnswer(status: number, text: string, url: string): Tenure
   }
   return notServer(url, `HTTP ${status}${quote(text)}`);
 }
+
+/** Of a server of Tenure, or of anybody else: more than it was asked for. */
+export function tooLong(url: string, bytesMax: number): TenureError {
+  return new TenureError(
+    "BACKEND_UNSUPPORTED",
+    `${url} answered with more than ${bytesMax} bytes, which is all that this client reads of it. Is it a server of Tenure, and of this version?`,
+  );
+}

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/servers.ts";
 import { HttpClient, parseObject, readText, type TlsFiles } from "../http/index.ts";
-import { foreignAnswer, SERVER, WORDS } from "./failures.ts";
+import { foreignAnswer, SERVER, tooLong, WORDS } from "./failures.ts";
 
 const CLUSTER_HEADER = "x-tenure-cluster";
 
@@ -49,7 +49,7 @@ class ServersHttpWire implements ServersWire {
 
 async function readAnswer(response: IncomingMessage, url: string, bytesMax: number): Promise<ServersAnswer> {
   const status = response.statusCode ?? 0;
-  const tooMuch = () => SERVER.foreign(url, `an answer of more than ${bytesMax} bytes`);
+  const tooMuch = () => Object.assign(tooLong(url, bytesMax), { tooLong: true });
   const text = await readText(response, bytesMax, tooMuch);
   const cluster = response.headers[CLUSTER_HEADER];
   const clusterId = typeof cluster === "string" ? cluster : null;

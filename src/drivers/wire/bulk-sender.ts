@@ -32,6 +32,10 @@ export class BulkSender {
     this.#target = target;
   }
 
+  get isBusy(): boolean {
+    return this.#bytes !== null;
+  }
+
   /** Whom the next message is for. */
   aim(target: DialTarget, peer: PeerKey): void {
     this.#target = target;

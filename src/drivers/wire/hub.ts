@@ -103,6 +103,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
         this.#links.dialAll();
       },
       send: (to, bytes) => this.#send(to, bytes),
+      isBusy: (to) => this.#routes.get(to)?.bulk.isBusy ?? false,
       stop: () => {
         this.#handlers = null;
       },

@@ -74,6 +74,8 @@ export class Link {
   #suspect: PeerKey | null = null;
   #lastIp: string | null = null;
   #unreachable = 0;
+  /** Refusals in a row by one whose engine is not there yet. */
+  #startings = 0;
   #failedHandshakes = 0;
   #cutRedials = 0;
   #connectedAtMs = 0;
@@ -118,6 +120,7 @@ export class Link {
   dialNow(): void {
     this.#failedHandshakes = 0;
     this.#unreachable = 0;
+    this.#startings = 0;
     if (this.#state.kind === "waiting") this.#dial(null);
   }
 
@@ -188,6 +191,7 @@ export class Link {
     this.bulk.aim({ nodeId: this.nodeId, address: this.address, lastIp: this.#lastIp }, peer);
     this.#suspect = null;
     this.#unreachable = 0;
+    this.#startings = 0;
     this.#failedHandshakes = 0;
     this.#cutRedials = 0;
     this.peer = peer;
@@ -238,6 +242,7 @@ export class Link {
     switch (failure.kind) {
       case "unreachable":
         this.#failedHandshakes = 0;
+        this.#startings = 0;
         // Nobody is there: what comes back is another life, and its first loss is a loss like any other.
         this.#flaps = 0;
         this.#wait(backoff(this.#unreachable++, BACKOFF_MS_MAX));
@@ -253,7 +258,8 @@ export class Link {
       case "refused-by-peer":
         this.#trouble = `it refused this node: ${failure.message}`;
         this.#host.refusals.refusedBy(this.nodeId, failure.reason, failure.message);
-        if (failure.reason === "starting") this.#wait(BACKOFF_MS_MIN);
+        // It may wait for hours, for room on its disk; once it has started, its own hello ends the pause.
+        if (failure.reason === "starting") this.#wait(backoff(this.#startings++, BACKOFF_MS_MAX));
         else this.#handshakeFailed();
         return;
       default:
