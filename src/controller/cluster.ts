@@ -223,7 +223,7 @@ export class ClusterService implements Cluster {
     }
     const ended = this.#transfersEnded;
     const { success, isUnknown, message, newLeaderId } = await this.#consensus.transfer(peer, force);
-    if (isUnknown === true) throw new TenureError("OUTCOME_UNKNOWN", `${message}. Look who leads before asking again.`);
+    if (isUnknown) throw new TenureError("OUTCOME_UNKNOWN", `${message}. Look who leads before asking again.`);
     if (!success) {
       // Every transfer that began has told its end; one that the core refused has not.
       if (this.#transfersEnded === ended) this.#logRefused("transfer", "ERR_LEADER_TRANSFER_FAILED", message);

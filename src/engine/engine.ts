@@ -158,7 +158,8 @@ export class Engine implements Consensus {
     const started = this.#input({ kind: "transfer", target, force });
     if (started.ok) return this.#waiters.transfer();
     const { message } = started;
-    return Promise.resolve({ success: false, message, oldLeaderId: this.peer, newLeaderId: this.status().leader });
+    const [oldLeaderId, newLeaderId] = [this.peer, this.status().leader];
+    return Promise.resolve({ success: false, isUnknown: false, message, oldLeaderId, newLeaderId });
   }
 
   setWilling(willing: boolean): void {
@@ -190,7 +191,7 @@ export class Engine implements Consensus {
     return this.#input({ kind: "campaign" });
   }
 
-  /** Saves the applied state as a snapshot now; resolves when it is durable. */
+  /** Of the applied state, now; resolves when it is durable. */
   saveSnapshot(): Promise<void> {
     return this.#own.saveNow(this.status().applied);
   }
@@ -208,7 +209,6 @@ export class Engine implements Consensus {
     return this.#raft.status();
   }
 
-  /** For checkers: the core itself, to look at. */
   get raft(): Pick<Raft, "status" | "termAt" | "entryAt" | "progressOf" | "refusals"> {
     return this.#raft;
   }

@@ -117,7 +117,7 @@ describe("a read", () => {
 test("a transfer gets the next result that is told", async () => {
   const all = waiters();
   const transfer = all.transfer();
-  const result = { success: true, message: "done", oldLeaderId: n1, newLeaderId: n2 };
+  const result = { success: true, isUnknown: false, message: "done", oldLeaderId: n1, newLeaderId: n2 };
   expect(await now(transfer)).toBeUndefined();
   all.transferEnded(result);
   expect(await now(transfer)).toEqual(result);

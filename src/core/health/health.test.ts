@@ -271,7 +271,10 @@ describe("failovers", () => {
     const giver = new Desk();
     giver.win(1);
     giver.follow(2, B);
-    giver.tell({ kind: "transfer", result: { success: true, message: "", oldLeaderId: A, newLeaderId: B } });
+    giver.tell({
+      kind: "transfer",
+      result: { success: true, isUnknown: false, message: "", oldLeaderId: A, newLeaderId: B },
+    });
     giver.nowMs = 60_000;
     giver.tick();
     expect(giver.health.stats()).toMatchObject({ failovers: 0, transfers: { succeeded: 1, failed: 0 } });

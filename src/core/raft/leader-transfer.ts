@@ -130,16 +130,15 @@ export class LeaderTransfer {
     this.#end(success, success ? "leadership was handed over" : `${leader} was elected instead`);
   }
 
+  /** The target was told to campaign, and nothing can take that back. */
   #endUnknown(message: string): void {
-    const { peer: oldLeaderId, leader: newLeaderId, outbox } = this.#state;
-    this.#transfer = null;
-    outbox.emit({ kind: "transfer", result: { success: false, isUnknown: true, message, oldLeaderId, newLeaderId } });
+    this.#end(false, message, this.#state.leader, true);
   }
 
-  #end(success: boolean, message: string, newLeaderId: PeerKey | null = this.#state.leader): void {
+  #end(success: boolean, message: string, newLeaderId: PeerKey | null = this.#state.leader, isUnknown = false): void {
     const { peer: oldLeaderId, outbox } = this.#state;
     this.#transfer = null;
-    outbox.emit({ kind: "transfer", result: { success, message, oldLeaderId, newLeaderId } });
+    outbox.emit({ kind: "transfer", result: { success, message, oldLeaderId, newLeaderId, isUnknown } });
   }
 
   /** A leader that is not willing any more leads on until somebody who is can take over. */

@@ -410,10 +410,10 @@ export class Raft {
     const { term, vote, leader } = this.#state;
     const isPreVote = message.type === "MsgPreVote";
     if (this.#campaign !== null && this.#campaign.term === message.term) this.#campaign.sawRival(message.from);
-    const free = isPreVote ? message.term > term : vote === message.from || (vote === null && leader === null);
+    const isFree = vote === message.from || (vote === null && leader === null);
+    const free = isPreVote ? message.term > term && !this.#precedes(message) : isFree;
     const promised = !message.transfer && this.#patience.keepsPromise;
-    const isFirst = isPreVote && this.#precedes(message);
-    const granted = free && !promised && !isFirst && this.#log.isUpToDate(message.index, message.logTerm);
+    const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);
     if (granted) this.#patience.takeHeart();
     if (granted && !isPreVote) {
       this.#state.vote = message.from;
@@ -428,10 +428,10 @@ export class Raft {
       term: granted ? message.term : term,
       reject: !granted,
     });
-    if (isPreVote && !message.transfer && free && !granted) this.#goAhead();
+    if (isPreVote && !message.transfer && !granted && message.term > term) this.#goAhead();
   }
 
-  /** Another sees now what we saw before, and can't win, because its log is behind ours: we need not wait any longer. */
+  /** Another sees now what we saw before, and can't win before us: we need not wait any longer. */
   #goAhead(): void {
     const { nowMs, willing } = this.#state;
     const isAsking = this.#campaign !== null && nowMs - this.#campaign.startedAtMs < FAST_PRE_VOTE_INTERVAL_MS;

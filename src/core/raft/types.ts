@@ -222,7 +222,7 @@ export interface TransferResult {
   readonly oldLeaderId: PeerKey;
   readonly newLeaderId: PeerKey | null;
   /** It failed as far as this node knows, but the target was told to campaign and may yet win (trap 66). */
-  readonly isUnknown?: boolean | undefined;
+  readonly isUnknown: boolean;
 }
 
 export interface ElectionRecord {

@@ -5,6 +5,7 @@
 //   never forgotten.
 // - A record that can't be read, or does not fit the state, changes nothing and is counted. One of a later format was
 //   applied by others: FORMAT_UNSUPPORTED is thrown, and the node must end before its state is another one.
+// - The names are kept in order as they come and go: a page of them costs what is on it, however many there are.
 
 import { TenureError } from "../kit/errors.ts";
 import { SCOPES_MAX } from "../kit/limits.ts";
@@ -33,7 +34,8 @@ export class ScopesFold implements Fold, ScopesReader {
   /** In the order of their last change: a scope that changes all the time is prepared when the snapshot is taken. */
   readonly #unprepared = new Set<string>();
   #generation = 0;
-  #names: readonly string[] | null = null;
+  /** In order. */
+  #names: string[] = [];
 
   constructor(scopesMax = SCOPES_MAX) {
     this.#scopesMax = scopesMax;
@@ -63,10 +65,15 @@ export class ScopesFold implements Fold, ScopesReader {
     return this.#scopes.get(scope);
   }
 
-  /** By name. */
-  list(): readonly ScopeState[] {
-    this.#names ??= [...this.#scopes.keys()].toSorted();
-    return this.#names.map((name) => this.#scopes.get(name) as ScopeState);
+  /** By name: at most `limit` behind the name `after`, from the first where that is null. */
+  list(after: string | null, limit: number): readonly ScopeState[] {
+    const from = after === null ? 0 : this.#placeBehind(after);
+    return this.#names.slice(from, from + limit).map((name) => this.#scopes.get(name) as ScopeState);
+  }
+
+  /** In no order. */
+  all(): Iterable<ScopeState> {
+    return this.#scopes.values();
   }
 
   apply({ position, data }: LogRecord): void {
@@ -78,7 +85,7 @@ export class ScopesFold implements Fold, ScopesReader {
 
   snapshot(): Uint8Array {
     const free = [...this.#free].map((name) => this.#scopes.get(name) as ScopeState);
-    const held = this.list().filter(({ hold }) => hold !== null);
+    const held = this.list(null, this.#names.length).filter(({ hold }) => hold !== null);
     this.#unprepared.clear();
     return encodeScopes({ generation: this.#generation, scopes: [...free, ...held] });
   }
@@ -89,7 +96,7 @@ export class ScopesFold implements Fold, ScopesReader {
     this.#scopes.clear();
     this.#free.clear();
     this.#unprepared.clear();
-    this.#names = null;
+    this.#names = scopes.map(({ scope }) => scope).toSorted();
     for (const state of scopes) this.#put(state);
   }
 
@@ -97,7 +104,10 @@ export class ScopesFold implements Fold, ScopesReader {
     const before = this.#scopes.get(event.scope);
     const after = evolveScope(before, event, epochAt(this.#generation, position));
     if (after === null) return false;
-    if (before === undefined && !this.#makeRoom()) return false;
+    if (before === undefined) {
+      if (!this.#makeRoom()) return false;
+      this.#names.splice(this.#placeBehind(event.scope), 0, event.scope);
+    }
     this.#put(after);
     this.#prepareSome(after.scope);
     return true;
@@ -115,7 +125,6 @@ export class ScopesFold implements Fold, ScopesReader {
   }
 
   #put(state: ScopeState): void {
-    if (!this.#scopes.has(state.scope)) this.#names = null;
     this.#scopes.set(state.scope, state);
     if (state.hold === null) this.#free.add(state.scope);
     else this.#free.delete(state.scope);
@@ -127,8 +136,20 @@ export class ScopesFold implements Fold, ScopesReader {
     if (oldest === undefined) return false;
     this.#free.delete(oldest);
     this.#scopes.delete(oldest);
-    this.#names = null;
+    this.#names.splice(this.#placeBehind(oldest) - 1, 1);
     return true;
+  }
+
+  /** Where the first name stands that is behind this one. */
+  #placeBehind(name: string): number {
+    let from = 0;
+    let to = this.#names.length;
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if ((this.#names[middle] as string) <= name) from = middle + 1;
+      else to = middle;
+    }
+    return from;
   }
 }
 

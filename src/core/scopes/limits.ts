@@ -20,6 +20,8 @@ const encoder = new TextEncoder();
 
 export function checkScope(scope: string): void {
   checkText("scope", scope, SCOPE_BYTES_MAX, 1);
+  // As a part of a path these mean other paths, however they are written.
+  if (scope === "." || scope === "..") refuse("scope", 'must not be "." or ".."');
 }
 
 export function checkHold(scope: string, session: string, epoch: number): void {

@@ -157,10 +157,25 @@ describe("the fold", () => {
         const count = play(before, fold).length;
         const restored = new ScopesFold(3);
         restored.restore(fold.snapshot(), HEAD);
-        expect(restored.list()).toEqual(fold.list());
+        expect(restored.list(null, 99)).toEqual(fold.list(null, 99));
         expect(restored.snapshot()).toEqual(fold.snapshot());
         expect(play(after, restored, count)).toEqual(play(after, fold, count));
         expect(restored.snapshot()).toEqual(fold.snapshot());
+      }),
+    );
+  });
+
+  it("is listed in pages by name: together they are all of it, whatever came and went", () => {
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), (commands, limit) => {
+        const fold = new ScopesFold(3);
+        play(commands, fold);
+        const found: string[] = [];
+        for (let page = fold.list(null, limit); page.length > 0; page = fold.list(found.at(-1)!, limit)) {
+          expect(page.length).toBeLessThanOrEqual(limit);
+          found.push(...page.map(({ scope }) => scope));
+        }
+        expect(found).toEqual([...fold.all()].map(({ scope }) => scope).toSorted());
       }),
     );
   });
@@ -180,7 +195,7 @@ describe("the fold", () => {
     play([acquire("s1"), acquire("s2"), acquire("s3")], fold);
     expect(decide(fold, acquire("s4"), { position: 4 })).toEqual({ kind: "full" });
     play([{ kind: "force", scope: "s2", atMs: 1 }, { kind: "force", scope: "s1", atMs: 1 }, acquire("s4")], fold, 3);
-    expect(fold.list().map((state) => state.scope)).toEqual(["s1", "s3", "s4"]);
+    expect(fold.list(null, 99).map((state) => state.scope)).toEqual(["s1", "s3", "s4"]);
   });
 
   it("keeps the newest transitions of a scope, and how long each hold lasted", () => {

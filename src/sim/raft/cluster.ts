@@ -163,6 +163,7 @@ export class Cluster {
         inflightMessagesMax: this.knobs.inflightMessagesMax,
         appendBytesMax: this.knobs.appendBytesMax,
         compactionHoldEntriesMax: this.knobs.compactionHoldEntriesMax,
+        commitNoticeMs: this.knobs.commitNoticeMs,
         priorityStableMs: this.knobs.priorityStableMs,
         priorityIntervalMs: 2 * this.knobs.priorityStableMs,
       },

@@ -26,6 +26,7 @@ export interface Knobs {
   readonly inflightMessagesMax: number;
   readonly appendBytesMax: number;
   readonly compactionHoldEntriesMax: number;
+  readonly commitNoticeMs: number;
   /** How long a preferred node must have been caught up before leadership is given to it. */
   readonly priorityStableMs: number;
   readonly clients: number;
@@ -114,6 +115,7 @@ function drawAll(random: Random, limits: KnobLimits): Knobs {
     inflightMessagesMax: random.fork("inflight").pick([1, 4, 64]),
     priorityStableMs: random.fork("stable").pick([500, 1_500, 30_000]),
     compactionHoldEntriesMax: random.fork("hold").pick([0, 0, 0, 1_000]),
+    commitNoticeMs: random.fork("notice").pick([0, 1, 5]),
     appendBytesMax: random.fork("append").pick([20, 20, 1_000, 100_000]),
     clients: 1 + random.fork("clients").below(4),
     clientPauseMs: random.fork("client-pause").pick([2, 10, 30, 60]),

@@ -1,0 +1,123 @@
+// The cluster benchmarks, a few rounds of each: that they end by themselves, leave no process behind, and print what they
+// promise. The figures themselves mean nothing on a busy machine; only what is true of any figure is checked.
+
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { etcdPath } from "./servers/index.ts";
+
+const BENCH = fileURLToPath(new URL("../bench/main.ts", import.meta.url));
+const LIMIT_MS = 120_000;
+
+interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly errors: string;
+}
+
+function bench(...args: readonly string[]): Promise<Finished> {
+  const child = spawn(process.execPath, ["--no-warnings", BENCH, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let out = "";
+  let errors = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+  return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, errors })));
+}
+
+async function jsonOf(...args: readonly string[]): Promise<unknown> {
+  const { code, out, errors } = await bench(...args, "--json");
+  expect(code, errors).toBe(0);
+  return JSON.parse(out.trimEnd().split("\n").at(-1)!);
+}
+
+const positive = expect.toSatisfy((value: unknown) => typeof value === "number" && value > 0) as number;
+const notNegative = expect.toSatisfy((value: unknown) => typeof value === "number" && value >= 0) as number;
+const figures = { p50_ms: positive, p99_ms: positive, max_ms: positive };
+const peer = { name: "etcd", version: expect.stringMatching(/^\d+\.\d+/), client: expect.stringContaining("gRPC") };
+
+describe.runIf(etcdPath() !== undefined)("beside etcd", () => {
+  test("writes: a row for each number of clients, with a ratio of rates", { timeout: LIMIT_MS }, async () => {
+    const result = await jsonOf(
+      "writes",
+      "--clients",
+      "1,16",
+      "--rounds",
+      "1",
+      "--window-ms",
+      "300",
+      "--warm-ms",
+      "300",
+    );
+    const row = { tenure_per_s: positive, tenure_p50_ms: positive, tenure_p99_ms: positive };
+    const theirs = { peer_per_s: positive, peer_p50_ms: positive, peer_p99_ms: positive, ratio: positive };
+    expect(result).toEqual({
+      bench: "writes",
+      peer,
+      rows: [
+        { clients: 1, ...row, ...theirs },
+        { clients: 16, ...row, ...theirs },
+      ],
+    });
+  });
+
+  test("failover: the leader is killed, ours and theirs, and writes go on", { timeout: LIMIT_MS }, async () => {
+    const result = await jsonOf("failover", "--runs", "2", "--peer-runs", "1");
+    expect(result).toEqual({
+      bench: "failover",
+      kind: "kill",
+      tenure: { runs: 2, ...figures, detection_ms: notNegative, discovery_ms: notNegative },
+      peer: { ...peer, runs: 1, ...figures },
+      ratio: positive,
+    });
+  });
+
+  test(
+    "transfer: leadership moves, ours and theirs, and a retry mends every refusal",
+    { timeout: LIMIT_MS },
+    async () => {
+      const result = await jsonOf("transfer", "--runs", "2", "--peer-runs", "1");
+      expect(result).toEqual({
+        bench: "transfer",
+        tenure: { runs: 2, ...figures, detection_ms: notNegative, discovery_ms: notNegative, refused: 0 },
+        peer: { ...peer, runs: 1, ...figures },
+        ratio: positive,
+        forced: null,
+      });
+    },
+  );
+});
+
+describe("without a peer", () => {
+  test("failover: a leader that is stopped or cut off is replaced, and comes back", { timeout: LIMIT_MS }, async () => {
+    for (const kind of ["stop", "cut"]) {
+      expect(await jsonOf("failover", "--kind", kind, "--runs", "2", "--alone")).toEqual({
+        bench: "failover",
+        kind,
+        tenure: { runs: 2, ...figures, detection_ms: notNegative, discovery_ms: notNegative },
+        peer: null,
+        ratio: null,
+      });
+    }
+  });
+
+  test("transfer: forced elections have their leader, killed ones included", { timeout: LIMIT_MS }, async () => {
+    expect(await jsonOf("transfer", "--runs", "1", "--forced", "21", "--alone")).toMatchObject({
+      peer: null,
+      ratio: null,
+      forced: { elections: 21, kills: 1, p50_ms: positive, max_ms: positive },
+    });
+  });
+
+  test("a wrong flag is refused before anything is started", { timeout: LIMIT_MS }, async () => {
+    for (const [args, message] of [
+      [["failover", "--kind", "nap"], "--kind takes kill, stop, cut, not nap"],
+      [["failover", "--runs", "0"], "--runs takes a whole number, not 0"],
+      [["writes", "--clients", "1,x"], "--clients takes a whole number, not x"],
+      [["sloth"], 'there is no "sloth"'],
+    ] as const) {
+      const { code, errors } = await bench(...args);
+      expect(code).not.toBe(0);
+      expect(errors).toContain(message);
+    }
+  });
+});
