@@ -1,5 +1,7 @@
-// Who called what of the admin routes, and what came of it: one line through the audit logger for each call, allowed or
-// refused, and the last of them in memory. The line is the record; the memory is for a look.
+// Who called what of the admin routes, and what came of it: one line through the audit logger for each call when it ends,
+// allowed or refused, and for what changes something also one when it begins: a process that dies on the way, or a change
+// that takes long, is written down all the same. The line is the record; the last of those that ended are in memory, for a
+// look.
 
 import type { Logger } from "../ports/logger.ts";
 import type { Caller } from "./callers.ts";
@@ -23,6 +25,9 @@ export interface AuditRecord {
   readonly requestId: string;
 }
 
+/** As much as is known before anything is done. */
+type Begun = Omit<AuditRecord, "who" | "how" | "role" | "outcome" | "status" | "durationMs">;
+
 export class Audit {
   readonly #logger: Logger;
   readonly #records: AuditRecord[] = [];
@@ -31,16 +36,25 @@ export class Audit {
     this.#logger = logger;
   }
 
-  write(caller: Caller, call: Omit<AuditRecord, "who" | "how" | "role">): void {
-    const how = caller.how === "refused" ? "anonymous" : caller.how;
-    const record = { ...call, who: caller.name, how, role: caller.role };
+  begun(caller: Caller, call: Begun): void {
+    const record = { ...call, ...whoIs(caller) };
+    this.#logger.info({ audit: true, phase: "begun", ...record }, `admin: ${record.operation} by ${record.who}: begun`);
+  }
+
+  ended(caller: Caller, call: Omit<AuditRecord, "who" | "how" | "role">): void {
+    const record = { ...call, ...whoIs(caller) };
     this.#records.push(record);
     if (this.#records.length > RECORDS_MAX) this.#records.shift();
-    this.#logger.info({ audit: true, ...record }, `admin: ${record.operation} by ${record.who}: ${record.outcome}`);
+    const text = `admin: ${record.operation} by ${record.who}: ${record.outcome}`;
+    this.#logger.info({ audit: true, phase: "ended", ...record }, text);
   }
 
   /** Newest first. */
   records(): readonly AuditRecord[] {
     return this.#records.toReversed();
   }
+}
+
+function whoIs({ name, how, role }: Caller): Pick<AuditRecord, "who" | "how" | "role"> {
+  return { who: name, how: how === "refused" ? "anonymous" : how, role };
 }

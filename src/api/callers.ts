@@ -34,6 +34,7 @@ interface Doorman {
   readonly isLoopback: boolean;
   readonly hasClientCa: boolean;
   readonly sha256: (text: string) => string;
+  readonly wallMs: () => number;
   readonly clientRoleOf?: ((certificate: ClientCertificate) => CertificateCaller | null) | undefined;
 }
 
@@ -42,8 +43,8 @@ const KEY_LENGTH_MAX = 1_024;
 
 export class Callers {
   readonly #doorman: Doorman;
-  /** A connection's certificate does not change, and reading one is slow. */
-  readonly #bySocket = new WeakMap<object, Caller>();
+  /** A connection's certificate does not change, and reading one is slow. Only that it expires while the connection stays. */
+  readonly #bySocket = new WeakMap<object, { readonly caller: Caller; readonly notAfterMs: number }>();
 
   constructor(doorman: Doorman) {
     this.#doorman = doorman;
@@ -52,11 +53,16 @@ export class Callers {
   identify(key: string | readonly string[] | undefined, socket: CallerSocket): Caller {
     if (key !== undefined) return this.#byKey(typeof key === "string" ? key : "");
     if (!this.#doorman.hasClientCa || socket.getPeerCertificate === undefined) return ANONYMOUS;
-    const known = this.#bySocket.get(socket);
-    if (known !== undefined) return known;
-    const caller = this.#byCertificate(socket);
-    this.#bySocket.set(socket, caller);
-    return caller;
+    let known = this.#bySocket.get(socket);
+    if (known === undefined) {
+      const certificate = socket.getPeerCertificate() ?? {};
+      known = { caller: this.#byCertificate(socket, certificate), notAfterMs: Date.parse(certificate.valid_to ?? "") };
+      this.#bySocket.set(socket, known);
+    }
+    const { caller, notAfterMs } = known;
+    if (caller.how !== "certificate" || this.#doorman.wallMs() <= notAfterMs) return caller;
+    const why = "The client certificate has expired since this connection was made. Connect with a new one.";
+    return { how: "refused", name: caller.name, role: null, why };
   }
 
   /** Throws UNAUTHENTICATED or PERMISSION_DENIED. */
@@ -101,8 +107,7 @@ export class Callers {
     return { how: "refused", name: "unknown key", role: null, why: "The X-API-Key is none that this node knows." };
   }
 
-  #byCertificate(socket: CallerSocket): Caller {
-    const certificate = socket.getPeerCertificate?.() ?? {};
+  #byCertificate(socket: CallerSocket, certificate: ClientCertificate): Caller {
     if (Object.keys(certificate).length === 0) return ANONYMOUS;
     const why = "The client certificate is not signed by this node's client CA, or is not valid now.";
     if (socket.authorized !== true) return { how: "refused", name: "unverified certificate", role: null, why };

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQuery } from "../contract/index.ts";
 import type { Answer, Call, Handler, Handlers, Service } from "./handlers.ts";
 import type { ExtraRoute } from "./options.ts";
-import { type Passage, passageOf, type Registered, sendJson } from "./passage.ts";
+import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -19,6 +19,7 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
       handler: async (request, reply) => {
         const call = checkedCall(route, request);
         begin(passageOf(request), call);
+        noteBegun(service, request);
         const answer = await handler(call);
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view()) : {};
         send(reply, answer, fresh);
@@ -85,6 +86,23 @@ function begin(passage: Passage | null, { params, body }: Call<RouteId>): void {
   passage.target = typeof target === "string" ? target : null;
   if (typeof fields["op"] === "string") passage.target = `${fields["op"]} ${passage.target}`;
   passage.forced = fields["force"] === true;
+}
+
+/** Before anything is done, so that it is written down whatever becomes of this process. */
+function noteBegun({ audit, clock, nodeId }: Service, request: FastifyRequest): void {
+  const passage = passageOf(request);
+  const { operation = null, isWrite = false } = registeredOf(request) ?? {};
+  if (passage === null || operation === null || !isWrite) return;
+  const { caller, address, target, forced } = passage;
+  audit.begun(caller, {
+    atMs: clock.wallMs(),
+    nodeId,
+    address,
+    operation,
+    target,
+    forced,
+    requestId: request.id,
+  });
 }
 
 function send(reply: FastifyReply, answer: Answer, fresh: Readonly<Record<string, string>>): void {

@@ -2,6 +2,7 @@
 // probe-, cluster-, scope- and admin-handlers.ts.
 
 import type { RouteId, ROUTES, ValueOf } from "../contract/index.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Audit } from "./audit.ts";
@@ -32,6 +33,7 @@ export interface Service {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
   readonly nodeId: string;
+  readonly clock: Clock;
   readonly metrics: ApiOptions["metrics"];
   readonly limits: ApiLimits;
   readonly polls: LongPolls;

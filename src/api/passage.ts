@@ -18,6 +18,8 @@ export interface Registered {
 export interface Passage {
   readonly startedAtMs: number;
   readonly caller: Caller;
+  /** As it was on arrival: a socket that is closed has none. */
+  readonly address: string;
   /** Aborts when the exchange is over: the client has gone, or has its answer. */
   readonly over: AbortController;
   target: string | null;

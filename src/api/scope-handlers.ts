@@ -1,7 +1,7 @@
 // Scopes that other processes lead. `acquire` and the watch of one scope may wait; both end when their client goes, and with
 // 503 when the server stops.
 
-import { toSnake } from "../contract/index.ts";
+import { SCOPES_PER_PAGE_MAX, toSnake } from "../contract/index.ts";
 import type { ScopeView } from "../ports/scopes.ts";
 import type { Call, Handlers, Service } from "./handlers.ts";
 import { beFresh } from "./reads.ts";
@@ -22,7 +22,11 @@ export function scopeHandlers(service: Service): Pick<Handlers, Ids> {
     },
     scopes: async ({ query }) => {
       await beFresh(service, query);
-      return { body: { scopes: scopes.list().map((scope) => toSnake(scope)) } };
+      const { after = null, limit = SCOPES_PER_PAGE_MAX } = query;
+      const found = scopes.list(after, limit + 1);
+      const page = found.slice(0, limit);
+      const next = found.length > limit ? (page.at(-1)?.scope ?? null) : null;
+      return { body: { scopes: page.map((scope) => toSnake(scope)), next } };
     },
     scope: async (call) => ({ body: toSnake(await watch(service, call)) }),
     history: async ({ params, query }) => {

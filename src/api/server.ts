@@ -68,7 +68,14 @@ class ApiServer implements Api {
     this.#polls = new LongPolls(options.clock);
     const hasClientCa = tls !== null && tls.clientCa !== null;
     this.#traffic = new Traffic(options, this.#limits, {
-      callers: new Callers({ keys, isLoopback, sha256, clientRoleOf, hasClientCa, wallMs: () => options.clock.wallMs() }),
+      callers: new Callers({
+        keys,
+        isLoopback,
+        sha256,
+        clientRoleOf,
+        hasClientCa,
+        wallMs: () => options.clock.wallMs(),
+      }),
       audit: this.#audit,
       counters: this.#counters,
       isStopping: () => this.#isStopping,

@@ -1,6 +1,7 @@
 // What every request passes: it is identified, counted against its rate and admitted before its body is read, and written down
 // when it leaves. Whatever is thrown on the way becomes an error of the registry.
-// Invariant: a stranger's body is never parsed, and each admin call leaves one audit record, whatever came of it.
+// Invariant: a stranger's body is never parsed, and each admin call leaves one audit record when it ends, whatever came of it;
+// what changes something leaves one when it begins too (endpoints.ts).
 
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -87,7 +88,9 @@ export class Traffic {
     reply.header("x-tenure-cluster", clusterId);
     const over = new AbortController();
     const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
-    request.passage = { startedAtMs, caller, over, target: null, forced: false, isBegun: false, outcome: "OK" };
+    const address = (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
+    const about = { target: null, forced: false, isBegun: false, outcome: "OK" };
+    request.passage = { startedAtMs, caller, address, over, ...about };
     const counters = this.#counters;
     counters.inFlight++;
     reply.raw.once("close", () => {
@@ -132,11 +135,11 @@ export class Traffic {
     const operation = registered?.operation ?? null;
     if (operation === null || passage === null) return;
     const { clock, nodeId } = this.#options;
-    const { caller, target, forced, outcome, startedAtMs } = passage;
-    this.#audit.write(caller, {
+    const { caller, address, target, forced, outcome, startedAtMs } = passage;
+    this.#audit.ended(caller, {
       atMs: clock.wallMs(),
       nodeId,
-      address: addressOf(request),
+      address,
       operation,
       target,
       forced,
@@ -181,13 +184,9 @@ function stageOf(passage: Passage | null, registered: Registered | undefined): S
 
 /** By name where there is one: behind one address may be many. */
 function rateKey(request: FastifyRequest): string {
-  const caller = passageOf(request)?.caller;
+  const { caller, address } = passageOf(request) ?? {};
   if (caller?.how === "key" || caller?.how === "certificate") return `${caller.how} ${caller.name}`;
-  return `address ${addressOf(request)}`;
-}
-
-function addressOf(request: FastifyRequest): string {
-  return (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
+  return `address ${address ?? "unknown"}`;
 }
 
 function methodsOf(path: string, extra: readonly { readonly method: string; readonly path: string }[]): string[] {

@@ -12,7 +12,8 @@ describe("the command line of tenure cluster", () => {
     [["status", "--watch", "-o", "json"], { verb: "status", watch: true }],
     [["transfer", "--to", "n2", "--force"], { verb: "transfer", to: "n2", force: true }],
     [["transfer"], { verb: "transfer", to: undefined, force: false }],
-    [["snapshot", "save", "a.snap"], { verb: "snapshot-save", file: "a.snap" }],
+    [["snapshot", "save", "a.snap"], { verb: "snapshot-save", file: "a.snap", force: false }],
+    [["snapshot", "save", "a.snap", "--force"], { verb: "snapshot-save", file: "a.snap", force: true }],
     [["snapshot", "verify", "--", "-odd"], { verb: "snapshot-verify", file: "-odd" }],
   ])("%j", (args, step) => {
     expect(readClusterFlags(args)).toMatchObject({ step });
@@ -25,7 +26,8 @@ describe("the command line of tenure cluster", () => {
     [["snapshot", "save"], "snapshot save needs a file"],
     [["snapshot", "save", "a", "b"], "takes one file, not 2"],
     [["transfer", "n2"], "the target is --to NODE"],
-    [["status", "--force"], "--force belongs to transfer"],
+    [["status", "--force"], "--force belongs to transfer and snapshot save"],
+    [["snapshot", "verify", "a", "--force"], "--force belongs to snapshot save"],
     [["elections", "--watch"], "--watch belongs to status"],
     [["transfer", "--to", ""], "--to must not be empty"],
     [["status", "--key"], "--key takes a value"],

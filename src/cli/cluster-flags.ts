@@ -13,15 +13,17 @@ export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|
   elections              the last elections, newest first, with their votes
   transfer               hands leadership to another voter; prints from whom to whom, and how long it took
   snapshot save FILE     saves a snapshot on a server, fetches it, checks it and writes it to FILE
-  snapshot verify FILE   checks such a file; asks no server
+  snapshot verify FILE   checks such a file and the state in it; asks no server
 
   --watch            status: again every second, until SIGINT
   --to NODE          transfer: to this voter (default: the one that is best caught up)
   --force            transfer: do not wait until the target has caught up; it must still win its election
+                     snapshot save: replace FILE if it is there
 ${CONNECTION_HELP}
-exit codes: 0 done; 64 wrong use, or a target that can't lead; 65 the file is no whole snapshot; 69 nobody leads, no server
-answers, or the transfer failed and nothing has changed; 75 it may have been done, look; 77 the key may not do this; 78 a wrong
-setting (docs/errors.md); 130 and 143 --watch was ended by SIGINT or SIGTERM
+exit codes: 0 done; 64 wrong use, a target that can't lead, or a place where FILE can't be written; 65 the file is no whole
+snapshot; 69 nobody leads, no server answers, or the transfer failed and nothing has changed; 74 the disk here fails; 75 it may
+have been done, look, or the disk here is full; 77 the key may not do this; 78 a wrong setting, or FILE is there already
+(docs/errors.md); 130 and 143 --watch or snapshot save was ended by SIGINT or SIGTERM
 `;
 
 const KINDS = { ...CONNECTION_KINDS, watch: "switch", to: "value", force: "switch" } as const;
@@ -30,7 +32,7 @@ export type ClusterStep =
   | { readonly verb: "status"; readonly watch: boolean }
   | { readonly verb: "elections" }
   | { readonly verb: "transfer"; readonly to: string | undefined; readonly force: boolean }
-  | { readonly verb: "snapshot-save"; readonly file: string }
+  | { readonly verb: "snapshot-save"; readonly file: string; readonly force: boolean }
   | { readonly verb: "snapshot-verify"; readonly file: string };
 
 export interface ClusterFlags {
@@ -45,26 +47,30 @@ export function readClusterFlags(args: readonly string[]): ClusterFlags | "help"
   const { watch, to, force, ...connection } = values;
   const verb = chosen(words[0], VERBS);
   if (watch !== undefined && verb !== "status") throw new UsageError(`--watch belongs to status, not to ${verb}`);
-  if ((to !== undefined || force !== undefined) && verb !== "transfer") {
-    throw new UsageError(`--${to === undefined ? "force" : "to"} belongs to transfer, not to ${verb}`);
+  if (to !== undefined && verb !== "transfer") throw new UsageError(`--to belongs to transfer, not to ${verb}`);
+  const isForced = force !== undefined;
+  if (verb === "snapshot") return { step: snapshotStep(words, isForced), connection };
+  if (isForced && verb !== "transfer") {
+    throw new UsageError(`--force belongs to transfer and snapshot save, not to ${verb}`);
   }
-  if (verb === "snapshot") return { step: snapshotStep(words), connection };
   if (words.length > 1)
     throw new UsageError(
       `${verb} takes no ${JSON.stringify(words[1])}${verb === "transfer" ? "; the target is --to NODE" : ""}`,
     );
   if (to === "") throw new UsageError("--to must not be empty");
-  if (verb === "transfer") return { step: { verb, to, force: force !== undefined }, connection };
+  if (verb === "transfer") return { step: { verb, to, force: isForced }, connection };
   return { step: verb === "status" ? { verb, watch: watch !== undefined } : { verb }, connection };
 }
 
-function snapshotStep(words: readonly string[]): ClusterStep {
+function snapshotStep(words: readonly string[], force: boolean): ClusterStep {
   const [, verbWord, file, more] = words;
   const verb = chosen(verbWord, SNAPSHOT_VERBS, "snapshot ");
   if (file === undefined || file === "")
     throw new UsageError(`snapshot ${verb} needs a file: tenure cluster snapshot ${verb} FILE`);
   if (more !== undefined) throw new UsageError(`snapshot ${verb} takes one file, not ${words.length - 2}`);
-  return { verb: `snapshot-${verb}`, file };
+  if (verb === "save") return { verb: "snapshot-save", file, force };
+  if (force) throw new UsageError("--force belongs to snapshot save, not to snapshot verify");
+  return { verb: "snapshot-verify", file };
 }
 
 export function chosen<T extends string>(word: string | undefined, verbs: readonly T[], before = ""): T {

@@ -1,18 +1,17 @@
 // Snapshots as files: fetched from a server and checked before they get their name, or checked alone, without a server.
-// A file that is there is whole: it is written beside its place, synced, checked and renamed.
+// Checked is the file (its checksums) and what is in it: a server must be able to read its state.
 
-import { createWriteStream } from "node:fs";
-import { access, open, readFile, rename, rm, stat } from "node:fs/promises";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { readFile, stat } from "node:fs/promises";
 import { TenureError } from "../core/kit/errors.ts";
 import { SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Configuration } from "../core/raft/index.ts";
 import { decodeSnapshotFile } from "../core/wal/index.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import type { Client } from "../client/index.ts";
+import { NewFile } from "./cluster-snapshot-file.ts";
 import { bytesText, statusOf } from "./cluster-view.ts";
 import { columns } from "./output.ts";
+import { serverMachine } from "./server-machine.ts";
 
 const FILE_BYTES_MAX = SNAPSHOT_BYTES_MAX + WAL_FRAME_PAYLOAD_BYTES_MAX;
 /** A server that saves one first folds and syncs up to 256 MiB. */
@@ -34,6 +33,7 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
   switch (found.kind) {
     case "whole": {
       const { index, term, configuration } = found.meta;
+      checkState(file, found.data);
       return { file, bytes: bytes.length, index, term, configuration, url: null };
     }
     case "newer":
@@ -49,36 +49,62 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
   }
 }
 
-export async function saveSnapshot(client: Client, file: string): Promise<SnapshotFile> {
-  if (await exists(file))
-    throw new TenureError("CONFIG_INVALID", `${file} is there already; give another name, or move it away.`);
-  const node = await nodeToAsk(client);
-  const { url } = await client.saveSnapshot({ url: node, timeoutMs: SAVE_LIMIT_MS });
-  const part = `${file}.part`;
+/** As a server does that starts from it. */
+function checkState(file: string, data: Uint8Array): void {
   try {
-    await pipeline(
-      Readable.fromWeb((await client.downloadSnapshot(url)) as Parameters<typeof Readable.fromWeb>[0]),
-      createWriteStream(part, { mode: 0o600 }),
-    );
-    await sync(part);
-    const found = await verifySnapshot(part);
-    await rename(part, file);
-    return { ...found, file, url };
+    serverMachine().machine.restore(data);
   } catch (error) {
-    await rm(part, { force: true });
-    throw TenureError.is(error)
-      ? error
-      : new TenureError(
-          "BACKEND_UNAVAILABLE",
-          `the snapshot could not be fetched: ${(error as Error).message}. Nothing was written; try again.`,
-          { cause: error },
-        );
+    if (!TenureError.is(error)) throw error;
+    throw new TenureError(
+      error.code,
+      `${file} is whole, but its state can't be used: ${error.message}. Do not restore from it.`,
+      { cause: error },
+    );
+  }
+}
+
+export interface SaveOptions {
+  /** A file that is there is replaced. */
+  readonly force: boolean;
+  /** Gives up, and leaves nothing behind. */
+  readonly signal: AbortSignal;
+}
+
+export async function saveSnapshot(
+  client: Client,
+  file: string,
+  { force, signal }: SaveOptions,
+): Promise<SnapshotFile> {
+  // First: what can't be written here is no reason to make a server work.
+  const target = await NewFile.open(file, force);
+  try {
+    const node = await nodeToAsk(client, signal);
+    const { url } = await client.saveSnapshot({ url: node, timeoutMs: SAVE_LIMIT_MS, signal });
+    for await (const chunk of downloaded(client, url, signal)) await target.write(chunk);
+    await target.sync();
+    const found = await verifySnapshot(target.part);
+    signal.throwIfAborted();
+    await target.name();
+    return { ...found, file, url };
+  } finally {
+    await target.close();
+  }
+}
+
+async function* downloaded(client: Client, url: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    yield* (await client.downloadSnapshot(url, { signal })) as unknown as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    if (TenureError.is(error)) throw error;
+    const why = (error as Error).message;
+    const text = `the snapshot could not be fetched from ${url}: ${why}. Nothing was written; try again.`;
+    throw new TenureError("BACKEND_UNAVAILABLE", text, { cause: error });
   }
 }
 
 /** The leader has everything; without one, whoever is furthest, for that is when a snapshot is wanted most. */
-async function nodeToAsk(client: Client): Promise<string> {
-  const answers = await client.nodes();
+async function nodeToAsk(client: Client, signal: AbortSignal): Promise<string> {
+  const answers = await client.nodes({ signal });
   const { view } = statusOf(answers);
   const found = answers.find((answer) => answer.view === view && view !== null);
   if (found !== undefined) return found.url;
@@ -96,22 +122,6 @@ async function contentsOf(file: string): Promise<Uint8Array> {
     if (TenureError.is(error)) throw error;
     const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such file" : (error as Error).message;
     throw new TenureError("SNAPSHOT_INVALID", `can't read ${file}: ${why}.`, { cause: error });
-  }
-}
-
-async function exists(file: string): Promise<boolean> {
-  return await access(file).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function sync(file: string): Promise<void> {
-  const handle = await open(file, "r+");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

@@ -24,21 +24,43 @@ export function certificateFetch(tls: CertificateFiles): ClientFetch {
           minVersion: "TLSv1.3",
           ...(signal === null || signal === undefined ? {} : { signal }),
         },
-        (incoming) => resolve(responseOf(incoming)),
+        (incoming) => {
+          // Thrown here, it would end the process.
+          try {
+            resolve(responseOf(incoming, url));
+          } catch (error) {
+            incoming.destroy();
+            reject(error instanceof Error ? error : new Error(String(error)));
+          }
+        },
       );
+      sent.once("upgrade", (_incoming, socket) => {
+        socket.destroy();
+        reject(new Error("it answered 101, and nobody asked for another protocol"));
+      });
       // The signal's own reason says whether it was a time limit; Node's error does not.
       sent.once("error", (error) => reject(signal?.aborted === true ? (signal.reason as Error) : error));
       sent.end(typeof body === "string" ? body : undefined);
     });
 }
 
-function responseOf(incoming: IncomingMessage): Response {
+/** Those that have no body, and the only ones that a `Response` takes. */
+const EMPTY_STATUSES: readonly number[] = [204, 205, 304];
+const STATUS_MIN = 200;
+const STATUS_MAX = 599;
+
+/** Throws for what is no answer. */
+function responseOf(incoming: IncomingMessage, url: string): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(incoming.headers)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   const status = incoming.statusCode ?? 0;
-  const isEmpty = status === 204 || status === 304;
+  if (status < STATUS_MIN || status > STATUS_MAX)
+    throw new Error(`it answered with the status ${status}, which is none`);
+  const isEmpty = EMPTY_STATUSES.includes(status);
   if (isEmpty) incoming.resume();
-  return new Response(isEmpty ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>), { status, headers });
+  const body = isEmpty ? null : (Readable.toWeb(incoming) as ReadableStream<Uint8Array>);
+  // Its own is read-only, and empty: errors name the node by it.
+  return Object.defineProperty(new Response(body, { status, headers }), "url", { value: url });
 }

@@ -37,13 +37,22 @@ export async function cluster(args: readonly string[]): Promise<number> {
       return await elections(connection);
     case "transfer":
       return await transfer(connection, step.to, step.force);
-    case "snapshot-save": {
-      const saved = await saveSnapshot(clientOf(connection), step.file);
-      process.stdout.write(connection.output === "json" ? json(snapshotObject(saved)) : snapshotText(saved));
-      return 0;
-    }
+    case "snapshot-save":
+      return await save(connection, step.file, step.force);
     default:
       return assertNever(step, "cluster");
+  }
+}
+
+async function save(connection: Connection, file: string, force: boolean): Promise<number> {
+  const end = untilSignal();
+  try {
+    const saved = await saveSnapshot(clientOf(connection), file, { force, signal: end.signal });
+    process.stdout.write(connection.output === "json" ? json(snapshotObject(saved)) : snapshotText(saved));
+    return 0;
+  } catch (error) {
+    if (!end.signal.aborted) throw error;
+    return end.code;
   }
 }
 
@@ -70,7 +79,8 @@ function refuseStrangers(answers: readonly NodeAnswer[]): void {
   }
 }
 
-async function watch(connection: Connection): Promise<number> {
+/** Aborts with SIGINT or SIGTERM, and knows which exit code says so. */
+function untilSignal(): { readonly signal: AbortSignal; readonly code: number } {
   const stop = new AbortController();
   let code = EXIT_SIGINT;
   for (const [signal, exit] of [
@@ -82,20 +92,30 @@ async function watch(connection: Connection): Promise<number> {
       stop.abort();
     });
   }
+  return {
+    signal: stop.signal,
+    get code() {
+      return code;
+    },
+  };
+}
+
+async function watch(connection: Connection): Promise<number> {
+  const end = untilSignal();
   const client = clientOf(connection);
   const isScreen = process.stdout.isTTY && connection.output === "table";
   try {
     for (;;) {
-      const found = statusOf(await client.nodes({ signal: stop.signal }));
+      const found = statusOf(await client.nodes({ signal: end.signal }));
       const at = isoTime(systemClock.wallMs());
       if (connection.output === "json") process.stdout.write(json({ at, ...statusObject(found) }));
       else process.stdout.write(`${isScreen ? CLEAR_SCREEN : ""}${at}\n${statusText(found)}${isScreen ? "" : "\n"}`);
-      await sleep(WATCH_EVERY_MS, undefined, { signal: stop.signal });
+      await sleep(WATCH_EVERY_MS, undefined, { signal: end.signal });
     }
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
+    if (!end.signal.aborted) throw error;
   }
-  return code;
+  return end.code;
 }
 
 async function elections(connection: Connection): Promise<number> {

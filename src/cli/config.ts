@@ -1,5 +1,6 @@
 // `tenure config check`: what `tenure server start` would say of a configuration file, and what only shows later: files that
-// can't be read, a key that does not belong to its certificate, a cluster in which nobody may steer. It starts nothing.
+// can't be read, a key that does not belong to its certificate, a certificate of another node or authority, a cluster in which
+// nobody may steer. It starts nothing.
 
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
@@ -7,6 +8,7 @@ import { dirname } from "node:path";
 import type { ServerConfig } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
+import { Security } from "../drivers/wire/security.ts";
 import { chosen } from "./cluster-flags.ts";
 import { oneOf, parseFlags, UsageError } from "./flags.ts";
 import { columns, duration, json, OUTPUTS, withLongOutput } from "./output.ts";
@@ -51,12 +53,11 @@ export async function config(args: readonly string[]): Promise<number> {
 }
 
 /** What would keep the server from starting. */
-function fileProblems({ dataDir, peer, api }: ServerConfig, nowMs: number): string[] {
+function fileProblems({ nodeId, dataDir, peer, api }: ServerConfig, nowMs: number): string[] {
   const clientCaFile = api.tls?.clientCaFile ?? null;
   return [
     ...directoryProblems(dataDir),
-    ...(peer.tls === null ? [] : pairProblems("peer.tls", peer.tls, nowMs)),
-    ...(peer.tls === null ? [] : certificateProblems("peer.tls.ca_file", peer.tls.caFile, nowMs)),
+    ...(peer.tls === null ? [] : peerProblems(nodeId, peer.tls, nowMs)),
     ...(api.tls === null ? [] : pairProblems("api.tls", api.tls, nowMs)),
     ...(clientCaFile === null ? [] : certificateProblems("api.tls.client_ca_file", clientCaFile, nowMs)),
   ];
@@ -88,6 +89,41 @@ function pairProblems(
     problems.push(`${field}.key_file: can't read ${keyFile}: ${readingError(error)}`);
   }
   return problems;
+}
+
+/** What TLS between nodes asks for: the node's own certificate, from the authority that the others know it by. */
+function peerProblems(nodeId: string, tls: NonNullable<ServerConfig["peer"]["tls"]>, nowMs: number): string[] {
+  const problems = [
+    ...pairProblems("peer.tls", tls, nowMs),
+    ...certificateProblems("peer.tls.ca_file", tls.caFile, nowMs),
+  ];
+  if (problems.length > 0) return problems;
+  const [ca, cert, key] = [tls.caFile, tls.certFile, tls.keyFile].map((file) => readFileSync(file, "utf8"));
+  try {
+    void new Security({ ca: ca ?? "", cert: cert ?? "", key: key ?? "" }, nodeId);
+  } catch (error) {
+    if (!TenureError.is(error)) throw error;
+    return [`peer.tls.cert_file: ${error.message.replace(/\.$/, "")}`];
+  }
+  if (isIssuedBy(certificatesIn(cert ?? ""), certificatesIn(ca ?? ""))) return [];
+  return ["peer.tls.cert_file was not issued by peer.tls.ca_file: the other nodes would refuse it (tenure cert issue)"];
+}
+
+/** The first is the node's; what follows in its file may stand between it and the authority. */
+function isIssuedBy([leaf, ...between]: readonly X509Certificate[], authorities: readonly X509Certificate[]): boolean {
+  let at = leaf;
+  for (let depth = 0; at !== undefined && depth <= between.length; depth++) {
+    const signed = at;
+    const isBy = (one: X509Certificate): boolean => signed.checkIssued(one) && signed.verify(one.publicKey);
+    if (authorities.some(isBy)) return true;
+    at = between.find((one) => one !== signed && isBy(one));
+  }
+  return false;
+}
+
+function certificatesIn(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return blocks.map((block) => new X509Certificate(block));
 }
 
 function certificateProblems(field: string, file: string, nowMs: number): string[] {

@@ -1,5 +1,6 @@
 // `tenure member add|promote|replace|remove`: who belongs to the cluster. The leader makes each change by a joint
-// configuration; a command that ends well has been committed.
+// configuration. A command that ends well has been committed, but for `replace`: it begins, and the leader swaps the disks
+// when the new one has caught up. `add --voter` ends well when the node is a voter.
 
 import type { ClusterView, MemberChange, MemberView } from "../client/index.ts";
 import { clientOf, CONNECTION_HELP, CONNECTION_KINDS, readConnection } from "./cluster-connection.ts";

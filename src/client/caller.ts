@@ -11,6 +11,7 @@ import { Addresses } from "./addresses.ts";
 import { discover, type Discovery, type Found, voiceText } from "./discovery.ts";
 import {
   type Answer,
+  AnswerTooLong,
   type ClientFetch,
   type ClientRequest,
   exchange,
@@ -82,7 +83,22 @@ export class Caller {
   }
 
   async readJson<T>(path: string, options: CallOptions): Promise<T> {
-    return await this.bodyOf<T>(await this.read({ method: "GET", path }, options));
+    const response = await this.read({ method: "GET", path }, options);
+    const { body, cause } = await bodyIn(response);
+    if (body !== undefined) return toCamel(body) as T;
+    // A read changes nothing, so nothing is unclear: it failed.
+    const isAway = cause !== undefined && !(cause instanceof AnswerTooLong);
+    throw new TenureError(
+      isAway ? "BACKEND_UNAVAILABLE" : "BACKEND_UNSUPPORTED",
+      `${response.url} answered ${response.status}, but the answer can't be read: ${whyUnread(cause)}.`,
+      { cause },
+    );
+  }
+
+  /** What is left of a call's time, for a call of several requests. */
+  timeLeft({ timeoutMs = this.#options.timeoutMs }: CallOptions): () => number {
+    const untilMs = performance.now() + timeoutMs;
+    return () => Math.max(0, Math.ceil(untilMs - performance.now()));
   }
 
   /** At this address alone, which must be a known one. */
@@ -98,19 +114,12 @@ export class Caller {
 
   /** In the SDK's spelling. */
   async bodyOf<T>(response: Response): Promise<T> {
-    let body: unknown;
-    let cause: unknown;
-    try {
-      body = await jsonOf(response);
-    } catch (error) {
-      cause = error;
-    }
-    if (typeof body === "object" && body !== null) return toCamel(body) as T;
-    const why = cause === undefined ? "not JSON; is it a Tenure server?" : reasonOf(cause);
+    const { body, cause } = await bodyIn(response);
+    if (body !== undefined) return toCamel(body) as T;
     // The status said that it was done; only what it says about it is lost.
     throw new TenureError(
       "OUTCOME_UNKNOWN",
-      `${response.url} answered ${response.status}, but the answer was cut short: ${why}`,
+      `${response.url} answered ${response.status}, but the answer was cut short: ${whyUnread(cause)}`,
       { cause },
     );
   }
@@ -219,6 +228,19 @@ export class Caller {
   }
 }
 
+async function bodyIn(response: Response): Promise<{ readonly body: object | undefined; readonly cause?: unknown }> {
+  try {
+    const body = await jsonOf(response);
+    return { body: typeof body === "object" && body !== null ? body : undefined };
+  } catch (cause) {
+    return { body: undefined, cause };
+  }
+}
+
+function whyUnread(cause: unknown): string {
+  return cause === undefined ? "not JSON; is it a Tenure server?" : reasonOf(cause);
+}
+
 function verdictOf(answer: Exclude<Answer, { kind: "ok" }>, isIdempotent: boolean): "again" | "fail" {
   switch (answer.kind) {
     case "refused":
@@ -245,8 +267,11 @@ function limited(line: Line, { isIdempotent }: Mutation, { attemptMs = ATTEMPT_M
   return isIdempotent ? { ...line, signal: AbortSignal.any([line.signal, AbortSignal.timeout(attemptMs)]) } : line;
 }
 
-export function readQuery({ consistency, maxStaleMs }: ReadOptions): string {
-  const query = new URLSearchParams();
+export function readQuery(
+  { consistency, maxStaleMs }: ReadOptions,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  const query = new URLSearchParams(more);
   if (consistency !== undefined) query.set("consistency", consistency);
   if (maxStaleMs !== undefined) query.set("max_stale_ms", String(maxStaleMs));
   return query.size === 0 ? "" : `?${query.toString()}`;

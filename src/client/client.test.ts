@@ -274,3 +274,33 @@ describe("an AbortSignal", () => {
     }
   });
 });
+
+describe("the list of scopes", () => {
+  const view = (scope: string) => ({ scope, epoch: 1, holder: null });
+
+  it("is read page by page, behind the name that each one ends with", async () => {
+    const pages: Record<string, unknown> = {
+      "/v1/scopes": { scopes: [view("a"), view("b&c")], next: "b&c" },
+      "/v1/scopes?after=b%26c": { scopes: [view("d")], next: null },
+    };
+    const net = network({ [N1]: (path) => [200, pages[path]] });
+    expect((await clientOf(net, [N1]).scopes.list()).map(({ scope }) => scope)).toEqual(["a", "b&c", "d"]);
+    expect(net.sent.map(({ path }) => path)).toEqual(Object.keys(pages));
+  });
+
+  it("of a server that goes round in circles is given up", async () => {
+    const net = network({ [N1]: () => [200, { scopes: [view("a")], next: "a" }] });
+    await expect(clientOf(net, [N1]).scopes.list()).rejects.toMatchObject({ code: "BACKEND_UNSUPPORTED" });
+    expect(net.sent).toHaveLength(2);
+  });
+
+  it("that is longer than what is read of one is refused with that reason, once, and not as an unknown outcome", async () => {
+    const long = JSON.stringify({ scopes: [view("x".repeat(17 * 1024 * 1024))], next: null });
+    const net = network({ [N1]: () => [200, long], [N2]: () => [200, long] });
+    await expect(clientOf(net, [N1, N2], 10_000).scopes.list()).rejects.toMatchObject({
+      code: "BACKEND_UNSUPPORTED",
+      message: expect.stringContaining("longer than 16777216 bytes") as string,
+    });
+    expect(net.sent).toHaveLength(1);
+  });
+});

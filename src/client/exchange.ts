@@ -28,7 +28,7 @@ export type Answer =
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** A JSON answer: the largest is the view of a cluster of 32 members with 128 elections, or 10,000 scopes. */
+/** A JSON answer: the largest is the view of a cluster of 32 members with 128 elections, or a page of 256 scopes. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 const CAUSES_MAX = 4;
 /** The connection never stood. */
@@ -41,6 +41,13 @@ const NEVER_SENT = new Set([
   "EADDRNOTAVAIL",
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
+
+/** Whoever asks again is answered the same. */
+export class AnswerTooLong extends RangeError {
+  constructor() {
+    super(`the answer is longer than ${ANSWER_BYTES_MAX} bytes, which is all that this client reads`);
+  }
+}
 
 export async function exchange(line: Line, url: string, request: ClientRequest): Promise<Answer> {
   const hasBody = request.body !== undefined;
@@ -81,7 +88,7 @@ async function boundedText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new RangeError(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
+    if (bytes > ANSWER_BYTES_MAX) throw new AnswerTooLong();
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

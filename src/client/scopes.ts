@@ -4,6 +4,7 @@
 // All three steps may be sent again: the same session asking for what it holds gets its grant again, renewing extends,
 // and a hold that is over can be resigned as often as one likes.
 
+import { TenureError } from "../contract/errors.ts";
 import type { Caller, CallOptions, ReadOptions } from "./caller.ts";
 import { readQuery } from "./caller.ts";
 import type { ScopeGrant, ScopeRenewal, ScopeTransitionView, ScopeView } from "./views.ts";
@@ -25,6 +26,7 @@ export interface ScopeHold {
 }
 
 export interface ClientScopes {
+  /** All of them, by name; asked for page by page, so they are not all of one moment. */
   list(options?: ReadOptions): Promise<readonly ScopeView[]>;
   get(scope: string, options?: ReadOptions): Promise<ScopeView>;
   /** Newest first. */
@@ -36,6 +38,8 @@ export interface ClientScopes {
   askResign(scope: string, force: boolean, options?: CallOptions): Promise<number | null>;
 }
 
+/** A cluster has 10,000 scopes at most, and a page 256; a server that goes on for longer does not mean it. */
+const PAGES_MAX = 1_000;
 /** Beside the time that the request itself may wait. */
 const ATTEMPT_MS = 1_000;
 
@@ -45,8 +49,7 @@ export function scopesOf(caller: Caller): ClientScopes {
     return await caller.bodyOf<T>(await caller.mutate({ method: "POST", path, body, isIdempotent: true }, options));
   };
   return {
-    list: async (options = {}) =>
-      (await caller.readJson<{ scopes: readonly ScopeView[] }>(`/v1/scopes${readQuery(options)}`, options)).scopes,
+    list: (options = {}) => listAll(caller, options),
     get: async (scope, options = {}) =>
       await caller.readJson<ScopeView>(`${pathOf(scope)}${readQuery(options)}`, options),
     history: async (scope, options = {}) => {
@@ -74,6 +77,27 @@ export function scopesOf(caller: Caller): ClientScopes {
       return (await caller.bodyOf<{ epoch: number | null }>(await caller.mutate(request, options))).epoch;
     },
   };
+}
+
+async function listAll(caller: Caller, options: ReadOptions): Promise<readonly ScopeView[]> {
+  const scopes: ScopeView[] = [];
+  const timeLeft = caller.timeLeft(options);
+  let after: string | null = null;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const path = `/v1/scopes${readQuery(options, after === null ? {} : { after })}`;
+    const found: Page = await caller.readJson<Page>(path, { ...options, timeoutMs: timeLeft() });
+    scopes.push(...found.scopes);
+    if (found.next === null) return scopes;
+    if (after !== null && !(found.next > after)) break;
+    after = found.next;
+  }
+  throw new TenureError("BACKEND_UNSUPPORTED", "the server lists scopes without an end; is it a Tenure server?");
+}
+
+interface Page {
+  readonly scopes: readonly ScopeView[];
+  /** Behind this name the next page begins; null: this was the last. */
+  readonly next: string | null;
 }
 
 function pathOf(scope: string): string {

@@ -157,7 +157,7 @@ export const ScopeAnswer = strict({
     strict({ ...HOLDER, ttl_ms: integer(1), acquired_at_ms: Type.Number(), resign_requested: Type.Boolean() }),
   ),
 });
-export const ScopesAnswer = strict({ scopes: Type.Array(ScopeAnswer) });
+export const ScopesAnswer = strict({ scopes: Type.Array(ScopeAnswer), next: nullable(Text) });
 export const HistoryAnswer = strict({
   transitions: Type.Array(
     strict({

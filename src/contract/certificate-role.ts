@@ -7,6 +7,8 @@ import type { Role } from "./roles.ts";
 /** As Node's TLS tells it: `getPeerCertificate()`. */
 export interface ClientCertificate {
   readonly subjectaltname?: string | undefined;
+  /** Its last moment, as text: "Nov 15 12:00:00 2026 GMT". */
+  readonly valid_to?: string | undefined;
 }
 
 export interface CertificateCaller {

@@ -5,6 +5,7 @@ import { certificateCaller } from "./certificate-role.ts";
 import { errorBody, notLeaderBody } from "./error-body.ts";
 import { isLoopback, isWildcard, parseAddress, showAddress } from "./listen-address.ts";
 import { allows, ROLES } from "./roles.ts";
+import { ROUTES } from "./routes.ts";
 import { toCamel, toSnake } from "./snake-case.ts";
 import { suggestion } from "./suggestion.ts";
 
@@ -107,4 +108,20 @@ it("a typing mistake is guessed, a stranger is not", () => {
   expect(suggestion("ttl_sm", ["ttl_ms"])).toBe("; did you mean ttl_ms?");
   expect(suggestion("password", ["session", "epoch"])).toBe("");
   expect(suggestion("x".repeat(10_000), ["session"])).toBe("");
+});
+
+describe("what is asked about a scope", () => {
+  const { body, params } = ROUTES.acquire;
+  const campaign = { session: "s", identity: "i", ttl_ms: 5_000, wait_ms: 0 };
+
+  it.each(["a\nb", "a\rb", "a\u2028b", "a\u2029b", "a"])("has texts as metadata, also under the name %j", (name) => {
+    expect(body.check({ ...campaign, metadata: { [name]: "1" } }).ok).toBe(true);
+    for (const value of [1, null, {}, ["x"], true])
+      expect(body.check({ ...campaign, metadata: { [name]: value } })).toMatchObject({ ok: false });
+  });
+
+  it.each([".", ".."])("is never %j, which as a part of a path means another path", (scope) => {
+    expect(params.check({ scope })).toMatchObject({ ok: false, mistakes: [{ field: "scope" }] });
+    expect(params.check({ scope: `${scope}.` })).toMatchObject({ ok: scope === ".." });
+  });
 });

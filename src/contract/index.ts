@@ -5,6 +5,7 @@ export { certificateCaller, type CertificateCaller, type ClientCertificate } fro
 export { errorBody, type ErrorBody, type Leadership, notLeaderBody, statusOf } from "./error-body.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
 export { typedQuery } from "./query.ts";
+export { SCOPES_PER_PAGE_MAX } from "./requests.ts";
 export { COMMON_ERRORS, type Route, type RouteId, ROUTES } from "./routes.ts";
 export {
   type ApiKey,

@@ -22,13 +22,26 @@ const STALE_MS_MAX = 86_400_000;
 export const NodeId = matching(NODE_ID_PATTERN, "a node id: a–z, 0–9 and -, at most 63, not beginning with -");
 const Epoch = integer(1);
 
-export const ScopeParams = strict({ scope: text(SCOPE_BYTES_MAX) });
+/** As a part of a path "." and ".." mean other paths, however they are written: nobody could ask for such a scope. */
+const Scope = Type.Refine(
+  text(SCOPE_BYTES_MAX),
+  (value: string) => value !== "." && value !== "..",
+  () => 'must not be "." or ".."',
+);
+export const ScopeParams = strict({ scope: Scope });
 
 const CONSISTENCY = {
   consistency: Type.Optional(oneOf("local", "linearizable")),
   max_stale_ms: Type.Optional(integer(0, STALE_MS_MAX)),
 };
 export const ReadQuery = strict(CONSISTENCY);
+/** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest take a few ms. */
+export const SCOPES_PER_PAGE_MAX = 256;
+export const ScopesQuery = strict({
+  ...CONSISTENCY,
+  after: Type.Optional(text(SCOPE_BYTES_MAX)),
+  limit: Type.Optional(integer(1, SCOPES_PER_PAGE_MAX)),
+});
 export const WatchQuery = strict({
   ...CONSISTENCY,
   wait_ms: Type.Optional(integer(0, SCOPE_WAIT_MS_MAX)),

@@ -116,7 +116,7 @@ export const ROUTES = {
     ...READ,
     path: "/v1/scopes",
     role: "viewer",
-    query: readQuery,
+    query: shape(requests.ScopesQuery),
     answer: answers.ScopesAnswer,
     errors: READ_ERRORS,
     kind: "read",

@@ -46,5 +46,8 @@ export function texts(entriesMax: number, bytesMax: number) {
 }
 
 function isWellFormed(value: Record<string, string>): boolean {
-  return Object.entries(value).every((pair) => pair.every((one) => one.isWellFormed() && !one.includes("\0")));
+  // The schema looks only at values whose names have no line terminator: its pattern is `^.*$`.
+  return Object.entries(value).every((pair: readonly unknown[]) =>
+    pair.every((one) => typeof one === "string" && one.isWellFormed() && !one.includes("\0")),
+  );
 }

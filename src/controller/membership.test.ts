@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { TestServers, type TestServersOptions } from "../sim/controller/test-servers.ts";
+import { MEMBER_CHANGES_MAX } from "./membership.ts";
 import type { MemberChange } from "../ports/cluster.ts";
 
 async function started(options: Partial<TestServersOptions> & { readonly seed: string }): Promise<TestServers> {
@@ -90,8 +91,11 @@ describe("add", () => {
     const leader = servers.leader()!;
     await servers.world.runFor(500);
     servers.world.network.partition([["n1", "n2", "n3"], ["n4"]]);
-    const message = await change(servers, leader, { op: "add", nodeId: "n4", promote: true });
-    expect(message).toMatch(/added as a learner, but is no voter yet: it lacks \d+ entries after 30 s/);
+    const told = await refusal(servers, leader, { op: "add", nodeId: "n4", promote: true });
+    expect(told).toMatchObject({
+      code: "NOT_CAUGHT_UP",
+      message: expect.stringMatching(/added as a learner, but is no voter yet: it lacks \d+ entries after 30 s/),
+    });
     expect(servers.members(leader)).toContain("n4 learner");
   });
 });
@@ -247,11 +251,58 @@ test("whoever waits for a node to catch up is answered as soon as the service st
   const answers: string[] = [];
   const { cluster } = servers.of(leader);
   servers.world.call(leader, () => {
-    void cluster.changeMember({ op: "add", nodeId: "n4", promote: true }).then(({ message }) => answers.push(message));
+    cluster.changeMember({ op: "add", nodeId: "n4", promote: true }).catch((error: unknown) => {
+      answers.push(String(error));
+    });
   });
   await servers.world.runFor(2_000);
   expect(answers).toEqual([]);
   cluster.stop();
   await servers.world.runFor(0);
   expect(answers).toEqual([expect.stringContaining("stopping")]);
+});
+
+test("a promotion of which nobody knows whether it was written is told as such, not as done and not as failed", async () => {
+  const servers = await started({ seed: "unknown", names: ["n1", "n2", "n3", "n4"] });
+  const leader = servers.leader()!;
+  const { engine } = servers.of(leader);
+  const submit = engine.changeMembership.bind(engine);
+  engine.changeMembership = (what) =>
+    what.operations[0]?.op === "add-voter" ? Promise.resolve({ outcome: "unknown" }) : submit(what);
+  const told = await refusal(servers, leader, { op: "add", nodeId: "n4", promote: true });
+  expect(told).toMatchObject({ code: "OUTCOME_UNKNOWN", message: expect.stringContaining("added as a learner") });
+});
+
+test("a removal is judged again when its turn has come: who answered when it was asked may be silent by now", async () => {
+  const servers = await started({ seed: "judged-again" });
+  const leader = servers.leader()!;
+  const [silent, healthy] = others(servers) as [string, string];
+  const { engine } = servers.of(leader);
+  const submit = engine.changeMembership.bind(engine);
+  let tries = 0;
+  // An earlier change is under way, for as long as it takes to notice that a node is gone.
+  engine.changeMembership = (what) => {
+    tries++;
+    const isGone = servers.view(leader).alerts.some(({ nodeId }) => nodeId === silent);
+    if (isGone) return submit(what);
+    return Promise.resolve({ outcome: "refused", code: "CONF_CHANGE_PENDING", message: "an earlier change" });
+  };
+  servers.crash(silent);
+  const told = await refusal(servers, leader, { op: "remove", nodeId: healthy });
+  expect(tries).toBeGreaterThan(1);
+  expect(told).toMatchObject({ code: "CONF_CHANGE_INVALID", message: expect.stringContaining(silent) });
+  expect(servers.members(leader)).toContain(`${healthy} voter`);
+});
+
+test("of more changes at once than can wait the last is told to come back, and later ones are taken again", async () => {
+  const servers = await started({ seed: "many" });
+  const leader = servers.leader()!;
+  const told = await servers.ask(leader, ({ cluster }) =>
+    Promise.allSettled(
+      Array.from({ length: MEMBER_CHANGES_MAX + 1 }, () => cluster.changeMember({ op: "promote", nodeId: "n9" })),
+    ),
+  );
+  const codes = told.map((one) => one.status === "rejected" && (one.reason as { code: string }).code);
+  expect(codes).toEqual([...Array<string>(MEMBER_CHANGES_MAX).fill("MEMBER_UNKNOWN"), "OVERLOADED"]);
+  expect(await refusal(servers, leader, { op: "promote", nodeId: "n9" })).toMatchObject({ code: "MEMBER_UNKNOWN" });
 });

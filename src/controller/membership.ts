@@ -30,6 +30,8 @@ const PENDING_PATIENCE_MS = 5_000;
 const PENDING_POLL_MS = 25;
 const CATCH_UP_MS_MAX = 30_000;
 const CATCH_UP_POLL_MS = 100;
+/** An operator's changes that wait for their turn, or for a node to catch up. */
+export const MEMBER_CHANGES_MAX = 32;
 
 export interface MembershipOptions {
   readonly consensus: Consensus;
@@ -50,6 +52,7 @@ export class Membership {
   #state: "idle" | "running" | "stopped" = "idle";
   #timer: Timer | null = null;
   #turn: Promise<unknown> = Promise.resolve();
+  #changes = 0;
 
   constructor(options: MembershipOptions) {
     this.#options = options;
@@ -77,18 +80,28 @@ export class Membership {
 
   // ---- the operator's ------------------------------------------------------------------------------
 
-  /** What was done, in a sentence. Rejects with a TenureError where it was refused. */
+  /**
+   * What was done, in a sentence. Rejects with a TenureError where it was refused, and where only a part of it was done: a
+   * node that was to be a voter and stays a learner is NOT_CAUGHT_UP, and the message says so.
+   */
   async change(change: MemberChange): Promise<string> {
     const { op, nodeId } = change;
     const { logger } = this.#options;
+    if (this.#changes >= MEMBER_CHANGES_MAX) {
+      const why = `${MEMBER_CHANGES_MAX} changes of the membership wait already. Nothing was done; retry when they are through`;
+      throw new TenureError("OVERLOADED", why);
+    }
+    this.#changes++;
     try {
       const message = await this.#change(change);
       logger.info({ event: "member-change", op, node: nodeId }, message);
       return message;
     } catch (error) {
       const code = TenureError.is(error) ? error.code : "unexpected";
-      logger.warn({ event: "member-change", op, node: nodeId, error: code }, `refused: ${String(error)}`);
+      logger.warn({ event: "member-change", op, node: nodeId, error: code }, `not done as asked: ${String(error)}`);
       throw error;
+    } finally {
+      this.#changes--;
     }
   }
 
@@ -121,13 +134,13 @@ export class Membership {
         const why = `this node never shook hands with ${nodeId}; start it first, with this cluster's certificate and a seed, and try again`;
         throw new TenureError("MEMBER_UNKNOWN", why);
       }
-      await this.#submit({ operations: [{ op: "add-learner", peer: fresh }] });
+      await this.#submit(() => ({ operations: [{ op: "add-learner", peer: fresh }] }));
       return fresh;
     });
     const added = `${nodeId} was added as a learner`;
     if (!promote) return `${added}; promote it when it has caught up`;
     const stands = await this.#caughtUp(peer);
-    if (stands !== null) return `${added}, but is no voter yet: ${stands}`;
+    if (stands !== null) throw new TenureError("NOT_CAUGHT_UP", `${added}, but is no voter yet: ${stands}`);
     try {
       // One that was invited too may have been promoted meanwhile.
       await this.#inTurn(async () => {
@@ -136,7 +149,10 @@ export class Membership {
       return `${nodeId} was added, has caught up and is a voter now`;
     } catch (error) {
       if (!TenureError.is(error)) throw error;
-      return `${added}, but is no voter yet: ${error.message}`;
+      if (error.code === "OUTCOME_UNKNOWN") {
+        throw new TenureError("OUTCOME_UNKNOWN", `${added}; whether it is a voter is not known: ${error.message}`);
+      }
+      throw new TenureError("NOT_CAUGHT_UP", `${added}, but is no voter yet: ${error.message}`, { cause: error });
     }
   }
 
@@ -176,7 +192,7 @@ export class Membership {
           : `${nodeId} lacks ${lagOf(follower, status)} entries; promote it when it has caught up`;
       throw new TenureError("NOT_CAUGHT_UP", why);
     }
-    await this.#submit({ operations: [{ op: "add-voter", peer: learner }] });
+    await this.#submit(() => ({ operations: [{ op: "add-voter", peer: learner }] }));
     return `${nodeId} is a voter now`;
   }
 
@@ -190,13 +206,17 @@ export class Membership {
   }
 
   async #remove(nodeId: string): Promise<string> {
-    const status = this.#leading();
-    const leaving = members(status.configuration).filter((peer) => nodeIdOf(peer) === nodeId);
-    if (leaving.length === 0) throw unknownMember(nodeId);
-    refuseRemoval(status, leaving, (peer) => this.#consensus.followerOf(peer)?.unhealthy === false);
+    const judged = (): ConfChange => {
+      const status = this.#leading();
+      const leaving = members(status.configuration).filter((peer) => nodeIdOf(peer) === nodeId);
+      if (leaving.length === 0) throw unknownMember(nodeId);
+      refuseRemoval(status, leaving, (peer) => this.#consensus.followerOf(peer)?.unhealthy === false);
+      return { operations: leaving.map((peer) => ({ op: "remove", peer })) };
+    };
+    judged();
     if (this.#options.machine.invited.includes(nodeId)) await this.#command({ kind: "settled", nodeId });
-    await this.#submit({ operations: leaving.map((peer) => ({ op: "remove", peer })) });
-    const isSelf = leaving.includes(this.#consensus.peer);
+    await this.#submit(judged);
+    const isSelf = nodeId === nodeIdOf(this.#consensus.peer);
     return isSelf ? `${nodeId} was removed and hands leadership over` : `${nodeId} was removed`;
   }
 
@@ -248,9 +268,9 @@ export class Membership {
     const fresh = this.#diskSeen(nodeId);
     if (learner !== null) {
       if (!isCaughtUp(this.#consensus.followerOf(learner), status)) return null;
-      return () => this.#submit({ operations: [{ op: "add-voter", peer: learner }] });
+      return () => this.#submit(() => ({ operations: [{ op: "add-voter", peer: learner }] }));
     }
-    return fresh === null ? null : () => this.#submit({ operations: [{ op: "add-learner", peer: fresh }] });
+    return fresh === null ? null : () => this.#submit(() => ({ operations: [{ op: "add-learner", peer: fresh }] }));
   }
 
   async #invite(expect: readonly string[]): Promise<void> {
@@ -287,11 +307,11 @@ export class Membership {
     throw notLeader(status);
   }
 
-  /** Waits while an earlier change is under way. */
-  async #submit(change: ConfChange): Promise<void> {
+  /** Waits while an earlier change is under way. `judged` decides before each try: what was healthy may be silent by now. */
+  async #submit(judged: () => ConfChange): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + PENDING_PATIENCE_MS;
     for (;;) {
-      const outcome = await this.#consensus.changeMembership(change);
+      const outcome = await this.#consensus.changeMembership(judged());
       const isPending = outcome.outcome === "refused" && isEarlierChange(outcome, this.#consensus.status());
       if (!isPending || this.#clock.monotonicMs() >= untilMs || this.#state === "stopped") {
         return settle(outcome, this.#consensus.status());

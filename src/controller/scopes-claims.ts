@@ -2,11 +2,13 @@
 // a client that lost its connection asks again.
 //
 //   waiting ──▶ granting ──▶ granted | failed
+//      │           └── a request is given up: its outcome is unknown, for the grant may be in force (trap 66)
 //      └── nobody waits any more: it leaves the queue at once
 //
 // Invariants: a request is answered exactly once; it listens to its signal and its timer no longer than it waits; queues are
 // bounded, for each scope and for all together.
 
+import { TenureError } from "../core/kit/errors.ts";
 import { SCOPE_WAITERS_MAX, SCOPE_WAITERS_TOTAL_MAX } from "../core/kit/limits.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { AcquireAnswer, AcquireRequest } from "../ports/scopes.ts";
@@ -24,6 +26,7 @@ export class Claim {
   /** Others of the same session that wait for the outcome in another way. */
   interested = 0;
   readonly #waiters = new Set<Waiter>();
+  #isDecided = false;
 
   constructor(request: AcquireRequest) {
     this.request = request;
@@ -42,7 +45,8 @@ export class Claim {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#forget(waiter);
-        resolve(left());
+        if (this.#isDecided) reject(givenUp());
+        else resolve(left());
       };
       const waiter: Waiter = { resolve, reject, signal, onAbort: leave, timer: null };
       signal.addEventListener("abort", leave, { once: true });
@@ -53,6 +57,7 @@ export class Claim {
 
   /** It is being granted: the answer is near, and nobody's time runs out before it. */
   decided(): void {
+    this.#isDecided = true;
     for (const waiter of this.#waiters) waiter.timer?.cancel();
   }
 
@@ -75,6 +80,13 @@ export class Claim {
     waiter.timer?.cancel();
     waiter.signal.removeEventListener("abort", waiter.onAbort);
   }
+}
+
+function givenUp(): TenureError {
+  return new TenureError(
+    "OUTCOME_UNKNOWN",
+    "The request was given up while its grant was being written: it may be in force. Ask again with the same session.",
+  );
 }
 
 export class ClaimQueues {

@@ -175,11 +175,31 @@ describe("leases", () => {
     await stage.granted("a", { scope: "t" });
     clock.nowMs += 60_000;
     while (clock.fireNext()) await drain();
-    expect(stage.service.list().map(({ holder }) => holder !== null)).toEqual([true, true]);
+    expect(stage.service.list(null, 9).map(({ holder }) => holder !== null)).toEqual([true, true]);
     await advance(clock, 9_999);
     expect(stage.service.get("s")?.holder).not.toBeNull();
     await advance(clock, 501);
-    expect(stage.service.list().map(({ holder }) => holder)).toEqual([null, null]);
+    expect(stage.service.list(null, 9).map(({ holder }) => holder)).toEqual([null, null]);
+  });
+
+  it("a renewal that came while its hold was being ended extends it where that end is given up", async () => {
+    const { stage, clock } = await leading();
+    const epoch = await stage.granted("a");
+    stage.log.isHolding = true;
+    await advance(clock, 10_000);
+    stage.consensus.holdReads = true;
+    const renewal = watch(stage.service.renew("s", "a", epoch));
+    await drain();
+    stage.log.answer(unwritten);
+    stage.consensus.holdReads = false;
+    stage.consensus.answerReads(1);
+    await drain();
+    expect(renewal.value).toMatchObject({ epoch, ttlMs: 10_000 });
+    // Else the expiry would be tried again in a moment, and the holder trusts for a whole duration.
+    await advance(clock, 9_999);
+    expect(stage.service.get("s")?.holder?.epoch).toBe(epoch);
+    await advance(clock, 1_000);
+    expect(stage.service.get("s")?.holder).toBeNull();
   });
 
   it("an expiry that the log refuses is tried again", async () => {

@@ -3,6 +3,18 @@ import { describe, expect, it } from "vitest";
 import { Leases } from "./scopes-leases.ts";
 
 describe("leases", () => {
+  it("that started and ended do not pile up until they are due, and the live ones still end in time", () => {
+    const leases = new Leases();
+    leases.start("kept", 1, 60_000, 0);
+    for (let epoch = 2; epoch < 20_000; epoch++) {
+      leases.start("s", epoch, 600_000, epoch);
+      leases.end("s", epoch);
+    }
+    expect(leases.kept).toBeLessThanOrEqual(2 * leases.size + 1_025);
+    expect(leases.takeOver(59_999, 9, 1)).toEqual([]);
+    expect(leases.takeOver(60_000, 9, 1).map(({ scope }) => scope)).toEqual(["kept"]);
+  });
+
   it("end as a list that looks at every lease says, whatever is renewed, ended and restarted", () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant("start" as const), scope: fc.nat(5), ttlMs: fc.integer({ min: 1, max: 50 }) }),

@@ -2,7 +2,11 @@
 // a lease lasts, never when it ends.
 // A renewal changes one number. The heap is lazy: it holds each lease once, under the time at which it was last looked at,
 // and a lease that comes due is put back where a renewal since then has moved it. So a lease costs the heap one step for
-// each duration, however often it is renewed.
+// each duration, however often it is renewed. One that ended stays in the heap until it is due; where those are many more
+// than the live ones, the heap is made anew.
+
+/** The heap holds at most this many of leases that ended, beside as many as are live. */
+const ENDED_KEPT_MAX = 1_024;
 
 export interface Lease {
   readonly scope: string;
@@ -19,11 +23,16 @@ interface Due {
 
 export class Leases {
   readonly #byScope = new Map<string, Lease>();
-  readonly #heap: Due[] = [];
+  #heap: Due[] = [];
   #floorMs = -Infinity;
 
   get size(): number {
     return this.#byScope.size;
+  }
+
+  /** Places in the heap, of live leases and of ended ones. */
+  get kept(): number {
+    return this.#heap.length;
   }
 
   /** When to look again, at the latest; Infinity without leases. */
@@ -35,6 +44,7 @@ export class Leases {
     const lease: Lease = { scope, epoch, ttlMs, fromMs: nowMs };
     this.#byScope.set(scope, lease);
     this.#push({ lease, atMs: nowMs + ttlMs });
+    if (this.#heap.length > 2 * this.#byScope.size + ENDED_KEPT_MAX) this.#rebuild();
   }
 
   touch(scope: string, epoch: number, nowMs: number): void {
@@ -67,6 +77,12 @@ export class Leases {
       this.#push({ lease, atMs: endMs > nowMs ? endMs : nowMs + retryMs });
     }
     return over;
+  }
+
+  #rebuild(): void {
+    const live = this.#heap.filter(({ lease }) => this.#byScope.get(lease.scope) === lease);
+    // What is in order is a heap.
+    this.#heap = live.sort((a, b) => a.atMs - b.atMs);
   }
 
   #push(due: Due): void {

@@ -34,7 +34,7 @@ const LOOK_MS = 500;
 /** At most so many holds end in one look; the rest a moment later. */
 const EXPIRIES_PER_LOOK_MAX = 256;
 const EXPIRY_RETRY_MS = 250;
-/** A hold that ends while it is being told again is followed by a campaign like any other. */
+/** A hold that ends while it is being told again is followed by a campaign like any other; one that comes back, by another look. */
 const AGAIN_MAX = 3;
 
 export interface ReignOptions {
@@ -98,7 +98,7 @@ export class Reign {
   restartLeases(): void {
     this.#leases.clear();
     const nowMs = this.#clock.monotonicMs();
-    for (const { scope, hold } of this.#options.applied.list()) {
+    for (const { scope, hold } of this.#options.applied.all()) {
       if (hold !== null) this.#leases.start(scope, hold.epoch, hold.ttlMs, nowMs);
     }
     this.#arm();
@@ -146,14 +146,20 @@ export class Reign {
   }
 
   async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
-    if (isHold(this.#holdOf(scope), session, epoch)) this.#leases.touch(scope, epoch, this.#clock.monotonicMs());
-    await this.#confirmed();
-    const hold = this.#holdOf(scope);
-    await this.#appends.settled(scope);
-    if (!isHold(hold, session, epoch)) throw new StaleEpochError(scope, epoch);
-    // The wait may have let something happen: an end that is under way now is the next answer's business, not this one's.
-    const resignRequested = this.#options.applied.get(scope)?.hold?.resignRequested ?? false;
-    return { epoch, ttlMs: hold.ttlMs, resignRequested };
+    for (let attempt = 0; attempt < AGAIN_MAX; attempt++) {
+      const isExtended = isHold(this.#holdOf(scope), session, epoch);
+      if (isExtended) this.#leases.touch(scope, epoch, this.#clock.monotonicMs());
+      await this.#confirmed();
+      const hold = this.#holdOf(scope);
+      await this.#appends.settled(scope);
+      if (!isHold(hold, session, epoch)) throw new StaleEpochError(scope, epoch);
+      // Its end was being written when this arrived, and was given up since: it is in force, and was not extended.
+      if (!isExtended) continue;
+      // The wait may have let something happen: an end that is under way now is the next answer's business, not this one's.
+      const resignRequested = this.#options.applied.get(scope)?.hold?.resignRequested ?? false;
+      return { epoch, ttlMs: hold.ttlMs, resignRequested };
+    }
+    throw overloaded("the end of this hold is written and given up, again and again");
   }
 
   async resign(scope: string, session: string, epoch: number): Promise<void> {

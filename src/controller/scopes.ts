@@ -104,8 +104,8 @@ export class ScopesService implements Scopes {
 
   // ---- what every node shows -----------------------------------------------------------------------
 
-  list(): readonly ScopeView[] {
-    return this.#options.applied.list().map(viewOf);
+  list(after: string | null, limit: number): readonly ScopeView[] {
+    return this.#options.applied.list(after, limit).map(viewOf);
   }
 
   get(scope: string): ScopeView | null {

@@ -4,7 +4,8 @@
 export interface ServersWire {
   /**
    * One request to one node, sent at most once (trap 65); no redirect is followed. Rejects with a TenureError when no
-   * answer came, or none that is JSON: what the request did is unknown then, unless the error says `unsent: true`. Carries the
+   * answer came, or none that is JSON: what the request did is unknown then, unless the error says `unsent: true`; an answer that
+   * is longer than `bytesMax` says `tooLong: true`. Carries the
    * API key: whoever calls it asks nobody but known members (trap 64).
    */
   ask(url: string, question: ServersQuestion): Promise<ServersAnswer>;

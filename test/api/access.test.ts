@@ -146,9 +146,38 @@ describe("the audit", () => {
     ]);
     expect(records[0]).toMatchObject({ address: "127.0.0.1", node_id: "n1", how: "key", role: "operator" });
     for (const one of records) expect(one["duration_ms"]).toBeGreaterThanOrEqual(0);
-    expect(api.audited).toHaveLength(6);
+    expect(api.audited.map((line) => `${String(line["operation"])} ${String(line["phase"])}`)).toEqual([
+      "transfer begun",
+      "transfer ended",
+      "members begun",
+      "members ended",
+      "askResign ended",
+      "saveSnapshot ended",
+      "transfer ended",
+      "audit ended",
+    ]);
     expect(api.audited.every((line) => line["audit"] === true)).toBe(true);
     expect(JSON.stringify(api.audited)).not.toContain("-key");
+  });
+
+  it("says that a change has begun before it is done, and where its caller was, also when that has hung up", async () => {
+    await using api = await startApi();
+    let finish: (value: unknown) => void = () => undefined;
+    Object.assign(api.cluster, { changeMember: () => new Promise((resolve) => (finish = resolve)) });
+    const gone = new AbortController();
+    const body = JSON.stringify({ op: "remove", node_id: "n2" });
+    const headers = { "x-api-key": "operator-key", "content-type": "application/json" };
+    const { signal } = gone;
+    const sent = fetch(`${api.url}/v1/admin/members`, { method: "POST", headers, body, signal });
+    await expect.poll(() => api.audited).toHaveLength(1);
+    const known = { audit: true, who: "the operator", operation: "members", target: "remove n2", address: "127.0.0.1" };
+    expect(api.audited[0]).toMatchObject({ phase: "begun", ...known });
+    gone.abort();
+    await expect(sent).rejects.toThrow();
+    await expect.poll(() => api.api.stats().inFlight).toBe(0);
+    finish({ op: "remove", nodeId: "n2", message: "done", members: [] });
+    await expect.poll(() => api.audited).toHaveLength(2);
+    expect(api.audited[1]).toMatchObject({ phase: "ended", outcome: "OK", ...known });
   });
 
   it("keeps the last 256 in memory", async () => {

@@ -41,6 +41,13 @@ const junk = fc.oneof(
   ),
 );
 
+/** Names that a pattern of one line does not see, and values that are no text, each now and then. */
+const dictionary = fc.dictionary(
+  fc.oneof({ weight: 8, arbitrary: fc.string() }, fc.constantFrom("a\nb", "\r", "\u2028", "\u2029", "")),
+  fc.oneof({ weight: 24, arbitrary: fc.string() }, junk),
+  { maxKeys: 17 },
+);
+
 /** Mostly fits, and is at its bounds often. */
 function valueOf(schema: Schema): fc.Arbitrary<unknown> {
   const { minimum = 0, maximum = 2 ** 53 - 1 } = schema;
@@ -60,7 +67,7 @@ function valueOf(schema: Schema): fc.Arbitrary<unknown> {
         fc.string({ unit: "grapheme", maxLength: (schema.maxLength ?? 20) + 1 }),
       );
     case "object":
-      if (schema.properties === undefined) return fc.dictionary(fc.string(), fc.string(), { maxKeys: 17 });
+      if (schema.properties === undefined) return dictionary;
       return objectOf(schema);
     default:
       return schema.enum === undefined ? junk : fc.constantFrom(...schema.enum, "other");

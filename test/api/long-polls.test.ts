@@ -3,6 +3,7 @@
 import { request } from "node:http";
 import { connect } from "node:net";
 import { expect, it } from "vitest";
+import { TenureError } from "../../src/core/kit/errors.ts";
 import { startApi } from "./test-api.ts";
 
 const good = { session: "s", identity: "i", ttl_ms: 5_000, wait_ms: 60_000 };
@@ -137,4 +138,17 @@ it("a snapshot is read by one caller at a time, and by the next when that one ha
   await expect.poll(() => readers).toHaveLength(2);
   readers[1]?.(null);
   expect((await third).status).toBe(404);
+});
+
+it("trap 66: stopping while a grant is being written says that it may be in force, not that it was refused", async () => {
+  const t = await startApi();
+  const acquire = (_request: unknown, signal: AbortSignal): Promise<never> =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(new TenureError("OUTCOME_UNKNOWN", "it may be in force")));
+    });
+  Object.assign(t.scopes, { acquire });
+  const campaign = t.call("POST", "/v1/scopes/x/acquire", good);
+  await expect.poll(() => t.api.stats().inFlight).toBe(1);
+  await t.api.stop(5_000);
+  expect(await campaign).toMatchObject({ status: 503, json: { error: "OUTCOME_UNKNOWN" } });
 });

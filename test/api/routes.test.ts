@@ -1,5 +1,6 @@
 // Each route does what the contract says, and its answers fit the contract's schemas.
 
+import { request } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Route, type RouteId, ROUTES, shape } from "../../src/contract/index.ts";
 import { startApi, type TestApi } from "./test-api.ts";
@@ -170,6 +171,45 @@ describe("scopes", () => {
     expect(history.json).toMatchObject({
       transitions: [{ reason: "resigned", held_ms: 1_000 }, { reason: "acquired" }],
     });
+  });
+
+  it("are listed page by page, by name, and the last page says that it is the last", async () => {
+    await using many = await startApi();
+    const names = Array.from({ length: 600 }, (_, at) => `s&${at}`).toSorted();
+    for (const scope of names) {
+      const request = { scope, session, identity: "i", metadata: {}, ttlMs: 5_000, waitMs: 0 };
+      await many.scopes.acquire(request, new AbortController().signal);
+    }
+    const found: string[][] = [];
+    for (let query = ""; found.length < 9;) {
+      const { json } = await many.call("GET", `/v1/scopes${query}`, undefined, "viewer-key");
+      fits("scopes", json);
+      const { scopes, next } = json as { scopes: { scope: string }[]; next: string | null };
+      found.push(scopes.map(({ scope }) => scope));
+      if (next === null) break;
+      query = `?after=${encodeURIComponent(next)}`;
+    }
+    expect(found.map(({ length }) => length)).toEqual([256, 256, 88]);
+    expect(found.flat()).toEqual(names);
+    const two = await many.call("GET", `/v1/scopes?limit=2&after=${encodeURIComponent(names[597]!)}`);
+    expect(two.json).toMatchObject({ scopes: [{ scope: names[598] }, { scope: names[599] }], next: null });
+    for (const wrong of ["limit=0", "limit=257", "limit=x", "after="])
+      expect((await many.call("GET", `/v1/scopes?${wrong}`)).json?.["error"], wrong).toBe("BAD_REQUEST");
+  });
+
+  it("are never called . or .., which no client can put into a path", async () => {
+    for (const name of ["%2e", "%2E%2e"]) {
+      const path = `/v1/scopes/${name}/acquire`;
+      const status = await new Promise<number | undefined>((resolve, reject) => {
+        const headers = { "x-api-key": "client-key", "content-type": "application/json" };
+        const sent = request({ port: t.port, host: "127.0.0.1", method: "POST", path, headers }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        });
+        sent.on("error", reject).end(JSON.stringify(campaign));
+      });
+      expect(status, name).toBe(400);
+    }
   });
 
   it("a renewal of a hold that is over is 409 STALE_EPOCH", async () => {

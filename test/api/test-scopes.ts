@@ -84,8 +84,9 @@ export class TestScopes implements Scopes {
     return { epoch };
   }
 
-  list(): readonly ScopeView[] {
-    return [...this.#scopes.keys()].sort().map((scope) => this.get(scope)!);
+  list(after: string | null, limit: number): readonly ScopeView[] {
+    const names = [...this.#scopes.keys()].sort().filter((scope) => after === null || scope > after);
+    return names.slice(0, limit).map((scope) => this.get(scope)!);
   }
 
   get(scope: string): ScopeView | null {

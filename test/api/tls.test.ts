@@ -1,8 +1,10 @@
 // Client certificates say who calls, by their SPIFFE id; keys still work beside them.
 
-import { request } from "node:https";
+import { X509Certificate } from "node:crypto";
+import { Agent, request } from "node:https";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseSpiffeId } from "../../src/core/kit/spiffe.ts";
+import { systemClock } from "../../src/drivers/system/clock.ts";
 import { createCa, issue, type KeyPair } from "../../src/drivers/pki/index.ts";
 import { startApi, type TestApi } from "./test-api.ts";
 
@@ -78,6 +80,34 @@ describe("roles by certificate", () => {
     expect((await ask("/livez")).status).toBe(200);
     expect((await ask("/v1/cluster", undefined, "viewer-key")).status).toBe(200);
     expect((await ask("/v1/admin/audit", undefined, "operator-key")).status).toBe(200);
+  });
+
+  it("a certificate that expires while its connection stays open is nobody's from then on", async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, wallMs: () => systemClock.wallMs() + aheadMs };
+    const server = await certificate(ca, "spiffe://tenure/server/n1");
+    await using later = await startApi({ tls: { ...server, clientCa: ca.cert }, clock });
+    const pair = await certificate(ca, "spiffe://tenure/operator/ada");
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: ca.cert, cert: pair.cert, key: pair.key });
+    const sockets = new Set<unknown>();
+    const look = (): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const sent = request({ port: later.port, host: "127.0.0.1", path: "/v1/admin/audit", agent }, (answer) => {
+          sockets.add(answer.socket);
+          answer.resume().on("end", () => resolve(answer.statusCode));
+        });
+        sent.on("error", reject).end();
+      });
+    try {
+      const notAfterMs = new X509Certificate(pair.cert).validToDate.getTime();
+      aheadMs = notAfterMs - systemClock.wallMs() - 60_000;
+      expect(await look()).toBe(200);
+      aheadMs += 61_000;
+      expect(await look()).toBe(401);
+      expect(sockets.size).toBe(1);
+    } finally {
+      agent.destroy();
+    }
   });
 
   it("a new certificate is shown to new connections after a reload", async () => {

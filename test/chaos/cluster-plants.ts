@@ -28,8 +28,8 @@ export const PLANTS: Readonly<Record<PlantName, Plant>> = {
       edits: [
         {
           file: "core/raft/raft.ts",
-          find: ": vote === message.from || (vote === null && leader === null);",
-          replace: ": true;",
+          find: "= vote === message.from || (vote === null && leader === null);",
+          replace: "= true;",
         },
         {
           file: "engine/storage.ts",

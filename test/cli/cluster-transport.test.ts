@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { beforeAll, describe, expect, it } from "vitest";
+import { certificateFetch } from "../../src/cli/cluster-transport.ts";
 import { viewOf } from "../../src/cli/test-cluster.ts";
 import { toSnake } from "../../src/contract/snake-case.ts";
 import { atTheEnd, tenure } from "./test-tenure.ts";
@@ -39,6 +40,13 @@ beforeAll(async () => {
     (request, response) => {
       const { subjectaltname } = (request.socket as TLSSocket).getPeerCertificate();
       seen.push({ path: request.url, key: request.headers["x-api-key"], subject: subjectaltname });
+      const odd = /^\/odd\/(\d+)$/.exec(request.url ?? "")?.[1];
+      if (odd !== undefined) {
+        // By hand: Node's own refuses to write some of these.
+        const upgrade = odd === "101" ? "Connection: Upgrade\r\nUpgrade: x\r\n" : "Connection: close\r\n";
+        request.socket.end(`HTTP/1.1 ${odd} Odd\r\n${upgrade}Content-Length: 0\r\n\r\n`);
+        return;
+      }
       if (request.url === "/leader") {
         response.writeHead(307, { location: "https://elsewhere.invalid/leader" }).end();
         return;
@@ -119,4 +127,22 @@ describe("tenure cluster over TLS", () => {
     expect(stderr).toContain("it answered 307");
     expect(stderr).not.toContain("secret");
   }, 60_000);
+});
+
+describe("an odd status", () => {
+  const fetchOf = () =>
+    certificateFetch({
+      ca: readFileSync(inside("ca/ca.crt"), "utf8"),
+      cert: readFileSync(inside("me/operator-alice.crt"), "utf8"),
+      key: readFileSync(inside("me/operator-alice.key"), "utf8"),
+    });
+
+  it.each([600, 999, 101])("%i rejects, and the process goes on", async (status) => {
+    await expect(fetchOf()(`${url}/odd/${status}`, {})).rejects.toThrow(String(status));
+  });
+
+  it.each([204, 205, 304])("%i is an answer without a body, and names the node", async (status) => {
+    const response = await fetchOf()(`${url}/odd/${status}`, {});
+    expect([response.status, response.body, response.url]).toEqual([status, null, `${url}/odd/${status}`]);
+  });
 });

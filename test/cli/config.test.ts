@@ -87,6 +87,29 @@ describe("tenure config check", () => {
     expect(stderr).toContain(`peer.tls.ca_file: can't read ${join(directory, "nothing.pem")}: there is no such file`);
   });
 
+  it("holds the peer certificate to the node's id and to the authority, as the other nodes will", async () => {
+    const certs = join(directory, "certs");
+    for (const args of [
+      ["init", "--dir", join(certs, "ca")],
+      ["init", "--dir", join(certs, "other")],
+      ["issue", "--dir", join(certs, "ca"), "--out", join(certs, "n1"), "--node-id", "n1", "--host", "127.0.0.1"],
+    ]) {
+      expect(await tenure("cert", ...args)).toMatchObject({ code: 0 });
+    }
+    const files = { cert_file: join(certs, "n1/n1.crt"), key_file: join(certs, "n1/n1.key") };
+    const check = (nodeId: string, ca: string) => {
+      const tls = { ...files, ca_file: join(certs, ca, "ca.crt") };
+      return tenure("config", "check", file({ ...VALID, node_id: nodeId, bootstrap: {}, peer: { tls } }));
+    };
+    expect(await check("n1", "ca")).toMatchObject({ code: 0, stderr: "" });
+    const another = await check("n4", "ca");
+    expect(another.code).toBe(78);
+    expect(another.stderr).toContain("it is that of node n1, and this is node n4");
+    const stranger = await check("n1", "other");
+    expect(stranger.code).toBe(78);
+    expect(stranger.stderr).toContain("peer.tls.cert_file was not issued by peer.tls.ca_file");
+  });
+
   it.each([
     ["{", "is not JSON"],
     ["[]", "the file must be an object"],

@@ -126,3 +126,32 @@ test("an acquire whose grant was never heard of and that is abandoned leaves no 
   await campaign;
   await waitFor("the hold to be resigned", () => cluster.holderOf(scope) === null, 5_000);
 });
+
+test("every scope is listed, however many pages that takes; a page that is too long is refused, and by nobody asked again", async () => {
+  const cluster = await testCluster();
+  const { signal } = new AbortController();
+  const names = Array.from({ length: 600 }, (_, at) => `s-${at}`);
+  for (const name of names) {
+    const body = { session: "x", identity: "i", metadata: {}, ttl_ms: 60_000, wait_ms: 0 };
+    const path = `/v1/scopes/${name}/acquire`;
+    await cluster.answer(cluster.node(0), { method: "POST", path, query: new URLSearchParams(), body, gone: signal });
+  }
+  const admin = quickServers(cluster.urls).admin();
+  expect((await admin.list()).map(({ scope }) => scope)).toEqual(names.toSorted());
+  const pages = (): number =>
+    cluster.nodes.flatMap(({ asked }) => asked).filter(({ path }) => path === "/v1/scopes").length;
+  expect(pages()).toBe(3);
+  for (const node of cluster.nodes) {
+    node.intercept = (_request, response, path) => {
+      if (path !== "/v1/scopes") return false;
+      response.end(`{"scopes":["${"x".repeat(9 * 1024 * 1024)}"],"next":null}`);
+      return true;
+    };
+  }
+  await expect(admin.list()).rejects.toMatchObject({
+    code: "BACKEND_UNSUPPORTED",
+    message: expect.stringContaining("answered with more than 8388608 bytes"),
+  });
+  expect(pages()).toBe(4);
+  await admin.close();
+});

@@ -126,8 +126,15 @@ export class TestCluster {
         return { transitions: this.#scopes.get(scope)?.transitions.toReversed() ?? [] };
       default:
         if (name !== "") return this.#read(scope, query, asked.gone);
-        return { scopes: [...this.#scopes].map(([one, state]) => view(one, state)) };
+        return this.#page(query.get("after") ?? "", Number(query.get("limit")));
     }
+  }
+
+  #page(after: string, limit: number): object {
+    const behind = [...this.#scopes].filter(([name]) => name > after).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const page = behind.slice(0, limit);
+    const next = behind.length > limit ? (page.at(-1)?.[0] ?? null) : null;
+    return { scopes: page.map(([one, state]) => view(one, state)), next };
   }
 
   #leaderAnswer(node: TestNode): object {

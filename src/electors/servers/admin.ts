@@ -2,12 +2,17 @@
 
 import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { askedEpochOf, scopeRecordsOf, transitionsOf } from "./answers.ts";
+import { askedEpochOf, scopePageOf, transitionsOf } from "./answers.ts";
 import type { LeaderClient } from "./leader-client.ts";
 import { FRESH, scopePath } from "./scopes-client.ts";
 
-/** Every scope with its metadata: SCOPES_MAX of them, each as large as it may be, would be three times as much. */
-const LIST_BYTES_MAX = 16 * 1024 * 1024;
+/** Of one page: a scope with its metadata has at most 10 KB as JSON. */
+const SCOPES_PER_PAGE = 256;
+const PAGE_BYTES_MAX = 8 * 1024 * 1024;
+/** A cluster has 10,000 scopes at most; a server that goes on for longer does not mean it. */
+const PAGES_MAX = 1_000;
+
+type Page = ReturnType<typeof scopePageOf>;
 
 export class ServersAdmin implements ScopeAdmin {
   readonly #client: LeaderClient;
@@ -17,11 +22,28 @@ export class ServersAdmin implements ScopeAdmin {
     this.#client = client;
   }
 
+  /** Page by page, each as it is when it is asked for: who leads may change between two of them. */
   async list(): Promise<ScopeRecord[]> {
-    const path = `/v1/scopes?${FRESH}`;
-    const limits = { signal: this.#life.signal, bytesMax: LIST_BYTES_MAX };
-    const { value } = await this.#client.ask({ method: "GET", path, body: null, ...limits, read: scopeRecordsOf });
-    return value.toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
+    const records: ScopeRecord[] = [];
+    let after: string | null = null;
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const found: Page = await this.#page(after);
+      records.push(...found.records);
+      if (found.next === null) return records.toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
+      if (after !== null && found.next <= after) break;
+      after = found.next;
+    }
+    throw new TenureError(
+      "BACKEND_UNSUPPORTED",
+      "the server lists scopes without an end. Is it a server of Tenure, and not of another version?",
+    );
+  }
+
+  async #page(after: string | null): Promise<Page> {
+    const from = after === null ? "" : `&after=${encodeURIComponent(after)}`;
+    const path = `/v1/scopes?${FRESH}&limit=${SCOPES_PER_PAGE}${from}`;
+    const limits = { signal: this.#life.signal, bytesMax: PAGE_BYTES_MAX };
+    return (await this.#client.ask({ method: "GET", path, body: null, ...limits, read: scopePageOf })).value;
   }
 
   async history(scope: string): Promise<TransitionRecord[]> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { acquiredOf, introductionOf, leaderWordOf, renewedOf, scopeRecordsOf, scopeStateOf } from "./answers.ts";
+import { acquiredOf, introductionOf, leaderWordOf, renewedOf, scopePageOf, scopeStateOf } from "./answers.ts";
 
 const MALFORMED = expect.objectContaining({ code: "BACKEND_UNSUPPORTED" });
 const HOLDER = {
@@ -55,11 +55,13 @@ describe("an answer", () => {
   });
 
   it("with a list has objects in it", () => {
-    expect(scopeRecordsOf({ scopes: [{ scope: "s", epoch: 7, holder: HOLDER }] })).toEqual([
-      { scope: "s", epoch: 7, identity: "a", metadata: { zone: "x" }, acquiredAtMs: 5, heartbeatAtMs: null },
-    ]);
+    expect(scopePageOf({ scopes: [{ scope: "s", epoch: 7, holder: HOLDER }], next: "s" })).toEqual({
+      records: [{ scope: "s", epoch: 7, identity: "a", metadata: { zone: "x" }, acquiredAtMs: 5, heartbeatAtMs: null }],
+      next: "s",
+    });
     for (const scopes of [undefined, {}, [1], [[]], [null]])
-      expect(() => scopeRecordsOf({ scopes })).toThrow(MALFORMED);
+      expect(() => scopePageOf({ scopes, next: null })).toThrow(MALFORMED);
+    for (const next of [undefined, "", 1]) expect(() => scopePageOf({ scopes: [], next })).toThrow(MALFORMED);
   });
 
   it("about the cluster names it, the node, the leader and the members", () => {

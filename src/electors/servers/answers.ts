@@ -74,7 +74,12 @@ export function scopeStateOf(body: Fields): ScopeState {
   return { epoch: integer(body, "epoch"), leader: holder === null ? null : leaderOf(holder) };
 }
 
-export function scopeRecordsOf(body: Fields): ScopeRecord[] {
+/** `GET /v1/scopes`: one page, and the name behind which the next one begins. */
+export function scopePageOf(body: Fields): { readonly records: ScopeRecord[]; readonly next: string | null } {
+  return { records: scopeRecordsOf(body), next: textOrNull(body, "next") };
+}
+
+function scopeRecordsOf(body: Fields): ScopeRecord[] {
   return list(body, "scopes").map((one) => {
     const { epoch, leader } = scopeStateOf(one);
     const acquiredAtMs = leader === null ? null : milliseconds(object(one, "holder"), "acquired_at_ms");

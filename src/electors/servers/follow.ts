@@ -2,13 +2,15 @@
 // something differs from what we know; what happened between two questions is seen by the second. A question that is not
 // answered in time is a failure, so a node that went silent costs one wait and no more.
 //
+// A scope that nobody holds may be forgotten by the cluster (SCOPES_MAX): who heard of its holder is told that nobody leads.
+//
 // Invariants: nothing is told twice; a node that is behind never takes us back; a server that answers at once although
 // nothing has changed is not asked at once again.
 
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { pause } from "../persistence.ts";
-import type { ScopeState } from "./answers.ts";
+import { NEVER_LED, type ScopeState } from "./answers.ts";
 import type { ScopesClient } from "./scopes-client.ts";
 
 /** Between two questions whose answers came early and told nothing. */
@@ -28,9 +30,15 @@ export interface Followed {
 export async function follow(followed: Followed, tell: (state: ScopeState) => boolean): Promise<void> {
   const { scopes, clock, waitMs, signal } = followed;
   let known = followed.from;
+  let isForgotten = false;
   for (;;) {
     const askedMs = clock.monotonicMs();
-    const state = known === undefined ? await scopes.read(signal) : await scopes.changed(known, waitMs, signal);
+    const said: ScopeState =
+      known === undefined
+        ? await scopes.read(signal)
+        : await scopes.changed(isForgotten ? NEVER_LED : known, waitMs, signal);
+    isForgotten = said.epoch === NEVER_LED.epoch;
+    const state: ScopeState = isForgotten && known !== undefined ? { epoch: known.epoch, leader: null } : said;
     if (known === undefined || isNews(state, known)) {
       known = state;
       if (tell(state)) return;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { TenureError } from "../../core/kit/errors.ts";
 import { settled } from "../test-seat.ts";
 import type { Question } from "./leader-client.ts";
 import { leaderClient, ok, refusal, SILENCE, TestServers, unreachable } from "./test-wire.ts";
@@ -164,6 +165,17 @@ describe("a question", () => {
     expect(servers.posts.at(-1)).toBe("n2 POST renew");
     for (const node of ["n1", "n2", "n3"]) servers.says[`${node} *`] = () => ok({ hello: "world" });
     await expect(leaderClient(servers).ask(RENEW)).rejects.toMatchObject({ code: "BACKEND_UNSUPPORTED" });
+  });
+
+  it("whose answer may be long, and is longer than that, is refused by the first node and asked of no other", async () => {
+    const servers = new TestServers();
+    const client = leaderClient(servers);
+    await client.ask(RENEW);
+    const tooLong = Object.assign(new TenureError("BACKEND_UNSUPPORTED", "more than 9 bytes"), { tooLong: true });
+    servers.says["scope"] = () => tooLong;
+    const read = { ...RENEW, method: "GET", path: "/v1/scopes", body: null, bytesMax: 9 } as const;
+    await expect(client.ask(read)).rejects.toBe(tooLong);
+    expect(servers.asked.filter((one) => one.endsWith("scope"))).toEqual(["n1 GET scope"]);
   });
 
   it("with a wrong key is refused at once, also while a node is away", async () => {

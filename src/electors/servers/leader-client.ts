@@ -32,6 +32,7 @@ export interface Question<T> {
   readonly read: (fields: Fields) => T;
   /** How long the server may hold the answer back. Default: not at all. */
   readonly waitMs?: number;
+  /** Given: it may be long, and one that is longer is refused, for another node would say as much. */
   readonly bytesMax?: number;
   /** Must not be done twice. */
   readonly once?: boolean;
@@ -117,6 +118,7 @@ export class LeaderClient {
       return { kind: "told", told: { value, sentAt } };
     } catch (error) {
       if (!TenureError.is(error)) throw error;
+      if (question.bytesMax !== undefined && isMarkedTooLong(error)) return { kind: "refused", error };
       // What we gave up ourselves says nothing about the node, which others of this process ask too.
       if (!question.signal.aborted && !this.#life.signal.aborted) members.forget(url);
       if (isOnce && !isMarkedUnsent(error)) return { kind: "refused", error: outcomeUnknown(error) };
@@ -211,6 +213,10 @@ export function givenUp(): TenureError {
 
 function isMarkedUnsent(error: unknown): boolean {
   return error instanceof Error && "unsent" in error && error.unsent === true;
+}
+
+function isMarkedTooLong(error: unknown): boolean {
+  return error instanceof Error && "tooLong" in error && error.tooLong === true;
 }
 
 function outcomeUnknown(cause: unknown): TenureError {

@@ -219,6 +219,29 @@ describe("an observer", () => {
     expect(told).toEqual(["a 42", null, "b 44"]);
   });
 
+  it("of a scope that the cluster has forgotten hears that nobody leads, and waits for the next leader without haste", async () => {
+    const servers = new TestServers();
+    const states = [
+      ok({ scope: "s", epoch: 42, holder: held("a") }),
+      refusal(404, "NOT_FOUND"),
+      refusal(404, "NOT_FOUND"),
+      ok({ scope: "s", epoch: 44, holder: held("b", 44) }),
+    ];
+    servers.says["scope"] = () => states.shift() ?? SILENCE;
+    const told: unknown[] = [];
+    const stop = sit(servers).seat.watch(
+      (leader) => told.push(leader?.epoch ?? null),
+      () => undefined,
+    );
+    await servers.clock.advance(2_000);
+    stop();
+    expect(told).toEqual([42, null, 44]);
+    // As the servers see it: otherwise each question would be answered at once.
+    expect(
+      servers.questions.map(({ path }) => path).filter((path) => path.includes("epoch=0&held=false")),
+    ).toHaveLength(2);
+  });
+
   it("of a scope that nobody ever led hears null, and goes on over failures", async () => {
     const servers = new TestServers();
     const states = [

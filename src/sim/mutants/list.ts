@@ -45,8 +45,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant("append-acknowledged-before-durable", "trap 2", leavesAtOnce("MsgAppResp")),
   mutant("second-vote-in-a-term", "trap 3", {
     file: RAFT,
-    find: ": vote === message.from || (vote === null && leader === null);",
-    replace: ": true;",
+    find: "= vote === message.from || (vote === null && leader === null);",
+    replace: "= true;",
   }),
   mutant("logs-compared-by-index-alone", "trap 4", {
     file: LOG,
