@@ -26,6 +26,7 @@ interface Scopes {
     readonly epoch: number;
     readonly holder: { readonly epoch: number; readonly identity: string } | null;
   }[];
+  readonly next: string | null;
 }
 
 let scopes = 0;
@@ -93,12 +94,7 @@ export class Ledger {
 
   /** What is not as it was acknowledged, in words. */
   async lost(): Promise<string[]> {
-    const { body } = await (
-      await this.#discover()
-    ).call<Scopes>("/v1/scopes?consistency=linearizable", {
-      key: CLIENT_KEY,
-    });
-    const found = new Map(body.scopes.map((one) => [one.scope, one.holder]));
+    const found = new Map((await this.#scopes()).map((one) => [one.scope, one.holder]));
     const epochs = new Set<number>();
     return this.acknowledged.flatMap(({ scope, session, epoch }) => {
       const holder = found.get(scope);
@@ -109,6 +105,19 @@ export class Ledger {
       epochs.add(epoch);
       return [];
     });
+  }
+
+  /** Page by page. */
+  async #scopes(): Promise<Scopes["scopes"]> {
+    const node = await this.#discover();
+    const found: Scopes["scopes"][number][] = [];
+    for (let after = ""; ;) {
+      const path = `/v1/scopes?consistency=linearizable${after}`;
+      const { body } = await node.call<Scopes>(path, { key: CLIENT_KEY });
+      found.push(...body.scopes);
+      if (body.next === null) return found;
+      after = `&after=${encodeURIComponent(body.next)}`;
+    }
   }
 
   async #discover(): Promise<TenureNode> {
