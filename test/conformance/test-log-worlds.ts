@@ -212,6 +212,8 @@ export class RaftCluster<Extra> {
         ? null
         : { incarnation: "a1", configuration: configurationOf(this.#peers, []) },
       election: this.#options.election,
+      // A node that was cut off needs a snapshot: nothing is held back for it.
+      limits: { compactionHoldEntriesMax: 0 },
       snapshots: { afterEntries: 40, keepEntries: 10 },
       onEvent: (event) => {
         for (const listener of listeners) listener(event);

@@ -79,6 +79,8 @@ const OWN_KINDS: readonly OwnKind[] = [
   "contest",
   "usurp",
   "amnesia",
+  "amnesia",
+  "amnesia",
   "drift",
   "succession",
   "succession",
