@@ -34,6 +34,7 @@ interface Doorman {
   readonly isLoopback: boolean;
   readonly hasClientCa: boolean;
   readonly sha256: (text: string) => string;
+  readonly parseTime: (text: string) => number;
   readonly wallMs: () => number;
   readonly clientRoleOf?: ((certificate: ClientCertificate) => CertificateCaller | null) | undefined;
 }
@@ -56,7 +57,7 @@ export class Callers {
     let known = this.#bySocket.get(socket);
     if (known === undefined) {
       const certificate = socket.getPeerCertificate() ?? {};
-      known = { caller: this.#byCertificate(socket, certificate), notAfterMs: Date.parse(certificate.valid_to ?? "") };
+      known = { caller: this.#byCertificate(socket, certificate), notAfterMs: this.#doorman.parseTime(certificate.valid_to ?? "") };
       this.#bySocket.set(socket, known);
     }
     const { caller, notAfterMs } = known;

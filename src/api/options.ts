@@ -24,6 +24,8 @@ export interface ApiOptions {
   readonly clock: Clock;
   /** Of the text's UTF-8, in lower-case hex. */
   readonly sha256: (text: string) => string;
+  /** A certificate's time ("Nov 15 16:00:00 2027 GMT") on the wall clock; NaN for what is none. */
+  readonly parseTime: (text: string) => number;
   readonly tls?: ApiTls | null | undefined;
   readonly limits?: Partial<ApiLimits> | undefined;
   readonly extraRoutes?: readonly ExtraRoute[] | undefined;

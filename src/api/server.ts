@@ -74,6 +74,7 @@ class ApiServer implements Api {
         sha256,
         clientRoleOf,
         hasClientCa,
+        parseTime: options.parseTime,
         wallMs: () => options.clock.wallMs(),
       }),
       audit: this.#audit,

@@ -219,6 +219,7 @@ async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
     audit: options.logs.audit,
     clock: systemClock,
     sha256: (text) => createHash("sha256").update(text).digest("hex"),
+    parseTime: (text) => Date.parse(text),
     tls,
     // A broken invariant ends the process; anything else was one caller's bad luck, and is in the log.
     onFault: (error) => {

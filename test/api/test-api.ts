@@ -48,6 +48,7 @@ export class TestApi implements AsyncDisposable {
       audit: logger((fields) => this.audited.push(fields)),
       clock: systemClock,
       sha256,
+      parseTime: (text) => Date.parse(text),
       onFault: (error) => this.faults.push(error),
       ...options,
     });
