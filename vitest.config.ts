@@ -1,15 +1,53 @@
 import { defineConfig } from "vitest/config";
 
-// Two projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the
-// repository, its tools and whole simulated clusters.
+/** These judge times, or use both cores by themselves: each has the machine alone. */
+const ALONE = [
+  "test/bench.test.ts",
+  "test/chaos*.test.ts",
+  "test/chaos/*.test.ts",
+  "test/sim*.test.ts",
+  "test/postgres/freeze.test.ts",
+];
+
+// Three projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
+// tools, real servers and processes, which mostly wait, so two files run at once; `alone` comes last, one after the other.
 export default defineConfig({
   test: {
     allowOnly: false,
     reporters: ["default", "./scripts/counts-reporter.ts"],
     projects: [
       // Pure code keeps no state between files, and a process for each of them took most of the time: 18 s, now 8 s.
-      { test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 10_000, isolate: false } },
-      { test: { name: "whole", include: ["test/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 120_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts"],
+          testTimeout: 10_000,
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: "whole",
+          include: ["test/**/*.test.ts"],
+          exclude: ALONE,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: "alone",
+          include: ALONE,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });
