@@ -57,7 +57,10 @@ export class Callers {
     let known = this.#bySocket.get(socket);
     if (known === undefined) {
       const certificate = socket.getPeerCertificate() ?? {};
-      known = { caller: this.#byCertificate(socket, certificate), notAfterMs: this.#doorman.parseTime(certificate.valid_to ?? "") };
+      known = {
+        caller: this.#byCertificate(socket, certificate),
+        notAfterMs: this.#doorman.parseTime(certificate.valid_to ?? ""),
+      };
       this.#bySocket.set(socket, known);
     }
     const { caller, notAfterMs } = known;
