@@ -58,7 +58,7 @@ export class Patience {
     // At least a quarter of the range stays random, or two preferred nodes would split votes for ever.
     const share = enablePriority ? 1 - 0.75 * (nodePriority / 255) : 1;
     const timeoutMs = min + this.#random.next() * (max - min) * share;
-    this.#electionDeadlineMs = nowMs + timeoutMs * this.#backoff * this.#reluctance;
+    this.#electionDeadlineMs = nowMs + (timeoutMs + this.#backoffMs()) * this.#reluctance;
   }
 
   /** A campaign of ours came to nothing. */
@@ -79,8 +79,10 @@ export class Patience {
     return this.#state.willing ? 1 : UNWILLING_PATIENCE;
   }
 
-  get #backoff(): number {
-    return Math.min(2 ** Math.max(0, this.#failures - ELECTION_FAILURES_FREE), ELECTION_BACKOFF_MAX);
+  /** Anything up to it: who failed together must not wait equally long, or votes split again. */
+  #backoffMs(): number {
+    const factor = Math.min(2 ** Math.max(0, this.#failures - ELECTION_FAILURES_FREE), ELECTION_BACKOFF_MAX);
+    return factor === 1 ? 0 : this.#random.next() * (factor - 1) * this.#state.config.electionTimeoutMaxMs;
   }
 
   /** Our own loop stalled, and what the leader sent meanwhile may still be unread: hear it first. */
