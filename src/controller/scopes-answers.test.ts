@@ -4,7 +4,7 @@ import { encodeEvent, type ScopeEvent, ScopesFold } from "../core/scopes/index.t
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore, RaftLog } from "../logs/index.ts";
 import { encodeEntry } from "../logs/raft/entry-codec.ts";
-import { drain, ScopesStage, watch } from "./test-scopes.ts";
+import { advance, drain, ScopesStage, watch } from "./test-scopes.ts";
 
 function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {
   const applied = new ScopesFold(scopesMax);
@@ -17,17 +17,6 @@ async function leading(): Promise<{ stage: ScopesStage; clock: ManualClock; stor
   const stage = stageOn(store, clock);
   await stage.lead(1);
   return { stage, clock, store };
-}
-
-/** Time passes, and every timer that comes due fires on time. */
-async function advance(clock: ManualClock, forMs: number): Promise<void> {
-  const untilMs = clock.nowMs + forMs;
-  while (clock.nextMs <= untilMs) {
-    clock.nowMs = Math.max(clock.nowMs, clock.nextMs);
-    clock.fireNext();
-    await drain();
-  }
-  clock.nowMs = untilMs;
 }
 
 /** A node that follows: entries come from elsewhere. */

@@ -3,7 +3,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import { ScopesFold } from "../core/scopes/index.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
-import { drain, ScopesStage, watch } from "./test-scopes.ts";
+import { advance, drain, ScopesStage, watch } from "./test-scopes.ts";
 
 function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {
   const applied = new ScopesFold(scopesMax);
@@ -16,17 +16,6 @@ async function leading(): Promise<{ stage: ScopesStage; clock: ManualClock; stor
   const stage = stageOn(store, clock);
   await stage.lead(1);
   return { stage, clock, store };
-}
-
-/** Time passes, and every timer that comes due fires on time. */
-async function advance(clock: ManualClock, forMs: number): Promise<void> {
-  const untilMs = clock.nowMs + forMs;
-  while (clock.nextMs <= untilMs) {
-    clock.nowMs = Math.max(clock.nowMs, clock.nextMs);
-    clock.fireNext();
-    await drain();
-  }
-  clock.nowMs = untilMs;
 }
 
 const unwritten = new TenureError("UNCOMMITTED_LIMIT", "too much waits to be committed");
