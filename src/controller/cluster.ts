@@ -218,7 +218,7 @@ export class ClusterService implements Cluster {
   async transfer(target: string | null, force: boolean): Promise<TransferView> {
     const status = this.#leading();
     const peer = this.#transferTarget(status, target);
-    if (status.transferring) {
+    if (status.transfer !== null) {
       throw new TenureError("TRANSFER_IN_PROGRESS", "leadership is being handed over already; wait for its end");
     }
     const ended = this.#transfersEnded;

@@ -256,8 +256,8 @@ export class Membership {
   }
 
   #mayChange(): boolean {
-    const { role, established, transferring, configuration } = this.#consensus.status();
-    return role === "leader" && established && !transferring && !isJoint(configuration);
+    const { role, established, transfer, configuration } = this.#consensus.status();
+    return role === "leader" && established && transfer === null && !isJoint(configuration);
   }
 
   #nextStep(nodeId: string): (() => Promise<unknown>) | null {

@@ -19,14 +19,47 @@ async function leading(): Promise<{ stage: ScopesStage; clock: ManualClock; stor
 }
 
 describe("leading", () => {
-  it("refuses on a node that does not lead, and says so while it takes over", async () => {
+  it("refuses on a node that does not lead; while it takes over, requests wait", async () => {
     const stage = stageOn();
     await expect(stage.acquire("a")).rejects.toMatchObject({ code: "NOT_LEADER", retryable: true });
     await expect(stage.service.renew("s", "a", 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
     stage.consensus.lead(1);
-    await expect(stage.acquire("a")).rejects.toThrow(/taking over/);
-    await drain();
     expect(await stage.granted("a")).toBe(1);
+  });
+
+  it("while leadership is handed over requests wait for the outcome, and are told once", async () => {
+    const { stage } = await leading();
+    for (const [success, ending] of [
+      [false, "resolved"],
+      [true, "rejected"],
+    ] as const) {
+      stage.consensus.transfer = "handing-over";
+      const early = watch(stage.acquire(`a-${ending}`, { scope: ending }));
+      await drain();
+      stage.consensus.transfer = "awaiting";
+      const late = watch(stage.service.askResign("nobody's", false));
+      await drain();
+      expect([early.state, late.state]).toEqual(["pending", "pending"]);
+      stage.consensus.endTransfer(success);
+      await drain();
+      expect([early.state, late.state]).toEqual([ending, ending]);
+      if (success) expect([early.code, late.code]).toEqual(["NOT_LEADER", "NOT_LEADER"]);
+    }
+  });
+
+  it("nobody waits for ever for a leader that does not get to serve, nor for a node that ends", async () => {
+    const clock = new ManualClock();
+    const stage = stageOn(new MemoryStore(), clock);
+    stage.consensus.role = "leader";
+    const early = watch(stage.acquire("a"));
+    await advance(clock, 1_000);
+    expect(early).toMatchObject({ state: "rejected", code: "NOT_LEADER" });
+    const late = watch(stage.acquire("a"));
+    await drain();
+    expect(late.state).toBe("pending");
+    stage.service.close();
+    await drain();
+    expect(late).toMatchObject({ state: "rejected", code: "NOT_LEADER" });
   });
 
   it("serves at once where it was made after this node was elected", async () => {
@@ -43,10 +76,12 @@ describe("leading", () => {
     const stage = stageOn(new MemoryStore(), clock);
     stage.log.refuseOpen = true;
     await stage.lead(1);
-    await expect(stage.acquire("a")).rejects.toThrow(/taking over/);
+    const granted = watch(stage.granted("a"));
+    await drain();
+    expect([stage.log.opens, granted.state]).toEqual([1, "pending"]);
     await advance(clock, 100);
     expect(stage.log.opens).toBe(2);
-    expect(await stage.granted("a")).toBe(1);
+    expect(granted).toMatchObject({ state: "resolved", value: 1 });
   });
 
   it("stops opening when it was deposed meanwhile", async () => {

@@ -36,6 +36,7 @@ import type {
 } from "../ports/scopes.ts";
 import { Reign } from "./scopes-reign.ts";
 import { ScopeWatchers } from "./scopes-watchers.ts";
+import { Turnover } from "./turnover.ts";
 
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;
@@ -52,6 +53,7 @@ export interface ScopesServiceOptions {
 export class ScopesService implements Scopes {
   readonly #options: ScopesServiceOptions;
   readonly #watchers = new ScopeWatchers();
+  readonly #turnover: Turnover;
   readonly #stopEvents: () => void;
   #stopRecords: () => void = () => undefined;
   #reign: Reign | null = null;
@@ -60,6 +62,7 @@ export class ScopesService implements Scopes {
 
   constructor(options: ScopesServiceOptions) {
     this.#options = options;
+    this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
     this.#follow();
     this.#stopEvents = options.consensus.subscribe((event) => this.#event(event));
     const { role, established, term } = options.consensus.status();
@@ -72,6 +75,7 @@ export class ScopesService implements Scopes {
     this.#stopEvents();
     this.#stopRecords();
     this.#endReign();
+    this.#turnover.end();
     this.#watchers.close();
   }
 
@@ -80,25 +84,29 @@ export class ScopesService implements Scopes {
     return { scopes: size, held, waiting: this.#reign?.waiting ?? 0, watching: this.#watchers.total };
   }
 
-  // ---- what the leader decides ---------------------------------------------------------------------
+  // ---- what the leader decides: in the turn in which it is asked, unless it must wait for a change of leaders ----
 
   async acquire(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
     checkAcquire(request);
+    if (this.#isTurningOver()) await this.#turnover.over();
     return this.#serving().acquire(request, signal);
   }
 
   async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
     checkHold(scope, session, epoch);
+    if (this.#isTurningOver()) await this.#turnover.over();
     return this.#serving().renew(scope, session, epoch);
   }
 
   async resign(scope: string, session: string, epoch: number): Promise<void> {
     checkHold(scope, session, epoch);
+    if (this.#isTurningOver()) await this.#turnover.over();
     return this.#serving().resign(scope, session, epoch);
   }
 
   async askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null> {
     checkScope(scope);
+    if (this.#isTurningOver()) await this.#turnover.over();
     return this.#serving().askResign(scope, force);
   }
 
@@ -147,6 +155,14 @@ export class ScopesService implements Scopes {
     );
   }
 
+  /** This node is about to serve, or to know who does instead. */
+  #isTurningOver(): boolean {
+    if (this.#isClosed) return false;
+    const { role, transfer } = this.#options.consensus.status();
+    if (transfer === "handing-over" || transfer === "awaiting") return true;
+    return role === "leader" && this.#reign?.state !== "serving";
+  }
+
   #leads(term: number): boolean {
     const status = this.#options.consensus.status();
     return status.role === "leader" && status.term === term && status.established;
@@ -157,6 +173,7 @@ export class ScopesService implements Scopes {
     else if (event.kind === "role" && this.#reign !== null) {
       if (event.role !== "leader" || event.term !== this.#reign.term) this.#endReign();
     }
+    this.#turnover.look();
   }
 
   #begin(term: number): void {
@@ -195,6 +212,7 @@ export class ScopesService implements Scopes {
       const opened = await log.open(reign.term);
       if (opened.outcome === "opened") reign.serve(opened.head.position);
       else reign.end();
+      this.#turnover.look();
     } catch {
       // Whatever it was, it may pass; if leadership went with it, an event says so, and this stops.
       if (this.#reign !== reign) return;

@@ -18,6 +18,7 @@ class ManualConsensus implements Pick<Consensus, "status" | "readIndex" | "subsc
   role: RaftStatus["role"] = "follower";
   term = 1;
   established = false;
+  transfer: RaftStatus["transfer"] = null;
   /** Reads are answered at once, or wait for `answerReads`. */
   holdReads = false;
   reads = 0;
@@ -31,6 +32,7 @@ class ManualConsensus implements Pick<Consensus, "status" | "readIndex" | "subsc
       role: this.role,
       term: this.term,
       established: this.established,
+      transfer: this.transfer,
       configuration,
       committedConfiguration: configuration,
     } as RaftStatus;
@@ -67,6 +69,14 @@ class ManualConsensus implements Pick<Consensus, "status" | "readIndex" | "subsc
     this.term = term;
     this.#tell({ kind: "role", role: "follower", term, leader: null });
     this.answerReads(null);
+  }
+
+  /** Another node leads instead, or it came to nothing. */
+  endTransfer(success: boolean): void {
+    this.transfer = null;
+    if (success) this.depose();
+    const result = { success, isUnknown: false, message: "", oldLeaderId: PEER, newLeaderId: null };
+    this.#tell({ kind: "transfer", result });
   }
 
   #tell(event: RaftEvent): void {

@@ -139,7 +139,7 @@ export function statusText(status: RaftStatus): string {
     `last:${status.lastTerm}/${status.lastIndex} commit:${status.commit} applied:${status.applied}`,
   ];
   if (status.established) parts.push("established");
-  if (status.transferring) parts.push("transferring");
+  if (status.transfer !== null) parts.push("transferring");
   return parts.join(" ");
 }
 

@@ -179,7 +179,7 @@ describe("SIGHUP", () => {
       await cluster.issue(node.id);
       node.signal("SIGHUP");
       await waitFor("the new certificate", async () => (await shown(node)) !== was);
-      expect(node.log()).toContain('"event":"reloaded"');
+      await waitFor("it to say so", () => node.log().includes('"event":"reloaded"'));
     }
     await ledger.progress(5);
     await ledger.rest();

@@ -162,9 +162,9 @@ describe("each field changes behaviour", () => {
     cluster.propose(A, ...new Array<string>(100).fill("x"));
     cluster.act(A, { kind: "transfer", target: C, force: false });
     cluster.advance(1_999);
-    expect(cluster.status(A).transferring).toBe(true);
+    expect(cluster.status(A).transfer).not.toBeNull();
     cluster.advance(1);
-    expect(cluster.status(A)).toMatchObject({ role: "leader", transferring: false });
+    expect(cluster.status(A)).toMatchObject({ role: "leader", transfer: null });
     const [ended] = cluster.node(A).eventsOf("transfer");
     expect(ended?.result).toMatchObject({ success: false, message: expect.stringContaining("did not catch up") });
   });

@@ -54,7 +54,7 @@ describe("D4: health never changes the quorum", () => {
       const answer = cluster.act(A, { kind: "transfer", target: B, force });
       expect(answer).toMatchObject({ ok: false, code: "TRANSFER_TARGET_INVALID" });
     }
-    expect(cluster.status(A)).toMatchObject({ role: "leader", transferring: false });
+    expect(cluster.status(A)).toMatchObject({ role: "leader", transfer: null });
     cluster.act(A, { kind: "transfer", target: null, force: false });
     expect(cluster.leader()).toBe(C);
   });

@@ -10,7 +10,7 @@ import type { PeerKey } from "../kit/ids.ts";
 import type { Leader } from "./leader.ts";
 import type { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
-import { Transfer } from "./transfer.ts";
+import { Transfer, type TransferPhase } from "./transfer.ts";
 import type { Configuration, StepResult } from "./types.ts";
 
 export class LeaderTransfer {
@@ -24,8 +24,8 @@ export class LeaderTransfer {
     this.#state = state;
   }
 
-  get isUnderWay(): boolean {
-    return this.#transfer !== null;
+  get phase(): TransferPhase | null {
+    return this.#transfer?.phase ?? null;
   }
 
   get deadlineMs(): number {

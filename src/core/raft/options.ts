@@ -15,6 +15,7 @@ import type { Random } from "../kit/random.ts";
 import type { ElectionConfig } from "./config.ts";
 import type { Raft } from "./raft.ts";
 import type { TraceName } from "./trace.ts";
+import type { TransferPhase } from "./transfer.ts";
 import type { ConfChange, Configuration, Entry, HardState, Message, Role, SnapshotMeta } from "./types.ts";
 
 export interface RaftOptions {
@@ -79,7 +80,8 @@ export interface RaftStatus {
   readonly leaseUntilMs: number;
   /** A majority is known to have been in contact no longer ago than this; 0 unless leader. */
   readonly quorumContactMs: number;
-  readonly transferring: boolean;
+  /** How far a transfer that started here has come. */
+  readonly transfer: TransferPhase | null;
   /** When the present leader was last heard; 0 where there is none, or it is this node. On the clock of the steps. */
   readonly leaderContactMs: number;
   /** What is applied here is all that was committed at this moment, as the leader announced it; 0 where that was never so. */

@@ -414,7 +414,6 @@ export class Raft {
     const free = isPreVote ? message.term > term && !this.#precedes(message) : isFree;
     const promised = !message.transfer && this.#patience.keepsPromise;
     const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);
-    if (granted) this.#patience.takeHeart();
     if (granted && !isPreVote) {
       this.#state.vote = message.from;
       this.#patience.stopFastAttempts();
@@ -791,7 +790,7 @@ export class Raft {
       established: this.#leadership?.established ?? false,
       leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
       quorumContactMs: this.#leadership?.quorumContactMs ?? 0,
-      transferring: this.#transfer.isUnderWay,
+      transfer: this.#transfer.phase,
       leaderContactMs: this.#leadership === null ? this.#patience.leaderContactMs : 0,
       freshAsOfMs: this.#leadership?.established === true ? this.#leadership.quorumContactMs : this.#freshness.asOfMs,
       willing: this.#state.willing,

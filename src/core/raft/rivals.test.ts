@@ -50,3 +50,16 @@ test("one that nobody hears keeps nobody from leading for longer than its own at
   cluster.advance(2_000);
   expect(cluster.leader()).toBe(C);
 });
+
+test("two whose timeouts fall together again and again, on a slow network, do not split votes for ever", () => {
+  const election = { electionTimeoutMinMs: 150, electionTimeoutMaxMs: 151 };
+  for (let seed = 1; seed <= 50; seed++) {
+    const cluster = new TestCluster({ voters: [A, B, C], running: [A, B], election, seed });
+    const underWay = cluster.hold(() => true);
+    while (cluster.leader() === null) {
+      expect(cluster.nowMs, `seed ${seed}`).toBeLessThan(10_000);
+      cluster.advance(15);
+      for (const message of underWay.messages.splice(0)) if (message.to !== C) cluster.receive(message);
+    }
+  }
+});

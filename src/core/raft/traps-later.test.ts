@@ -95,14 +95,14 @@ describe("transfers", () => {
     cluster.drop(({ type }) => type === "MsgTimeoutNow");
     if (catchingUp) lag(cluster);
     cluster.act(A, { kind: "transfer", target: C, force: false });
-    expect(cluster.status(A).transferring).toBe(true);
+    expect(cluster.status(A).transfer).not.toBeNull();
     end(cluster);
     if (cluster.status(A).role !== "leader") {
       cluster.advance(150);
       cluster.elect(A);
     }
     cluster.advance(500);
-    expect(cluster.status(A)).toMatchObject({ role: "leader", transferring: false });
+    expect(cluster.status(A)).toMatchObject({ role: "leader", transfer: null });
     expect(cluster.node(A).eventsOf("transfer")).toMatchObject([{ result: { success: false } }]);
     expect(cluster.propose(A, "after").ok).toBe(true);
   });
@@ -128,7 +128,7 @@ describe("transfers", () => {
     cluster.act(A, { kind: "transfer", target: C, force: false });
     expect(cluster.status(A).leaseUntilMs).toBe(0);
     cluster.advance(1_000);
-    expect(cluster.status(A)).toMatchObject({ role: "leader", transferring: false, leaseUntilMs: 0 });
+    expect(cluster.status(A)).toMatchObject({ role: "leader", transfer: null, leaseUntilMs: 0 });
     const held = cluster.hold(({ type }) => type === "MsgHeartbeatResp");
     cluster.act(A, { kind: "read-index", context: 1 });
     expect(cluster.node(A).reads, "reads need their round again").toEqual([]);

@@ -54,7 +54,7 @@ describe("a node that is not willing to lead", () => {
     cluster.advance(100);
     cluster.act(A, { kind: "willing", willing: false });
     cluster.advance(2_000);
-    expect(cluster.status(A)).toMatchObject({ role: "leader", transferring: false });
+    expect(cluster.status(A)).toMatchObject({ role: "leader", transfer: null });
     cluster.act(C, { kind: "willing", willing: true });
     cluster.advance(500);
     expect(cluster.leader()).toBe(C);

@@ -121,7 +121,7 @@ export class Cluster {
 
   #watchTransfer(engine: Engine): void {
     const status = engine.status();
-    if (!status.transferring || status.role !== "leader") return;
+    if (status.transfer === null || status.role !== "leader") return;
     const sending = members(status.configuration).some((peer) => engine.raft.progressOf(peer)?.state === "snapshot");
     if (sending) reached(this.probes, "snapshot-during-transfer");
   }
