@@ -1,5 +1,5 @@
-// A hundred faults on a cluster of real processes and disks, as `npm run chaos -- cluster` does a thousand; and proof that
-// the same harness reports known mistakes.
+// Every kind of fault once on a cluster of real processes and disks, as `npm run chaos -- cluster` does a thousand times and
+// `.ci/run` a hundred times; and proof that the same harness reports known mistakes.
 
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,8 @@ import { UsageError } from "./chaos/flags.ts";
 import type { EventLine } from "./kv/messages.ts";
 import { waitFor } from "./servers/index.ts";
 
-const HUNDRED_MS_MAX = 8 * 60_000;
+const ITERATIONS = CLUSTER_FAULTS.length;
+const RUN_MS_MAX = 8 * 60_000;
 const PLANTED_MS_MAX = 3 * 60_000;
 
 interface Summary {
@@ -24,7 +25,6 @@ interface Summary {
   readonly faults: Readonly<Record<string, number>>;
   readonly acked: number;
   readonly reads: number;
-  readonly by_fault: Readonly<Record<string, { readonly p50_ms: number }>>;
   readonly failed: readonly string[];
 }
 
@@ -49,27 +49,25 @@ function planted(name: PlantName, iterations: number): ClusterRunOptions {
 
 describe("npm run chaos -- cluster", () => {
   test(
-    "a hundred faults: nothing is lost, no term has two leaders, all that clients saw is linearizable",
+    "every kind of fault: nothing is lost, no term has two leaders, all that clients saw is linearizable",
     async () => {
-      const run = chaos("--iterations", "100", "--minutes", "7", "--seed", "2026", "--json");
+      const run = chaos("--iterations", String(ITERATIONS), "--minutes", "7", "--seed", "2026", "--json");
       expect(await run.ended, run.said.err.slice(-4_000) + run.said.out).toBe(0);
       const summary = run.summary();
       expect(summary).toMatchObject({
         failed: [],
-        iterations: 100,
+        iterations: ITERATIONS,
         lost: 0,
         dual_leader: 0,
         linearizable: true,
         unknown: expect.any(Number) as number,
       });
       expect(Object.keys(summary.faults).toSorted()).toEqual(CLUSTER_FAULTS.toSorted());
-      expect(summary.acked).toBeGreaterThanOrEqual(5_000);
-      expect(summary.reads).toBeGreaterThan(500);
-      expect(summary.failovers).toBeGreaterThanOrEqual(30);
-      // A killed leader is noticed at once, a stopped one only by its silence.
-      expect(summary.by_fault["kill"]!.p50_ms).toBeLessThan(summary.by_fault["hung-disk"]!.p50_ms);
+      expect(summary.acked).toBeGreaterThanOrEqual(50 * ITERATIONS);
+      expect(summary.reads).toBeGreaterThan(5 * ITERATIONS);
+      expect(summary.failovers).toBeGreaterThanOrEqual(ITERATIONS / 4);
     },
-    HUNDRED_MS_MAX,
+    RUN_MS_MAX,
   );
 
   test(

@@ -11,8 +11,8 @@ export interface LoopMonitor {
   stop(): void;
 }
 
-/** Idle, 20 ms cost 0.5 % of a core and 100 ms 0.1 %. A stall is seen short by at most this. */
-const INTERVAL_MS = 100;
+/** Every wake costs an idle node: 20 ms are 0.5 % of a core. A stall is seen short by at most this. */
+const INTERVAL_MS = 250;
 
 export function startLoopMonitor(): LoopMonitor {
   const histogram = new Histogram();

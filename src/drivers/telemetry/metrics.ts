@@ -4,6 +4,12 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type MetricsSource, SERVER_METRICS, type ServerMetric } from "./server-metrics.ts";
 
+/**
+ * prom-client's metrics of the event loop wake the process every 10 ms, which is half of what an idle node costs, and count
+ * that interval as lag. tenure_loop_delay_ms says the same, and rightly.
+ */
+const NEVER_MS = 2 ** 31 - 1;
+
 export interface Metrics {
   scrape(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
@@ -11,7 +17,10 @@ export interface Metrics {
 /** `read` is called once for each scrape, so that all its numbers are of one moment. */
 export function createMetrics(read: () => MetricsSource): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  for (const { name } of registry.getMetricsAsArray()) {
+    if (name.startsWith("nodejs_eventloop_lag")) registry.removeSingleMetric(name);
+  }
   const moment = { source: undefined as MetricsSource | undefined };
   for (const metric of SERVER_METRICS) registry.registerMetric(new ReadMetric(metric, moment) as never);
   return {
