@@ -1,4 +1,4 @@
-// `npm run bench -- [codec|gate|failover|writes|transfer] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer|soak] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
@@ -6,6 +6,7 @@ const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   failover: () => import("./failover.ts"),
   writes: () => import("./writes.ts"),
   transfer: () => import("./transfer.ts"),
+  soak: () => import("./soak.ts"),
 };
 const EXIT_USAGE = 64;
 

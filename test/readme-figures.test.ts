@@ -19,6 +19,15 @@ interface GateResult {
   readonly failed: readonly string[];
 }
 
+interface ServersResult {
+  readonly kill: { readonly tenure: Percentiles & { readonly runs: number }; readonly peer: Percentiles };
+  readonly stop: { readonly tenure: Percentiles };
+  readonly transfer: { readonly tenure: Percentiles & { readonly refused: number } };
+  readonly forced: { readonly elections: number; readonly within_1s: number };
+  readonly writes: { readonly rows: readonly { readonly clients: number; readonly ratio: number }[] };
+}
+
+const servers = JSON.parse(readFileSync("bench/results/servers.json", "utf8")) as ServersResult;
 const result = JSON.parse(readFileSync("bench/results/gate.json", "utf8")) as GateResult;
 const readme = readFileSync("README.md", "utf8");
 
@@ -44,5 +53,27 @@ describe("README's first screen", () => {
   it("comes from a whole run in which nothing was lost", () => {
     expect(result).toMatchObject({ lost_updates: 0, failed: [] });
     expect(result.rounds).toBeGreaterThanOrEqual(20);
+  });
+});
+
+describe("README's figures of the servers", () => {
+  const text = readme.replaceAll(/\s+/g, " ");
+
+  it("has failover, hand-over and writes beside etcd", () => {
+    const { kill, stop, transfer, writes } = servers;
+    expect(text).toContain(
+      `followed after ${ms(kill.tenure)} (${kill.tenure.runs} kills; etcd ${Math.round(kill.peer.p50_ms)} ms)`,
+    );
+    expect(text).toContain(`a frozen one after ${ms(stop.tenure)}`);
+    expect(text).toContain(`a planned hand-over takes ${ms(transfer.tenure)}`);
+    const [one, ...rest] = writes.rows.map(({ ratio }) => ratio.toFixed(1));
+    expect(text).toContain(`durable writes are ${[one, ...rest.slice(0, -1)].join(", ")} and ${rest.at(-1)} × etcd's`);
+    expect(writes.rows.map(({ clients }) => clients)).toEqual([1, 16, 64, 512]);
+  });
+
+  it("comes from whole runs, in which nobody was refused", () => {
+    expect(servers.kill.tenure.runs).toBeGreaterThanOrEqual(300);
+    expect(servers.transfer.tenure.refused).toBe(0);
+    expect(servers.forced).toMatchObject({ elections: 1_000, within_1s: 1_000 });
   });
 });
