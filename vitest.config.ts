@@ -6,7 +6,11 @@ const ALONE = [
   "test/chaos*.test.ts",
   "test/chaos/*.test.ts",
   "test/sim*.test.ts",
+  "test/etcd/faults.test.ts",
   "test/postgres/freeze.test.ts",
+  "test/servers-backend/failover.test.ts",
+  "test/wire/gone.test.ts",
+  "test/wire/messages.test.ts",
 ];
 
 // Three projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
