@@ -8,6 +8,7 @@ import type { Random } from "../core/kit/random.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
 
 const SECTOR_BYTES = 16;
+const NOTHING = new Uint8Array(0);
 
 /** What happens to unsynced data. */
 export type CrashMode = "process" | "vanish" | "keep" | "random";
@@ -27,6 +28,8 @@ class CrashError extends Error {}
 export class TestDisk implements Disk {
   /** Every call, as `label` or `label name`. */
   readonly calls: string[] = [];
+  /** False: of what is reserved, only half finds room. */
+  hasRoom = true;
   #durableNames = new Map<string, Inode>();
   #names = new Map<string, Inode>();
   #pendingNames: NameOperation[] = [];
@@ -132,14 +135,25 @@ export class TestDisk implements Disk {
   }
 
   #file(name: string, inode: Inode): DiskFile {
+    /** Behind it there is nothing, or reserved zeros. */
+    let endBytes = inode.visible.length;
     return {
       name,
       append: async (bytes, label) => {
-        change(inode, Uint8Array.from([...inode.visible, ...bytes]), inode.visible.length);
+        change(inode, overwritten(inode.visible, endBytes, bytes), endBytes);
+        endBytes += bytes.length;
         this.#call(label, name);
+      },
+      reserve: async (sizeBytes, label) => {
+        const { visible } = inode;
+        const toBytes = this.hasRoom ? sizeBytes : (visible.length + sizeBytes) >>> 1;
+        if (toBytes > visible.length) change(inode, overwritten(visible, toBytes, NOTHING), visible.length);
+        this.#call(label, name);
+        return this.hasRoom;
       },
       truncate: async (sizeBytes, label) => {
         change(inode, inode.visible.slice(0, sizeBytes), sizeBytes);
+        endBytes = sizeBytes;
         this.#call(label, name);
       },
       fdatasync: async (label) => {
@@ -172,6 +186,14 @@ export class TestDisk implements Disk {
     this.#failures.delete(label);
     if (failure !== undefined) throw failure;
   }
+}
+
+/** A copy, as long as it has to be, with these bytes at that place. */
+function overwritten(before: Uint8Array, at: number, bytes: Uint8Array): Uint8Array {
+  const after = new Uint8Array(Math.max(before.length, at + bytes.length));
+  after.set(before);
+  after.set(bytes, at);
+  return after;
 }
 
 function change(inode: Inode, visible: Uint8Array, fromBytes: number): void {

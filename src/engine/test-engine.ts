@@ -125,6 +125,7 @@ export class HeldDisk implements Disk {
         await this.#gate(label);
         await file.append(bytes, label);
       },
+      reserve: (sizeBytes, label) => file.reserve(sizeBytes, label),
       truncate: (sizeBytes, label) => file.truncate(sizeBytes, label),
       fdatasync: async (label) => {
         await this.#gate(label);

@@ -115,6 +115,78 @@ describe("a file", () => {
   });
 });
 
+describe("reserved room", () => {
+  test("is written as zeros with the next sync, and later appends take their place in one call each", async () => {
+    const path = await newPath();
+    const { io, calls } = recording();
+    const { disk } = await openAt(path, { io });
+    const file = await disk.create("a", "create");
+    await file.append(pattern(10), "append");
+    expect(await file.reserve(3 * MIB, "reserve")).toBe(true);
+    await file.fdatasync("sync");
+    const rest = 3 * MIB - 10 - 2 * MIB;
+    expect(calls.splice(0)).toEqual([
+      "write 10@0",
+      `write ${MIB}@10`,
+      `write ${MIB}@${MIB + 10}`,
+      `write ${rest}@${2 * MIB + 10}`,
+      "fdatasync",
+    ]);
+    await file.append(pattern(5, 2), "append");
+    await file.fdatasync("sync");
+    expect(calls.splice(0)).toEqual(isLinux ? ["writeSynced 5@10"] : ["write 5@10", "fdatasync"]);
+    // What is there already is not written again.
+    expect(await file.reserve(2 * MIB, "reserve")).toBe(true);
+    expect(calls).toEqual([]);
+    const bytes = await readFile(join(path, "a"));
+    expect(bytes.length).toBe(3 * MIB);
+    expect(Uint8Array.from(bytes.subarray(0, 15))).toEqual(Uint8Array.from([...pattern(10), ...pattern(5, 2)]));
+    expect(bytes.subarray(15).every((byte) => byte === 0)).toBe(true);
+  });
+
+  test("is left behind by a close, cut off by a truncation, and continued behind by whoever opens the file", async () => {
+    const path = await newPath();
+    const { disk } = await openAt(path);
+    const file = await disk.create("a", "create");
+    await file.append(pattern(10), "append");
+    await file.reserve(100, "reserve");
+    await file.append(pattern(200, 2), "append");
+    await file.reserve(300, "reserve");
+    await file.close();
+    expect((await stat(join(path, "a"))).size).toBe(300);
+    const again = await disk.open("a", "open");
+    await again.append(pattern(1, 3), "append");
+    await again.truncate(210, "truncate");
+    await again.append(pattern(1, 4), "append");
+    await again.close();
+    const expected = Uint8Array.from([...pattern(10), ...pattern(200, 2), ...pattern(1, 4)]);
+    expect(await disk.read("a", "read")).toEqual(expected);
+  });
+
+  test("goes on where the kernel wrote less than it was given", async () => {
+    const few: typeof systemIo.write = (fd, bytes, positionBytes, label) =>
+      systemIo.write(fd, bytes.subarray(0, Math.max(1, bytes.length >>> 1)), positionBytes, label);
+    const { disk } = await openAt(await newPath(), { io: { ...systemIo, write: few } });
+    const file = await disk.create("a", "create");
+    await file.append(pattern(10), "append");
+    expect(await file.reserve(1_000, "reserve")).toBe(true);
+    await file.close();
+    expect(await disk.read("a", "read")).toEqual(Uint8Array.from([...pattern(10), ...new Uint8Array(990)]));
+  });
+
+  test("that can't be written for another reason than room ends the file as any failed write does", async () => {
+    let isBad = false;
+    const bad = Object.assign(new Error("EIO: bad sector"), { code: "EIO" });
+    const write: typeof systemIo.write = (...call) => (isBad ? Promise.reject(bad) : systemIo.write(...call));
+    const { disk } = await openAt(await newPath(), { io: { ...systemIo, write } });
+    const file = await disk.create("a", "create");
+    isBad = true;
+    await expect(file.reserve(1_000, "reserve")).rejects.toThrow("bad sector");
+    isBad = false;
+    await expect(file.fdatasync("sync")).rejects.toThrow("bad sector");
+  });
+});
+
 describe("trap 23: a failed sync", () => {
   test.each(["fdatasync", "writeSynced"])(
     "(%s) is reported, never retried, and nothing is written behind it",

@@ -39,6 +39,49 @@ describe("a full disk", () => {
     );
   });
 
+  test.each([0, 30, 400])("(room for %i bytes) reserves nothing, and nobody waits for that", async (roomBytes) => {
+    const path = await newPath();
+    const faults = new DiskFaults();
+    const directory = await openAt(path, { io: faults.io });
+    const states: SpaceState[] = [];
+    directory.onChange((state) => states.push(state));
+    const file = await directory.disk.create("a", "create");
+    await file.append(pattern(100), "append");
+    await file.fdatasync("sync");
+    faults.fill(roomBytes);
+    expect(await file.reserve(1_000, "reserve")).toBe(false);
+    expect((await stat(join(path, "a"))).size).toBe(100);
+    expect(states).toEqual([]);
+    faults.free();
+    await file.append(pattern(7, 3), "append");
+    await file.fdatasync("sync");
+    expect(await directory.disk.read("a", "read")).toEqual(Uint8Array.from([...pattern(100), ...pattern(7, 3)]));
+  });
+
+  test("takes reserved room back from a file whose writes wait", async () => {
+    const path = await newPath();
+    const faults = new DiskFaults();
+    const directory = await openAt(path, { io: faults.io });
+    const file = await directory.disk.create("a", "create");
+    await file.append(pattern(100), "append");
+    await file.reserve(1_000, "reserve");
+    await file.fdatasync("sync");
+    // As on a file system that never writes in place: what is overwritten needs room too.
+    faults.fill(30);
+    await file.append(pattern(50, 2), "append");
+    const synced = file.fdatasync("sync");
+    await waitFor("the disk to be found full again after a pause", () => faults.counts.noRoom >= 3);
+    expect(directory.state()).toBe("full");
+    expect((await stat(join(path, "a"))).size).toBe(100);
+    faults.free();
+    await synced;
+    await file.append(pattern(7, 3), "append");
+    await file.close();
+    expect(await directory.disk.read("a", "read")).toEqual(
+      Uint8Array.from([...pattern(100), ...pattern(50, 2), ...pattern(7, 3)]),
+    );
+  });
+
   test("holds a large append in the middle, and its pieces stay in order", async () => {
     const faults = new DiskFaults();
     const directory = await openAt(await newPath(), { io: faults.io });
@@ -93,6 +136,16 @@ describe("a full disk", () => {
 });
 
 describe("free space", () => {
+  test("that is low is not reserved", async () => {
+    const io = { ...systemIo, freeBytes: () => Promise.resolve(5_000) };
+    const directory = await openAt(await newPath(), { io, minFreeBytes: 10_000 });
+    const file = await directory.disk.create("a", "create");
+    await file.append(pattern(10), "append");
+    expect(await file.reserve(1_000, "reserve")).toBe(false);
+    await file.close();
+    expect(await directory.disk.read("a", "read")).toEqual(pattern(10));
+  });
+
   test("is looked up, and below its limit the state is low", async () => {
     let freeBytes = 5_000;
     const io = { ...systemIo, freeBytes: () => Promise.resolve(freeBytes) };

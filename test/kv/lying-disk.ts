@@ -53,6 +53,11 @@ class HeldFile implements DiskFile {
     return Promise.resolve();
   }
 
+  /** It writes late, and elsewhere than in time: what it holds needs no room ahead. */
+  reserve(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
   async truncate(sizeBytes: number, label: string): Promise<void> {
     await this.writeOut();
     await this.#file.truncate(sizeBytes, label);

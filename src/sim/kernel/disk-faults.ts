@@ -14,6 +14,7 @@ export type DiskOperation =
   | "remove"
   | "syncDirectory"
   | "append"
+  | "reserve"
   | "truncate"
   | "fdatasync";
 
@@ -113,7 +114,7 @@ export class DiskFaults {
       failure?.onHit?.();
       return new DiskError(failure?.code ?? "EIO", `${operation} (${label}) failed`);
     }
-    if (this.#full === undefined || operation !== "append") return undefined;
+    if (this.#full === undefined || (operation !== "append" && operation !== "reserve")) return undefined;
     this.#full.onHit();
     return new DiskError("ENOSPC", `${operation} (${label}): no space left on device`);
   }

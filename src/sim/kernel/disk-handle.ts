@@ -51,6 +51,7 @@ export class DiskHandle implements Disk {
   open(name: string, label: string): Promise<DiskFile> {
     return this.#submit("open", label, this.#directory, (failure) => {
       const inode = this.#directory.find(name);
+      if (failure === undefined) inode?.open();
       return () => failure ?? (inode === undefined ? missing(name) : this.#file(name, inode));
     });
   }
@@ -84,13 +85,15 @@ export class DiskHandle implements Disk {
 
   #file(name: string, inode: Inode): DiskFile {
     let open = true;
-    const submit = (operation: DiskOperation, label: string, begin: (failure?: DiskError) => Effect<void>) => {
+    const submit = <T>(operation: DiskOperation, label: string, begin: (failure?: DiskError) => Effect<T>) => {
       if (open) return this.#submit(operation, label, inode, begin);
-      return Promise.reject(new InvariantError("a closed file is not used", `${operation} of ${name} (${label})`));
+      const misuse = new InvariantError("a closed file is not used", `${operation} of ${name} (${label})`);
+      return Promise.reject<T>(misuse);
     };
     return {
       name,
       append: (bytes, label) => submit("append", label, (failure) => this.#append(inode, bytes, failure)),
+      reserve: (sizeBytes, label) => submit("reserve", label, (failure) => this.#reserve(inode, sizeBytes, failure)),
       truncate: (sizeBytes, label) =>
         submit("truncate", label, (failure) => (failure === undefined ? inode.truncate(sizeBytes) : () => failure)),
       fdatasync: (label) =>
@@ -116,6 +119,18 @@ export class DiskHandle implements Disk {
     return () => {
       completed();
       return failure;
+    };
+  }
+
+  /** No room is no failure; a part of the zeros may have found some. */
+  #reserve(inode: Inode, sizeBytes: number, failure: DiskError | undefined): Effect<boolean> {
+    if (failure !== undefined && failure.code !== "ENOSPC") return () => failure;
+    const missingBytes = Math.max(0, sizeBytes - inode.sizeBytes);
+    const foundBytes = failure === undefined ? missingBytes : this.#disk.random.below(missingBytes + 1);
+    const completed = inode.reserve(inode.sizeBytes + foundBytes);
+    return () => {
+      completed();
+      return failure === undefined;
     };
   }
 

@@ -41,6 +41,10 @@ async function withUnsynced(seed: number) {
 
 const SEEDS = [...Array(40).keys()];
 
+/** Seeds with which a corruption is a flipped bit, and a lost write. */
+const FLIPS = 3;
+const LOSES = 1;
+
 describe("disk at a crash", () => {
   it("shows unsynced bytes to readers, and loses them all when they vanish", async () => {
     const { disk, done, reboot, sim } = await withUnsynced(1);
@@ -126,6 +130,86 @@ describe("disk at a crash", () => {
     expect(await done(after.list("x"))).toEqual(["named"]);
     expect(await done(after.read("named", "x"))).toEqual(Uint8Array.of(7));
     await expect(done(after.read("nameless", "x"))).rejects.toMatchObject({ code: "ENOENT" });
+  });
+});
+
+describe("reserved room", () => {
+  /** 1,000 durable bytes of 1, zeros up to 4,000, and in their place 2,000 unsynced bytes of 2. */
+  async function withReserved(seed: number) {
+    const made = platter(seed);
+    const file = await made.done(made.disk.create("f", "x"));
+    await made.done(made.disk.syncDirectory("x"));
+    await made.done(file.append(new Uint8Array(1_000).fill(1), "x"));
+    expect(await made.done(file.reserve(4_000, "x"))).toBe(true);
+    await made.done(file.fdatasync("x"));
+    await made.done(file.append(new Uint8Array(2_000).fill(2), "x"));
+    return { ...made, file };
+  }
+
+  it("is zeros that readers see, and appends take their place", async () => {
+    const { disk, done, file, sim } = await withReserved(1);
+    const bytes = await done(disk.read("f", "x"));
+    expect([bytes.length, bytes[999], bytes[1_000], bytes[2_999], bytes[3_000]]).toEqual([4_000, 1, 2, 2, 0]);
+    await done(file.append(new Uint8Array(1_500).fill(3), "x"));
+    expect(await done(disk.read("f", "x"))).toHaveLength(4_500);
+    await done(file.fdatasync("x"));
+    expect(sim.files()).toEqual([{ name: "f", sizeBytes: 4_500, durableBytes: 4_500, durableBeforeBytes: 1_000 }]);
+  });
+
+  it("has the old zeros, after a crash, wherever a write into it is missing", async () => {
+    let mixed = 0;
+    for (const seed of SEEDS) {
+      for (const tear of ["vanish", "torn", "sectors", "keep"] as const) {
+        const { done, reboot } = await withReserved(seed);
+        const bytes = await done(reboot(tear).read("f", "x"));
+        expect(bytes).toHaveLength(4_000);
+        expect(bytes.subarray(0, 1_000).every((byte) => byte === 1)).toBe(true);
+        expect(bytes.subarray(1_000, 3_000).every((byte) => byte === 0 || byte === 2)).toBe(true);
+        expect(bytes.subarray(3_000).every((byte) => byte === 0)).toBe(true);
+        if (tear === "sectors" && new Set(bytes.subarray(1_000, 3_000)).size === 2) mixed++;
+      }
+    }
+    expect(mixed).toBeGreaterThan(20);
+  });
+
+  it("is there in part, or not at all, where it was not synced", async () => {
+    const sizes = new Set<number>();
+    for (const seed of SEEDS) {
+      const { disk, done, reboot } = platter(seed);
+      const file = await done(disk.create("f", "x"));
+      await done(disk.syncDirectory("x"));
+      await done(file.append(new Uint8Array(100).fill(1), "x"));
+      await done(file.fdatasync("x"));
+      await done(file.reserve(5_000, "x"));
+      const bytes = await done(reboot(seed % 2 === 0 ? "torn" : "sectors").read("f", "x"));
+      expect(bytes.subarray(100).every((byte) => byte === 0)).toBe(true);
+      sizes.add(bytes.length);
+    }
+    expect(Math.min(...sizes)).toBeLessThan(1_000);
+    expect(Math.max(...sizes)).toBeGreaterThan(4_000);
+  });
+
+  it("is refused while the disk is full, perhaps after some of it, and is no error", async () => {
+    const { disk, done, sim } = platter();
+    const file = await done(disk.create("f", "x"));
+    sim.faults.setFull(true);
+    expect(await done(file.reserve(5_000, "x"))).toBe(false);
+    sim.faults.setFull(false);
+    await done(file.append(Uint8Array.of(7), "x"));
+    expect((await done(disk.read("f", "x")))[0]).toBe(7);
+  });
+
+  it("ends with a truncation, and when the file is opened again; what was cut off does not come back", async () => {
+    const { disk, done, file } = await withReserved(1);
+    await done(file.truncate(500, "x"));
+    await done(file.fdatasync("x"));
+    await done(file.reserve(900, "x"));
+    await done(file.append(Uint8Array.of(3), "x"));
+    await done(file.fdatasync("x"));
+    const again = await done(disk.open("f", "x"));
+    await done(again.append(Uint8Array.of(4), "x"));
+    const bytes = await done(disk.read("f", "x"));
+    expect([...bytes.subarray(499, 502), ...bytes.subarray(899)]).toEqual([1, 3, 0, 0, 4]);
   });
 });
 
@@ -258,7 +342,7 @@ describe("disk", () => {
     await done(file.fdatasync("x"));
     expect(sim.files()[0]).toMatchObject({ durableBytes: 300, durableBeforeBytes: 200 });
     const before = sim.durableContent("f") as Uint8Array;
-    const place = sim.corrupt(seededRandom(1), ({ durableBeforeBytes }) => ({
+    const place = sim.corrupt(seededRandom(FLIPS), ({ durableBeforeBytes }) => ({
       fromByte: 100,
       toByte: durableBeforeBytes,
     }));
@@ -267,6 +351,21 @@ describe("disk", () => {
     expect(changed).toEqual([place?.offset]);
     expect(place?.offset).toSatisfy((offset: number) => offset >= 100 && offset < 200);
     expect(sim.corrupt(seededRandom(1), () => undefined)).toBeUndefined();
+  });
+
+  it("loses the write of the sector in which an append begins, which then is as it was before", async () => {
+    const { disk, done, sim } = platter();
+    const file = await done(disk.create("f", "x"));
+    await done(file.reserve(5_000, "x"));
+    for (const byte of [1, 2, 3]) {
+      await done(file.append(new Uint8Array(700).fill(byte), "x"));
+      await done(file.fdatasync("x"));
+    }
+    const before = sim.durableContent("f") as Uint8Array;
+    sim.corrupt(seededRandom(LOSES), ({ durableBeforeBytes }) => ({ fromByte: 1_200, toByte: durableBeforeBytes }));
+    const expected = before.slice();
+    expected.fill(0, 700, 1_024);
+    expect(sim.durableContent("f")).toEqual(expected);
   });
 
   it("is empty after it was replaced", async () => {

@@ -30,12 +30,14 @@ const LATENCY_CLASS = {
   remove: "writeMs",
   syncDirectory: "syncMs",
   append: "writeMs",
+  reserve: "writeMs",
   truncate: "writeMs",
   fdatasync: "syncMs",
 } as const satisfies Record<DiskOperation, keyof DiskModel>;
 
 export interface FileInfo {
   readonly name: string;
+  /** These two with what is reserved. */
   readonly sizeBytes: number;
   readonly durableBytes: number;
   /** Bytes below it were durable before the last sync that added some: later data testifies to them. */
@@ -67,6 +69,7 @@ export class SimDisk {
     remove: 0,
     syncDirectory: 0,
     append: 0,
+    reserve: 0,
     truncate: 0,
     fdatasync: 0,
     failed: 0,
@@ -124,7 +127,10 @@ export class SimDisk {
     return { unsyncedFiles, unsyncedNames };
   }
 
-  /** Flips one bit of a durable byte in a region that `choose` allows. Undefined where it allows none. */
+  /**
+   * Flips one bit of a durable byte in a region that `choose` allows, or takes back one sector of the append that it is
+   * in, as a drive does that loses a write. Undefined where it allows none.
+   */
   corrupt(
     random: Random,
     choose: (file: FileInfo) => Region | undefined,
@@ -138,10 +144,14 @@ export class SimDisk {
     if (places.length === 0) return undefined;
     const place = random.pick(places);
     const offset = place.fromByte + random.below(place.toByte - place.fromByte);
-    this.#directory.find(place.name)?.flip(offset, 1 << random.below(8));
+    const inode = this.#directory.find(place.name) as Inode;
+    const mask = 1 << random.below(8);
+    const isLost = random.chance(0.5) && inode.lose(offset);
+    if (!isLost) inode.flip(offset, mask);
     this.counts.corrupted++;
     this.scheduler.trace("corrupt", place.name, offset);
-    this.scheduler.narrate(this.node, () => `disk: byte ${offset} of ${place.name} is corrupt`);
+    const what = isLost ? "a write was lost around" : "a bit is wrong in";
+    this.scheduler.narrate(this.node, () => `disk: ${what} byte ${offset} of ${place.name}`);
     return { name: place.name, offset };
   }
 
