@@ -51,6 +51,8 @@ export interface DirectoryOptions {
    */
   readonly bootstrap: Founding | null;
   readonly segmentBytesMax: number;
+  /** How far ahead of its end the log reserves room; 0: not at all. */
+  readonly reserveBytes: number;
 }
 
 export interface Founding {
@@ -252,7 +254,7 @@ async function adopt(options: DirectoryOptions, directory: Directory, intact: In
     hardState,
     snapshot,
     entries,
-    recovery: cut === null ? "intact" : "torn-tail-cut",
+    recovery: cut?.isTorn === true ? "torn-tail-cut" : "intact",
     damage: null,
   };
 }
@@ -308,6 +310,6 @@ function stampOf({ clusterId, nodeId }: DirectoryOptions, incarnation: string): 
 }
 
 function walEnvironment(options: DirectoryOptions, incarnation: string): WalEnvironment {
-  const { disk, digest, segmentBytesMax } = options;
-  return { disk, digest, stamp: stampOf(options, incarnation), segmentBytesMax };
+  const { disk, digest, segmentBytesMax, reserveBytes } = options;
+  return { disk, digest, stamp: stampOf(options, incarnation), segmentBytesMax, reserveBytes };
 }

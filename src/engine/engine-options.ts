@@ -27,6 +27,7 @@ export interface EngineOptions {
   readonly limits?: RaftOptions["limits"];
   readonly snapshots?: Partial<SnapshotPolicy> | undefined;
   readonly segmentBytesMax?: number | undefined;
+  readonly reserveBytes?: number | undefined;
   readonly trace?: RaftOptions["trace"];
   readonly onEvent?: ((event: RaftEvent) => void) | undefined;
   /** The engine has failed and does nothing more; the process must end. */

@@ -167,8 +167,8 @@ function aloneOf(nodeId: string, incarnation: string): SnapshotMeta["configurati
 }
 
 function directoryOptions({ disk, digest, nodeId }: Place, clusterId: string, incarnation: string): DirectoryOptions {
-  const segmentBytesMax = WAL_SEGMENT_BYTES_MAX;
-  return { disk, digest, clusterId, nodeId, newIncarnation: () => incarnation, bootstrap: null, segmentBytesMax };
+  const sizes = { segmentBytesMax: WAL_SEGMENT_BYTES_MAX, reserveBytes: 0 };
+  return { disk, digest, clusterId, nodeId, newIncarnation: () => incarnation, bootstrap: null, ...sizes };
 }
 
 function describeLoss(lastIndex: number, commit: number | null): string {

@@ -1,10 +1,23 @@
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../core/kit/random.ts";
 import { CRASH_MODES, TestDisk } from "./test-disk.ts";
-import { bytesOf, entry, hardState, n2, open, request, snapshotAt, written } from "./test-storage.ts";
-import type { Opened } from "./storage.ts";
+import {
+  bytesOf,
+  entry,
+  hardState,
+  n2,
+  open as openAny,
+  request,
+  snapshotAt,
+  written as writtenAny,
+} from "./test-storage.ts";
+import type { Opened, OpenOptions, Storage } from "./storage.ts";
 
-describe("a crash in each disk call", () => {
+describe.each([0, 40, 700])("a crash in each disk call, with %i bytes reserved ahead", (reserveBytes) => {
+  const open = (disk: TestDisk, options: Partial<OpenOptions> = {}): Promise<Opened> =>
+    openAny(disk, { reserveBytes, ...options });
+  const written = (disk: TestDisk, options: Partial<OpenOptions> = {}): Promise<Storage> =>
+    writtenAny(disk, { reserveBytes, ...options });
   type Scenario = {
     readonly name: string;
     readonly before?: (disk: TestDisk) => Promise<void>;
@@ -60,7 +73,9 @@ describe("a crash in each disk call", () => {
     {
       name: "while a segment that was never born is dropped",
       before: async (disk) => {
-        await written(disk);
+        // A next segment is created only behind one that was cut to its size.
+        await (await written(disk)).close();
+        disk.put("wal-0000000001", disk.bytesOf("wal-0000000001"));
         disk.put("wal-0000000002", new Uint8Array(5));
       },
       run: async (disk) => {

@@ -161,7 +161,11 @@ test("after any history and any crash, everything acknowledged is there and noth
     async (lives, seed) => {
       const disk = new TestDisk();
       const random = seededRandom(seed);
-      const options = { segmentBytesMax: 250 + random.below(800), ...(random.chance(0.5) ? {} : { bootstrap: null }) };
+      const options = {
+        segmentBytesMax: 250 + random.below(800),
+        ...(random.chance(0.5) ? {} : { bootstrap: null }),
+        reserveBytes: random.pick([0, 60, 400]),
+      };
       let opened = await open(disk, options);
       const { peer } = opened;
       for (const [number, { call, mode, startCall, startMode }] of lives.entries()) {

@@ -13,7 +13,7 @@
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { peerKey, type PeerKey } from "../core/kit/ids.ts";
-import { WAL_SEGMENT_BYTES_MAX } from "../core/kit/limits.ts";
+import { WAL_RESERVE_BYTES, WAL_SEGMENT_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Entry, HardState, PersistRequest, SnapshotMeta } from "../core/raft/types.ts";
 import { checkSnapshotFile, sealSnapshotFile, type BatchPart } from "../core/wal/index.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -25,8 +25,9 @@ import { snapshotName } from "./storage-layout.ts";
 import { inSlices } from "./storage-slices.ts";
 import type { WalWriter } from "./wal-writer.ts";
 
-export interface OpenOptions extends Omit<DirectoryOptions, "segmentBytesMax"> {
+export interface OpenOptions extends Omit<DirectoryOptions, "segmentBytesMax" | "reserveBytes"> {
   readonly segmentBytesMax?: number | undefined;
+  readonly reserveBytes?: number | undefined;
   /** With it, large snapshots are checksummed a slice at a time and others run in between. */
   readonly clock?: Clock | undefined;
 }
@@ -74,6 +75,7 @@ export class Storage {
     const ready = await openDirectory({
       ...options,
       segmentBytesMax: options.segmentBytesMax ?? WAL_SEGMENT_BYTES_MAX,
+      reserveBytes: options.reserveBytes ?? WAL_RESERVE_BYTES,
     });
     const { incarnation, hardState, snapshot, entries, recovery, damage } = ready;
     const storage = new Storage(options, ready);

@@ -216,6 +216,7 @@ export class Stage {
       bootstrap: { incarnation: incarnationOf(peer), configuration: configurationOf(this.#voters, []) },
       // Compaction holds nothing back: these tests are about what was compacted.
       limits: { compactionHoldEntriesMax: 0 },
+      reserveBytes: 500,
       onEvent: (event) => events.push(event),
       onFatal: (error) => fatal.push(error),
       ...options,

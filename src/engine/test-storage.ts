@@ -36,8 +36,18 @@ export const bootstrap = { incarnation: "a1", configuration };
 let incarnations = 0;
 const newIncarnation = (): string => (0xb000 + ++incarnations).toString(16);
 
+/** Without a reservation, unless one is asked for: then a file ends where its log does. */
 export function open(disk: TestDisk, options: Partial<OpenOptions> = {}): Promise<Opened> {
-  return Storage.open({ disk, digest, clusterId: "c", nodeId: "n1", newIncarnation, bootstrap, ...options });
+  const names = { clusterId: "c", nodeId: "n1", newIncarnation, bootstrap };
+  return Storage.open({ disk, digest, ...names, reserveBytes: 0, ...options });
+}
+
+/** Where the last whole frame of a segment ends. */
+export function logEndOf(bytes: Uint8Array): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let at = 0;
+  while (at < bytes.length && bytes[at] !== 0) at += 14 + view.getUint32(at + 10);
+  return at;
 }
 
 export function entry(index: number, term: number, text = `e${index}`): Entry {

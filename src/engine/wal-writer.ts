@@ -1,14 +1,17 @@
 // Appends to the log of one node: batches to its last segment, and new segments behind it.
 //
 //   syncedBytes ≤ sizeBytes: what of the last segment is known to be durable, and what was written to it.
+//   reservedToBytes: up to here there may be zeros behind it, for small writes to take their place: a write
+//   into room that is there is synced faster than one that makes the file longer (docs/decisions/0010-reserved-log.md).
 //
 // Invariants:
 // - A batch says truthfully what was durable before it: `syncedBytes` moves only after a sync resolved.
-// - A segment is synced as a whole before the next one is created, and a header and its directory entry
-//   are durable before a batch follows it. So what a later file or batch testifies to was really there.
+// - A segment is cut to its size and synced as a whole before the next one is created, and a header and its
+//   directory entry are durable before a batch follows it. So what a later file or batch testifies to was really there.
 // - Segments are removed only after a header is durable that no longer counts them.
 
 import { assert } from "../core/kit/assert.ts";
+import { WAL_RESERVE_SYNC_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Entry, HardState, SnapshotMeta } from "../core/raft/types.ts";
 import { encodeBatch, encodeSegmentHeader, segmentSeed } from "../core/wal/index.ts";
 import type { BatchPart, LiveSegment, Stamp } from "../core/wal/index.ts";
@@ -22,6 +25,7 @@ export interface WalEnvironment {
   readonly digest: Digest;
   readonly stamp: Stamp;
   readonly segmentBytesMax: number;
+  readonly reserveBytes: number;
 }
 
 /** What the next header repeats, so that older segments can go. */
@@ -40,6 +44,9 @@ export class WalWriter {
   #number: number;
   #sizeBytes: number;
   #syncedBytes: number;
+  #reservedToBytes = 0;
+  /** False for the rest of a segment once there was no room: each attempt would fill the disk to the brim. */
+  #mayReserve = true;
   #indexMax: number;
 
   private constructor(environment: WalEnvironment, head: WalHead, segments: readonly LiveSegment[], file: DiskFile) {
@@ -101,16 +108,42 @@ export class WalWriter {
   }
 
   async sync(): Promise<void> {
+    if (this.#sizeBytes === this.#syncedBytes) return;
+    await this.#reserve();
+    await this.#syncAll();
+  }
+
+  async #syncAll(): Promise<void> {
     const sizeBytes = this.#sizeBytes;
-    if (sizeBytes === this.#syncedBytes) return;
     await syncFile(this.#file, "wal-fdatasync");
     this.#syncedBytes = sizeBytes;
+  }
+
+  /** With the sync that has to make the file longer anyway; a large one makes it as long as it needs by itself. */
+  async #reserve(): Promise<void> {
+    const { reserveBytes, segmentBytesMax } = this.#environment;
+    if (!this.#mayReserve || this.#sizeBytes <= this.#reservedToBytes) return;
+    if (this.#sizeBytes - this.#syncedBytes > WAL_RESERVE_SYNC_BYTES_MAX) return;
+    const toBytes = Math.min(this.#sizeBytes + reserveBytes, segmentBytesMax);
+    if (toBytes <= this.#sizeBytes) return;
+    // Before the attempt: where there was no room, some zeros may be left behind.
+    this.#reservedToBytes = toBytes;
+    this.#mayReserve = await this.#file.reserve(toBytes, "wal-reserve");
+  }
+
+  /** True where the segment may have been longer than what was written to it. */
+  async #trim(): Promise<boolean> {
+    if (this.#reservedToBytes <= this.#sizeBytes) return false;
+    await this.#file.truncate(this.#sizeBytes, "wal-trim");
+    this.#reservedToBytes = 0;
+    return true;
   }
 
   /** Closes the last segment and starts the next one; the log then is the segments from `oldestNumber` on. */
   async roll(head: WalHead, oldestNumber: number): Promise<void> {
     const { disk, digest, stamp } = this.#environment;
-    await this.sync();
+    const wasTrimmed = await this.#trim();
+    if (wasTrimmed || this.#sizeBytes > this.#syncedBytes) await this.#syncAll();
     await this.#file.close();
     this.#closed.push({
       name: this.#file.name,
@@ -132,6 +165,8 @@ export class WalWriter {
     this.#number = number;
     this.#sizeBytes = bytes.length;
     this.#syncedBytes = bytes.length;
+    this.#reservedToBytes = 0;
+    this.#mayReserve = true;
     this.#indexMax = 0;
 
     const obsolete = this.#closed.filter((segment) => segment.number < oldestNumber);
@@ -158,8 +193,13 @@ export class WalWriter {
     return this.#closed.find((segment) => segment.indexMax >= index)?.number ?? tailNumber;
   }
 
+  /** Zeros that are still there after a crash are cut at the next start, so nobody waits for a sync. */
   async close(): Promise<void> {
-    await this.#file.close();
+    try {
+      await this.#trim();
+    } finally {
+      await this.#file.close();
+    }
   }
 }
 

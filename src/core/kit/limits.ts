@@ -75,6 +75,13 @@ export const REPLACE_SILENCE_MS = 2_000;
 export const CLOCK_DRIFT_MAX = 0.2;
 
 export const WAL_SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
+/** So many zeros are written ahead of the log's end, for small writes to take their place (decision 0010). */
+export const WAL_RESERVE_BYTES = 1024 * 1024;
+/**
+ * A sync of more than this does not reserve: its bytes would be written twice, and there is less to win. Measured with
+ * the zeros counted in, on ext4 on a virtual disk: 0.30 → 0.17 ms for 16 KiB, 0.34 → 0.30 for 64, 0.58 → 0.63 for 256.
+ */
+export const WAL_RESERVE_SYNC_BYTES_MAX = 32 * 1024;
 /** A frame holds an entry, or a segment's header with its configuration: 32 members in four lists at most. */
 export const WAL_FRAME_PAYLOAD_BYTES_MAX = ENTRY_BYTES_MAX + 64 * 1024;
 /** A batch header's payload; the search for them behind damaged bytes checks no longer frames, so it stays linear. */

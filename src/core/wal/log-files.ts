@@ -5,6 +5,9 @@
 // - every segment from the oldest that the last header counts up to the last one is there, with a whole
 //   header, its own number and the size with which it was closed;
 // - all of them are whole to the end, but for the last one, which is whole up to the cut.
+//
+// Behind the end of the last segment there may be zeros that were reserved for later batches. A segment is cut to its
+// size before the next one is created, so in an earlier segment they are damage like anything else that is no frame.
 
 import type { Digest } from "../../ports/digest.ts";
 import { findTestimonyBytes, readSegment, segmentSeed } from "./segment.ts";
@@ -30,7 +33,15 @@ export interface LogFiles {
   /** Oldest first. */
   readonly segments: readonly LogSegment[];
   readonly tail: LogSegment;
-  readonly cut: { readonly name: string; readonly sizeBytes: number } | null;
+  readonly cut: Cut | null;
+}
+
+export interface Cut {
+  readonly name: string;
+  /** 0: a segment that never got a durable header, and is to be removed. */
+  readonly sizeBytes: number;
+  /** False: nothing but reserved zeros goes, so there is nothing to tell an operator. */
+  readonly isTorn: boolean;
 }
 
 interface OpenedSegment {
@@ -63,17 +74,17 @@ export function openLog(files: readonly SegmentFile[], stamp: Stamp, digest: Dig
   if (previous.read.header === null) return damaged("its header is torn", previous.file.name);
   // Even an empty next segment testifies that this one was durable as a whole.
   const log = collect(opened, previous.read.header, (segment, trouble) => judgeClosed(segment, trouble));
-  return log.kind === "log" ? { ...log, cut: { name: last.file.name, sizeBytes: 0 } } : log;
+  return log.kind === "log" ? { ...log, cut: { name: last.file.name, sizeBytes: 0, isTorn: true } } : log;
 }
 
 type Judge = (
   segment: OpenedSegment,
   trouble: Trouble,
-) => Damaged | { readonly kind: "cut"; readonly sizeBytes: number };
+) => Damaged | { readonly kind: "cut"; readonly sizeBytes: number; readonly isTorn: boolean };
 
 function collect(opened: readonly OpenedSegment[], tailHeader: SegmentHeader, judgeLast: Judge): LogFiles | Damaged {
   const segments: LogSegment[] = [];
-  let cut: LogFiles["cut"] = null;
+  let cut: Cut | null = null;
   const { oldestNumber, number: tailNumber } = tailHeader;
   for (let number = oldestNumber; number <= tailNumber; number++) {
     const segment = opened.find((other) => other.file.number === number);
@@ -85,7 +96,7 @@ function collect(opened: readonly OpenedSegment[], tailHeader: SegmentHeader, ju
     if (read.trouble !== null) {
       const verdict = number === tailNumber ? judgeLast(segment, read.trouble) : judgeClosed(segment, read.trouble);
       if (verdict.kind === "damaged") return verdict;
-      cut = { name: file.name, sizeBytes: verdict.sizeBytes };
+      cut = { name: file.name, sizeBytes: verdict.sizeBytes, isTorn: verdict.isTorn };
     }
     const previous = segments.at(-1)?.file;
     if (previous !== undefined && previous.bytes.length !== read.header.previousBytes) {
@@ -107,9 +118,16 @@ function judgeTail(segment: OpenedSegment, trouble: Trouble, digest: Digest): Re
   const { file, seed } = segment;
   const where = `${file.name} at ${trouble.at}`;
   if (trouble.kind !== "torn") return damaged(describe(trouble), where);
+  // Zeros to the very end, or it is no end: where a batch was lost, those behind it testify that it was there.
+  if (isZeroFrom(file.bytes, trouble.at)) return { kind: "cut", sizeBytes: trouble.at, isTorn: false };
   const testimonyBytes = findTestimonyBytes(file.bytes, trouble.at, seed, digest);
   if (testimonyBytes > trouble.at) return damaged(`${trouble.why}, and ${testimonyBytes} bytes were durable`, where);
-  return { kind: "cut", sizeBytes: trouble.at };
+  return { kind: "cut", sizeBytes: trouble.at, isTorn: true };
+}
+
+function isZeroFrom(bytes: Uint8Array, from: number): boolean {
+  for (let at = from; at < bytes.length; at++) if (bytes[at] !== 0) return false;
+  return true;
 }
 
 /**

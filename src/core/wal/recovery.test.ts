@@ -103,6 +103,45 @@ describe("replaying records", () => {
   });
 });
 
+describe("zeros behind the last batch", () => {
+  const batches = [part([entry(6, 2)]), part([entry(7, 2)])];
+  const whole = directory(batches).segments[0]!;
+  const padded = (zeros: number, spoil: (bytes: Uint8Array) => void = () => undefined): Recovery => {
+    const bytes = new Uint8Array(whole.bytes.length + zeros);
+    bytes.set(whole.bytes);
+    spoil(bytes);
+    return recover({ ...directory(batches), segments: [{ ...whole, bytes }] }, digest);
+  };
+
+  test("were reserved: the log ends in front of them, however few they are", () => {
+    const sizeBytes = whole.bytes.length;
+    for (const zeros of [1, 13, 14, 15, 512, 100_000]) {
+      expect(padded(zeros)).toMatchObject({
+        kind: "intact",
+        entries: [entry(6, 2), entry(7, 2)],
+        segments: [{ name: "wal-3", sizeBytes }],
+        cut: { name: "wal-3", sizeBytes, isTorn: false },
+      });
+    }
+  });
+
+  test("with anything among them are a torn write", () => {
+    for (const at of [0, 1, 20, 511]) {
+      const verdict = padded(512, (bytes) => void (bytes[whole.bytes.length + at] = 0xf5));
+      expect(verdict).toMatchObject({ kind: "intact", cut: { sizeBytes: whole.bytes.length, isTorn: true } });
+    }
+  });
+
+  test("with a batch among them that knows of more were never the end", () => {
+    const seed = segmentSeed(stamp, 3, digest);
+    const verdict = padded(512, (bytes) => {
+      const sizeBytes = whole.bytes.length;
+      bytes.set(encodeBatch(sizeBytes + 90, part([entry(9, 2)]), seed, digest), sizeBytes + 100);
+    });
+    expect(verdict).toMatchObject({ kind: "damaged", where: `wal-3 at ${whole.bytes.length}` });
+  });
+});
+
 describe("whose directory", () => {
   test("an empty one is fresh, an unready one is told by its phase", () => {
     const empty = { clusterId: "c", nodeId: "n1", stamp: null, segments: [], snapshots: [] };

@@ -2,7 +2,8 @@
 //
 //   fresh     nothing was ever written here
 //   unready   the preparation of the directory was interrupted; nothing was acknowledged (stamp.ts)
-//   intact    this is what the node knew; `cut` says which bytes of an unfinished write must go first
+//   intact    this is what the node knew; `cut` says which bytes behind it must go before anything is appended:
+//             those of an unfinished write, or zeros that were reserved for writes to come
 //   damaged   something acknowledged may be gone: the node must not vote with this disk again (design D5)
 //   refuse    not our directory, or a later release's: change nothing
 //
@@ -12,6 +13,9 @@
 // batch header says how much of the segment was durable when it was written, and the existence of a
 // segment says that the one before was durable as a whole. Bytes from the first bad frame on are cut if
 // and only if they are in the last segment and no testimony covers that frame.
+//
+// Zeros from the first bad frame to the end of the file are the same rule: no testimony, so they are cut, and since
+// nothing of any write is among them, nobody is told of a torn one. See docs/decisions/0010-reserved-log.md.
 //
 // The valid frames of a batch that was cut in its middle are kept. They were never acknowledged, but they
 // are a prefix of what the node had decided, in its order: the same state would have come from a shorter
@@ -24,7 +28,7 @@
 
 import type { Digest } from "../../ports/digest.ts";
 import type { Entry, HardState, SnapshotMeta } from "../raft/types.ts";
-import { openLog, type LogFiles, type SegmentFile } from "./log-files.ts";
+import { openLog, type Cut, type LogFiles, type SegmentFile } from "./log-files.ts";
 import { Replay } from "./replay.ts";
 import { readSegmentHeader } from "./segment.ts";
 import { decodeSnapshotFile, type SnapshotRead } from "./snapshot-file.ts";
@@ -60,8 +64,7 @@ export interface Intact {
   readonly entries: readonly Entry[];
   /** Oldest first, with their sizes after the cut; the last one is to be continued. */
   readonly segments: readonly LiveSegment[];
-  /** Size 0: a segment that never got a durable header, and is to be removed. */
-  readonly cut: { readonly name: string; readonly sizeBytes: number } | null;
+  readonly cut: Cut | null;
 }
 
 export type Recovery =
