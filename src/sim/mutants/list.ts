@@ -225,6 +225,11 @@ export const MUTANTS: readonly Mutant[] = [
     find: "if (testimonyBytes > trouble.at) return damaged(",
     replace: "if (testimonyBytes < 0) return damaged(",
   }),
+  mutant("zeros-in-the-middle-taken-for-the-end", "decision 10", {
+    file: "core/wal/log-files.ts",
+    find: "if (isZeroFrom(file.bytes, trouble.at))",
+    replace: "if (file.bytes[trouble.at] === 0)",
+  }),
   mutant("leader-counts-itself-before-its-sync", "trap 25", {
     file: LEADER,
     find: "=> this.#progress.get(peer)?.match ?? 0;",

@@ -169,6 +169,7 @@ export class Cluster {
       },
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: this.knobs.snapshotKeepEntries },
       segmentBytesMax: this.knobs.segmentBytesMax,
+      reserveBytes: this.knobs.reserveBytes,
       trace: this.#options.trace,
       onEvent: (event) => this.#event(node, event),
       onFatal: (error) => this.#fatal(boot, error),

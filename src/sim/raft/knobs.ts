@@ -34,6 +34,8 @@ export interface Knobs {
   readonly paddingBytes: number;
   readonly faults: number;
   readonly faultsUntilMs: number;
+  /** How far ahead the log reserves room; 0: not at all. */
+  readonly reserveBytes: number;
   /** Faults of etcd's specification only. */
   readonly plain?: boolean | undefined;
 }
@@ -122,5 +124,6 @@ function drawAll(random: Random, limits: KnobLimits): Knobs {
     paddingBytes: random.fork("padding").pick([0, 0, 100, 400, 3_000]),
     faults: 3 + random.fork("faults").below(Math.ceil(seconds * 3)),
     faultsUntilMs: Math.floor(seconds * 1_000),
+    reserveBytes: random.fork("reserve").pick([0, 0, 600, 5_000, 60_000]),
   };
 }
