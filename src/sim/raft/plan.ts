@@ -143,7 +143,9 @@ export function drawPlan(random: Random, names: readonly string[], knobs: Knobs)
   );
   // One that certainly has an effect: of a few faults on a small cluster, all may meet nobody (trap 33).
   const sure = knobs.plain === true ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
-  return [...kernel, ...own, ...sure].sort((a, b) => a.atMs - b.atMs);
+  const loses = knobs.plain !== true && names.length > 2 && random.fork("loses").chance(0.25);
+  const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse"], names, untilMs)] : [];
+  return [...kernel, ...own, ...sure, ...lapse].sort((a, b) => a.atMs - b.atMs);
 }
 
 function drawOwn(random: Random, kinds: readonly OwnKind[], names: readonly string[], untilMs: number): RaftFault {
@@ -217,6 +219,7 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "schism":
     case "stale-read":
     case "relapse":
+    case "lapse":
       return PLOYS[fault.kind](cluster, cluster.world.random.fork(`${fault.kind}/${fault.draw}`), hit);
     case "disk-wipe":
     case "disk-corrupt": {

@@ -3,7 +3,7 @@
 
 import { nodeIdOf, parsePeerKey, peerKey, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { apply } from "../kernel/index.ts";
+import { apply, type FileInfo, type Region } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { figure8 } from "./figure-8.ts";
 import { campaign, crash, cut, later, leaderAndOthers } from "./hands.ts";
@@ -19,12 +19,16 @@ export type PloyKind =
   | "figure-8"
   | "schism"
   | "stale-read"
-  | "relapse";
+  | "relapse"
+  | "lapse";
 type Ploy = (cluster: Cluster, random: Random, hit: () => void) => void;
 
 /** What a node has just promised when it dies. */
 export const SENT_TYPES = ["MsgVote", "MsgVoteResp", "MsgAppResp", "MsgApp", "MsgTimeoutNow", "MsgSnap"] as const;
 export type SentType = (typeof SENT_TYPES)[number];
+
+/** As much of the log's end as a few writes take. */
+const LAPSE_BYTES = 600;
 
 export const PLOYS: Record<PloyKind, Ploy> = {
   forged,
@@ -37,6 +41,7 @@ export const PLOYS: Record<PloyKind, Ploy> = {
   schism,
   "stale-read": staleRead,
   relapse,
+  lapse,
 };
 
 /** Well-formed messages that no honest peer sends: from strangers, for other disks, with wild terms. */
@@ -200,6 +205,45 @@ function relapse(cluster: Cluster, random: Random, hit: () => void): void {
     });
   };
   later(cluster, 331, () => pull(600));
+}
+
+/**
+ * What a bare majority has committed is gone from one of its nodes, whose drive lost a write that it had called durable.
+ * That one comes back among those who never got it, and they elect.
+ */
+function lapse(cluster: Cluster, random: Random, hit: () => void): void {
+  const { world } = cluster;
+  const status = cluster.leader()?.engine.status();
+  if (status === undefined) return;
+  const leader = nodeIdOf(status.peer);
+  const others = status.configuration.voters.filter((peer) => peer !== status.peer);
+  const forgets = others.find((peer) => cluster.member(nodeIdOf(peer))?.engine.peer === peer);
+  const rest = others.filter((peer) => peer !== forgets).map(nodeIdOf);
+  const behind = rest.slice(0, Math.ceil(rest.length / 2));
+  if (forgets === undefined || behind.length === 0) return;
+  const forgetful = nodeIdOf(forgets);
+  const ahead = cluster.names.filter((name) => name !== forgetful && !behind.includes(name));
+  const part = (away: readonly string[], forMs: number): void =>
+    apply(world, { atMs: world.nowMs, kind: "partition", groups: [ahead, away], forMs }, { hit });
+  part(behind, 1_000);
+  for (let at = 0; at < 6; at++) later(cluster, 10 + at * 15, () => cluster.traffic?.writeAt(leader));
+  later(cluster, 105, () => {
+    const { configuration, committedIndex } = cluster.oracle;
+    if (configuration === null || !cluster.memory.mayLose(forgetful, configuration, committedIndex)) return;
+    cluster.memory.lost(forgetful);
+    part([forgetful], 900);
+    const corruptible = (_node: string, file: FileInfo): Region | undefined => {
+      const last = world
+        .node(forgetful)
+        .disk.files()
+        .findLast(({ name }) => name.startsWith("wal-"))?.name;
+      const { name, durableBeforeBytes: toByte } = file;
+      return name === last ? { fromByte: Math.max(0, toByte - LAPSE_BYTES), toByte } : undefined;
+    };
+    const fault = { atMs: world.nowMs, kind: "disk-corrupt", node: forgetful, restartAfterMs: 5 } as const;
+    apply(world, fault, { hit, corruptible });
+    for (let at = 0; at < 12; at++) later(cluster, 40 + at * 60, () => campaign(cluster, random.pick(behind)));
+  });
 }
 
 /** The leader is cut off; while it does not know yet that another leads, it is asked what it has. */
