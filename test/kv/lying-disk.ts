@@ -53,7 +53,7 @@ class HeldFile implements DiskFile {
     return Promise.resolve();
   }
 
-  /** It writes late, and elsewhere than in time: what it holds needs no room ahead. */
+  /** What it holds is not in the file yet, so there is no end to reserve behind. */
   reserve(): Promise<boolean> {
     return Promise.resolve(false);
   }

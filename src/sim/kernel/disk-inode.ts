@@ -57,6 +57,10 @@ export class Inode {
     return this.#durableBeforeBytes;
   }
 
+  get reservedBytes(): number {
+    return this.#durableBytes - this.#writtenBytes;
+  }
+
   get sizeBytes(): number {
     return this.#sizeBytes;
   }

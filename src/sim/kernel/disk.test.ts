@@ -49,7 +49,9 @@ describe("disk at a crash", () => {
   it("shows unsynced bytes to readers, and loses them all when they vanish", async () => {
     const { disk, done, reboot, sim } = await withUnsynced(1);
     expect(await done(disk.read("f", "x"))).toHaveLength(4_000);
-    expect(sim.files()).toEqual([{ name: "f", sizeBytes: 4_000, durableBytes: 1_000, durableBeforeBytes: 0 }]);
+    expect(sim.files()).toEqual([
+      { name: "f", sizeBytes: 4_000, durableBytes: 1_000, reservedBytes: 0, durableBeforeBytes: 0 },
+    ]);
     expect(await done(reboot("vanish").read("f", "x"))).toEqual(new Uint8Array(1_000).fill(1));
   });
 
@@ -148,12 +150,15 @@ describe("reserved room", () => {
 
   it("is zeros that readers see, and appends take their place", async () => {
     const { disk, done, file, sim } = await withReserved(1);
+    expect(sim.files()[0]).toMatchObject({ durableBytes: 4_000, reservedBytes: 3_000 });
     const bytes = await done(disk.read("f", "x"));
     expect([bytes.length, bytes[999], bytes[1_000], bytes[2_999], bytes[3_000]]).toEqual([4_000, 1, 2, 2, 0]);
     await done(file.append(new Uint8Array(1_500).fill(3), "x"));
     expect(await done(disk.read("f", "x"))).toHaveLength(4_500);
     await done(file.fdatasync("x"));
-    expect(sim.files()).toEqual([{ name: "f", sizeBytes: 4_500, durableBytes: 4_500, durableBeforeBytes: 1_000 }]);
+    expect(sim.files()).toEqual([
+      { name: "f", sizeBytes: 4_500, durableBytes: 4_500, reservedBytes: 0, durableBeforeBytes: 1_000 },
+    ]);
   });
 
   it("has the old zeros, after a crash, wherever a write into it is missing", async () => {

@@ -40,6 +40,8 @@ export interface FileInfo {
   /** These two with what is reserved. */
   readonly sizeBytes: number;
   readonly durableBytes: number;
+  /** Of the durable ones, behind all that was ever appended. */
+  readonly reservedBytes: number;
   /** Bytes below it were durable before the last sync that added some: later data testifies to them. */
   readonly durableBeforeBytes: number;
 }
@@ -102,8 +104,8 @@ export class SimDisk {
 
   files(): FileInfo[] {
     return this.#directory.names().map((name) => {
-      const { sizeBytes, durableBytes, durableBeforeBytes } = this.#directory.find(name) as Inode;
-      return { name, sizeBytes, durableBytes, durableBeforeBytes };
+      const { sizeBytes, durableBytes, reservedBytes, durableBeforeBytes } = this.#directory.find(name) as Inode;
+      return { name, sizeBytes, durableBytes, reservedBytes, durableBeforeBytes };
     });
   }
 

@@ -137,6 +137,13 @@ export class Cluster {
 
   #start(boot: Boot): void {
     const { node } = boot;
+    if (
+      this.world
+        .node(node)
+        .disk.files()
+        .some((file) => file.reservedBytes > 0)
+    )
+      reached(this.probes, "started-with-reserved-zeros");
     const machine = new HashMachine((index, _term, data, hash) => this.oracle.applied(node, index, data, hash));
     const founder = this.#founders.find((peer) => nodeIdOf(peer) === node);
     const { voters } = this.knobs;

@@ -22,6 +22,7 @@ export const PROBES = [
   "learner-promoted",
   "membership-changed",
   "torn-tail-cut",
+  "started-with-reserved-zeros",
   "damage-set-aside",
   "fsync-error-ended-process",
   "wrong-disk-refused",
