@@ -38,7 +38,9 @@ import { Alarm } from "./alarm.ts";
 import { newCounts, type EngineOptions } from "./engine-options.ts";
 import { sealEnvelope } from "./envelope.ts";
 import { Intake } from "./intake.ts";
+import { SnapshotSender } from "./snapshot-sender.ts";
 import { Snapshots } from "./snapshots.ts";
+import { Slices } from "./storage-slices.ts";
 import { Storage, type Opened } from "./storage.ts";
 import { EngineMeter } from "./meter.ts";
 import { OwnSnapshots } from "./own-snapshots.ts";
@@ -54,6 +56,7 @@ export class Engine implements Consensus {
   readonly #raft: Raft;
   readonly #wire: Wire;
   readonly #snapshots: Snapshots;
+  readonly #snapshotSender: SnapshotSender;
   readonly #own: OwnSnapshots;
   readonly #waiters: Waiters;
   readonly #listeners = new Set<(event: RaftEvent) => void>();
@@ -82,8 +85,13 @@ export class Engine implements Consensus {
     this.#clock = options.clock;
     this.#alarm = new Alarm(options.clock, (lateMs) => this.#timePassed(lateMs));
     this.#storage = opened.storage;
-    this.#snapshots = new Snapshots(options.snapshots ?? {}, options.digest);
-    this.#intake = new Intake(options.clusterId, options.digest, this.#snapshots, this.counts);
+    const snapshots = new Snapshots(options.snapshots ?? {}, options.digest);
+    this.#snapshots = snapshots;
+    const isRunning = (): boolean => this.#state === "running";
+    const failed = (error: unknown): void => this.#fail(error);
+    const slices = new Slices(options.clock, isRunning, failed);
+    const around = { ...options, snapshots, slices, isRunning, failed, counts: this.counts };
+    this.#intake = new Intake({ ...around, heard: (message) => this.#input({ kind: "message", message }) });
     this.peer = opened.peer;
     this.recovery = opened.recovery;
     this.#waiters = new Waiters(opened.peer, options.random.fork("read-contexts"));
@@ -103,20 +111,23 @@ export class Engine implements Consensus {
       trace: options.trace,
     });
     this.#own = new OwnSnapshots({
+      ...around,
       storage: this.#storage,
-      snapshots: this.#snapshots,
       capture: () => {
         const meta = this.#raft.snapshotMetaAt(this.#raft.status().applied);
         return { meta, data: options.stateMachine.snapshot() };
       },
-      isRunning: () => this.#state === "running",
       saved: (index, keepEntries) => {
         this.counts.snapshotsSaved++;
         this.#input({ kind: "compact", index, keepEntries });
       },
-      failed: (error) => this.#fail(error),
     });
     this.#wire = options.connect(opened.peer);
+    this.#snapshotSender = new SnapshotSender({
+      ...around,
+      wire: this.#wire,
+      isGone: (peer) => this.#input({ kind: "snapshot-failed", peer }),
+    });
     this.#wire.start({
       message: (from, bytes) => this.#message(from, bytes),
       peerSeen: (peer) => this.#input({ kind: "peer-seen", peer }),
@@ -226,8 +237,7 @@ export class Engine implements Consensus {
 
   #message(from: PeerKey, bytes: Uint8Array): void {
     if (this.#state !== "running") return;
-    const message = this.#intake.take(from, bytes, this.#writeQueue.length, this.#clock.monotonicMs());
-    if (message !== null) this.#input({ kind: "message", message });
+    this.#intake.take(from, bytes, this.#writeQueue.length, this.#clock.monotonicMs());
   }
 
   #input(input: Input): StepResult {
@@ -301,19 +311,9 @@ export class Engine implements Consensus {
   /** Who is told of an event, or applies an entry, may stop us in the middle of a Ready. */
   #send(message: Message): void {
     if (this.#state !== "running") return;
-    let attachment: Uint8Array | null = null;
-    if (message.type === "MsgSnap") {
-      // The last one is still on its way: it would be sealed, which takes its time, and then dropped.
-      if (this.#wire.isBusy?.(message.to) === true) return;
-      attachment = this.#snapshots.fileOf(message.snapshot);
-      if (attachment === null) {
-        // A newer one was saved since this was decided; the core decides again.
-        this.#step({ kind: "snapshot-failed", peer: message.to });
-        return;
-      }
-    }
+    if (message.type === "MsgSnap") return this.#snapshotSender.send(message);
     const { clusterId, digest } = this.#options;
-    this.#wire.send(message.to, sealEnvelope(message, clusterId, attachment, digest));
+    this.#wire.send(message.to, sealEnvelope(message, clusterId, null, digest));
   }
 
   #apply(entries: readonly Entry[]): void {

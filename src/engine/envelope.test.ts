@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Message, MsgHeartbeat, MsgSnap } from "../core/raft/index.ts";
-import { openEnvelope, sealEnvelope } from "./envelope.ts";
+import { encodeSnapshotFile } from "../core/wal/index.ts";
+import { openEnvelope, openInSlices, sealBefore, sealEnvelope } from "./envelope.ts";
+import { Snapshots } from "./snapshots.ts";
 import { bytesOf, configuration, digest, entry, n1, n2 } from "./test-storage.ts";
 
 const heartbeat: MsgHeartbeat = {
@@ -95,5 +97,27 @@ describe("an envelope", () => {
 
   test("with something behind a message that has no contents is refused", () => {
     expect(open(sealEnvelope(heartbeat, "c", bytesOf("x"), digest)).decoded).toEqual({ ok: false, reason: "trailing" });
+  });
+
+  test("with a snapshot in two parts is, byte by byte, the one in one piece", () => {
+    const data = bytesOf("contents".repeat(40));
+    const snapshots = new Snapshots({}, digest);
+    snapshots.keep(snap.snapshot, data);
+    const sealing = snapshots.seal().next();
+    expect(sealing.done, "a small one is sealed at once").toBe(true);
+    const parts = [sealBefore(sealing.value!, snap, "c", digest), data];
+    const whole = sealEnvelope(snap, "c", encodeSnapshotFile(snap.snapshot, data, digest), digest);
+    expect(Uint8Array.from(parts.flatMap((part) => [...part]))).toEqual(whole);
+  });
+
+  test("opens slice by slice as at once, whole or with any byte flipped", () => {
+    const sealed = sealEnvelope(snap, "c", bytesOf("contents"), digest);
+    expect(openInSlices(sealed, "c", digest).next().value).toEqual(open(sealed));
+    for (let at = 0; at < sealed.length; at++) {
+      const flipped = sealed.slice();
+      flipped[at]! ^= 1;
+      expect(openInSlices(flipped, "c", digest).next().value).toMatchObject({ decoded: { ok: false } });
+    }
+    expect(openInSlices(sealed.subarray(0, 3), "c", digest).next().value).toMatchObject({ decoded: { ok: false } });
   });
 });

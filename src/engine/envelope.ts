@@ -3,11 +3,14 @@
 // TLS authenticates what it carries; the checksum is for what it does not see, a flipped bit in a buffer
 // before or behind it, because an entry that changed on its way would be committed as it arrived.
 
+import { crc32OfBoth } from "../core/kit/crc32.ts";
 import { decodeMessage, encodeMessage, type DecodedMessage, type Message } from "../core/raft/index.ts";
 import type { Digest } from "../ports/digest.ts";
+import type { SealedFile } from "./snapshots.ts";
 
 export const ENVELOPE_HEADER_BYTES = 8;
 const CHECKSUM_BYTES = 4;
+const SLICE_BYTES = 1024 * 1024;
 const NOTHING = new Uint8Array(0);
 
 export interface OpenedEnvelope {
@@ -29,6 +32,29 @@ export function sealEnvelope(
   if (attachment !== null) sealed.set(attachment, ENVELOPE_HEADER_BYTES + body.length);
   view.setUint32(0, digest.crc32(sealed.subarray(CHECKSUM_BYTES)));
   return sealed;
+}
+
+/**
+ * The same with a snapshot's file behind the message, without its contents: they follow as they are. Their checksum is
+ * known, so they are neither read nor copied, however many they are.
+ */
+export function sealBefore(file: SealedFile, message: Message, clusterId: string, digest: Digest): Uint8Array {
+  const sealed = sealEnvelope(message, clusterId, file.head, digest);
+  const view = new DataView(sealed.buffer);
+  const messageEnd = ENVELOPE_HEADER_BYTES + view.getUint32(CHECKSUM_BYTES);
+  const messageCrc = digest.crc32(sealed.subarray(CHECKSUM_BYTES, messageEnd));
+  view.setUint32(0, crc32OfBoth(messageCrc, file.crc, file.head.length + file.data.length));
+  return sealed;
+}
+
+/** As `openEnvelope`, for large ones: slice by slice, so that heartbeats are heard in between. */
+export function* openInSlices(bytes: Uint8Array, clusterId: string, digest: Digest): Generator<void, OpenedEnvelope> {
+  let crc = 0;
+  for (let at = CHECKSUM_BYTES; at < bytes.length; at += SLICE_BYTES) {
+    if (at > CHECKSUM_BYTES) yield;
+    crc = digest.crc32(bytes.subarray(at, at + SLICE_BYTES), crc);
+  }
+  return openEnvelope(bytes, clusterId, { crc32: () => crc });
 }
 
 /** Accepts any bytes; what can't be read is refused with its reason. */

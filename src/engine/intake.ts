@@ -1,52 +1,82 @@
 // What comes from the wire on its way to the core: read, checked, limited. What is not let through changes nothing and
 // is counted; to its sender it was lost on the way.
+//
+// Invariant: a snapshot is heard in the turn in which its contents are offered; the end of that turn forgets them.
 
 import type { PeerKey } from "../core/kit/ids.ts";
-import { WRITE_QUEUE_MAX } from "../core/kit/limits.ts";
+import { MESSAGE_BYTES_MAX, WRITE_QUEUE_MAX } from "../core/kit/limits.ts";
 import type { Message } from "../core/raft/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { EngineCounts } from "./engine-options.ts";
-import { openEnvelope } from "./envelope.ts";
+import { openEnvelope, openInSlices } from "./envelope.ts";
 import type { Snapshots } from "./snapshots.ts";
+import type { Slices } from "./storage-slices.ts";
 import { VoteLimiter } from "./vote-limiter.ts";
 
-export class Intake {
-  readonly #clusterId: string;
-  readonly #digest: Digest;
-  readonly #snapshots: Snapshots;
-  readonly #counts: EngineCounts;
-  readonly #votes = new VoteLimiter();
+interface Surroundings {
+  readonly clusterId: string;
+  readonly digest: Digest;
+  readonly snapshots: Snapshots;
+  readonly counts: EngineCounts;
+  readonly slices: Slices;
+  /** The core may see it. */
+  readonly heard: (message: Message) => void;
+}
 
-  constructor(clusterId: string, digest: Digest, snapshots: Snapshots, counts: EngineCounts) {
-    this.#clusterId = clusterId;
-    this.#digest = digest;
-    this.#snapshots = snapshots;
-    this.#counts = counts;
+export class Intake {
+  readonly #around: Surroundings;
+  readonly #votes = new VoteLimiter();
+  #isTakingLarge = false;
+
+  constructor(around: Surroundings) {
+    this.#around = around;
   }
 
-  /** The message, if the core may see it. `writesWaiting`: past a bound a hung disk makes a node deaf. */
-  take(from: PeerKey, bytes: Uint8Array, writesWaiting: number, nowMs: number): Message | null {
+  /** `writesWaiting`: past a bound a hung disk makes a node deaf. */
+  take(from: PeerKey, bytes: Uint8Array, writesWaiting: number, nowMs: number): void {
     if (writesWaiting >= WRITE_QUEUE_MAX) return this.#drop();
-    const { decoded, attachment } = openEnvelope(bytes, this.#clusterId, this.#digest);
+    if (bytes.length > MESSAGE_BYTES_MAX) return this.#takeLarge(from, bytes);
+    const { clusterId, digest, snapshots, counts, heard } = this.#around;
+    const { decoded, attachment } = openEnvelope(bytes, clusterId, digest);
     if (!decoded.ok || decoded.message.from !== from) return this.#refuse();
     const { message } = decoded;
     if (message.type === "MsgVote" || message.type === "MsgPreVote") {
-      if (this.#votes.admits(from, nowMs)) return message;
-      this.#counts.limitedVotes++;
-      return null;
+      if (this.#votes.admits(from, nowMs)) heard(message);
+      else counts.limitedVotes++;
+      return;
     }
-    if (message.type !== "MsgSnap") return message;
-    if (this.#snapshots.isInstalling) return this.#drop();
-    return this.#snapshots.offer(message.snapshot, attachment) ? message : this.#refuse();
+    if (message.type !== "MsgSnap") return heard(message);
+    if (snapshots.isInstalling) return this.#drop();
+    if (!snapshots.offer(message.snapshot, attachment)) return this.#refuse();
+    heard(message);
   }
 
-  #drop(): null {
-    this.#counts.droppedFrames++;
-    return null;
+  /** As no message is without a snapshot. One at a time: what else comes meanwhile is lost, and sent again. */
+  #takeLarge(from: PeerKey, bytes: Uint8Array): void {
+    const { snapshots, slices, heard } = this.#around;
+    if (this.#isTakingLarge || snapshots.isInstalling) return this.#drop();
+    this.#isTakingLarge = true;
+    slices.run(this.#openLarge(from, bytes), (message) => {
+      this.#isTakingLarge = false;
+      if (message === null) this.#refuse();
+      else if (snapshots.isInstalling) this.#drop();
+      else heard(message);
+    });
   }
 
-  #refuse(): null {
-    this.#counts.refusedFrames++;
-    return null;
+  *#openLarge(from: PeerKey, bytes: Uint8Array): Generator<void, Message | null> {
+    const { clusterId, digest, snapshots } = this.#around;
+    const { decoded, attachment } = yield* openInSlices(bytes, clusterId, digest);
+    if (!decoded.ok || decoded.message.from !== from || decoded.message.type !== "MsgSnap") return null;
+    yield;
+    return (yield* snapshots.offerInSlices(decoded.message.snapshot, attachment)) ? decoded.message : null;
+  }
+
+  #drop(): void {
+    this.#around.counts.droppedFrames++;
+  }
+
+  #refuse(): void {
+    this.#around.counts.refusedFrames++;
   }
 }

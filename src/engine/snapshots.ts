@@ -4,8 +4,11 @@
 import { assert } from "../core/kit/assert.ts";
 import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../core/kit/limits.ts";
 import type { Entry, SnapshotMeta } from "../core/raft/index.ts";
-import { decodeSnapshotFile, encodeSnapshotFile } from "../core/wal/index.ts";
+import { checkSnapshotFile, decodeSnapshotFile, sealSnapshotFile, type SnapshotRead } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
+
+/** No more than this is checksummed between two yields, as where files are written (core/wal). */
+const SLICE_BYTES = 1024 * 1024;
 
 export interface SnapshotPolicy {
   readonly afterEntries: number;
@@ -20,6 +23,15 @@ const DEFAULT_POLICY: SnapshotPolicy = {
   keepEntries: SNAPSHOT_KEEP_ENTRIES,
 };
 
+/** A snapshot as a file that is sent, in two parts: its contents are never copied. */
+export interface SealedFile {
+  readonly meta: SnapshotMeta;
+  readonly head: Uint8Array;
+  readonly data: Uint8Array;
+  /** Of both, one behind the other. */
+  readonly crc: number;
+}
+
 export class Snapshots {
   readonly policy: SnapshotPolicy;
   readonly #digest: Digest;
@@ -27,8 +39,8 @@ export class Snapshots {
   readonly #offers = new Map<string, Uint8Array>();
   /** Contents of accepted snapshots until they are durable, by the sequence of their request. */
   readonly #accepted = new Map<number, Uint8Array>();
-  /** The newest one of this node. Its file is made when a follower first needs it, which is seldom. */
-  #newest: { readonly meta: SnapshotMeta; readonly data: Uint8Array; file: Uint8Array | null } | null = null;
+  /** The newest one of this node. It is sealed when a follower first needs it, which is seldom. */
+  #newest: { readonly meta: SnapshotMeta; readonly data: Uint8Array; file: SealedFile | null } | null = null;
   #entries = 0;
   #bytes = 0;
 
@@ -55,7 +67,15 @@ export class Snapshots {
 
   /** A snapshot message counts only with contents that are whole and are what it says. */
   offer(meta: SnapshotMeta, attachment: Uint8Array): boolean {
-    const file = decodeSnapshotFile(attachment, this.#digest);
+    return this.#offered(meta, decodeSnapshotFile(attachment, this.#digest));
+  }
+
+  /** As `offer`, slice by slice. */
+  *offerInSlices(meta: SnapshotMeta, attachment: Uint8Array): Generator<void, boolean> {
+    return this.#offered(meta, yield* checkSnapshotFile(attachment, this.#digest));
+  }
+
+  #offered(meta: SnapshotMeta, file: SnapshotRead): boolean {
     if (file.kind !== "whole" || JSON.stringify(file.meta) !== JSON.stringify(meta)) return false;
     this.#offers.set(keyOf(meta), file.data);
     return true;
@@ -85,11 +105,24 @@ export class Snapshots {
     this.#newest = { meta, data, file: null };
   }
 
-  /** Null where another one has taken its place since it was decided to send it. */
-  fileOf(meta: SnapshotMeta): Uint8Array | null {
+  /** Whether it is still the one that can be sent. */
+  has(meta: SnapshotMeta): boolean {
+    return this.#newest !== null && this.#newest.meta.index === meta.index;
+  }
+
+  /** The newest one for sending: in one step where it was sealed before, else slice by slice. */
+  *seal(): Generator<void, SealedFile> {
     const newest = this.#newest;
-    if (newest === null || newest.meta.index !== meta.index) return null;
-    newest.file ??= encodeSnapshotFile(newest.meta, newest.data, this.#digest);
+    assert(newest !== null, "there is a snapshot to seal");
+    if (newest.file !== null) return newest.file;
+    const { meta, data } = newest;
+    const head = yield* sealSnapshotFile(meta, data, this.#digest);
+    let crc = this.#digest.crc32(head);
+    for (let at = 0; at < data.length; at += SLICE_BYTES) {
+      if (data.length > SLICE_BYTES) yield;
+      crc = this.#digest.crc32(data.subarray(at, at + SLICE_BYTES), crc);
+    }
+    newest.file = { meta, head, data, crc };
     return newest.file;
   }
 

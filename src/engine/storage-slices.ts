@@ -2,6 +2,31 @@
 
 import type { Clock } from "../ports/clock.ts";
 
+/** The same for an engine: what comes out is given on in the turn of the last slice, and only while it runs. */
+export class Slices {
+  readonly #clock: Clock;
+  readonly #isRunning: () => boolean;
+  readonly #failed: (error: unknown) => void;
+
+  constructor(clock: Clock, isRunning: () => boolean, failed: (error: unknown) => void) {
+    this.#clock = clock;
+    this.#isRunning = isRunning;
+    this.#failed = failed;
+  }
+
+  /** The first slice at once, so that what fits into one is not delayed. */
+  run<T>(slices: Generator<void, T>, done: (value: T) => void): void {
+    if (!this.#isRunning()) return;
+    try {
+      const step = slices.next();
+      if (step.done === true) return done(step.value);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    this.#clock.setTimer(this.#clock.monotonicMs(), () => this.run(slices, done));
+  }
+}
+
 /** Takes one slice after the other, each in a turn of its own. Without a clock all of them at once. */
 export async function inSlices<T>(slices: Generator<void, T>, clock: Clock | undefined): Promise<T> {
   for (;;) {

@@ -5,6 +5,8 @@ export interface Wire {
   start(handlers: WireHandlers): void;
   /** Never blocks and never throws; what can't be queued is dropped. */
   send(to: PeerKey, bytes: Uint8Array): void;
+  /** One message of two parts, the second of which is large and is not copied. Without it they are joined and sent. */
+  sendLarge?(to: PeerKey, bytes: Uint8Array, rest: Uint8Array): void;
   /** A large message to that peer is under way: another would be dropped. */
   isBusy?(to: PeerKey): boolean;
   /** Called once. Nothing is sent after it; what is still delivered is ignored. */

@@ -119,6 +119,19 @@ describe("bulk", () => {
     expect(b.tcp.stats()).toMatchObject({ receivedBulks: 2, failedBulks: 0 });
   });
 
+  it.each([100, 3 * MIB])("in two parts arrives as one message (%i bytes)", async (size) => {
+    const [a, b] = await pair();
+    const parts = [randomBytes(70_001), randomBytes(size)] as const;
+    a.wire.sendLarge!(b.self, ...parts);
+    await waitFor("the message", () => b.heard.length === 1);
+    expect(Buffer.compare(b.heard[0]!.bytes, Buffer.concat(parts))).toBe(0);
+    expect(b.tcp.stats().receivedBulks).toBe(size > MIB ? 1 : 0);
+    await b.tcp.close();
+    await waitFor("its end", () => a.tcp.stats().connected === 0);
+    a.wire.sendLarge!(b.self, ...parts);
+    expect(a.tcp.stats().droppedUnconnected).toBe(1);
+  });
+
   it.each(["plain", "TLS"])("of 64 MiB does not hold heartbeats up (%s)", async (kind) => {
     const authority = kind === "TLS" ? await TestAuthority.make() : null;
     const tls = async (nodeId: string) => (authority === null ? {} : { tls: await authority.node(nodeId) });

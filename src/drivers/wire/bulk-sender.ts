@@ -20,12 +20,17 @@ export class BulkSender {
   readonly #host: Pick<LinkHost, "hello" | "security" | "counts">;
   #target: DialTarget;
   #peer: PeerKey | null = null;
-  #bytes: Uint8Array | null = null;
+  /** One behind the other they are the message. */
+  #parts: readonly Uint8Array[] | null = null;
   #dial: Dial | null = null;
   #connection: Connection | null = null;
   #stall: NodeJS.Timeout | null = null;
   #turn: NodeJS.Immediate | null = null;
+  #totalBytes = 0;
   #sentBytes = 0;
+  /** The part that is being sent, and how much of it was. */
+  #part = 0;
+  #partBytes = 0;
 
   constructor(host: Pick<LinkHost, "hello" | "security" | "counts">, target: DialTarget) {
     this.#host = host;
@@ -33,7 +38,7 @@ export class BulkSender {
   }
 
   get isBusy(): boolean {
-    return this.#bytes !== null;
+    return this.#parts !== null;
   }
 
   /** Whom the next message is for. */
@@ -43,10 +48,13 @@ export class BulkSender {
   }
 
   /** False: another one is under way. */
-  send(bytes: Uint8Array): boolean {
-    if (this.#bytes !== null) return false;
-    this.#bytes = bytes;
+  send(parts: readonly Uint8Array[]): boolean {
+    if (this.#parts !== null) return false;
+    this.#parts = parts;
+    this.#totalBytes = parts.reduce((sum, part) => sum + part.length, 0);
     this.#sentBytes = 0;
+    this.#part = 0;
+    this.#partBytes = 0;
     this.#watch(BULK_STALL_MS);
     this.#dial = new Dial(this.#target, this.#host.hello("bulk"), this.#host.security, {
       connected: (connection, ack) => this.#connected(connection, ack),
@@ -56,7 +64,7 @@ export class BulkSender {
   }
 
   close(): void {
-    if (this.#bytes !== null) this.#over(false);
+    if (this.#parts !== null) this.#over(false);
   }
 
   #connected(connection: Connection, ack: Ack): void {
@@ -66,7 +74,7 @@ export class BulkSender {
       frame: () => undefined,
       fault: () => this.#over(false),
       // The receiver closes when it has everything; a close before that is a failure.
-      ended: () => this.#over(this.#bytes !== null && this.#sentBytes === this.#bytes.length),
+      ended: () => this.#over(this.#sentBytes === this.#totalBytes),
     });
     // The disk behind the address may be another one by now.
     if (`${ack.nodeId}@${ack.incarnation}` !== this.#peer) {
@@ -74,7 +82,7 @@ export class BulkSender {
       return;
     }
     const begin = new Uint8Array(8);
-    new DataView(begin.buffer).setBigUint64(0, BigInt(this.#bytes!.length));
+    new DataView(begin.buffer).setBigUint64(0, BigInt(this.#totalBytes));
     connection.socket.write(frame(FRAME.bulkBegin, begin));
     this.#pump();
   }
@@ -82,24 +90,34 @@ export class BulkSender {
   #pump(): void {
     this.#turn = null;
     const { socket } = this.#connection!;
-    const bytes = this.#bytes!;
     socket.cork();
-    const until = Math.min(bytes.length, this.#sentBytes + BULK_BYTES_PER_TURN);
+    const until = Math.min(this.#totalBytes, this.#sentBytes + BULK_BYTES_PER_TURN);
     while (this.#sentBytes < until) {
-      const chunk = bytes.subarray(this.#sentBytes, Math.min(until, this.#sentBytes + BULK_CHUNK_BYTES));
+      const chunk = this.#nextChunk();
       const header = new Uint8Array(FRAME_HEADER_BYTES);
       writeHeader(header, 0, FRAME.bulkData, chunk.length);
       socket.write(header);
       socket.write(chunk);
       this.#sentBytes += chunk.length;
     }
-    if (this.#sentBytes === bytes.length) socket.write(frame(FRAME.bulkEnd, NOTHING));
+    const isLast = this.#sentBytes === this.#totalBytes;
+    if (isLast) socket.write(frame(FRAME.bulkEnd, NOTHING));
     socket.uncork();
-    const isLast = this.#sentBytes === bytes.length;
     this.#watch(isLast ? BULK_FINISH_MS : BULK_STALL_MS);
     if (isLast) return;
     if (socket.writableNeedDrain) socket.once("drain", () => this.#pumpSoon());
     else this.#pumpSoon();
+  }
+
+  /** A view of one part; the last one of a part may be short. */
+  #nextChunk(): Uint8Array {
+    while (this.#partBytes === this.#parts![this.#part]!.length) {
+      this.#part++;
+      this.#partBytes = 0;
+    }
+    const chunk = this.#parts![this.#part]!.subarray(this.#partBytes, this.#partBytes + BULK_CHUNK_BYTES);
+    this.#partBytes += chunk.length;
+    return chunk;
   }
 
   #pumpSoon(): void {
@@ -113,8 +131,8 @@ export class BulkSender {
   }
 
   #over(done: boolean): void {
-    if (this.#bytes === null) return;
-    this.#bytes = null;
+    if (this.#parts === null) return;
+    this.#parts = null;
     if (this.#stall !== null) clearTimeout(this.#stall);
     if (this.#turn !== null) clearImmediate(this.#turn);
     this.#stall = null;

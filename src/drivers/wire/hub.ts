@@ -103,6 +103,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
         this.#links.dialAll();
       },
       send: (to, bytes) => this.#send(to, bytes),
+      sendLarge: (to, bytes, rest) => this.#sendLarge(to, bytes, rest),
       isBusy: (to) => this.#routes.get(to)?.bulk.isBusy ?? false,
       stop: () => {
         this.#handlers = null;
@@ -116,13 +117,23 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     if (link === undefined) {
       this.counts.droppedUnconnected++;
     } else if (bytes.length > BULK_ABOVE_BYTES) {
-      if (!link.bulk.send(bytes)) this.counts.droppedBulks++;
+      this.#sendBulk(link, [bytes]);
     } else if (link.send(FRAME.message, bytes)) {
       this.counts.sentMessages++;
       this.counts.sentBytes += bytes.length;
     } else {
       this.counts.droppedFull++;
     }
+  }
+
+  #sendLarge(to: PeerKey, bytes: Uint8Array, rest: Uint8Array): void {
+    if (bytes.length + rest.length <= BULK_ABOVE_BYTES) this.#send(to, Buffer.concat([bytes, rest]));
+    else if (this.#handlers !== null) this.#sendBulk(this.#routes.get(to), [bytes, rest]);
+  }
+
+  #sendBulk(link: Link | undefined, parts: readonly Uint8Array[]): void {
+    if (link === undefined) this.counts.droppedUnconnected++;
+    else if (!link.bulk.send(parts)) this.counts.droppedBulks++;
   }
 
   // ---- the Peers port ------------------------------------------------------------------------------
