@@ -77,9 +77,9 @@ function messageFacts(message: Message): string {
     case "MsgPreVoteResp":
       return message.reject ? "rejected" : "granted";
     case "MsgTimeoutNow":
-      return message.force ? "force" : "";
+      return [message.force ? "force" : "", attemptOf(message)].filter(Boolean).join(" ");
     case "MsgTransferRefused":
-      return "";
+      return attemptOf(message);
     case "MsgReadIndex":
       return `context:${message.context}`;
     case "MsgReadIndexResp":
@@ -100,6 +100,10 @@ export function persistText(request: PersistRequest): string {
   if (!request.mustSync) parts.push("(a barrier, nothing to sync)");
   if (afterSync.length > 0) parts.push(`then ${afterSync.length} message${afterSync.length > 1 ? "s" : ""}`);
   return `writes #${request.sequence} ${parts.join(" ")}`;
+}
+
+function attemptOf({ attempt }: { readonly attempt: number }): string {
+  return attempt === 0 ? "" : `attempt:${attempt}`;
 }
 
 export function eventText(event: RaftEvent): string {

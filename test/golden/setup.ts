@@ -108,7 +108,7 @@ export function forgedMessage({ words, options }: Command, resolve: (word: strin
     case "MsgHeartbeat":
       return { ...head, type, commit: number("commit"), announced: number("commit"), echo: 0, round: number("round") };
     case "MsgTimeoutNow":
-      return { ...head, type, force: words.includes("force") };
+      return { ...head, type, force: words.includes("force"), attempt: 0 };
     case "MsgSnap": {
       const configuration = configurationOf((options.get("voters") ?? []).map(peerOf));
       return { ...head, type, snapshot: { index, term: logTerm, configuration }, round: 0 };

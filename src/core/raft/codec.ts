@@ -153,9 +153,10 @@ function writeFields(w: ByteWriter, message: Message): void {
     case "MsgPreVoteResp":
       return w.bool(message.reject);
     case "MsgTimeoutNow":
-      return w.bool(message.force);
+      w.bool(message.force);
+      return writeAttempt(w, message.attempt);
     case "MsgTransferRefused":
-      return;
+      return writeAttempt(w, message.attempt);
     case "MsgReadIndex":
       return w.uint53(message.context);
     case "MsgReadIndexResp":
@@ -202,9 +203,9 @@ function readMessage(r: ByteReader, type: MessageType): Message {
     case "MsgPreVoteResp":
       return { type, from, to, term, reject: r.bool() };
     case "MsgTimeoutNow":
-      return { type, from, to, term, force: r.bool() };
+      return { type, from, to, term, force: r.bool(), attempt: readAttempt(r) };
     case "MsgTransferRefused":
-      return { type, from, to, term };
+      return { type, from, to, term, attempt: readAttempt(r) };
     case "MsgReadIndex":
       return { type, from, to, term, context: r.uint53() };
     case "MsgReadIndexResp":
@@ -212,6 +213,18 @@ function readMessage(r: ByteReader, type: MessageType): Message {
     default:
       return assertNever(type, "readMessage");
   }
+}
+
+/** Absent means 0: the first transfer of a term, which nearly all are, is read by releases that count none. */
+function writeAttempt(w: ByteWriter, attempt: number): void {
+  if (attempt > 0) w.uint53(attempt);
+}
+
+function readAttempt(r: ByteReader): number {
+  if (r.remainingBytes === 0) return 0;
+  const attempt = r.uint53();
+  if (attempt === 0) throw new DecodeError("malformed", "a first attempt that says so");
+  return attempt;
 }
 
 function writeAppend(w: ByteWriter, message: MsgApp): void {

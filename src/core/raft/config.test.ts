@@ -110,7 +110,7 @@ describe("each field changes behaviour", () => {
 
   test("enableAutoFailover=false: a forced transfer that nobody answers is given up, and the next one obeyed", () => {
     const cluster = lone({ enableAutoFailover: false });
-    const timeoutNow = { type: "MsgTimeoutNow", from: B, to: A, term: 2, force: true } as const;
+    const timeoutNow = { type: "MsgTimeoutNow", from: B, to: A, term: 2, force: true, attempt: 0 } as const;
     cluster.receive(heartbeat([B, A, 2]));
     cluster.receive(timeoutNow);
     expect(cluster.status(A).role).toBe("pre-candidate");

@@ -237,8 +237,8 @@ describe("bad input changes nothing and is counted", () => {
     voteResp([B, A, 9]),
     preVote([B, A, 9], { index: 9, logTerm: 9 }),
     preVoteResp([B, A, 9], true),
-    { type: "MsgTimeoutNow", from: B, to: A, term: 9, force: false },
-    { type: "MsgTransferRefused", from: B, to: A, term: 9 },
+    { type: "MsgTimeoutNow", from: B, to: A, term: 9, force: false, attempt: 0 },
+    { type: "MsgTransferRefused", from: B, to: A, term: 9, attempt: 0 },
     { type: "MsgReadIndex", from: B, to: A, term: 9, context: 1 },
     { type: "MsgReadIndexResp", from: B, to: A, term: 9, context: 1, index: 1 },
   ];

@@ -228,6 +228,37 @@ describe("D7: a forced transfer", () => {
     expect(cluster.node(C).applied.map(textOf)).toEqual(["", "y"]);
   });
 
+  test("D7: a refusal that comes late, or twice, does not end a later transfer to the same target", () => {
+    const cluster = withLaggard();
+    const late = cluster.hold(({ type }) => type === "MsgTransferRefused");
+    cluster.act(A, { kind: "transfer", target: C, force: true });
+    cluster.advance(300);
+    expect(cluster.node(A).eventsOf("transfer"), "given up").toMatchObject([{ result: { isUnknown: true } }]);
+    const [refusal] = late.messages;
+    late.release(() => []);
+
+    const asking = cluster.hold(({ type }) => type === "MsgPreVoteResp");
+    cluster.act(A, { kind: "transfer", target: C, force: true });
+    cluster.receive(refusal!);
+    expect(cluster.status(A).transfer, "C is still asking").toBe("handing-over");
+    expect(cluster.node(A).eventsOf("transfer")).toHaveLength(1);
+    asking.release();
+    expect(cluster.node(A).eventsOf("transfer")[1], "its own refusal ends it").toMatchObject({
+      result: { success: false, isUnknown: false, message: expect.stringContaining("nothing changed") },
+    });
+    cluster.act(A, { kind: "transfer", target: B, force: false });
+    expect(cluster.leader(), "and the next one is as good as any").toBe(B);
+  });
+
+  test("D7: a refusal that answers nothing is no answer", () => {
+    const cluster = led();
+    cluster.drop(({ type, to }) => type === "MsgApp" && to === C);
+    cluster.propose(A, ...new Array<string>(100).fill("x"));
+    cluster.act(A, { kind: "transfer", target: C, force: false });
+    cluster.receive({ type: "MsgTransferRefused", from: C, to: A, term: 2, attempt: 0 });
+    expect(cluster.status(A).transfer).toBe("catching-up");
+  });
+
   test("D7: a target that was just demoted says no instead of staying silent", () => {
     const cluster = led({ voters: [A, B, C, D] });
     const held = cluster.hold(({ type }) => type === "MsgTimeoutNow");

@@ -25,6 +25,11 @@ export class Campaign {
     this.startedAtMs = nowMs;
   }
 
+  /** For a forced transfer (design D7): it follows its leader while it asks. */
+  get asksForTransfer(): boolean {
+    return this.stage === "pre-vote" && this.reason === "transfer";
+  }
+
   /** The first answer of a voter counts: it can't take it back within one term. */
   count(voter: PeerKey, granted: boolean): void {
     if (!this.#votes.has(voter)) this.#votes.set(voter, granted);

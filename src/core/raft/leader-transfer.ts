@@ -16,6 +16,8 @@ import type { Configuration, StepResult } from "./types.ts";
 export class LeaderTransfer {
   readonly #state: Readonly<ServerState>;
   #transfer: Transfer | null = null;
+  /** How many targets were told to campaign, in that term. */
+  #told = { term: 0, count: 0 };
   /** When this node last gave leadership away for priority's sake. */
   #priorityActedMs = -Infinity;
   #yieldDueMs = -Infinity;
@@ -58,7 +60,8 @@ export class LeaderTransfer {
       return refused("TRANSFER_TARGET_INVALID", why);
     }
     const forced = force || !config.transferLogSync;
-    this.#transfer = new Transfer(target, term, forced, nowMs + config.transferTimeoutMs);
+    const attempt = this.#told.term === term ? this.#told.count : 0;
+    this.#transfer = new Transfer(target, term, forced, attempt, nowMs + config.transferTimeoutMs);
     this.continue(leader);
     return ACCEPTED;
   }
@@ -75,7 +78,8 @@ export class LeaderTransfer {
     }
     if (transfer.mayTimeoutNow(match, log.lastIndex)) {
       transfer.timeoutNowSent = true;
-      leader.sendTimeoutNow(transfer.target, transfer.force);
+      this.#told = { term: transfer.term, count: transfer.attempt + 1 };
+      leader.sendTimeoutNow(transfer.target, transfer.force, transfer.attempt);
     }
   }
 
@@ -103,8 +107,11 @@ export class LeaderTransfer {
     }
   }
 
-  refusedBy(target: PeerKey): void {
-    if (this.#transfer?.target !== target) return;
+  /** One that answers an earlier transfer says nothing of this one, whose target may yet campaign. */
+  refusedBy(target: PeerKey, attempt: number): void {
+    const transfer = this.#transfer;
+    if (transfer?.target !== target || transfer.attempt !== attempt || !transfer.timeoutNowSent) return;
+    if (transfer.phase === "awaiting") return;
     this.#end(false, "the target was refused by the others, so nothing changed; leadership stays here");
   }
 

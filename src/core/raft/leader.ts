@@ -387,9 +387,9 @@ export class Leader {
     return best;
   }
 
-  sendTimeoutNow(target: PeerKey, force: boolean): void {
+  sendTimeoutNow(target: PeerKey, force: boolean, attempt = 0): void {
     this.#leaseVoid = true;
-    this.state.send({ ...this.state.head("MsgTimeoutNow", target), force });
+    this.state.send({ ...this.state.head("MsgTimeoutNow", target), force, attempt });
   }
 
   /** We are being removed: who has our whole log need not wait for its timeout. */

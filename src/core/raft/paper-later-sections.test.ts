@@ -350,9 +350,9 @@ describe("leadership transfer (thesis §3.10)", () => {
   test("thesis §3.10: only the leader's own word makes a follower campaign", () => {
     const cluster = lone();
     cluster.receive(heartbeat([B, A, 2]));
-    cluster.receive({ type: "MsgTimeoutNow", from: C, to: A, term: 2, force: false });
+    cluster.receive({ type: "MsgTimeoutNow", from: C, to: A, term: 2, force: false, attempt: 0 });
     expect(cluster.status(A).role).toBe("follower");
-    cluster.receive({ type: "MsgTimeoutNow", from: B, to: A, term: 2, force: false });
+    cluster.receive({ type: "MsgTimeoutNow", from: B, to: A, term: 2, force: false, attempt: 0 });
     expect(cluster.status(A)).toMatchObject({ role: "candidate", term: 3 });
   });
 

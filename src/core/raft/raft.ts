@@ -42,6 +42,7 @@ import { isVoter, voterKeys } from "./quorum.ts";
 import { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
 import { RECEIVE_NAMES } from "./trace.ts";
+import { TransferTarget } from "./transfer-target.ts";
 import type {
   ConfChange,
   Entry,
@@ -71,6 +72,7 @@ export class Raft {
   readonly #admission: Admission;
   readonly #patience: Patience;
   readonly #transfer: LeaderTransfer;
+  readonly #transferTarget: TransferTarget;
   readonly #freshness = new Freshness();
   #campaign: Campaign | null = null;
   #leadership: Leader | null = null;
@@ -84,6 +86,7 @@ export class Raft {
     this.#log = this.#state.log;
     this.#admission = new Admission(this.#state);
     this.#transfer = new LeaderTransfer(this.#state);
+    this.#transferTarget = new TransferTarget(this.#state);
     this.#reportedTerm = this.#state.term;
     this.#commitTo(Math.min(options.hardState.commit, this.#log.lastIndex));
     this.#patience = new Patience(this.#state, options.random);
@@ -229,7 +232,7 @@ export class Raft {
       case "MsgTimeoutNow":
         return this.#handleTimeoutNow(message);
       case "MsgTransferRefused":
-        return this.#handleTransferRefused(message.from);
+        return this.#transfer.refusedBy(message.from, message.attempt);
       case "MsgReadIndex":
         return this.#handleReadIndex(message);
       case "MsgReadIndexResp":
@@ -292,8 +295,7 @@ export class Raft {
   #electionTimedOut(lateMs: number): void {
     const { role } = this.#state;
     if (role === "follower" && lateMs >= this.#config.electionTimeoutMinMs) return this.#patience.waitOneBeat();
-    if (role === "pre-candidate" && this.#campaign?.reason === "transfer")
-      return this.#transferPreVoteOver("timed-out");
+    if (this.#campaign?.asksForTransfer === true) return this.#transferPreVoteOver("timed-out");
     if (this.#config.enableAutoFailover && this.#promotable()) return this.#startPreVote("timeout");
     this.#endCampaign("timed-out");
     // Also who can't campaign stops naming a leader that it does not hear any more.
@@ -465,7 +467,7 @@ export class Raft {
     const result = campaign.result(this.#state.configuration);
     if (result === "pending") return;
     if (result === "lost") {
-      if (campaign.reason === "transfer" && campaign.stage === "pre-vote") return this.#transferPreVoteOver("lost");
+      if (campaign.asksForTransfer) return this.#transferPreVoteOver("lost");
       this.#endCampaign("lost");
       this.#setRole("follower", null);
       return;
@@ -540,8 +542,7 @@ export class Raft {
   #followLeader(leader: PeerKey): void {
     const { role, term } = this.#state;
     this.#patience.heard(leader);
-    const asked = role === "pre-candidate" && this.#campaign?.reason === "transfer";
-    if (asked) return;
+    if (this.#campaign?.asksForTransfer === true) return;
     if (role !== "follower") this.#becomeFollower(term, leader);
     else this.#setRole("follower", leader);
     this.#patience.stopFastAttempts();
@@ -709,8 +710,11 @@ export class Raft {
 
   /** The leader asks us to campaign at once. */
   #handleTimeoutNow(message: MsgTimeoutNow): void {
-    if (this.#state.role !== "follower" || message.from !== this.#state.leader) return;
-    if (!this.#promotable()) this.#state.send({ ...this.#state.head("MsgTransferRefused", message.from) });
+    const { role, leader } = this.#state;
+    if (message.from !== leader || (role !== "follower" && this.#campaign?.asksForTransfer !== true)) return;
+    this.#transferTarget.told(message.attempt, role !== "follower");
+    if (role !== "follower") return;
+    if (!this.#promotable()) this.#transferTarget.refuse(leader);
     else if (message.force) this.#startPreVote("transfer");
     else this.#startVote("transfer");
   }
@@ -718,14 +722,10 @@ export class Raft {
   /** Design D7: a forced transfer that the others refuse has changed nothing, and the leader hears so at once. */
   #transferPreVoteOver(result: "lost" | "timed-out"): void {
     const { leader } = this.#state;
-    if (leader !== null) this.#state.send({ ...this.#state.head("MsgTransferRefused", leader) });
+    if (leader !== null) this.#transferTarget.refuse(leader);
     this.#endCampaign(result);
     this.#setRole("follower", leader);
     this.#patience.resetElectionTimer();
-  }
-
-  #handleTransferRefused(from: PeerKey): void {
-    if (this.#leadership !== null) this.#transfer.refusedBy(from);
   }
 
   // ---- what leaves, and what became durable ---------------------------------------------------------

@@ -18,14 +18,17 @@ export class Transfer {
   readonly target: PeerKey;
   readonly term: number;
   readonly force: boolean;
+  /** Its number among those of this term whose target was told to campaign. */
+  readonly attempt: number;
   phase: TransferPhase = "catching-up";
   deadlineMs: number;
   timeoutNowSent = false;
 
-  constructor(target: PeerKey, term: number, force: boolean, deadlineMs: number) {
+  constructor(target: PeerKey, term: number, force: boolean, attempt: number, deadlineMs: number) {
     this.target = target;
     this.term = term;
     this.force = force;
+    this.attempt = attempt;
     this.deadlineMs = deadlineMs;
   }
 

@@ -117,13 +117,17 @@ export type MsgVoteResp = Addressed & {
   readonly type: "MsgVoteResp" | "MsgPreVoteResp";
   readonly reject: boolean;
 };
-/** `force`: the target asks for pre-votes first, and nothing changes if it is refused (design D7). */
+/**
+ * `force`: the target asks for pre-votes first, and nothing changes if it is refused (design D7).
+ * `attempt`: which of the leader's transfers in this term this is, so that an answer that comes late can't end another.
+ */
 export type MsgTimeoutNow = Addressed & {
   readonly type: "MsgTimeoutNow";
   readonly force: boolean;
+  readonly attempt: number;
 };
 /** The target of a forced transfer tells the leader that it was refused. */
-export type MsgTransferRefused = Addressed & { readonly type: "MsgTransferRefused" };
+export type MsgTransferRefused = Addressed & { readonly type: "MsgTransferRefused"; readonly attempt: number };
 export type MsgReadIndex = Addressed & {
   readonly type: "MsgReadIndex";
   readonly context: number;
