@@ -62,6 +62,19 @@ n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
     expect(statusOf(answers(viewOf("n1"), wiped, viewOf("n3"))).rows[1]).toMatchObject({ own: null });
   });
 
+  it("tells of a node that answers and was removed", () => {
+    const two = [memberOf("n1"), memberOf("n2")];
+    const reason = "was removed from the cluster: stop it";
+    const removed = viewOf("n3", { members: two, isReady: false, notReadyReason: reason });
+    const status = statusOf(answers(viewOf("n1", { members: two }), viewOf("n2", { members: two }), removed));
+    expect(status.rows.map(({ member }) => member.nodeId)).toEqual(["n1", "n2"]);
+    expect(statusText(status)).toContain("\nn3 answers and is no member: it was removed from the cluster: stop it\n");
+    expect(statusObject(status).strangers).toMatchObject([{ node_id: "n3", is_ready: false, reason }]);
+    const whole = statusOf(answers(viewOf("n1"), viewOf("n2"), viewOf("n3")));
+    expect(statusText(whole)).not.toContain("no member");
+    expect(statusObject(whole).strangers).toEqual([]);
+  });
+
   it("puts the alerts of all nodes together, critical ones first, each once", () => {
     const alert = {
       name: "follower_unresponsive",

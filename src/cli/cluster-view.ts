@@ -26,6 +26,8 @@ export interface ClusterStatus {
   readonly leader: string | null;
   readonly rows: readonly MemberRow[];
   readonly alerts: readonly AlertView[];
+  /** Nodes that answered and are no members: they were removed, or not added yet. */
+  readonly strangers: readonly ClusterView[];
   /** Addresses that gave no answer and belong to no member that is known. */
   readonly silent: readonly { readonly url: string; readonly why: string }[];
 }
@@ -34,11 +36,19 @@ export function statusOf(answers: readonly NodeAnswer[]): ClusterStatus {
   const views = answers.flatMap(({ view }) => (view === null ? [] : [view]));
   const silent = answers.flatMap(({ url, view, why }) => (view === null ? [{ url, why }] : []));
   const [view = null] = views.toSorted(byWorth);
-  if (view === null) return { view, leader: null, rows: [], alerts: [], silent };
+  if (view === null) return { view, leader: null, rows: [], alerts: [], strangers: [], silent };
   const leader = leaderOf(view, views);
   const rows = view.members.map((member) => rowOf(member, leader, views, silent));
   const urls = new Set(view.members.map(({ url }) => url));
-  return { view, leader, rows, alerts: alertsOf(views), silent: silent.filter(({ url }) => !urls.has(url)) };
+  const answered = new Set(rows.map(({ own }) => own));
+  return {
+    view,
+    leader,
+    rows,
+    alerts: alertsOf(views),
+    strangers: views.filter((one) => !answered.has(one)),
+    silent: silent.filter(({ url }) => !urls.has(url)),
+  };
 }
 
 function byWorth(a: ClusterView, b: ClusterView): number {
@@ -154,13 +164,17 @@ function rowText({ member, role, health, own }: MemberRow): string[] {
   ];
 }
 
-function notes({ rows, silent }: ClusterStatus): string[] {
+function notes({ rows, strangers, silent }: ClusterStatus): string[] {
   const versions = new Set(rows.flatMap(({ own }) => (own === null ? [] : [own.version])));
   return [
     ...rows.flatMap(({ member, why }) =>
       why === null ? [] : [`${member.nodeId} does not answer at ${printable(member.url ?? "-")}: ${printable(why)}`],
     ),
     ...silent.map(({ url, why }) => `${url} does not answer: ${printable(why)}`),
+    ...strangers.map(
+      ({ nodeId, notReadyReason }) =>
+        `${nodeId} answers and is no member: it ${printable(notReadyReason ?? "has not heard of that yet")}`,
+    ),
     ...rows.flatMap(({ member, own }) =>
       own === null || own.isReady ? [] : [`${member.nodeId} is not ready: ${printable(own.notReadyReason ?? "?")}`],
     ),
@@ -173,7 +187,7 @@ function notes({ rows, silent }: ClusterStatus): string[] {
   ];
 }
 
-export function statusObject({ view, leader, rows, alerts, silent }: ClusterStatus) {
+export function statusObject({ view, leader, rows, alerts, strangers, silent }: ClusterStatus) {
   return {
     cluster_id: view?.clusterId ?? null,
     leader,
@@ -205,6 +219,12 @@ export function statusObject({ view, leader, rows, alerts, silent }: ClusterStat
       message,
       since: isoTime(sinceWallMs),
       node_id: nodeId,
+    })),
+    strangers: strangers.map(({ nodeId, incarnation, isReady, notReadyReason }) => ({
+      node_id: nodeId,
+      incarnation,
+      is_ready: isReady,
+      reason: notReadyReason,
     })),
     silent: silent.map(({ url, why }) => ({ url, error: why })),
   };

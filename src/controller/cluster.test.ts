@@ -110,6 +110,31 @@ describe("readiness", () => {
     expect(servers.view(second)).toMatchObject({ isReady: false, notReadyReason: "its disk failed" });
   });
 
+  test("a node that was removed is not ready, follower or leader, and is again when it was added again", async () => {
+    const servers = await started({ seed: "removed" });
+    const [second] = others(servers);
+    const leader = servers.leader()!;
+    const remove = (nodeId: string): Promise<unknown> =>
+      servers.ask(servers.leader()!, ({ cluster }) => cluster.changeMember({ op: "remove", nodeId }));
+    await remove(second);
+    await servers.until(() => !servers.view(second).isReady);
+    expect(servers.view(second).notReadyReason).toContain("was removed from the cluster");
+    expect(servers.view(leader)).toMatchObject({ isReady: true, notReadyReason: null });
+    await remove(leader);
+    await servers.until(() => !servers.view(leader).isReady);
+    expect(servers.view(leader).notReadyReason).toContain("was removed from the cluster");
+
+    servers.crash(second);
+    servers.world.start(second);
+    await servers.world.runFor(1_000);
+    expect(servers.view(second).notReadyReason, "also after a restart").toContain("or no longer");
+    await servers.until(() => servers.leader() !== undefined);
+    await servers.ask(servers.leader()!, ({ cluster }) =>
+      cluster.changeMember({ op: "add", nodeId: second, promote: false }),
+    );
+    await servers.until(() => servers.view(second).isReady);
+  });
+
   test("a node that starts is not ready before it has caught up, and says why", async () => {
     const servers = await started({ seed: "unready" });
     const [second, third] = others(servers);

@@ -5,7 +5,7 @@
 //
 // - Whatever is shown comes from memory at the moment of the call.
 // - Readiness never depends on leading (trap 47): a node is ready once it has had all that its leader had committed when it
-//   first spoke to it, and stays ready until it fails.
+//   first spoke to it, and stays ready until it fails or is removed.
 
 import type { ErrorCode } from "../core/kit/errors.ts";
 import { TenureError } from "../core/kit/errors.ts";
@@ -193,9 +193,16 @@ export class ClusterService implements Cluster {
 
   #notReadyReason(status: RaftStatus): string | null {
     if (this.#failure !== null) return this.#failure;
-    if (this.#hasCaughtUp) return null;
-    if (!isMember(status.configuration, status.peer)) {
-      return "is no member of the cluster yet: it joins by itself if it was invited, else by `tenure member add`";
+    const { peer, configuration, committedConfiguration } = status;
+    if (this.#hasCaughtUp) {
+      // One that is not committed may never be, and a joint configuration counts those who leave.
+      if (isMember(configuration, peer) || isMember(committedConfiguration, peer)) return null;
+      return "was removed from the cluster: stop it, or let it join again with `tenure member add`";
+    }
+    if (!isMember(configuration, peer)) {
+      // Where others are members, its log is that of one who was removed, or whom a snapshot from before brought so far.
+      const yet = configuration.voters.length > 0 ? ", or no longer" : "";
+      return `is no member of the cluster yet${yet}: it joins by itself if it was invited, else by \`tenure member add\``;
     }
     if (status.leader === null) return "no leader was heard of since the start; a majority of the voters has to run";
     return `has applied ${status.applied} entries and is still catching up with the leader ${nodeIdOf(status.leader)}`;

@@ -39,7 +39,7 @@ export interface ClusterView {
   readonly alerts: readonly AlertView[];
   readonly snapshot: SnapshotView | null;
   readonly disk: DiskView;
-  /** Recovered, and has once had everything that was committed when it started. */
+  /** Recovered, has once had everything that was committed when it started, and was not removed since. */
   readonly isReady: boolean;
   readonly notReadyReason: string | null;
 }

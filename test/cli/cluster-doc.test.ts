@@ -54,7 +54,7 @@ describe("the fields of -o json", () => {
   it("of cluster status are those of the document", () => {
     const view = viewOf("n1", { alerts: [alert] });
     const found = [
-      ...answers(view, viewOf("n2"), viewOf("n3")),
+      ...answers(view, viewOf("n2"), viewOf("n3"), viewOf("n4")),
       { url: "http://stranger", view: null, why: "down", code: null } as const,
     ];
     expect(fieldsOf(statusObject(statusOf(found)))).toEqual(documented("### `tenure cluster status -o json`"));
