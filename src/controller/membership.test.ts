@@ -169,6 +169,26 @@ describe("remove", () => {
     expect(servers.members(second)).toEqual([`${second} voter`]);
   });
 
+  test("of a leader whose disk is behind the others' is told as done: it is committed before that disk has it", async () => {
+    const servers = await started({
+      seed: "remove-slow",
+      names: ["n1", "n2", "n3", "n4"],
+      founders: ["n1", "n2", "n3", "n4"],
+    });
+    const first = servers.leader()!;
+    const { engine } = servers.of(first);
+    const submit = engine.changeMembership.bind(engine);
+    const outcomes: string[] = [];
+    engine.changeMembership = async (what) => {
+      const told = await submit(what);
+      outcomes.push(told.outcome);
+      return told;
+    };
+    servers.world.node(first).disk.faults.setSlow(20);
+    expect(await change(servers, first, { op: "remove", nodeId: first })).toContain("was removed");
+    expect(outcomes, "the engine could not know").toEqual(["unknown"]);
+  });
+
   test("design D4: refuses what would leave a majority of voters that do not answer", async () => {
     const servers = await started({ seed: "remove-healthy" });
     const leader = servers.leader()!;

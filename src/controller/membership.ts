@@ -11,7 +11,7 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
-import { isJoint, members, type ConfChange, type RaftStatus } from "../core/raft/index.ts";
+import { isJoint, members, type ConfChange, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { MemberChange } from "../ports/cluster.ts";
 import type { Consensus, ProposeOutcome } from "../ports/consensus.ts";
@@ -215,7 +215,7 @@ export class Membership {
     };
     judged();
     if (this.#options.machine.invited.includes(nodeId)) await this.#command({ kind: "settled", nodeId });
-    await this.#submit(judged);
+    await this.#submit(judged, (configuration) => roleIn(configuration, nodeId) === null);
     const isSelf = nodeId === nodeIdOf(this.#consensus.peer);
     return isSelf ? `${nodeId} was removed and hands leadership over` : `${nodeId} was removed`;
   }
@@ -307,11 +307,16 @@ export class Membership {
     throw notLeader(status);
   }
 
-  /** Waits while an earlier change is under way. `judged` decides before each try: what was healthy may be silent by now. */
-  async #submit(judged: () => ConfChange): Promise<void> {
+  /**
+   * Waits while an earlier change is under way. `judged` decides before each try: what was healthy may be silent by now.
+   * `isDone`: a leader that is removed steps down with the commit, before its own disk may have the entry, and is then
+   * told that it can't know; but the committed membership says it.
+   */
+  async #submit(judged: () => ConfChange, isDone: (committed: Configuration) => boolean = () => false): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + PENDING_PATIENCE_MS;
     for (;;) {
       const outcome = await this.#consensus.changeMembership(judged());
+      if (outcome.outcome === "unknown" && isDone(this.#consensus.status().committedConfiguration)) return;
       const isPending = outcome.outcome === "refused" && isEarlierChange(outcome, this.#consensus.status());
       if (!isPending || this.#clock.monotonicMs() >= untilMs || this.#state === "stopped") {
         return settle(outcome, this.#consensus.status());
