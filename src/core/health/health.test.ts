@@ -384,6 +384,8 @@ describe("alerts", () => {
     const seen = { leader: B };
     desk.tick({ ...seen, stalls: 2, disk: "low" });
     expect(desk.alerts).toEqual(["disk_low", "loop_stalled"]);
+    const [low] = desk.health.alerts;
+    expect(low?.message, "what it does, not more").toMatch(/unwilling to lead.*takes no new holds/);
     desk.nowMs = 30_000;
     desk.tick({ ...seen, stalls: 2, disk: "full" });
     expect(desk.alerts).toEqual(["disk_full", "loop_stalled"]);

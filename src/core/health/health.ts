@@ -307,7 +307,7 @@ export class Health {
         return "the disk is full: this node refuses writes and answers reads. Free space; it goes on by itself";
       }),
       ...this.#board.set(at, "disk_low", disk === "low", () => {
-        return "little space is left on the disk. Free some before writes have to be refused";
+        return "less space is left on the disk than disk.min_free_bytes, so this node is unwilling to lead: it hands leadership to a voter with room. Where none has, it leads on, takes no new holds, and renewals go on. Free space; it goes on by itself";
       }),
       ...this.#board.set(at, "loop_stalled", at.nowMs < this.#stalledUntilMs, () => {
         return `this process was held up ${stalls} times since its start, the last time within the last minute. It needs more CPU, or was stopped`;
