@@ -222,7 +222,7 @@ describe("which cluster is this", () => {
     const seeds = { n1: a.tcp.address };
     expect(await probeCluster({ nodeId: "n2", seeds, tls: await ours.node("n2"), waitMs: 5_000, logger })).toBe("c1");
     const log = collectingLogger();
-    const tls = { ...(await theirs.node("n2")), ca: ours.ca.cert };
+    const tls = { ...(await theirs.node("n2")), ca: `${ours.ca.cert}${theirs.ca.cert}` };
     await expect(probeCluster({ nodeId: "n2", seeds, tls, waitMs: 500, logger: log.logger })).rejects.toMatchObject({
       code: "CERTIFICATE_INVALID",
       message: expect.stringMatching(/^peer n1 answers.*not issued by this cluster's authority/),

@@ -182,6 +182,11 @@ describe("a node's own certificate", () => {
     ["of an operator", async () => authority.operator("n1"), /not spiffe:\/\/tenure\/server/],
     ["with another's key", async () => ({ ...n1, key: n2.key }), /belong together/],
     ["that is none", async () => ({ ...n1, cert: "nothing" }), /can't be used/],
+    [
+      "of another authority than the one that it trusts",
+      async () => ({ ...n1, ca: stranger.ca.cert }),
+      /not issued by this cluster's authority.*tenure cert issue/,
+    ],
   ])("%s is refused at the start", async (_what, make, said) => {
     await expect(openNode("n1", { tls: await make() })).rejects.toMatchObject({
       code: "CERTIFICATE_INVALID",
@@ -227,6 +232,7 @@ describe("reload", () => {
     const before = a.tcp.stats().certificateNotAfterMs;
     expect(() => a.tcp.reload({ ...n1, key: n2.key })).toThrowError(/belong together/);
     expect(() => a.tcp.reload(n2)).toThrowError(/this is node n1/);
+    expect(() => a.tcp.reload({ ...n1, ca: stranger.ca.cert })).toThrowError(/not issued by this cluster's authority/);
     const elsewhere = await TestAuthority.make("elsewhere");
     expect(() => a.tcp.reload({ ca: elsewhere.ca.cert, cert: n1.cert, key: n2.key })).toThrow();
     await expect(elsewhere.node("n1").then((tls) => a.tcp.reload(tls))).rejects.toMatchObject({

@@ -163,12 +163,34 @@ function check(tls: PeerTls, nodeId: string): { context: SecureContext; trustDom
     if (identified.nodeId !== nodeId) {
       throw invalid(`it is that of node ${identified.nodeId}, and this is node ${nodeId}. Give each node its own`);
     }
+    if (!isIssuedBy(certificatesIn(tls.cert), certificatesIn(tls.ca))) {
+      throw invalid(
+        "it was not issued by this cluster's authority, so the other nodes would refuse it. Give cert_file and ca_file that belong together, or issue it again with `tenure cert issue`",
+      );
+    }
     return { context, trustDomain, notAfterMs: certificate.validToDate.getTime() };
   } catch (error) {
     if (TenureError.is(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
     throw invalid(`it can't be used (${why}). Certificate and key belong together and are PEM text`, error);
   }
+}
+
+/** The first is the node's; what follows in its file may stand between it and the authority. */
+function isIssuedBy([leaf, ...between]: readonly X509Certificate[], authorities: readonly X509Certificate[]): boolean {
+  let at = leaf;
+  for (let depth = 0; at !== undefined && depth <= between.length; depth++) {
+    const signed = at;
+    const isBy = (one: X509Certificate): boolean => signed.checkIssued(one) && signed.verify(one.publicKey);
+    if (authorities.some(isBy)) return true;
+    at = between.find((one) => one !== signed && isBy(one));
+  }
+  return false;
+}
+
+function certificatesIn(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return blocks.map((block) => new X509Certificate(block));
 }
 
 function invalid(why: string, cause?: unknown): TenureError {
