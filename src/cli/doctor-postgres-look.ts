@@ -149,7 +149,7 @@ group by r.oid, r.rolsuper, r.rolconnlimit, d.datconnlimit`);
 }
 
 async function scopesOf(line: Line, { settings, scope }: Subject): Promise<readonly ScopeFacts[]> {
-  const rows = await line.ask<ScopeRow>(scopesSql(settings.schema));
+  const rows = await line.ask<ScopeRow>(scopesSql(settings.schema, "all"));
   const names = scope === undefined ? rows.map((row) => row.scope) : [scope];
   const wanted = names.map((name) => {
     const row = rows.find((one) => one.scope === name);

@@ -68,16 +68,18 @@ function openDesk(url: string): Desk {
 }
 
 async function answer(desk: Desk, flags: ScopeFlags): Promise<number> {
-  const records = await desk.admin.list();
-  const moment: Moment = { nowMs: systemClock.wallMs(), staleAfterMs: desk.staleAfterMs };
   const asJson = flags.output === "json";
+  const momentNow = (): Moment => ({ nowMs: systemClock.wallMs(), staleAfterMs: desk.staleAfterMs });
   if (flags.verb === "list") {
+    const records = await desk.admin.list();
+    const moment = momentNow();
     const scopes = records.map((record) => scopeObject(record, moment));
     process.stdout.write(asJson ? json({ scopes }) : scopeTable(records, moment));
     return 0;
   }
-  const record = records.find((one) => one.scope === flags.scope);
-  if (record === undefined) return unknownScope(flags.scope, records);
+  const record = await desk.admin.find(flags.scope);
+  if (record === null) return unknownScope(flags.scope, await desk.admin.list());
+  const moment = momentNow();
   switch (flags.verb) {
     case "show": {
       const details = (await desk.admin.details?.(record.scope)) ?? null;
@@ -178,21 +180,21 @@ async function stepDown(admin: ScopeAdmin, { scope: name, force, waitMs }: Scope
   for (;;) {
     const now = await look(admin, name);
     const waitedMs = systemClock.monotonicMs() - startedMs;
-    const led = now !== undefined && now !== null && now.identity !== null && now.isGone !== true;
+    const led = now !== "no answer" && now !== null && now.identity !== null && now.isGone !== true;
     const leader = led ? now : null;
-    const isOver = now !== null && (leader === null || leader.epoch > asked.epoch);
+    const isOver = now !== "no answer" && (leader === null || leader.epoch > asked.epoch);
     if (isOver) return { outcome: "stepped-down", epoch: asked.epoch, waitedMs, leader };
     if (waitedMs >= waitMs) return { outcome: "still-leads", epoch: asked.epoch, waitedMs, leader };
     await sleep(Math.min(LOOK_EVERY_MS, Math.max(1, waitMs - waitedMs)));
   }
 }
 
-/** Null: the backend could not say. It may be restarting, and the wish stands. */
-async function look(admin: ScopeAdmin, name: string): Promise<ScopeRecord | undefined | null> {
+/** It may be restarting when it does not answer, and the wish stands. */
+async function look(admin: ScopeAdmin, name: string): Promise<ScopeRecord | null | "no answer"> {
   try {
-    return (await admin.list()).find((record) => record.scope === name);
+    return await admin.find(name);
   } catch (error) {
-    if (TenureError.is(error) && error.retryable) return null;
+    if (TenureError.is(error) && error.retryable) return "no answer";
     throw error;
   }
 }

@@ -4,6 +4,8 @@
 export interface ScopeAdmin {
   /** Every scope that this backend has heard of, by name; `identity` is null where nobody leads. */
   list(): Promise<ScopeRecord[]>;
+  /** One of them, without asking for the others; null for a scope that this backend has not heard of. */
+  find(scope: string): Promise<ScopeRecord | null>;
   /** The last transitions of one scope, newest first; empty for a scope that nobody has led. */
   history(scope: string): Promise<TransitionRecord[]>;
   /**

@@ -27,7 +27,11 @@ describe.skipIf(noEtcd)("the operator's view of etcd", () => {
     const gone = seatAt(backend, vacant, "gone");
     const last = await gone.seat.acquire(never);
     await gone.seat.release(last.epoch);
-    const records = await openAdmin().list();
+    const admin = openAdmin();
+    expect(await admin.find(led)).toMatchObject({ scope: led, epoch, identity: "leader" });
+    expect(await admin.find(vacant)).toMatchObject({ scope: vacant, epoch: last.epoch, identity: null });
+    expect(await admin.find(led.slice(0, -1)), "a part of its name is another name").toBeNull();
+    const records = await admin.list();
     const [first] = records.filter((record) => record.scope === led);
     expect(first).toMatchObject({ epoch, identity: "leader", metadata: { zone: "a" } });
     expect(first?.acquiredAtMs).toBeGreaterThanOrEqual(startedMs);

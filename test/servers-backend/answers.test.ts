@@ -141,6 +141,9 @@ test("every scope is listed, however many pages that takes; a page that is too l
   const pages = (): number =>
     cluster.nodes.flatMap(({ asked }) => asked).filter(({ path }) => path === "/v1/scopes").length;
   expect(pages()).toBe(3);
+  expect(await admin.find("s-77"), "one is asked for by its name").toMatchObject({ scope: "s-77", identity: "i" });
+  expect(await admin.find("s-600")).toBeNull();
+  expect(pages()).toBe(3);
   for (const node of cluster.nodes) {
     node.intercept = (_request, response, path) => {
       if (path !== "/v1/scopes") return false;

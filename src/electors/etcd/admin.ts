@@ -28,9 +28,17 @@ export class EtcdAdmin implements ScopeAdmin {
   }
 
   async list(): Promise<ScopeRecord[]> {
+    return await this.#recordsUnder(this.#prefix);
+  }
+
+  async find(scope: string): Promise<ScopeRecord | null> {
+    const [record = null] = await this.#recordsUnder(this.#keys(scope).all);
+    return record;
+  }
+
+  async #recordsUnder(start: string): Promise<ScopeRecord[]> {
     const records: ScopeRecord[] = [];
-    const epochs = await this.#lastEpochs();
-    for (const [scope, epoch] of epochs) {
+    for (const [scope, epoch] of await this.#lastEpochs(start)) {
       const { kv } = await readKey(this.#session, this.#keys(scope).leader, this.#life.signal);
       records.push(kv === null ? vacant(scope, epoch) : await this.#led(scope, kv));
     }
@@ -61,12 +69,12 @@ export class EtcdAdmin implements ScopeAdmin {
   }
 
   /** Each scope's last epoch, by name: from the leader's key, or from the record of the last win. */
-  async #lastEpochs(): Promise<[string, number][]> {
+  async #lastEpochs(start: string): Promise<[string, number][]> {
     const epochs = new Map<string, number>();
-    let from = this.#prefix;
+    let from = start;
     for (let page = 0; page < PAGES_MAX; page++) {
       const options = { keys_only: true, limit: String(PAGE_KEYS_MAX) };
-      const { kvs, more } = await this.#session.scan(this.#prefix, from, options, this.#life.signal);
+      const { kvs, more } = await this.#session.scan(start, from, options, this.#life.signal);
       for (const { key, createRevision } of kvs) {
         const parsed = parseKey(this.#prefix, key);
         if (parsed === undefined) continue;

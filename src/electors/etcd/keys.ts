@@ -11,6 +11,8 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { SCOPE_BYTES_MAX } from "../../core/kit/limits.ts";
 
 export interface ScopeKeys {
+  /** All of the scope's keys begin with it. */
+  readonly all: string;
   readonly leader: string;
   readonly resign: string;
   /** With the slash at its end. */
@@ -19,7 +21,7 @@ export interface ScopeKeys {
 
 export function scopeKeys(prefix: string, scope: string): ScopeKeys {
   const base = `${prefix}${encodeScope(scope)}`;
-  return { leader: `${base}/leader`, resign: `${base}/resign`, history: `${base}/history/` };
+  return { all: `${base}/`, leader: `${base}/leader`, resign: `${base}/resign`, history: `${base}/history/` };
 }
 
 /** The scope that a key under the prefix belongs to, and what it is; undefined for what we did not write. */

@@ -11,8 +11,8 @@ function lockOf(key: string): string {
     and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database())`;
 }
 
-/** A standby sees no locks of its primary: there the row alone is the answer. */
-export function scopesSql(schema: string): string {
+/** All of them, or the one that $1 names. A standby sees no locks of its primary: there the row alone is the answer. */
+export function scopesSql(schema: string, which: "all" | "one"): string {
   const quoted = quoteSchema(schema);
   return `
 select s.scope, s.scope_key::text as key, s.epoch::text as epoch, s.holder_identity as holder,
@@ -22,7 +22,7 @@ select s.scope, s.scope_key::text as key, s.epoch::text as epoch, s.holder_ident
   (pg_is_in_recovery() or exists (select from pg_catalog.pg_locks l
     where l.granted and l.mode = 'ExclusiveLock' and ${lockOf("s.scope_key")}))::text as held
 from ${quoted}.tenure_leader_state s left join ${quoted}.tenure_heartbeat h on h.scope_key = s.scope_key
-order by s.scope`;
+${which === "one" ? "where s.scope = $1::text" : ""} order by s.scope`;
 }
 
 export interface ScopeRow {

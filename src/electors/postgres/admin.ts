@@ -34,9 +34,19 @@ export class PostgresAdmin implements ScopeAdmin {
   }
 
   async list(): Promise<ScopeRecord[]> {
-    const rows = await this.#ask<ScopeRow>(scopesSql(this.#schema));
+    const rows = await this.#ask<ScopeRow>(scopesSql(this.#schema, "all"));
     const nowMs = this.#clock.wallMs();
     return rows.map((row) => recordOf(row, nowMs));
+  }
+
+  async find(scope: string): Promise<ScopeRecord | null> {
+    const row = await this.#row(scope);
+    return row === undefined ? null : recordOf(row, this.#clock.wallMs());
+  }
+
+  async #row(scope: string): Promise<ScopeRow | undefined> {
+    const [row] = await this.#ask<ScopeRow>(scopesSql(this.#schema, "one"), [scope]);
+    return row;
   }
 
   async history(scope: string): Promise<TransitionRecord[]> {
@@ -56,8 +66,7 @@ export class PostgresAdmin implements ScopeAdmin {
   }
 
   async details(scope: string): Promise<ScopeDetails | null> {
-    const rows = await this.#ask<ScopeRow>(scopesSql(this.#schema));
-    const row = rows.find((one) => one.scope === scope);
+    const row = await this.#row(scope);
     if (row === undefined) return null;
     const locks = await this.#ask<LockRow>(locksSql(), [[row.key]]);
     const sessions = (kind: LockRow["kind"], granted: boolean): SessionRecord[] =>

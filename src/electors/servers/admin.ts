@@ -2,7 +2,7 @@
 
 import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { askedEpochOf, scopePageOf, transitionsOf } from "./answers.ts";
+import { askedEpochOf, type Fields, scopePageOf, scopeRecordOf, transitionsOf } from "./answers.ts";
 import type { LeaderClient } from "./leader-client.ts";
 import { FRESH, scopePath } from "./scopes-client.ts";
 
@@ -46,14 +46,21 @@ export class ServersAdmin implements ScopeAdmin {
     return (await this.#client.ask({ method: "GET", path, body: null, ...limits, read: scopePageOf })).value;
   }
 
+  find(scope: string): Promise<ScopeRecord | null> {
+    return this.#ifKnown(`${scopePath(scope)}?${FRESH}`, scopeRecordOf);
+  }
+
   async history(scope: string): Promise<TransitionRecord[]> {
-    const path = `${scopePath(scope)}/history?${FRESH}`;
+    return (await this.#ifKnown(`${scopePath(scope)}/history?${FRESH}`, transitionsOf)) ?? [];
+  }
+
+  /** Null for a scope that nobody ever led. */
+  async #ifKnown<T>(path: string, read: (body: Fields) => T): Promise<T | null> {
     try {
       const { signal } = this.#life;
-      const { value } = await this.#client.ask({ method: "GET", path, body: null, signal, read: transitionsOf });
-      return value;
+      return (await this.#client.ask({ method: "GET", path, body: null, signal, read })).value;
     } catch (error) {
-      if (TenureError.is(error) && error.code === "NOT_FOUND") return [];
+      if (TenureError.is(error) && error.code === "NOT_FOUND") return null;
       throw error;
     }
   }

@@ -76,17 +76,16 @@ export function scopeStateOf(body: Fields): ScopeState {
 
 /** `GET /v1/scopes`: one page, and the name behind which the next one begins. */
 export function scopePageOf(body: Fields): { readonly records: ScopeRecord[]; readonly next: string | null } {
-  return { records: scopeRecordsOf(body), next: textOrNull(body, "next") };
+  return { records: list(body, "scopes").map(scopeRecordOf), next: textOrNull(body, "next") };
 }
 
-function scopeRecordsOf(body: Fields): ScopeRecord[] {
-  return list(body, "scopes").map((one) => {
-    const { epoch, leader } = scopeStateOf(one);
-    const acquiredAtMs = leader === null ? null : milliseconds(object(one, "holder"), "acquired_at_ms");
-    const { identity = null, metadata = {} } = leader ?? {};
-    // The cluster frees what is not renewed: there is no heartbeat whose age would tell more than the holder does.
-    return { scope: text(one, "scope"), epoch, identity, metadata, acquiredAtMs, heartbeatAtMs: null };
-  });
+/** `GET /v1/scopes/{scope}`. */
+export function scopeRecordOf(body: Fields): ScopeRecord {
+  const { epoch, leader } = scopeStateOf(body);
+  const acquiredAtMs = leader === null ? null : milliseconds(object(body, "holder"), "acquired_at_ms");
+  const { identity = null, metadata = {} } = leader ?? {};
+  // The cluster frees what is not renewed: there is no heartbeat whose age would tell more than the holder does.
+  return { scope: text(body, "scope"), epoch, identity, metadata, acquiredAtMs, heartbeatAtMs: null };
 }
 
 export function transitionsOf(body: Fields): TransitionRecord[] {
