@@ -28,6 +28,7 @@ export interface NodeOptions {
   readonly leaseEnabled?: boolean;
   readonly apiUrl?: string;
   readonly advertise?: string;
+  readonly connectionAgeMs?: number;
   /** False: it listens, but has no engine yet. */
   readonly started?: boolean;
 }
@@ -113,6 +114,7 @@ export async function openNode(nodeId: string, options: NodeOptions = {}): Promi
     seeds: options.seeds ?? {},
     tls: options.tls ?? null,
     leaseEnabled: options.leaseEnabled ?? false,
+    connectionAgeMs: options.connectionAgeMs,
     random: seededRandom(nodeId),
     logger,
   });

@@ -28,7 +28,14 @@ import {
 } from "./hello.ts";
 import { Inbound, type InboundHost } from "./inbound.ts";
 import { judge, type Verdict } from "./judge.ts";
-import { BULK_ABOVE_BYTES, BULK_ASSEMBLIES_MAX, CONNECTIONS_MAX, OWN_STALL_MS, PING_INTERVAL_MS } from "./limits.ts";
+import {
+  BULK_ABOVE_BYTES,
+  BULK_ASSEMBLIES_MAX,
+  CONNECTION_AGE_MS_MAX,
+  CONNECTIONS_MAX,
+  OWN_STALL_MS,
+  PING_INTERVAL_MS,
+} from "./limits.ts";
 import type { Link, LinkHost } from "./link.ts";
 import { Links } from "./links.ts";
 import { Refusals } from "./refusals.ts";
@@ -43,6 +50,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   readonly security: Security | null;
   readonly random: Random;
   readonly counts = noWireCounts();
+  readonly connectionAgeMs: number;
   readonly refusals: Refusals;
   readonly #options: WireOptions;
   readonly #server: Server | TlsServer;
@@ -67,6 +75,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.#options = options;
     this.#server = server;
     this.security = security;
+    this.connectionAgeMs = options.connectionAgeMs ?? CONNECTION_AGE_MS_MAX;
     this.random = options.random.fork("wire");
     this.refusals = new Refusals(options.logger);
     this.port = (server.address() as AddressInfo).port;
@@ -114,7 +123,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   #send(to: PeerKey, bytes: Uint8Array): void {
     if (this.#handlers === null) return;
     const link = this.#routes.get(to);
-    if (link === undefined) {
+    if (link === undefined || !link.isConnected) {
       this.counts.droppedUnconnected++;
     } else if (bytes.length > BULK_ABOVE_BYTES) {
       this.#sendBulk(link, [bytes]);
@@ -145,7 +154,9 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   broadcast(beacon: Uint8Array): void {
     assert(beacon.length <= BEACON_BYTES_MAX, "a beacon is small", () => `${beacon.length} bytes`);
     if (this.#handlers === null) return;
-    for (const link of this.#routes.values()) if (!link.send(FRAME.beacon, beacon)) this.counts.droppedFull++;
+    for (const link of this.#routes.values()) {
+      if (link.isConnected && !link.send(FRAME.beacon, beacon)) this.counts.droppedFull++;
+    }
   }
 
   onBeacon(listener: (from: PeerKey, beacon: Uint8Array) => void): void {

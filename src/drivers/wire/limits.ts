@@ -70,6 +70,11 @@ export const CUT_REDIALS_AT_ONCE_MAX = 4;
 export const CUT_REDIALS_MAX = 12;
 export const CUT_REDIAL_MS = 1;
 
+/** A connection that is older is made anew, so that whom a certificate or an authority no longer vouches for is out. */
+export const CONNECTION_AGE_MS_MAX = 24 * 3_600_000;
+/** Where a new one can't be reached, the old one goes on for so long before the next try. */
+export const RENEW_RETRY_MS = 60_000;
+
 /** Peers that handshakes introduced; the configuration's own are not counted. */
 export const LEARNED_MAX = 64;
 export const CONNECTIONS_MAX = 512;

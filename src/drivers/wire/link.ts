@@ -1,8 +1,13 @@
 // Our own connection to one peer, dialled again for ever (trap 60). Messages to that peer travel on it and on nothing else.
 //
 //   waiting ──timer, hello──▶ dialling ──acknowledged──▶ connected ──lost──▶ dialling, at once
-//      ▲                          │
-//      └──────── failed ──────────┘        any ──close──▶ closed
+//      ▲                          │                        │    ▲
+//      └──────── failed ──────────┘                   old, and the other has closed it already
+//                                                          ▼    │
+//                                 any ──close──▶ closed   bridging ──not acknowledged──▶ lost
+//
+// A connection that has become old is renewed: another one is dialled while it stands, and takes its place when it is
+// acknowledged. Nobody is a suspect for that. Whoever is refused then is out, and whoever can't be reached is tried later.
 //
 // `suspect` is the peer whose connection ended by reset or EOF (design D6). It is told as gone when a dial since then was
 // refused and its own connection to us has ended too. A timeout, a TLS failure and our own closing make no suspect.
@@ -12,7 +17,7 @@ import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { BulkSender } from "./bulk-sender.ts";
-import type { Connection, ConnectionEnd } from "./connection.ts";
+import type { Connection, ConnectionEnd, ConnectionOwner } from "./connection.ts";
 import { Dial, type DialFailure } from "./dial.ts";
 import { FRAME, type FrameFault, type FrameType } from "./frame.ts";
 import { type Ack, decodeRefuse, type Hello, type Purpose } from "./hello.ts";
@@ -25,6 +30,7 @@ import {
   CUT_REDIALS_AT_ONCE_MAX,
   CUT_REDIALS_MAX,
   HANDSHAKE_BYTES_MAX,
+  RENEW_RETRY_MS,
   SILENCE_MS_MAX,
   STOOD_MS,
 } from "./limits.ts";
@@ -38,6 +44,7 @@ export interface LinkHost {
   readonly random: Random;
   readonly counts: WireCounts;
   readonly refusals: Refusals;
+  readonly connectionAgeMs: number;
   hello(purpose: Purpose): Hello;
   /** May close this link, where another one leads to that peer already. */
   connected(link: Link, ack: Ack): void;
@@ -53,9 +60,12 @@ type State =
   | { readonly kind: "waiting"; readonly timer: NodeJS.Timeout | null }
   | { readonly kind: "dialling"; readonly dial: Dial }
   | { readonly kind: "connected"; readonly connection: Connection; readonly peer: PeerKey }
+  | { readonly kind: "bridging"; readonly peer: PeerKey; readonly end: ConnectionEnd }
   | { readonly kind: "closed" };
 
 const NOTHING = new Uint8Array(0);
+const ignore = (): void => undefined;
+const NOBODY: ConnectionOwner = { phase: {}, frame: ignore, fault: ignore, ended: ignore };
 
 export class Link {
   readonly nodeId: string;
@@ -79,6 +89,8 @@ export class Link {
   #failedHandshakes = 0;
   #cutRedials = 0;
   #connectedAtMs = 0;
+  #renewAtMs = 0;
+  #renewal: Dial | null = null;
   /** Connections in a row that did not stand for long. */
   #flaps = 0;
   /** Why we close a connection ourselves. */
@@ -141,6 +153,24 @@ export class Link {
     connection.close();
   }
 
+  isOld(nowMs: number): boolean {
+    return this.#state.kind === "connected" && this.#renewal === null && nowMs >= this.#renewAtMs;
+  }
+
+  get isRenewing(): boolean {
+    return this.#renewal !== null;
+  }
+
+  renew(): void {
+    assert(this.#state.kind === "connected" && this.#renewal === null, "what stands is renewed, once at a time");
+    this.#host.counts.dials++;
+    const target = { nodeId: this.nodeId, address: this.address, lastIp: this.#lastIp };
+    this.#renewal = new Dial(target, this.#host.hello("peer"), this.#host.security, {
+      connected: (connection, ack) => this.#renewed(connection, ack),
+      failed: (failure) => this.#notRenewed(failure),
+    });
+  }
+
   /** Our own stop is not the other's silence. */
   forgive(nowMs: number): void {
     if (this.#state.kind === "connected") this.#state.connection.heardAtMs = nowMs;
@@ -150,6 +180,8 @@ export class Link {
     const state = this.#state;
     this.#state = { kind: "closed" };
     this.bulk.close();
+    this.#renewal?.cancel();
+    this.#renewal = null;
     switch (state.kind) {
       case "waiting":
         if (state.timer !== null) clearTimeout(state.timer);
@@ -159,6 +191,9 @@ export class Link {
         return;
       case "connected":
         state.connection.close();
+        this.#host.unlinked(this, state.peer);
+        return;
+      case "bridging":
         this.#host.unlinked(this, state.peer);
         return;
       case "closed":
@@ -200,8 +235,41 @@ export class Link {
     this.#state = { kind: "connected", connection, peer };
     this.#trouble = null;
     this.#connectedAtMs = performance.now();
+    // With −25 %, so that connections that were made together do not end together.
+    this.#renewAtMs = this.#connectedAtMs + this.#host.connectionAgeMs * this.#host.random.between(0.75, 1);
     this.#host.counts.handshakes++;
     this.#host.connected(this, ack);
+  }
+
+  #renewed(connection: Connection, ack: Ack): void {
+    const state = this.#state;
+    this.#renewal = null;
+    assert(state.kind === "connected" || state.kind === "bridging", "what stood is renewed", () => state.kind);
+    if (state.kind === "connected") {
+      state.connection.hand(NOBODY);
+      state.connection.close();
+    }
+    if (state.peer !== peerKey(ack.nodeId, ack.incarnation)) this.#host.unlinked(this, state.peer);
+    this.#host.counts.renewedConnections++;
+    this.#connected(connection, ack);
+  }
+
+  #notRenewed(failure: DialFailure): void {
+    const state = this.#state;
+    this.#renewal = null;
+    this.#host.counts.failedDials++;
+    if (state.kind === "bridging") {
+      this.#lost(state.peer, state.end);
+      return;
+    }
+    if (state.kind !== "connected") return;
+    if (failure.kind === "unreachable" || failure.kind === "cut") {
+      this.#renewAtMs = performance.now() + RENEW_RETRY_MS * this.#host.random.between(0.75, 1.25);
+      return;
+    }
+    // It, or we, would not be let in today: the dial that follows tells everybody why.
+    this.#complaint = `it was old, and no other was admitted: ${failure.message}`;
+    state.connection.close();
   }
 
   /** It does not like what we sent, and says why before it closes. */
@@ -222,6 +290,12 @@ export class Link {
   #ended(end: ConnectionEnd): void {
     if (this.#state.kind !== "connected") return;
     const { peer } = this.#state;
+    // Whoever accepts the new connection closes the old one, and we may see that first.
+    if (this.#renewal !== null) this.#state = { kind: "bridging", peer, end };
+    else this.#lost(peer, end);
+  }
+
+  #lost(peer: PeerKey, end: ConnectionEnd): void {
     this.#suspect = end.kind === "eof" || end.kind === "reset" ? peer : null;
     this.#state = { kind: "waiting", timer: null };
     this.#cutRedials = 0;

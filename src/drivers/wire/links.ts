@@ -68,6 +68,9 @@ export class Links {
       if (isLate) link.forgive(nowMs);
       else link.tick(nowMs);
     }
+    // One after the other: most of them stand at any moment, whatever comes of it.
+    const links = [...this.#links.values()];
+    if (!isLate && !links.some((link) => link.isRenewing)) links.find((link) => link.isOld(nowMs))?.renew();
   }
 
   /** One for each node id: the link that stands, else the one that was made last. */

@@ -21,6 +21,8 @@ export interface WireCounts {
   failedDials: number;
   handshakes: number;
   lostConnections: number;
+  /** Made anew because of their age, without a loss. */
+  renewedConnections: number;
   /** Given up because nothing was heard on it. */
   silentConnections: number;
   peersGone: number;
@@ -53,6 +55,7 @@ export function noWireCounts(): WireCounts {
     failedDials: 0,
     handshakes: 0,
     lostConnections: 0,
+    renewedConnections: 0,
     silentConnections: 0,
     peersGone: 0,
   };

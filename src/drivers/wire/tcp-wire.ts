@@ -28,6 +28,8 @@ export interface WireOptions {
   /** Null: plain TCP, on loopback only. */
   readonly tls: PeerTls | null;
   readonly leaseEnabled: boolean;
+  /** How old a connection that we dialled may become. */
+  readonly connectionAgeMs?: number | undefined;
   readonly random: Random;
   readonly logger: Logger;
 }
@@ -39,7 +41,7 @@ export interface TcpWire extends Peers {
   /** Called once, when the disk has told which peer this is. Nobody is dialled or accepted before that wire's `start`. */
   connect(self: PeerKey): Wire;
   stats(): WireStats;
-  /** New connections use it; those that stand go on. Throws CERTIFICATE_INVALID, and then nothing has changed. */
+  /** New connections use it; those that stand go on until they are old. Throws CERTIFICATE_INVALID, and then nothing has changed. */
   reload(tls: PeerTls): void;
   /** Resolves when no socket is open any more. Safe to call twice. */
   close(): Promise<void>;
