@@ -2,22 +2,10 @@ import { describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { encodeEvent, type ScopeEvent, ScopesFold } from "../core/scopes/index.ts";
 import { ManualClock } from "../engine/test-engine.ts";
-import { MemoryLog, MemoryStore, RaftLog } from "../logs/index.ts";
+import { RaftLog } from "../logs/index.ts";
 import { encodeEntry } from "../logs/raft/entry-codec.ts";
+import { leading, stageOn } from "../sim/controller/test-scopes-stage.ts";
 import { advance, drain, ScopesStage, watch } from "./test-scopes.ts";
-
-function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {
-  const applied = new ScopesFold(scopesMax);
-  return new ScopesStage(clock, new MemoryLog(store, applied), applied);
-}
-
-async function leading(): Promise<{ stage: ScopesStage; clock: ManualClock; store: MemoryStore }> {
-  const store = new MemoryStore();
-  const clock = new ManualClock();
-  const stage = stageOn(store, clock);
-  await stage.lead(1);
-  return { stage, clock, store };
-}
 
 /** A node that follows: entries come from elsewhere. */
 function raftLogOn(fold: ScopesFold): RaftLog {

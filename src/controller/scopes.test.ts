@@ -1,22 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { SCOPE_WAITERS_MAX } from "../core/kit/limits.ts";
-import { ScopesFold } from "../core/scopes/index.ts";
 import { ManualClock } from "../engine/test-engine.ts";
-import { MemoryLog, MemoryStore } from "../logs/index.ts";
-import { advance, drain, ScopesStage, watch } from "./test-scopes.ts";
-
-function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {
-  const applied = new ScopesFold(scopesMax);
-  return new ScopesStage(clock, new MemoryLog(store, applied), applied);
-}
-
-async function leading(): Promise<{ stage: ScopesStage; clock: ManualClock; store: MemoryStore }> {
-  const store = new MemoryStore();
-  const clock = new ManualClock();
-  const stage = stageOn(store, clock);
-  await stage.lead(1);
-  return { stage, clock, store };
-}
+import { MemoryStore } from "../logs/index.ts";
+import { leading, stageOn } from "../sim/controller/test-scopes-stage.ts";
+import { advance, drain, watch } from "./test-scopes.ts";
 
 describe("leading", () => {
   it("refuses on a node that does not lead; while it takes over, requests wait", async () => {

@@ -1,0 +1,19 @@
+// A scopes' service on a log in memory, for its tests: they stand in its own room, which knows neither logs nor clocks.
+
+import { ScopesStage } from "../../controller/test-scopes.ts";
+import { ScopesFold } from "../../core/scopes/index.ts";
+import { ManualClock } from "../../engine/test-engine.ts";
+import { MemoryLog, MemoryStore } from "../../logs/index.ts";
+
+export function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {
+  const applied = new ScopesFold(scopesMax);
+  return new ScopesStage(clock, new MemoryLog(store, applied), applied);
+}
+
+export async function leading(): Promise<{ stage: ScopesStage; clock: ManualClock; store: MemoryStore }> {
+  const store = new MemoryStore();
+  const clock = new ManualClock();
+  const stage = stageOn(store, clock);
+  await stage.lead(1);
+  return { stage, clock, store };
+}
