@@ -2,6 +2,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
+import { endpointTexts, leaseTiming } from "../remote-options.ts";
 import type { Credentials } from "./session.ts";
 
 export interface EtcdOptions {
@@ -48,7 +49,6 @@ export interface EtcdSettings {
 
 const TTL_SECONDS_DEFAULT = 6;
 const TTL_SECONDS_MAX = 3_600;
-const HEARTBEAT_MS_DEFAULT = 1_000;
 const PREFIX_BYTES_MAX = 256;
 const REQUEST_TIMEOUT_MS_MAX = 5_000;
 const POLL_MS_MAX = 2_000;
@@ -63,7 +63,7 @@ const SCHEMES: Readonly<Record<string, string>> = {
 
 export function etcdSettings(given: string | readonly string[] | EtcdOptions): EtcdSettings {
   const options: EtcdOptions = typeof given === "string" || isList(given) ? { endpoints: given } : given;
-  const urls = endpointsOf(checkedEndpoints(options.endpoints));
+  const urls = endpointsOf(options.endpoints);
   const timing = timingOf(options);
   const trustMs = timing.serverTimeoutMs - timing.marginMs;
   return {
@@ -79,13 +79,6 @@ export function etcdSettings(given: string | readonly string[] | EtcdOptions): E
   };
 }
 
-/** JavaScript's callers may give anything. */
-function checkedEndpoints(endpoints: unknown): string | readonly string[] {
-  if (typeof endpoints === "string") return endpoints;
-  if (Array.isArray(endpoints) && endpoints.every((one) => typeof one === "string")) return endpoints;
-  throw invalid('"endpoints" must be a URL or a list of URLs');
-}
-
 function isList(given: readonly string[] | EtcdOptions): given is readonly string[] {
   return Array.isArray(given);
 }
@@ -95,31 +88,12 @@ function timingOf(options: EtcdOptions): Timing {
   if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > TTL_SECONDS_MAX) {
     throw invalid(`"ttlSeconds" is ${ttlSeconds}; it must be a whole number from 1 to ${TTL_SECONDS_MAX}`);
   }
-  const serverTimeoutMs = ttlSeconds * 1_000;
-  const marginMs = options.marginMs ?? serverTimeoutMs / 4;
-  if (!(marginMs >= 0 && marginMs <= serverTimeoutMs / 2)) {
-    throw invalid(`"marginMs" is ${marginMs}; it must be from 0 to half of the TTL (${serverTimeoutMs / 2})`);
-  }
-  const trustMs = serverTimeoutMs - marginMs;
-  const heartbeatMs = options.heartbeatMs ?? Math.min(HEARTBEAT_MS_DEFAULT, Math.floor(trustMs / 4));
-  if (!(heartbeatMs >= 10 && heartbeatMs <= trustMs / 2)) {
-    throw invalid(
-      `"heartbeatMs" is ${heartbeatMs}; two of them must fit into TTL - margin (${trustMs} ms), at least 10`,
-    );
-  }
-  return {
-    serverTimeoutMs,
-    marginMs,
-    heartbeatMs,
-    retryMinMs: 50,
-    retryMaxMs: 2_000,
-    holdBackMs: 500,
-    releaseTimeoutMs: Math.min(2_000, trustMs),
-  };
+  return leaseTiming(ttlSeconds * 1_000, options, invalid);
 }
 
-function endpointsOf(endpoints: string | readonly string[]): readonly URL[] {
-  const texts = (typeof endpoints === "string" ? endpoints.split(",") : endpoints).map((text) => text.trim());
+function endpointsOf(endpoints: unknown): readonly URL[] {
+  const texts = endpointTexts(endpoints);
+  if (texts === undefined) throw invalid('"endpoints" must be a URL or a list of URLs');
   if (texts.length === 0 || texts.includes("")) {
     throw invalid('"endpoints" is empty; give the client URL of each member, e.g. http://127.0.0.1:2379');
   }

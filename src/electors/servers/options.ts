@@ -3,6 +3,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { SCOPE_TTL_MS_MAX, SCOPE_TTL_MS_MIN } from "../../core/kit/limits.ts";
 import type { Timing } from "../../core/trust/window.ts";
+import { endpointTexts, leaseTiming } from "../remote-options.ts";
 
 export interface ServersOptions {
   /** The API key that the nodes know (`X-API-Key`); `client` is the role that it needs, `operator` for asking others to resign. */
@@ -48,8 +49,6 @@ export interface ServersSettings {
 }
 
 const TTL_MS_DEFAULT = 6_000;
-const HEARTBEAT_MS_DEFAULT = 1_000;
-const HEARTBEAT_MS_MIN = 10;
 const WAIT_MS_MAX = 20_000;
 const REQUEST_TIMEOUT_MS_MAX = 5_000;
 const URLS_MAX = 64;
@@ -84,12 +83,12 @@ export function isSecure(url: string): boolean {
 }
 
 function urlsOf(given: unknown): readonly string[] {
-  const texts = typeof given === "string" ? given.split(",") : given;
-  if (!Array.isArray(texts) || texts.length === 0 || texts.length > URLS_MAX) {
+  const texts = endpointTexts(given);
+  if (texts === undefined || texts.length === 0 || texts.length > URLS_MAX) {
     throw invalid(`the URLs must be a text, or a list of 1 to ${URLS_MAX}: the API address of each node`);
   }
-  const urls = texts.map((text: unknown, index) => {
-    const url = typeof text === "string" ? serverUrl(text.trim()) : undefined;
+  const urls = texts.map((text, index) => {
+    const url = serverUrl(text);
     // The text itself may hold a secret: it is named by its place.
     if (url === undefined) {
       throw invalid(`URL ${index + 1} is not one such as https://n1.example:7401, without user, password and query`);
@@ -115,26 +114,7 @@ function timingOf(options: ServersOptions): Timing {
       `"ttlMs" is ${serverTimeoutMs}; it must be a whole number from ${SCOPE_TTL_MS_MIN} to ${SCOPE_TTL_MS_MAX}`,
     );
   }
-  const marginMs = options.marginMs ?? serverTimeoutMs / 4;
-  if (!(marginMs >= 0 && marginMs <= serverTimeoutMs / 2)) {
-    throw invalid(`"marginMs" is ${marginMs}; it must be from 0 to half of the TTL (${serverTimeoutMs / 2})`);
-  }
-  const trustMs = serverTimeoutMs - marginMs;
-  const heartbeatMs = options.heartbeatMs ?? Math.min(HEARTBEAT_MS_DEFAULT, Math.floor(trustMs / 4));
-  if (!(heartbeatMs >= HEARTBEAT_MS_MIN && heartbeatMs <= trustMs / 2)) {
-    throw invalid(
-      `"heartbeatMs" is ${heartbeatMs}; two of them must fit into TTL - margin (${trustMs} ms), at least ${HEARTBEAT_MS_MIN}`,
-    );
-  }
-  return {
-    serverTimeoutMs,
-    marginMs,
-    heartbeatMs,
-    retryMinMs: 50,
-    retryMaxMs: 2_000,
-    holdBackMs: 500,
-    releaseTimeoutMs: Math.min(2_000, trustMs),
-  };
+  return leaseTiming(serverTimeoutMs, options, invalid);
 }
 
 function invalid(why: string): TenureError {
