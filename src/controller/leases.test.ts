@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Leases } from "./scopes-leases.ts";
+import { Leases } from "./leases.ts";
 
 describe("leases", () => {
   it("that started and ended do not pile up until they are due, and the live ones still end in time", () => {
@@ -12,7 +12,7 @@ describe("leases", () => {
     }
     expect(leases.kept).toBeLessThanOrEqual(2 * leases.size + 1_025);
     expect(leases.takeOver(59_999, 9, 1)).toEqual([]);
-    expect(leases.takeOver(60_000, 9, 1).map(({ scope }) => scope)).toEqual(["kept"]);
+    expect(leases.takeOver(60_000, 9, 1).map(({ key }) => key)).toEqual(["kept"]);
   });
 
   it("end as a list that looks at every lease says, whatever is renewed, ended and restarted", () => {
@@ -33,8 +33,8 @@ describe("leases", () => {
             nowMs += one.ms;
             const due = [...dumb].filter(([, { endMs }]) => endMs <= nowMs).map(([scope]) => scope);
             const over = leases.takeOver(nowMs, 100, 1);
-            expect(over.map(({ scope }) => scope).toSorted()).toEqual(due.toSorted());
-            for (const lease of over) leases.end(lease.scope, lease.epoch);
+            expect(over.map(({ key }) => key).toSorted()).toEqual(due.toSorted());
+            for (const lease of over) leases.end(lease.key, lease.epoch);
             for (const scope of due) dumb.delete(scope);
           } else if (one.kind === "restart") {
             leases.restartAll(nowMs);
@@ -64,7 +64,7 @@ describe("leases", () => {
     leases.start("s", 7, 10, 0);
     leases.touch("s", 6, 9);
     leases.end("s", 6);
-    expect(leases.takeOver(10, 1, 1)).toMatchObject([{ scope: "s", epoch: 7 }]);
+    expect(leases.takeOver(10, 1, 1)).toMatchObject([{ key: "s", epoch: 7 }]);
   });
 
   it("come again after a while when nothing ends them, and at most so many at once", () => {

@@ -1,4 +1,4 @@
-// The leases that a leader counts, in memory and on its monotonic clock alone (design D15, trap 56b): the log knows how long
+// The leases that a leader counts, of scopes or of jobs, in memory and on its monotonic clock alone (design D15, trap 56b): the log knows how long
 // a lease lasts, never when it ends.
 // A renewal changes one number. The heap is lazy: it holds each lease once, under the time at which it was last looked at,
 // and a lease that comes due is put back where a renewal since then has moved it. So a lease costs the heap one step for
@@ -9,7 +9,7 @@
 const ENDED_KEPT_MAX = 1_024;
 
 export interface Lease {
-  readonly scope: string;
+  readonly key: string;
   readonly epoch: number;
   readonly ttlMs: number;
   /** When the grant was applied, or the last renewal arrived. */
@@ -22,12 +22,12 @@ interface Due {
 }
 
 export class Leases {
-  readonly #byScope = new Map<string, Lease>();
+  readonly #byKey = new Map<string, Lease>();
   #heap: Due[] = [];
   #floorMs = -Infinity;
 
   get size(): number {
-    return this.#byScope.size;
+    return this.#byKey.size;
   }
 
   /** Places in the heap, of live leases and of ended ones. */
@@ -40,24 +40,24 @@ export class Leases {
     return this.#heap[0]?.atMs ?? Infinity;
   }
 
-  start(scope: string, epoch: number, ttlMs: number, nowMs: number): void {
-    const lease: Lease = { scope, epoch, ttlMs, fromMs: nowMs };
-    this.#byScope.set(scope, lease);
+  start(key: string, epoch: number, ttlMs: number, nowMs: number): void {
+    const lease: Lease = { key, epoch, ttlMs, fromMs: nowMs };
+    this.#byKey.set(key, lease);
     this.#push({ lease, atMs: nowMs + ttlMs });
-    if (this.#heap.length > 2 * this.#byScope.size + ENDED_KEPT_MAX) this.#rebuild();
+    if (this.#heap.length > 2 * this.#byKey.size + ENDED_KEPT_MAX) this.#rebuild();
   }
 
-  touch(scope: string, epoch: number, nowMs: number): void {
-    const lease = this.#byScope.get(scope);
+  touch(key: string, epoch: number, nowMs: number): void {
+    const lease = this.#byKey.get(key);
     if (lease?.epoch === epoch) lease.fromMs = nowMs;
   }
 
-  end(scope: string, epoch: number): void {
-    if (this.#byScope.get(scope)?.epoch === epoch) this.#byScope.delete(scope);
+  end(key: string, epoch: number): void {
+    if (this.#byKey.get(key)?.epoch === epoch) this.#byKey.delete(key);
   }
 
   clear(): void {
-    this.#byScope.clear();
+    this.#byKey.clear();
     this.#heap.length = 0;
   }
 
@@ -71,7 +71,7 @@ export class Leases {
     const over: Lease[] = [];
     while (over.length < max && this.nextMs <= nowMs) {
       const { lease } = this.#pop();
-      if (this.#byScope.get(lease.scope) !== lease) continue;
+      if (this.#byKey.get(lease.key) !== lease) continue;
       const endMs = Math.max(lease.fromMs, this.#floorMs) + lease.ttlMs;
       if (endMs <= nowMs) over.push(lease);
       this.#push({ lease, atMs: endMs > nowMs ? endMs : nowMs + retryMs });
@@ -80,7 +80,7 @@ export class Leases {
   }
 
   #rebuild(): void {
-    const live = this.#heap.filter(({ lease }) => this.#byScope.get(lease.scope) === lease);
+    const live = this.#heap.filter(({ lease }) => this.#byKey.get(lease.key) === lease);
     // What is in order is a heap.
     this.#heap = live.sort((a, b) => a.atMs - b.atMs);
   }

@@ -27,7 +27,7 @@ import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../ports/scopes
 import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./scopes-appends.ts";
 import { Claim, ClaimQueues } from "./scopes-claims.ts";
 import { Confirmations, CONFIRMATIONS_PENDING_MAX } from "./scopes-confirmations.ts";
-import { Leases } from "./scopes-leases.ts";
+import { Leases } from "./leases.ts";
 
 /** How often leases are looked at: a loop that stood still for longer than this and a stall is noticed. */
 const LOOK_MS = 500;
@@ -292,7 +292,7 @@ export class Reign {
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.restartAll(nowMs);
     if (this.#options.leads() && !this.#appends.isFull) {
-      for (const { scope, epoch } of this.#leases.takeOver(nowMs, EXPIRIES_PER_LOOK_MAX, EXPIRY_RETRY_MS)) {
+      for (const { key: scope, epoch } of this.#leases.takeOver(nowMs, EXPIRIES_PER_LOOK_MAX, EXPIRY_RETRY_MS)) {
         this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
       }
       this.#grantOwed();
