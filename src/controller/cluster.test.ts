@@ -79,11 +79,11 @@ describe("the view", () => {
 
   test("after stop nothing runs any more, and starting and stopping twice is harmless", async () => {
     const servers = await started({ seed: "stop", names: ["n1"], founders: ["n1"] });
-    const { cluster, engine } = servers.of("n1");
+    const { cluster } = servers.of("n1");
     cluster.start();
     cluster.stop();
     cluster.stop();
-    await engine.stop();
+    await servers.ask("n1", ({ engine }) => engine.stop());
     expect(await servers.world.run(() => false, { untilMs: servers.world.nowMs + 60_000 })).toBe("time");
     expect(servers.world.scheduler.pending).toBe(0);
   });
