@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { peerKey } from "../kit/ids.ts";
+import { peerKey, type PeerKey } from "../kit/ids.ts";
 import { ELECTION_HISTORY_MAX, TERM_JUMP_MAX } from "../kit/limits.ts";
 import type { ElectionRecord, RaftEvent } from "../raft/types.ts";
 import { PRE_VOTES_KEPT_MAX } from "./election-history.ts";
@@ -314,6 +314,25 @@ describe("alerts", () => {
     expect(kinds(desk.tell({ kind: "configuration", configuration, index: 5 }))).toEqual(["alert-cleared"]);
     miss();
     expect(kinds(desk.follow(2))).toEqual(["alert-cleared", "alert-cleared"]);
+    expect(desk.alerts).toEqual([]);
+  });
+
+  test("an alert about a lost disk ends when the leader has swapped another in under the same node id", () => {
+    const desk = new Desk();
+    desk.win(1);
+    const fresh = peerKey("n3", "b2");
+    const enter = (voters: PeerKey[], learners: PeerKey[]): readonly HealthOutput[] =>
+      desk.tell({
+        kind: "configuration",
+        configuration: { voters, votersOutgoing: [], learners, learnersNext: [], autoLeave: false },
+        index: 5,
+      });
+    desk.tell({ kind: "follower-unresponsive", peer: C });
+    expect(enter([A, B, C], [fresh])).toEqual([]);
+    // What is heard of the new disk says nothing about the old one, which still counts.
+    expect(desk.tell({ kind: "follower-recovered", peer: fresh })).toEqual([]);
+    expect(desk.alerts).toEqual(["follower_unresponsive"]);
+    expect(enter([A, B, fresh], [])).toMatchObject([{ kind: "alert-cleared", alert: { nodeId: "n3" } }]);
     expect(desk.alerts).toEqual([]);
   });
 

@@ -53,6 +53,8 @@ export class Health {
   readonly #elections = new ElectionStats();
   readonly #failovers = new Failovers();
   readonly #splitBrain: SplitBrain;
+  /** Members that do not answer this leader; empty while it does not lead. */
+  readonly #unresponsive = new Set<PeerKey>();
   readonly #staleTold = new Map<PeerKey, number>();
   #splitBrains = 0;
   #transfers = { succeeded: 0, failed: 0 };
@@ -127,11 +129,13 @@ export class Health {
         return this.#leaderSuspect(at, event);
       case "follower-unresponsive": {
         const nodeId = nodeIdOf(event.peer);
+        this.#unresponsive.add(event.peer);
         const message = `${nodeId} does not answer this leader; writes go on while a majority does. See that it runs and can be reached`;
         return this.#board.raise(at, "follower_unresponsive", message, nodeId);
       }
       case "follower-recovered":
-        return this.#board.clear(at, "follower_unresponsive", nodeIdOf(event.peer));
+        this.#unresponsive.delete(event.peer);
+        return this.#clearResponsive(at);
       default:
         return assertNever(event, "Health.event");
     }
@@ -155,7 +159,10 @@ export class Health {
     this.#ledTerm = role === "leader" ? term : 0;
     this.#elections.roleChanged(role, term, leader !== null);
     // Who leads no more knows nothing of the others any more.
-    if (role !== "leader") outputs.push(...this.#board.clearUnless(at, "follower_unresponsive", () => false));
+    if (role !== "leader") {
+      this.#unresponsive.clear();
+      outputs.push(...this.#clearResponsive(at));
+    }
     if (leader === null) {
       this.#leaderlessSinceMs ??= at.nowMs;
       return outputs;
@@ -195,8 +202,16 @@ export class Health {
 
   #configuration(at: Moment, configuration: Configuration): HealthOutput[] {
     const { voters, votersOutgoing, learners } = configuration;
-    const nodeIds = new Set([...voters, ...votersOutgoing, ...learners].map(nodeIdOf));
-    return this.#board.clearUnless(at, "follower_unresponsive", (nodeId) => nodeId !== null && nodeIds.has(nodeId));
+    const members = new Set([...voters, ...votersOutgoing, ...learners]);
+    // By disk: a lost one that was swapped for a new one leaves its node id behind, and nobody hears of it again.
+    for (const peer of this.#unresponsive) if (!members.has(peer)) this.#unresponsive.delete(peer);
+    return this.#clearResponsive(at);
+  }
+
+  /** A node's alert is over when none of its disks is missed any more. */
+  #clearResponsive(at: Moment): HealthOutput[] {
+    const missed = new Set([...this.#unresponsive].map(nodeIdOf));
+    return this.#board.clearUnless(at, "follower_unresponsive", (nodeId) => nodeId !== null && missed.has(nodeId));
   }
 
   // ---- reports of the others -----------------------------------------------------------------------
