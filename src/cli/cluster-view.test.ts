@@ -27,6 +27,7 @@ n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
     expect(statusText(status)).toMatch(/^n3 .* unresponsive +37 probe +1m01s ago +- /m);
     expect(statusText(status)).toContain("\nn3 does not answer at http://127.0.0.1:7103: connection refused\n");
     expect(statusObject(status)).toMatchObject({ leader: "n1", voters: 3, working: 2 });
+    expect(statusText(status)).toContain("\nvoters    3, 2 work: none may fail\n");
   });
 
   it("works without a leader, and says how many voters it takes", () => {
@@ -37,7 +38,13 @@ n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
     const status = statusOf(answers("connection refused", lonely, "no answer in time"));
     expect(status.leader).toBeNull();
     expect(statusText(status)).toContain("leader    nobody (1 of 3 voters work, 2 are needed)\n");
+    expect(statusText(status)).toContain("voters    3, 1 works: nothing can be written until 2 do\n");
     expect(status.rows.map(({ health }) => health)).toEqual(["down", "ok", "down"]);
+  });
+
+  it("does not take voters for dead that nobody could be asked about while somebody leads", () => {
+    const status = statusOf([{ url: "http://127.0.0.1:7102", view: viewOf("n2"), why: null, code: null }]);
+    expect(statusText(status)).toContain("voters    3, 1 known to work\n");
   });
 
   it("does not believe in a leader that says itself that it is none", () => {

@@ -100,25 +100,35 @@ export function votersOf(rows: readonly MemberRow[]): { readonly voters: number;
   return { voters: voters.length, working: voters.filter(({ health }) => health === "ok").length };
 }
 
+function majorityOf(voters: number): number {
+  return Math.floor(voters / 2) + 1;
+}
+
+/** Those that have failed already can't fail again: what may still happen depends on those that work. */
+function spareText(voters: number, working: number, isLed: boolean): string {
+  const spare = working - majorityOf(voters);
+  // Who is led has a majority, though nobody whom we reached can say who they are.
+  if (spare < 0 && isLed) return `${voters}, ${working} known to work`;
+  const count = working === voters ? `${voters}` : `${voters}, ${working} work${working === 1 ? "s" : ""}`;
+  if (spare < 0) return `${count}: nothing can be written until ${majorityOf(voters)} do`;
+  return `${count}: ${spare === 0 ? "none" : spare} may fail`;
+}
+
 export function statusText(status: ClusterStatus): string {
   const { view, leader, rows, alerts, silent } = status;
   if (view === null)
     return `no server answers:\n${silent.map(({ url, why }) => `  ${url}: ${printable(why)}\n`).join("")}`;
   const { voters, working } = votersOf(rows);
-  const spare = Math.floor((voters - 1) / 2);
   const head: string[][] = [
     ["cluster", view.clusterId],
     [
       "leader",
       leader === null
-        ? `nobody (${working} of ${voters} voters work, ${voters - spare} are needed)`
+        ? `nobody (${working} of ${voters} voters work, ${majorityOf(voters)} are needed)`
         : `${leader}, term ${view.term}`,
     ],
     ["commit", `${view.commit}${view.stalenessMs === 0 ? "" : ` as ${view.nodeId} sees it`}`],
-    [
-      "voters",
-      `${voters}: ${spare === 0 ? "none may fail" : `${spare} may fail`}${view.isJoint ? "; the membership is changing" : ""}`,
-    ],
+    ["voters", `${spareText(voters, working, leader !== null)}${view.isJoint ? "; the membership is changing" : ""}`],
     [
       "snapshot",
       view.snapshot === null
