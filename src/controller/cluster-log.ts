@@ -74,7 +74,8 @@ function logElection(logger: Logger, record: KeptElection, code: ErrorCode | nul
 }
 
 function alertFields({ name, severity, nodeId }: AlertView): LogFields {
-  return { alert: name, severity, node: nodeId };
+  // Not `node`: that is who logs, and the sink adds it to every line.
+  return { alert: name, severity, about: nodeId };
 }
 
 export function codeFields(code: ErrorCode | null): LogFields {

@@ -278,7 +278,7 @@ describe("what happens is counted and logged", () => {
       expect([name, alerts(servers, name)]).toEqual([name, [`state_diverged ${sick}`]]);
       expect(servers.of(name).cluster.stats().splitBrains).toBe(1);
       const line = servers.logged(name, "alert-raised").at(-1);
-      expect(line).toMatchObject({ level: "error", error: "ERR_SPLIT_BRAIN", code: 4004 });
+      expect(line).toMatchObject({ level: "error", about: sick, error: "ERR_SPLIT_BRAIN", code: 4004 });
     }
   });
 

@@ -94,11 +94,11 @@ export class Membership {
     this.#changes++;
     try {
       const message = await this.#change(change);
-      logger.info({ event: "member-change", op, node: nodeId }, message);
+      logger.info({ event: "member-change", op, about: nodeId }, message);
       return message;
     } catch (error) {
       const code = TenureError.is(error) ? error.code : "unexpected";
-      logger.warn({ event: "member-change", op, node: nodeId, error: code }, `not done as asked: ${String(error)}`);
+      logger.warn({ event: "member-change", op, about: nodeId, error: code }, `not done as asked: ${String(error)}`);
       throw error;
     } finally {
       this.#changes--;
@@ -131,7 +131,7 @@ export class Membership {
       }
       const fresh = this.#diskSeen(nodeId);
       if (fresh === null) {
-        const why = `this node never shook hands with ${nodeId}; start it first, with this cluster's certificate and a seed, and try again`;
+        const why = `this node never shook hands with ${nodeId}; start it first, with this cluster's certificate and a member in its \`peers\`, and try again`;
         throw new TenureError("MEMBER_UNKNOWN", why);
       }
       await this.#submit(() => ({ operations: [{ op: "add-learner", peer: fresh }] }));
@@ -288,7 +288,7 @@ export class Membership {
       if (!TenureError.is(error)) throw error;
       const pauseMs = Math.min(2 * (this.#retries.get(nodeId)?.pauseMs ?? RETRY_MS_MIN / 2), RETRY_MS_MAX);
       this.#retries.set(nodeId, { atMs: this.#clock.monotonicMs() + pauseMs, pauseMs });
-      const fields = { event: "join-delayed", node: nodeId, error: error.code, retryMs: pauseMs };
+      const fields = { event: "join-delayed", about: nodeId, error: error.code, retryMs: pauseMs };
       this.#options.logger.warn(fields, error.message);
     }
   }

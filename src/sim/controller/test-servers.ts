@@ -1,6 +1,7 @@
 // What the tests of the controller share: servers without an API, each an engine of production with its cluster service, on
 // a simulated world. Handshakes are the world's; beacons travel over its links and are lost where those are cut.
 
+import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, peerKey, type PeerKey } from "../../core/kit/ids.ts";
 import { configurationOf, ELECTION_DEFAULTS, type ElectionConfig } from "../../core/raft/index.ts";
 import { ClusterMachine, innerConsensus } from "../../controller/cluster-machine.ts";
@@ -240,6 +241,8 @@ export class TestServers {
     const log =
       (level: LogLine["level"]) =>
       (fields: LogFields, message: string): void => {
+        // A server's sink puts `node`, who logs, on every line: a second key of that name hides one of them.
+        assert(!("node" in fields), "a line of the log names its subject another way", () => message);
         this.lines.get(node)!.push({ ...fields, level, message });
       };
     return { info: log("info"), warn: log("warn"), error: log("error") };
