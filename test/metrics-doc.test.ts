@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import { HealthzAnswer } from "../src/contract/answers.ts";
 import { createMetrics } from "../src/drivers/telemetry/index.ts";
 import { createElector } from "../src/entry/index.ts";
 import { prometheusText } from "../src/entry/prometheus.ts";
@@ -16,10 +17,11 @@ interface Row {
 const ROW = /^\| `(\w+)` \| (counter|gauge|histogram) \| ((?:`\w+`(?:, )?)+|–) \| (.*) \| (.*) \|$/;
 
 /** The page has one table for electors, and one for a server. */
-function tables(markdown: string): { electors: string; server: string } {
-  const [electors = "", server = ""] = markdown.split("## A server");
+function tables(markdown: string): { electors: string; server: string; alerts: string } {
+  const [electors = "", server = "", alerts = ""] = markdown.split(/^## A server|^## Alerts of the nodes/m);
   expect(server, "docs/reference/metrics.md has no section on a server").not.toBe("");
-  return { electors, server };
+  expect(alerts, "docs/reference/metrics.md has no section on alerts").not.toBe("");
+  return { electors, server, alerts };
 }
 
 function documented(markdown: string): Record<string, Row> {
@@ -73,6 +75,15 @@ it("docs/reference/metrics.md lists every metric of a server as it is, and no ot
   const rows = shown(ours);
   expect(Object.keys(rows).length).toBeGreaterThan(30);
   expect(documented(tables(readFileSync("docs/reference/metrics.md", "utf8")).server)).toEqual(rows);
+});
+
+it("docs/reference/metrics.md lists every alert that a node can raise, and no other", () => {
+  const { alerts } = tables(readFileSync("docs/reference/metrics.md", "utf8"));
+  const named = [...alerts.matchAll(/^\| `(\w+)` \| (?:warning|critical) \| /gm)].map(([, name]) => name);
+  const schema = JSON.stringify(HealthzAnswer.properties.alerts.items.properties.name);
+  const raised = [...schema.matchAll(/"([a-z]+_[a-z_]+)"/g)].map(([, name]) => name);
+  expect(raised).toContain("loop_stalled");
+  expect(named.toSorted()).toEqual(raised.toSorted());
 });
 
 it("the comparison sees a missing, an invented and a changed metric", async () => {

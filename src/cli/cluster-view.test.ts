@@ -102,8 +102,12 @@ n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
     );
     expect(status.alerts.map(({ name }) => name)).toEqual(["disk_full", "follower_unresponsive"]);
     expect(statusText(status)).toContain(
-      "\ncritical  1970-01-01T00:00:09.000Z  disk_full              3 MiB?[2J left\n",
+      "\ncritical  1970-01-01T00:00:09.000Z  disk_full              n2: 3 MiB?[2J left\n",
     );
+    expect(statusText(status), "who says so, since when the first did").toContain(
+      "\nwarning   1970-01-01T00:00:02.000Z  follower_unresponsive  n1, n2: n3 is silent\n",
+    );
+    expect(statusObject(status).alerts[1]).toMatchObject({ node_id: "n3", raised_by: ["n1", "n2"] });
     expect(statusText(status)).not.toContain("\u001B");
   });
 

@@ -20,12 +20,15 @@ export interface MemberRow {
   readonly why: string | null;
 }
 
+/** `raisedBy`: the nodes that say so; the message is that of the first of them to do so. */
+export type StatusAlert = AlertView & { readonly raisedBy: readonly string[] };
+
 export interface ClusterStatus {
   /** Null: no node answers. */
   readonly view: ClusterView | null;
   readonly leader: string | null;
   readonly rows: readonly MemberRow[];
-  readonly alerts: readonly AlertView[];
+  readonly alerts: readonly StatusAlert[];
   /** Nodes that answered and are no members: they were removed, or not added yet. */
   readonly strangers: readonly ClusterView[];
   /** Addresses that gave no answer and belong to no member that is known. */
@@ -84,12 +87,14 @@ function healthOf({ progress }: MemberView, isLeader: boolean, own: ClusterView 
   return why === null ? "unknown" : "down";
 }
 
-function alertsOf(views: readonly ClusterView[]): AlertView[] {
-  const found = new Map<string, AlertView>();
-  for (const alert of views.flatMap((view) => view.alerts)) {
+function alertsOf(views: readonly ClusterView[]): StatusAlert[] {
+  const found = new Map<string, StatusAlert>();
+  const all = views.flatMap(({ nodeId, alerts }) => alerts.map((alert) => ({ ...alert, raisedBy: [nodeId] })));
+  for (const alert of all.toSorted((a, b) => a.sinceWallMs - b.sinceWallMs)) {
     const key = `${alert.name} ${alert.nodeId ?? ""}`;
-    const other = found.get(key);
-    if (other === undefined || alert.sinceWallMs < other.sinceWallMs) found.set(key, alert);
+    const first = found.get(key);
+    if (first === undefined) found.set(key, alert);
+    else found.set(key, { ...first, raisedBy: [...new Set([...first.raisedBy, ...alert.raisedBy])] });
   }
   return [...found.values()].toSorted((a, b) => a.severity.localeCompare(b.severity) || a.sinceWallMs - b.sinceWallMs);
 }
@@ -149,8 +154,9 @@ export function statusText(status: ClusterStatus): string {
   ].join("");
 }
 
-function alertRow({ severity, sinceWallMs, name, message }: AlertView): string[] {
-  return [severity, isoTime(sinceWallMs), name, printable(message)];
+/** Messages say "this node": whoever reads those of all has to be told which. */
+function alertRow({ severity, sinceWallMs, name, message, raisedBy }: StatusAlert): string[] {
+  return [severity, isoTime(sinceWallMs), name, printable(`${raisedBy.join(", ")}: ${message}`)];
 }
 
 function rowText({ member, role, health, own }: MemberRow): string[] {
@@ -223,12 +229,13 @@ export function statusObject({ view, leader, rows, alerts, strangers, silent }: 
       last_index: own?.lastIndex ?? null,
       disk: own === null ? null : { state: own.disk.state, free_bytes: own.disk.freeBytes },
     })),
-    alerts: alerts.map(({ name, severity, message, sinceWallMs, nodeId }) => ({
+    alerts: alerts.map(({ name, severity, message, sinceWallMs, nodeId, raisedBy }) => ({
       name,
       severity,
       message,
       since: isoTime(sinceWallMs),
       node_id: nodeId,
+      raised_by: raisedBy,
     })),
     strangers: strangers.map(({ nodeId, incarnation, isReady, notReadyReason }) => ({
       node_id: nodeId,

@@ -69,7 +69,7 @@ export interface AlertView {
   readonly severity: "warning" | "critical";
   readonly message: string;
   readonly sinceWallMs: number;
-  /** The node that it is about, where there is one. */
+  /** The node that it is about, where there is one: the one that raised it, or another that it misses. */
   readonly nodeId: string | null;
 }
 

@@ -57,8 +57,8 @@ export class AlertBoard {
   }
 
   /** Raised while it is so, cleared when it is not. */
-  set(at: Moment, name: AlertName, isSo: boolean, message: () => string): HealthOutput[] {
-    return isSo ? this.raise(at, name, message()) : this.clear(at, name);
+  set(at: Moment, name: AlertName, nodeId: string | null, isSo: boolean, message: () => string): HealthOutput[] {
+    return isSo ? this.raise(at, name, message(), nodeId) : this.clear(at, name, nodeId);
   }
 
   /** The gravest first, then in the order in which they came up. */

@@ -405,12 +405,25 @@ describe("alerts", () => {
     expect(desk.alerts).toEqual(["disk_low", "loop_stalled"]);
     const [low] = desk.health.alerts;
     expect(low?.message, "what it does, not more").toMatch(/unwilling to lead.*takes no new holds/);
+    expect(
+      desk.health.alerts.map(({ nodeId }) => nodeId),
+      "it is about this node",
+    ).toEqual(["n1", "n1"]);
     desk.nowMs = 30_000;
     desk.tick({ ...seen, stalls: 2, disk: "full" });
     expect(desk.alerts).toEqual(["disk_full", "loop_stalled"]);
     desk.nowMs = 60_000;
     desk.tick({ ...seen, stalls: 2 });
     expect(desk.alerts).toEqual([]);
+  });
+
+  test("a stall is told once as once, and more as many", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    desk.tick({ leader: B, stalls: 1 });
+    expect(desk.health.alerts[0]?.message).toContain("held up once since its start, within the last minute");
+    desk.tick({ leader: B, stalls: 2 });
+    expect(desk.health.alerts[0]?.message).toContain("held up 2 times since its start, the last time within the last");
   });
 
   test("split brain stays, whatever happens afterwards", () => {

@@ -295,7 +295,7 @@ export class Health {
     return [
       // It may speak again without ever having been followed less: then no change of role tells us.
       ...(isBack ? this.#board.clearUnless(at, "leader_suspect", () => false) : []),
-      ...this.#board.set(at, "leader_unavailable", isMember && silentMs > LEADER_UNAVAILABLE_AFTER_MS, () => {
+      ...this.#board.set(at, "leader_unavailable", null, isMember && silentMs > LEADER_UNAVAILABLE_AFTER_MS, () => {
         return `no leader for ${Math.round(silentMs / 1_000)} s: nothing can be written. A majority of the voters has to run and reach each other`;
       }),
     ];
@@ -304,11 +304,12 @@ export class Health {
   #judgeRates(at: Moment): HealthOutput[] {
     const rate = this.#elections.successRate(at.nowMs);
     const failovers = this.#failovers.recent(at.nowMs);
+    const self = nodeIdOf(this.#self);
     return [
-      ...this.#board.set(at, "election_failed", rate !== null && rate < ELECTION_SUCCESS_RATE_MIN, () => {
+      ...this.#board.set(at, "election_failed", self, rate !== null && rate < ELECTION_SUCCESS_RATE_MIN, () => {
         return `${Math.round((rate ?? 0) * 100)} % of this node's elections of the last 5 minutes found a leader. See \`tenure cluster elections\` for who did not vote`;
       }),
-      ...this.#board.set(at, "failover_rate_high", failovers > FAILOVERS_PER_HOUR_MAX, () => {
+      ...this.#board.set(at, "failover_rate_high", null, failovers > FAILOVERS_PER_HOUR_MAX, () => {
         return `${failovers} failovers within an hour. Look for a node that restarts, a slow disk, or a network that drops packets`;
       }),
     ];
@@ -317,15 +318,17 @@ export class Health {
   #judgeMachine(at: Moment, { disk, stalls }: Observation): HealthOutput[] {
     if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + STALLED_FOR_MS;
     this.#stalls = stalls;
+    const self = nodeIdOf(this.#self);
     return [
-      ...this.#board.set(at, "disk_full", disk === "full", () => {
+      ...this.#board.set(at, "disk_full", self, disk === "full", () => {
         return "the disk is full: this node refuses writes and answers reads. Free space; it goes on by itself";
       }),
-      ...this.#board.set(at, "disk_low", disk === "low", () => {
+      ...this.#board.set(at, "disk_low", self, disk === "low", () => {
         return "less space is left on the disk than disk.min_free_bytes, so this node is unwilling to lead: it hands leadership to a voter with room. Where none has, it leads on, takes no new holds, and renewals go on. Free space; it goes on by itself";
       }),
-      ...this.#board.set(at, "loop_stalled", at.nowMs < this.#stalledUntilMs, () => {
-        return `this process was held up ${stalls} times since its start, the last time within the last minute. It needs more CPU, or was stopped`;
+      ...this.#board.set(at, "loop_stalled", self, at.nowMs < this.#stalledUntilMs, () => {
+        const times = stalls === 1 ? "once since its start," : `${stalls} times since its start, the last time`;
+        return `this process was held up ${times} within the last minute. It needs more CPU, or was stopped`;
       }),
     ];
   }
