@@ -12,8 +12,11 @@ class Demo {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
 
-  constructor(...flags: readonly string[]) {
-    this.child = spawn(process.execPath, ["src/cli/dev.ts", ...flags], { stdio: ["ignore", "pipe", "pipe"] });
+  constructor(flags: readonly string[] = [], environment: NodeJS.ProcessEnv = {}) {
+    this.child = spawn(process.execPath, ["src/cli/dev.ts", ...flags], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...environment },
+    });
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.setEncoding("utf8").on("data", (text: string) => (this.output += text));
     }
@@ -83,6 +86,19 @@ describe("npm start", () => {
     expect(demo.output).not.toMatch(/\u001B|\r/);
   });
 
+  it("gives up when no server comes up, with the line that says why and an exit code", async () => {
+    const crash = 'if (process.argv.includes("server")) throw new RangeError("no luck today");';
+    const module = `data:text/javascript,${encodeURIComponent(crash)}`;
+    const demo = new Demo([], { NODE_OPTIONS: `--import=${module}` });
+    expect(await demo.ended).toBe(69);
+    expect(demo.output).toMatch(/n1 has ended \(exit code 1\).*\n.* n\d said: RangeError: no luck today\n/);
+    expect(demo.output).toMatch(
+      /\nnpm start: no server has come up, and n\d has died 3 times.*RangeError: no luck today\n/,
+    );
+    expect(demo.output).not.toContain("said: Node.js");
+    expect(demo.pids.filter(isAlive)).toEqual([]);
+  });
+
   it("takes its servers and their files along when it is itself killed with -9", async () => {
     const demo = new Demo();
     const [, pid] = await demo.says(/kill -9 (\d+) kills the leader/);
@@ -95,7 +111,7 @@ describe("npm start", () => {
   });
 
   it("ends by itself after --seconds", async () => {
-    const demo = new Demo("--seconds", "0.5");
+    const demo = new Demo(["--seconds", "0.5"]);
     // Nobody can lead after half a second, and the exit code says so.
     expect(await demo.ended).toBe(69);
     expect(demo.output).toContain("ended; 0 writes were acknowledged");

@@ -4,13 +4,13 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes, randomInt } from "node:crypto";
-import { mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfigFile } from "../contract/index.ts";
-import type { DevNode } from "./dev-view.ts";
+import { type DevNode, lastWords } from "./dev-view.ts";
 
 const IDS = ["n1", "n2", "n3"] as const;
 const MAIN_FILE = fileURLToPath(new URL("./main.ts", import.meta.url));
@@ -31,6 +31,9 @@ interface Seat {
   thawer: ChildProcess | null;
   restart: { readonly timer: ReturnType<typeof setTimeout>; readonly atMs: number } | null;
   isReady: boolean;
+  /** Where the words of its present process begin. */
+  logStartBytes: number;
+  failedStarts: number;
 }
 
 export interface DevClusterOptions {
@@ -48,6 +51,8 @@ export class DevCluster {
   readonly #seats: readonly Seat[];
   readonly #options: DevClusterOptions;
   #isStopping = false;
+  /** Any of them, ever. */
+  #hasAnswered = false;
 
   private constructor(
     made: Pick<DevCluster, "directory" | "urls" | "key">,
@@ -89,6 +94,8 @@ export class DevCluster {
         thawer: null,
         restart: null,
         isReady: false,
+        logStartBytes: 0,
+        failedStarts: 0,
       };
     });
     const urls = addresses.map(({ api }) => `http://${api}`);
@@ -96,7 +103,7 @@ export class DevCluster {
   }
 
   start(): void {
-    for (const seat of this.#seats) this.#spawn(seat, seat.id === IDS[0]);
+    for (const seat of this.#seats) this.#spawn(seat);
   }
 
   nodes(nowMs: number): DevNode[] {
@@ -111,6 +118,7 @@ export class DevCluster {
   /** It has answered. */
   ready(id: string): void {
     this.#seat(id).isReady = true;
+    this.#hasAnswered = true;
   }
 
   kill(id: string): void {
@@ -141,9 +149,15 @@ export class DevCluster {
     endHelper(seat);
   }
 
-  /** The last lines of a node's log, for whoever wants to know why it does not start. */
-  logTail(id: string, lines: number): string[] {
-    return readFileSync(this.#seat(id).logFile, "utf8").trimEnd().split("\n").slice(-lines);
+  /** Why a node's last process ended, as far as it said so. */
+  lastWords(id: string): string | null {
+    const { logFile, logStartBytes } = this.#seat(id);
+    return lastWords(readFileSync(logFile).subarray(logStartBytes).toString("utf8"));
+  }
+
+  /** How often a node has died while none had ever answered. */
+  failedStarts(id: string): number {
+    return this.#seat(id).failedStarts;
   }
 
   async stop(): Promise<void> {
@@ -152,10 +166,13 @@ export class DevCluster {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
-  #spawn(seat: Seat, isFounder: boolean): void {
+  #spawn(seat: Seat): void {
+    // One that died before there was a cluster has to found it when it comes back: the others wait for it.
+    const isFounder = seat.id === IDS[0] && !this.#hasAnswered;
     seat.restart = null;
     seat.isReady = false;
     const log = openSync(seat.logFile, "a");
+    seat.logStartBytes = fstatSync(log).size;
     const args = [
       "--import",
       LEASH_FILE,
@@ -184,8 +201,9 @@ export class DevCluster {
     seat.child = null;
     endHelper(seat);
     if (this.#isStopping) return;
+    if (!this.#hasAnswered) seat.failedStarts++;
     const { restartAfterMs } = this.#options;
-    const timer = setTimeout(() => this.#spawn(seat, false), restartAfterMs);
+    const timer = setTimeout(() => this.#spawn(seat), restartAfterMs);
     seat.restart = { timer, atMs: performance.now() + restartAfterMs };
     this.#options.died?.(seat.id, how);
   }

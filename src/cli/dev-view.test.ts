@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { statusOf } from "./cluster-view.ts";
-import { changesBetween, type DevModel, EMPTY_STATUS, plainText, screenText } from "./dev-view.ts";
+import { changesBetween, type DevModel, EMPTY_STATUS, lastWords, plainText, screenText } from "./dev-view.ts";
 import { answers, memberOf, viewOf } from "./test-cluster.ts";
 
 const election = {
@@ -82,5 +82,33 @@ describe("what happened between two looks", () => {
       answers(viewOf("n1", { members: [memberOf("n1"), memberOf("n2", { kind: "learner" })] })),
     );
     expect(changesBetween(learning, status, null)).toEqual(["n2 is a voter", "n3 is a voter"]);
+  });
+});
+
+describe("the last words of a server", () => {
+  const crash = `{"level":"info","node":"n1","msg":"starts"}
+node:internal/modules/run_main:107
+    triggerUncaughtException(
+    ^
+
+Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'fastify' imported from /src/api/server.ts
+    at packageResolve (node:internal/modules/esm/resolve:768:9) {
+  code: 'ERR_MODULE_NOT_FOUND'
+}
+
+Node.js v26.10.0
+`;
+
+  it("are the line that names the error, not the last one, which is Node's version", () => {
+    expect(lastWords(crash)).toBe(
+      "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'fastify' imported from /src/api/server.ts",
+    );
+    expect(lastWords("x\ntenure: 127.0.0.1:7400 is in use.\n")).toBe("tenure: 127.0.0.1:7400 is in use.");
+  });
+
+  it("are the last line that says anything where none names an error", () => {
+    expect(lastWords('{"msg":"one"}\nKilled\n\nNode.js v26.10.0\n')).toBe("Killed");
+    expect(lastWords('{"msg":"one"}\n{"msg":"two"}\n')).toBe('{"msg":"two"}');
+    expect(lastWords("\n")).toBeNull();
   });
 });

@@ -99,6 +99,17 @@ export function plainText({ status, nodes, commitsPerSecond, acknowledged }: Dev
   return `${leads}${pid}${rate}, ${acknowledged} writes acknowledged`;
 }
 
+/** A Node error as it is printed where nobody caught it, or what the command itself says on its way out. */
+const ERROR_LINE = /^(?:Uncaught )?(?:[A-Za-z.]*(?:Error|Exception)\b.*:|tenure(?: \w+)?:) \S/;
+/** A crash ends with Node's version; above it are the frames of the stack and the fields of the error. */
+const NOISE_LINE = /^(?:\s.*|[{}^~]*|Node\.js v.*)$/;
+
+/** The line of a log that says why its process ended; null where it says nothing. */
+export function lastWords(log: string): string | null {
+  const lines = log.split("\n");
+  return lines.findLast((line) => ERROR_LINE.test(line)) ?? lines.findLast((line) => !NOISE_LINE.test(line)) ?? null;
+}
+
 /** What changed between two looks at the cluster, as sentences. */
 export function changesBetween(before: ClusterStatus, after: ClusterStatus, election: ElectionView | null): string[] {
   const lines: string[] = [];

@@ -16,6 +16,8 @@ const EXIT_SIGINT = 130;
 const EXIT_SIGTERM = 143;
 const EXIT_NEVER_LED = ERRORS.ERR_NO_LEADER.exit;
 const RESTART_AFTER_MS = 3_000;
+/** What fails so often before any server has answered will not succeed by itself. */
+const FAILED_STARTS_MAX = 3;
 const LOOK_EVERY_MS = 100;
 const LOOK_LIMIT_MS = 300;
 const DRAW_EVERY_MS = 200;
@@ -37,7 +39,7 @@ const HELP = `npm start [-- --seconds N]: three Tenure servers on this machine, 
 
 Keys: k kill -9 the leader; t transfer leadership; s freeze the leader, or let it go on; q quit.
 
-exit codes: 0 ended as asked, after somebody led; 64 wrong use; 69 nobody ever led; 130, 143 ended by a signal
+exit codes: 0 ended as asked, after somebody led; 64 wrong use; 69 nobody ever led, or no server came up in three tries; 130, 143 ended by a signal
 `;
 
 /** What is known, and what is told; everything else asks it. */
@@ -119,6 +121,7 @@ async function run(seconds: number | undefined): Promise<number> {
   const show = new Show();
   const stop = new AbortController();
   let code: number | null = null;
+  let reason: string | null = null;
   const end = (exit: number | null): void => {
     code ??= exit;
     stop.abort();
@@ -132,8 +135,16 @@ async function run(seconds: number | undefined): Promise<number> {
     started: (id, pid) => show.tell(`${id} runs as process ${pid}`),
     died: (id, how) => {
       if (id === show.status.leader) show.load?.mark(`the end of ${id}`);
+      const words = how.startsWith("SIG") ? null : cluster.lastWords(id);
+      const said = words === null ? "" : `${id} said: ${words}`;
+      if (cluster.failedStarts(id) >= FAILED_STARTS_MAX) {
+        const why = said === "" ? `${id} has ended (${how})` : said;
+        reason ??= `no server has come up, and ${id} has died ${FAILED_STARTS_MAX} times; giving up. ${why}`;
+        end(EXIT_NEVER_LED);
+        return;
+      }
       show.tell(`${id} has ended (${how}), and is started again in ${duration(RESTART_AFTER_MS)}`);
-      if (!how.startsWith("SIG")) for (const line of cluster.logTail(id, 1)) show.tell(`${id} said: ${line}`);
+      if (said !== "") show.tell(said);
     },
   });
   show.cluster = cluster;
@@ -158,6 +169,7 @@ async function run(seconds: number | undefined): Promise<number> {
     show.tell(`ended; ${load.acknowledged} writes were acknowledged`);
     show.end();
   }
+  if (reason !== null) process.stderr.write(`npm start: ${reason as string}\n`);
   return code ?? (show.hasLed ? 0 : EXIT_NEVER_LED);
 }
 
