@@ -8,6 +8,11 @@ import { type HttpWords, type Peer, connectionFailure as httpFailure, quote } fr
 export const ETCD: Peer = {
   name: "etcd",
   refusedAdvice: "Is etcd running, and is this its client port (2379 by default)?",
+  tlsVariables: {
+    ca: "TENURE_ETCD_CA_FILE",
+    cert: "TENURE_ETCD_CERT_FILE",
+    key: "TENURE_ETCD_KEY_FILE",
+  },
   foreign: notEtcd,
 };
 

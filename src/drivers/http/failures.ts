@@ -9,14 +9,14 @@ export interface Peer {
   readonly name: string;
   /** After "nothing listens there." */
   readonly refusedAdvice: string;
+  /** By which commands are given what the options `tls.ca`, `tls.cert` and `tls.key` hold. */
+  readonly tlsVariables: { readonly ca: string; readonly cert: string; readonly key: string };
   /** What is said where the answer is not HTTP, or not as it should be. */
   foreign(address: string, why: string, options?: { cause?: unknown }): TenureError;
 }
 
 /** How much of a foreign answer is quoted. */
 const QUOTE_CHARS_MAX = 80;
-
-const TLS_ADVICE = 'Give the authority that signed it (option "tls.ca", or NODE_EXTRA_CA_CERTS) and check the name.';
 
 /** A person must mend these; waiting does not. */
 const TLS_CODES =
@@ -32,7 +32,7 @@ function adviceFor(code: string, peer: Peer): string | undefined {
     case "EAI_AGAIN":
       return "the name could not be looked up just now. Check DNS.";
     case "ECONNRESET":
-      return `the connection was cut. If that lasts: ${peer.name} may want https://, or a client certificate (tls.cert, tls.key).`;
+      return `the connection was cut. If that lasts: ${peer.name} may want https://, or a client certificate (${clientCertificate(peer)}).`;
     case "EHOSTUNREACH":
       return "there is no route to it. Check the network and its firewalls.";
     case "ETIMEDOUT":
@@ -42,6 +42,10 @@ function adviceFor(code: string, peer: Peer): string | undefined {
   }
 }
 
+function clientCertificate({ tlsVariables }: Peer): string {
+  return `commands: ${tlsVariables.cert} and ${tlsVariables.key}; the library: tls.cert and tls.key`;
+}
+
 export function connectionFailure(error: unknown, address: string, peer: Peer): TenureError {
   if (TenureError.is(error)) return error;
   const code = codeOf(error);
@@ -49,21 +53,21 @@ export function connectionFailure(error: unknown, address: string, peer: Peer): 
   if (TLS_CODES.test(code)) {
     return new TenureError(
       "BACKEND_UNSUPPORTED",
-      `the certificate of ${address} is not trusted (${code}). ${TLS_ADVICE}`,
+      `the certificate of ${address} is not trusted (${code}). Give the authority that signed it (commands: ${peer.tlsVariables.ca}; the library: option "tls.ca"; or NODE_EXTRA_CA_CERTS) and check the name.`,
       options,
     );
   }
   if (code.startsWith("ERR_OSSL") || code.startsWith("ERR_CRYPTO")) {
     return new TenureError(
       "BACKEND_UNSUPPORTED",
-      `the options "tls.ca", "tls.cert" and "tls.key" can't be used (${code}). They are PEM text, and key and cert belong together.`,
+      `the options "tls.ca", "tls.cert" and "tls.key" (commands: ${Object.values(peer.tlsVariables).join(", ")}) can't be used (${code}). They are PEM text, and key and cert belong together.`,
       options,
     );
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL")) {
     return new TenureError(
       "BACKEND_UNSUPPORTED",
-      `${address} does not speak TLS as we do (${code}). Is it http:// instead, or does it want a client certificate (tls.cert, tls.key)?`,
+      `${address} does not speak TLS as we do (${code}). Is it http:// instead, or does it want a client certificate (${clientCertificate(peer)})?`,
       options,
     );
   }

@@ -7,6 +7,11 @@ import { connectionFailure, type HttpWords, type Peer, quote } from "../http/ind
 export const SERVER: Peer = {
   name: "the server",
   refusedAdvice: "Is the node running, and is this the address of its API (api.listen in its configuration)?",
+  tlsVariables: {
+    ca: "TENURE_SERVERS_CA_FILE",
+    cert: "TENURE_SERVERS_CERT_FILE",
+    key: "TENURE_SERVERS_KEY_FILE",
+  },
   foreign: notServer,
 };
 
