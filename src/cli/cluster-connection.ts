@@ -2,9 +2,10 @@
 // A key on the command line shows in the list of processes; the variables and the file do not.
 
 import { readFileSync } from "node:fs";
-import { TenureError } from "../core/kit/errors.ts";
-import { type Client, createClient } from "../client/index.ts";
-import { certificateFetch } from "./cluster-transport.ts";
+import { createSecureContext } from "node:tls";
+import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { type Client, createClient, type NodeAnswer } from "../client/index.ts";
+import { certificateFetch, trustTold } from "./cluster-transport.ts";
 import { oneOf, UsageError } from "./flags.ts";
 import { type Output, OUTPUTS } from "./output.ts";
 
@@ -56,18 +57,45 @@ export function readConnection(values: ConnectionValues, environment: Environmen
   if (hasTls && urls.some((url) => !url.startsWith("https://"))) {
     throw new UsageError("--ca and --cert are for https:// URLs, and one of these is not");
   }
+  const tls = {
+    ...(ca === undefined ? {} : { ca: contentsOf("--ca", ca) }),
+    ...(cert === undefined ? {} : { cert: contentsOf("--cert", cert) }),
+    ...(clientKey === undefined ? {} : { key: contentsOf("--client-key", clientKey) }),
+  };
+  if (hasTls) refuseUnusable(tls, values);
   return {
     urls,
     key: values.key ?? keyOf(environment),
-    tls: !hasTls
-      ? null
-      : {
-          ...(ca === undefined ? {} : { ca: contentsOf("--ca", ca) }),
-          ...(cert === undefined ? {} : { cert: contentsOf("--cert", cert) }),
-          ...(clientKey === undefined ? {} : { key: contentsOf("--client-key", clientKey) }),
-        },
+    tls: hasTls ? tls : null,
     output: oneOf("-o", values.output ?? "table", OUTPUTS),
   };
+}
+
+/** Here, and not at the first connection: what a server would be said to refuse is wrong on this machine. */
+function refuseUnusable(tls: NonNullable<Connection["tls"]>, { ca, cert, "client-key": key }: ConnectionValues): void {
+  try {
+    createSecureContext(tls);
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const text =
+      code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH"
+        ? `--client-key ${key} is not the key of --cert ${cert}. Give the two that were issued together (\`tenure cert show\`).`
+        : `${listed({ "--ca": ca, "--cert": cert, "--client-key": key })} can't be used: ${message}. They are PEM files.`;
+    throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
+  }
+}
+
+function listed(files: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(files).filter(([, file]) => file !== undefined);
+  return given.map(([flag, file]) => `${flag} ${file}`).join(", ");
+}
+
+/** Where no server gave its view, and one that answers lets nobody in, or is not trusted: that is not "down". */
+export function refuseStrangers(answers: readonly NodeAnswer[]): void {
+  if (answers.some(({ view }) => view !== null)) return;
+  for (const { url, code, why } of answers) {
+    if (code !== null && !ERRORS[code].retryable) throw new TenureError(code, `${url}: ${why}`);
+  }
 }
 
 export function clientOf({ urls, key, tls }: Connection, timeoutMs?: number): Client {
@@ -76,7 +104,7 @@ export function clientOf({ urls, key, tls }: Connection, timeoutMs?: number): Cl
     key,
     timeoutMs,
     leaderWaitMs: LEADER_WAIT_MS,
-    fetch: tls === null ? undefined : certificateFetch(tls),
+    fetch: trustTold(tls === null ? (url, init) => fetch(url, init) : certificateFetch(tls)),
   });
 }
 

@@ -8,6 +8,7 @@ import type { Configuration } from "../core/raft/index.ts";
 import { decodeSnapshotFile } from "../core/wal/index.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import type { Client } from "../client/index.ts";
+import { refuseStrangers } from "./cluster-connection.ts";
 import { NewFile } from "./cluster-snapshot-file.ts";
 import { bytesText, statusOf } from "./cluster-view.ts";
 import { columns } from "./output.ts";
@@ -105,6 +106,7 @@ async function* downloaded(client: Client, url: string, signal: AbortSignal): As
 /** The leader has everything; without one, whoever is furthest, for that is when a snapshot is wanted most. */
 async function nodeToAsk(client: Client, signal: AbortSignal): Promise<string> {
   const answers = await client.nodes({ signal });
+  refuseStrangers(answers);
   const { view } = statusOf(answers);
   const found = answers.find((answer) => answer.view === view && view !== null);
   if (found !== undefined) return found.url;

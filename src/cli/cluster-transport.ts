@@ -4,6 +4,25 @@ import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { Readable } from "node:stream";
 import type { ClientFetch } from "../client/index.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { isUntrusted } from "../drivers/http/index.ts";
+
+/**
+ * A server whose certificate is not trusted was not asked anything, and another try changes nothing: that is a matter of the
+ * flags, and says so.
+ */
+export function trustTold(fetch: ClientFetch): ClientFetch {
+  return async (url, init) => {
+    try {
+      return await fetch(url, init);
+    } catch (error) {
+      const cause = [error, (error as Error).cause].find((one) => isUntrusted(one)) as Error | undefined;
+      if (cause === undefined) throw error;
+      const text = `the server's certificate is not trusted (${cause.message}). Give the authority that signed it with --ca FILE (\`tenure cert issue\` puts it as ca.crt beside each certificate), and check that the certificate names this host`;
+      throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
+    }
+  };
+}
 
 export interface CertificateFiles {
   readonly ca?: string;

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../core/kit/assert.ts";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
-import type { Client, NodeAnswer } from "../client/index.ts";
-import { clientOf, type Connection, readConnection } from "./cluster-connection.ts";
+import type { Client } from "../client/index.ts";
+import { clientOf, type Connection, readConnection, refuseStrangers } from "./cluster-connection.ts";
 import { CLUSTER_HELP, readClusterFlags } from "./cluster-flags.ts";
 import { saveSnapshot, snapshotObject, snapshotText, verifySnapshot } from "./cluster-snapshot.ts";
 import { electionObject, electionsOf, electionsTable, statusObject, statusOf, statusText } from "./cluster-view.ts";
@@ -69,14 +69,6 @@ async function status(connection: Connection): Promise<number> {
   const found = statusOf(answers);
   process.stdout.write(connection.output === "json" ? json(statusObject(found)) : statusText(found));
   return found.leader === null ? ERRORS.ERR_NO_LEADER.exit : 0;
-}
-
-/** Servers that answer, and let nobody in with this key, are not down: that is another exit code. */
-function refuseStrangers(answers: readonly NodeAnswer[]): void {
-  if (answers.some(({ view }) => view !== null)) return;
-  for (const { url, code, why } of answers) {
-    if (code !== null && !ERRORS[code].retryable) throw new TenureError(code, `${url}: ${why}`);
-  }
 }
 
 /** Aborts with SIGINT or SIGTERM, and knows which exit code says so. */

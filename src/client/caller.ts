@@ -20,7 +20,7 @@ import {
   reasonOf,
 } from "./exchange.ts";
 import { Pauses } from "./pauses.ts";
-import { isFinal, race, readError } from "./race.ts";
+import { isFinal, race, readError, silenceCode } from "./race.ts";
 
 export interface CallerOptions {
   readonly urls: readonly string[];
@@ -135,11 +135,14 @@ export class Caller {
       if (found !== null) return found;
       const final = voices.find((voice) => voice.kind === "none" && isFinal(voice.code));
       if (final?.kind === "none") throw new TenureError(final.code, final.why);
-      if (!(await pauses.take(line.signal))) {
+      const silent = voices.filter((voice) => voice.kind === "silent");
+      // What stands in everybody's way does not go away while we wait.
+      const isHopeless = silent.every(({ code }) => code !== null && isFinal(code)) && silent.length === voices.length;
+      if (isHopeless || !(await pauses.take(line.signal))) {
         options.signal?.throwIfAborted();
-        const allSilent = voices.every((voice) => voice.kind === "silent");
+        const allSilent = silent.length === voices.length;
         throw new TenureError(
-          allSilent ? "BACKEND_UNAVAILABLE" : "ERR_NO_LEADER",
+          allSilent ? silenceCode(silent.map(({ code }) => code)) : "ERR_NO_LEADER",
           `${allSilent ? "no node answers" : "no node knows a leader"}: ${voices.map(voiceText).join("; ")}.`,
         );
       }
@@ -255,7 +258,9 @@ function verdictOf(answer: Exclude<Answer, { kind: "ok" }>, isIdempotent: boolea
 function callError(url: string, answer: Exclude<Answer, { kind: "ok" }>): TenureError {
   if (answer.kind === "refused") return new TenureError(answer.code, answer.message);
   if (!answer.isSent)
-    return new TenureError("BACKEND_UNAVAILABLE", `can't reach ${url}: ${answer.why}.`, { cause: answer.cause });
+    return new TenureError(answer.code ?? "BACKEND_UNAVAILABLE", `can't reach ${url}: ${answer.why}.`, {
+      cause: answer.cause,
+    });
   return new TenureError(
     "OUTCOME_UNKNOWN",
     `${url} was asked and did not confirm (${answer.why}): it may have been done. Look before you ask again.`,

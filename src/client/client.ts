@@ -32,7 +32,7 @@ export interface ClientOptions {
 /** One node's own view; null where it gave none, and then why. */
 export type NodeAnswer =
   | { readonly url: string; readonly view: ClusterView; readonly why: null; readonly code: null }
-  /** `code`: it answered, with a refusal; null: it did not. */
+  /** `code`: of its refusal, or of what stands in the way to it; null: it did not answer. */
   | { readonly url: string; readonly view: null; readonly why: string; readonly code: ErrorCode | null };
 
 export interface Client {
@@ -153,7 +153,7 @@ class ServersClient implements Client {
       return { url, view: null, why: "it answers, but not as a Tenure server does", code: null };
     }
     return answer.kind === "silent"
-      ? { url, view: null, why: answer.why, code: null }
+      ? { url, view: null, why: answer.why, code: answer.code }
       : { url, view: null, why: answer.message, code: answer.code };
   }
 }

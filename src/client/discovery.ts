@@ -29,7 +29,7 @@ export type Voice =
       readonly leaderAddress: string | null;
     }
   | { readonly kind: "none"; readonly from: string; readonly code: ErrorCode; readonly why: string }
-  | { readonly kind: "silent"; readonly from: string; readonly why: string };
+  | { readonly kind: "silent"; readonly from: string; readonly why: string; readonly code: ErrorCode | null };
 
 export interface Discovery {
   readonly found: Found | null;
@@ -100,7 +100,7 @@ async function ask(line: Line, url: string): Promise<Voice> {
         why: answer.code === "ERR_NO_LEADER" ? "it knows no leader" : answer.message,
       };
     case "silent":
-      return { kind: "silent", from: url, why: answer.why };
+      return { kind: "silent", from: url, why: answer.why, code: answer.code };
     default:
       return assertNever(answer, "answer");
   }
@@ -115,7 +115,7 @@ function voiceOf(from: string, body: unknown): Voice {
     node_id: nodeId,
   } = (body ?? {}) as Record<string, unknown>;
   if (typeof leaderId !== "string" || typeof nodeId !== "string" || !Number.isSafeInteger(term)) {
-    return { kind: "silent", from, why: "it answers, but not as a Tenure server does" };
+    return { kind: "silent", from, why: "it answers, but not as a Tenure server does", code: null };
   }
   return {
     kind: "leader",

@@ -4,9 +4,12 @@
 //
 // Redirects are never followed: credentials go to the URL that was asked and nowhere else (trap 64).
 
-import { ERRORS, type ErrorCode } from "../contract/errors.ts";
+import { ERRORS, type ErrorCode, TenureError } from "../contract/errors.ts";
 
-/** What the platform's `fetch` is, as far as it is used: the CLI brings one that knows client certificates. */
+/**
+ * What the platform's `fetch` is, as far as it is used: the CLI brings one that knows client certificates. Where it rejects
+ * with a TenureError, nothing was sent, and the error says what is wrong.
+ */
 export type ClientFetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface ClientRequest {
@@ -24,7 +27,14 @@ export interface Line {
 export type Answer =
   | { readonly kind: "ok"; readonly response: Response }
   | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string; readonly fields: Fields }
-  | { readonly kind: "silent"; readonly isSent: boolean; readonly why: string; readonly cause: unknown };
+  | {
+      readonly kind: "silent";
+      readonly isSent: boolean;
+      readonly why: string;
+      readonly cause: unknown;
+      /** What stands in the way, where that is known and no server's fault; null for everything else. */
+      readonly code: ErrorCode | null;
+    };
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -65,7 +75,10 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
       signal: line.signal,
     });
   } catch (error) {
-    return { kind: "silent", isSent: !neverSent(error), why: reasonOf(error), cause: error };
+    if (TenureError.is(error)) {
+      return { kind: "silent", isSent: false, why: error.message, cause: error, code: error.code };
+    }
+    return { kind: "silent", isSent: !neverSent(error), why: reasonOf(error), cause: error, code: null };
   }
   if (response.ok) return { kind: "ok", response };
   return await refusalOf(response);
@@ -99,7 +112,7 @@ async function refusalOf(response: Response): Promise<Answer> {
   try {
     body = await jsonOf(response);
   } catch (error) {
-    return { kind: "silent", isSent: true, why: reasonOf(error), cause: error };
+    return { kind: "silent", isSent: true, why: reasonOf(error), cause: error, code: null };
   }
   const fields = typeof body === "object" && body !== null ? (body as Fields) : {};
   const { error, message } = fields;
@@ -114,7 +127,7 @@ async function refusalOf(response: Response): Promise<Answer> {
   const said =
     typeof error === "string" ? `${error}${typeof message === "string" ? `: ${message}` : ""}` : "no error of Tenure's";
   const why = `it answered ${response.status} with ${said}; is it a Tenure server, and of this version?`;
-  return { kind: "silent", isSent: true, why, cause: null };
+  return { kind: "silent", isSent: true, why, cause: null, code: null };
 }
 
 /** Only what is known for certain: a browser's "Failed to fetch" says nothing, so it may have been sent. */

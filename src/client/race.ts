@@ -55,10 +55,16 @@ export function isFinal(code: ErrorCode): boolean {
   return !ERRORS[code].retryable;
 }
 
+/** Of nodes that all said nothing: what stands in the way of the first where it is known, for it is what to mend. */
+export function silenceCode(codes: readonly (ErrorCode | null)[]): ErrorCode {
+  return codes.find((code) => code !== null) ?? "BACKEND_UNAVAILABLE";
+}
+
 export function readError(refusals: readonly Refusal[]): TenureError {
   const refused = refusals.flatMap(({ answer }) => (answer.kind === "refused" ? [answer] : []));
   const said = refused.find(({ code }) => isFinal(code)) ?? refused[0];
   if (said !== undefined) return new TenureError(said.code, said.message);
   const each = refusals.map(({ url, answer }) => `${url}: ${answer.kind === "silent" ? answer.why : answer.message}`);
-  return new TenureError("BACKEND_UNAVAILABLE", `no node answers: ${each.join("; ")}.`);
+  const codes = refusals.flatMap(({ answer }) => (answer.kind === "silent" ? [answer.code] : []));
+  return new TenureError(silenceCode(codes), `no node answers: ${each.join("; ")}.`);
 }

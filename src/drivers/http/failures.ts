@@ -22,6 +22,11 @@ const QUOTE_CHARS_MAX = 80;
 const TLS_CODES =
   /^(CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH|INVALID_CA)/;
 
+/** Whether an error is about the certificate that the other side showed. */
+export function isUntrusted(error: unknown): boolean {
+  return TLS_CODES.test(codeOf(error));
+}
+
 /** By the error code of Node; the rest is told with Node's own words. */
 function adviceFor(code: string, peer: Peer): string | undefined {
   switch (code) {
@@ -50,7 +55,7 @@ export function connectionFailure(error: unknown, address: string, peer: Peer): 
   if (TenureError.is(error)) return error;
   const code = codeOf(error);
   const options = { cause: error };
-  if (TLS_CODES.test(code)) {
+  if (isUntrusted(error)) {
     return new TenureError(
       "BACKEND_UNSUPPORTED",
       `the certificate of ${address} is not trusted (${code}). Give the authority that signed it (commands: ${peer.tlsVariables.ca}; the library: option "tls.ca"; or NODE_EXTRA_CA_CERTS) and check the name.`,

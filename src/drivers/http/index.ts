@@ -1,6 +1,6 @@
 // The door to HTTP, for the drivers that speak it.
 
-export { connectionFailure, parseObject, type Peer, quote } from "./failures.ts";
+export { connectionFailure, isUntrusted, parseObject, type Peer, quote } from "./failures.ts";
 export {
   HttpClient,
   type HttpRequest,
