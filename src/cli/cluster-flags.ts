@@ -22,8 +22,8 @@ export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|
 ${CONNECTION_HELP}
 exit codes: 0 done; 64 wrong use, a target that can't lead, or a place where FILE can't be written; 65 the file is no whole
 snapshot; 69 nobody leads, no server answers, or the transfer failed and nothing has changed; 74 the disk here fails; 75 it may
-have been done, look, or the disk here is full; 77 the key may not do this; 78 a wrong setting, or FILE is there already
-(docs/errors.md); 130 and 143 --watch or snapshot save was ended by SIGINT or SIGTERM
+have been done, look, or the disk here is full; 77 the key may not do this; 78 a wrong setting, a
+certificate that is not trusted (--ca) or can't be used, or FILE is there already (docs/errors.md); 130 and 143 --watch or snapshot save was ended by SIGINT or SIGTERM
 `;
 
 const KINDS = { ...CONNECTION_KINDS, watch: "switch", to: "value", force: "switch" } as const;

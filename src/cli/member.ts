@@ -26,7 +26,8 @@ ${CONNECTION_HELP}
 It asks for no confirmation. Removing what the cluster can hardly spare is told on stderr, and done.
 
 exit codes: 0 done; 64 wrong use; 69 unknown, there already, no leader, or no server answers; 75 another change is under way, or
-the node has not caught up: try again; or it may have been done: look; 77 the key may not do this (docs/errors.md)
+the node has not caught up: try again; or it may have been done: look; 77 the key may not do this; 78 a certificate
+that is not trusted (--ca) or can't be used (docs/errors.md)
 `;
 
 const KINDS = { ...CONNECTION_KINDS, voter: "switch" } as const;

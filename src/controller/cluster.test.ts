@@ -123,6 +123,12 @@ describe("readiness", () => {
     await remove(leader);
     await servers.until(() => !servers.view(leader).isReady);
     expect(servers.view(leader).notReadyReason).toContain("was removed from the cluster");
+    await servers.world.runFor(5_000);
+    for (const name of [second, leader]) {
+      expect(servers.logged(name, "removed"), "once, with what to do").toEqual([
+        expect.objectContaining({ level: "warn", message: expect.stringMatching(/was removed.*stop it.*member add/) }),
+      ]);
+    }
 
     servers.crash(second);
     servers.world.start(second);

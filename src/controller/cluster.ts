@@ -42,6 +42,7 @@ import { Membership, notLeader } from "./membership.ts";
 import { diskIn } from "./membership-rules.ts";
 
 const TICK_INTERVAL_MS = 1_000;
+const REMOVED = "was removed from the cluster: stop it, or let it join again with `tenure member add`";
 
 export interface ClusterOptions {
   readonly clusterId: string;
@@ -83,6 +84,8 @@ export class ClusterService implements Cluster {
   #hasCaughtUp = false;
   #freshAsOfMs = 0;
   #transfersEnded = 0;
+  /** Whether the end of its membership is in the log: once each time. */
+  #isRemovalTold = false;
 
   constructor(options: ClusterOptions) {
     const { consensus, peers, clock, random, machine, own } = options;
@@ -197,7 +200,7 @@ export class ClusterService implements Cluster {
     if (this.#hasCaughtUp) {
       // One that is not committed may never be, and a joint configuration counts those who leave.
       if (isMember(configuration, peer) || isMember(committedConfiguration, peer)) return null;
-      return "was removed from the cluster: stop it, or let it join again with `tenure member add`";
+      return REMOVED;
     }
     if (!isMember(configuration, peer)) {
       // Where others are members, its log is that of one who was removed, or whom a snapshot from before brought so far.
@@ -308,7 +311,15 @@ export class ClusterService implements Cluster {
       stalls: stalls?.() ?? 0,
     };
     this.#act(this.#health.tick(this.#moment(), observation));
+    this.#tellRemoval();
     this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + TICK_INTERVAL_MS, () => this.#tick());
+  }
+
+  /** Nobody speaks to it any more, so nothing else would say why. */
+  #tellRemoval(): void {
+    const isRemoved = this.#notReadyReason(this.#status()) === REMOVED;
+    if (isRemoved && !this.#isRemovalTold) this.#options.logger.warn({ event: "removed" }, `this node ${REMOVED}`);
+    this.#isRemovalTold = isRemoved;
   }
 
   #act(outputs: readonly HealthOutput[]): void {
