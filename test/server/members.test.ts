@@ -157,6 +157,10 @@ describe("a wiped disk", () => {
       return disks.length === 1 && disks[0]?.incarnation !== before.incarnation && disks[0]?.kind === "voter";
     });
     expect(wasLearner).toBe(true);
+    await waitFor("the alert about the lost disk to end", async () => {
+      const alerts = (await (await leading()).view())?.alerts ?? [];
+      return !alerts.some(({ name, node_id }) => name === "follower_unresponsive" && node_id === node.id);
+    });
     await ledger.progress(3);
     await ledger.rest();
     await cluster.steady();
