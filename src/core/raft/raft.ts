@@ -150,9 +150,9 @@ export class Raft {
    */
   #checkLeadership(): void {
     if (this.#leadership === null) return;
-    const { nowMs, term, diskStalled } = this.#state;
+    const { nowMs, term, leaderStalledAtMs } = this.#state;
     const { quorumLostAtMs, commits } = this.#leadership;
-    if (nowMs >= quorumLostAtMs || diskStalled || commits.isStalled) this.#becomeFollower(term, null);
+    if (nowMs >= quorumLostAtMs || nowMs >= leaderStalledAtMs || commits.isStalled) this.#becomeFollower(term, null);
   }
 
   // ---- terms (§5.1) --------------------------------------------------------------------------------
@@ -749,9 +749,9 @@ export class Raft {
   #deadlineMs(): number {
     const leader = this.#leadership;
     if (leader === null) return Math.min(this.#patience.deadlineMs, this.#transfer.deadlineMs);
-    const { diskStalledAtMs } = this.#state;
+    const { leaderStalledAtMs } = this.#state;
     const { beatDueMs, noticeDueMs, quorumLostAtMs } = leader;
-    return Math.min(beatDueMs, noticeDueMs, quorumLostAtMs, diskStalledAtMs, this.#transfer.deadlineMs);
+    return Math.min(beatDueMs, noticeDueMs, quorumLostAtMs, leaderStalledAtMs, this.#transfer.deadlineMs);
   }
 
   #persisted(sequence: number): StepResult {

@@ -74,10 +74,16 @@ export class ServerState {
 
   /** Our oldest write has been under way for so long that the disk must be taken for hung (trap 30). */
   get diskStalled(): boolean {
-    return this.nowMs >= this.diskStalledAtMs;
+    return this.nowMs >= this.#diskStalledAtMs;
   }
 
-  get diskStalledAtMs(): number {
+  /** When a leader gives up for that. Where nobody else can lead it does not: who waits would only be told "unknown". */
+  get leaderStalledAtMs(): number {
+    const { voters, votersOutgoing } = this.configuration;
+    return voters.length + votersOutgoing.length > 1 ? this.#diskStalledAtMs : Infinity;
+  }
+
+  get #diskStalledAtMs(): number {
     return this.outbox.writingSinceMs + this.config.electionTimeoutMaxMs;
   }
 

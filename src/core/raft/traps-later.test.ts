@@ -78,6 +78,18 @@ describe("leaders without a quorum", () => {
   });
 });
 
+test("a sole voter whose disk is slow goes on leading: nobody else could", () => {
+  const cluster = new TestCluster({ voters: [A] });
+  cluster.elect(A);
+  cluster.holdDisk(A);
+  cluster.propose(A, "x");
+  cluster.advance(600);
+  expect(cluster.status(A).role).toBe("leader");
+  cluster.releaseDisk(A);
+  cluster.advance(10);
+  expect(cluster.status(A)).toMatchObject({ role: "leader", commit: cluster.status(A).lastIndex });
+});
+
 describe("transfers", () => {
   const lag = (cluster: TestCluster): void => {
     cluster.drop(({ type, to }) => type === "MsgApp" && to === C);
