@@ -13,8 +13,20 @@ const ALONE = [
   "test/wire/messages.test.ts",
 ];
 
-// Three projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
-// tools, real servers and processes, which mostly wait, so two files run at once; `alone` comes last, one after the other.
+/** Minutes of real processes: they have a command of their own (npm run test:long), which .ci/run calls too. */
+const LONG = [
+  "test/bench-jobs.test.ts",
+  "test/chaos/jobs.test.ts",
+  "test/postgres-server/*.test.ts",
+  "test/server/history*.test.ts",
+  "test/server/recovery.test.ts",
+  "test/api/real-fuzz.test.ts",
+  "test/client/agent-process.test.ts",
+];
+
+// Four projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
+// tools, real servers and processes, which mostly wait, so two files run at once; `alone` comes behind it, one after the other;
+// `long` is not part of npm test, which is to end within ten minutes.
 export default defineConfig({
   test: {
     allowOnly: false,
@@ -35,7 +47,7 @@ export default defineConfig({
         test: {
           name: "whole",
           include: ["test/**/*.test.ts"],
-          exclude: ALONE,
+          exclude: [...ALONE, ...LONG],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
@@ -46,10 +58,21 @@ export default defineConfig({
         test: {
           name: "alone",
           include: ALONE,
+          exclude: LONG,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          name: "long",
+          include: LONG,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -1,4 +1,4 @@
-// `npm run bench -- [codec|gate|failover|writes|transfer|soak] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
@@ -7,6 +7,10 @@ const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   writes: () => import("./writes.ts"),
   transfer: () => import("./transfer.ts"),
   soak: () => import("./soak.ts"),
+  jobs: () => import("./jobs.ts"),
+  events: () => import("./events.ts"),
+  api: () => import("./api.ts"),
+  loop: () => import("./loop.ts"),
 };
 const EXIT_USAGE = 64;
 

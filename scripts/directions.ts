@@ -50,7 +50,7 @@ const PACKAGE_ROOMS = ["drivers", "api", "contract", "cli"];
 function allowed(from: string, to: string): boolean | "type" {
   if (from === "core/wal" && to === "core/raft") return true;
   if (from === "core/health" && to === "core/raft") return "type";
-  if ((from === "core/wal" || from === "core/jobs") && to === "core/events") return "type";
+  if (["core/wal", "core/jobs", "core/archive"].includes(from) && to === "core/events") return "type";
   const house = houseOf(from);
   const target = houseOf(to);
   if (house === "core") return to === "core/kit" || (target === "ports" && "type");

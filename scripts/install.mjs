@@ -4,8 +4,9 @@
 //
 //   node scripts/install.mjs        the project's own tools
 //   node scripts/install.mjs test   also test/: the real servers and clients that only whole tests use
+//   node scripts/install.mjs bench  also bench/: what the benchmarks measure beside us
 //
-// The second is a download of its own so that `npm start` and the unit tests do not wait for a PostgreSQL.
+// Each is a download of its own so that `npm start` and the unit tests do not wait for a PostgreSQL.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,6 +22,8 @@ if (process.argv.includes("test")) {
   installWhereOld(join(root, "test"), "the servers and clients for tests", ["--ignore-scripts"]);
   link(join("..", "test", "node_modules"), join(root, "examples", "node_modules"));
 }
+if (process.argv.includes("bench"))
+  installWhereOld(join(root, "bench"), "the peers of the benchmarks", ["--ignore-scripts"]);
 
 /** Examples import the same clients by name; this is how they find them. */
 function link(target, path) {

@@ -1,37 +1,10 @@
-// The cluster benchmarks, a few rounds of each: that they end by themselves, leave no process behind, and print what they
+// The benchmarks of clusters, a few rounds of each: that they end by themselves, leave no process behind, and print what they
 // promise. The figures themselves mean nothing on a busy machine; only what is true of any figure is checked.
 
-import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { etcdPath } from "./servers/index.ts";
+import { bench, jsonOf, LIMIT_MS, notNegative, positive } from "./test-bench.ts";
 
-const BENCH = fileURLToPath(new URL("../bench/main.ts", import.meta.url));
-const LIMIT_MS = 120_000;
-
-interface Finished {
-  readonly code: number | null;
-  readonly out: string;
-  readonly errors: string;
-}
-
-function bench(...args: readonly string[]): Promise<Finished> {
-  const child = spawn(process.execPath, ["--no-warnings", BENCH, ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  let out = "";
-  let errors = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
-  return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, errors })));
-}
-
-async function jsonOf(...args: readonly string[]): Promise<unknown> {
-  const { code, out, errors } = await bench(...args, "--json");
-  expect(code, errors).toBe(0);
-  return JSON.parse(out.trimEnd().split("\n").at(-1)!);
-}
-
-const positive = expect.toSatisfy((value: unknown) => typeof value === "number" && value > 0) as number;
-const notNegative = expect.toSatisfy((value: unknown) => typeof value === "number" && value >= 0) as number;
 const figures = { p50_ms: positive, p99_ms: positive, max_ms: positive };
 const peer = { name: "etcd", version: expect.stringMatching(/^\d+\.\d+/), client: expect.stringContaining("gRPC") };
 
@@ -113,6 +86,8 @@ describe("without a peer", () => {
       [["failover", "--kind", "nap"], "--kind takes kill, stop, cut, not nap"],
       [["failover", "--runs", "0"], "--runs takes a whole number, not 0"],
       [["writes", "--clients", "1,x"], "--clients takes a whole number, not x"],
+      [["jobs", "--backends", "disk"], "--backends takes embedded, postgres, not disk"],
+      [["events", "--events", "x"], "--events takes a whole number, not x"],
       [["sloth"], 'there is no "sloth"'],
     ] as const) {
       const { code, errors } = await bench(...args);

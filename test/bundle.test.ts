@@ -84,6 +84,22 @@ describe("the root entry as one file", () => {
   });
 });
 
+describe("the client and the agent, each as one file", () => {
+  it.each([
+    ["client", "createClient", 11_000],
+    ["agent", "createAgent", 16_500],
+  ] as const)("tenure/%s imports nothing at all, starts nothing, and is small", async (entry, name, gzipBytesMax) => {
+    const { code, imports, gzipBytes } = await bundle(`src/entry/${entry}.ts`);
+    console.log(`tenure/${entry}: ${code.length} bytes minified, ${gzipBytes} bytes gzip`);
+    expect(imports).toEqual([]);
+    expect(/\bimport\s*\(|\brequire\b|\bprocess\b|\bBuffer\b/.exec(code)?.[0]).toBeUndefined();
+    expect(gzipBytes).toBeLessThanOrEqual(gzipBytesMax);
+    const active = process.getActiveResourcesInfo().length;
+    expect(Object.keys((await import(`data:text/javascript,${encodeURIComponent(code)}`)) as object)).toContain(name);
+    expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(active);
+  });
+});
+
 describe("the check itself", () => {
   it("sees imports of packages and of Node, also dynamic ones", async () => {
     const text =

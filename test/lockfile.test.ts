@@ -39,6 +39,7 @@ const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 describe.each([
   { folder: "", packagesMin: 50 },
   { folder: "test/", packagesMin: 8 },
+  { folder: "bench/", packagesMin: 20 },
 ])("$folder", ({ folder, packagesMin }) => {
   const text = readFileSync(`${folder}package-lock.json`, "utf8");
   const lock = JSON.parse(text) as LockFile;

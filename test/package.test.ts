@@ -45,6 +45,8 @@ it("is imported by plain Node, by every subpath, and does its work", () => {
     import { postgres } from "tenure/postgres";
     import { etcd } from "tenure/etcd";
     import { servers } from "tenure/servers";
+    import { createClient } from "tenure/client";
+    import { createAgent, JobError } from "tenure/agent";
     import { prometheusText } from "tenure/prometheus";
     import { testBackend } from "tenure/testing";
     const elector = createElector({ scope: "s", backend: testBackend() });
@@ -52,10 +54,15 @@ it("is imported by plain Node, by every subpath, and does its work", () => {
     const { kind } = postgres("postgres://127.0.0.1:1/none");
     try { elector.gate.requireLeader(); } catch (error) { if (!NotLeaderError.is(error)) throw error; }
     console.log(epoch, kind, etcd("http://127.0.0.1:1").kind, servers(["http://127.0.0.1:1"]).kind, prometheusText([elector]).includes("tenure_is_leader"));
+    const client = createClient({ urls: "http://127.0.0.1:1", timeoutMs: 50 });
+    const code = await client.submit({ kind: "a" }).catch((error) => error.code);
+    const agent = createAgent({ client, name: "a", handlers: { a: () => { throw new JobError("no"); } } });
+    await agent.stop();
+    console.log(code, await agent.ended);
     await elector.close();`;
   writeFileSync(join(project, "main.js"), text);
   expect(execFileSync(process.execPath, ["main.js"], { cwd: project, encoding: "utf8" })).toBe(
-    "1 postgres etcd servers true\n",
+    "1 postgres etcd servers true\nBACKEND_UNAVAILABLE null\n",
   );
 });
 
@@ -63,6 +70,19 @@ it("satisfies a strict compiler that knows nothing of pg", () => {
   const text = `
     import { createElector } from "tenure";
     import { postgres } from "tenure/postgres";
+    import { createClient, type JobView } from "tenure/client";
+    import { type Agent, createAgent } from "tenure/agent";
+    export async function build(urls: string): Promise<JobView> {
+      const client = createClient({ urls });
+      type Kinds = { build: { payload: { repository: string }; result: { bytes: number } } };
+      const agent: Agent = createAgent<Kinds>({
+        client,
+        name: "a",
+        handlers: { build: async ({ payload }, { signal }) => ({ bytes: signal.aborted ? 0 : payload.repository.length }) },
+      });
+      await agent.start();
+      return await client.wait(await client.submit({ kind: "build", payload: { repository: "r" } }));
+    }
     export async function main(url: string): Promise<number> {
       await using elector = createElector({ scope: "s", backend: postgres(url) });
       return await elector.lead(async (term) => {
@@ -97,8 +117,8 @@ it("has the command, and nothing of the servers, and says where they are", () =>
     "logs",
     "controller",
     "api",
-    "contract",
-    "client",
+    "core/events",
+    "contract/routes.js",
   ];
   for (const path of [...rooms, "electors/raft", "drivers/wire", "cli/sim.js", "cli/dev.js", "cli/server.js"]) {
     expect(existsSync(join(dist, path)), path).toBe(false);

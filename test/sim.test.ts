@@ -171,7 +171,7 @@ describe("wrong use", () => {
     ["--seeds -1", /--seeds takes a whole number above 0, not -1/],
     ["--seeds --json", /--seeds takes a value/],
     ["--json=yes", /--json takes no value/],
-    ["--jobs 65", /--jobs takes at most 64, not 65/],
+    ["--threads 65", /--threads takes at most 64, not 65/],
     ["--nodes 30", /--nodes takes at most 29, not 30/],
     ["--mutants --only second-vote-in-a-tern", /did you mean second-vote-in-a-term\?/],
     ["--mutants --only nonsense", /no mutant "nonsense", only .*second-vote-in-a-term/],

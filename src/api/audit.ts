@@ -3,6 +3,7 @@
 // that takes long, is written down all the same. The line is the record; the last of those that ended are in memory, for a
 // look.
 
+import type { Role } from "../contract/index.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Caller } from "./callers.ts";
 
@@ -13,7 +14,7 @@ export interface AuditRecord {
   readonly nodeId: string;
   readonly who: string;
   readonly how: "key" | "certificate" | "anonymous";
-  readonly role: "viewer" | "client" | "operator" | null;
+  readonly role: Role | null;
   readonly address: string;
   readonly operation: string;
   readonly target: string | null;

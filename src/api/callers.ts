@@ -1,9 +1,10 @@
 // Who calls: by X-API-Key, by client certificate, or nobody that we know. Told apart from what they may do, because a
 // refused call is written down under its caller's name too.
 //
-// Anonymous callers are let in on loopback only, never to operator routes, and only where the configuration names no
-// key for that role or a weaker one and no client CA: once somebody has a key, the others need one too. A key that is
-// wrong is refused even where none is needed, or a typing mistake would pass for a setup that works.
+// Keys are those of the configuration and those of the replicated state. Anonymous callers are let in on loopback only, never
+// to operator routes, and only where there is no key for a role of that rank or a lower one and no client CA: once somebody
+// has a key, the others need one too. A key that is wrong is refused even where none is needed, or a typing mistake would
+// pass for a setup that works.
 
 import {
   allows,
@@ -11,10 +12,13 @@ import {
   certificateCaller,
   type CertificateCaller,
   type ClientCertificate,
+  closes,
   isLoopback,
   parseAddress,
   type Role,
+  ROLES,
 } from "../contract/index.ts";
+import type { Keys } from "../ports/keys.ts";
 import { Refusal } from "./refusal.ts";
 
 export type Caller =
@@ -31,6 +35,7 @@ export interface CallerSocket {
 
 interface Doorman {
   readonly keys: readonly ApiKey[];
+  readonly replicated: Keys | null;
   readonly isLoopback: boolean;
   readonly hasClientCa: boolean;
   readonly sha256: (text: string) => string;
@@ -86,11 +91,21 @@ export class Callers {
     }
   }
 
+  /** Whether somebody unknown, on loopback, may do what needs this role. */
+  isOpen(needed: Role): boolean {
+    const { keys, replicated, hasClientCa } = this.#doorman;
+    if (needed === "operator" || !this.#doorman.isLoopback || hasClientCa) return false;
+    return ![...keys, ...(replicated?.list() ?? [])].some(({ role }) => closes(role, needed));
+  }
+
+  /** By rank: none where somebody unknown is not let in at all. */
+  anonymousRoles(): readonly Role[] {
+    return ROLES.filter((role) => this.isOpen(role));
+  }
+
   #admitAnonymous(needed: Role, host: string | undefined): void {
-    const { keys, hasClientCa } = this.#doorman;
-    const isKeyed = hasClientCa || keys.some(({ role }) => allows(needed, role));
-    if (needed === "operator" || !this.#doorman.isLoopback || isKeyed) {
-      const how = hasClientCa ? "Send X-API-Key, or present a client certificate." : "Send X-API-Key.";
+    if (!this.isOpen(needed)) {
+      const how = this.#doorman.hasClientCa ? "Send X-API-Key, or present a client certificate." : "Send X-API-Key.";
       throw new Refusal("UNAUTHENTICATED", `This needs the role ${needed}, and nobody is known to call. ${how}`);
     }
     // A page in a browser of this machine may have pointed its own name at 127.0.0.1.
@@ -102,12 +117,14 @@ export class Callers {
     }
   }
 
-  /** All keys are compared, each in full, whichever fits: time tells nothing. */
+  /** All keys of the configuration are compared, each in full, whichever fits: time tells nothing. */
   #byKey(key: string): Caller {
     const hash = key.length > KEY_LENGTH_MAX ? "" : this.#doorman.sha256(key);
     let found: ApiKey | undefined;
     for (const one of this.#doorman.keys) if (isEqual(hash, one.sha256)) found = one;
-    if (found !== undefined) return { how: "key", name: found.name, role: found.role };
+    // Found by its hash: how long that takes tells of hashes, not of keys.
+    const known = found ?? this.#doorman.replicated?.find(hash) ?? undefined;
+    if (known !== undefined) return { how: "key", name: known.name, role: known.role };
     return { how: "refused", name: "unknown key", role: null, why: "The X-API-Key is none that this node knows." };
   }
 
@@ -121,7 +138,7 @@ export class Callers {
       how: "refused",
       name: "unknown certificate",
       role: null,
-      why: "The client certificate must have exactly one URI SAN: spiffe://<trust domain>/operator/<name>, or /sdk/, or /server/.",
+      why: "The client certificate must have exactly one URI SAN: spiffe://<trust domain>/operator/<name>, or /submitter/, /agent/, /sdk/, /viewer/, /server/.",
     };
   }
 }

@@ -2,7 +2,7 @@
 
 import { toSnake } from "../contract/index.ts";
 import type { Handlers, Service } from "./handlers.ts";
-import { beFresh } from "./reads.ts";
+import { beFresh, shownRole } from "./reads.ts";
 import { leadershipOf, noLeader } from "./refusal.ts";
 
 export function clusterHandlers(service: Service): Pick<Handlers, "leader" | "role" | "cluster"> {
@@ -25,7 +25,9 @@ export function clusterHandlers(service: Service): Pick<Handlers, "leader" | "ro
     },
     role: async ({ query }) => {
       await beFresh(service, query);
-      const { nodeId, role, leaderId, leaderUrl, leaderEpoch } = leadershipOf(cluster.view());
+      const view = cluster.view();
+      const { nodeId, leaderId, leaderUrl, leaderEpoch } = leadershipOf(view);
+      const role = shownRole(view, service.isQuiet());
       return { body: toSnake({ nodeId, role, leaderId, leaderUrl, leaderEpoch }) };
     },
     cluster: async ({ query }) => {

@@ -3,37 +3,54 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQuery } from "../contract/index.ts";
-import type { Answer, Call, Handler, Handlers, Service } from "./handlers.ts";
+import { assert } from "../core/kit/assert.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers.ts";
 import type { ExtraRoute } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
 import { Refusal } from "./refusal.ts";
+import { pour } from "./stream.ts";
+import type { Traffic } from "./traffic.ts";
 
-export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers): void {
+export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
   for (const [key, route] of Object.entries(ROUTES) as [RouteId, Route][]) {
     const handler = handlers[key] as unknown as Handler<RouteId>;
     app.route({
       method: route.method,
       url: route.path,
+      bodyLimit: route.isLarge === true ? service.limits.largeBodyBytesMax : service.limits.bodyBytesMax,
       config: { registered: registered(key, route) },
       handler: async (request, reply) => {
-        const call = checkedCall(route, request);
+        if (route.isFenced === true) requireLeader(service);
+        const call = checkedCall(route, request, traffic);
         begin(passageOf(request), call);
         noteBegun(service, request);
         const answer = await handler(call);
-        const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view()) : {};
-        send(reply, answer, fresh);
+        const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
+        if (answer.stream === undefined) send(reply, answer, fresh);
+        else startStream(service, traffic, { request, reply, answer, fresh });
         return reply;
       },
     });
   }
 }
 
+/**
+ * Before anything of the request is looked at: whoever sent it is at the wrong door, or comes while the leader hands over
+ * (design D17).
+ */
+function requireLeader({ cluster, nodeId }: Service): void {
+  if (cluster.currentRole() !== "LEADER") throw new TenureError("NOT_LEADER", `${nodeId} does not lead`);
+}
+
 export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute[]): void {
   for (const route of routes) {
     const { method, path, role } = route;
     const isWrite = method !== "GET";
-    const config = { registered: { name: `${method} ${path}`, role, operation: null, limited: null, isWrite } };
+    const config = {
+      registered: { name: `${method} ${path}`, role, operation: null, limited: null, isWrite, isFenced: false },
+    };
     app.route({
       method,
       url: path,
@@ -50,18 +67,30 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
   }
 }
 
-function registered(id: RouteId, { method, path, role, isAdmin, limited, kind }: Route): Registered {
+function registered(id: RouteId, { method, path, role, isAdmin, limited, kind, isFenced = false }: Route): Registered {
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
-  return { name: `${method} ${path}`, role, operation: isAdmin ? id : null, limited, isWrite };
+  return { name: `${method} ${path}`, role, operation: isAdmin ? id : null, limited, isWrite, isFenced };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */
-function checkedCall(route: Route, request: FastifyRequest): Call<RouteId> {
+function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): Call<RouteId> {
   const query = checked(route.query, typedQuery(route.query, request.query as Record<string, unknown>), "the query");
   const params = route.params === null ? null : checked(route.params, request.params, "the path");
-  const body = route.body === null ? null : checked(route.body, request.body ?? {}, "the body");
-  const gone = (passageOf(request)?.over ?? new AbortController()).signal;
-  return { params, query, body, gone } as Call<RouteId>;
+  const body =
+    route.body === null ? null : checked(route.body, request.body === undefined ? {} : request.body, "the body");
+  if (body === null && request.body !== undefined) {
+    throw new Refusal("BAD_REQUEST", "This takes no body. Send none.", { field: "body" });
+  }
+  const passage = passageOf(request);
+  assert(passage !== null, "a request that has come to its handler has passed the hooks");
+  const about = { gone: passage.over.signal, caller: passage.caller, method: request.method };
+  const header = (name: string): string | undefined => {
+    const value = request.headers[name];
+    return typeof value === "string" ? value : value?.join(", ");
+  };
+  const path = request.url.split("?", 1)[0] ?? "";
+  const isStillAdmitted = (): boolean => traffic.isStillAdmitted(request);
+  return { params, query, body, path, header, isStillAdmitted, ...about } as Call<RouteId>;
 }
 
 function checked(shape: Shape, value: unknown, whole: string): unknown {
@@ -82,7 +111,7 @@ function begin(passage: Passage | null, { params, body }: Call<RouteId>): void {
   if (passage === null) return;
   passage.isBegun = true;
   const fields = { ...(params as object | null), ...(body as object | null) } as Record<string, unknown>;
-  const target = fields["scope"] ?? fields["node_id"] ?? fields["target"];
+  const target = fields["scope"] ?? fields["node_id"] ?? fields["target"] ?? fields["queue"] ?? fields["name"];
   passage.target = typeof target === "string" ? target : null;
   if (typeof fields["op"] === "string") passage.target = `${fields["op"]} ${passage.target}`;
   passage.forced = fields["force"] === true;
@@ -110,4 +139,30 @@ function send(reply: FastifyReply, answer: Answer, fresh: Readonly<Record<string
   const all = { ...fresh, "cache-control": "no-store", ...headers };
   if (contentType === undefined) sendJson(reply, status, body, all);
   else void reply.code(status).headers(all).type(contentType).send(body);
+}
+
+interface Opening {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly answer: StreamAnswer;
+  readonly fresh: Readonly<Record<string, string>>;
+}
+
+/** It goes on behind the handler's back: Fastify has let go of the reply. */
+function startStream(service: Service, traffic: Traffic, { request, reply, answer, fresh }: Opening): void {
+  const { polls, clock, limits } = service;
+  const isHead = request.method === "HEAD";
+  if (isHead) answer.abandoned?.();
+  const headers = { ...fresh, "cache-control": "no-store", "content-type": answer.contentType, ...answer.headers };
+  void pour(reply, (out) => answer.stream(out), {
+    headers,
+    isHead,
+    gone: passageOf(request)?.over.signal ?? AbortSignal.abort(),
+    polls,
+    clock,
+    stallMs: limits.streamStallMs,
+    onFault: (error) => {
+      if (!TenureError.is(error)) traffic.reportFault(error, request);
+    },
+  });
 }

@@ -46,7 +46,8 @@ export function makeFramework(
     tls === null
       ? fastify({ ...common, http: server })
       : (fastify({ ...common, https: { ...server, ...tlsOptions(tls) } }) as unknown as FastifyInstance);
-  app.server.maxHeadersCount = limits.headersMax;
+  // Node drops what is beyond without a word; one more than we take is seen, and refused (traffic.ts).
+  app.server.maxHeadersCount = limits.headersMax + 1;
   app.server.maxConnections = limits.connectionsMax;
   app.server.on("drop", () => counters.droppedConnections++);
   speakJson(app);

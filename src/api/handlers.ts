@@ -1,13 +1,16 @@
 // What a route's handler is: a function from a checked call to an answer, without the web framework. Handlers stand in
-// probe-, cluster-, scope- and admin-handlers.ts.
+// probe-, cluster-, scope-, admin-, job-, event- and steering-handlers.ts and job-mutations.ts.
 
-import type { RouteId, ROUTES, ValueOf } from "../contract/index.ts";
+import type { ApiKey, Role, RouteId, ROUTES, ValueOf } from "../contract/index.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Audit } from "./audit.ts";
+import type { Caller } from "./callers.ts";
 import type { LongPolls } from "./long-polls.ts";
-import type { ApiLimits, ApiOptions } from "./options.ts";
+import type { ApiLimits, ApiOptions, JobsParts } from "./options.ts";
+import type { StreamPlaces } from "./stream-places.ts";
+import type { Outlet } from "./stream.ts";
 
 export interface Call<Id extends RouteId> {
   readonly params: ValueOf<(typeof ROUTES)[Id]["params"]>;
@@ -15,9 +18,18 @@ export interface Call<Id extends RouteId> {
   readonly body: ValueOf<(typeof ROUTES)[Id]["body"]>;
   /** Aborts when the exchange is over: the client has gone, or has its answer. */
   readonly gone: AbortSignal;
+  readonly caller: Caller;
+  readonly method: string;
+  /** As it was asked for, percent-encoded, without the query. */
+  readonly path: string;
+  /** Undefined where it was not sent. The name is in lower case. */
+  readonly header: (name: string) => string | undefined;
+  /** For what goes on: whether the caller would still be let in. */
+  readonly isStillAdmitted: () => boolean;
 }
 
 export interface Answer {
+  readonly stream?: undefined;
   readonly status?: number | undefined;
   /** An object becomes JSON. */
   readonly body: object | string | Uint8Array;
@@ -25,7 +37,16 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export type Handler<Id extends RouteId> = (call: Call<Id>) => Answer | Promise<Answer>;
+/** Written piece by piece, by `stream`, for as long as that takes. */
+export interface StreamAnswer {
+  readonly contentType: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  stream(out: Outlet): Promise<void>;
+  /** Called instead of `stream` where nobody wants the body. */
+  abandoned?(): void;
+}
+
+export type Handler<Id extends RouteId> = (call: Call<Id>) => Answer | StreamAnswer | Promise<Answer | StreamAnswer>;
 export type Handlers = { readonly [Id in RouteId]: Handler<Id> };
 
 /** What handlers work with. */
@@ -35,8 +56,18 @@ export interface Service {
   readonly nodeId: string;
   readonly clock: Clock;
   readonly metrics: ApiOptions["metrics"];
+  readonly sha256: ApiOptions["sha256"];
+  /** Of the configuration. */
+  readonly keys: readonly ApiKey[];
   readonly limits: ApiLimits;
   readonly polls: LongPolls;
+  readonly streams: StreamPlaces;
   readonly audit: Audit;
   isStopping(): boolean;
+  /** It leads and gives no leases (design D17). */
+  isQuiet(): boolean;
+  /** What callers without a key or a certificate may do here. */
+  anonymousRoles(): readonly Role[];
 }
+
+export type { JobsParts };

@@ -14,6 +14,8 @@ export interface HttpStats {
   readonly droppedConnections: number;
   /** What came was no HTTP, or came too slowly. */
   readonly badConnections: number;
+  /** Of events and logs, open at this moment. */
+  readonly streams: number;
 }
 
 export class HttpCounters {
@@ -32,12 +34,12 @@ export class HttpCounters {
     this.#durations.set(route, histogram);
   }
 
-  snapshot(): HttpStats {
+  snapshot(streams: number): HttpStats {
     const requests = [...this.#requests].flatMap(([route, statuses]) =>
       [...statuses].map(([status, count]) => ({ route, status, count })),
     );
     const durationMs = [...this.#durations].map(([route, histogram]) => ({ route, histogram: histogram.snapshot() }));
     const { inFlight, droppedConnections, badConnections } = this;
-    return { requests, durationMs, inFlight, droppedConnections, badConnections };
+    return { requests, durationMs, inFlight, droppedConnections, badConnections, streams };
   }
 }

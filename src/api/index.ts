@@ -2,5 +2,12 @@
 
 export type { AuditRecord } from "./audit.ts";
 export type { HttpStats } from "./http-stats.ts";
-export { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls, type ExtraRoute } from "./options.ts";
+export {
+  API_LIMITS,
+  type ApiLimits,
+  type ApiOptions,
+  type ApiTls,
+  type ExtraRoute,
+  type JobsParts,
+} from "./options.ts";
 export { type Api, createApi, type KnownRoute } from "./server.ts";

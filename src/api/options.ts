@@ -1,14 +1,21 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
 import type { ApiKey, CertificateCaller, ClientCertificate, Role } from "../contract/index.ts";
+import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Events } from "../ports/events.ts";
+import type { Jobs } from "../ports/jobs.ts";
+import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
+import type { Views } from "../ports/views.ts";
 
 export interface ApiOptions {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
+  /** Absent: this node serves no jobs, and their routes are 404. */
+  readonly jobs?: JobsParts | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -33,6 +40,14 @@ export interface ApiOptions {
   readonly onFault?: ((error: unknown) => void) | undefined;
 }
 
+/** Everything about jobs that the API is in front of. */
+export interface JobsParts {
+  readonly jobs: Jobs;
+  readonly views: Views;
+  readonly events: Events;
+  readonly keys: Keys;
+}
+
 /** PEM texts. */
 export interface ApiTls {
   readonly cert: string;
@@ -55,6 +70,8 @@ export interface ExtraRoute {
 
 export interface ApiLimits {
   readonly bodyBytesMax: number;
+  /** Of the routes that take jobs and results. */
+  readonly largeBodyBytesMax: number;
   /** Request line and headers together. */
   readonly headerBytesMax: number;
   readonly headersMax: number;
@@ -72,10 +89,17 @@ export interface ApiLimits {
   readonly rateWindowMs: number;
   readonly adminPerWindow: number;
   readonly acquirePerWindow: number;
+  /** Streams of events that are open at one moment. */
+  readonly streamsMax: number;
+  /** A stream on which nothing happens says so after so long. */
+  readonly heartbeatMs: number;
+  /** A reader of a stream that takes nothing for so long is cut. */
+  readonly streamStallMs: number;
 }
 
 export const API_LIMITS: ApiLimits = {
   bodyBytesMax: 64 * 1024,
+  largeBodyBytesMax: ENTRY_BYTES_MAX,
   headerBytesMax: 16 * 1024,
   headersMax: 100,
   connectionsMax: 10_000,
@@ -87,4 +111,7 @@ export const API_LIMITS: ApiLimits = {
   rateWindowMs: 10_000,
   adminPerWindow: 200,
   acquirePerWindow: 10_000,
+  streamsMax: 1_000,
+  heartbeatMs: 15_000,
+  streamStallMs: 10_000,
 };

@@ -13,6 +13,8 @@ export interface Registered {
   readonly limited: Route["limited"];
   /** A failure of a write may have done something. */
   readonly isWrite: boolean;
+  /** Route.isFenced. */
+  readonly isFenced: boolean;
 }
 
 export interface Passage {

@@ -21,7 +21,7 @@ export function probeHandlers(service: Service): Pick<Handlers, "livez" | "ready
       const status = healthOf(view);
       return {
         status: status === "critical" ? UNAVAILABLE : undefined,
-        body: toSnake({ status, nodeId, role, isReady, alerts }),
+        body: toSnake({ status, nodeId, role, isReady, alerts, anonymousRoles: service.anonymousRoles() }),
       };
     },
     metrics: async () => {

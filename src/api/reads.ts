@@ -27,12 +27,17 @@ export async function beFresh({ cluster, limits }: Service, wanted: Consistency)
   );
 }
 
+/** Design D17: a leader that is quiet (no new leases) is DRAINING too; it leads all the same, and names itself. */
+export function shownRole({ role }: ClusterView, isQuiet: boolean): ClusterView["role"] {
+  return role === "LEADER" && isQuiet ? "DRAINING" : role;
+}
+
 /** Absent where unknown: a header has no null. */
-export function freshnessHeaders(view: ClusterView): Record<string, string> {
+export function freshnessHeaders(view: ClusterView, isQuiet: boolean): Record<string, string> {
   const { leaderId, leaderEpoch } = leadershipOf(view);
   return {
     "x-tenure-node": view.nodeId,
-    "x-tenure-role": view.role,
+    "x-tenure-role": shownRole(view, isQuiet),
     ...(leaderId === null ? {} : { "x-tenure-leader-id": leaderId }),
     ...(leaderEpoch === null ? {} : { "x-tenure-leader-epoch": String(leaderEpoch) }),
     "x-tenure-applied": String(view.applied),

@@ -36,7 +36,8 @@ export function stopping(nodeId: string): Refusal {
 /** How far a request has come. While it arrives, it can't have done anything. */
 export type Stage = "arriving" | "reading" | "writing";
 
-export function answerTo(error: unknown, stage: Stage, view: () => ClusterView): ErrorAnswer {
+/** `isFenced`: of a route whose NOT_LEADER is the node-controller specification's. */
+export function answerTo(error: unknown, stage: Stage, isFenced: boolean, view: () => ClusterView): ErrorAnswer {
   if (!TenureError.is(error)) {
     const known = stage === "arriving" ? frameworkRefusal(error) : undefined;
     if (known !== undefined) return answered(known, known.details);
@@ -45,10 +46,17 @@ export function answerTo(error: unknown, stage: Stage, view: () => ClusterView):
   switch (error.code) {
     case "NOT_LEADER":
     case "ERR_NO_LEADER":
-      return leaderless(error, view());
+      return leaderless(error, isFenced, view());
+    case "TRANSFER_IN_PROGRESS":
+      // Design D17: nothing was written, and this node is about to lead no more.
+      return isFenced ? handingOver(view()) : answered(error, {});
     default:
       return answered(error, error instanceof Refusal ? error.details : {});
   }
+}
+
+function handingOver(view: ClusterView): ErrorAnswer {
+  return leaderless(new TenureError("NOT_LEADER", "handing over"), true, { ...view, role: "DRAINING" });
 }
 
 export function leadershipOf({ nodeId, role, leader, term }: ClusterView): Leadership {
@@ -66,15 +74,17 @@ export function noLeader({ nodeId, term }: ClusterView): Refusal {
   );
 }
 
-function leaderless(error: TenureError, view: ClusterView): ErrorAnswer {
-  if (view.role !== "DRAINING" && (view.leader === null || error.code === "ERR_NO_LEADER")) {
+function leaderless(error: TenureError, isFenced: boolean, view: ClusterView): ErrorAnswer {
+  if (!isFenced && view.role !== "DRAINING" && (view.leader === null || error.code === "ERR_NO_LEADER")) {
     const refusal = noLeader(view);
     return answered(refusal, refusal.details);
   }
   const leadership = leadershipOf(view);
   const message =
     leadership.leaderId === null
-      ? `Node ${view.nodeId} is handing its leadership over. Retry in a moment.`
+      ? view.role === "DRAINING"
+        ? `Node ${view.nodeId} is handing its leadership over. Retry in a moment.`
+        : `Node ${view.nodeId} does not lead, and knows nobody who does. Retry in a moment; if it lasts, look at the other nodes.`
       : leadership.leaderId === view.nodeId
         ? `Node ${view.nodeId} was elected and has not begun yet. Retry in a moment.`
         : `Node ${view.nodeId} does not lead; ${leadership.leaderId} does. Send the request there.`;

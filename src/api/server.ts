@@ -6,7 +6,7 @@
 // answered, and after `graceMs` the rest is cut.
 
 import type { FastifyInstance } from "fastify";
-import { type ListenAddress, showAddress } from "../contract/index.ts";
+import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { adminHandlers } from "./admin-handlers.ts";
 import { Audit } from "./audit.ts";
@@ -14,13 +14,19 @@ import { Callers } from "./callers.ts";
 import { clusterHandlers } from "./cluster-handlers.ts";
 import { registerEndpoints, registerExtras } from "./endpoints.ts";
 import { makeFramework, tlsOptions } from "./framework.ts";
-import type { Service } from "./handlers.ts";
+import { eventHandlers } from "./event-handlers.ts";
+import type { Handlers, JobsParts, Service } from "./handlers.ts";
 import { HttpCounters, type HttpStats } from "./http-stats.ts";
+import { jobHandlers } from "./job-handlers.ts";
+import { jobMutations } from "./job-mutations.ts";
 import { LongPolls } from "./long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./passage.ts";
 import { probeHandlers } from "./probe-handlers.ts";
+import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./scope-handlers.ts";
+import { steeringHandlers } from "./steering-handlers.ts";
+import { StreamPlaces } from "./stream-places.ts";
 import { Traffic } from "./traffic.ts";
 
 const STOP_GRACE_MS = 5_000;
@@ -56,27 +62,33 @@ class ApiServer implements Api {
   readonly #traffic: Traffic;
   readonly #audit: Audit;
   readonly #polls: LongPolls;
+  readonly #streams: StreamPlaces;
+  readonly #callers: Callers;
   readonly #counters = new HttpCounters();
   readonly #routes: KnownRoute[] = [];
   #stopped: Promise<void> | undefined;
 
   constructor(options: ApiOptions) {
-    const { tls = null, keys, isLoopback, sha256, clientRoleOf } = options;
+    const { tls = null, keys, jobs, isLoopback, sha256, clientRoleOf } = options;
     this.#options = options;
     this.#limits = { ...API_LIMITS, ...options.limits };
     this.#audit = new Audit(options.audit);
     this.#polls = new LongPolls(options.clock);
+    this.#streams = new StreamPlaces(this.#limits.streamsMax);
     const hasClientCa = tls !== null && tls.clientCa !== null;
+    this.#callers = new Callers({
+      keys,
+      replicated: jobs?.keys ?? null,
+      isLoopback,
+      sha256,
+      clientRoleOf,
+      hasClientCa,
+      parseTime: options.parseTime,
+      wallMs: () => options.clock.wallMs(),
+    });
+    warnOfOpenDoor(options, this.#callers.anonymousRoles());
     this.#traffic = new Traffic(options, this.#limits, {
-      callers: new Callers({
-        keys,
-        isLoopback,
-        sha256,
-        clientRoleOf,
-        hasClientCa,
-        parseTime: options.parseTime,
-        wallMs: () => options.clock.wallMs(),
-      }),
+      callers: this.#callers,
       audit: this.#audit,
       counters: this.#counters,
       isStopping: () => this.#isStopping,
@@ -93,19 +105,25 @@ class ApiServer implements Api {
       for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
     });
     await this.#traffic.install(app);
+    const { jobs, ...options } = this.#options;
     const service: Service = {
-      ...this.#options,
+      ...options,
       limits: this.#limits,
       polls: this.#polls,
+      streams: this.#streams,
       audit: this.#audit,
       isStopping: () => this.#isStopping,
+      isQuiet: () => jobs?.jobs.isDraining() ?? false,
+      anonymousRoles: () => this.#callers.anonymousRoles(),
     };
-    registerEndpoints(app, service, {
+    const handlers = {
       ...probeHandlers(service),
       ...clusterHandlers(service),
       ...scopeHandlers(service),
       ...adminHandlers(service),
-    });
+      ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs)),
+    };
+    registerEndpoints(app, service, handlers, this.#traffic);
     registerExtras(app, this.#options.extraRoutes ?? []);
     await app.ready();
   }
@@ -121,7 +139,7 @@ class ApiServer implements Api {
   }
 
   stats(): HttpStats {
-    return this.#counters.snapshot();
+    return this.#counters.snapshot(this.#streams.taken);
   }
 
   routes(): readonly KnownRoute[] {
@@ -152,4 +170,31 @@ class ApiServer implements Api {
   get #isStopping(): boolean {
     return this.#stopped !== undefined;
   }
+}
+
+type JobHandlers = Pick<Handlers, keyof typeof JOB_ROUTES>;
+
+function withJobs(service: Service, parts: JobsParts): JobHandlers {
+  return {
+    ...jobHandlers(service, parts),
+    ...jobMutations(service, parts),
+    ...eventHandlers(service, parts),
+    ...steeringHandlers(service, parts),
+  };
+}
+
+function withoutJobs({ nodeId }: Service): JobHandlers {
+  const absent = (): never => {
+    throw new Refusal("NOT_FOUND", `Node ${nodeId} serves no jobs.`);
+  };
+  return Object.fromEntries(Object.keys(JOB_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
+}
+
+/** Keys of the replicated state may not be known yet: they end it later, without a word. */
+function warnOfOpenDoor({ logger, nodeId }: ApiOptions, roles: readonly Role[]): void {
+  if (roles.length === 0) return;
+  logger.warn(
+    { event: "anonymous-access", nodeId, roles: roles.join(",") },
+    `everybody on this machine may call without a key, as ${roles.join(", ")}. Before anything else than a demo, make keys: tenure key create --help`,
+  );
 }

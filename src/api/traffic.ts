@@ -71,15 +71,22 @@ export class Traffic {
   answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const passage = passageOf(request);
     const view = (): ClusterView => this.#options.cluster.view();
-    const answer = answerTo(error, stageOf(passage, registeredOf(request)), view);
+    const registered = registeredOf(request);
+    const answer = answerTo(error, stageOf(passage, registered), registered?.isFenced === true, view);
     if (passage === null) this.#counters.count(NO_ROUTE, answer.status, 0);
     else passage.outcome = answer.body.error;
-    if (answer.isFault) this.#reportFault(error, request);
+    if (answer.isFault) this.reportFault(error, request);
     const retryAfterS = error instanceof Refusal ? error.retryAfterS : undefined;
     const headers =
       retryAfterS === undefined ? answer.headers : { ...answer.headers, "retry-after": String(retryAfterS) };
-    const isRead = passage?.isBegun === true && request.method !== "POST";
-    sendJson(reply, answer.status, answer.body, isRead ? { ...freshnessHeaders(view()), ...headers } : headers);
+    const isQuiet = this.#options.jobs?.jobs.isDraining() ?? false;
+    const isRead = passage?.isBegun === true && (request.method === "GET" || request.method === "HEAD");
+    sendJson(
+      reply,
+      answer.status,
+      answer.body,
+      isRead ? { ...freshnessHeaders(view(), isQuiet), ...headers } : headers,
+    );
   }
 
   #arrive(request: FastifyRequest, reply: FastifyReply): void {
@@ -100,11 +107,29 @@ export class Traffic {
       over.abort("over");
     });
     if (this.#isStopping()) throw stopping(nodeId);
+    // Names and values stand in one list.
+    if (request.raw.rawHeaders.length > 2 * this.#limits.headersMax) {
+      throw new Refusal("PAYLOAD_TOO_LARGE", `More than ${this.#limits.headersMax} headers were sent. Send fewer.`);
+    }
     if (counters.inFlight > this.#limits.requestsMax) {
       throw new Refusal(
         "OVERLOADED",
         `More than ${this.#limits.requestsMax} requests are being answered. Retry later, or ask another node.`,
       );
+    }
+  }
+
+  /** Asked again while a stream goes on: a key may have been revoked, a certificate have expired. */
+  isStillAdmitted(request: FastifyRequest): boolean {
+    const role = registeredOf(request)?.role ?? "operator";
+    if (role === "public") return true;
+    try {
+      const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
+      this.#callers.admit(caller, role, request.headers.host);
+      return true;
+    } catch (error) {
+      if (error instanceof Refusal) return false;
+      throw error;
     }
   }
 
@@ -150,7 +175,7 @@ export class Traffic {
     });
   }
 
-  #reportFault(error: unknown, request: FastifyRequest): void {
+  reportFault(error: unknown, request: FastifyRequest): void {
     const { logger, onFault } = this.#options;
     const stack = error instanceof Error ? error.stack : String(error);
     logger.error({ requestId: request.id, route: registeredOf(request)?.name, stack }, "a request failed unforeseen");

@@ -23,8 +23,11 @@ export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators an
   --dir DIR          where ca.crt and ca.key are (default ${DIRECTORY_DEFAULT}). Keep ca.key away from the nodes
   --out DIR          issue: where to write NAME.crt, NAME.key and a copy of ca.crt (default: the same as --dir)
   --node-id ID       issue: a node's. Without any name: the node whose certificate is in --out, else a new random id
-  --operator NAME    issue: for somebody who may change the cluster (tenure cluster, tenure member)
-  --sdk NAME         issue: for a program that uses it
+  --operator NAME    issue: for somebody who may change the cluster (tenure cluster, tenure member, tenure key)
+  --sdk NAME         issue: for a program that leads scopes
+  --submitter NAME   issue: for a program that submits jobs
+  --agent NAME       issue: for a program that runs jobs
+  --viewer NAME      issue: for somebody who only looks
   --host H1,H2       issue: names and addresses under which the node's API is reached
   --trust-domain TD  init: the first part of every identity, spiffe://TD/server/ID (default ${TRUST_DOMAIN_DEFAULT})
   --days N           how long it is valid (default: 3650 for an authority, 365 for the others)
@@ -43,6 +46,9 @@ const KINDS = {
   "node-id": "value",
   operator: "value",
   sdk: "value",
+  submitter: "value",
+  agent: "value",
+  viewer: "value",
   host: "value",
   "trust-domain": "value",
   days: "value",
@@ -52,9 +58,20 @@ const KINDS = {
 } as const;
 type Flag = keyof typeof KINDS;
 
+/** Who it is for: one of these, each with its kind of identity. */
+const IDENTITIES = {
+  "node-id": "server",
+  operator: "operator",
+  sdk: "sdk",
+  submitter: "submitter",
+  agent: "agent",
+  viewer: "viewer",
+} as const satisfies Partial<Record<Flag, IdentityKind>>;
+const NAMES = Object.keys(IDENTITIES) as (keyof typeof IDENTITIES)[];
+
 const ALLOWED: Readonly<Record<(typeof VERBS)[number], readonly Flag[]>> = {
   init: ["dir", "trust-domain", "days", "force", "output", "help"],
-  issue: ["dir", "out", "node-id", "operator", "sdk", "host", "days", "force", "output", "help"],
+  issue: ["dir", "out", ...NAMES, "host", "days", "force", "output", "help"],
   show: ["output", "help"],
 };
 
@@ -113,15 +130,10 @@ export function readCertFlags(args: readonly string[]): CertFlags | "help" {
 }
 
 function identityOf(values: Partial<Record<Flag, string>>): { kind: IdentityKind; name: string | null } {
-  const named = (
-    [
-      ["node-id", "server"],
-      ["operator", "operator"],
-      ["sdk", "sdk"],
-    ] as const
-  ).filter(([flag]) => values[flag] !== undefined);
-  if (named.length > 1) throw new UsageError(`give one of ${named.map(([flag]) => `--${flag}`).join(" and ")}`);
-  const [flag, kind] = named[0] ?? (["node-id", "server"] as const);
+  const named = NAMES.filter((flag) => values[flag] !== undefined);
+  if (named.length > 1) throw new UsageError(`give one of ${named.map((flag) => `--${flag}`).join(" and ")}`);
+  const flag = named[0] ?? "node-id";
+  const kind = IDENTITIES[flag];
   if (values.host !== undefined && kind !== "server") throw new UsageError("--host belongs to a node's certificate");
   const name = values[flag] ?? null;
   if (name !== null && parseSpiffeId(`spiffe://${TRUST_DOMAIN_DEFAULT}/${kind}/${name}`) === undefined) {

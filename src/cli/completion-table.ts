@@ -74,6 +74,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
     verbs: { start: "none", recover: "none", restore: "none" },
     flags: [
       { name: "--config", value: "file" },
+      BACKEND,
       { name: "--bootstrap", value: "none" },
       { name: "--force-new-cluster", value: "none" },
       { name: "--snapshot", value: "file" },
@@ -99,6 +100,17 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
     flags: [{ name: "--voter", value: "none" }, ...CONNECTION],
   },
   {
+    name: "key",
+    summary: "API keys that it keeps, by role: create, list, revoke",
+    verbs: { create: "none", list: "none", revoke: "any" },
+    flags: [
+      { name: "--role", value: ["viewer", "submitter", "agent", "client", "operator"] },
+      { name: "--name", value: "any" },
+      { name: "--offline", value: "none" },
+      ...CONNECTION,
+    ],
+  },
+  {
     name: "cert",
     summary: "certificates for nodes, operators and programs: init, issue, show",
     verbs: { init: "none", issue: "none", show: "file" },
@@ -108,6 +120,9 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
       { name: "--node-id", value: "any" },
       { name: "--operator", value: "any" },
       { name: "--sdk", value: "any" },
+      { name: "--submitter", value: "any" },
+      { name: "--agent", value: "any" },
+      { name: "--viewer", value: "any" },
       { name: "--host", value: "any" },
       { name: "--trust-domain", value: "any" },
       { name: "--days", value: "any" },

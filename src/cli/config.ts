@@ -134,12 +134,12 @@ function readingError(error: unknown): string {
 
 /** What works, and is probably not meant. */
 export function configWarnings(found: ServerConfig, nowMs: number): string[] {
-  const { nodeId, peers, bootstrapExpect, keys, api, peer } = found;
+  const { nodeId, peers, bootstrapExpect, keys, api, peer, backend } = found;
   const members = new Set([nodeId, ...Object.keys(peers), ...bootstrapExpect]);
   const unreachable = bootstrapExpect.filter((id) => !Object.hasOwn(peers, id));
   const files = [peer.tls?.certFile, api.tls?.certFile].filter((file) => file !== undefined);
   return [
-    ...(members.size % 2 === 0
+    ...(backend === null && members.size % 2 === 0
       ? [`there are ${members.size} nodes: as many may fail as with ${members.size - 1}; take an odd number`]
       : []),
     ...unreachable.map((id) => `bootstrap.expect names ${id}, and peers does not say where it is; it must find us`),
@@ -159,13 +159,14 @@ function expiryWarnings(file: string, nowMs: number): string[] {
 
 function configObject(
   file: string,
-  { nodeId, dataDir, peer, api, peers, keys }: ServerConfig,
+  { nodeId, dataDir, backend, peer, api, peers, keys }: ServerConfig,
   warnings: readonly string[],
 ) {
   return {
     file,
     node_id: nodeId,
     data_dir: dataDir,
+    backend: backend === null ? null : "postgres",
     peer: { listen: addressText(peer.listen), advertise: peer.advertise, tls: peer.tls !== null },
     api: { listen: addressText(api.listen), advertise: api.advertise, tls: api.tls !== null },
     peers: Object.keys(peers),
@@ -176,16 +177,18 @@ function configObject(
 
 function configText(
   file: string,
-  { nodeId, dataDir, peer, api, peers, keys }: ServerConfig,
+  { nodeId, dataDir, backend, peer, api, peers, keys }: ServerConfig,
   warnings: readonly string[],
 ): string {
   const rows = [
     ["file", `${file}: valid`],
     ["node", nodeId],
     ["data", dataDir],
-    ["peers at", placeText(peer)],
+    ...(backend === null
+      ? [["peers at", placeText(peer)]]
+      : [["backend", "Postgres; nobody is asked whether it answers"]]),
     ["API at", placeText(api)],
-    ["others", Object.keys(peers).join(", ") || "none"],
+    ...(backend === null ? [["others", Object.keys(peers).join(", ") || "none"]] : []),
     ["keys", keys.map(({ name, role }) => `${name} (${role})`).join(", ") || "none"],
     ...warnings.map((warning) => ["warning", warning]),
   ];

@@ -149,6 +149,7 @@ async function run(seconds: number | undefined): Promise<number> {
   });
   show.cluster = cluster;
   const { urls, key } = cluster;
+  show.tell(`jobs and scopes are served at ${urls.join(", ")}: docs/jobs.md, docs/server.md`);
   const client = createClient({ urls, key });
   const load = new DevLoad(urls, key, (what, afterMs) =>
     show.tell(`writes went on ${duration(afterMs)} after ${what}`),

@@ -14,6 +14,7 @@ import type {
   SessionTimeouts,
 } from "./doctor-postgres.ts";
 import { quoteName } from "./doctor-postgres.ts";
+import { judgeLog } from "./doctor-postgres-log.ts";
 import { judgeScopes } from "./doctor-postgres-scopes.ts";
 import { judgeSettings } from "./doctor-postgres-settings.ts";
 import { type Check, judged, ok, problem, unknown, warning } from "./doctor-report.ts";
@@ -41,6 +42,7 @@ export function judgePostgres(facts: PostgresFacts): Check[] {
     ...judged("session timeouts", server.session, judgeSession),
     ...judged("connections", server.connections, (one) => [connections(one, server)]),
     ...judged("schema", server.schema, (one) => judgeSchema(one, schema, server)),
+    ...(isInstalled ? judged("log", server.log, (log) => judgeLog(log, schema, server.role)) : []),
     ...judged("notify", server.notify, ({ arrived }) => [notify(arrived)]),
     ...judged("clock rate", server.clock, (clock) => [judgeClock(clock, timing)]),
     ...judged("latency", server.latency, (latency) => [judgeLatency(latency, timing)]),

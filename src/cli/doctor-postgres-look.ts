@@ -16,6 +16,7 @@ import { configure } from "../electors/postgres/ready.ts";
 import type { SqlDriver } from "../ports/sql.ts";
 import { stageOf } from "./doctor-connection.ts";
 import type { Connections, Occupant, Pooler, PostgresFacts, ScopeFacts, Server, Setting } from "./doctor-postgres.ts";
+import { lookAtLog } from "./doctor-postgres-log-look.ts";
 import { measureClock, measureLatency } from "./doctor-postgres-measure.ts";
 import { lookAtSchema } from "./doctor-postgres-schema.ts";
 import { SETTING_NAMES } from "./doctor-postgres-settings.ts";
@@ -88,6 +89,7 @@ async function lookAtServer(line: Line, driver: SqlDriver, subject: Subject): Pr
     clock: await fact(() => measureClock(line)),
     connections: await fact(() => connectionsOf(line)),
     schema: await fact(() => lookAtSchema(line, subject)),
+    log: await fact(() => lookAtLog(line, settings.schema)),
     scopes: await fact(() => scopesOf(line, subject)),
     pooler,
     notify: await alone(() => notifyOf(driver)),

@@ -69,7 +69,7 @@ interface GrantRow {
 }
 
 /** `denied` names what the elector would complain about: "schema …", "table …", "function …". */
-async function grantsFor(line: Line, schema: string, denied: readonly string[]): Promise<SchemaFacts["denied"]> {
+export async function grantsFor(line: Line, schema: string, denied: readonly string[]): Promise<SchemaFacts["denied"]> {
   if (denied.length === 0) return [];
   const rows = await line.ask<GrantRow>(
     `

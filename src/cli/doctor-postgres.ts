@@ -48,6 +48,7 @@ export interface Server {
   readonly session: Fact<SessionTimeouts>;
   readonly pooler: Fact<Pooler>;
   readonly schema: Fact<SchemaFacts>;
+  readonly log: Fact<LogFacts>;
   readonly connections: Fact<Connections>;
   readonly scopes: Fact<readonly ScopeFacts[]>;
   readonly clock: Fact<ClockFacts>;
@@ -87,6 +88,26 @@ export interface SchemaFacts {
   readonly triggersOff: readonly string[];
   readonly triggersMissing: readonly string[];
   readonly unlogged: readonly string[];
+}
+
+/** Of the logs that servers keep here. */
+export interface LogFacts {
+  /** The role may read the tables; the rest of what it may not use is in `denied`. */
+  readonly isReadable: boolean;
+  readonly denied: SchemaFacts["denied"];
+  readonly triggersOff: readonly { readonly name: string; readonly table: string }[];
+  readonly triggersMissing: readonly string[];
+  readonly heads: readonly {
+    readonly log: string;
+    readonly epoch: number;
+    readonly position: number;
+    readonly first: number;
+    readonly snapshot: number;
+    /** Its first and its last record are there. */
+    readonly isWhole: boolean;
+  }[];
+  readonly inbox: { readonly count: number; readonly oldestMs: number | null };
+  readonly nodes: readonly { readonly node: string; readonly silentMs: number }[];
 }
 
 export interface Connections {

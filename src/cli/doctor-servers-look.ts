@@ -20,7 +20,11 @@ export async function lookAtServers(settings: ServersSettings): Promise<ServersF
   const wire = serversHttpWire({ key, tls });
   try {
     const nodes: NodeFacts[] = await Promise.all(
-      urls.map(async (url) => ({ url, view: await factOf(async () => viewOf(await ask(wire, url, "/v1/cluster"))) })),
+      urls.map(async (url) => ({
+        url,
+        view: await factOf(async () => viewOf(await ask(wire, url, "/v1/cluster"))),
+        anonymousRoles: await factOf(() => anonymousRoles(wire, url)),
+      })),
     );
     const base = { where: urls.map((url) => new URL(url).host).join(","), settings, nodes };
     const best = nodes.find(({ view }) => "value" in view && view.value.leaderId !== null);
@@ -32,12 +36,23 @@ export async function lookAtServers(settings: ServersSettings): Promise<ServersF
   }
 }
 
-async function ask(wire: ServersWire, url: string, path: string): Promise<Fields> {
+function limits() {
   const { signal } = new AbortController();
-  const limits = { timeoutMs: ANSWER_MS_MAX, bytesMax: ANSWER_BYTES_MAX, signal };
-  const answer: ServersAnswer = await wire.ask(url, { method: "GET", path, body: null, ...limits });
+  return { timeoutMs: ANSWER_MS_MAX, bytesMax: ANSWER_BYTES_MAX, signal };
+}
+
+async function ask(wire: ServersWire, url: string, path: string): Promise<Fields> {
+  const answer: ServersAnswer = await wire.ask(url, { method: "GET", path, body: null, ...limits() });
   if (answer.status === 200) return answer.body;
   throw refusalOf(answer, url).error;
+}
+
+/** A node in trouble says so with 503, and this all the same; one of an older release does not say it. */
+async function anonymousRoles(wire: ServersWire, url: string): Promise<readonly string[]> {
+  const { status, body } = await wire.ask(url, { method: "GET", path: "/healthz", body: null, ...limits() });
+  const roles = body["anonymous_roles"];
+  if (Array.isArray(roles)) return roles.map(textOf);
+  throw new TenureError("BACKEND_UNSUPPORTED", `${url} answered ${status} and does not say who is let in unknown.`);
 }
 
 function viewOf(body: Fields): NodeView {

@@ -13,6 +13,7 @@ const VIEW: NodeView = {
 const node = (changes: Partial<NodeView> = {}): NodeFacts => ({
   url: `https://${changes.nodeId ?? "n1"}`,
   view: { value: { ...VIEW, ...changes } },
+  anonymousRoles: { value: [] },
 });
 const HEALTHY: ServersFacts = {
   where: "n1,n2,n3",
@@ -31,12 +32,24 @@ describe("Tenure's own servers", () => {
   });
 
   it("of which none answers are one problem and nothing else", () => {
-    const checks = judgeServers({ ...HEALTHY, nodes: [{ url: "https://n1", view: { unknown: "refused" } }] });
+    const unknown = { unknown: "refused" };
+    const nodes = [{ url: "https://n1", view: unknown, anonymousRoles: unknown }];
+    const checks = judgeServers({ ...HEALTHY, nodes });
     expect(checks.map(({ name, level: one }) => [name, one])).toEqual([["connection", "problem"]]);
   });
 
   it("of which one does not answer are a warning", () => {
-    expect(level("connection", { nodes: [node(), { url: "https://n2", view: { unknown: "cut" } }] })).toBe("warning");
+    const cut = { unknown: "cut" };
+    const nodes = [node(), { url: "https://n2", view: cut, anonymousRoles: cut }];
+    expect(level("connection", { nodes })).toBe("warning");
+    expect(level("access", { nodes })).toBe("ok");
+  });
+
+  it("that let anybody in without a key are a warning that says what they may do", () => {
+    const nodes = [node(), { ...node({ nodeId: "n2" }), anonymousRoles: { value: ["viewer", "agent"] } }];
+    expect(level("access", { nodes })).toBe("warning");
+    const row = judgeServers({ ...HEALTHY, nodes }).find(({ name }) => name === "access");
+    expect(row?.seen).toContain("https://n2: viewer, agent");
   });
 
   it("of two clusters are a problem", () => {

@@ -17,6 +17,8 @@ export interface ServersFacts {
 export interface NodeFacts {
   readonly url: string;
   readonly view: Fact<NodeView>;
+  /** What callers without a key may do there. */
+  readonly anonymousRoles: Fact<readonly string[]>;
 }
 
 export interface NodeView {
@@ -36,7 +38,7 @@ export function judgeServers(facts: ServersFacts): Check[] {
   const seen = facts.nodes.flatMap(({ url, view }): Seen[] => ("value" in view ? [{ url, ...view.value }] : []));
   const reached = connection(facts.nodes);
   if (seen.length === 0) return [reached];
-  const rows = [reached, cluster(seen), version(seen), leader(seen)];
+  const rows = [reached, cluster(seen), version(seen), access(facts.nodes), leader(seen)];
   if (seen.every(({ leaderId }) => leaderId === null)) return rows;
   const { timing, requestTimeoutMs } = facts.settings;
   return [
@@ -81,6 +83,18 @@ function version(seen: readonly Seen[]): Check {
   return warning("version", seen.map((one) => `${one.nodeId} ${one.version}`).join(", "), {
     means: "an update is under way, or was not finished",
     advice: "Bring every node to one version.",
+  });
+}
+
+function access(nodes: readonly NodeFacts[]): Check {
+  const open = nodes.flatMap(({ url, anonymousRoles: roles }) =>
+    "value" in roles && roles.value.length > 0 ? [`${url}: ${roles.value.join(", ")}`] : [],
+  );
+  if (open.length === 0)
+    return ok("access", "nobody is let in without a key or a certificate, as far as the nodes say");
+  return warning("access", `without a key, on the node's own machine: ${open.join("; ")}`, {
+    means: "every process on that machine may do this, whoever runs it",
+    advice: "Well for a demo. Else make keys (tenure key create): the first one of a role ends it.",
   });
 }
 

@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   server: async () => (await import("./server.ts")).server,
   cluster: async () => (await import("./cluster.ts")).cluster,
   member: async () => (await import("./member.ts")).member,
+  key: async () => (await import("./key.ts")).key,
   cert: async () => (await import("./cert.ts")).cert,
   config: async () => (await import("./config.ts")).config,
   completion: async () => (await import("./completion.ts")).completion,

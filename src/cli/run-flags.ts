@@ -117,7 +117,7 @@ export function readRunFlags(args: readonly string[], environment: Environment):
 }
 
 /** Unset means enabled: running the command is the opt-in (design D21). A typing mistake must not lead. */
-function isEnabled(text: string | undefined): boolean {
+export function isEnabled(text: string | undefined): boolean {
   if (text === undefined || text === "" || /^(true|1|yes|on)$/i.test(text)) return true;
   if (/^(false|0|no|off)$/i.test(text)) return false;
   throw new UsageError(`TENURE_LEADER_ENABLED is true or false, not ${JSON.stringify(text)}`);

@@ -43,6 +43,8 @@ export interface ConsensusOptions {
   /** Found a cluster of this node alone, if the directory is empty and no peer has one. */
   readonly bootstrap: boolean;
   readonly machine: StateMachine;
+  /** What the machine needs of the directory, opened before the first entry is applied; resolves to how it is closed. */
+  readonly prepare?: ((disk: Disk) => Promise<() => Promise<void>>) | undefined;
   readonly logger: Logger;
   /** Ends a join that waits for its peers. */
   readonly signal?: AbortSignal | undefined;
@@ -96,6 +98,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     });
     undo.push(() => wire.close());
     options.signal?.throwIfAborted();
+    if (options.prepare !== undefined) undo.push(await options.prepare(disk));
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,

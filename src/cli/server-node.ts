@@ -4,23 +4,23 @@
 //   consensus (directory, wire, engine) ──▶ cluster, scopes ──▶ API listens
 //   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
 
-import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
-import { createApi, type Api, type ApiTls } from "../api/index.ts";
-import { isLoopback, showAddress, type ServerConfig } from "../contract/index.ts";
+import type { Api } from "../api/index.ts";
+import { showAddress, type ServerConfig } from "../contract/index.ts";
 import { ClusterService } from "../controller/cluster.ts";
 import type { ClusterMachine } from "../controller/cluster-machine.ts";
 import { ScopesService } from "../controller/scopes.ts";
-import { InvariantError } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
-import { createMetrics, startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
+import { startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
 import type { PeerTls } from "../drivers/wire/index.ts";
+import type { Archive } from "../logs/index.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
+import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
 import { diskGuarded } from "./server-disk-guard.ts";
+import { openArchive, refuseForeignHistory } from "./server-history.ts";
+import { startJobs } from "./server-jobs.ts";
 import { serverMachine } from "./server-machine.ts";
 import { serverStats } from "./server-stats.ts";
 
@@ -52,14 +52,73 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const { logger } = options.logs;
   // First: what can't be used is told before anything is founded or joined.
   const tls = apiTls(config);
-  const { machine, log, fold, attach } = serverMachine();
+  const { machine, scopes: scopesParts, jobs: jobsParts, keepIn, attach } = serverMachine();
   // The engine may fail while it starts: what its log holds is applied then.
-  const made: { cluster?: ClusterService } = {};
+  const made: { cluster?: ClusterService; archive?: Archive } = {};
   const fail = (error: unknown): void => {
     made.cluster?.setFailed(error instanceof Error ? error.message : String(error));
     options.onFatal(error);
   };
-  const consensus = await openConsensus({
+  const consensus = await openConsensus(consensusOptions(config, options, machine, keepIn, fail, made));
+  const { engine, wire, directory, random } = consensus;
+  attach(engine);
+  const loop = startLoopMonitor();
+  const cluster = clusterOf(config, options, consensus, machine, made.archive!);
+  made.cluster = cluster;
+  const scopes = new ScopesService({
+    log: scopesParts.log,
+    applied: scopesParts.fold,
+    consensus: engine,
+    clock: systemClock,
+    random: random.fork("scopes"),
+  });
+  const jobs = await startJobs({
+    consensus,
+    jobs: jobsParts,
+    archive: made.archive!,
+    keepDays: config.history.keepDays,
+    dataDir: config.dataDir,
+    logger,
+  });
+  const stopParts = async (): Promise<void> => {
+    await jobs.stop();
+    scopes.close();
+    cluster.stop();
+    loop.stop();
+    await consensus.stop();
+  };
+  try {
+    cluster.start();
+    const api = await openApi(config, {
+      cluster,
+      scopes: diskGuarded(scopes, directory),
+      jobs,
+      clusterId: consensus.clusterId,
+      server: () => serverStats(consensus, cluster, loop.snapshot()),
+      logs: options.logs,
+      tls,
+      onFatal: options.onFatal,
+    });
+    const address = await api.listen(config.api.listen);
+    logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
+    return assemble(config, { consensus, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
+  } catch (error) {
+    await stopParts();
+    throw error;
+  }
+}
+
+/** What the engine and its directory are made with; the archive is opened before the first entry is applied. */
+function consensusOptions(
+  config: ServerConfig,
+  options: ServerNodeOptions,
+  machine: ClusterMachine,
+  keepIn: (archive: Archive) => void,
+  fail: (error: unknown) => void,
+  made: { archive?: Archive },
+): ConsensusOptions {
+  const { logger } = options.logs;
+  return {
     nodeId: config.nodeId,
     dataDir: config.dataDir,
     listen: config.peer.listen,
@@ -72,46 +131,18 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     minFreeBytes: config.disk.minFreeBytes,
     bootstrap: options.bootstrap,
     machine,
+    prepare: async (disk) => {
+      await refuseForeignHistory(disk);
+      const archive = await openArchive(disk, { quotaBytes: config.history.quotaBytes, logger, failed: fail });
+      keepIn(archive);
+      made.archive = archive;
+      return () => archive.close();
+    },
     logger,
     signal: options.signal,
     onFatal: fail,
     ...options.world,
-  });
-  const { engine, wire, directory, random } = consensus;
-  attach(engine);
-  const loop = startLoopMonitor();
-  const cluster = clusterOf(config, options, consensus, machine);
-  made.cluster = cluster;
-  const scopes = new ScopesService({
-    log,
-    applied: fold,
-    consensus: engine,
-    clock: systemClock,
-    random: random.fork("scopes"),
-  });
-  const stopParts = async (): Promise<void> => {
-    scopes.close();
-    cluster.stop();
-    loop.stop();
-    await consensus.stop();
   };
-  try {
-    cluster.start();
-    const api = await openApi(config, {
-      cluster,
-      scopes: diskGuarded(scopes, directory),
-      options,
-      loop,
-      consensus,
-      tls,
-    });
-    const address = await api.listen(config.api.listen);
-    logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
-    return assemble(config, { consensus, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
-  } catch (error) {
-    await stopParts();
-    throw error;
-  }
 }
 
 function clusterOf(
@@ -119,6 +150,7 @@ function clusterOf(
   options: ServerNodeOptions,
   node: ConsensusNode,
   machine: ClusterMachine,
+  archive: Archive,
 ): ClusterService {
   const { engine, wire, directory, random, election } = node;
   return new ClusterService({
@@ -139,6 +171,7 @@ function clusterOf(
     },
     snapshots: snapshotsOf(node),
     stalls: () => engine.counts.stalls,
+    historyQuota: () => archive.quota.level,
     expect: options.bootstrap ? config.bootstrapExpect : undefined,
   });
 }
@@ -191,44 +224,6 @@ async function handOver({ engine }: ConsensusNode): Promise<void> {
   }
 }
 
-interface ApiParts {
-  readonly cluster: ClusterService;
-  readonly scopes: Scopes;
-  readonly options: ServerNodeOptions;
-  readonly loop: ReturnType<typeof startLoopMonitor>;
-  readonly consensus: ConsensusNode;
-  readonly tls: ApiTls | null;
-}
-
-async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
-  const { cluster, scopes, options, loop, consensus, tls } = parts;
-  const metrics = createMetrics(() => ({
-    server: serverStats(consensus, cluster, loop.snapshot()),
-    http: api.stats(),
-    droppedLogLines: options.logs.dropped(),
-  }));
-  const api: Api = await createApi({
-    cluster,
-    scopes,
-    nodeId: config.nodeId,
-    clusterId: consensus.clusterId,
-    keys: config.keys,
-    isLoopback: isLoopback(config.api.listen.host),
-    metrics: () => metrics.scrape(),
-    logger: options.logs.logger,
-    audit: options.logs.audit,
-    clock: systemClock,
-    sha256: (text) => createHash("sha256").update(text).digest("hex"),
-    parseTime: (text) => Date.parse(text),
-    tls,
-    // A broken invariant ends the process; anything else was one caller's bad luck, and is in the log.
-    onFault: (error) => {
-      if (error instanceof InvariantError) options.onFatal(error);
-    },
-  });
-  return api;
-}
-
 function snapshotsOf({ engine }: ConsensusNode): ConstructorParameters<typeof ClusterService>[0]["snapshots"] {
   return {
     newest: () => engine.snapshot,
@@ -247,35 +242,8 @@ function snapshotsOf({ engine }: ConsensusNode): ConstructorParameters<typeof Cl
   };
 }
 
-function apiUrlOf({ api }: ServerConfig, listening: ServerConfig["api"]["listen"]): string {
-  return api.advertise ?? `${api.tls === null ? "http" : "https"}://${showAddress(listening)}`;
-}
-
 function peerTls({ peer }: ServerConfig): PeerTls | null {
   if (peer.tls === null) return null;
   const { caFile, certFile, keyFile } = peer.tls;
   return { ca: pem(caFile), cert: pem(certFile), key: pem(keyFile) };
-}
-
-function apiTls({ api }: ServerConfig): ApiTls | null {
-  if (api.tls === null) return null;
-  const { certFile, keyFile, clientCaFile } = api.tls;
-  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa: clientCaFile === null ? null : pem(clientCaFile) };
-  try {
-    createSecureContext({ cert: tls.cert, key: tls.key, ...(tls.clientCa === null ? {} : { ca: tls.clientCa }) });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const text = `the API's certificate ${certFile} can't be used with the key ${keyFile}: ${why}. See \`tenure cert show\`.`;
-    throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
-  }
-  return tls;
-}
-
-function pem(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new TenureError("CERTIFICATE_INVALID", `${path} can't be read: ${why}.`, { cause: error });
-  }
 }

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import type { ServerConfig } from "../contract/index.ts";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { openLogSink, type LogSink } from "../drivers/telemetry/index.ts";
-import { startServerNode, type ServerNode } from "./server-node.ts";
+import type { ServerNode, ServerNodeOptions } from "./server-node.ts";
 
 const EXIT_SOFTWARE = 70;
 /** A disk that hangs must not keep a node from being stopped. */
@@ -44,9 +44,9 @@ async function lifetime(
   signal: AbortSignal,
   onFatal: (error: unknown) => void,
 ): Promise<number> {
-  let node: ServerNode;
+  let node: Pick<ServerNode, "reload" | "stop">;
   try {
-    node = await startServerNode(config, { bootstrap, version: packageVersion(), logs, signal, onFatal });
+    node = await startNode(config, { bootstrap, version: packageVersion(), logs, signal, onFatal });
   } catch (error) {
     if (signal.aborted) return 0;
     if (!TenureError.is(error)) throw error;
@@ -66,7 +66,16 @@ async function lifetime(
   return 0;
 }
 
-function reloadCertificates(node: ServerNode, logs: LogSink): void {
+/** The code of the other kind of node is not loaded. */
+async function startNode(
+  config: ServerConfig,
+  options: ServerNodeOptions & { readonly signal: AbortSignal },
+): Promise<Pick<ServerNode, "reload" | "stop">> {
+  if (config.backend === null) return (await import("./server-node.ts")).startServerNode(config, options);
+  return (await import("./server-postgres.ts")).startPostgresNode({ ...config, backend: config.backend }, options);
+}
+
+function reloadCertificates(node: Pick<ServerNode, "reload">, logs: LogSink): void {
   try {
     node.reload();
     logs.logger.info({ event: "reloaded" }, "certificates were read again; new connections use them");

@@ -1,8 +1,13 @@
 // All that one server counts, gathered at one moment.
 
 import type { ClusterService } from "../controller/cluster.ts";
+import type { JobsFeeder } from "../controller/jobs-feeder.ts";
+import type { JobsMeter } from "../controller/jobs-meter.ts";
+import type { JobsService } from "../controller/jobs.ts";
+import type { Archive } from "../logs/index.ts";
 import type { HistogramSnapshot } from "../ports/elector.ts";
-import type { ServerStats } from "../ports/server-stats.ts";
+import type { EventsHead } from "../ports/events.ts";
+import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
 import type { WireStats } from "../drivers/wire/index.ts";
 import type { ConsensusNode } from "./server-consensus.ts";
 
@@ -24,6 +29,32 @@ export function serverStats(
     wire: wireStats(wire.stats()),
     disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
     loopDelayMs,
+  };
+}
+
+interface JobsCounted {
+  readonly jobs: Pick<JobsService, "stats" | "waiting">;
+  readonly feeder: Pick<JobsFeeder, "position" | "waiting">;
+  readonly meter: Pick<JobsMeter, "counts">;
+  readonly events: EventsHead;
+  readonly archive: Pick<
+    ReturnType<Archive["stats"]>,
+    "usedBytes" | "quotaBytes" | "missingSegments" | "unsyncedBytes"
+  >;
+}
+
+export function jobsStats({ jobs, feeder, meter, events, archive }: JobsCounted): JobsServerStats {
+  const { byState, agentsOnline, staleRejected } = jobs.stats();
+  const { usedBytes, quotaBytes, missingSegments, unsyncedBytes } = archive;
+  return {
+    byState,
+    counts: meter.counts(),
+    waitingPolls: jobs.waiting,
+    agentsOnline,
+    staleRejected,
+    events,
+    archive: { usedBytes, quotaBytes, missingSegments, unsyncedBytes },
+    views: { lagEvents: Math.max(0, events.sequence - feeder.position), waiting: feeder.waiting },
   };
 }
 

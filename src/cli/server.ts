@@ -10,13 +10,15 @@ import { electionConfig } from "../core/raft/index.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
 import { json, OUTPUTS, withLongOutput } from "./output.ts";
 
-export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure's own cluster.
+export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure's own cluster, or of a site on your Postgres.
 
   start      runs the node until SIGTERM or SIGINT, which hand leadership over first; SIGHUP reloads certificates
   recover    the node is stopped and a quorum is lost for good: makes its data directory a new cluster of one
   restore    the data directory is empty: fills it from a saved snapshot, as a new cluster of one
 
   --config FILE         the configuration (docs/reference/configuration.md); \`tenure config check FILE\` checks it
+  --backend URL         start: postgres://…, the log is kept there and the nodes find each other there. Better in the
+                        configuration or in TENURE_SERVER_BACKEND: others on this machine see a command line
   --bootstrap           start: this is the first node of a new cluster. Give it once: an empty directory then founds a
                         cluster, unless a configured peer already has one
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
@@ -31,6 +33,7 @@ exit codes: 0 done, or stopped in order; 64 wrong use; 65 the snapshot is not wh
 const VERBS = ["start", "recover", "restore"] as const;
 const FLAGS = {
   config: "value",
+  backend: "value",
   bootstrap: "switch",
   "force-new-cluster": "switch",
   snapshot: "value",
@@ -46,16 +49,21 @@ export async function server(args: readonly string[]): Promise<number> {
   }
   const verb = verbOf(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
-  const config = readConfig(values.config);
+  if (verb !== "start") refuseFlags(verb, values, ["backend"]);
+  const config = readConfig(values.config, values.backend);
   switch (verb) {
     case "start": {
       refuseFlags(verb, values, ["force-new-cluster", "snapshot"]);
+      if (config.backend !== null && values.bootstrap !== undefined) {
+        throw new UsageError("--bootstrap founds a cluster of its own, and with a backend there is none: leave it out");
+      }
       // A disk that hangs may hold several threads; names still have to be looked up. Read before the first is used.
       process.env["UV_THREADPOOL_SIZE"] ??= "8";
       const { runServer } = await import("./server-run.ts");
       return runServer(config, { bootstrap: values.bootstrap !== undefined });
     }
     case "recover": {
+      refuseBackend(config);
       refuseFlags(verb, values, ["bootstrap", "snapshot"]);
       if (values["force-new-cluster"] === undefined) {
         throw new UsageError(
@@ -66,6 +74,7 @@ export async function server(args: readonly string[]): Promise<number> {
       return report(await recoverDirectory(config), output);
     }
     case "restore": {
+      refuseBackend(config);
       refuseFlags(verb, values, ["bootstrap", "force-new-cluster"]);
       if (values.snapshot === undefined)
         throw new UsageError("--snapshot is missing: name the file that `snapshot save` wrote");
@@ -91,22 +100,33 @@ function refuseFlags(verb: string, values: Partial<Record<string, string>>, name
   if (given !== undefined) throw new UsageError(`--${given} is not for ${verb}`);
 }
 
-/** Reads and checks the configuration as a server would. */
-export function readConfig(path: string | undefined): ServerConfig {
-  if (path === undefined) throw new UsageError("--config is missing: name the configuration file");
-  let raw: unknown;
+function refuseBackend({ backend }: ServerConfig): void {
+  if (backend === null) return;
+  throw new UsageError("this node keeps its log in a database: recover and restore that with the database's own tools");
+}
+
+/** Reads and checks the configuration as a server would; `backend` is the flag's, and goes first. */
+export function readConfig(path: string | undefined, backend?: string): ServerConfig {
+  const environment = backend === undefined ? process.env : { ...process.env, TENURE_SERVER_BACKEND: backend };
+  // Where the nodes find each other in a database, the environment may say the little that is left.
+  if (path === undefined && (environment["TENURE_SERVER_BACKEND"] ?? "") === "") {
+    throw new UsageError("--config is missing: name the configuration file");
+  }
+  return parseServerConfig(path === undefined ? {} : readJson(path), {
+    environment,
+    configDir: resolve(path === undefined ? "." : dirname(path)),
+    checkElection: electionConfig,
+  });
+}
+
+function readJson(path: string): unknown {
   try {
-    raw = JSON.parse(readFileSync(path, "utf8"));
+    return JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const what = error instanceof SyntaxError ? "is not JSON" : "can't be read";
     throw new TenureError("CONFIG_INVALID", `${path} ${what}: ${why}.`, { cause: error });
   }
-  return parseServerConfig(raw, {
-    environment: process.env,
-    configDir: resolve(dirname(path)),
-    checkElection: electionConfig,
-  });
 }
 
 function report(facts: { readonly text: string; readonly data: object }, output: (typeof OUTPUTS)[number]): number {

@@ -6,18 +6,20 @@ import { editDistance } from "./flags.ts";
 export const HELP = `npm run sim -- [options]
 
   --elector          electors against a simulated server, instead of Raft clusters
+  --jobs             jobs, agents and clients on three servers, instead of bare Raft clusters
+  --race             with --jobs: 20 agents and 10 jobs in each run, while leaders die and are cut off
   --seeds N          how many seeds to run (default 1000)
   --from S           the first seed (default: a fresh one, printed)
   --hours H          stop after H simulated cluster-hours
   --minutes M        stop after M minutes of real time (default 60)
-  --jobs N           threads (default 2)
+  --threads N        how many threads run seeds (default 2)
   --nodes N          machines in the cluster, learners included, or instances (default: drawn by the seed)
   --learners N       how many of them are learners (default: drawn by the seed)
   --plain            runs within what etcd's specification describes, with --seed or many seeds
   --seed S           replay one seed with a readable trace
   --plan FILE        with --seed: the faults in FILE, a JSON array, instead of those that the seed draws
   --trace-etcd FILE  with --seed: etcd's state trace of the run, for its TLA+ specification
-  --mutants          plant known mistakes; each must be found (with --elector: those of electors alone)
+  --mutants          plant known mistakes; each must be found (with --elector or --jobs: those alone)
   --only NAME        with --mutants: this one
   --json             one JSON object as the last line
   --help             this text
@@ -27,7 +29,7 @@ written, 130 interrupted (143 by SIGTERM): running seeds end, the summary is pri
 `;
 
 const EXIT_USAGE = 64;
-const JOBS_MAX = 64;
+const THREADS_MAX = 64;
 /** What a seed draws at most beside what was asked for (sim/raft/knobs.ts). */
 const SPARES_DRAWN_MAX = 3;
 const VOTERS_DRAWN_MAX = 5;
@@ -38,7 +40,7 @@ const WITH_VALUE = [
   "from",
   "hours",
   "minutes",
-  "jobs",
+  "threads",
   "nodes",
   "learners",
   "seed",
@@ -46,7 +48,7 @@ const WITH_VALUE = [
   "trace-etcd",
   "only",
 ] as const;
-const SWITCHES = ["elector", "plain", "mutants", "json", "help"] as const;
+const SWITCHES = ["elector", "jobs", "race", "plain", "mutants", "json", "help"] as const;
 type Name = (typeof WITH_VALUE)[number] | (typeof SWITCHES)[number];
 type Values = Partial<Record<Name, string>>;
 
@@ -63,12 +65,15 @@ export interface Known {
 
 const NEEDS: readonly (readonly [Name, Name])[] = [
   ["only", "mutants"],
+  ["race", "jobs"],
   ["trace-etcd", "seed"],
   ["plan", "seed"],
 ];
 const NOT_WITH_SEED: readonly Name[] = ["seeds", "from", "hours", "mutants"];
 /** Of Raft clusters alone. */
-const NOT_WITH_ELECTOR: readonly Name[] = ["learners", "plain", "trace-etcd"];
+const NOT_WITH_ELECTOR: readonly Name[] = ["jobs", "learners", "plain", "trace-etcd"];
+/** Jobs run on three servers. */
+const NOT_WITH_JOBS: readonly Name[] = ["nodes", "learners", "plain", "trace-etcd"];
 
 /** The user's mistake, in one line. */
 export class UsageError extends Error {
@@ -96,29 +101,34 @@ export function readFlags(args: readonly string[], known: Known) {
   const seeds = whole("seeds", 1) ?? 1_000;
   const plain = values.plain !== undefined;
   const elector = values.elector !== undefined;
+  const jobs = values.jobs !== undefined;
+  const race = values.race !== undefined;
   if (values.only !== undefined) checkMutant(values.only, known.mutants);
   return {
     seeds,
     from: whole("from", 0, Number.MAX_SAFE_INTEGER - seeds),
     hours: optional(values.hours, (text) => amount("hours", text)) ?? Infinity,
     minutes: optional(values.minutes, (text) => amount("minutes", text)) ?? 60,
-    jobs: whole("jobs", 1, JOBS_MAX) ?? 2,
+    threads: whole("threads", 1, THREADS_MAX) ?? 2,
     seed: whole("seed", 0),
     planFile: values.plan,
     traceFile: values["trace-etcd"],
     mutants: values.mutants !== undefined,
     only: values.only,
     elector,
+    jobs,
     json: values.json !== undefined,
     help: values.help !== undefined,
     /** What a replay must be given again to be the same run. */
     size: [
       ...(elector ? ["--elector"] : []),
+      ...(jobs ? ["--jobs"] : []),
+      ...(race ? ["--race"] : []),
       ...(nodes === undefined ? [] : [`--nodes ${nodes}`]),
       ...(learners === undefined ? [] : [`--learners ${learners}`]),
       ...(plain ? ["--plain"] : []),
     ],
-    limits: elector ? { instances: nodes } : { voters, learners, plain },
+    limits: jobs ? { race } : elector ? { instances: nodes } : { voters, learners, plain },
   };
 }
 
@@ -158,6 +168,9 @@ function checkTogether(values: Values): void {
   const clusters = NOT_WITH_ELECTOR.find((name) => values[name] !== undefined);
   if (values.elector !== undefined && clusters !== undefined)
     throw new UsageError(`--elector runs no Raft cluster; it does not go with --${clusters}`);
+  const sized = NOT_WITH_JOBS.find((name) => values[name] !== undefined);
+  if (values.jobs !== undefined && sized !== undefined)
+    throw new UsageError(`--jobs runs three servers; it does not go with --${sized}`);
   const other = NOT_WITH_SEED.find((name) => values[name] !== undefined);
   if (values.seed !== undefined && other !== undefined)
     throw new UsageError(`--seed replays one seed; it does not go with --${other}`);

@@ -1,8 +1,9 @@
-// Runs seeds on a few threads, as many as there are jobs, until the seeds or the time are used up, or a signal
+// Runs seeds on a few threads until the seeds or the time are used up, or a signal
 // comes; and tells one kind of violation from another.
 
 import { Worker } from "node:worker_threads";
 import type { ElectorRunResult } from "../sim/elector/index.ts";
+import type { JobsRunResult } from "../sim/jobs/index.ts";
 import type { Mutant } from "../sim/mutants/patch.ts";
 import type { RunResult } from "../sim/raft/index.ts";
 import type { SeedJob, Subject } from "./sim-worker.ts";
@@ -14,6 +15,7 @@ const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 interface Results {
   readonly raft: RunResult;
   readonly elector: ElectorRunResult;
+  readonly jobs: JobsRunResult;
 }
 
 export interface Interruption {
@@ -53,7 +55,7 @@ export function firstLine(violation: string): string {
 
 /** `next` gives the following job or undefined; `onResult` returns false to stop early. */
 export async function runPool<S extends Subject = "raft">(
-  jobs: number,
+  threads: number,
   mutant: Mutant | null,
   next: () => SeedJob | undefined,
   onResult: (result: Results[S]) => boolean,
@@ -61,7 +63,7 @@ export async function runPool<S extends Subject = "raft">(
 ): Promise<void> {
   let stopped = false;
   await Promise.all(
-    Array.from({ length: jobs }, async () => {
+    Array.from({ length: threads }, async () => {
       const worker = new Worker(new URL("./sim-worker.ts", import.meta.url), {
         workerData: { mutant, subject: subject ?? "raft" },
       });

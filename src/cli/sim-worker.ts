@@ -5,16 +5,17 @@ import { registerHooks } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { systemDigest } from "../drivers/system/digest.ts";
 import type { ElectorFault, ElectorLimits, ElectorRunResult } from "../sim/elector/index.ts";
+import type { JobsFault, JobsLimits, JobsRunResult } from "../sim/jobs/index.ts";
 import type { KnobLimits, RaftFault, RunResult } from "../sim/raft/index.ts";
 import { plant, type Mutant } from "../sim/mutants/patch.ts";
 
-/** What is simulated: a Raft cluster, or electors against a server. */
-export type Subject = "raft" | "elector";
+/** What is simulated: a Raft cluster, electors against a server, or jobs on servers. */
+export type Subject = "raft" | "elector" | "jobs";
 
 export interface SeedJob {
   readonly seed: number;
-  readonly limits: KnobLimits & ElectorLimits;
-  readonly plan?: readonly (RaftFault | ElectorFault)[] | undefined;
+  readonly limits: KnobLimits & ElectorLimits & JobsLimits;
+  readonly plan?: readonly (RaftFault | ElectorFault | JobsFault)[] | undefined;
   readonly reversed?: boolean | undefined;
 }
 
@@ -31,12 +32,20 @@ if (mutant !== null) {
 }
 
 // Loaded only now: a static import would come before the hooks.
-const run: (job: SeedJob) => Promise<RunResult | ElectorRunResult> =
-  subject === "elector" ? await electorRunner() : await raftRunner();
+const run: (job: SeedJob) => Promise<RunResult | ElectorRunResult | JobsRunResult> = await {
+  raft: raftRunner,
+  elector: electorRunner,
+  jobs: jobsRunner,
+}[subject]();
 
 async function electorRunner(): Promise<(job: SeedJob) => Promise<ElectorRunResult>> {
   const { runElectorSeed } = await import("../sim/elector/index.ts");
   return (job) => runElectorSeed({ ...job, plan: job.plan as readonly ElectorFault[] | undefined });
+}
+
+async function jobsRunner(): Promise<(job: SeedJob) => Promise<JobsRunResult>> {
+  const { runJobsSeed } = await import("../sim/jobs/index.ts");
+  return (job) => runJobsSeed({ ...job, plan: job.plan as readonly JobsFault[] | undefined, digest: systemDigest });
 }
 
 async function raftRunner(): Promise<(job: SeedJob) => Promise<RunResult>> {

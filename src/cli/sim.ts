@@ -1,14 +1,17 @@
-// `npm run sim`: runs whole clusters, or electors, under faults on virtual time, as many seeds as asked for, and reports
+// `npm run sim`: runs whole clusters, electors, or jobs on servers, under faults on virtual time, as many seeds as asked for, and reports
 // what it met. `--seed S` replays one with a readable trace; `--mutants` plants known mistakes and must find each.
 
 import { createWriteStream, openSync, readFileSync } from "node:fs";
 import { randomInt } from "node:crypto";
+import { assertNever } from "../core/kit/assert.ts";
 import { MEMBERS_MAX } from "../core/kit/limits.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { etcdTracer } from "../sim/etcd-trace.ts";
 import { ElectorCampaign, type ElectorFault, type ElectorRunResult, runElectorSeed } from "../sim/elector/index.ts";
+import { JobsCampaign, type JobsFault, type JobsRunResult, runJobsSeed } from "../sim/jobs/index.ts";
 import { shrink, type TraceSink } from "../sim/kernel/index.ts";
 import { ELECTOR_MUTANTS } from "../sim/mutants/elector-list.ts";
+import { JOBS_MUTANTS } from "../sim/mutants/jobs-list.ts";
 import { MUTANTS } from "../sim/mutants/list.ts";
 import { Campaign, runSeed, type RaftFault, type RunResult } from "../sim/raft/index.ts";
 import type { Mutant } from "../sim/mutants/patch.ts";
@@ -19,6 +22,7 @@ import type { SeedJob, Subject } from "./sim-worker.ts";
 const SHRINK_TRIES = 200;
 const MUTANT_SEEDS_MAX = 2_000;
 const ELECTOR_MUTANT_SEEDS_MAX = 1_500;
+const JOBS_MUTANT_SEEDS_MAX = 300;
 const EXPLAINED_MAX = 3;
 const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;
@@ -26,23 +30,33 @@ const EXIT_CANNOT_CREATE = 73;
 /** What a shell reports for a program whose reader went away. */
 const EXIT_BROKEN_PIPE = 141;
 
-type Result = RunResult | ElectorRunResult;
-type AnyFault = RaftFault | ElectorFault;
+const ALL_MUTANTS: readonly Mutant[] = [...MUTANTS, ...ELECTOR_MUTANTS, ...JOBS_MUTANTS];
+
+type Result = RunResult | ElectorRunResult | JobsRunResult;
+type AnyFault = RaftFault | ElectorFault | JobsFault;
 type RunJob = SeedJob & { readonly narrate?: TraceSink | undefined; readonly trace?: ReturnType<typeof etcdTracer> };
 
 function runHere(subject: Subject, job: RunJob): Promise<Result> {
-  return subject === "elector"
-    ? runElectorSeed({ ...job, plan: job.plan as readonly ElectorFault[] | undefined })
-    : runSeed({ ...job, plan: job.plan as readonly RaftFault[] | undefined, digest: systemDigest });
+  switch (subject) {
+    case "elector":
+      return runElectorSeed({ ...job, plan: job.plan as readonly ElectorFault[] | undefined });
+    case "jobs":
+      return runJobsSeed({ ...job, plan: job.plan as readonly JobsFault[] | undefined, digest: systemDigest });
+    case "raft":
+      return runSeed({ ...job, plan: job.plan as readonly RaftFault[] | undefined, digest: systemDigest });
+    default:
+      return assertNever(subject, "subject");
+  }
 }
 
 /** Adds up runs; each kind of result goes to its own kind of campaign. */
 function newTotal(subject: Subject) {
-  const total = new (subject === "elector" ? ElectorCampaign : Campaign)(() => performance.now());
-  return { total, add: (result: Result) => total.add(result as RunResult & ElectorRunResult) };
+  const total = new { raft: Campaign, elector: ElectorCampaign, jobs: JobsCampaign }[subject](() => performance.now());
+  return { total, add: (result: Result) => total.add(result as RunResult & ElectorRunResult & JobsRunResult) };
 }
 
 function subjectOf(flags: Flags): Subject {
+  if (flags.jobs) return "jobs";
   return flags.elector ? "elector" : "raft";
 }
 
@@ -60,11 +74,16 @@ function readPlan(file: string): AnyFault[] {
 function checkPlan(file: string, { plan, knobs, violation }: Result): void {
   const kind = /^the simulation itself failed: .*exhaustive: fault: (.*)/.exec(violation ?? "")?.[1];
   if (kind !== undefined) throw new UsageError(`${file} is no plan: there is no such fault: ${kind}`);
-  const nodes = "instances" in knobs ? knobs.instances : knobs.voters + knobs.learners + knobs.spares;
+  const nodes = nodesOf(knobs);
   const named = JSON.stringify(plan).matchAll(/"n(\d+)"/g);
   const stranger = [...named].find(([, number]) => Number(number) < 1 || Number(number) > nodes);
   if (violation !== null && stranger !== undefined)
     throw new UsageError(`${file} names ${stranger[0]}, but this seed's cluster has n1 to n${nodes}`);
+}
+
+function nodesOf(knobs: Result["knobs"]): number {
+  if ("servers" in knobs) return knobs.servers;
+  return "instances" in knobs ? knobs.instances : knobs.voters + knobs.learners + knobs.spares;
 }
 
 /** Opened before the run: a directory that is missing should not cost a run first. */
@@ -111,13 +130,13 @@ async function campaign(flags: Flags): Promise<number> {
   const interruption = onInterruption();
   const from = flags.from ?? randomInt(1_000_000_000);
   const untilMs = performance.now() + flags.minutes * 60_000;
-  console.log(`seeds ${from} to ${from + seeds - 1} on ${flags.jobs} ${flags.jobs === 1 ? "thread" : "threads"}`);
+  console.log(`seeds ${from} to ${from + seeds - 1} on ${flags.threads} ${flags.threads === 1 ? "thread" : "threads"}`);
   const { total, add } = newTotal(subjectOf(flags));
   const failed: Result[] = [];
   let issued = 0;
   let reportAtMs = performance.now() + 5_000;
   await runPool(
-    flags.jobs,
+    flags.threads,
     null,
     () => {
       const inTime = performance.now() < untilMs && interruption.exitCode === null;
@@ -195,14 +214,14 @@ async function explain(result: Result, flags: Flags, interruption: Interruption)
 
 async function mutants(flags: Flags): Promise<number> {
   const interruption = onInterruption();
-  const all = flags.elector ? ELECTOR_MUTANTS : [...MUTANTS, ...ELECTOR_MUTANTS];
+  const all = mutantsOf(flags);
   const chosen = all.filter((mutant) => flags.only === undefined || mutant.name === flags.only);
   const most = Math.max(...chosen.map(seedsMaxOf));
   console.log(`${chosen.length} ${chosen.length === 1 ? "mutant" : "mutants"}, up to ${most} seeds each`);
   const missed: string[] = [];
   const needed: number[] = [];
   for (const mutant of chosen) {
-    const { seeds, found } = await hunt(mutant, flags.jobs, interruption);
+    const { seeds, found } = await hunt(mutant, flags.threads, interruption);
     if (found === null && interruption.exitCode !== null) break;
     if (found === null) missed.push(mutant.name);
     else needed.push(found.seed);
@@ -220,14 +239,19 @@ async function mutants(flags: Flags): Promise<number> {
   return interruption.exitCode ?? (missed.length === 0 ? 0 : 1);
 }
 
-function seedsMaxOf(mutant: Mutant): number {
-  return mutant.subject === "elector" ? ELECTOR_MUTANT_SEEDS_MAX : MUTANT_SEEDS_MAX;
+function mutantsOf({ elector, jobs }: Flags): readonly Mutant[] {
+  if (jobs) return JOBS_MUTANTS;
+  return elector ? ELECTOR_MUTANTS : ALL_MUTANTS;
+}
+
+function seedsMaxOf({ subject }: Mutant): number {
+  return { raft: MUTANT_SEEDS_MAX, elector: ELECTOR_MUTANT_SEEDS_MAX, jobs: JOBS_MUTANT_SEEDS_MAX }[subject ?? "raft"];
 }
 
 /** The first seed that fails with the mistake and passes without it. */
 async function hunt(
   mutant: Mutant,
-  jobs: number,
+  threads: number,
   interruption: Interruption,
 ): Promise<{ seeds: number; found: Result | null }> {
   const limits = mutant.limits ?? {};
@@ -242,7 +266,7 @@ async function hunt(
       if (result.violation !== null && (found === null || result.seed < found.seed)) found = result;
       return found === null;
     };
-    await runPool(jobs, mutant, next, onResult, subject);
+    await runPool(threads, mutant, next, onResult, subject);
     const caught = found as Result | null;
     if (caught === null) return { seeds, found: null };
     const sound = await runHere(subject, { seed: caught.seed, limits });
@@ -255,7 +279,7 @@ async function main(): Promise<number> {
   try {
     const flags = readFlags(process.argv.slice(2), {
       membersMax: MEMBERS_MAX,
-      mutants: [...MUTANTS, ...ELECTOR_MUTANTS].map((mutant) => mutant.name),
+      mutants: ALL_MUTANTS.map((mutant) => mutant.name),
     });
     if (flags.help) {
       console.log(HELP);

@@ -48,6 +48,16 @@ export const HEALTHY_SCHEMA = {
   unlogged: [],
 } as const;
 
+export const HEALTHY_LOG = {
+  isReadable: true,
+  denied: [],
+  triggersOff: [],
+  triggersMissing: [],
+  heads: [{ log: "jobs", epoch: 3, position: 900, first: 1, snapshot: 800, isWhole: true }],
+  inbox: { count: 0, oldestMs: null },
+  nodes: [{ node: "n1", silentMs: 400 }],
+} as const;
+
 const TIMEOUTS = { statement_timeout: 2_000, lock_timeout: 1_000, idle_session_timeout: 6_000 };
 
 export const HEALTHY: Server = {
@@ -61,6 +71,7 @@ export const HEALTHY: Server = {
   session: { value: { wanted: TIMEOUTS, found: TIMEOUTS, checksConnection: true } },
   pooler: { value: { kind: "none" } },
   schema: { value: HEALTHY_SCHEMA },
+  log: { value: HEALTHY_LOG },
   connections: { value: { used: 5, max: 100, role: null, database: null } },
   scopes: { value: [] },
   clock: { value: { rate: 1, uncertainty: 0.001, overMs: 1_000, offsetMs: 3 } },

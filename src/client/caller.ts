@@ -2,10 +2,11 @@
 //
 // Reads go to any node: one after the other with a short head start each, and the first answer wins.
 // Everything else goes to the leader. It goes out again only where that can do no harm (trap 65): the node refused it and
-// did nothing (NOT_LEADER, ERR_NO_LEADER), it never left this machine, or the request is idempotent by its nature.
+// did nothing (NOT_LEADER, ERR_NO_LEADER), it never left this machine, or the request is idempotent: by its nature, or by
+// the key that it carries, under which the cluster answers the same request as the first time (design D16).
 // What may have been done and was not confirmed is OUTCOME_UNKNOWN, never a failure (trap 66).
 
-import { assertNever, TenureError } from "../contract/errors.ts";
+import { assertNever, type ErrorCode, TenureError } from "../contract/errors.ts";
 import { toCamel } from "../contract/snake-case.ts";
 import { Addresses } from "./addresses.ts";
 import { discover, type Discovery, type Found, voiceText } from "./discovery.ts";
@@ -50,6 +51,8 @@ export type ReadOptions = CallOptions & {
 export type Mutation = ClientRequest & {
   /** Doing it twice is the same as doing it once. */
   readonly isIdempotent: boolean;
+  /** It carries an Idempotency-Key, so also what the server itself calls unknown goes out again, as it was. */
+  readonly isKeyed?: boolean | undefined;
 };
 
 /** With growing pauses it is the call's own time limit that ends it, not this. */
@@ -62,6 +65,7 @@ export class Caller {
   readonly addresses: Addresses;
   readonly #options: CallerOptions;
   #leaderUrl: string | null = null;
+  #knowsMembers = false;
 
   constructor(options: CallerOptions) {
     this.#options = options;
@@ -72,6 +76,12 @@ export class Caller {
     const limit = AbortSignal.timeout(timeoutMs);
     const { fetch, headers } = this.#options;
     return { fetch, headers, signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) };
+  }
+
+  /** Without a time limit of its own. */
+  lineOf(signal: AbortSignal): Line {
+    const { fetch, headers } = this.#options;
+    return { fetch, headers, signal };
   }
 
   /** From whichever known node answers first. */
@@ -155,9 +165,11 @@ export class Caller {
     try {
       return await this.#mutate(request, options, fate);
     } catch (error) {
-      // An earlier attempt may have been done: then whatever ended the last one is no failure of the whole (trap 66). That
-      // the epoch is over is certain all the same.
-      if (fate.unconfirmed === null || !TenureError.is(error) || error.code === "STALE_EPOCH") throw error;
+      // An earlier attempt may have been done: then whatever ended the last one is no failure of the whole (trap 66). Of a
+      // hold or a session that is over the caller has to hear all the same; a request with a key names the epoch of a
+      // leader, and that this is over says nothing about what was done while it was not.
+      const isCertain = TenureError.is(error) && error.code === "STALE_EPOCH" && request.isKeyed !== true;
+      if (fate.unconfirmed === null || !TenureError.is(error) || isCertain) throw error;
       throw new TenureError("OUTCOME_UNKNOWN", fate.unconfirmed.message, { cause: error });
     }
   }
@@ -175,8 +187,8 @@ export class Caller {
       }
       // What it says, or that it says nothing, is news: the next call must not begin where this one failed.
       this.#leaderUrl = null;
-      if (answer.kind === "silent" && answer.isSent) fate.unconfirmed = callError(url, answer);
-      const next = verdictOf(answer, request.isIdempotent);
+      if (isUnconfirmed(answer)) fate.unconfirmed = callError(url, answer);
+      const next = verdictOf(answer, request);
       if (next === "fail") {
         options.signal?.throwIfAborted();
         throw callError(url, answer);
@@ -216,6 +228,12 @@ export class Caller {
     return await discover(line, this.addresses);
   }
 
+  /** So that what is read for long can go on elsewhere when its node dies. Never rejects; asks again where nobody answered. */
+  async knowMembers(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#knowsMembers) return;
+    await this.learnMembers(this.line({ signal, timeoutMs: ATTEMPT_MS }));
+  }
+
   /** Members as the configured URLs name them; what only a learned member says is not believed. */
   async learnMembers(line: Line): Promise<void> {
     for (const url of this.addresses.configured) {
@@ -225,6 +243,7 @@ export class Caller {
         | { members?: { url?: unknown }[] }
         | undefined;
       if (!Array.isArray(body?.members)) continue;
+      this.#knowsMembers = true;
       this.addresses.learn(body.members.map(({ url: member }) => (typeof member === "string" ? member : null)));
       return;
     }
@@ -244,10 +263,28 @@ function whyUnread(cause: unknown): string {
   return cause === undefined ? "not JSON; is it a Tenure server?" : reasonOf(cause);
 }
 
-function verdictOf(answer: Exclude<Answer, { kind: "ok" }>, isIdempotent: boolean): "again" | "fail" {
+/** It may have been done. */
+function isUnconfirmed(answer: Exclude<Answer, { kind: "ok" }>): boolean {
+  return answer.kind === "silent" ? answer.isSent : answer.code === "OUTCOME_UNKNOWN";
+}
+
+/** The node did nothing, and will take it, or another will. */
+const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_LEADER", "ERR_NO_LEADER"]);
+/** What a request with a key is sent again for, too. */
+const AGAIN_KEYED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "OUTCOME_UNKNOWN",
+  "OVERLOADED",
+  "TRANSFER_IN_PROGRESS",
+  "UNCOMMITTED_LIMIT",
+]);
+
+function verdictOf(
+  answer: Exclude<Answer, { kind: "ok" }>,
+  { isIdempotent, isKeyed = false }: Pick<Mutation, "isIdempotent" | "isKeyed">,
+): "again" | "fail" {
   switch (answer.kind) {
     case "refused":
-      return answer.code === "NOT_LEADER" || answer.code === "ERR_NO_LEADER" ? "again" : "fail";
+      return AGAIN.has(answer.code) || (isKeyed && AGAIN_KEYED.has(answer.code)) ? "again" : "fail";
     case "silent":
       return isIdempotent || !answer.isSent ? "again" : "fail";
     default:

@@ -5,7 +5,9 @@ import { type ErrorCode, TenureError } from "../contract/errors.ts";
 import { toCamel, toSnake } from "../contract/snake-case.ts";
 import { Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
+import { type ClientJobs, jobsOf } from "./jobs.ts";
 import { type ClientScopes, scopesOf } from "./scopes.ts";
+import { type ClientWork, workOf } from "./work.ts";
 import type {
   AuditView,
   ClusterView,
@@ -35,7 +37,12 @@ export type NodeAnswer =
   /** `code`: of its refusal, or of what stands in the way to it; null: it did not answer. */
   | { readonly url: string; readonly view: null; readonly why: string; readonly code: ErrorCode | null };
 
-export interface Client {
+export interface Client extends ClientCluster, ClientJobs {
+  /** What agents call; `tenure/agent` does it for you. */
+  readonly work: ClientWork;
+}
+
+export interface ClientCluster {
   leader(options?: CallOptions): Promise<LeaderView>;
   /** As whichever node answers first sees it. */
   cluster(options?: ReadOptions): Promise<ClusterView>;
@@ -73,10 +80,10 @@ export function createClient(options: ClientOptions): Client {
     timeoutMs,
     leaderWaitMs,
   });
-  return new ServersClient(caller);
+  return Object.assign(new ServersClient(caller), jobsOf(caller), { work: workOf(caller) });
 }
 
-class ServersClient implements Client {
+class ServersClient implements ClientCluster {
   readonly scopes: ClientScopes;
   readonly #caller: Caller;
 

@@ -5,6 +5,7 @@
 // Redirects are never followed: credentials go to the URL that was asked and nowhere else (trap 64).
 
 import { ERRORS, type ErrorCode, TenureError } from "../contract/errors.ts";
+import { chunksOf } from "./chunks.ts";
 
 /**
  * What the platform's `fetch` is, as far as it is used: the CLI brings one that knows client certificates. Where it rejects
@@ -13,9 +14,11 @@ import { ERRORS, type ErrorCode, TenureError } from "../contract/errors.ts";
 export type ClientFetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface ClientRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
+  /** Beside the client's own. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Line {
@@ -68,6 +71,7 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
       headers: {
         accept: "application/json",
         ...(hasBody ? { "content-type": "application/json" } : {}),
+        ...request.headers,
         ...line.headers,
       },
       ...(hasBody ? { body: JSON.stringify(request.body) } : {}),
@@ -99,7 +103,7 @@ async function boundedText(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of chunksOf(response.body as ReadableStream<Uint8Array>)) {
     bytes += chunk.length;
     if (bytes > ANSWER_BYTES_MAX) throw new AnswerTooLong();
     text += decoder.decode(chunk, { stream: true });

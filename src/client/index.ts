@@ -1,7 +1,14 @@
 // The door: a client of Tenure's own servers.
 
 export type { CallOptions, ReadOptions } from "./caller.ts";
-export { type Client, type ClientOptions, createClient, type NodeAnswer } from "./client.ts";
+export { type Client, type ClientCluster, type ClientOptions, createClient, type NodeAnswer } from "./client.ts";
+export type { EntityType, EventsOptions } from "./events.ts";
 export type { ClientFetch } from "./exchange.ts";
+export type * from "./job-views.ts";
+export type { ClientJobs, JobsQuery, MutateOptions } from "./jobs.ts";
+export { type ClientKeys, newKey, type NewKey } from "./keys.ts";
+export type { LogsOptions } from "./logs.ts";
 export type { AcquireRequest, ClientScopes, ScopeHold } from "./scopes.ts";
+export type { StreamOptions } from "./streams.ts";
 export type * from "./views.ts";
+export type * from "./work.ts";

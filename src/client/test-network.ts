@@ -7,6 +7,8 @@ export interface Sent {
   readonly path: string;
   readonly method: string;
   readonly key: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  readonly lastEventId: string | undefined;
   readonly redirect: string | undefined;
   readonly body: unknown;
 }
@@ -27,6 +29,8 @@ export class Network {
       path: `${url.pathname}${url.search}`,
       method: init.method ?? "GET",
       key: headers["x-api-key"],
+      idempotencyKey: headers["idempotency-key"],
+      lastEventId: headers["last-event-id"],
       redirect: init.redirect,
       body: typeof init.body === "string" ? (JSON.parse(init.body) as unknown) : undefined,
     };

@@ -1,8 +1,12 @@
 import { describe, expectTypeOf, it } from "vitest";
 import type { Static } from "typebox";
 import type * as answers from "../contract/answers.ts";
-import type { Camel } from "../contract/snake-case.ts";
+import type * as jobAnswers from "../contract/job-answers.ts";
+import type * as jobRequests from "../contract/job-requests.ts";
+import type { Camel, Snake } from "../contract/snake-case.ts";
+import type * as jobs from "./job-views.ts";
 import type * as views from "./views.ts";
+import type * as work from "./work.ts";
 
 type Frozen<T> = T extends readonly (infer One)[]
   ? readonly Frozen<One>[]
@@ -10,6 +14,7 @@ type Frozen<T> = T extends readonly (infer One)[]
     ? { readonly [Name in keyof T]: Frozen<T[Name]> }
     : T;
 type Wire<Name extends keyof typeof answers> = Frozen<Camel<Static<(typeof answers)[Name]>>>;
+type JobWire<Name extends keyof typeof jobAnswers> = Frozen<Camel<Static<(typeof jobAnswers)[Name]>>>;
 
 describe("what the SDK shows", () => {
   it("is what the contract says, in the SDK's spelling", () => {
@@ -26,5 +31,24 @@ describe("what the SDK shows", () => {
     expectTypeOf<views.ScopeView>().toExtend<Wire<"ScopeAnswer">>();
     expectTypeOf<Wire<"HistoryAnswer">["transitions"]>().toExtend<readonly views.ScopeTransitionView[]>();
     expectTypeOf<views.AuditView>().toEqualTypeOf<Wire<"AuditAnswer">>();
+  });
+
+  it("of jobs too, answers and requests", () => {
+    expectTypeOf<JobWire<"JobAnswer">>().toExtend<jobs.JobView>();
+    expectTypeOf<keyof jobs.JobView>().toEqualTypeOf<keyof JobWire<"JobAnswer">>();
+    expectTypeOf<JobWire<"JobsAnswer">["jobs"]>().toExtend<readonly jobs.JobBrief[]>();
+    expectTypeOf<keyof jobs.JobBrief>().toEqualTypeOf<keyof JobWire<"JobsAnswer">["jobs"][number]>();
+    expectTypeOf<JobWire<"AgentsAnswer">["agents"]>().toExtend<readonly jobs.AgentView[]>();
+    expectTypeOf<JobWire<"QueuesAnswer">["queues"]>().toExtend<readonly jobs.QueueView[]>();
+    expectTypeOf<JobWire<"SchedulesAnswer">["schedules"]>().toExtend<readonly jobs.ScheduleView[]>();
+    expectTypeOf<JobWire<"StatsAnswer">>().toExtend<jobs.StatsView>();
+    expectTypeOf<JobWire<"KeyAnswer">>().toExtend<jobs.KeyView>();
+    expectTypeOf<JobWire<"SinceAnswer">["events"]>().toExtend<readonly jobs.EventView[]>();
+    expectTypeOf<keyof jobs.EventView>().toEqualTypeOf<keyof JobWire<"SinceAnswer">["events"][number]>();
+    expectTypeOf<JobWire<"LeasesAnswer">>().toExtend<work.LeaseReply>();
+    expectTypeOf<keyof Snake<jobs.JobRequest>>().toEqualTypeOf<keyof Static<(typeof jobRequests)["JobBody"]>>();
+    expectTypeOf<keyof Snake<jobs.ScheduleRequest> | "leader_epoch">().toEqualTypeOf<
+      keyof Static<(typeof jobRequests)["ScheduleBody"]>
+    >();
   });
 });

@@ -141,7 +141,7 @@ export interface AuditView {
     readonly nodeId: string;
     readonly who: string;
     readonly how: "key" | "certificate" | "anonymous";
-    readonly role: "viewer" | "client" | "operator" | null;
+    readonly role: "viewer" | "submitter" | "agent" | "client" | "operator" | null;
     readonly address: string;
     readonly operation: string;
     readonly target: string | null;

@@ -2,6 +2,7 @@
 // ports/cluster.ts and ports/scopes.ts in snake_case.
 
 import { Type } from "typebox";
+import { RoleName } from "./roles.ts";
 import { integer, nullable, oneOf, strict } from "./schema-kit.ts";
 
 const Text = Type.String();
@@ -37,6 +38,8 @@ const Alert = strict({
     "failover_rate_high",
     "disk_full",
     "disk_low",
+    "history_quota_near",
+    "history_quota_used",
     "loop_stalled",
   ),
   severity: oneOf("warning", "critical"),
@@ -50,6 +53,7 @@ export const HealthzAnswer = strict({
   role: RoleOfNode,
   is_ready: Type.Boolean(),
   alerts: Type.Array(Alert),
+  anonymous_roles: Type.Array(RoleName),
 });
 
 const Member = strict({
@@ -129,7 +133,7 @@ export const AuditAnswer = strict({
       node_id: Text,
       who: Text,
       how: oneOf("key", "certificate", "anonymous"),
-      role: nullable(oneOf("viewer", "client", "operator")),
+      role: nullable(RoleName),
       address: Text,
       operation: Text,
       target: nullable(Text),

@@ -20,6 +20,9 @@ export interface CertificateCaller {
 const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
   operator: "operator",
   sdk: "client",
+  submitter: "submitter",
+  agent: "agent",
+  viewer: "viewer",
   // A node has no business at another node's API but to look.
   server: "viewer",
 };

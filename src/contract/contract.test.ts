@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { certificateCaller } from "./certificate-role.ts";
 import { errorBody, notLeaderBody } from "./error-body.ts";
 import { isLoopback, isWildcard, parseAddress, showAddress } from "./listen-address.ts";
-import { allows, ROLES } from "./roles.ts";
+import { allows, closes, ROLES } from "./roles.ts";
 import { ROUTES } from "./routes.ts";
 import { toCamel, toSnake } from "./snake-case.ts";
 import { suggestion } from "./suggestion.ts";
@@ -21,6 +21,12 @@ describe("snake_case and camelCase", () => {
     const holder = { metadata: { Zone_A: "eu", buildId: "7", x_y: "z" }, acquiredAtMs: 1 };
     expect(toSnake(holder)).toEqual({ metadata: holder.metadata, acquired_at_ms: 1 });
     expect(toCamel(toSnake(holder))).toEqual(holder);
+  });
+
+  it.each(["labels", "payload", "result", "detail"])("and so is what stands under %s", (name) => {
+    const job = { [name]: { camelCase: { snake_case: [{ deepDown: 1 }] } }, jobEpoch: 1 };
+    expect(toSnake(job)).toEqual({ [name]: job[name], job_epoch: 1 });
+    expect(toCamel(toSnake(job))).toEqual(job);
   });
 
   it("the specification's names survive the way there and back", () => {
@@ -67,8 +73,11 @@ describe("certificates", () => {
   const roleOf = (subjectaltname?: string) => certificateCaller({ subjectaltname })?.role ?? null;
   it.each([
     ["URI:spiffe://tenure/operator/ada", "operator"],
+    ["URI:spiffe://tenure/viewer/eve", "viewer"],
     ["DNS:a.example, URI:spiffe://tenure/sdk/payer, IP Address:10.0.0.1", "client"],
     ["URI:spiffe://tenure/server/n1", "viewer"],
+    ["URI:spiffe://tenure/submitter/ci", "submitter"],
+    ["URI:spiffe://tenure/agent/a-1", "agent"],
     ["URI:spiffe://tenure/tc/x", null],
     ["URI:spiffe://tenure/operator/a, URI:spiffe://tenure/operator/b", null],
     ["URI:spiffe://tenure/operator/a, URI:https://example.org", null],
@@ -79,13 +88,15 @@ describe("certificates", () => {
   ])("%s is %s", (names, role) => expect(roleOf(names)).toBe(role));
 });
 
-it("operator may do what client may, client what viewer may, and not the other way round", () => {
-  const table = ROLES.map((held) => ROLES.map((needed) => allows(held, needed)));
-  expect(table).toEqual([
-    [true, false, false],
-    [true, true, false],
-    [true, true, true],
-  ]);
+it("everybody may read, operators may do everything, and the rest nothing of one another's", () => {
+  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "operator"]);
+  const table = ROLES.map((held) => ROLES.map((needed) => (allows(held, needed) ? 1 : 0)).join(""));
+  expect(table).toEqual(["10000", "11000", "10100", "10010", "11111"]);
+});
+
+it("a key closes what needs a role of its rank or above to those without one", () => {
+  const table = ROLES.map((given) => ROLES.map((needed) => (closes(given, needed) ? 1 : 0)).join(""));
+  expect(table).toEqual(["11111", "01111", "01111", "01111", "00001"]);
 });
 
 it("an error has its number where the specification has one, and NOT_LEADER always all its fields", () => {

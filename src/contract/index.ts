@@ -1,12 +1,35 @@
 // The door of the contract: what the API speaks, and the server's configuration.
 
-export { allows, type Role, ROLES } from "./roles.ts";
+export { allows, closes, type Role, ROLES } from "./roles.ts";
+export { requestText } from "./body-hash.ts";
 export { certificateCaller, type CertificateCaller, type ClientCertificate } from "./certificate-role.ts";
 export { errorBody, type ErrorBody, type Leadership, notLeaderBody, statusOf } from "./error-body.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
+export {
+  EVENTS_PER_PAGE_MAX,
+  JobBody,
+  JOBS_PER_PAGE_MAX,
+  LOG_PAGE_BYTES_MAX,
+  NAMES_PER_PAGE_MAX,
+} from "./job-requests.ts";
+export {
+  eventText,
+  eventWire,
+  JOB_DEFAULTS,
+  jobAnswer,
+  jobBrief,
+  leaseCallOf,
+  resultCallOf,
+  resultMistake,
+  scheduleOf,
+  specOf,
+} from "./job-wire.ts";
+export { JOB_ROUTES } from "./job-routes.ts";
+export { openApi } from "./openapi.ts";
 export { typedQuery } from "./query.ts";
 export { SCOPES_PER_PAGE_MAX } from "./requests.ts";
-export { COMMON_ERRORS, type Route, type RouteId, ROUTES } from "./routes.ts";
+export { COMMON_ERRORS, type Route } from "./route.ts";
+export { type RouteId, ROUTES } from "./routes.ts";
 export {
   type ApiKey,
   type ConfigSurroundings,

@@ -9,13 +9,12 @@ import {
   SCOPE_TTL_MS_MAX,
   SCOPE_TTL_MS_MIN,
   SCOPE_WAIT_MS_MAX,
+  SESSION_BYTES_MAX,
 } from "../core/kit/limits.ts";
 import { integer, matching, oneOf, strict, text, texts } from "./schema-kit.ts";
 
 /** The front half of a peer key (core/kit/ids.ts). */
 export const NODE_ID_PATTERN = /^[a-z0-9][a-z0-9-]{0,62}$/;
-/** Random, made by the client; bounded so that it fits into one log entry. */
-const SESSION_BYTES_MAX = 128;
 /** A day: who allows more staleness than that does not care. */
 const STALE_MS_MAX = 86_400_000;
 
@@ -30,7 +29,7 @@ const Scope = Type.Refine(
 );
 export const ScopeParams = strict({ scope: Scope });
 
-const CONSISTENCY = {
+export const CONSISTENCY = {
   consistency: Type.Optional(oneOf("local", "linearizable")),
   max_stale_ms: Type.Optional(integer(0, STALE_MS_MAX)),
 };

@@ -1,59 +1,12 @@
 // Every route of the API: method, path, who may call it, what it takes, what it answers and which errors are its own.
 // The server registers exactly these, docs/reference/api.md lists the same, and the tests fuzz each from its schemas.
 
-import type { TSchema } from "typebox";
-import type { ErrorCode } from "../core/kit/errors.ts";
 import * as answers from "./answers.ts";
+import { JOB_ROUTES } from "./job-routes.ts";
 import * as requests from "./requests.ts";
-import type { Role } from "./roles.ts";
-import { shape, type Shape } from "./shape.ts";
+import { READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
+import { shape } from "./shape.ts";
 
-export interface Route {
-  readonly method: "GET" | "POST";
-  /** `:scope` is a parameter, percent-encoded. */
-  readonly path: string;
-  readonly role: Role | "public";
-  readonly params: Shape | null;
-  readonly query: Shape;
-  /** Null: it takes none, and what comes is refused. */
-  readonly body: Shape | null;
-  /** Null: it answers no JSON. */
-  readonly answer: TSchema | null;
-  /** Beside those that any route may answer (COMMON_ERRORS). */
-  readonly errors: readonly ErrorCode[];
-  /** `write`: only the leader does it; elsewhere 409 NOT_LEADER or 503 ERR_NO_LEADER. */
-  readonly kind: "probe" | "read" | "write" | "local";
-  /** Each call is written down: who, what, outcome. */
-  readonly isAdmin: boolean;
-  /** Counted for each caller, and refused past a rate. */
-  readonly limited: "admin" | "acquire" | null;
-}
-
-/**
- * METHOD_NOT_ALLOWED and NOT_FOUND stand for paths that are no route. INTERNAL is a mistake of ours on a read; a write that
- * ends in one is OUTCOME_UNKNOWN. BACKEND_UNAVAILABLE: the node is stopping.
- */
-export const COMMON_ERRORS = [
-  "BAD_REQUEST",
-  "UNAUTHENTICATED",
-  "PERMISSION_DENIED",
-  "NOT_FOUND",
-  "METHOD_NOT_ALLOWED",
-  "PAYLOAD_TOO_LARGE",
-  "OVERLOADED",
-  "BACKEND_UNAVAILABLE",
-  "INTERNAL",
-] as const satisfies readonly ErrorCode[];
-
-const READ_ERRORS = ["TOO_STALE", "ERR_NO_LEADER"] as const;
-const WRITE_ERRORS = [
-  "NOT_LEADER",
-  "ERR_NO_LEADER",
-  "OUTCOME_UNKNOWN",
-  "TRANSFER_IN_PROGRESS",
-  "UNCOMMITTED_LIMIT",
-  "DISK_FULL",
-] as const;
 const MEMBER_ERRORS = [
   "MEMBER_UNKNOWN",
   "MEMBER_EXISTS",
@@ -62,6 +15,9 @@ const MEMBER_ERRORS = [
   "CONF_CHANGE_PENDING",
   "CONF_CHANGE_INVALID",
 ] as const;
+
+/** NOT_SUPPORTED: what only Tenure's own servers have, asked of nodes on Postgres. */
+const SCOPE_READ_ERRORS = [...READ_ERRORS, "NOT_SUPPORTED"] as const;
 
 const noQuery = shape(requests.NoQuery);
 const readQuery = shape(requests.ReadQuery);
@@ -81,13 +37,43 @@ const HOLD = {
 } as const;
 
 export const ROUTES = {
-  livez: { ...PROBE, path: "/livez", role: "public", answer: answers.LivezAnswer, errors: [] },
-  readyz: { ...PROBE, path: "/readyz", role: "public", answer: answers.ReadyzAnswer, errors: [] },
-  healthz: { ...PROBE, path: "/healthz", role: "viewer", answer: answers.HealthzAnswer, errors: [] },
-  metrics: { ...PROBE, path: "/metrics", role: "viewer", answer: null, errors: [] },
+  livez: {
+    ...PROBE,
+    path: "/livez",
+    summary: "The process answers.",
+    role: "public",
+    answer: answers.LivezAnswer,
+    errors: [],
+  },
+  readyz: {
+    ...PROBE,
+    path: "/readyz",
+    summary: "This node serves.",
+    role: "public",
+    answer: answers.ReadyzAnswer,
+    errors: [],
+  },
+  healthz: {
+    ...PROBE,
+    path: "/healthz",
+    summary: "What an operator should know about this node.",
+    role: "viewer",
+    answer: answers.HealthzAnswer,
+    errors: [],
+  },
+  metrics: {
+    ...PROBE,
+    path: "/metrics",
+    summary: "Metrics for Prometheus.",
+    role: "viewer",
+    answer: null,
+    contentType: "text/plain",
+    errors: [],
+  },
   leader: {
     ...READ,
     path: "/leader",
+    summary: "Who leads, from memory.",
     role: "viewer",
     query: readQuery,
     answer: answers.LeaderAnswer,
@@ -97,6 +83,7 @@ export const ROUTES = {
   role: {
     ...READ,
     path: "/role",
+    summary: "This node's role, and who leads.",
     role: "viewer",
     query: readQuery,
     answer: answers.RoleAnswer,
@@ -106,6 +93,7 @@ export const ROUTES = {
   cluster: {
     ...READ,
     path: "/v1/cluster",
+    summary: "The cluster as this node sees it.",
     role: "viewer",
     query: readQuery,
     answer: answers.ClusterAnswer,
@@ -115,97 +103,109 @@ export const ROUTES = {
   scopes: {
     ...READ,
     path: "/v1/scopes",
+    summary: "Scopes, by name.",
     role: "viewer",
     query: shape(requests.ScopesQuery),
     answer: answers.ScopesAnswer,
-    errors: READ_ERRORS,
+    errors: SCOPE_READ_ERRORS,
     kind: "read",
   },
   scope: {
     ...READ,
     path: "/v1/scopes/:scope",
+    summary: "One scope; waits until it differs.",
     role: "viewer",
     params: scopeParams,
     query: shape(requests.WatchQuery),
     answer: answers.ScopeAnswer,
-    errors: READ_ERRORS,
+    errors: SCOPE_READ_ERRORS,
     kind: "read",
   },
   history: {
     ...READ,
     path: "/v1/scopes/:scope/history",
+    summary: "Who led a scope, newest first.",
     role: "viewer",
     params: scopeParams,
     query: readQuery,
     answer: answers.HistoryAnswer,
-    errors: READ_ERRORS,
+    errors: SCOPE_READ_ERRORS,
     kind: "read",
   },
   acquire: {
     ...HOLD,
     path: "/v1/scopes/:scope/acquire",
+    summary: "Campaign for a scope.",
     body: shape(requests.AcquireBody),
     answer: answers.AcquireAnswer,
-    errors: [...WRITE_ERRORS, "RATE_LIMITED"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "RATE_LIMITED"],
     limited: "acquire",
   },
   renew: {
     ...HOLD,
     path: "/v1/scopes/:scope/renew",
+    summary: "Renew a hold.",
     body: holdBody,
     answer: answers.RenewAnswer,
-    errors: [...WRITE_ERRORS, "STALE_EPOCH"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "STALE_EPOCH"],
     // A renewal that is refused for its rate would end a healthy term.
     limited: null,
   },
   resign: {
     ...HOLD,
     path: "/v1/scopes/:scope/resign",
+    summary: "Give a hold up.",
     body: holdBody,
     answer: answers.ResignAnswer,
-    errors: [...WRITE_ERRORS, "STALE_EPOCH"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "STALE_EPOCH"],
     limited: null,
   },
   transfer: {
     ...ADMIN,
     method: "POST",
     path: "/v1/admin/transfer",
+    summary: "Hand leadership to another node.",
     body: shape(requests.TransferBody),
     answer: answers.TransferAnswer,
-    errors: [...WRITE_ERRORS, "TRANSFER_TARGET_INVALID", "ERR_LEADER_TRANSFER_FAILED", "RATE_LIMITED"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "TRANSFER_TARGET_INVALID", "ERR_LEADER_TRANSFER_FAILED", "RATE_LIMITED"],
     kind: "write",
   },
   members: {
     ...ADMIN,
     method: "POST",
     path: "/v1/admin/members",
+    summary: "Add, promote, replace or remove a node.",
     body: shape(requests.MembersBody),
     answer: answers.MembersAnswer,
-    errors: [...WRITE_ERRORS, ...MEMBER_ERRORS, "RATE_LIMITED"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", ...MEMBER_ERRORS, "RATE_LIMITED"],
     kind: "write",
   },
   saveSnapshot: {
     ...ADMIN,
     method: "POST",
     path: "/v1/admin/snapshot",
+    summary: "Save a snapshot of this node now.",
     body: shape(requests.NoBody),
     answer: answers.SnapshotAnswer,
-    errors: ["OUTCOME_UNKNOWN", "DISK_FULL", "RATE_LIMITED"],
+    errors: ["NOT_SUPPORTED", "OUTCOME_UNKNOWN", "DISK_FULL", "RATE_LIMITED"],
     kind: "local",
   },
   readSnapshot: {
     ...ADMIN,
     method: "GET",
     path: "/v1/admin/snapshot",
+    summary: "The newest snapshot as a file.",
     body: null,
     answer: null,
-    errors: ["RATE_LIMITED"],
+    contentType: "application/octet-stream",
+    errors: ["NOT_SUPPORTED", "RATE_LIMITED"],
     kind: "local",
   },
   audit: {
     ...ADMIN,
     method: "GET",
     path: "/v1/admin/audit",
+    summary: "The last calls of operators on this node.",
     body: null,
     answer: answers.AuditAnswer,
     errors: ["RATE_LIMITED"],
@@ -215,12 +215,14 @@ export const ROUTES = {
     ...ADMIN,
     method: "POST",
     path: "/v1/admin/scopes/:scope/resign",
+    summary: "Ask the holder of a scope to go, or take it away.",
     params: scopeParams,
     body: shape(requests.AskResignBody),
     answer: answers.AskResignAnswer,
-    errors: [...WRITE_ERRORS, "RATE_LIMITED"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "RATE_LIMITED"],
     kind: "write",
   },
+  ...JOB_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;
 
 export type RouteId = keyof typeof ROUTES;

@@ -1,9 +1,16 @@
 // What our schemas are made of: objects that refuse unknown fields, texts bounded in bytes, integers that a double holds.
 
 import { Type, type TEnum, type TProperties, type TSchema } from "typebox";
+import type { Json } from "../core/kit/json.ts";
 import { INTEGER_MAX } from "../core/kit/limits.ts";
+import { jsonMistake } from "./json-value.ts";
 
 const encoder = new TextEncoder();
+/** A UTF-16 unit is at most so many bytes of UTF-8, and inside of JSON (as \u0000). */
+const UNIT_BYTES_MAX = 3;
+const UNIT_JSON_BYTES_MAX = 6;
+/** Quotes, colon and comma of a name and its value. */
+const PAIR_JSON_BYTES = 6;
 
 export function strict<Properties extends TProperties>(properties: Properties) {
   return Type.Object(properties, { additionalProperties: false });
@@ -14,13 +21,31 @@ export function text(bytesMax: number, lengthMin = 1) {
   return Type.Refine(
     // The first bound is cheap and keeps the refinement from looking at megabytes.
     Type.String({ minLength: lengthMin, maxLength: bytesMax }),
-    (value: string) => value.isWellFormed() && !value.includes("\0") && encoder.encode(value).length <= bytesMax,
+    (value: string) => value.isWellFormed() && !value.includes("\0") && fits(value, bytesMax),
     () => `must be well-formed text without NUL, of at most ${bytesMax} bytes`,
+  );
+}
+
+/** What programs print and throw: it may hold anything but half a surrogate pair. */
+export function prose(bytesMax: number, lengthMin = 1) {
+  return Type.Refine(
+    Type.String({ minLength: lengthMin, maxLength: bytesMax }),
+    (value: string) => value.isWellFormed() && fits(value, bytesMax),
+    () => `must be well-formed text of at most ${bytesMax} bytes`,
   );
 }
 
 export function integer(minimum: number, maximum: number = INTEGER_MAX) {
   return Type.Integer({ minimum, maximum });
+}
+
+/** The user's own JSON, as it can be stored and hashed: see json-value.ts. */
+export function json(bytesMax: number) {
+  return Type.Refine(
+    Type.Unsafe<Json>(Type.Unknown()),
+    (value: unknown) => jsonMistake(value, bytesMax) === null,
+    (value: unknown) => jsonMistake(value, bytesMax) ?? "must be JSON",
+  );
 }
 
 /** `wanted` completes "must be …" where the pattern does not match. */
@@ -40,14 +65,29 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
 export function texts(entriesMax: number, bytesMax: number) {
   return Type.Refine(
     Type.Record(Type.String(), Type.String({ maxLength: bytesMax }), { maxProperties: entriesMax }),
-    (value: Record<string, string>) => isWellFormed(value) && encoder.encode(JSON.stringify(value)).length <= bytesMax,
+    (value: Record<string, string>) => isWellFormed(value) && textsFit(value, bytesMax),
     () => `must be well-formed texts without NUL, of at most ${bytesMax} bytes as JSON`,
   );
 }
 
 function isWellFormed(value: Record<string, string>): boolean {
   // The schema looks only at values whose names have no line terminator: its pattern is `^.*$`.
-  return Object.entries(value).every((pair: readonly unknown[]) =>
-    pair.every((one) => typeof one === "string" && one.isWellFormed() && !one.includes("\0")),
-  );
+  return Object.keys(value).every((name) => isText(name) && isText(value[name]));
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === "string" && value.isWellFormed() && !value.includes("\0");
+}
+
+/** Most are far below the bound: only the others are written out to be measured. */
+function fits(value: string, bytesMax: number): boolean {
+  return value.length * UNIT_BYTES_MAX <= bytesMax || encoder.encode(value).length <= bytesMax;
+}
+
+function textsFit(value: Record<string, string>, bytesMax: number): boolean {
+  let atMost = 2;
+  for (const name of Object.keys(value)) {
+    atMost += PAIR_JSON_BYTES + (name.length + (value[name]?.length ?? 0)) * UNIT_JSON_BYTES_MAX;
+  }
+  return atMost <= bytesMax || encoder.encode(JSON.stringify(value)).length <= bytesMax;
 }

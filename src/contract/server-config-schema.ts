@@ -13,6 +13,9 @@ const PATH_BYTES_MAX = 4_096;
 const KEYS_MAX = 256;
 const KEY_NAME_BYTES_MAX = 64;
 const URL_LENGTH_MAX = 512;
+const BACKEND_URL_LENGTH_MAX = 4_096;
+/** A century. */
+const KEEP_DAYS_MAX = 36_525;
 
 const Path = text(PATH_BYTES_MAX);
 const Milliseconds = Type.Number({ exclusiveMinimum: 0, wanted: "a positive number of milliseconds" });
@@ -22,9 +25,17 @@ const ApiUrl = Type.Refine(
   () => "must be http://host:port or https://host:port, without a path, a query or a password",
 );
 
+/** The value may hold a password: no message shows it. */
+const PostgresUrl = Type.Refine(
+  Type.String({ maxLength: BACKEND_URL_LENGTH_MAX }),
+  (value: string) => /^postgres(ql)?:\/\//.test(value),
+  () => "must be a Postgres URL: postgres://user:password@host:5432/database",
+);
+
 export const ServerConfigFile = strict({
   node_id: NodeId,
   data_dir: Path,
+  backend: Type.Optional(PostgresUrl),
   peer: Type.Optional(
     strict({
       listen: Type.Optional(HostPort),
@@ -80,16 +91,25 @@ export const ServerConfigFile = strict({
     }),
   ),
   disk: Type.Optional(strict({ min_free_bytes: Type.Optional(integer(0)) })),
+  history: Type.Optional(
+    strict({
+      quota_bytes: Type.Optional(integer(1)),
+      keep_days: Type.Optional(
+        Type.Number({ exclusiveMinimum: 0, maximum: KEEP_DAYS_MAX, wanted: "a positive number of days" }),
+      ),
+    }),
+  ),
   log: Type.Optional(strict({ level: Type.Optional(oneOf("trace", "debug", "info", "warn", "error", "silent")) })),
 });
 
 export type ServerConfigFile = Static<typeof ServerConfigFile>;
 export const serverConfigShape = shape(ServerConfigFile);
 
-/** What differs between the nodes of one cluster, so that they can share one file. Secrets are never read from here. */
+/** What differs between the nodes of one cluster, so that they can share one file; and the one URL with a password in it. */
 export const SERVER_ENVIRONMENT = {
   TENURE_NODE_ID: ["node_id"],
   TENURE_DATA_DIR: ["data_dir"],
+  TENURE_SERVER_BACKEND: ["backend"],
   TENURE_PEER_LISTEN: ["peer", "listen"],
   TENURE_PEER_ADVERTISE: ["peer", "advertise"],
   TENURE_API_LISTEN: ["api", "listen"],

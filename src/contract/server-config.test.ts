@@ -34,6 +34,7 @@ describe("what is taken", () => {
     expect(parse(MINIMAL)).toEqual({
       nodeId: "n1",
       dataDir: "/etc/tenure/data",
+      backend: null,
       peer: { listen: { host: "127.0.0.1", port: 7_400 }, advertise: null, tls: null },
       api: { listen: { host: "127.0.0.1", port: 7_401 }, advertise: null, tls: null },
       peers: {},
@@ -42,6 +43,7 @@ describe("what is taken", () => {
       election: {},
       snapshots: {},
       disk: { minFreeBytes: 67_108_864 },
+      history: { quotaBytes: null, keepDays: null },
       log: { level: "info" },
     });
   });
@@ -59,6 +61,7 @@ describe("what is taken", () => {
       election: { heartbeat_interval_ms: 40, enable_lease: true, node_priority: 9 },
       snapshots: { after_entries: 10, keep_entries: 0 },
       disk: { min_free_bytes: 0 },
+      history: { quota_bytes: 1_000_000, keep_days: 30 },
       log: { level: "debug" },
     });
     expect(config.peer.tls).toEqual({
@@ -73,6 +76,7 @@ describe("what is taken", () => {
     });
     expect(config.election).toEqual({ heartbeatIntervalMs: 40, enableLease: true, nodePriority: 9 });
     expect(config.snapshots).toEqual({ afterEntries: 10, keepEntries: 0 });
+    expect(config.history).toEqual({ quotaBytes: 1_000_000, keepDays: 30 });
     expect(config.bootstrapExpect).toEqual(["n2", "n3"]);
   });
 
@@ -170,7 +174,7 @@ describe("what is refused", () => {
     [
       "a role that is none",
       { ...MINIMAL, keys: [{ name: "a", sha256: SHA, role: "admin" }] },
-      /keys\[0\]\.role must be one of viewer, client, operator/,
+      /keys\[0\]\.role must be one of viewer, submitter, agent, client, operator/,
     ],
     [
       "one name for two keys",
@@ -240,5 +244,36 @@ describe("what is refused", () => {
   it("no value is repeated: it may be a secret in the wrong place", () => {
     const message = refusal({ ...MINIMAL, keys: [{ name: "a", sha256: "my secret key", role: "my secret role" }] });
     expect(message).not.toContain("secret");
+  });
+});
+
+describe("a backend", () => {
+  const URL = "postgres://app:s3cret@db:5432/site";
+
+  it("comes from the file, or from the environment, which goes first", () => {
+    expect(parse({ ...MINIMAL, backend: URL }).backend).toBe(URL);
+    const other = { TENURE_SERVER_BACKEND: "postgresql://other/site" };
+    expect(parse({ ...MINIMAL, backend: URL }, other).backend).toBe("postgresql://other/site");
+  });
+
+  it("is a Postgres URL, and what is not is refused without showing it", () => {
+    const message = refusal({ ...MINIMAL, backend: "https://app:s3cret@db" });
+    expect(message).toContain("backend must be a Postgres URL");
+    expect(message).not.toContain("s3cret");
+    expect(refusal(MINIMAL, { TENURE_SERVER_BACKEND: "etcd://db" })).toContain("TENURE_SERVER_BACKEND must be");
+  });
+
+  it("leaves nothing to say about peers, elections and what is kept", () => {
+    const message = refusal({
+      ...MINIMAL,
+      backend: URL,
+      peer: { listen: "127.0.0.1:1" },
+      peers: { n2: "127.0.0.1:2" },
+      bootstrap: { expect: ["n2"] },
+      election: { enable_lease: true },
+      history: { quota_bytes: 1_000_000 },
+    });
+    for (const field of ["peer", "peers", "bootstrap", "election", "history"])
+      expect(message).toContain(`${field} means nothing with backend`);
   });
 });

@@ -18,6 +18,8 @@ import { snakeKey, toCamel } from "./snake-case.ts";
 export interface ServerConfig {
   readonly nodeId: string;
   readonly dataDir: string;
+  /** A Postgres URL, maybe with a password in it: the nodes find each other there, and there is no peer. Null: their own log. */
+  readonly backend: string | null;
   readonly peer: {
     readonly listen: ListenAddress;
     /** "host:port" */
@@ -37,6 +39,8 @@ export interface ServerConfig {
   readonly election: Partial<ElectionConfig>;
   readonly snapshots: { readonly afterEntries?: number; readonly afterBytes?: number; readonly keepEntries?: number };
   readonly disk: { readonly minFreeBytes: number };
+  /** Of events; null: what fits on the disk, and for ever. */
+  readonly history: { readonly quotaBytes: number | null; readonly keepDays: number | null };
   readonly log: { readonly level: LogLevel };
 }
 
@@ -69,6 +73,7 @@ export function parseServerConfig(raw: unknown, surroundings: ConfigSurroundings
   const mistakes = [
     ...exposureMistakes(config),
     ...advertiseMistakes(config),
+    ...backendMistakes(file),
     ...keyMistakes(config.keys),
     ...selfMistakes(file, config),
     ...electionMistakes(config.election, surroundings.checkElection),
@@ -88,6 +93,7 @@ function assembled(
   return {
     nodeId,
     dataDir: isSet(environment["TENURE_DATA_DIR"]) ? file.data_dir : resolve(file.data_dir),
+    backend: file.backend ?? null,
     peer: {
       listen,
       // A file that all nodes share says in `peers` where each is reached.
@@ -119,6 +125,7 @@ function assembled(
     election: toCamel(file.election ?? {}),
     snapshots: toCamel(file.snapshots ?? {}),
     disk: { minFreeBytes: file.disk?.min_free_bytes ?? SERVER_DEFAULTS["disk.min_free_bytes"] },
+    history: { quotaBytes: file.history?.quota_bytes ?? null, keepDays: file.history?.keep_days ?? null },
     log: { level: file.log?.level ?? SERVER_DEFAULTS["log.level"] },
   };
 }
@@ -142,9 +149,21 @@ function namedByVariable(mistake: Mistake, environment: ConfigSurroundings["envi
   return found !== undefined && isSet(environment[found]?.trim()) ? { ...mistake, field: found } : mistake;
 }
 
-function exposureMistakes({ peer, api, keys }: ServerConfig): Mistake[] {
+/** What only nodes with a log of their own have. */
+function backendMistakes(file: ServerConfigFile): Mistake[] {
+  if (file.backend === undefined) return [];
+  return (["peer", "peers", "bootstrap", "election", "history"] as const)
+    .filter((section) => file[section] !== undefined)
+    .map((field) => ({
+      field,
+      message:
+        "means nothing with backend: the nodes find each other, and all that they keep, in the database. Leave it out",
+    }));
+}
+
+function exposureMistakes({ backend, peer, api, keys }: ServerConfig): Mistake[] {
   const mistakes: Mistake[] = [];
-  if (!isLoopback(peer.listen.host) && peer.tls === null) {
+  if (backend === null && !isLoopback(peer.listen.host) && peer.tls === null) {
     mistakes.push({
       field: "peer.tls",
       message: `is missing: peer.listen is ${showAddress(peer.listen)}, beyond loopback, and nodes must know each other by certificate. Make the files with \`tenure cert init\` and \`tenure cert issue\`, or listen on 127.0.0.1`,

@@ -1,7 +1,7 @@
 // A schema that was compiled, and mistakes as people read them: each names its field and says what is wanted. All of
 // a value's mistakes are told at once, up to a bound; none repeats the value, which may be a secret or a megabyte.
 
-import { type Static, type TSchema } from "typebox";
+import { type Static, type TSchema, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { suggestion } from "./suggestion.ts";
 
@@ -32,6 +32,22 @@ export function shape<Schema extends TSchema>(schema: Schema): Shape<Static<Sche
     schema,
     check: (value) =>
       compiled.Check(value) ? { ok: true, value } : { ok: false, mistakes: explain(schema, compiled.Errors(value)) },
+  };
+}
+
+/** One of two objects, told apart by a field that only the second has: so that mistakes are those of the one that is meant. */
+export function either<One extends TSchema, Many extends TSchema>(
+  one: One,
+  many: Many,
+  field: string,
+): Shape<Static<One> | Static<Many>> {
+  const shapes = { one: shape(one), many: shape(many) };
+  return {
+    schema: Type.Union([one, many]),
+    check: (value) => {
+      const isMany = typeof value === "object" && value !== null && Object.hasOwn(value, field);
+      return isMany ? shapes.many.check(value) : shapes.one.check(value);
+    },
   };
 }
 

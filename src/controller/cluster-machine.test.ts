@@ -1,3 +1,4 @@
+import { wholeOf } from "../core/kit/pieces.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ListMachine, n1 } from "../engine/test-engine.ts";
@@ -9,7 +10,7 @@ import {
   encodeClusterCommand,
   innerConsensus,
   INVITED_MAX,
-  withInnerSnapshot,
+  withInnerSnapshots,
 } from "./cluster-machine.ts";
 
 interface Applied {
@@ -23,7 +24,7 @@ const entry = (index: number, data: Uint8Array, term = 1): Applied => ({ index, 
 
 function machineOf(entries: readonly Applied[] = []): { machine: ClusterMachine; list: ListMachine } {
   const list = new ListMachine();
-  const machine = new ClusterMachine(list, digest);
+  const machine = new ClusterMachine([list], digest);
   for (const one of entries) machine.apply(one);
   return { machine, list };
 }
@@ -150,7 +151,7 @@ describe("a snapshot", () => {
         const { machine: whole, list: wholeList } = machineOf(log);
         const { machine: part } = machineOf(log.slice(0, cut));
         const { machine: restored, list } = machineOf([entry(1, inner("other"))]);
-        restored.restore(await part.snapshot());
+        restored.restore(wholeOf(await part.snapshot()));
         for (const one of log.slice(cut)) restored.apply(one);
         expect(list.applied).toEqual(wholeList.applied);
         expect(restored.invited).toEqual(whole.invited);
@@ -166,14 +167,14 @@ describe("a snapshot", () => {
     let finish: (data: Uint8Array) => void = () => undefined;
     const list = new ListMachine();
     list.snapshot = () => new Promise((resolve) => (finish = resolve));
-    const machine = new ClusterMachine(list, digest);
+    const machine = new ClusterMachine([list], digest);
     machine.apply(entry(1, encodeClusterCommand({ kind: "invite", nodeIds: ["n2"] })));
     const { head } = machine;
     const taken = machine.snapshot();
     machine.apply(entry(2, encodeClusterCommand({ kind: "settled", nodeId: "n2" })));
     finish(bytesOf(`["a"]`));
     const { machine: restored, list: restoredList } = machineOf();
-    restored.restore(await taken);
+    restored.restore(wholeOf(await taken));
     expect([restored.invited, restored.head, restoredList.applied]).toEqual([["n2"], head, ["a"]]);
   });
 
@@ -194,10 +195,10 @@ describe("a snapshot", () => {
       entry(1, inner("a")),
       entry(2, encodeClusterCommand({ kind: "invite", nodeIds: ["n2"] })),
     ]);
-    const good = await machine.snapshot();
+    const good = wholeOf(await machine.snapshot());
     const later = { code: "FORMAT_UNSUPPORTED" };
     const { machine: other, list } = machineOf([entry(1, inner("kept"))]);
-    expect(() => other.restore(good.with(0, 2))).toThrow(expect.objectContaining(later));
+    expect(() => other.restore(good.with(0, 3))).toThrow(expect.objectContaining(later));
     for (const bad of [good.subarray(0, good.length - 1), new Uint8Array([...good, 0]), good.with(1, 9)]) {
       expect(() => other.restore(bad)).toThrow(expect.objectContaining({ code: "SNAPSHOT_INVALID" }));
     }
@@ -210,13 +211,13 @@ describe("a snapshot", () => {
       entry(1, inner("a")),
       entry(2, encodeClusterCommand({ kind: "invite", nodeIds: ["n2"] })),
     ]);
-    const changed = withInnerSnapshot(await machine.snapshot(), (data) => {
+    const changed = withInnerSnapshots(wholeOf(await machine.snapshot()), (data) => {
       expect(data).toEqual(bytesOf(`["a"]`));
       return bytesOf(`["a","b"]`);
     });
     const { machine: other, list } = machineOf();
     other.restore(changed);
     expect([list.applied, other.head, other.invited, other.wasInvited]).toEqual([["a", "b"], machine.head, [], true]);
-    expect(() => withInnerSnapshot(changed.with(0, 7), (data) => data)).toThrow(/version 7/);
+    expect(() => withInnerSnapshots(changed.with(0, 7), (data) => data)).toThrow(/version 7/);
   });
 });

@@ -1,7 +1,7 @@
-// The state machine of a server: what the cluster knows of itself, around the machine of whoever uses the log.
+// The state machine of a server: what the cluster knows of itself, around the machines of those who use the log.
 //
 //   entry = 0, version, kind, …   a command of the cluster's own
-//         | 1, data               the inner machine's; `innerConsensus` puts that byte there
+//         | n, data               the n-th inner machine's; `innerConsensus` puts that byte there
 //
 // It keeps the hash over every entry that was applied (a CRC-32 chained over index, term and data, a few thousand of the
 // last ones by index), which nodes compare to find out that their states differ, and the node ids that the founder
@@ -13,21 +13,26 @@
 //   is counted. So an old release agrees with a new one about the hash and about everything it understands. A new kind
 //   must be proposed only once every member runs a release that knows it.
 
+import { assert } from "../core/kit/assert.ts";
 import { DecodeError, ByteReader, ByteWriter } from "../core/kit/bytes.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
+import { type Pieces, piecesOf, wholeOf, withLength } from "../core/kit/pieces.ts";
 import { taggedConsensus } from "../core/kit/tagged-consensus.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Digest } from "../ports/digest.ts";
-import type { StateMachine } from "../ports/state-machine.ts";
+import type { SnapshotData, StateMachine } from "../ports/state-machine.ts";
 import { CHAIN_POINT_BYTES, type ChainPoint, ChainRing, readChainPoints, writeChainPoints } from "./cluster-chain.ts";
 
 const TAG_CLUSTER = 0;
-const TAG_INNER = 1;
+const TAG_INNER_FIRST = 1;
+const INNER_MAX = 16;
 const COMMAND_VERSION = 1;
 const KIND_INVITE = 1;
 const KIND_SETTLED = 2;
-const SNAPSHOT_VERSION = 1;
+const SNAPSHOT_VERSION = 2;
+/** With the first inner machine alone. */
+const SNAPSHOT_VERSION_OF_ONE = 1;
 const NODE_ID_BYTES_MAX = 63;
 /** At once waiting to join; more are refused before they are proposed, and ignored where they were. */
 export const INVITED_MAX = MEMBERS_MAX;
@@ -49,14 +54,15 @@ export class ClusterMachine implements StateMachine {
   unknownCommands = 0;
   /** What it hashes with. */
   readonly digest: Digest;
-  readonly #inner: StateMachine;
+  readonly #inner: readonly StateMachine[];
   readonly #chain = new ChainRing();
   readonly #link = new Uint8Array(LINK_BUFFER_BYTES);
   readonly #linkView = new DataView(this.#link.buffer);
   #invited = new Set<string>();
   #wasInvited = false;
 
-  constructor(inner: StateMachine, digest: Digest) {
+  constructor(inner: readonly StateMachine[], digest: Digest) {
+    assert(inner.length <= INNER_MAX, "inner machines are few");
     this.#inner = inner;
     this.digest = digest;
   }
@@ -84,9 +90,10 @@ export class ClusterMachine implements StateMachine {
   apply(entry: AppliedEntry): void {
     this.#chain.push(entry.index, this.#linked(entry));
     const { data } = entry;
-    if (data[0] === TAG_INNER) {
+    const inner = this.#inner[data[0]! - TAG_INNER_FIRST];
+    if (inner !== undefined) {
       // The engine hands on no empty entry, and so does this.
-      if (data.length > 1) this.#inner.apply({ index: entry.index, term: entry.term, data: data.subarray(1) });
+      if (data.length > 1) inner.apply({ index: entry.index, term: entry.term, data: data.subarray(1) });
       return;
     }
     const command = decodeClusterCommand(data);
@@ -124,18 +131,26 @@ export class ClusterMachine implements StateMachine {
 
   // ---- snapshots -----------------------------------------------------------------------------------
 
-  snapshot(): Uint8Array | Promise<Uint8Array> {
+  snapshot(): SnapshotData | Promise<SnapshotData> {
     const invited = this.invited;
     const head = { wasInvited: this.#wasInvited, invited, points: this.#chain.points() };
-    const inner = this.#inner.snapshot();
-    if (inner instanceof Uint8Array) return encodeSnapshot({ ...head, inner });
-    return inner.then((data) => encodeSnapshot({ ...head, inner: data }));
+    const taken = this.#inner.map((machine) => machine.snapshot());
+    const inner = taken.filter((one) => one instanceof Uint8Array);
+    if (inner.length === taken.length) return encodeSnapshot({ ...head, inner });
+    return Promise.all(taken.map(async (one) => one)).then((data) => snapshotPieces(head, data));
   }
 
-  /** Nothing has changed where it throws. No bytes at all are the state before the first entry. */
+  *prepare(data: Uint8Array): Generator<void, void, void> {
+    const { inner } = decodeSnapshot(data);
+    for (const [at, machine] of this.#inner.entries()) {
+      if (machine.prepare !== undefined) yield* machine.prepare(inner[at] ?? NO_BYTES);
+    }
+  }
+
+  /** Where it throws, it may be restored in part: it is of no use any more. No bytes at all are the state before the first entry. */
   restore(data: Uint8Array): void {
     const { wasInvited, invited, points, inner } = decodeSnapshot(data);
-    this.#inner.restore(inner);
+    for (const [at, machine] of this.#inner.entries()) machine.restore(inner[at] ?? NO_BYTES);
     this.#wasInvited = wasInvited;
     this.#invited = new Set(invited);
     this.#chain.replace(points);
@@ -146,22 +161,32 @@ interface Snapshot {
   readonly wasInvited: boolean;
   readonly invited: readonly string[];
   readonly points: readonly ChainPoint[];
-  readonly inner: Uint8Array;
+  /** Of each inner machine; none: its state before the first entry. */
+  readonly inner: readonly Uint8Array[];
 }
 
-function encodeSnapshot({ wasInvited, invited, points, inner }: Snapshot): Uint8Array {
-  const writer = new ByteWriter(4_096 + points.length * CHAIN_POINT_BYTES + inner.length);
+const NO_BYTES = new Uint8Array(0);
+
+function encodeSnapshot({ inner, ...head }: Snapshot): Uint8Array {
+  return wholeOf(snapshotPieces(head, inner));
+}
+
+function snapshotPieces(
+  { wasInvited, invited, points }: Omit<Snapshot, "inner">,
+  inner: readonly SnapshotData[],
+): Pieces {
+  const writer = new ByteWriter(4_096 + points.length * CHAIN_POINT_BYTES);
   writer.u8(SNAPSHOT_VERSION);
   writer.bool(wasInvited);
   writer.u32(invited.length);
   for (const nodeId of invited) writer.text(nodeId);
   writeChainPoints(writer, points);
-  writer.bytes(inner);
-  return writer.finish();
+  writer.u32(inner.length);
+  return [writer.finish(), ...inner.flatMap((one) => withLength(piecesOf(one)))];
 }
 
 function decodeSnapshot(data: Uint8Array): Snapshot {
-  if (data.length === 0) return { wasInvited: false, invited: [], points: [], inner: data };
+  if (data.length === 0) return { wasInvited: false, invited: [], points: [], inner: [] };
   try {
     return readSnapshot(new ByteReader(data));
   } catch (error) {
@@ -172,8 +197,8 @@ function decodeSnapshot(data: Uint8Array): Snapshot {
 
 function readSnapshot(reader: ByteReader): Snapshot {
   const version = reader.u8();
-  if (version !== SNAPSHOT_VERSION) {
-    const why = `the state in this snapshot has version ${version}, and this release reads ${SNAPSHOT_VERSION}; use the release that wrote it, or a newer one`;
+  if (version !== SNAPSHOT_VERSION && version !== SNAPSHOT_VERSION_OF_ONE) {
+    const why = `the state in this snapshot has version ${version}, and this release reads up to ${SNAPSHOT_VERSION}; use the release that wrote it, or a newer one`;
     throw new TenureError("FORMAT_UNSUPPORTED", why);
   }
   const wasInvited = reader.bool();
@@ -181,18 +206,23 @@ function readSnapshot(reader: ByteReader): Snapshot {
   if (count > INVITED_MAX) throw new DecodeError("malformed", `${count} invited nodes`);
   const invited = Array.from({ length: count }, () => reader.text(NODE_ID_BYTES_MAX));
   const points = readChainPoints(reader);
-  const inner = reader.bytes(SNAPSHOT_BYTES_MAX);
+  const machines = version === SNAPSHOT_VERSION_OF_ONE ? 1 : reader.u32();
+  if (machines > INNER_MAX) throw new DecodeError("malformed", `${machines} inner machines`);
+  const inner = Array.from({ length: machines }, () => reader.bytes(SNAPSHOT_BYTES_MAX));
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
   return { wasInvited, invited, points, inner };
 }
 
 /**
- * The same snapshot with another state of the inner machine, for a cluster that is founded anew from it: nobody is
+ * The same snapshot with other states of the inner machines, for a cluster that is founded anew from it: nobody is
  * invited to that one by the old one's founder.
  */
-export function withInnerSnapshot(data: Uint8Array, change: (inner: Uint8Array) => Uint8Array): Uint8Array {
+export function withInnerSnapshots(
+  data: Uint8Array,
+  change: (inner: Uint8Array, at: number) => Uint8Array,
+): Uint8Array {
   const snapshot = decodeSnapshot(data);
-  return encodeSnapshot({ ...snapshot, invited: [], inner: change(snapshot.inner) });
+  return encodeSnapshot({ ...snapshot, invited: [], inner: snapshot.inner.map(change) });
 }
 
 // ---- the entries -----------------------------------------------------------------------------------
@@ -233,9 +263,9 @@ function readCommand(reader: ByteReader, kind: number): ClusterCommand | null {
   return { kind: "invite", nodeIds: Array.from({ length: count }, () => reader.text(NODE_ID_BYTES_MAX)) };
 }
 
-// ---- the inner machine's way to propose ------------------------------------------------------------
+// ---- the inner machines' way to propose ------------------------------------------------------------
 
-/** The same consensus for whoever owns the inner machine: what it proposes comes back to that machine as it was. */
-export function innerConsensus(consensus: Consensus): Consensus {
-  return taggedConsensus(consensus, TAG_INNER);
+/** The same consensus for whoever owns the inner machine at this place: what it proposes comes back to it as it was. */
+export function innerConsensus(consensus: Consensus, at = 0): Consensus {
+  return taggedConsensus(consensus, TAG_INNER_FIRST + at);
 }

@@ -9,7 +9,7 @@
 
 import type { ErrorCode } from "../core/kit/errors.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import { Health, type Beacon, type HealthOutput, type Moment } from "../core/health/index.ts";
+import { Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import type { Random } from "../core/kit/random.ts";
 import { isJoint, isMember, type RaftEvent, type RaftStatus } from "../core/raft/index.ts";
@@ -64,6 +64,8 @@ export interface ClusterOptions {
   };
   /** How often the event loop was held up since the start. */
   readonly stalls?: (() => number) | undefined;
+  /** How much of its quota the history takes. */
+  readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
 }
@@ -174,6 +176,10 @@ export class ClusterService implements Cluster {
       isReady: notReadyReason === null,
       notReadyReason,
     };
+  }
+
+  currentRole(): ClusterView["role"] {
+    return this.#role(this.#status(), this.#clock.monotonicMs());
   }
 
   stats(): HealthStats {
@@ -301,13 +307,14 @@ export class ClusterService implements Cluster {
 
   #tick(): void {
     if (this.#state !== "running") return;
-    const { disk, stalls } = this.#options;
+    const { disk, stalls, historyQuota } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
     const observation = {
       isMember: isMember(configuration, peer),
       leader,
       leaderContactMs,
       disk: disk.state(),
+      historyQuota: historyQuota?.() ?? "ok",
       stalls: stalls?.() ?? 0,
     };
     this.#act(this.#health.tick(this.#moment(), observation));

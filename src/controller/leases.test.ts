@@ -15,17 +15,17 @@ describe("leases", () => {
     expect(leases.takeOver(60_000, 9, 1).map(({ key }) => key)).toEqual(["kept"]);
   });
 
-  it("end as a list that looks at every lease says, whatever is renewed, ended and restarted", () => {
+  it("end as a list that looks at every lease says, whatever is renewed and ended, and however often the process stalls", () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant("start" as const), scope: fc.nat(5), ttlMs: fc.integer({ min: 1, max: 50 }) }),
       fc.record({ kind: fc.constantFrom("touch" as const, "end" as const), scope: fc.nat(5) }),
-      fc.record({ kind: fc.constant("restart" as const) }),
+      fc.record({ kind: fc.constant("stall" as const), ms: fc.integer({ min: 1, max: 40 }) }),
       fc.record({ kind: fc.constant("pass" as const), ms: fc.nat(30) }),
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
         const leases = new Leases();
-        const dumb = new Map<string, { endMs: number; ttlMs: number; epoch: number }>();
+        const dumb = new Map<string, { endMs: number; ttlMs: number; epoch: number; hasGrace: boolean }>();
         let nowMs = 0;
         let epoch = 0;
         for (const one of steps) {
@@ -36,18 +36,22 @@ describe("leases", () => {
             expect(over.map(({ key }) => key).toSorted()).toEqual(due.toSorted());
             for (const lease of over) leases.end(lease.key, lease.epoch);
             for (const scope of due) dumb.delete(scope);
-          } else if (one.kind === "restart") {
-            leases.restartAll(nowMs);
-            for (const lease of dumb.values()) lease.endMs = nowMs + lease.ttlMs;
+          } else if (one.kind === "stall") {
+            nowMs += one.ms;
+            leases.stalled(one.ms);
+            for (const lease of dumb.values()) {
+              lease.endMs += one.ms + (lease.hasGrace ? 0 : Math.min(lease.ttlMs, 1_000));
+              lease.hasGrace = true;
+            }
           } else {
             const scope = `s${one.scope}`;
             const known = dumb.get(scope);
             if (one.kind === "start") {
               leases.start(scope, ++epoch, one.ttlMs, nowMs);
-              dumb.set(scope, { endMs: nowMs + one.ttlMs, ttlMs: one.ttlMs, epoch });
+              dumb.set(scope, { endMs: nowMs + one.ttlMs, ttlMs: one.ttlMs, epoch, hasGrace: false });
             } else if (one.kind === "touch") {
               leases.touch(scope, known?.epoch ?? 0, nowMs);
-              if (known !== undefined) known.endMs = nowMs + known.ttlMs;
+              if (known !== undefined) Object.assign(known, { endMs: nowMs + known.ttlMs, hasGrace: false });
             } else {
               leases.end(scope, known?.epoch ?? 0);
               dumb.delete(scope);
@@ -57,6 +61,26 @@ describe("leases", () => {
         }
       }),
     );
+  });
+
+  it("trap 29: of a process that stood still go on where they were, and have a moment more", () => {
+    const leases = new Leases();
+    leases.start("s", 1, 15_000, 0);
+    leases.stalled(60_000);
+    expect(leases.takeOver(75_999, 1, 1)).toEqual([]);
+    expect(leases.takeOver(76_000, 1, 1)).toHaveLength(1);
+  });
+
+  it("end also where the process stutters all the time: a stall is not a renewal", () => {
+    const leases = new Leases();
+    leases.start("s", 1, 15_000, 0);
+    let nowMs = 0;
+    for (; nowMs < 60_000; nowMs += 600) {
+      leases.stalled(100);
+      if (leases.takeOver(nowMs, 1, 1).length > 0) break;
+    }
+    expect(nowMs).toBeGreaterThan(15_000);
+    expect(nowMs).toBeLessThan(20_000);
   });
 
   it("of another epoch are neither renewed nor ended", () => {

@@ -4,7 +4,13 @@
 // and a lease that comes due is put back where a renewal since then has moved it. So a lease costs the heap one step for
 // each duration, however often it is renewed. One that ended stays in the heap until it is due; where those are many more
 // than the live ones, the heap is made anew.
+//
+// Time in which the process stood still is no lease's time (trap 29): nobody could renew. It is added to what is left of each,
+// and a moment with it, in which what waited outside comes in. Not the whole duration: on a node that stutters every lease
+// would be a fresh one for ever, and the jobs of a dead agent nobody else's.
 
+/** Of running time, behind all stalls since the last renewal together. */
+const STALL_GRACE_MS = 1_000;
 /** The heap holds at most this many of leases that ended, beside as many as are live. */
 const ENDED_KEPT_MAX = 1_024;
 
@@ -14,6 +20,8 @@ export interface Lease {
   readonly ttlMs: number;
   /** When the grant was applied, or the last renewal arrived. */
   fromMs: number;
+  /** How long the process had stood still by then. */
+  stalledMs: number;
 }
 
 interface Due {
@@ -24,7 +32,8 @@ interface Due {
 export class Leases {
   readonly #byKey = new Map<string, Lease>();
   #heap: Due[] = [];
-  #floorMs = -Infinity;
+  /** In all. */
+  #stalledMs = 0;
 
   get size(): number {
     return this.#byKey.size;
@@ -41,7 +50,7 @@ export class Leases {
   }
 
   start(key: string, epoch: number, ttlMs: number, nowMs: number): void {
-    const lease: Lease = { key, epoch, ttlMs, fromMs: nowMs };
+    const lease: Lease = { key, epoch, ttlMs, fromMs: nowMs, stalledMs: this.#stalledMs };
     this.#byKey.set(key, lease);
     this.#push({ lease, atMs: nowMs + ttlMs });
     if (this.#heap.length > 2 * this.#byKey.size + ENDED_KEPT_MAX) this.#rebuild();
@@ -49,11 +58,22 @@ export class Leases {
 
   touch(key: string, epoch: number, nowMs: number): void {
     const lease = this.#byKey.get(key);
-    if (lease?.epoch === epoch) lease.fromMs = nowMs;
+    if (lease?.epoch !== epoch) return;
+    lease.fromMs = nowMs;
+    lease.stalledMs = this.#stalledMs;
   }
 
   end(key: string, epoch: number): void {
     if (this.#byKey.get(key)?.epoch === epoch) this.#byKey.delete(key);
+  }
+
+  has(key: string, epoch: number): boolean {
+    return this.#byKey.get(key)?.epoch === epoch;
+  }
+
+  /** Whatever its epoch is. */
+  drop(key: string): void {
+    this.#byKey.delete(key);
   }
 
   clear(): void {
@@ -61,9 +81,9 @@ export class Leases {
     this.#heap.length = 0;
   }
 
-  /** Every lease lasts its whole duration from now on: longer than promised is always safe. */
-  restartAll(nowMs: number): void {
-    this.#floorMs = nowMs;
+  /** The process stood still for so long. Longer than promised is always safe. */
+  stalled(forMs: number): void {
+    this.#stalledMs += forMs;
   }
 
   /** Those that are over, at most `max`. They come again after `retryMs`, unless they are ended. */
@@ -72,11 +92,16 @@ export class Leases {
     while (over.length < max && this.nextMs <= nowMs) {
       const { lease } = this.#pop();
       if (this.#byKey.get(lease.key) !== lease) continue;
-      const endMs = Math.max(lease.fromMs, this.#floorMs) + lease.ttlMs;
+      const endMs = this.#endOf(lease);
       if (endMs <= nowMs) over.push(lease);
       this.#push({ lease, atMs: endMs > nowMs ? endMs : nowMs + retryMs });
     }
     return over;
+  }
+
+  #endOf({ fromMs, ttlMs, stalledMs }: Lease): number {
+    const lostMs = this.#stalledMs - stalledMs;
+    return fromMs + ttlMs + (lostMs === 0 ? 0 : lostMs + Math.min(ttlMs, STALL_GRACE_MS));
   }
 
   #rebuild(): void {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
+import { wholeOf } from "../core/kit/pieces.ts";
 import { encodeEvent, type ScopeEvent, ScopesFold } from "../core/scopes/index.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { RaftLog } from "../logs/index.ts";
@@ -15,7 +16,7 @@ function raftLogOn(fold: ScopesFold): RaftLog {
       throw new Error("a follower proposes nothing");
     },
   });
-  log.apply({ index: 1, term: 1, data: encodeEntry({ kind: "open", epoch: 1 }) });
+  log.apply({ index: 1, term: 1, data: encodeEntry({ kind: "open", epoch: 1, after: 0 }) });
   return log;
 }
 
@@ -146,7 +147,7 @@ describe("watching", () => {
     const { service } = new ScopesStage(new ManualClock(), log, applied);
     const signal = new AbortController().signal;
     const jumped = watch(service.changed("t", { epoch: 0, held: false }, signal));
-    log.restore(ahead.snapshot());
+    log.restore(wholeOf(await ahead.snapshot()));
     await drain();
     expect(jumped.value).toMatchObject({ epoch: 2, holder: { identity: "id-t" } });
     const next = watch(service.changed("t", { epoch: 2, held: true }, signal));

@@ -144,7 +144,7 @@ describe("leases", () => {
     expect(next.service.get("s")?.holder).toBeNull();
   });
 
-  it("trap 29: after a stall of the loop leases start again instead of ending all at once", async () => {
+  it("trap 29: after a stall of the loop leases go on instead of ending all at once", async () => {
     const { stage, clock } = await leading();
     await stage.granted("a");
     await stage.granted("a", { scope: "t" });

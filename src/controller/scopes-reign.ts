@@ -290,7 +290,7 @@ export class Reign {
     if (this.state !== "serving") return;
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
-    if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.restartAll(nowMs);
+    if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
     if (this.#options.leads() && !this.#appends.isFull) {
       for (const { key: scope, epoch } of this.#leases.takeOver(nowMs, EXPIRIES_PER_LOOK_MAX, EXPIRY_RETRY_MS)) {
         this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });

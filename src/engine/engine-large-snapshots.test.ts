@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import { expect, test } from "vitest";
 import type { Digest } from "../ports/digest.ts";
 import { ListMachine, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
-import { bytesOf } from "./test-storage.ts";
+import { bytesOf, digest } from "./test-storage.ts";
 
 const MIB = 1024 * 1024;
 const CONTENTS_BYTES = 5 * MIB;
@@ -22,6 +22,7 @@ class MeasuredStage extends Stage {
   busiestBytes = 0;
   #turnBytes = 0;
   readonly digest: Digest = {
+    ...digest,
     crc32: (bytes, seed) => {
       this.#turnBytes += bytes.length;
       this.busiestBytes = Math.max(this.busiestBytes, this.#turnBytes);
@@ -56,6 +57,35 @@ async function behind(): Promise<{ stage: MeasuredStage; leader: Actor }> {
   expect(leader.engine.snapshot).toMatchObject({ bytes: CONTENTS_BYTES });
   return { stage, leader };
 }
+
+/** Knows whether what it restored was prepared before, and in how many slices. */
+class PreparingMachine extends LargeMachine {
+  slices = 0;
+  isPrepared = false;
+  #prepared: Uint8Array | null = null;
+
+  *prepare(data: Uint8Array): Generator<void, void, void> {
+    for (let at = 0; at < 10; at++) {
+      this.slices++;
+      yield;
+    }
+    this.#prepared = data;
+  }
+
+  override restore(data: Uint8Array): void {
+    this.isPrepared = this.#prepared === data;
+    super.restore(data);
+  }
+}
+
+test("a large snapshot is prepared slice by slice before it is restored", async () => {
+  const { stage } = await behind();
+  const stateMachine = new PreparingMachine();
+  const late = await stage.start(n3, { stateMachine, snapshots: { afterEntries: 1_000, keepEntries: 1 } });
+  await stage.advance(100);
+  expect(late.engine.counts.snapshotsRestored).toBe(1);
+  expect([stateMachine.isPrepared, stateMachine.slices]).toEqual([true, 10]);
+});
 
 test("a large snapshot is sealed, sent, checked and installed a megabyte in a turn", async () => {
   const { stage, leader } = await behind();

@@ -85,7 +85,7 @@ export class Engine implements Consensus {
     this.#clock = options.clock;
     this.#alarm = new Alarm(options.clock, (lateMs) => this.#timePassed(lateMs));
     this.#storage = opened.storage;
-    const snapshots = new Snapshots(options.snapshots ?? {}, options.digest);
+    const snapshots = new Snapshots(options.snapshots ?? {}, options.digest, options.stateMachine);
     this.#snapshots = snapshots;
     const isRunning = (): boolean => this.#state === "running";
     const failed = (error: unknown): void => this.#fail(error);

@@ -54,7 +54,7 @@ export function* openInSlices(bytes: Uint8Array, clusterId: string, digest: Dige
     if (at > CHECKSUM_BYTES) yield;
     crc = digest.crc32(bytes.subarray(at, at + SLICE_BYTES), crc);
   }
-  return openEnvelope(bytes, clusterId, { crc32: () => crc });
+  return openEnvelope(bytes, clusterId, { ...digest, crc32: () => crc });
 }
 
 /** Accepts any bytes; what can't be read is refused with its reason. */

@@ -2,14 +2,19 @@
 // Invariant: one that a leader's snapshot has overtaken while it was made or written is dropped, never reported.
 
 import type { SnapshotMeta } from "../core/raft/index.ts";
+import { wholeInSlices } from "../core/kit/pieces.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { SnapshotData } from "../ports/state-machine.ts";
 import type { Snapshots } from "./snapshots.ts";
+import { inSlices } from "./storage-slices.ts";
 import type { Storage } from "./storage.ts";
 
 interface Surroundings {
+  readonly clock: Clock;
   readonly storage: Storage;
   readonly snapshots: Snapshots;
   /** The state as of the last applied entry, and what the log says of it: both at once, in the same turn. */
-  readonly capture: () => { readonly meta: SnapshotMeta; readonly data: Uint8Array | Promise<Uint8Array> };
+  readonly capture: () => { readonly meta: SnapshotMeta; readonly data: SnapshotData | Promise<SnapshotData> };
   readonly isRunning: () => boolean;
   /** It is durable: the log below it, less so many entries, may go. */
   readonly saved: (index: number, keepEntries: number) => void;
@@ -45,9 +50,9 @@ export class OwnSnapshots {
     }
   }
 
-  async #write(meta: SnapshotMeta, capture: Uint8Array | Promise<Uint8Array>): Promise<void> {
-    const { storage, snapshots, isRunning, saved } = this.#around;
-    const data = await capture;
+  async #write(meta: SnapshotMeta, capture: SnapshotData | Promise<SnapshotData>): Promise<void> {
+    const { storage, snapshots, isRunning, saved, clock } = this.#around;
+    const data = await inSlices(wholeInSlices(await capture), clock);
     const { keepEntries } = snapshots.policy;
     const isWanted = (): boolean => isRunning() && snapshots.newestIndex < meta.index;
     if (!isWanted()) return;

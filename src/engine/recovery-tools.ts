@@ -12,6 +12,7 @@ import { assert, assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { peerKey } from "../core/kit/ids.ts";
 import { INTEGER_MAX, WAL_SEGMENT_BYTES_MAX } from "../core/kit/limits.ts";
+import { wholeOf } from "../core/kit/pieces.ts";
 import { configurationOf } from "../core/raft/index.ts";
 import type { SnapshotMeta } from "../core/raft/types.ts";
 import { decodeSnapshotFile, recover, type Intact, type Recovery } from "../core/wal/index.ts";
@@ -150,7 +151,7 @@ async function foldLog({ snapshot, entries }: Intact, machine: StateMachine): Pr
   for (const entry of entries) {
     if (entry.type === "EntryNormal" && entry.data.length > 0) machine.apply(entry);
   }
-  return machine.snapshot();
+  return wholeOf(await machine.snapshot());
 }
 
 async function transformed({ transform }: Place, data: Uint8Array): Promise<Uint8Array> {

@@ -6,6 +6,7 @@ import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } f
 import type { Entry, SnapshotMeta } from "../core/raft/index.ts";
 import { checkSnapshotFile, decodeSnapshotFile, sealSnapshotFile, type SnapshotRead } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
+import type { StateMachine } from "../ports/state-machine.ts";
 
 /** No more than this is checksummed between two yields, as where files are written (core/wal). */
 const SLICE_BYTES = 1024 * 1024;
@@ -35,6 +36,7 @@ export interface SealedFile {
 export class Snapshots {
   readonly policy: SnapshotPolicy;
   readonly #digest: Digest;
+  readonly #machine: Pick<StateMachine, "prepare"> | null;
   /** Contents that came with snapshot messages, until the turn in which the core accepts or refuses them. */
   readonly #offers = new Map<string, Uint8Array>();
   /** Contents of accepted snapshots until they are durable, by the sequence of their request. */
@@ -44,9 +46,10 @@ export class Snapshots {
   #entries = 0;
   #bytes = 0;
 
-  constructor(policy: Partial<SnapshotPolicy>, digest: Digest) {
+  constructor(policy: Partial<SnapshotPolicy>, digest: Digest, machine: Pick<StateMachine, "prepare"> | null = null) {
     this.policy = { ...DEFAULT_POLICY, ...policy };
     this.#digest = digest;
+    this.#machine = machine;
   }
 
   get newestIndex(): number {
@@ -70,9 +73,11 @@ export class Snapshots {
     return this.#offered(meta, decodeSnapshotFile(attachment, this.#digest));
   }
 
-  /** As `offer`, slice by slice. */
+  /** As `offer`, slice by slice, and what it takes to restore it too: a large state takes seconds to read. */
   *offerInSlices(meta: SnapshotMeta, attachment: Uint8Array): Generator<void, boolean> {
-    return this.#offered(meta, yield* checkSnapshotFile(attachment, this.#digest));
+    const file = yield* checkSnapshotFile(attachment, this.#digest);
+    if (file.kind === "whole" && this.#machine?.prepare !== undefined) yield* this.#machine.prepare(file.data);
+    return this.#offered(meta, file);
   }
 
   #offered(meta: SnapshotMeta, file: SnapshotRead): boolean {

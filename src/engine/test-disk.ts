@@ -99,6 +99,11 @@ export class TestDisk implements Disk {
     return this.#find(name).visible.slice();
   }
 
+  async sizeBytes(name: string, label: string): Promise<number> {
+    this.#call(label, name);
+    return this.#find(name).visible.length;
+  }
+
   async create(name: string, label: string): Promise<DiskFile> {
     const existing = this.#names.get(name);
     const inode = existing ?? { durable: new Uint8Array(0), visible: new Uint8Array(0), sameBytes: 0 };
@@ -167,7 +172,7 @@ export class TestDisk implements Disk {
 
   #find(name: string): Inode {
     const inode = this.#names.get(name);
-    if (inode === undefined) throw new Error(`ENOENT: ${name}`);
+    if (inode === undefined) throw Object.assign(new Error(`ENOENT: ${name}`), { code: "ENOENT" });
     return inode;
   }
 

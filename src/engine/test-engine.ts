@@ -21,6 +21,8 @@ export const [n1, n2, n3] = [peerKey("n1", "a1"), peerKey("n2", "a2"), peerKey("
 
 export class ManualClock implements Clock {
   nowMs = 1_000;
+  /** How wrong the wall clock is. */
+  skewMs = 0;
   /** How often a timer was set. */
   timersSet = 0;
   readonly #timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
@@ -30,7 +32,7 @@ export class ManualClock implements Clock {
   }
 
   wallMs(): number {
-    return this.nowMs;
+    return this.nowMs + this.skewMs;
   }
 
   setTimer(atMs: number, fire: () => void): Timer {
@@ -92,6 +94,10 @@ export class HeldDisk implements Disk {
 
   async read(name: string, label: string): Promise<Uint8Array> {
     return this.inner.read(name, label);
+  }
+
+  async sizeBytes(name: string, label: string): Promise<number> {
+    return this.inner.sizeBytes(name, label);
   }
 
   async create(name: string, label: string): Promise<DiskFile> {

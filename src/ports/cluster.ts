@@ -6,6 +6,8 @@ import type { ElectionRecord } from "../core/raft/types.ts";
 export interface Cluster {
   /** From memory; never waits. */
   view(): ClusterView;
+  /** The view's role alone: every mutation asks for it. */
+  currentRole(): ClusterView["role"];
   /** Everything committed before this call is applied here when it resolves; false: no leader confirmed it in time. */
   catchUp(timeoutMs: number): Promise<boolean>;
   /** To the best other voter where no target is named. Rejects with TRANSFER_TARGET_INVALID, ERR_LEADER_TRANSFER_FAILED, … */
@@ -83,6 +85,8 @@ export type AlertName =
   | "failover_rate_high"
   | "disk_full"
   | "disk_low"
+  | "history_quota_near"
+  | "history_quota_used"
   | "loop_stalled";
 
 export interface SnapshotView {

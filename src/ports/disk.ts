@@ -9,6 +9,8 @@
 export interface Disk {
   list(label: string): Promise<string[]>;
   read(name: string, label: string): Promise<Uint8Array>;
+  /** Without reading it. */
+  sizeBytes(name: string, label: string): Promise<number>;
   /** Creates an empty file, or empties an existing one. */
   create(name: string, label: string): Promise<DiskFile>;
   /** Opens an existing file for appending at its end. */

@@ -8,6 +8,8 @@
 //   `unknown` may turn out either way: open again (with a new epoch) and compare the head.
 // - Who subscribes sees every committed record once, in order, without gaps, from the position it asked for.
 
+import type { Pieces } from "../core/kit/pieces.ts";
+
 export interface Log {
   /** The committed head as this node knows it: it may lag behind on a node that does not lead. */
   head(): LogHead;
@@ -29,6 +31,17 @@ export interface Log {
    * nothing more, where records are not kept any more: read the state instead and subscribe from behind it.
    */
   subscribe(from: number, tell: (record: LogRecord) => void, compacted: () => void): () => void;
+}
+
+/** A log beside which something waits to be taken over into it: what is taken is gone there, in the same atomic step. */
+export interface TakingLog extends Log {
+  /** As `append`. Rejects, and nothing is written, where one of them is not there any more. */
+  appendTaking(
+    epoch: number,
+    after: number,
+    batch: readonly Uint8Array[],
+    taken: readonly string[],
+  ): Promise<LogAppended>;
 }
 
 export interface LogHead {
@@ -58,7 +71,9 @@ export type LogAppended =
 /** What a log is folded into on every node. Calls come in log order; `apply` must not fail. */
 export interface Fold {
   apply(record: LogRecord): void;
-  /** The state as of the last applied record. */
-  snapshot(): Uint8Array;
+  /** The state as of the last applied record, fixed in this turn; see StateMachine. */
+  snapshot(): Uint8Array | Promise<Pieces>;
   restore(data: Uint8Array, head: LogHead): void;
+  /** See StateMachine. */
+  prepare?(data: Uint8Array): Generator<void, void, void>;
 }

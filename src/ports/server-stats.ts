@@ -1,6 +1,8 @@
 // What one server counts, for its metrics. Every number grows from 0 at the start of the process, or is the present value.
 
+import type { JobState } from "../core/jobs/model.ts";
 import type { HistogramSnapshot } from "./elector.ts";
+import type { EventsHead } from "./events.ts";
 
 export interface ServerStats {
   readonly nodeId: string;
@@ -55,4 +57,44 @@ export interface WireStats {
   readonly connections: number;
   /** Connections refused or ended for cause, by reason. */
   readonly refused: Readonly<Record<string, number>>;
+}
+
+/** Of jobs, their events and what is made of them, on one node. */
+export interface JobsServerStats {
+  readonly byState: Readonly<Record<JobState, number>>;
+  readonly counts: JobsCounts;
+  /** Agents whose call waits on this node for a job. */
+  readonly waitingPolls: number;
+  readonly agentsOnline: number;
+  /** Results that this node has refused as STALE_EPOCH. */
+  readonly staleRejected: number;
+  readonly events: EventsHead;
+  readonly archive: {
+    readonly usedBytes: number;
+    /** Null: no quota. */
+    readonly quotaBytes: number | null;
+    readonly missingSegments: number;
+    readonly unsyncedBytes: number;
+  };
+  readonly views: {
+    /** Events that are applied and not yet shown in lists, searches and logs. */
+    readonly lagEvents: number;
+    /** Changes that wait to be put. */
+    readonly waiting: number;
+  };
+}
+
+/** Of what this node has committed as leader; over all nodes each counts once. */
+export interface JobsCounts {
+  readonly submitted: number;
+  readonly leased: number;
+  readonly finished: Readonly<Record<"completed" | "failed" | "cancelled", number>>;
+  /** Sent round again, by what ended the attempt before. */
+  readonly retried: Readonly<Record<"failed" | "timed-out" | "lost" | "handed-back" | "asked", number>>;
+  /** From a submission to its commit. */
+  readonly commitMs: HistogramSnapshot;
+  /** From a submission, or from when it may run, until its first assignment is committed. */
+  readonly assignedMs: HistogramSnapshot;
+  /** How long after its time a schedule fired. */
+  readonly scheduleLagMs: HistogramSnapshot;
 }

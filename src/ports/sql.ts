@@ -6,6 +6,8 @@
 // gave one, is its `sqlstate`; an error without it means that the connection broke, or was never there. `unsent: true`
 // on it means that the statement certainly never left.
 
+import type { TenureError } from "../core/kit/errors.ts";
+
 export interface SqlDriver {
   /** `host:port/database`, for messages: never a secret. */
   readonly where: string;
@@ -33,7 +35,7 @@ export interface SqlSession {
   destroy(): void;
 }
 
-/** Integers that may pass 2^31 come as text. */
+/** Integers that may pass 2^31 come as text, bytes as a Uint8Array; bytes are given as one too. */
 export type SqlRow = Readonly<Record<string, unknown>>;
 
 export interface SqlError extends Error {
@@ -53,4 +55,28 @@ export interface SqlLoan<Client> {
   finish(text: string): Promise<"committed" | "rolled back">;
   /** `broken`: its state is not known, it must not be lent again. */
   giveBack(broken: boolean): void;
+}
+
+/**
+ * Sessions for whoever is no elector: each was checked (a primary, of a version and with a schema that we know, no pooler in
+ * the path) and told its timeouts before it is handed out.
+ */
+export interface SqlDesk {
+  readonly where: string;
+  /** `name`: what an operator sees of it. Rejects with a TenureError, retryable where it mends itself. */
+  connect(name: string, events: SqlEvents): Promise<SqlLane>;
+  /** What a lane rejected with, as an error that says what to do. */
+  fault(error: unknown): TenureError;
+  /** Destroys sessions that are still being opened; those that were handed out belong to whoever has them. */
+  close(): void;
+}
+
+/** A session on which statements wait for their turn. One that owes an answer for too long is destroyed (trap 39). */
+export interface SqlLane {
+  /** True as soon as it is known, also while a rejection is still on its way. */
+  readonly hasEnded: boolean;
+  /** Rejects as a session does. */
+  ask<Row extends object = SqlRow>(text: string, values?: readonly unknown[], limitMs?: number): Promise<Row[]>;
+  end(): Promise<void>;
+  destroy(): void;
 }

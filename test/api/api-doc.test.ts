@@ -1,15 +1,34 @@
 // docs/reference/api.md lists every route of the contract as it is, and no other.
 
+import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { API_LIMITS } from "../../src/api/index.ts";
-import { COMMON_ERRORS, type Route, ROUTES } from "../../src/contract/index.ts";
+import {
+  COMMON_ERRORS,
+  EVENTS_PER_PAGE_MAX,
+  JOBS_PER_PAGE_MAX,
+  LOG_PAGE_BYTES_MAX,
+  NAMES_PER_PAGE_MAX,
+  type Route,
+  ROUTES,
+} from "../../src/contract/index.ts";
+import * as limits from "../../src/core/kit/limits.ts";
+import { OPERATOR_KEY, startTenureCluster } from "../servers/index.ts";
+
+const run = promisify(execFile);
 
 interface Entry {
   readonly role: string;
   readonly body: readonly string[];
   readonly query: readonly string[];
   readonly errors: readonly string[];
+}
+
+interface Fields {
+  readonly properties?: object;
+  readonly anyOf?: readonly Fields[];
 }
 
 const markdown = readFileSync("docs/reference/api.md", "utf8");
@@ -44,8 +63,10 @@ function actual(): Record<string, Entry> {
 }
 
 function fieldsOf(shape: Route["body"]): string[] {
-  const { properties = {} } = (shape?.schema ?? {}) as { properties?: object };
-  return Object.keys(properties).sort();
+  const { properties = {}, anyOf = [] } = (shape?.schema ?? {}) as Fields;
+  return [
+    ...new Set([properties, ...anyOf.map((one) => one.properties ?? {})].flatMap((one) => Object.keys(one))),
+  ].sort();
 }
 
 it("lists every route with its role, body, query and errors, and no other", () => {
@@ -66,6 +87,10 @@ it("names the errors that any route may answer, and the bounds as they are", () 
   const shown = (value: number): string => value.toLocaleString("en-GB");
   for (const text of [
     `Bodies ${API_LIMITS.bodyBytesMax / 1024} KiB`,
+    `${API_LIMITS.largeBodyBytesMax / 1024 / 1024} MiB where jobs`,
+    `${shown(API_LIMITS.streamsMax)} streams`,
+    `every ${API_LIMITS.heartbeatMs / 1_000} s`,
+    `for ${API_LIMITS.streamStallMs / 1_000} s is cut`,
     `headers ${API_LIMITS.headerBytesMax / 1024} KiB and ${API_LIMITS.headersMax} headers`,
     `${shown(API_LIMITS.connectionsMax)} connections`,
     `${shown(API_LIMITS.requestsMax)} requests`,
@@ -77,6 +102,74 @@ it("names the errors that any route may answer, and the bounds as they are", () 
     expect(markdown).toContain(text);
   }
 });
+
+it("names the bounds of jobs, agents and keys as they are", () => {
+  for (const text of [
+    `at most ${limits.JOB_NAME_BYTES_MAX}. \`payload\``,
+    `JSON of at most ${limits.JOB_PAYLOAD_BYTES_MAX} bytes and ${limits.JSON_DEPTH_MAX} levels`,
+    `at most ${limits.JOB_LABELS_MAX}, ${limits.JOB_LABELS_BYTES_MAX} bytes as JSON`,
+    `−${limits.JOB_PRIORITY_MAX} to ${limits.JOB_PRIORITY_MAX}`,
+    `\`attempts_max\` (3; 1 to ${limits.JOB_BUDGET_MAX}`,
+    `at most ${limits.JOB_BACKOFF_MS_MAX}), \`timeout_ms\``,
+    `at most\n${limits.JOB_TIMEOUT_MS_MAX}), \`retention_ms\``,
+    `at most ${limits.JOB_RETENTION_MS_MAX})`,
+    `1 to ${limits.JOB_CONCURRENCY_MAX}: at most so many`,
+    `\`jobs\`: 1 to ${limits.JOBS_PER_REQUEST_MAX} of them`,
+    `at most ${limits.SESSION_BYTES_MAX}\nbytes), \`kinds\` (1 to ${limits.AGENT_KINDS_MAX})`,
+    `\`capacity\` (1 to ${limits.AGENT_CAPACITY_MAX})`,
+    `\`ttl_ms\`: ${limits.LEASE_TTL_MS_MIN} to\n${limits.LEASE_TTL_MS_MAX}`,
+    `(0 to ${limits.LEASE_WAIT_MS_MAX})`,
+    `\`message\` (${limits.JOB_PROGRESS_BYTES_MAX} bytes)`,
+    `\`text\` (${limits.LOG_CHUNK_BYTES_MAX} bytes; at most ${limits.LOG_CHUNKS_PER_CALL_MAX}\nchunks)`,
+    `\`results\`: 1 to ${limits.RESULTS_PER_CALL_MAX}.`,
+    `\`message\` of at most ${limits.JOB_ERROR_BYTES_MAX} bytes`,
+    `header of 1 to ${limits.IDEMPOTENCY_KEY_BYTES_MAX} printable`,
+    `at most ${limits.API_KEY_NAME_BYTES_MAX}. Answer`,
+    `\`limit\`: 1 to ${JOBS_PER_PAGE_MAX}, default ${JOBS_PER_PAGE_MAX}`,
+    `\`limit\` (1 to ${NAMES_PER_PAGE_MAX}, default ${NAMES_PER_PAGE_MAX})`,
+    `\`limit\` (1 to ${EVENTS_PER_PAGE_MAX}, default ${EVENTS_PER_PAGE_MAX})`,
+    `at most ${LOG_PAGE_BYTES_MAX / 1024} KiB`,
+  ]) {
+    expect(markdown).toContain(text);
+  }
+});
+
+it("names every reason for which a job is pending, and the runbook says what to do about each", () => {
+  const reasons = [
+    ...JSON.stringify(ROUTES.job.answer).matchAll(/"reason":\{[^}]*?"(?:const|enum)":\[?"([a-z-]+)"/g),
+  ].map(([, reason = ""]) => reason);
+  expect(reasons).toContain("no-agent");
+  expect(reasons.length).toBeGreaterThanOrEqual(7);
+  const rows = readFileSync("docs/runbooks/jobs-wait.md", "utf8").matchAll(/^ *\| `([a-z-]+)` \| \S/gm);
+  expect([...rows].map(([, reason = ""]) => reason).toSorted()).toEqual(reasons.toSorted());
+  for (const reason of reasons) expect(markdown).toContain(`\`${reason}\``);
+});
+
+const hasTools = ["curl", "jq"].every((tool) => spawnSync(tool, ["--version"]).status === 0);
+
+it.skipIf(!hasTools)(
+  "the example by hand runs as it stands, on a real server",
+  async () => {
+    const [, script = ""] = /## By hand[\s\S]*?```sh\n([\s\S]*?)```/.exec(markdown) ?? [];
+    await using cluster = await oneNode();
+    const env = { PATH: process.env["PATH"], URL: cluster.url, KEY: OPERATOR_KEY };
+    const { stdout, stderr } = await run("bash", ["--norc", "-euc", script], { env });
+    expect(stderr).toBe("");
+    expect(stdout).toContain('"reason": "no-agent"');
+    expect(stdout).toContain('"renewed"\n"completed"\n');
+    expect(stdout).toContain('"state": "completed"');
+    expect(stdout).toContain("\ncloned\n");
+    expect(stdout).toMatch(
+      /event: build:submitted\nevent: build:assigned\nevent: build:log\nevent: build:completed\n$/,
+    );
+  },
+  60_000,
+);
+
+async function oneNode(): Promise<{ readonly url: string } & AsyncDisposable> {
+  const cluster = await startTenureCluster({ nodes: 1 });
+  return { url: cluster.urls[0]!, [Symbol.asyncDispose]: () => cluster.end() };
+}
 
 it("the comparison sees a missing, an invented and a changed route", () => {
   expect(documented(markdown.replace("### `GET /role`", "GET /role"))).not.toEqual(actual());

@@ -274,6 +274,18 @@ describe("sockets", () => {
     expect(longUrl).toMatch(/^HTTP\/1\.1 413 /);
   });
 
+  it("100 headers are heard, all of them; one more is refused, for what is behind it would not be", async () => {
+    await using t = await startApi();
+    const get = (headers: number) => {
+      const more = Array.from({ length: headers - 3 }, (_, at) => `X-${at}: y\r\n`).join("");
+      const head = `GET /v1/cluster HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${more}`;
+      return exchange(t.port, (write) => write(`${head}X-API-Key: viewer-key\r\n\r\n`));
+    };
+    expect(await get(100)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await get(101)).toMatch(/^HTTP\/1\.1 413 [\s\S]*More than 100 headers/);
+    expect(await get(300)).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
   it("a client that sends its request drop by drop is cut off in time", async () => {
     await using t = await startApi({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 300 } });
     const headers = exchange(t.port, (write) => write("GET /livez HTTP/1.1\r\nHost: loc"));

@@ -314,8 +314,10 @@ describe("mutations where nobody may take them", () => {
     ["/v1/admin/scopes/x/resign", {}],
   ] as const;
 
-  it("the list above is every write of the contract", () => {
-    const paths = Object.values(ROUTES as Record<string, Route>).filter(({ kind }) => kind === "write");
+  it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {
+    const paths = Object.values(ROUTES as Record<string, Route>).filter(
+      ({ kind, isFenced }) => kind === "write" && isFenced !== true,
+    );
     expect(writes.map(([path]) => path).sort()).toEqual(paths.map(({ path }) => path.replace(":scope", "x")).sort());
   });
 

@@ -2,16 +2,19 @@
 
 import { createHash } from "node:crypto";
 import { createApi, type Api, type ApiOptions } from "../../src/api/index.ts";
-import type { ApiKey } from "../../src/contract/index.ts";
+import { type ApiKey, ROLES } from "../../src/contract/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import type { LogFields, Logger } from "../../src/ports/logger.ts";
 import { TestCluster } from "./test-cluster.ts";
+import { TestEvents } from "./test-events.ts";
+import { TestJobs } from "./test-jobs.ts";
+import { TestKeys } from "./test-keys.ts";
 import { TestScopes } from "./test-scopes.ts";
 
-const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** The key of each role is the role's name with "-key". */
-export const KEYS: readonly ApiKey[] = (["viewer", "client", "operator"] as const).map((role) => ({
+export const KEYS: readonly ApiKey[] = ROLES.map((role) => ({
   name: `the ${role}`,
   sha256: sha256(`${role}-key`),
   role,
@@ -28,6 +31,9 @@ export interface Reply {
 export class TestApi implements AsyncDisposable {
   readonly cluster = new TestCluster();
   readonly scopes = new TestScopes(this.cluster);
+  readonly events = new TestEvents();
+  readonly jobs = new TestJobs(this.cluster, this.events);
+  readonly keys = new TestKeys(this.cluster);
   readonly lines: { fields: LogFields; message: string }[] = [];
   readonly audited: LogFields[] = [];
   readonly faults: unknown[] = [];
@@ -39,6 +45,7 @@ export class TestApi implements AsyncDisposable {
     this.api = await createApi({
       cluster: this.cluster,
       scopes: this.scopes,
+      jobs: { jobs: this.jobs, views: this.jobs, events: this.events, keys: this.keys },
       clusterId: "c-test",
       nodeId: "n1",
       keys: KEYS,
@@ -59,8 +66,14 @@ export class TestApi implements AsyncDisposable {
   }
 
   /** `key` null: none is sent. */
-  async call(method: string, path: string, body?: unknown, key: string | null = "operator-key"): Promise<Reply> {
-    const headers: Record<string, string> = {};
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    key: string | null = "operator-key",
+    more: Record<string, string> = {},
+  ): Promise<Reply> {
+    const headers: Record<string, string> = { ...more };
     if (key !== null) headers["x-api-key"] = key;
     if (body !== undefined) headers["content-type"] = "application/json";
     const text = typeof body === "string" ? body : JSON.stringify(body);
@@ -81,7 +94,7 @@ export class TestApi implements AsyncDisposable {
 
   /** All that a call may change. */
   fingerprint(): string {
-    return this.cluster.fingerprint() + this.scopes.fingerprint();
+    return [this.cluster, this.scopes, this.jobs, this.keys].map((one) => one.fingerprint()).join("");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

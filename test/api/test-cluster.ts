@@ -48,6 +48,10 @@ export class TestCluster implements Cluster {
     return JSON.stringify([this.role, this.leaderId, this.term, [...this.#members], this.#snapshot, this.#applied]);
   }
 
+  currentRole(): ClusterView["role"] {
+    return this.role;
+  }
+
   view(): ClusterView {
     const { leaderId } = this;
     return {

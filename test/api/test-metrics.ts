@@ -2,11 +2,15 @@
 
 import { Histogram } from "../../src/core/kit/histogram.ts";
 import type { MetricsSource } from "../../src/drivers/telemetry/index.ts";
-import type { EngineStats, ServerStats } from "../../src/ports/server-stats.ts";
+import type { EngineStats, JobsServerStats, ServerStats } from "../../src/ports/server-stats.ts";
 
 const empty = new Histogram().snapshot();
 
-export function sourceOf(server: Partial<ServerStats>, engine: Partial<EngineStats> = {}): MetricsSource {
+export function sourceOf(
+  server: Partial<ServerStats>,
+  engine: Partial<EngineStats> = {},
+  jobs: Partial<JobsServerStats> = {},
+): MetricsSource {
   return {
     server: {
       nodeId: "n1",
@@ -50,12 +54,32 @@ export function sourceOf(server: Partial<ServerStats>, engine: Partial<EngineSta
       loopDelayMs: empty,
       ...server,
     },
+    jobs: {
+      byState: { pending: 3, assigned: 2, building: 1, cancelling: 0, completed: 9, failed: 1, cancelled: 1 },
+      counts: {
+        submitted: 17,
+        leased: 14,
+        finished: { completed: 9, failed: 1, cancelled: 1 },
+        retried: { failed: 1, "timed-out": 0, lost: 2, "handed-back": 0, asked: 0 },
+        commitMs: empty,
+        assignedMs: empty,
+        scheduleLagMs: empty,
+      },
+      waitingPolls: 4,
+      agentsOnline: 5,
+      staleRejected: 6,
+      events: { first: 11, sequence: 60 },
+      archive: { usedBytes: 5_000, quotaBytes: 9_000, missingSegments: 1, unsyncedBytes: 12 },
+      views: { lagEvents: 7, waiting: 8 },
+      ...jobs,
+    },
     http: {
       requests: [{ route: "GET /leader", status: 200, count: 4 }],
       durationMs: [{ route: "GET /leader", histogram: empty }],
       inFlight: 0,
       droppedConnections: 0,
       badConnections: 0,
+      streams: 3,
     },
     droppedLogLines: 0,
   };

@@ -7,6 +7,7 @@ import { parseSpiffeId } from "../../src/core/kit/spiffe.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import { createCa, issue, type KeyPair } from "../../src/drivers/pki/index.ts";
 import { startApi, type TestApi } from "./test-api.ts";
+import { leasing } from "./test-job-calls.ts";
 
 const TRUST = "tenure";
 const nowMs = Date.now();
@@ -25,7 +26,13 @@ beforeAll(async () => {
 });
 afterAll(async () => t[Symbol.asyncDispose]());
 
-function ask(path: string, pair?: KeyPair, key?: string): Promise<{ status: number | undefined; text: string }> {
+function ask(
+  path: string,
+  pair?: KeyPair,
+  key?: string,
+  body?: object,
+): Promise<{ status: number | undefined; text: string }> {
+  const text = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const sent = request(
       {
@@ -35,27 +42,41 @@ function ask(path: string, pair?: KeyPair, key?: string): Promise<{ status: numb
         ca: ca.cert,
         agent: false,
         ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
-        headers: key === undefined ? {} : { "x-api-key": key },
+        method: text === undefined ? "GET" : "POST",
+        headers: {
+          ...(key === undefined ? {} : { "x-api-key": key }),
+          ...(text === undefined ? {} : { "content-type": "application/json" }),
+        },
       },
       (answer) => {
-        let text = "";
-        answer.on("data", (chunk: Buffer) => (text += chunk.toString()));
-        answer.on("end", () => resolve({ status: answer.statusCode, text }));
+        let said = "";
+        answer.on("data", (chunk: Buffer) => (said += chunk.toString()));
+        answer.on("end", () => resolve({ status: answer.statusCode, text: said }));
       },
     );
-    sent.on("error", reject).end();
+    sent.on("error", reject).end(text);
   });
 }
 
 describe("roles by certificate", () => {
   it.each([
-    ["spiffe://tenure/operator/ada", [200, 200]],
-    ["spiffe://tenure/sdk/payer", [200, 403]],
-    ["spiffe://tenure/server/n2", [200, 403]],
-  ])("%s", async (uri, [view, steer]) => {
+    ["spiffe://tenure/operator/ada", { look: 200, submit: 200, lease: 200, acquire: 200, steer: 200 }],
+    ["spiffe://tenure/submitter/ci", { look: 200, submit: 200, lease: 403, acquire: 403, steer: 403 }],
+    ["spiffe://tenure/agent/w1", { look: 200, submit: 403, lease: 200, acquire: 403, steer: 403 }],
+    ["spiffe://tenure/sdk/payer", { look: 200, submit: 403, lease: 403, acquire: 200, steer: 403 }],
+    ["spiffe://tenure/viewer/eve", { look: 200, submit: 403, lease: 403, acquire: 403, steer: 403 }],
+    ["spiffe://tenure/server/n2", { look: 200, submit: 403, lease: 403, acquire: 403, steer: 403 }],
+  ])("%s", async (uri, may) => {
     const pair = await certificate(ca, uri);
-    expect((await ask("/v1/cluster", pair)).status).toBe(view);
-    expect((await ask("/v1/admin/audit", pair)).status).toBe(steer);
+    const status = async (path: string, body?: object) => (await ask(path, pair, undefined, body)).status;
+    const session = { session: uri, identity: "me", ttl_ms: 5_000, wait_ms: 0 };
+    expect({
+      look: await status("/v1/cluster"),
+      submit: await status("/v1/jobs", { kind: "build" }),
+      lease: await status("/v1/leases", leasing),
+      acquire: await status("/v1/scopes/of-certificates/acquire", session),
+      steer: await status("/v1/admin/audit"),
+    }).toEqual(may);
   });
 
   it("an operator's certificate is named in the audit", async () => {

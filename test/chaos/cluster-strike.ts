@@ -3,13 +3,13 @@
 //   strike ─▶ struck {atMs} ─▶ settle: what the fault must have led to has happened, and it is undone
 
 import { assertNever } from "../../src/core/kit/assert.ts";
-import { readFileSync } from "node:fs";
 import type { Random } from "../../src/core/kit/random.ts";
 import type { KvCluster } from "../kv/cluster.ts";
 import type { KvNode } from "../kv/node-handle.ts";
 import type { DiskFault } from "../kv/messages.ts";
 import { type TcpProxy, waitFor } from "../servers/index.ts";
 import type { ClusterFault } from "./cluster-faults.ts";
+import { isStopped } from "./stopped.ts";
 
 export interface Struck {
   readonly atMs: number;
@@ -285,13 +285,6 @@ export class Strikes {
 /** A fault on a connection that is not there would be none. */
 function requireConnections(links: readonly TcpProxy[]): void {
   if (links.every((link) => link.connections === 0)) throw new Error("there was no connection to hurt");
-}
-
-/** Where the system says so (Linux); elsewhere a signal that was sent must do. */
-function isStopped(pid: number): boolean {
-  if (process.platform !== "linux") return true;
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
 }
 
 async function waitForHold(random: Random): Promise<void> {

@@ -23,6 +23,7 @@ exit codes: 0 nothing was lost, nothing overlapped, every fault fired and the co
 64 wrong use; 130 interrupted (143 by SIGTERM)
 
 npm run chaos -- cluster --help: Tenure's own servers under faults
+npm run chaos -- jobs --help: jobs on them, with agents, under faults
 `;
 
 export class UsageError extends Error {}
@@ -33,7 +34,8 @@ export type Flags = NonNullable<ReturnType<typeof readFlags>>;
 export function readFlags(args: readonly string[], freshSeed: () => number) {
   const { values, positionals } = parsed(args);
   if (values.help === true) return undefined;
-  if (positionals.length !== 1 || positionals[0] !== "gate") throw new UsageError("say what to run: gate or cluster");
+  if (positionals.length !== 1 || positionals[0] !== "gate")
+    throw new UsageError("say what to run: gate, cluster or jobs");
   const backend = backendOf(values.backend ?? "postgres");
   const faults = values.faults?.split(",").map((kind) => {
     if (!(kind in WEIGHTS[backend])) {

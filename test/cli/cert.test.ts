@@ -125,6 +125,12 @@ it.concurrent("operators and programs get certificates that can't serve", async 
   expect(read(operator.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
   const sdk = await tenureJson<Made>("cert", "issue", "--dir", dir, "--sdk", "payer");
   expect(sdk.spiffe_id).toBe("spiffe://tenure/sdk/payer");
+  for (const kind of ["submitter", "agent", "viewer"]) {
+    const made = await tenureJson<Made>("cert", "issue", "--dir", dir, `--${kind}`, "w.1");
+    expect(made).toMatchObject({ code: 0, spiffe_id: `spiffe://tenure/${kind}/w.1` });
+    expect(made.cert_file).toBe(join(dir, `${kind}-w.1.crt`));
+    expect(read(made.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
+  }
 });
 
 it.concurrent("show tells what is in a file, and warns of what is wrong", async () => {
@@ -183,6 +189,8 @@ it.concurrent.each([
   [["issue", "--node-id", "N 1"], "--node-id takes up to 63"],
   [["issue", "--node-id", "ca"], "the name of the authority's files"],
   [["issue", "--operator", "a", "--sdk", "b"], "give one of --operator and --sdk"],
+  [["issue", "--agent", "a", "--viewer", "b"], "give one of --agent and --viewer"],
+  [["issue", "--submitter", "a b"], "--submitter takes up to 63"],
   [["issue", "--operator", "a", "--host", "h"], "--host belongs to a node's"],
   [["issue", "--host", "n1:7400"], "without ports"],
   [["issue", "--days", "0"], "--days takes a number"],

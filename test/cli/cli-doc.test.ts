@@ -94,7 +94,7 @@ describe("the fields of -o json", () => {
 
   it("of doctor are those of the document, and so are its rows", async () => {
     const empty = await tenure("doctor", "--backend", await installed(server), "-o", "json");
-    await run(url, "alter table tenure_leader_state disable trigger tenure_notify");
+    await run(url, "alter table tenure_leader_state disable trigger tenure_notify", "select tenure_site('jobs')");
     const full = await tenure("doctor", "--backend", url, "-o", "json");
     await run(url, "alter table tenure_leader_state enable trigger tenure_notify");
     expect(fieldsOf(JSON.parse(full.stdout))).toEqual(firstCells(section("## `tenure doctor`"), "Field").toSorted());

@@ -186,6 +186,40 @@ describe.concurrent("the schema", () => {
     expect((await doctor(url)).complaints).toEqual([]);
   });
 
+  it("of a server's log without its guards, or with a role that lacks grants, is mended by the SQL as printed", async () => {
+    const url = await installed(server);
+    await run(
+      url,
+      "select tenure_site('jobs')",
+      "create role keeper login password 'pw'",
+      "grant select on all tables in schema public to keeper",
+      "alter table tenure_log disable trigger tenure_log_guard_record",
+      "alter table tenure_log_head disable trigger tenure_log_guard_row",
+    );
+    const own = server.url(databaseOf(url), "keeper", "pw");
+    const report = await doctor(own);
+    expect(report.complaints).toEqual(expect.arrayContaining(["log rights: problem", "log triggers: problem"]));
+    await report.mend(url);
+    const mended = await doctor(own);
+    expect([mended.row("log rights").level, mended.row("log triggers").level]).toEqual(["ok", "ok"]);
+  });
+
+  it("of a log that lost its last record, or whose inbox nobody empties, is told", async () => {
+    const url = await installed(server);
+    await run(
+      url,
+      "select tenure_log_open('jobs', 1)",
+      "select tenure_log_append('jobs', 1, 1, 0, 'ab', '{1,1}', null)",
+      "alter table tenure_log disable trigger user",
+      "delete from tenure_log where position = 2",
+      "alter table tenure_log enable trigger user",
+      "select tenure_submit('k', '1')",
+      "update tenure_inbox set submitted_at = now() - interval '1 minute'",
+    );
+    const report = await doctor(url);
+    expect(report.complaints).toEqual(["log: problem", "inbox: warning"]);
+  });
+
   it("whose owner may not end the sessions of other roles is a warning, and mended", async () => {
     const url = await server.createDatabase("owned");
     await run(

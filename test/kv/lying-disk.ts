@@ -18,6 +18,7 @@ export function lyingDisk(disk: Disk, lieMs: number): Disk {
       await writeOut(name);
       return disk.read(name, label);
     },
+    sizeBytes: (name, label) => disk.sizeBytes(name, label),
     create: async (name, label) => keep(await disk.create(name, label)),
     open: async (name, label) => {
       await writeOut(name);

@@ -86,7 +86,7 @@ function electorFor(scope: string) {
 }
 
 test("the document has a block for each role, and one for pg_signal_backend", () => {
-  expect([...blocks.keys()]).toEqual([...ROLES, "signal"]);
+  expect([...blocks.keys()]).toEqual([...ROLES, "log", "submitter", "signal"]);
 });
 
 test("the elector leads and observes, and the application writes, with what the document grants", async () => {

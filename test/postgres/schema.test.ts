@@ -43,8 +43,8 @@ test("eight processes that start at once install it once, and none of them fails
   const results = await Promise.all(Array.from({ length: 8 }, () => applySchema(session(url), "tenure")));
   expect(results).toHaveLength(8);
   const admin = await client(url);
-  expect(await one(admin, "select count(*)::int from tenure.tenure_schema_version")).toBe(1);
-  expect(await checkSchema(session(url), "tenure")).toEqual({ kind: "current", version: 1, denied: [], foreign: [] });
+  expect(await one(admin, "select count(*)::int from tenure.tenure_schema_version")).toBe(2);
+  expect(await checkSchema(session(url), "tenure")).toEqual({ kind: "current", version: 2, denied: [], foreign: [] });
 });
 
 test("applying it again keeps rows, epochs and grants", async () => {
@@ -81,7 +81,7 @@ test("check says what is missing and touches nothing", async () => {
   await admin.query("drop function tenure.tenure_beat");
   expect(await checkSchema(session(url), "tenure")).toEqual({
     kind: "missing",
-    version: 1,
+    version: 2,
     missing: ["function tenure_beat(bigint, bigint)"],
   });
   await applySchema(session(url), "tenure");
@@ -93,13 +93,28 @@ test("an older schema is told from a newer one that still works and one that doe
   const admin = await client(url);
   await admin.query("delete from tenure_schema_version");
   expect(await checkSchema(session(url), "public")).toEqual({ kind: "older", version: 0 });
-  await admin.query("insert into tenure_schema_version values (1, 1), (2, 1)");
-  expect(await checkSchema(session(url), "public")).toEqual({ kind: "newer", version: 2, denied: [], foreign: [] });
+  await admin.query("insert into tenure_schema_version values (1, 1), (2, 1), (3, 1)");
+  expect(await checkSchema(session(url), "public")).toEqual({ kind: "newer", version: 3, denied: [], foreign: [] });
   const applying = session(url);
   await expect(applySchema(applying, "public")).rejects.toMatchObject({ sqlstate: "TN008" });
   expect(await applying.query("select 1 as usable")).toEqual([{ usable: 1 }]);
-  await admin.query("update tenure_schema_version set works_from = 2 where version = 2");
-  expect(await checkSchema(session(url), "public")).toEqual({ kind: "unusable", version: 2 });
+  await admin.query("update tenure_schema_version set works_from = 3 where version = 3");
+  expect(await checkSchema(session(url), "public")).toEqual({ kind: "unusable", version: 3 });
+});
+
+test("a database of version 1 gets the tables of the log, and keeps what it has", async () => {
+  const url = await freshDatabase(server);
+  const admin = await client(url);
+  await bump(admin, 1, "kept");
+  await admin.query(`drop table tenure_log_head, tenure_log, tenure_log_snapshot, tenure_inbox, tenure_node;
+    drop function tenure_log_open, tenure_log_append, tenure_log_save, tenure_log_trim, tenure_submit, tenure_log_guard,
+      tenure_site, tenure_node_beat, tenure_node_leave;
+    delete from tenure_schema_version where version = 2`);
+  expect(await checkSchema(session(url), "public")).toEqual({ kind: "older", version: 1 });
+  await applySchema(session(url), "public");
+  for (const use of ["elector", "log"] as const)
+    expect(await checkSchema(session(url), "public", use)).toMatchObject({ kind: "current", version: 2, denied: [] });
+  expect(await one(admin, "select epoch from tenure_leader_state")).toBe("1");
 });
 
 test("nobody but the owner may execute anything of it until it is granted", async () => {
@@ -110,7 +125,7 @@ test("nobody but the owner may execute anything of it until it is granted", asyn
   await admin.query("create role stranger");
   expect(await one(admin, text)).toBeNull();
   await admin.query("drop role stranger");
-  expect(await one(admin, "select count(*)::int from pg_proc where proname like 'tenure%'")).toBe(14);
+  expect(await one(admin, "select count(*)::int from pg_proc where proname like 'tenure%'")).toBe(23);
 });
 
 test("functions that run as their owner do not look at the caller's search_path", async () => {

@@ -129,7 +129,7 @@ test("tenure doctor finds a healthy cluster healthy, and names a wrong key", asy
   const healthy = await tenure("doctor", "--backend", url(CLIENT_KEY), "-o", "json");
   const report = JSON.parse(healthy.stdout) as { backend: string; checks: { name: string; level: string }[] };
   expect(report.backend).toBe("servers");
-  const names = ["connection", "cluster", "version", "cluster leader", "voters", "alerts", "latency"];
+  const names = ["connection", "cluster", "version", "access", "cluster leader", "voters", "alerts", "latency"];
   expect(report.checks.map(({ name }) => name)).toEqual(names);
   expect(report.checks.filter(({ level, name }) => level === "problem" && name !== "alerts")).toEqual([]);
   const wrong = await tenure("doctor", "--backend", url("wrong-key"));

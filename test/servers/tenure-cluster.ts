@@ -31,6 +31,8 @@ export const CALM_ELECTION = {
 
 export interface TenureClusterOptions {
   readonly nodes?: number | undefined;
+  /** A Postgres URL: the nodes keep their log there, and find each other there. */
+  readonly backend?: string | undefined;
   /** Mutual TLS between the nodes, and for the API; certificates of operators and programs count. */
   readonly tls?: boolean | undefined;
   readonly election?: ServerConfigFile["election"] | undefined;
@@ -47,8 +49,9 @@ export async function startTenureCluster(options: TenureClusterOptions = {}): Pr
     const ids = Array.from({ length: options.nodes ?? 3 }, (_, at) => `n${at + 1}`);
     for (const id of ids) await cluster.make(id);
     cluster.introduce(ids);
-    ids.forEach((id, at) => cluster.node(id).start(at === 0 ? ["--bootstrap"] : []));
-    await cluster.steady();
+    const isFounded = options.backend !== undefined;
+    ids.forEach((id, at) => cluster.node(id).start(at === 0 && !isFounded ? ["--bootstrap"] : []));
+    if (ids.length > 0) await cluster.steady();
     return cluster;
   } catch (error) {
     await cluster.end();
@@ -88,14 +91,16 @@ export class TenureCluster {
 
   /** Configured with free ports and, with TLS, its certificate; not started, and it knows nobody until `introduce`. */
   async make(id: string): Promise<TenureNode> {
-    const { tls, election, snapshots } = this.#options;
+    const { tls, election, snapshots, backend } = this.#options;
     const [peer, api] = [`${HOST}:${await freePort()}`, `${HOST}:${await freePort()}`];
     const scheme = tls === true ? "https" : "http";
     const home = join(this.directory, id);
     const node = new TenureNode(home, {
       node_id: id,
       data_dir: join(home, "data"),
-      peer: { listen: peer, ...(tls === true ? { tls: { ca_file: "ca.crt", ...pair(id) } } : {}) },
+      ...(backend === undefined
+        ? { peer: { listen: peer, ...(tls === true ? { tls: { ca_file: "ca.crt", ...pair(id) } } : {}) } }
+        : { backend }),
       api: {
         listen: api,
         advertise: `${scheme}://${api}`,
@@ -113,6 +118,7 @@ export class TenureCluster {
 
   /** Every configuration names every node, as they share one file; `expect` are those whom a founder invites. */
   introduce(expect: readonly string[]): void {
+    if (this.#options.backend !== undefined) return;
     const peers = Object.fromEntries(this.nodes.map(({ id, peerAddress }) => [id, peerAddress]));
     for (const node of this.nodes) node.configure({ peers, bootstrap: { expect: [...expect] } });
   }

@@ -57,7 +57,7 @@ export interface TenureAnswer<T = Readonly<Record<string, unknown>>> {
 }
 
 export interface TenureCall {
-  readonly method?: "GET" | "POST" | undefined;
+  readonly method?: "GET" | "POST" | "PUT" | "DELETE" | undefined;
   readonly body?: object | undefined;
   /** Null: nobody's. */
   readonly key?: string | null | undefined;
@@ -69,6 +69,8 @@ export class TenureNode {
   readonly home: string;
   readonly configFile: string;
   readonly dataDir: string;
+  /** For `node` itself, from the next start on: planted mistakes. */
+  nodeFlags: readonly string[] = [];
   #config: ServerConfigFile;
   #process: ServerProcess | undefined;
   #isFrozen = false;
@@ -125,7 +127,7 @@ export class TenureNode {
     this.#isFrozen = false;
     this.#process = new ServerProcess({
       command: process.execPath,
-      args: ["--no-warnings", TENURE_MAIN, "server", "start", "--config", this.configFile, ...flags],
+      args: ["--no-warnings", ...this.nodeFlags, TENURE_MAIN, "server", "start", "--config", this.configFile, ...flags],
       directory: this.home,
       env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
       lastSignal: "SIGKILL",

@@ -21,6 +21,8 @@ const KINDS: Readonly<
   failover_rate_high: { severity: "warning", code: null },
   disk_full: { severity: "critical", code: "DISK_FULL" },
   disk_low: { severity: "warning", code: null },
+  history_quota_near: { severity: "warning", code: null },
+  history_quota_used: { severity: "critical", code: "QUOTA_EXCEEDED" },
   loop_stalled: { severity: "warning", code: null },
 };
 

@@ -80,6 +80,7 @@ class Desk {
       leader: null,
       leaderContactMs: 0,
       disk: "ok",
+      historyQuota: "ok",
       stalls: 0,
       ...seen,
     });
@@ -414,6 +415,17 @@ describe("alerts", () => {
     expect(desk.alerts).toEqual(["disk_full", "loop_stalled"]);
     desk.nowMs = 60_000;
     desk.tick({ ...seen, stalls: 2 });
+    expect(desk.alerts).toEqual([]);
+  });
+
+  test("the history's quota: a warning from 80 % on, critical where new jobs are refused, and over when there is room", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    desk.tick({ leader: B, historyQuota: "alarm" });
+    expect(desk.health.alerts).toMatchObject([{ name: "history_quota_near", severity: "warning", nodeId: "n1" }]);
+    desk.tick({ leader: B, historyQuota: "refuse" });
+    expect(desk.health.alerts).toMatchObject([{ name: "history_quota_used", severity: "critical", nodeId: "n1" }]);
+    desk.tick({ leader: B });
     expect(desk.alerts).toEqual([]);
   });
 

@@ -315,7 +315,7 @@ export class Health {
     ];
   }
 
-  #judgeMachine(at: Moment, { disk, stalls }: Observation): HealthOutput[] {
+  #judgeMachine(at: Moment, { disk, historyQuota, stalls }: Observation): HealthOutput[] {
     if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + STALLED_FOR_MS;
     this.#stalls = stalls;
     const self = nodeIdOf(this.#self);
@@ -325,6 +325,12 @@ export class Health {
       }),
       ...this.#board.set(at, "disk_low", self, disk === "low", () => {
         return "less space is left on the disk than disk.min_free_bytes, so this node is unwilling to lead: it hands leadership to a voter with room. Where none has, it leads on, takes no new holds, and renewals go on. Free space; it goes on by itself";
+      }),
+      ...this.#board.set(at, "history_quota_near", self, historyQuota === "alarm", () => {
+        return "the history of events takes more than 80 % of history.quota_bytes; at 95 % no new jobs are taken. Raise it, or let go of old events with history.keep_days";
+      }),
+      ...this.#board.set(at, "history_quota_used", self, historyQuota === "refuse", () => {
+        return "the history of events takes more than 95 % of history.quota_bytes: no new jobs are taken while this node leads. Raise it, or let go of old events with history.keep_days";
       }),
       ...this.#board.set(at, "loop_stalled", self, at.nowMs < this.#stalledUntilMs, () => {
         const times = stalls === 1 ? "once since its start," : `${stalls} times since its start, the last time`;

@@ -41,6 +41,8 @@ export interface Observation {
   /** As RaftStatus says. */
   readonly leaderContactMs: number;
   readonly disk: "ok" | "low" | "full" | "stalled";
+  /** How much of its quota the history of events takes: from 80 % on `alarm`, from 95 % on `refuse`. */
+  readonly historyQuota: "ok" | "alarm" | "refuse";
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
 }

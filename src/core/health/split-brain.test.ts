@@ -64,7 +64,7 @@ const runs = histories.chain((history) =>
   }),
 );
 
-const quiet = { isMember: true, leader: null, leaderContactMs: 0, disk: "ok", stalls: 0 } as const;
+const quiet = { isMember: true, leader: null, leaderContactMs: 0, disk: "ok", historyQuota: "ok", stalls: 0 } as const;
 
 interface Run {
   readonly history: History;

@@ -3,6 +3,7 @@
 
 interface TextEncoder {
   encode(text?: string): Uint8Array;
+  encodeInto(text: string, into: Uint8Array): { readonly read: number; readonly written: number };
 }
 declare const TextEncoder: { new (): TextEncoder };
 

@@ -24,7 +24,8 @@ export const PROPOSALS_PER_STEP_MAX = 4096;
 export const APPEND_BYTES_MAX = 256 * 1024;
 export const APPEND_ENTRIES_MAX = 4096;
 export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
-export const SNAPSHOT_BYTES_MAX = 256 * 1024 * 1024;
+/** Everything that the limits of scopes and jobs allow fits into it. */
+export const SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024;
 
 export const INFLIGHT_MESSAGES_MAX = 64;
 export const INFLIGHT_BYTES_MAX = 1024 * 1024;
@@ -131,3 +132,96 @@ export const SCOPE_WAIT_MS_MAX = 60_000;
 export const SCOPE_IDENTITY_BYTES_MAX = 512;
 export const SCOPE_METADATA_ENTRIES_MAX = 16;
 export const SCOPE_METADATA_BYTES_MAX = 4 * 1024;
+
+// Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
+
+/** Kinds, queues, agents, platforms, schedules, concurrency keys. */
+export const JOB_NAME_BYTES_MAX = 128;
+export const JOB_ID_BYTES_MAX = 64;
+/** A payload, a result, the detail of an error, each as JSON. */
+export const JOB_PAYLOAD_BYTES_MAX = 256 * 1024;
+/** Lists and objects inside one another. */
+export const JSON_DEPTH_MAX = 32;
+export const JOBS_PER_REQUEST_MAX = 1_000;
+export const JOB_LABELS_MAX = 32;
+export const JOB_LABELS_BYTES_MAX = 4 * 1024;
+export const JOB_PRIORITY_MAX = 1_000_000;
+/** Attempts, and losses of agents, that a job may be given. */
+export const JOB_BUDGET_MAX = 1_000;
+export const JOB_BACKOFF_MS_MAX = 86_400_000;
+export const JOB_TIMEOUT_MS_MAX = 30 * 86_400_000;
+export const JOB_RETENTION_MS_MAX = 400 * 86_400_000;
+export const JOB_CONCURRENCY_MAX = 100_000;
+/** Year 10000: a wall time beyond it is a mistake of units. */
+export const WALL_MS_MAX = 253_402_300_800_000;
+export const JOB_ERROR_BYTES_MAX = 8 * 1024;
+export const JOB_PROGRESS_BYTES_MAX = 1_024;
+export const LOG_CHUNK_BYTES_MAX = 64 * 1024;
+export const LOG_CHUNKS_PER_CALL_MAX = 64;
+export const AGENT_KINDS_MAX = 256;
+export const AGENT_CAPACITY_MAX = 1_000;
+export const SESSION_BYTES_MAX = 128;
+export const LEASE_TTL_MS_MIN = 1_000;
+export const LEASE_TTL_MS_MAX = 600_000;
+export const LEASE_WAIT_MS_MAX = 60_000;
+export const RESULTS_PER_CALL_MAX = 1_000;
+export const IDEMPOTENCY_KEY_BYTES_MAX = 200;
+/** Keys that were created through the API. */
+export const API_KEYS_MAX = 1_000;
+export const API_KEY_NAME_BYTES_MAX = 64;
+
+/** An event wraps what was sent. */
+export const EVENT_DEPTH_MAX = JSON_DEPTH_MAX + 16;
+/** Year 2248: up to here a number of milliseconds has room for microseconds. */
+export const EVENT_TIMESTAMP_MAX = 2 ** 43;
+/** Of an event's own texts; its payload is bounded by ENTRY_BYTES_MAX. */
+export const EVENT_ID_BYTES_MAX = 64;
+export const EVENT_ENTITY_BYTES_MAX = 256;
+/** A cluster id of 128, a generation, a timeline. */
+export const EVENT_SOURCE_BYTES_MAX = 256;
+
+// Jobs, as the leader's book holds them: all of it is in memory, and in each snapshot.
+
+/** Jobs that are not finished. */
+export const JOBS_LIVE_MAX = 2_000_000;
+// What follows is counted in bytes of the snapshot (core/jobs/weights.ts): together, and with what other things take, it must
+// fit into SNAPSHOT_BYTES_MAX.
+/** Of jobs that are not finished: past it none is taken. */
+export const JOBS_LIVE_BYTES_MAX = 256 * 1024 * 1024;
+/** Of the same with what their attempts have added: past it no leases are given, and why an attempt failed is not kept. */
+export const JOBS_GROWN_BYTES_MAX = 288 * 1024 * 1024;
+/** Different sets of kind, queue, platform and labels among them: a lease looks at all that may fit the agent. */
+export const JOB_CLASSES_MAX = 4_096;
+/** Finished jobs that stay in memory, the last ones, for late and repeated results; the views have all. */
+export const JOBS_FINISHED_MAX = 20_000;
+export const JOBS_FINISHED_BYTES_MAX = 32 * 1024 * 1024;
+/** Attempts that are kept of each job, the last ones. */
+export const JOB_ATTEMPTS_KEPT = 8;
+/** Of one attempt. */
+export const JOB_LOG_BYTES_MAX = 64 * 1024 * 1024;
+/** Delayed jobs that become ready in one turn; the rest in the next one. */
+export const JOBS_READIED_PER_TURN_MAX = 1_024;
+/** Those that are offline or removed included. */
+export const AGENTS_MAX = 10_000;
+export const AGENTS_BYTES_MAX = 24 * 1024 * 1024;
+/** Ended processes of an agent that are remembered by their session, and stay refused. */
+export const AGENT_SESSIONS_KEPT = 8;
+export const QUEUES_PAUSED_MAX = 10_000;
+export const SCHEDULES_MAX = 10_000;
+export const SCHEDULES_BYTES_MAX = 24 * 1024 * 1024;
+/** Missed times of a schedule that are caught up with, the last ones. */
+export const SCHEDULE_CATCH_UP_MAX = 100;
+/** A time that a leader comes to later than this was missed: longer than it takes to elect one. */
+export const SCHEDULE_LATE_MS_MAX = 60_000;
+export const IDEMPOTENCY_MS = 86_400_000;
+/** Past them the oldest are forgotten early. */
+export const IDEMPOTENCY_KEYS_MAX = 200_000;
+export const IDEMPOTENCY_BYTES_MAX = 40 * 1024 * 1024;
+/** Expired keys that go with each event: more than one, so that they never pile up. */
+export const IDEMPOTENCY_DROPPED_PER_EVENT_MAX = 4;
+export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 1_000;
+
+// ---- questions between peers -----------------------------------------------------------------------
+
+export const QUERY_BYTES_MAX = 256;
+export const ANSWER_BYTES_MAX = 256 * 1024;

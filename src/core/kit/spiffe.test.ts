@@ -1,11 +1,15 @@
 import { expect, it } from "vitest";
 import { formatSpiffeId, parseSpiffeId, uriNames } from "./spiffe.ts";
 
-it("reads and writes the three kinds of identity", () => {
+it("reads and writes every kind of identity", () => {
   for (const text of [
     "spiffe://tenure/server/n-1a2b",
     "spiffe://prod.example/operator/Alice.B",
     "spiffe://tenure/sdk/pay_2",
+    "spiffe://tenure/submitter/ci",
+    "spiffe://tenure/agent/w1",
+    "spiffe://tenure/viewer/eve",
+    "spiffe://tenure/agent/a-1",
   ]) {
     expect(formatSpiffeId(parseSpiffeId(text)!)).toBe(text);
   }
@@ -19,7 +23,7 @@ it.each([
   "spiffe://tenure/server/n1#x",
   "spiffe://tenure/server/n%31",
   "spiffe://TENURE/server/n1",
-  "spiffe://tenure/agent/n1",
+  "spiffe://tenure/root/n1",
   "SPIFFE://tenure/server/n1",
   "spiffe://tenure:1/server/n1",
   "spiffe://user@tenure/server/n1",

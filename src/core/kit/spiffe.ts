@@ -1,11 +1,12 @@
 // Identities in certificates: spiffe://<trust domain>/<kind>/<name>, the one URI among a certificate's names. `server` is a
-// node of a cluster, `operator` a person or tool that may change it, `sdk` a program that uses it.
+// node of a cluster, `operator` a person or tool that may change it, `sdk` a program that leads scopes, `submitter` one that
+// submits jobs, `agent` one that runs them, `viewer` one that only looks.
 //
 // One identity has one spelling: no escapes, no query, no second slash, lower-case domain. What differs is none.
 
 import { assert } from "./assert.ts";
 
-export const IDENTITY_KINDS = ["server", "operator", "sdk"] as const;
+export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "viewer"] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
 export interface SpiffeId {
@@ -14,7 +15,9 @@ export interface SpiffeId {
   readonly name: string;
 }
 
-const PATTERN = /^spiffe:\/\/([a-z0-9][a-z0-9.-]{0,254})\/(server|operator|sdk)\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$/;
+const PATTERN = new RegExp(
+  `^spiffe://([a-z0-9][a-z0-9.-]{0,254})/(${IDENTITY_KINDS.join("|")})/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$`,
+);
 const SERVER_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** For text from outside: undefined where it is no identity of ours. */

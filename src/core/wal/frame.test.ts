@@ -1,12 +1,11 @@
-import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { peerKey } from "../kit/ids.ts";
 import { findMagic, FRAME_OVERHEAD_BYTES, FrameWriter, readFrame } from "./frame.ts";
 import { decodeSnapshotFile, encodeSnapshotFile } from "./snapshot-file.ts";
 import { decodeStampFile, encodeStampFile } from "./stamp.ts";
 
-const digest = { crc32: (bytes: Uint8Array, seed = 0) => crc32(bytes, seed) };
 const PAYLOAD_BYTES_MAX = 1024;
 
 function framed(texts: readonly string[], seed: number): Uint8Array {

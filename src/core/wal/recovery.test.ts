@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { peerKey } from "../kit/ids.ts";
 import type { Entry, HardState, SnapshotMeta } from "../raft/types.ts";
 import { recover, type Recovery, type RecoveryInput } from "./recovery.ts";
@@ -8,7 +9,6 @@ import { encodeBatch, encodeSegmentHeader, segmentSeed, type BatchPart, type Seg
 import { encodeSnapshotFile } from "./snapshot-file.ts";
 import { encodeStampFile } from "./stamp.ts";
 
-const digest = { crc32: (bytes: Uint8Array, seed = 0) => crc32(bytes, seed) };
 const stamp = { clusterId: "c", nodeId: "n1", incarnation: "a1" };
 const vote = peerKey("n1", "a1");
 const configuration = { voters: [vote], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false };

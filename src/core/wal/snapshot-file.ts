@@ -42,7 +42,7 @@ export function encodeSnapshotFile(meta: SnapshotMeta, data: Uint8Array, digest:
 export function* checkSnapshotFile(bytes: Uint8Array, digest: Digest): Generator<void, SnapshotRead> {
   const crc = yield* checksumInSlices(bodyOf(bytes), 0, digest);
   // Its one frame ends with the file, or it is no snapshot: so this is the one checksum that will be asked for.
-  return decodeSnapshotFile(bytes, { crc32: () => crc });
+  return decodeSnapshotFile(bytes, { ...digest, crc32: () => crc });
 }
 
 /** `data` is a view of `bytes`. */

@@ -53,6 +53,15 @@ export class FilesDisk implements Disk {
     }
   }
 
+  async sizeBytes(name: string): Promise<number> {
+    const fd = await this.#io.open(this.#pathOf(name), constants.O_RDONLY, FILE_MODE);
+    try {
+      return await this.#io.sizeBytes(fd);
+    } finally {
+      await this.#io.close(fd);
+    }
+  }
+
   async create(name: string): Promise<DiskFile> {
     const flags = constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC;
     return this.#file(name, await this.#open(name, flags), 0);

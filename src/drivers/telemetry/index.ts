@@ -3,4 +3,5 @@
 export { type LogSink, type LogSinkOptions, openLogSink } from "./log-sink.ts";
 export { type LoopMonitor, startLoopMonitor } from "./loop-monitor.ts";
 export { createMetrics, type Metrics } from "./metrics.ts";
-export { type HttpSource, type MetricsSource, SERVER_METRICS } from "./server-metrics.ts";
+export type { HttpSource, MetricsSource } from "./metric-kit.ts";
+export { SERVER_METRICS } from "./server-metrics.ts";

@@ -2,7 +2,8 @@
 // memory, descriptors, garbage collection), which prom-client knows how to get. A registry of its own: nothing is global.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type MetricsSource, SERVER_METRICS, type ServerMetric } from "./server-metrics.ts";
+import type { MetricsSource, ServerMetric } from "./metric-kit.ts";
+import { SERVER_METRICS } from "./server-metrics.ts";
 
 /**
  * prom-client's metrics of the event loop wake the process every 10 ms, which is half of what an idle node costs, and count

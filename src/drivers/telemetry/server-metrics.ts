@@ -1,41 +1,8 @@
 // The metrics of one server, by name: how each is read from what the server has counted. Numbers are read at the scrape and kept
 // nowhere else. docs/reference/metrics.md explains each; a test compares both ways.
 
-import type { HistogramSnapshot } from "../../ports/elector.ts";
-import type { ServerStats } from "../../ports/server-stats.ts";
-
-export interface MetricsSource {
-  readonly server: ServerStats;
-  readonly http: HttpSource;
-  readonly droppedLogLines: number;
-}
-
-/** As api/http-stats.ts counts it. */
-export interface HttpSource {
-  readonly requests: readonly { readonly route: string; readonly status: number; readonly count: number }[];
-  readonly durationMs: readonly { readonly route: string; readonly histogram: HistogramSnapshot }[];
-  readonly inFlight: number;
-  readonly droppedConnections: number;
-  readonly badConnections: number;
-}
-
-export type Labels = Readonly<Record<string, string>>;
-
-export interface Sample {
-  readonly labels: Labels;
-  readonly value: number;
-  /** Where a sample is not called as its metric: the parts of a histogram. */
-  readonly metricName?: string;
-}
-
-export interface ServerMetric {
-  readonly name: string;
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly help: string;
-  read(source: MetricsSource): readonly Sample[];
-}
-
-type Number = (source: MetricsSource) => number | null;
+import { JOB_METRICS } from "./job-metrics.ts";
+import { buckets, counter, gauge, histogram, labelled, type ServerMetric } from "./metric-kit.ts";
 
 export const SERVER_METRICS: readonly ServerMetric[] = [
   counter(
@@ -149,44 +116,12 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     "Connections closed unheard, at the limit.",
     (s) => s.http.droppedConnections,
   ),
+  gauge("tenure_http_streams", "Streams of events and logs that are open.", (s) => s.http.streams),
   counter("tenure_http_connections_bad_total", "Connections with no proper HTTP.", (s) => s.http.badConnections),
   counter(
     "tenure_log_lines_dropped_total",
     "Log lines lost because their reader stood still.",
     (s) => s.droppedLogLines,
   ),
+  ...JOB_METRICS,
 ];
-
-function counter(name: string, help: string, of: Number): ServerMetric {
-  return labelled(name, "counter", help, (source) => plain(of(source)));
-}
-
-function gauge(name: string, help: string, of: Number): ServerMetric {
-  return labelled(name, "gauge", help, (source) => plain(of(source)));
-}
-
-function histogram(name: string, help: string, of: (source: MetricsSource) => HistogramSnapshot): ServerMetric {
-  return labelled(name, "histogram", help, (source) => buckets(name, of(source), {}));
-}
-
-function labelled(name: string, type: ServerMetric["type"], help: string, read: ServerMetric["read"]): ServerMetric {
-  return { name, type, help, read };
-}
-
-function plain(value: number | null): readonly Sample[] {
-  return value === null ? [] : [{ labels: {}, value }];
-}
-
-function buckets(name: string, snapshot: HistogramSnapshot, labels: Labels): readonly Sample[] {
-  const { buckets: bounds, count, sum } = snapshot;
-  return [
-    ...bounds.map(({ le, count: value }) => ({
-      metricName: `${name}_bucket`,
-      labels: { ...labels, le: String(le) },
-      value,
-    })),
-    { metricName: `${name}_bucket`, labels: { ...labels, le: "+Inf" }, value: count },
-    { metricName: `${name}_sum`, labels, value: sum },
-    { metricName: `${name}_count`, labels, value: count },
-  ];
-}

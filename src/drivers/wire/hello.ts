@@ -15,8 +15,10 @@ import { ADDRESS_BYTES_MAX, PEERS_TOLD_BYTES_MAX, PEERS_TOLD_MAX, REASON_BYTES_M
 import { isRefusalReason, type RefusalReason } from "./refusals.ts";
 
 const MAGIC = "tenure-peer";
+/** 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. */
 export const PROTOCOL_MIN = 1;
-export const PROTOCOL_MAX = 1;
+export const PROTOCOL_MAX = 2;
+export const PROTOCOL_OF_QUERIES = 2;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;

@@ -11,8 +11,9 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import type { Server as TlsServer, TLSSocket } from "node:tls";
 import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, type PeerKey, peerKey } from "../../core/kit/ids.ts";
-import { BEACON_BYTES_MAX } from "../../core/kit/limits.ts";
+import { BEACON_BYTES_MAX, QUERY_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
+import type { Answering } from "../../ports/peer-queries.ts";
 import type { PeerLink } from "../../ports/peers.ts";
 import type { Wire, WireHandlers } from "../../ports/wire.ts";
 import { type Address, formatAddress } from "./address.ts";
@@ -63,6 +64,8 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   #self: PeerKey | null = null;
   #handlers: WireHandlers | null = null;
   #beacon: ((from: PeerKey, beacon: Uint8Array) => void) | null = null;
+  #answering: Answering | null = null;
+  #askable: ((peer: PeerKey) => void) | null = null;
   #closing: Promise<void> | null = null;
 
   /** Not for others: listenWire() makes these. */
@@ -164,6 +167,30 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.#beacon = listener;
   }
 
+  // ---- the PeerQueries port ------------------------------------------------------------------------
+
+  askable(): readonly PeerKey[] {
+    if (this.#handlers === null) return [];
+    const links = [...this.#routes].filter(([, link]) => link.isConnected && link.questions !== null);
+    return links.map(([peer]) => peer);
+  }
+
+  ask(peer: PeerKey, query: Uint8Array): Promise<Uint8Array | null> {
+    assert(query.length <= QUERY_BYTES_MAX, "a query is small", () => `${query.length} bytes`);
+    const link = this.#handlers === null ? undefined : this.#routes.get(peer);
+    return link?.questions?.ask(query) ?? Promise.resolve(null);
+  }
+
+  onQuery(answer: Answering): void {
+    assert(this.#answering === null, "queries have one who answers");
+    this.#answering = answer;
+  }
+
+  onAskable(listener: (peer: PeerKey) => void): void {
+    assert(this.#askable === null, "one listens for peers that can be asked");
+    this.#askable = listener;
+  }
+
   stats(): WireStats {
     let queuedBytes = 0;
     for (const link of this.#routes.values()) queuedBytes += link.queuedBytes;
@@ -218,6 +245,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.#options.logger.info({ peer, address: formatAddress(link.address) }, `connected to ${String(link)}`);
     for (const [nodeId, address] of ack.peers) this.#links.tell(nodeId, address);
     this.#handlers?.peerSeen(peer);
+    if (this.#handlers !== null && link.questions !== null) this.#askable?.(peer);
   }
 
   unlinked(link: Link, peer: PeerKey): void {
@@ -284,6 +312,9 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.counts.receivedBulks++;
     this.#handlers?.message(from, bytes);
   }
+
+  readonly answer: Answering = (from, query) =>
+    this.#handlers === null || this.#answering === null ? Promise.resolve(null) : this.#answering(from, query);
 
   ended(inbound: Inbound): void {
     this.#inbounds.delete(inbound);

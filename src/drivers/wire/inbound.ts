@@ -1,4 +1,4 @@
-// A connection that a peer dialled: what it sends us comes in here, and nothing but answers to its pings goes out.
+// A connection that a peer dialled: what it sends us comes in here, and nothing but answers to its pings and questions goes out.
 //
 //   greeting ──hello, accepted──▶ peer | bulk ──▶ ended
 //      │ └──hello that asks──▶ answered, ended
@@ -7,10 +7,20 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import type { Socket } from "node:net";
+import type { Answering } from "../../ports/peer-queries.ts";
+import { Answers } from "./answers.ts";
 import { BULK_PHASE, BulkReceiver } from "./bulk-receiver.ts";
 import { Connection, type ConnectionEnd } from "./connection.ts";
 import { FRAME, frame, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeHello, encodeAck, encodeRefuse, type Hello, type Refuse } from "./hello.ts";
+import {
+  type Ack,
+  decodeHello,
+  encodeAck,
+  encodeRefuse,
+  type Hello,
+  PROTOCOL_OF_QUERIES,
+  type Refuse,
+} from "./hello.ts";
 import type { Verdict } from "./judge.ts";
 import {
   BEACON_FRAME_BYTES_MAX,
@@ -19,9 +29,12 @@ import {
   HANDSHAKE_MS_MAX,
   INBOUND_SILENCE_MS_MAX,
   MESSAGE_FRAME_BYTES_MAX,
+  QUERY_FRAME_BYTES_MAX,
 } from "./limits.ts";
+import type { WireCounts } from "./stats.ts";
 
 export interface InboundHost {
+  readonly counts: WireCounts;
   /** `certified`: the node id of its certificate; null without TLS. */
   judge(hello: Hello, certified: string | null): Verdict;
   /** `peer`: its node id where it is known, else where it came from. */
@@ -30,6 +43,7 @@ export interface InboundHost {
   message(from: PeerKey, bytes: Uint8Array): void;
   beacon(from: PeerKey, bytes: Uint8Array): void;
   bulk(from: PeerKey, bytes: Uint8Array | null): void;
+  readonly answer: Answering;
   ended(inbound: Inbound): void;
 }
 
@@ -113,9 +127,16 @@ export class Inbound {
     const refuse = (fault: FrameFault): void => this.#refuse(hello.nodeId, fault);
     const ended = (end: ConnectionEnd): void => this.#ended(end);
     if (this.purpose === "peer") {
+      const answers = new Answers(peer, this.#connection, this.#host.answer, this.#host.counts);
+      const phase = {
+        [FRAME.message]: MESSAGE_FRAME_BYTES_MAX,
+        [FRAME.beacon]: BEACON_FRAME_BYTES_MAX,
+        [FRAME.ping]: 0,
+        ...(ack.protocol >= PROTOCOL_OF_QUERIES ? { [FRAME.query]: QUERY_FRAME_BYTES_MAX } : {}),
+      };
       this.#connection.hand({
-        phase: { [FRAME.message]: MESSAGE_FRAME_BYTES_MAX, [FRAME.beacon]: BEACON_FRAME_BYTES_MAX, [FRAME.ping]: 0 },
-        frame: (type, bytes) => this.#frame(peer, type, bytes),
+        phase,
+        frame: (type, bytes) => this.#frame(peer, answers, type, bytes),
         fault: refuse,
         ended,
       });
@@ -132,10 +153,13 @@ export class Inbound {
     this.#host.accepted(this, hello);
   }
 
-  #frame(peer: PeerKey, type: FrameType, bytes: Uint8Array): void {
+  #frame(peer: PeerKey, answers: Answers, type: FrameType, bytes: Uint8Array): void {
     if (type === FRAME.message) this.#host.message(peer, bytes);
     else if (type === FRAME.beacon) this.#host.beacon(peer, bytes);
-    else this.#connection.outbox.push(FRAME.pong, NOTHING);
+    else if (type === FRAME.query) {
+      const fault = answers.take(bytes);
+      if (fault !== null) this.#refuse(peer, fault);
+    } else this.#connection.outbox.push(FRAME.pong, NOTHING);
   }
 
   #bulk(peer: PeerKey, receiver: BulkReceiver, type: FrameType, bytes: Uint8Array): void {

@@ -1,10 +1,12 @@
 // The bounds of the wire, each with its unit. What a message may weigh is core/kit/limits.ts's business.
 
 import {
+  ANSWER_BYTES_MAX,
   APPEND_BYTES_MAX,
   BEACON_BYTES_MAX,
   ENTRY_BYTES_MAX,
   MESSAGE_BYTES_MAX,
+  QUERY_BYTES_MAX,
   SNAPSHOT_BYTES_MAX,
 } from "../../core/kit/limits.ts";
 
@@ -48,6 +50,15 @@ export const BULK_ASSEMBLIES_MAX = 4;
 export const BULK_STALL_MS = 10_000;
 /** The last part may lie in the kernel's buffers, megabytes of it, for as long as a slow network needs for them. */
 export const BULK_FINISH_MS = 60_000;
+
+/** The number of the question, and of the answer also its kind, come before what core/kit/limits.ts bounds. */
+export const QUERY_FRAME_BYTES_MAX = 4 + QUERY_BYTES_MAX;
+export const ANSWER_FRAME_BYTES_MAX = 5 + ANSWER_BYTES_MAX;
+/** Of one peer, on either side of the connection. */
+export const QUERIES_PENDING_MAX = 8;
+export const ANSWERING_MAX = 8;
+/** A question that is not answered for so long is given up. */
+export const QUERY_MS_MAX = 10_000;
 
 /** The dialler asks for a sign of life so often, and gives the connection up after so long without one. */
 export const PING_INTERVAL_MS = 1_000;

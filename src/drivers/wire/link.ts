@@ -17,11 +17,12 @@ import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { BulkSender } from "./bulk-sender.ts";
-import type { Connection, ConnectionEnd, ConnectionOwner } from "./connection.ts";
+import { type Connection, type ConnectionEnd, NOBODY, whyLost } from "./connection.ts";
 import { Dial, type DialFailure } from "./dial.ts";
 import { FRAME, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeRefuse, type Hello, type Purpose } from "./hello.ts";
+import { type Ack, decodeRefuse, type Hello, PROTOCOL_OF_QUERIES, type Purpose } from "./hello.ts";
 import {
+  ANSWER_FRAME_BYTES_MAX,
   BACKOFF_MS_MAX,
   BACKOFF_MS_MIN,
   BREAKER_FAILURES,
@@ -34,6 +35,7 @@ import {
   SILENCE_MS_MAX,
   STOOD_MS,
 } from "./limits.ts";
+import { Questions } from "./questions.ts";
 import type { Refusals } from "./refusals.ts";
 import type { Security } from "./security.ts";
 import type { WireCounts } from "./stats.ts";
@@ -64,8 +66,6 @@ type State =
   | { readonly kind: "closed" };
 
 const NOTHING = new Uint8Array(0);
-const ignore = (): void => undefined;
-const NOBODY: ConnectionOwner = { phase: {}, frame: ignore, fault: ignore, ended: ignore };
 
 export class Link {
   readonly nodeId: string;
@@ -73,6 +73,8 @@ export class Link {
   /** From the configuration; never forgotten, and preferred to what handshakes tell. */
   readonly isSeed: boolean;
   readonly bulk: BulkSender;
+  /** On the connection that stands; null where the other knows of no questions. */
+  questions: Questions | null = null;
   /** The disk that last answered there. */
   peer: PeerKey | null = null;
   apiUrl: string | null = null;
@@ -144,6 +146,7 @@ export class Link {
   tick(nowMs: number): void {
     if (this.#state.kind !== "connected") return;
     const { connection } = this.#state;
+    this.questions?.tick(nowMs);
     if (nowMs - connection.heardAtMs <= SILENCE_MS_MAX) {
       connection.outbox.push(FRAME.ping, NOTHING);
       return;
@@ -182,6 +185,7 @@ export class Link {
     this.bulk.close();
     this.#renewal?.cancel();
     this.#renewal = null;
+    this.questions?.end();
     switch (state.kind) {
       case "waiting":
         if (state.timer !== null) clearTimeout(state.timer);
@@ -216,8 +220,13 @@ export class Link {
 
   #connected(connection: Connection, ack: Ack): void {
     const peer = peerKey(ack.nodeId, ack.incarnation);
+    const isAskable = ack.protocol >= PROTOCOL_OF_QUERIES;
+    const ask = (payload: Uint8Array): boolean => connection.outbox.push(FRAME.query, payload);
+    this.questions?.end();
+    this.questions = isAskable ? new Questions(ask, this.#host.counts) : null;
+    const answers = isAskable ? { [FRAME.answer]: ANSWER_FRAME_BYTES_MAX } : {};
     connection.hand({
-      phase: { [FRAME.pong]: 0, [FRAME.refuse]: HANDSHAKE_BYTES_MAX },
+      phase: { [FRAME.pong]: 0, [FRAME.refuse]: HANDSHAKE_BYTES_MAX, ...answers },
       frame: (type, payload) => this.#frame(connection, type, payload),
       fault: (fault) => this.#fault(connection, fault),
       ended: (end) => this.#ended(end),
@@ -272,9 +281,13 @@ export class Link {
     state.connection.close();
   }
 
-  /** It does not like what we sent, and says why before it closes. */
   #frame(connection: Connection, type: FrameType, payload: Uint8Array): void {
+    if (type === FRAME.answer) {
+      const fault = this.questions?.take(payload) ?? null;
+      if (fault !== null) this.#fault(connection, fault);
+    }
     if (type !== FRAME.refuse) return;
+    // It does not like what we sent, and says why before it closes.
     const { reason, message } = decodeRefuse(payload) ?? { reason: "other", message: "for no reason that can be read" };
     this.#host.refusals.refusedBy(this.nodeId, reason, message);
     this.#complaint = `it refused this node: ${message}`;
@@ -298,6 +311,7 @@ export class Link {
   #lost(peer: PeerKey, end: ConnectionEnd): void {
     this.#suspect = end.kind === "eof" || end.kind === "reset" ? peer : null;
     this.#state = { kind: "waiting", timer: null };
+    this.questions?.end();
     this.#cutRedials = 0;
     this.#trouble = end.kind === "ours" ? this.#complaint : whyLost(end);
     this.#host.counts.lostConnections++;
@@ -383,17 +397,4 @@ export class Link {
 
 function backoff(failures: number, msMax: number): number {
   return Math.min(msMax, BACKOFF_MS_MIN * 2 ** Math.min(failures, 16));
-}
-
-function whyLost(end: Exclude<ConnectionEnd, { kind: "ours" }>): string {
-  switch (end.kind) {
-    case "eof":
-      return "it ended the connection";
-    case "reset":
-      return "the connection was reset";
-    case "failed":
-      return `the connection failed (${end.error.code ?? end.error.message})`;
-    default:
-      return assertNever(end, "end of a connection");
-  }
 }

@@ -11,6 +11,11 @@ export interface WireCounts {
   receivedBulks: number;
   /** Bulks that broke off, on either side. */
   failedBulks: number;
+  askedQueries: number;
+  /** Given up: too late, or the connection ended. */
+  unansweredQueries: number;
+  /** Questions of others that were answered with something. */
+  answeredQueries: number;
   /** No connection to that very peer stands. */
   droppedUnconnected: number;
   /** QUEUE_BYTES_MAX waited for that peer already. */
@@ -48,6 +53,9 @@ export function noWireCounts(): WireCounts {
     sentBulks: 0,
     receivedBulks: 0,
     failedBulks: 0,
+    askedQueries: 0,
+    unansweredQueries: 0,
+    answeredQueries: 0,
     droppedUnconnected: 0,
     droppedFull: 0,
     droppedBulks: 0,

@@ -8,6 +8,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { PeerQueries } from "../../ports/peer-queries.ts";
 import type { Peers } from "../../ports/peers.ts";
 import type { Wire } from "../../ports/wire.ts";
 import { type Address, formatAddress, isWildcard, requireAddress, requireLoopback } from "./address.ts";
@@ -34,7 +35,7 @@ export interface WireOptions {
   readonly logger: Logger;
 }
 
-export interface TcpWire extends Peers {
+export interface TcpWire extends Peers, PeerQueries {
   readonly port: number;
   /** What others are told to dial, "host:port". */
   readonly address: string;

@@ -1,4 +1,4 @@
-// Whether a new session may campaign at all; the same for both ways of waiting. The path to the server is probed for
+// Whether a new session may campaign, or keep a log, at all; the same for both ways of waiting. The path to the server is probed for
 // poolers once for each `postgres()`, before anything is changed in the database.
 
 import type { Clock } from "../../ports/clock.ts";
@@ -7,15 +7,18 @@ import type { Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { refusePooler } from "./probe.ts";
 import { checkServer, configure, ensureSchema } from "./ready.ts";
+import type { SchemaUse } from "./schema.ts";
 
 export class Admission {
   readonly #driver: SqlDriver;
   readonly #settings: PostgresSettings;
+  readonly #use: SchemaUse;
   #probed = false;
 
-  constructor(driver: SqlDriver, settings: PostgresSettings) {
+  constructor(driver: SqlDriver, settings: PostgresSettings, use: SchemaUse = "elector") {
     this.#driver = driver;
     this.#settings = settings;
+    this.#use = use;
   }
 
   async admit(line: Line, clock: Clock, name: string, idleSessionTimeoutMs: number): Promise<void> {
@@ -25,7 +28,7 @@ export class Admission {
       await refusePooler(line, this.#driver, clock);
       this.#probed = true;
     }
-    await ensureSchema(line, this.#settings);
+    await ensureSchema(line, this.#settings, this.#use);
     const { lockMs, statementMs } = this.#settings.session;
     await configure(line, {
       name,

@@ -10,7 +10,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { SqlSession } from "../../ports/sql.ts";
 import type { Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
-import { applySchema, checkSchema } from "./schema.ts";
+import { applySchema, checkSchema, type SchemaUse } from "./schema.ts";
 
 const VERSION_MIN = 140_000;
 /** Others may be migrating: the script waits up to 10 s for them. */
@@ -71,15 +71,20 @@ export function applicationName(name: string): string {
 }
 
 /** Tables and functions: there, of a version that we know, and ours to use. */
-export async function ensureSchema(line: Line, settings: PostgresSettings): Promise<void> {
-  await line.aloneLimited((session) => ensure(session, line.where, settings), SCHEMA_MS_MAX);
+export async function ensureSchema(line: Line, settings: PostgresSettings, use: SchemaUse): Promise<void> {
+  await line.aloneLimited((session) => ensure(session, line.where, settings, use), SCHEMA_MS_MAX);
 }
 
-async function ensure(session: SqlSession, where: string, { schema, migrate }: PostgresSettings): Promise<void> {
-  let state = await checkSchema(session, schema);
+async function ensure(
+  session: SqlSession,
+  where: string,
+  { schema, migrate }: PostgresSettings,
+  use: SchemaUse,
+): Promise<void> {
+  let state = await checkSchema(session, schema, use);
   if ((state.kind === "missing" || state.kind === "older") && migrate === "auto") {
     await applySchema(session, schema);
-    state = await checkSchema(session, schema);
+    state = await checkSchema(session, schema, use);
   }
   const place = `in schema "${schema}" of Postgres at ${where}`;
   const apply = 'Run "tenure schema apply" as a role that may create tables, or use migrate: "auto" with such a role.';

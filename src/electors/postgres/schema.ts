@@ -13,13 +13,23 @@ import type { SqlSession } from "../../ports/sql.ts";
 import { FENCE_KEY_MASK } from "./lock-key.ts";
 import { fenceFunctions } from "./schema-fence.ts";
 import { electorFunctions } from "./schema-functions.ts";
+import {
+  LOG_INTERNAL_ROUTINES,
+  LOG_ROUTINES,
+  LOG_TABLES,
+  logFunctions,
+  logTables,
+  logTriggerFunction,
+  SUBMIT_ROUTINES,
+} from "./schema-log.ts";
+import { SITE_ROUTINES, SITE_TABLES, siteFunctions, siteTables } from "./schema-site.ts";
 import { tables, triggerFunctions } from "./schema-tables.ts";
 
 export { DEFAULT_CHANNEL } from "./schema-tables.ts";
 
 export const DEFAULT_SCHEMA = "public";
 /** The number of the last migration that this library knows. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 /** The oldest library, by its SCHEMA_VERSION, that works with what this one installs. */
 const WORKS_FROM = 1;
 /** The letters "TENUREMG". */
@@ -39,8 +49,19 @@ const ROUTINES = {
   tenure_fence: "bigint, bigint",
 } as const;
 
-/** What `checkSchema` asks of the role of an elector; the fence may belong to another. */
-const ELECTOR_ROUTINES: readonly string[] = ["tenure_wait", "tenure_bump", "tenure_beat", "tenure_resign"];
+/** What for a session is checked; each role has grants of its own. */
+export type SchemaUse = "elector" | "log";
+
+/** What `checkSchema` asks of a role for its use; the fence may belong to another. */
+const NEEDED: Readonly<
+  Record<SchemaUse, { readonly tables: readonly string[]; readonly routines: readonly string[] }>
+> = {
+  elector: { tables: TABLES, routines: ["tenure_wait", "tenure_bump", "tenure_beat", "tenure_resign"] },
+  log: {
+    tables: ["tenure_schema_version", ...LOG_TABLES, ...SITE_TABLES],
+    routines: Object.keys({ ...LOG_ROUTINES, ...SITE_ROUTINES }),
+  },
+};
 
 const INTERNAL_ROUTINES = {
   tenure_guard: "",
@@ -89,21 +110,31 @@ begin
       hint = 'nothing was changed; upgrade this library, or leave the schema as it is';
   end if;
 end $install$;
-${triggerFunctions(quoted)}
+${triggerFunctions(quoted)}${logTriggerFunction(quoted)}
 do $install$
 begin
   if not exists (select from ${quoted}.tenure_schema_version v where v.version >= 1) then${tables(quoted)}
     insert into ${quoted}.tenure_schema_version (version, works_from) values (1, ${WORKS_FROM});
   end if;
+  if not exists (select from ${quoted}.tenure_schema_version v where v.version >= 2) then${logTables(quoted)}${siteTables(quoted)}
+    insert into ${quoted}.tenure_schema_version (version, works_from) values (2, ${WORKS_FROM});
+  end if;
 end $install$;
-${fenceFunctions(quoted, FENCE_KEY_MASK)}${electorFunctions(quoted)}
+${fenceFunctions(quoted, FENCE_KEY_MASK)}${electorFunctions(quoted)}${logFunctions(quoted)}${siteFunctions(quoted)}
 ${revokes(quoted)}
 commit;
 `;
 }
 
 function revokes(quoted: string): string {
-  return Object.entries({ ...ROUTINES, ...INTERNAL_ROUTINES })
+  return Object.entries({
+    ...ROUTINES,
+    ...INTERNAL_ROUTINES,
+    ...LOG_ROUTINES,
+    ...SUBMIT_ROUTINES,
+    ...SITE_ROUTINES,
+    ...LOG_INTERNAL_ROUTINES,
+  })
     .map(([name, types]) => `revoke all on routine ${quoted}.${name}(${types}) from public;`)
     .join("\n");
 }
@@ -166,10 +197,16 @@ interface Part {
   readonly allowed: boolean;
 }
 
-/** What is there, and what of it the present role, as an elector's, may not use. Changes nothing, needs no right. */
-export async function checkSchema(session: SqlSession, schema: string): Promise<SchemaState> {
+/** What is there, and what of it the present role may not use for this. Changes nothing, needs no right. */
+export async function checkSchema(
+  session: SqlSession,
+  schema: string,
+  use: SchemaUse = "elector",
+): Promise<SchemaState> {
   const quoted = quoteSchema(schema);
-  const parts = await session.query<Part>(PARTS, [quoted, [...TABLES], signatures(), [...ELECTOR_ROUTINES]]);
+  const { tables: readTables, routines } = NEEDED[use];
+  const values = [quoted, [...TABLES, ...LOG_TABLES, ...SITE_TABLES], signatures(), [...routines], [...readTables]];
+  const parts = await session.query<Part>(PARTS, values);
   const missing = parts.filter((part) => !part.there).map((part) => part.name);
   const denied = parts.filter((part) => part.there && !part.allowed).map((part) => part.name);
   const readable = parts.some((part) => part.name === "table tenure_schema_version" && part.there && part.allowed);
@@ -192,15 +229,21 @@ export async function checkSchema(session: SqlSession, schema: string): Promise<
 }
 
 function signatures(): string[] {
-  return Object.entries(ROUTINES).map(([name, types]) => `${name}(${types})`);
+  return Object.entries({ ...ROUTINES, ...LOG_ROUTINES, ...SUBMIT_ROUTINES, ...SITE_ROUTINES }).map(
+    ([name, types]) => `${name}(${types})`,
+  );
 }
 
-/** Values: quoted schema, tables, routines as name(types), names of the routines that the role must be able to call. */
+/**
+ * Values: quoted schema, tables, routines as name(types), names of the routines that the role must be able to call and of
+ * the tables that it must be able to read.
+ */
 const PARTS = `
 select 'schema ' || $1::text as name, to_regnamespace($1::text) is not null as there,
   coalesce(has_schema_privilege(to_regnamespace($1::text), 'usage'), false) as allowed
 union all
-select 'table ' || t.name, c.oid is not null, coalesce(has_table_privilege(c.oid, 'select'), false)
+select 'table ' || t.name, c.oid is not null,
+    not t.name = any ($5::text[]) or coalesce(has_table_privilege(c.oid, 'select'), false)
   from unnest($2::text[]) as t (name)
   left join pg_catalog.pg_class c on c.relname = t.name and c.relnamespace = to_regnamespace($1::text)
 union all

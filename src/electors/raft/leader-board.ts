@@ -5,6 +5,7 @@
 // Invariant: a notice of a lower term never replaces one of a higher term, whatever order they were proposed in.
 
 import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 import { taggedConsensus } from "../../core/kit/tagged-consensus.ts";
 import type { Consensus, ProposeOutcome } from "../../ports/consensus.ts";
 import type { StateMachine } from "../../ports/state-machine.ts";
@@ -63,7 +64,7 @@ export class LeaderBoard implements StateMachine {
     const writer = new ByteWriter();
     writer.u8(VERSION);
     writer.bytes(notice);
-    writer.bytes(await captured);
+    writer.bytes(wholeOf(await captured));
     return writer.finish();
   }
 

@@ -11,7 +11,7 @@ import {
 
 const bytes = fc.uint8Array({ maxLength: 40 });
 const entry: fc.Arbitrary<LogEntry> = fc.oneof(
-  fc.record({ kind: fc.constant("open" as const), epoch: fc.maxSafeNat() }),
+  fc.record({ kind: fc.constant("open" as const), epoch: fc.maxSafeNat(), after: fc.maxSafeNat() }),
   fc.record({
     kind: fc.constant("append" as const),
     epoch: fc.maxSafeNat(),
@@ -44,7 +44,7 @@ describe("an entry", () => {
   });
 
   it("of a later version is told apart, whatever follows", () => {
-    const later = encodeEntry({ kind: "open", epoch: 1 }).slice();
+    const later = encodeEntry({ kind: "open", epoch: 1, after: 0 }).slice();
     later[1] = 2;
     expect(decodeEntry(later)).toEqual({ kind: "later-version", version: 2 });
     expect(decodeEntry(Uint8Array.of(0x4c, 9))).toEqual({ kind: "later-version", version: 9 });
@@ -55,7 +55,8 @@ describe("an entry", () => {
     const header = [0x4c, 1, 2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3];
     const records = [0, 0, 0, 2, 0, 0, 0, 2, 7, 8, 0, 0, 0, 0];
     expect([...encodeEntry(append)]).toEqual([...header, ...records]);
-    expect([...encodeEntry({ kind: "open", epoch: 5 })]).toEqual([0x4c, 1, 1, 0, 0, 0, 0, 0, 0, 0, 5]);
+    const open = [0x4c, 1, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9];
+    expect([...encodeEntry({ kind: "open", epoch: 5, after: 9 })]).toEqual(open);
   });
 });
 

@@ -1,7 +1,7 @@
 // How the log's entries and snapshots are written down, version 1:
 //
-//   entry     magic u8, version u8, kind u8 (1 open, 2 append), epoch
-//             append: after, count u32, for each record its bytes
+//   entry     magic u8, version u8, kind u8 (1 open, 2 append), epoch, after
+//             append: count u32, for each record its bytes
 //   snapshot  magic u8, version u8, position, epoch, the fold's snapshot
 //
 // Bytes that are no such entry are `malformed`. Those of a later version are told apart from them: whoever can't read an
@@ -9,6 +9,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { type Pieces, wholeOf, withLength } from "../../core/kit/pieces.ts";
 import { ENTRY_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { LogHead } from "../../ports/log.ts";
 
@@ -18,13 +19,14 @@ const ENTRY_MAGIC = 0x4c;
 const SNAPSHOT_MAGIC = 0x6c;
 const KIND_OPEN = 1;
 const KIND_APPEND = 2;
-const OPEN_BYTES = 11;
+const OPEN_BYTES = 19;
 const APPEND_HEADER_BYTES = 23;
 const RECORD_HEADER_BYTES = 4;
 const SNAPSHOT_HEADER_BYTES = 22;
 
 export type LogEntry =
-  | { readonly kind: "open"; readonly epoch: number }
+  /** `after`: where the head of whoever opens it is, so that a node whose head is elsewhere finds out. */
+  | { readonly kind: "open"; readonly epoch: number; readonly after: number }
   | {
       readonly kind: "append";
       readonly epoch: number;
@@ -47,8 +49,8 @@ export function encodeEntry(entry: LogEntry): Uint8Array {
   writer.u8(LOG_FORMAT_VERSION);
   writer.u8(entry.kind === "open" ? KIND_OPEN : KIND_APPEND);
   writer.uint53(entry.epoch);
+  writer.uint53(entry.after);
   if (entry.kind === "append") {
-    writer.uint53(entry.after);
     writer.u32(entry.batch.length);
     for (const data of entry.batch) writer.bytes(data);
   }
@@ -72,8 +74,8 @@ function read(reader: ByteReader): DecodedEntry {
   const kind = reader.u8();
   const epoch = reader.uint53();
   if (version !== LOG_FORMAT_VERSION || (kind !== KIND_OPEN && kind !== KIND_APPEND)) return { kind: "malformed" };
-  if (kind === KIND_OPEN) return reader.remainingBytes === 0 ? { kind: "open", epoch } : { kind: "malformed" };
   const after = reader.uint53();
+  if (kind === KIND_OPEN) return reader.remainingBytes === 0 ? { kind: "open", epoch, after } : { kind: "malformed" };
   const count = reader.u32();
   if (count === 0 || count > BATCH_RECORDS_MAX) return { kind: "malformed" };
   const batch: Uint8Array[] = [];
@@ -87,13 +89,17 @@ export interface LogSnapshot {
 }
 
 export function encodeSnapshot({ head, fold }: LogSnapshot): Uint8Array {
-  const writer = new ByteWriter(SNAPSHOT_HEADER_BYTES + fold.length);
+  return wholeOf(snapshotPieces(head, [fold]));
+}
+
+/** The same in pieces: what the fold has made is not copied. */
+export function snapshotPieces(head: LogHead, fold: Pieces): Pieces {
+  const writer = new ByteWriter(SNAPSHOT_HEADER_BYTES);
   writer.u8(SNAPSHOT_MAGIC);
   writer.u8(LOG_FORMAT_VERSION);
   writer.uint53(head.position);
   writer.uint53(head.epoch);
-  writer.bytes(fold);
-  return writer.finish();
+  return [writer.finish(), ...withLength(fold)];
 }
 
 /** Null for the empty snapshot with which a cluster is founded. */

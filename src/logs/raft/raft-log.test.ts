@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { ErrorCode } from "../../core/kit/errors.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 import type { RaftStatus } from "../../core/raft/index.ts";
 import type { ProposeOutcome } from "../../ports/consensus.ts";
 import type { Fold, LogRecord } from "../../ports/log.ts";
@@ -77,7 +78,7 @@ class Desk {
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const append = (epoch: number, after: number, ...texts: string[]): Uint8Array =>
   encodeEntry({ kind: "append", epoch, after, batch: texts.map(bytes) });
-const open = (epoch: number): Uint8Array => encodeEntry({ kind: "open", epoch } satisfies LogEntry);
+const open = (epoch: number, after = 0): Uint8Array => encodeEntry({ kind: "open", epoch, after } satisfies LogEntry);
 
 describe("applying", () => {
   it("takes an append only of the open epoch and directly behind the head; all else is ignored and counted", () => {
@@ -95,6 +96,26 @@ describe("applying", () => {
     expect(fold.texts).toEqual(["a", "b", "c"]);
     expect(log.head()).toEqual({ position: 3, epoch: 3 });
     expect(log.counts).toEqual({ applied: 3, ignored: 6, malformed: 0 });
+  });
+
+  it("C10: does not go on where the leader opens the log behind another record than its own last one", () => {
+    const broken = expect.objectContaining({ code: "CHAIN_BROKEN" });
+    const behind = new Desk();
+    // Records that this node does not have: its release did not know them, for instance.
+    expect(() => behind.apply(open(4, 7))).toThrow(broken);
+    expect(behind.log.head()).toEqual({ position: 0, epoch: 0 });
+    const ahead = new Desk();
+    ahead.apply(open(1));
+    ahead.apply(append(1, 0, "a", "b"));
+    expect(() => ahead.apply(open(2, 0))).toThrow(broken);
+    ahead.apply(open(2, 2));
+    // Opened again while appends of its own were under way: they are in front of it.
+    ahead.apply(append(2, 2, "c"));
+    ahead.apply(open(2, 2));
+    expect(() => ahead.apply(open(2, 4))).toThrow(broken);
+    // One that is over says nothing about anybody.
+    ahead.apply(open(1, 9));
+    expect(ahead.log.head()).toEqual({ position: 3, epoch: 2 });
   });
 
   it("ignores and counts what is no entry", () => {
@@ -221,7 +242,7 @@ describe("snapshots", () => {
       ({ position }) => told.push(String(position)),
       () => told.push("compacted"),
     );
-    other.log.restore(desk.log.snapshot());
+    other.log.restore(wholeOf(await desk.log.snapshot()));
     expect(other.fold.restored).toEqual([2]);
     expect(other.log.head()).toEqual({ position: 2, epoch: 4 });
     expect(told).toEqual(["compacted"]);

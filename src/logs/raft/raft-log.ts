@@ -11,6 +11,8 @@
 //   an epoch that is over stays refused (`fenced`), also when this node leads again.
 // - What `apply` can't read it ignores and counts: no node takes it. An entry of a later format is different, others have
 //   taken it: `apply` throws FORMAT_UNSUPPORTED, and the engine ends this node before its state is another one.
+// - An epoch is opened with the position of the leader's head. A node that has another one has missed something, or the
+//   leader has: it stops (CHAIN_BROKEN), for it would ignore what others apply, or lead from where it is.
 // - The fold has applied a record before subscribers are told of it.
 
 import { assert, assertNever } from "../../core/kit/assert.ts";
@@ -18,7 +20,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { ENTRY_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Consensus, ProposeOutcome } from "../../ports/consensus.ts";
 import type { Fold, Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../ports/log.ts";
-import type { StateMachine } from "../../ports/state-machine.ts";
+import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
 import { type FeedBounds, RecordFeed } from "../record-feed.ts";
 import { misplaced, notOpened, tooLarge } from "../refusals.ts";
 import {
@@ -30,6 +32,7 @@ import {
   encodeSnapshot,
   laterVersion,
   type LogEntry,
+  snapshotPieces,
 } from "./entry-codec.ts";
 
 export interface RaftLogOptions {
@@ -83,7 +86,8 @@ export class RaftLog implements Log, StateMachine {
   async open(epoch: number): Promise<LogOpened> {
     if (epoch < this.#epoch) return { outcome: "fenced", epoch: this.#epoch };
     if (!this.#leads(epoch)) throw notLeading(`epoch ${epoch} can't be opened here: this node does not lead in it.`);
-    const { outcome, position } = await this.#propose({ kind: "open", epoch });
+    const after = this.#feed.position;
+    const { outcome, position } = await this.#propose({ kind: "open", epoch, after });
     switch (outcome.outcome) {
       case "refused":
         throw new TenureError(outcome.code, outcome.message);
@@ -185,8 +189,11 @@ export class RaftLog implements Log, StateMachine {
     if (this.#underWay > 0) this.#verdicts.set(entry.index, taken ? this.#feed.position : NOT_TAKEN);
   }
 
-  snapshot(): Uint8Array {
-    return encodeSnapshot({ head: this.head(), fold: this.#fold.snapshot() });
+  snapshot(): SnapshotData | Promise<SnapshotData> {
+    const head = this.head();
+    const fold = this.#fold.snapshot();
+    if (fold instanceof Uint8Array) return encodeSnapshot({ head, fold });
+    return fold.then((pieces) => snapshotPieces(head, pieces));
   }
 
   restore(data: Uint8Array): void {
@@ -197,12 +204,17 @@ export class RaftLog implements Log, StateMachine {
     this.#feed.jump(head.position);
   }
 
+  *prepare(data: Uint8Array): Generator<void, void, void> {
+    const fold = decodeSnapshot(data)?.fold;
+    if (fold !== undefined && this.#fold.prepare !== undefined) yield* this.#fold.prepare(fold);
+  }
+
   #take(bytes: Uint8Array): boolean {
     // A copy of its own: what is kept must not keep the network's whole buffer.
     const entry = decodeEntry(bytes.slice());
     switch (entry.kind) {
       case "open":
-        return this.#takeOpen(entry.epoch);
+        return this.#takeOpen(entry.epoch, entry.after);
       case "append":
         return this.#takeAppend(entry.epoch, entry.after, entry.batch);
       case "malformed":
@@ -215,11 +227,15 @@ export class RaftLog implements Log, StateMachine {
     }
   }
 
-  #takeOpen(epoch: number): boolean {
+  #takeOpen(epoch: number, after: number): boolean {
     if (epoch < this.#epoch) {
       this.counts.ignored++;
       return false;
     }
+    // A leader opens an epoch when it has applied all before it, and only it appends in it: so all have the same head, but
+    // where it opens again and appends of its own are under way.
+    const { position } = this.#feed;
+    if (epoch === this.#epoch ? after > position : after !== position) throw otherHead(position, epoch, after);
     this.#epoch = epoch;
     return true;
   }
@@ -238,6 +254,13 @@ export class RaftLog implements Log, StateMachine {
     this.counts.applied += batch.length;
     return true;
   }
+}
+
+function otherHead(position: number, epoch: number, after: number): TenureError {
+  return new TenureError(
+    "CHAIN_BROKEN",
+    `The leader of epoch ${epoch} opened the log behind record ${after}, and this node has ${position}: one of the two has missed records, as under a release that did not know them. This node stops before its state is another one. Compare the nodes, then replace the disk of the one that has fewer.`,
+  );
 }
 
 function notLeading(message: string): TenureError {

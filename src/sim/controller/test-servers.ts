@@ -177,7 +177,7 @@ export class TestServers {
     const { node } = boot;
     const { founders, names, election } = this.#options;
     const inner = new ListMachine();
-    const machine = new ClusterMachine(inner, digest);
+    const machine = new ClusterMachine([inner], digest);
     const others = names.filter((name) => name !== node);
     const peers = new TestPeers(others, (to, beacon) => this.#carry(node, to, beacon));
     const isFounder = founders.includes(node) && !this.#founded.has(node);

@@ -36,6 +36,10 @@ export class DiskHandle implements Disk {
     });
   }
 
+  async sizeBytes(name: string, label: string): Promise<number> {
+    return (await this.read(name, label)).length;
+  }
+
   create(name: string, label: string): Promise<DiskFile> {
     return this.#submit("create", label, this.#directory, (failure) => {
       if (failure !== undefined) return () => failure;

@@ -4,12 +4,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ELECTOR_MUTANTS } from "./elector-list.ts";
+import { JOBS_MUTANTS } from "./jobs-list.ts";
 import { LEAKS } from "./leaks.ts";
 import { MUTANTS } from "./list.ts";
 import { plant } from "./patch.ts";
 
 const SRC = join(import.meta.dirname, "../..");
-const ALL = [...MUTANTS, ...ELECTOR_MUTANTS, ...LEAKS];
+const ALL = [...MUTANTS, ...ELECTOR_MUTANTS, ...JOBS_MUTANTS, ...LEAKS];
 
 function source(file: string): string {
   return readFileSync(join(SRC, file), "utf8");
@@ -29,9 +30,10 @@ describe("every planted mistake", () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  test("is one of at least 24, or of at least 14 of electors", () => {
+  test("is one of at least 24, of at least 14 of electors, or of at least 7 of jobs", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(ELECTOR_MUTANTS.length).toBeGreaterThanOrEqual(14);
+    expect(JOBS_MUTANTS.length).toBeGreaterThanOrEqual(7);
   });
 });
 

@@ -20,7 +20,7 @@ export interface Mutant {
   /** How the runs are sized, where the mistake can only show in a cluster of some kind. */
   readonly limits?: (KnobLimits & ElectorLimits) | undefined;
   /** Whose simulation must find it; by default the Raft cluster's. */
-  readonly subject?: "elector" | undefined;
+  readonly subject?: "elector" | "jobs" | undefined;
 }
 
 export function plant(source: string, edit: Edit): string {

@@ -1,0 +1,263 @@
+import { describe, expect, it } from "vitest";
+import { TenureError } from "../core/kit/errors.ts";
+import { checkSettings, type JobContext } from "./settings.ts";
+import { settled, TestDesk } from "./test-desk.ts";
+
+const UNREACHABLE = new TenureError("BACKEND_UNAVAILABLE", "nobody answers");
+
+/** A handler that settles when the test says so. */
+function held() {
+  const end = Promise.withResolvers<unknown>();
+  const seen: { context: JobContext | null } = { context: null };
+  const handler = (_job: unknown, context: JobContext): Promise<unknown> => {
+    seen.context = context;
+    return end.promise;
+  };
+  return { handler, end, seen };
+}
+
+describe("leases", () => {
+  it("trap 52: are renewed three times in their duration, whatever the handler and the parked poll do", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler, { capacity: 2 });
+    await desk.give();
+    await desk.clock.advance(60_000);
+    const times = desk.beats.filter(({ call }) => call.renew.length === 1).map(({ atMs }) => atMs);
+    expect(times.length).toBeGreaterThanOrEqual(20);
+    for (const [at, time] of times.entries()) if (at > 0) expect(time - times[at - 1]!).toBeLessThanOrEqual(3_000);
+    expect(seen.context?.signal.aborted).toBe(false);
+  });
+
+  it("trap 51: end a margin before what was sent last and confirmed, counted from its sending", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler);
+    // The call that brings it was sent 2 s ago.
+    await desk.clock.advance(2_000);
+    desk.renewal = UNREACHABLE;
+    await desk.give();
+    await desk.clock.advance(6_099);
+    expect(seen.context?.signal.aborted).toBe(false);
+    await desk.clock.advance(2);
+    expect(seen.context?.signal.reason).toMatchObject({ reason: "lease-lost" });
+  });
+
+  it("a job whose attempt takes too long is aborted, and fails as timed out", async () => {
+    const desk = new TestDesk();
+    const { handler, seen, end } = held();
+    await desk.start(handler);
+    await desk.give({ timeoutMs: 500 });
+    await desk.clock.advance(501);
+    expect(seen.context?.signal.reason).toMatchObject({ reason: "timed-out" });
+    end.reject(new Error("aborted"));
+    await settled();
+    expect(desk.sent).toMatchObject([{ outcome: { kind: "failed", retry: true } }]);
+  });
+
+  it.each([
+    ["cancelled", "cancelled", [{ outcome: { kind: "cancelled" } }]],
+    ["lost", "lease-lost", []],
+  ] as const)("what the cluster calls %s is aborted", async (renewal, reason, sent) => {
+    const desk = new TestDesk();
+    const { handler, seen, end } = held();
+    const agent = await desk.start(handler);
+    await desk.give();
+    desk.renewal = renewal;
+    await desk.clock.advance(3_000);
+    expect(seen.context?.signal.reason).toMatchObject({ reason });
+    end.reject(new Error("aborted"));
+    await settled();
+    expect(desk.sent).toMatchObject(sent);
+    expect(agent.running).toBe(0);
+  });
+});
+
+describe("results", () => {
+  it("are sent until they are answered", async () => {
+    const desk = new TestDesk();
+    let calls = 0;
+    desk.answer = () =>
+      ++calls < 4
+        ? new TenureError("OUTCOME_UNKNOWN", "it may be")
+        : { ok: true, state: "completed", isRepeated: true };
+    const agent = await desk.start(() => "done");
+    await desk.give();
+    expect(agent.running).toBe(1);
+    await desk.clock.advance(2_000);
+    expect(desk.sent).toHaveLength(4);
+    expect(new Set(desk.sent.map((one) => JSON.stringify(one))).size, "always the same").toBe(1);
+    expect(agent.running).toBe(0);
+  });
+
+  it("D16: behind a change of leaders the lease is renewed first, and then the result goes out with the new epoch", async () => {
+    const desk = new TestDesk();
+    const { handler, end } = held();
+    desk.answer = ({ leaderEpoch }) =>
+      leaderEpoch === desk.leaderEpoch
+        ? { ok: true, state: "completed", isRepeated: false }
+        : { ok: false, code: "STALE_EPOCH", message: "", leaderEpoch: desk.leaderEpoch };
+    await desk.start(handler);
+    await desk.give();
+    await desk.clock.advance(100);
+    const beats = desk.beats.length;
+    desk.leaderEpoch = 2;
+    end.resolve("done");
+    await settled();
+    expect(desk.sent.map(({ leaderEpoch }) => leaderEpoch)).toEqual([1, 2]);
+    expect(desk.beats.length).toBe(beats + 1);
+  });
+
+  it("D16: one that the old leader had committed is not sent again", async () => {
+    const desk = new TestDesk();
+    const { handler, end } = held();
+    desk.answer = () => ({ ok: false, code: "STALE_EPOCH", message: "", leaderEpoch: 2 });
+    const agent = await desk.start(handler);
+    await desk.give();
+    desk.renewal = "committed";
+    end.resolve("done");
+    await settled();
+    expect(desk.sent).toHaveLength(1);
+    expect(agent.running).toBe(0);
+  });
+
+  it("one of an older lease is stale for good", async () => {
+    const desk = new TestDesk();
+    desk.answer = () => ({ ok: false, code: "STALE_EPOCH", message: "", leaderEpoch: 1 });
+    const agent = await desk.start(() => "done");
+    await desk.give();
+    expect([desk.sent.length, agent.running]).toEqual([1, 0]);
+  });
+
+  it("one that the cluster refuses for what it says becomes a failure that says so", async () => {
+    const desk = new TestDesk();
+    desk.answer = ({ outcome }) =>
+      outcome.kind === "completed"
+        ? new TenureError("BAD_REQUEST", "result must be JSON")
+        : { ok: true, state: "failed", isRepeated: false };
+    const agent = await desk.start(() => 2 ** 60);
+    await desk.give();
+    expect(desk.sent).toMatchObject([{}, { outcome: { kind: "failed", retry: false } }]);
+    expect(agent.running).toBe(0);
+  });
+
+  it("wait for what the handler has printed", async () => {
+    const desk = new TestDesk();
+    const { handler, seen, end } = held();
+    await desk.start(handler);
+    await desk.give();
+    await desk.clock.advance(50);
+    seen.context?.log("one ");
+    seen.context?.log("two");
+    desk.renewal = UNREACHABLE;
+    end.resolve(null);
+    await settled();
+    expect(desk.sent).toEqual([]);
+    desk.renewal = "renewed";
+    await desk.clock.advance(1_000);
+    expect(desk.beats.at(-1)?.call.logs).toMatchObject([{ chunk: { offset: 0, text: "one two" } }]);
+    expect(desk.sent).toHaveLength(1);
+  });
+});
+
+describe("logs", () => {
+  it("C5: go on where the cluster's ends when a part of them was refused", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler);
+    await desk.give();
+    seen.context?.log("first. ");
+    await desk.clock.advance(200);
+    desk.renewal = new TenureError("BAD_REQUEST", "this can't be taken");
+    seen.context?.log("refused. ");
+    await desk.clock.advance(200);
+    desk.renewal = "renewed";
+    for (const text of ["second. ", "third."]) {
+      seen.context?.log(text);
+      await desk.clock.advance(1_000);
+    }
+    expect([...desk.logs.values()]).toEqual(["first. second. third."]);
+  });
+});
+
+describe("an agent", () => {
+  it("asks for as much as it has room for", async () => {
+    const desk = new TestDesk();
+    const { handler } = held();
+    await desk.start(handler, { capacity: 3 });
+    await desk.give();
+    await desk.give();
+    await desk.give();
+    expect(desk.polls.map(({ max }) => max)).toEqual([3, 2, 1]);
+    expect(desk.polls.at(-1)?.waitMs).toBeLessThanOrEqual(3_000);
+  });
+
+  it("runs a lease once, however often it is given", async () => {
+    const desk = new TestDesk();
+    const runs: string[] = [];
+    const { handler } = held();
+    await desk.start(
+      (job, context) => {
+        runs.push(job.id);
+        return handler(job, context);
+      },
+      { capacity: 3 },
+    );
+    await desk.give();
+    await desk.giveAgain();
+    await desk.give();
+    expect(runs).toEqual(["job-1", "job-2"]);
+  });
+
+  it("backs off where nobody answers: a minute costs some dozens of calls, and goes on when somebody does", async () => {
+    const desk = new TestDesk();
+    const errors: Error[] = [];
+    const { handler, seen } = held();
+    await desk.start(handler, { onError: (error) => errors.push(error) });
+    desk.pollError = UNREACHABLE;
+    await desk.give();
+    desk.renewal = UNREACHABLE;
+    // Its lease is over long before: the handler is told, and what it holds is not asked for again and again.
+    await desk.clock.advance(60_000);
+    expect(seen.context?.signal.reason).toMatchObject({ reason: "lease-lost" });
+    expect(errors.length).toBeGreaterThan(20);
+    expect(errors.length).toBeLessThan(120);
+    desk.renewal = "renewed";
+    const before = desk.beats.length;
+    await desk.clock.advance(2_000);
+    expect(desk.beats.length).toBeGreaterThan(before);
+  });
+
+  it("that was replaced aborts what it has and ends with the reason", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    const agent = await desk.start(handler);
+    await desk.give();
+    desk.renewal = new TenureError("STALE_EPOCH", "Another process has taken over");
+    await desk.clock.advance(3_000);
+    expect(await agent.ended).toMatchObject({ code: "STALE_EPOCH" });
+    expect(seen.context?.signal.reason).toMatchObject({ reason: "lease-lost" });
+    const calls = desk.beats.length + desk.polls.length;
+    await desk.clock.advance(60_000);
+    expect(desk.beats.length + desk.polls.length, "and says nothing more").toBe(calls);
+  });
+
+  it("that stops hands back what does not end, and leaves no timer", async () => {
+    const desk = new TestDesk();
+    const { handler } = held();
+    const agent = await desk.start(handler);
+    await desk.give();
+    const stopped = agent.stop({ drainMs: 1_000 });
+    await desk.clock.advance(3_000);
+    await stopped;
+    expect(desk.sent).toMatchObject([{ outcome: { kind: "handed-back" } }]);
+    expect(desk.clock.pending).toBe(0);
+  });
+
+  it("says at once what is wrong with its options", () => {
+    const handlers = { work: () => null };
+    for (const wrong of [{ name: "" }, { capacity: 0 }, { leaseMs: 10 }, { handlers: {} }, { platform: "a b" }]) {
+      expect(() => checkSettings({ name: "a", handlers, ...wrong })).toThrow(/This agent can't run/);
+    }
+  });
+});

@@ -1,0 +1,159 @@
+// An agent: leases jobs of its kinds, runs their handlers, and says how they ended.
+//
+//   made ──start──▶ running ──stop──▶ draining ──▶ ended            another start is another session (trap 55)
+//                      └──replaced or removed──────▶ ended
+//
+// Draining takes no new jobs, waits for those that run, aborts and hands back what is left, and ends when all of it is answered
+// or the time is over. Whatever is not answered then ends with its lease.
+
+import { TenureError } from "../core/kit/errors.ts";
+import type { Attempt } from "./attempt.ts";
+import { pause } from "./bell.ts";
+import { Beats } from "./beats.ts";
+import { Crew, type CrewWorld } from "./crew.ts";
+import { Polls } from "./polls.ts";
+import { Results } from "./results.ts";
+import type { CheckedSettings } from "./settings.ts";
+
+export interface Agent extends AsyncDisposable {
+  /** Resolves when the cluster knows it; rejects for what no retry mends, such as a wrong key. */
+  start(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  /** No new jobs; what is not done after `drainMs` (10 seconds) is aborted and handed back. */
+  stop(options?: { readonly drainMs?: number | undefined }): Promise<void>;
+  /** Jobs in its hands. */
+  readonly running: number;
+  /** Null before its start. */
+  readonly session: string | null;
+  /** Resolves when it has ended, with the reason where nobody asked for it: replaced by another process, or removed. */
+  readonly ended: Promise<TenureError | null>;
+}
+
+export interface AgentWorld extends CrewWorld {
+  readonly newSession: () => string;
+}
+
+const DRAIN_MS = 10_000;
+/** For handlers to settle after they were aborted. */
+const GRACE_MS = 1_000;
+/** For the last results to be answered. */
+const FAREWELL_MS = 5_000;
+
+type Phase = "made" | "starting" | "running" | "draining" | "ended";
+
+export class JobAgent implements Agent {
+  readonly ended: Promise<TenureError | null>;
+  readonly #settings: CheckedSettings;
+  readonly #world: AgentWorld;
+  readonly #end = Promise.withResolvers<TenureError | null>();
+  #phase: Phase = "made";
+  #crew: Crew | null = null;
+  #polls: Polls | null = null;
+  #loops: Promise<unknown> = Promise.resolve();
+  #stopping: Promise<void> | null = null;
+
+  constructor(settings: CheckedSettings, world: AgentWorld) {
+    this.#settings = settings;
+    this.#world = world;
+    this.ended = this.#end.promise;
+  }
+
+  get running(): number {
+    return this.#crew?.attempts.size ?? 0;
+  }
+
+  get session(): string | null {
+    return this.#crew?.info.session ?? null;
+  }
+
+  async start({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    if (this.#phase !== "made") {
+      throw new TenureError(
+        "CONFIG_INVALID",
+        "This agent was started before. Make another: each start is one of its own.",
+      );
+    }
+    this.#phase = "starting";
+    const crew = new Crew(this.#settings, this.#world, this.#world.newSession());
+    this.#crew = crew;
+    crew.onReplaced = (error) => this.#replaced(error);
+    const beats = new Beats(crew);
+    try {
+      await this.#register(crew, beats, signal);
+    } catch (error) {
+      this.#finish(null);
+      throw error;
+    }
+    // Stopped meanwhile.
+    if (this.#phase !== "starting") return;
+    this.#phase = "running";
+    this.#polls = new Polls(crew);
+    this.#loops = Promise.all([beats.run(), this.#polls.run(), new Results(crew).run()]);
+  }
+
+  stop({ drainMs = DRAIN_MS }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    this.#stopping ??= this.#drain(drainMs);
+    return this.#stopping;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #register(crew: Crew, beats: Beats, signal: AbortSignal | undefined): Promise<void> {
+    const stopped = signal === undefined ? crew.over.signal : AbortSignal.any([signal, crew.over.signal]);
+    for (let failures = 0; ; failures++) {
+      try {
+        return await beats.register(stopped);
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (crew.over.signal.aborted) return;
+        const mayPass = TenureError.is(error) && (error.retryable || error.code === "OUTCOME_UNKNOWN");
+        if (!mayPass) throw error;
+        await pause(this.#world.clock, crew.failed(error, failures), stopped);
+      }
+    }
+  }
+
+  async #drain(drainMs: number): Promise<void> {
+    const crew = this.#crew;
+    if (crew === null || this.#phase !== "running") return this.#finish(null);
+    this.#phase = "draining";
+    this.#polls?.stop();
+    await this.#settled(crew, drainMs, () => crew.attempts.size === 0);
+    const left = [...crew.attempts.values()];
+    for (const attempt of left) attempt.abort("stopping", "This agent stops.");
+    await this.#settled(crew, GRACE_MS, () => left.every((one) => one.outcome !== null || one.isOver));
+    for (const attempt of left) handBack(attempt);
+    crew.ringAll();
+    await this.#settled(crew, FAREWELL_MS, () => crew.attempts.size === 0);
+    this.#finish(null);
+    await this.#loops;
+  }
+
+  /** Until it is so, or the time is over, or there is nobody to tell. */
+  async #settled(crew: Crew, limitMs: number, isSo: () => boolean): Promise<void> {
+    const { clock } = this.#world;
+    const untilMs = clock.monotonicMs() + limitMs;
+    while (!isSo() && !crew.over.signal.aborted && clock.monotonicMs() < untilMs) await crew.idleBell.wait(untilMs);
+  }
+
+  #replaced(error: TenureError): void {
+    for (const attempt of this.#crew?.attempts.values() ?? []) attempt.abort("lease-lost", error.message);
+    this.#finish(error);
+  }
+
+  #finish(error: TenureError | null): void {
+    if (this.#phase === "ended") return;
+    this.#phase = "ended";
+    this.#polls?.stop();
+    this.#crew?.over.abort();
+    for (const attempt of this.#crew?.attempts.values() ?? []) attempt.finish();
+    this.#crew?.ringAll();
+    this.#end.resolve(error);
+  }
+}
+
+/** Also where its handler does not end: it was told to, and the job is needed elsewhere. */
+function handBack(attempt: Attempt): void {
+  if (attempt.outcome === null) attempt.settle({ kind: "handed-back" });
+}

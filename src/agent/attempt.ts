@@ -1,0 +1,120 @@
+// One job in this agent's hands.
+//
+//   running ──the handler settles──▶ settled (its log may still be on the way) ──answered──▶ over
+//      └─ aborted: cancelled, timed-out, lease-lost, stopping; the handler goes on until it settles
+//
+// Invariants: the lease's end is counted from when a renewal was sent, on the monotonic clock, and only moves on; the signal
+// aborts a margin before it (trap 51); an attempt is over once.
+
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { GivenLease, LeaseRef } from "../ports/jobs.ts";
+import { LogBuffer } from "./log-buffer.ts";
+import { type AbortReason, JobAborted, type Outcome } from "./outcome.ts";
+
+/** Share of a lease that is left unused at its end: for clocks that differ and an abort that takes a moment. */
+const MARGIN_SHARE = 0.1;
+
+export class Attempt {
+  readonly lease: GivenLease;
+  readonly ref: LeaseRef;
+  readonly logs = new LogBuffer();
+  /** The last that was said, not sent yet. */
+  progress: { readonly share: number | null; readonly message: string | null } | null = null;
+  /** Null: the handler has not settled. */
+  outcome: Outcome | null = null;
+  isOver = false;
+  /** The cluster has said that the lease is over. */
+  isLost = false;
+  /** A result is on the way. */
+  isSending = false;
+  /** The leader changed: the lease is renewed there before its result is sent (design D16). */
+  needsRenewal = false;
+  #isReplaced = false;
+  readonly #clock: Clock;
+  readonly #abort = new AbortController();
+  #leaderEpoch: number;
+  #endMs: number;
+  #timers: Timer[] = [];
+  #aborted: JobAborted | null = null;
+
+  constructor(clock: Clock, lease: GivenLease, sentMs: number) {
+    this.#clock = clock;
+    this.lease = lease;
+    const { jobId, jobEpoch, leaseId } = lease;
+    this.ref = { jobId, jobEpoch, leaseId };
+    this.#leaderEpoch = lease.leaderEpoch;
+    this.#endMs = sentMs + lease.ttlMs;
+    this.#watchLease();
+    const { timeoutMs } = lease.spec;
+    if (timeoutMs !== null) {
+      const text = `The attempt took longer than the ${timeoutMs} ms that the job allows.`;
+      this.#timers.push(clock.setTimer(clock.monotonicMs() + timeoutMs, () => this.abort("timed-out", text)));
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get aborted(): JobAborted | null {
+    return this.#aborted;
+  }
+
+  get leaderEpoch(): number {
+    return this.#leaderEpoch;
+  }
+
+  /** What it prints must be there before its result: afterwards nobody takes it. */
+  get isReadyToReport(): boolean {
+    return this.outcome !== null && !this.isOver && !this.isSending && !this.needsRenewal && this.logs.isEmpty;
+  }
+
+  renewed(sentMs: number, leaderEpoch: number): void {
+    this.#endMs = Math.max(this.#endMs, sentMs + this.lease.ttlMs);
+    this.#leaderEpoch = Math.max(this.#leaderEpoch, leaderEpoch);
+    this.needsRenewal = false;
+  }
+
+  /** The first reason counts. */
+  abort(reason: AbortReason, message: string): void {
+    if (this.#aborted !== null || this.outcome !== null || this.isOver) return;
+    this.#aborted = new JobAborted(reason, message);
+    this.#abort.abort(this.#aborted);
+  }
+
+  settle(outcome: Outcome): void {
+    this.outcome ??= outcome;
+    this.#stopTimers();
+  }
+
+  /** The cluster refused what it said first. */
+  get isReplaced(): boolean {
+    return this.#isReplaced;
+  }
+
+  replace(outcome: Outcome): void {
+    this.#isReplaced = true;
+    this.outcome = outcome;
+  }
+
+  finish(): void {
+    this.isOver = true;
+    this.#stopTimers();
+  }
+
+  #watchLease(): void {
+    const atMs = this.#endMs - this.lease.ttlMs * MARGIN_SHARE;
+    const timer = this.#clock.setTimer(atMs, () => {
+      this.#timers = this.#timers.filter((one) => one !== timer);
+      if (this.#clock.monotonicMs() < this.#endMs - this.lease.ttlMs * MARGIN_SHARE) return this.#watchLease();
+      const text = `The lease of job ${this.ref.jobId} could not be renewed in time: another agent may get it.`;
+      this.abort("lease-lost", text);
+    });
+    this.#timers.push(timer);
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers = [];
+  }
+}

@@ -1,0 +1,104 @@
+// The beat: renews every lease, and brings progress and logs. It never waits for a handler, nor for a poll that is parked
+// (trap 52), and one is under way at a time, so what is printed arrives in order.
+
+import { LOG_CHUNKS_PER_CALL_MAX } from "../core/kit/limits.ts";
+import type { LeaseAnswer, LeaseCall, LogChunk } from "../ports/jobs.ts";
+import type { Attempt } from "./attempt.ts";
+import { type Crew, isAboutContent, isReplaced } from "./crew.ts";
+
+/** Progress and logs are collected for so long. */
+const REPORT_MS = 100;
+/** Of logs in one call; one unit may take six letters in JSON, and a call at most a MiB. */
+const LOG_BYTES_PER_CALL = 128 * 1024;
+
+interface Reports {
+  readonly progress: LeaseCall["progress"];
+  readonly logs: LeaseCall["logs"];
+  /** They were taken; also where nobody wanted them. `logEnds`: as the answer has them; none where it was a refusal. */
+  readonly confirm: (logEnds: LeaseAnswer["logEnds"]) => void;
+}
+
+export class Beats {
+  readonly #crew: Crew;
+  #sentMs = Number.NEGATIVE_INFINITY;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+
+  constructor(crew: Crew) {
+    this.#crew = crew;
+  }
+
+  async run(): Promise<void> {
+    const { over, beatBell, world } = this.#crew;
+    while (!over.signal.aborted) {
+      const dueMs = this.#dueMs();
+      if (dueMs !== null && world.clock.monotonicMs() >= dueMs) await this.#beat();
+      else await beatBell.wait(dueMs);
+    }
+  }
+
+  /** Registers the agent. Rejects as the call does. */
+  async register(signal: AbortSignal): Promise<void> {
+    const { world, info, settings } = this.#crew;
+    const call = { agent: info, renew: [], progress: [], logs: [], max: 0, waitMs: 0, ttlMs: settings.leaseMs };
+    await world.desk.lease(call, { signal, timeoutMs: settings.leaseMs });
+  }
+
+  #dueMs(): number | null {
+    const attempts = [...this.#crew.attempts.values()];
+    if (attempts.length === 0) return null;
+    return Math.max(this.#notBeforeMs, this.#sentMs + this.#waitMs(attempts));
+  }
+
+  #waitMs(attempts: readonly Attempt[]): number {
+    if (attempts.some((one) => one.needsRenewal || (one.outcome !== null && !one.logs.isEmpty))) return 0;
+    const isReporting = attempts.some((one) => one.progress !== null || !one.logs.isEmpty);
+    return isReporting ? Math.min(REPORT_MS, this.#crew.settings.beatMs) : this.#crew.settings.beatMs;
+  }
+
+  async #beat(): Promise<void> {
+    const { world, info, settings, attempts, over } = this.#crew;
+    const { clock, desk } = world;
+    const reports = this.#reports();
+    const sentMs = clock.monotonicMs();
+    this.#sentMs = sentMs;
+    const renew = Array.from(attempts.values(), (one) => one.ref);
+    const { progress, logs } = reports;
+    const call = { agent: info, renew, progress, logs, max: 0, waitMs: 0, ttlMs: settings.leaseMs };
+    try {
+      const answer = await desk.lease(call, { signal: over.signal, timeoutMs: settings.leaseMs / 2 });
+      this.#failures = 0;
+      reports.confirm(answer.logEnds);
+      this.#crew.heard(sentMs, answer);
+    } catch (error) {
+      if (isReplaced(error)) return this.#crew.onReplaced(error);
+      // Leases must not end for what a handler printed.
+      if (isAboutContent(error)) reports.confirm([]);
+      this.#notBeforeMs = clock.monotonicMs() + this.#crew.failed(error, this.#failures++);
+      this.#sentMs = Number.NEGATIVE_INFINITY;
+    }
+  }
+
+  #reports(): Reports {
+    const progress: LeaseCall["progress"][number][] = [];
+    const logs: LeaseCall["logs"][number][] = [];
+    const taken: ((logEnds: LeaseAnswer["logEnds"]) => void)[] = [];
+    let bytesLeft = LOG_BYTES_PER_CALL;
+    for (const attempt of this.#crew.attempts.values()) {
+      const said = attempt.progress;
+      if (said !== null && attempt.outcome === null) progress.push({ ...attempt.ref, progress: said });
+      taken.push(() => {
+        if (attempt.progress === said) attempt.progress = null;
+      });
+      if (bytesLeft <= 0 || logs.length >= LOG_CHUNKS_PER_CALL_MAX || attempt.logs.isEmpty) continue;
+      const chunks: readonly LogChunk[] = attempt.logs.take(bytesLeft).slice(0, LOG_CHUNKS_PER_CALL_MAX - logs.length);
+      const at = logs.length;
+      for (const chunk of chunks) {
+        logs.push({ ...attempt.ref, chunk });
+        bytesLeft -= chunk.text.length;
+      }
+      taken.push((logEnds) => attempt.logs.answered(chunks, logEnds[at] ?? null));
+    }
+    return { progress, logs, confirm: (logEnds) => taken.forEach((done) => done(logEnds)) };
+  }
+}

@@ -1,0 +1,49 @@
+// One loop that waits for something to do, and others that ring. A ring while nobody waits is kept, so none is missed.
+
+import type { Clock, Timer } from "../ports/clock.ts";
+
+export class Bell {
+  readonly #clock: Clock;
+  #rung = false;
+  #wake: (() => void) | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  /** Until it rings, or until `atMs` of the monotonic clock. */
+  async wait(atMs: number | null): Promise<void> {
+    if (!this.#rung) {
+      await new Promise<void>((resolve) => {
+        const timer: Timer | null = atMs === null ? null : this.#clock.setTimer(atMs, () => this.#wake?.());
+        this.#wake = () => {
+          timer?.cancel();
+          this.#wake = null;
+          resolve();
+        };
+      });
+    }
+    this.#rung = false;
+  }
+}
+
+/** False where the signal aborted first. */
+export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      timer.cancel();
+      resolve(false);
+    };
+    const timer = clock.setTimer(clock.monotonicMs() + ms, () => {
+      signal.removeEventListener("abort", stop);
+      resolve(true);
+    });
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}

@@ -1,0 +1,16 @@
+// What an agent needs of the cluster: two calls. `tenure/client` makes them over HTTP; tests make them up.
+
+import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../ports/jobs.ts";
+
+export interface DeskOptions {
+  readonly signal: AbortSignal;
+  /** For the call as a whole. */
+  readonly timeoutMs: number;
+}
+
+/** Rejects with a TenureError. What is only renewed and reported (`max` 0) may be repeated on the way; a lease may not. */
+export interface LeaseDesk {
+  lease(call: Omit<LeaseCall, "leaderEpoch">, options: DeskOptions): Promise<LeaseAnswer>;
+  /** An answer for each, in order. */
+  results(session: string, results: readonly ResultCall[], options: DeskOptions): Promise<readonly ResultAnswer[]>;
+}

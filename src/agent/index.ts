@@ -1,0 +1,14 @@
+// The door: agents, over whatever carries their calls.
+
+export { type Agent, type AgentWorld, JobAgent } from "./agent.ts";
+export type { DeskOptions, LeaseDesk } from "./desk.ts";
+export { type AbortReason, JobAborted, JobError } from "./outcome.ts";
+export {
+  type AgentJob,
+  type AgentSettings,
+  checkSettings,
+  type JobContext,
+  type JobHandler,
+  type JobHandlers,
+  type JobKinds,
+} from "./settings.ts";

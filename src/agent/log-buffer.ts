@@ -1,0 +1,118 @@
+// What one attempt prints, until the cluster has it: chunks with the byte offset at which each begins, in order. Pure.
+//
+// Invariants: chunks are taken from the front, sent, and dropped only when they are confirmed, so one that is sent again has the
+// same offset and text, unless the cluster's log ends before it; what waits is at most LOG_BUFFER_BYTES_MAX, and what does not fit is left out with a line that says so.
+
+import { LOG_CHUNK_BYTES_MAX } from "../core/kit/limits.ts";
+import type { LogChunk } from "../ports/jobs.ts";
+
+/** Of one attempt, waiting. */
+export const LOG_BUFFER_BYTES_MAX = 1024 * 1024;
+/** Of well-formed text in UTF-8. */
+const BYTES_PER_UNIT_MAX = 3;
+const UNITS_PER_CHUNK_MAX = Math.floor(LOG_CHUNK_BYTES_MAX / BYTES_PER_UNIT_MAX);
+
+interface Chunk extends LogChunk {
+  readonly bytes: number;
+}
+
+export class LogBuffer {
+  readonly #chunks: Chunk[] = [];
+  /** Printed since the last chunk was cut. */
+  #open = "";
+  #openBytes = 0;
+  #waitingBytes = 0;
+  #endOffset = 0;
+  #droppedBytes = 0;
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0 && this.#open === "";
+  }
+
+  write(text: string): void {
+    const whole = text.toWellFormed();
+    if (whole === "") return;
+    const bytes = utf8Bytes(whole);
+    if (this.#waitingBytes + bytes > LOG_BUFFER_BYTES_MAX) {
+      this.#droppedBytes += bytes;
+      return;
+    }
+    if (this.#droppedBytes > 0) {
+      const note = `\n[${this.#droppedBytes} bytes left out: the cluster did not take the log fast enough]\n`;
+      this.#droppedBytes = 0;
+      this.#append(note, note.length);
+    }
+    this.#append(whole, bytes);
+  }
+
+  /** The next ones, oldest first, of at most so many bytes together; the first always. They stay until `confirm`. */
+  take(bytesMax: number): readonly LogChunk[] {
+    this.#cut();
+    const taken: LogChunk[] = [];
+    let bytes = 0;
+    for (const chunk of this.#chunks) {
+      bytes += chunk.bytes;
+      if (taken.length > 0 && bytes > bytesMax) break;
+      taken.push({ offset: chunk.offset, text: chunk.text });
+    }
+    return taken;
+  }
+
+  /**
+   * These were answered: with where the log ended behind the first of them, or null. An end before it says that something in
+   * front of it never arrived (it was refused, for instance): all that waits goes on from there, or it would be refused for
+   * ever. Otherwise they are taken, or not wanted: that they go out again would change nothing.
+   */
+  answered(chunks: readonly LogChunk[], end: number | null): void {
+    const first = chunks[0]?.offset ?? 0;
+    if (end === null || end >= first) return this.confirm(chunks);
+    const by = end - first;
+    for (const [at, chunk] of this.#chunks.entries()) this.#chunks[at] = { ...chunk, offset: chunk.offset + by };
+    this.#endOffset += by;
+  }
+
+  /** The cluster has these. */
+  confirm(chunks: readonly LogChunk[]): void {
+    const last = chunks.at(-1)?.offset ?? -1;
+    const left = this.#chunks.findIndex(({ offset }) => offset > last);
+    const gone = this.#chunks.splice(0, left === -1 ? this.#chunks.length : left);
+    for (const { bytes } of gone) this.#waitingBytes -= bytes;
+  }
+
+  #append(text: string, bytes: number): void {
+    this.#open += text;
+    this.#openBytes += bytes;
+    this.#waitingBytes += bytes;
+    if (this.#openBytes >= LOG_CHUNK_BYTES_MAX) this.#cut();
+  }
+
+  #cut(): void {
+    for (let at = 0; at < this.#open.length;) {
+      let end = Math.min(this.#open.length, at + UNITS_PER_CHUNK_MAX);
+      // A pair of surrogates is one character.
+      if (end < this.#open.length && isLow(this.#open.charCodeAt(end))) end--;
+      const text = this.#open.slice(at, end);
+      const bytes = utf8Bytes(text);
+      this.#chunks.push({ offset: this.#endOffset, text, bytes });
+      this.#endOffset += bytes;
+      at = end;
+    }
+    this.#open = "";
+    this.#openBytes = 0;
+  }
+}
+
+function isLow(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/** Of well-formed text. */
+export function utf8Bytes(text: string): number {
+  let bytes = 0;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    // Each half of a pair counts two of its four bytes.
+    bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : unit >= 0xd800 && unit <= 0xdfff ? 2 : 3;
+  }
+  return bytes;
+}

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { JOB_ERROR_BYTES_MAX, JOB_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
+import { type AbortReason, JobAborted, JobError, outcomeOfReturn, outcomeOfThrow } from "./outcome.ts";
+
+describe("how a handler ended", () => {
+  it("to return is to have done it; nothing is null", () => {
+    expect(outcomeOfReturn(undefined)).toEqual({ kind: "completed", result: null });
+    expect(outcomeOfReturn({ at: new Date(0), gone: undefined })).toEqual({
+      kind: "completed",
+      result: { at: "1970-01-01T00:00:00.000Z" },
+    });
+  });
+
+  it("what can't be stored is a failure that no retry mends", () => {
+    const ring: unknown[] = [];
+    ring.push(ring);
+    for (const value of [1n, ring, () => 1, "x".repeat(JOB_PAYLOAD_BYTES_MAX - 1)]) {
+      expect(outcomeOfReturn(value)).toMatchObject({ kind: "failed", retry: false });
+    }
+    expect(outcomeOfReturn("x".repeat(JOB_PAYLOAD_BYTES_MAX - 2)).kind).toBe("completed");
+  });
+
+  it("to throw is to have failed, and a JobError says whether to try again", () => {
+    expect(outcomeOfThrow(new RangeError("far"), null)).toEqual({
+      kind: "failed",
+      error: { message: "far", detail: { name: "RangeError" } },
+      retry: true,
+    });
+    const error = new JobError("no", { retry: false, detail: { code: 3 } });
+    expect(outcomeOfThrow(error, null)).toEqual({
+      kind: "failed",
+      error: { message: "no", detail: { code: 3 } },
+      retry: false,
+    });
+    const long = outcomeOfThrow(new Error("€".repeat(JOB_ERROR_BYTES_MAX)), null);
+    expect(long.kind === "failed" && new TextEncoder().encode(long.error.message).length).toBeLessThanOrEqual(
+      JOB_ERROR_BYTES_MAX,
+    );
+  });
+
+  it("a throw behind an abort means what the abort means", () => {
+    const kindOf = (reason: AbortReason) => outcomeOfThrow(new Error("stopped"), new JobAborted(reason, "why"));
+    expect(kindOf("cancelled")).toEqual({ kind: "cancelled" });
+    expect(kindOf("lease-lost")).toEqual({ kind: "handed-back" });
+    expect(kindOf("stopping")).toEqual({ kind: "handed-back" });
+    expect(kindOf("timed-out")).toMatchObject({ kind: "failed", error: { message: "why" }, retry: true });
+  });
+});

@@ -1,0 +1,69 @@
+// The poll: asks for as many jobs as there is room for, one call at a time, parked at the leader until there are some. It
+// names the leases that go on, so that a cancellation is heard at once; one that is known to end is left to the beat.
+//
+// A lease counts from when its call was sent (trap 51), so no poll waits for longer than a third of a lease.
+
+import { pause } from "./bell.ts";
+import { type Crew, isReplaced } from "./crew.ts";
+
+/** Beside the time that a poll may wait. */
+const ANSWER_MS = 2_000;
+/** A leader that is being drained gives nothing, and says so at once. */
+const DRAINING_MS = 500;
+/** Nothing was given, and nobody waited. */
+const EMPTY_MS = 20;
+
+export class Polls {
+  readonly #crew: Crew;
+  readonly #stopped = new AbortController();
+
+  constructor(crew: Crew) {
+    this.#crew = crew;
+  }
+
+  /** No new jobs. */
+  stop(): void {
+    this.#stopped.abort();
+    this.#crew.pollBell.ring();
+  }
+
+  async run(): Promise<void> {
+    const { attempts, settings, pollBell } = this.#crew;
+    const { signal } = this.#stopped;
+    for (let failures = 0; !signal.aborted;) {
+      const room = settings.capacity - attempts.size;
+      if (room <= 0) {
+        await pollBell.wait(null);
+        continue;
+      }
+      try {
+        await this.#poll(room);
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (isReplaced(error)) return this.#crew.onReplaced(error);
+        await pause(this.#crew.world.clock, this.#crew.failed(error, failures++), signal);
+      }
+    }
+  }
+
+  async #poll(room: number): Promise<void> {
+    const { world, info, settings, attempts } = this.#crew;
+    const { clock, desk } = world;
+    const { signal } = this.#stopped;
+    const held = [...attempts.values()].filter(
+      (one) => one.aborted === null && one.outcome === null && !one.needsRenewal,
+    );
+    const call = { agent: info, renew: held.map((one) => one.ref), progress: [], logs: [] };
+    const sentMs = clock.monotonicMs();
+    const answer = await desk.lease(
+      { ...call, max: room, waitMs: settings.beatMs, ttlMs: settings.leaseMs },
+      { signal, timeoutMs: settings.beatMs + ANSWER_MS },
+    );
+    this.#crew.heard(sentMs, answer);
+    for (const lease of answer.leases) this.#crew.begin(lease, sentMs);
+    if (answer.isDraining) await pause(clock, DRAINING_MS, signal);
+    else if (answer.leases.length === 0 && clock.monotonicMs() - sentMs < EMPTY_MS)
+      await pause(clock, EMPTY_MS, signal);
+  }
+}

@@ -1,0 +1,160 @@
+// A made-up cluster for an agent's tests: what it was asked, and what it answers. Time is the test's.
+
+import { seededRandom } from "../core/kit/random.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { GivenLease, JobSpec, LeaseAnswer, LeaseCall, LogChunk, ResultAnswer, ResultCall } from "../ports/jobs.ts";
+import { type Agent, JobAgent } from "./agent.ts";
+import type { DeskOptions, LeaseDesk } from "./desk.ts";
+import { type AgentSettings, checkSettings } from "./settings.ts";
+
+const SPEC: JobSpec = {
+  kind: "work",
+  payload: null,
+  queue: "default",
+  labels: {},
+  platform: null,
+  priority: 0,
+  notBeforeMs: null,
+  attemptsMax: 3,
+  lossesMax: 3,
+  backoff: { baseMs: 1_000, maxMs: 10_000 },
+  timeoutMs: null,
+  retentionMs: 60_000,
+  concurrency: null,
+};
+
+/** More than any chain of promises here is long. */
+const TURNS = 50;
+
+/** Everything that can happen without time passing has happened. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
+}
+
+class HandClock implements Clock {
+  #nowMs = 1_000;
+  readonly #timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
+
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+
+  wallMs(): number {
+    return this.#nowMs;
+  }
+
+  setTimer(atMs: number, fire: () => void): Timer {
+    const timer = { atMs, fire };
+    this.#timers.add(timer);
+    return { cancel: () => void this.#timers.delete(timer) };
+  }
+
+  /** Timers fire in order, and what one wakes runs before the next. */
+  async advance(byMs: number): Promise<void> {
+    const untilMs = this.#nowMs + byMs;
+    for (;;) {
+      await settled();
+      const next = [...this.#timers].toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > untilMs) break;
+      this.#timers.delete(next);
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.fire();
+    }
+    this.#nowMs = untilMs;
+  }
+}
+
+type Call = Omit<LeaseCall, "leaderEpoch">;
+type Renewal = LeaseAnswer["renewed"][number]["outcome"];
+
+export class TestDesk implements LeaseDesk {
+  readonly clock = new HandClock();
+  /** Calls that renew and report only. */
+  readonly beats: { readonly atMs: number; readonly call: Call }[] = [];
+  readonly polls: Call[] = [];
+  readonly sent: ResultCall[] = [];
+  /** What was logged of each lease; in ASCII. */
+  readonly logs = new Map<string, string>();
+  leaderEpoch = 1;
+  /** What a beat is told about every lease; an error is thrown. */
+  renewal: Renewal | Error = "renewed";
+  /** What becomes of each result. */
+  answer: (call: ResultCall) => ResultAnswer | Error = () => ({ ok: true, state: "completed", isRepeated: false });
+  /** What every poll is refused with from the next on. */
+  pollError: Error | null = null;
+  #last: readonly GivenLease[] = [];
+  #parked: ((leases: readonly GivenLease[]) => void) | null = null;
+  #given = 0;
+
+  lease(call: Call, { signal }: DeskOptions): Promise<LeaseAnswer> {
+    if (call.max > 0) {
+      this.polls.push(call);
+      if (this.pollError !== null) return Promise.reject(this.pollError);
+      return new Promise((resolve, reject) => {
+        this.#parked = (leases) => resolve(this.#answerTo(call, leases, "renewed"));
+        signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      });
+    }
+    this.beats.push({ atMs: this.clock.monotonicMs(), call });
+    const { renewal } = this;
+    if (renewal instanceof Error) return Promise.reject(renewal);
+    return Promise.resolve(this.#answerTo(call, [], renewal));
+  }
+
+  results(_session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {
+    this.sent.push(...results);
+    const answers: ResultAnswer[] = [];
+    for (const one of results) {
+      const answer = this.answer(one);
+      if (answer instanceof Error) return Promise.reject(answer);
+      answers.push(answer);
+    }
+    return Promise.resolve(answers);
+  }
+
+  /** To the poll that is parked. */
+  async give(spec: Partial<JobSpec> = {}): Promise<void> {
+    const id = `job-${++this.#given}`;
+    const ttlMs = this.polls.at(-1)?.ttlMs ?? 0;
+    const ref = { jobId: id, jobEpoch: 1, leaseId: `lease-${this.#given}` };
+    this.#last = [{ ...ref, leaderEpoch: this.leaderEpoch, attempt: 1, ttlMs, spec: { ...SPEC, ...spec } }];
+    this.#parked?.(this.#last);
+    await settled();
+  }
+
+  /** The same lease once more, to the next poll. */
+  async giveAgain(): Promise<void> {
+    this.#parked?.(this.#last);
+    await settled();
+  }
+
+  async start(handler: AgentSettings["handlers"][string], settings: Partial<AgentSettings> = {}): Promise<Agent> {
+    const checked = checkSettings({ name: "a", handlers: { work: handler }, leaseMs: 9_000, ...settings });
+    const agent = new JobAgent(checked, {
+      clock: this.clock,
+      desk: this,
+      random: seededRandom(1),
+      newSession: () => "session",
+    });
+    await agent.start();
+    await settled();
+    return agent;
+  }
+
+  #answerTo({ renew, logs }: Call, leases: readonly GivenLease[], outcome: Renewal): LeaseAnswer {
+    const renewed = renew.map((ref) => ({ ...ref, outcome, state: null }));
+    const logEnds = logs.map(({ leaseId, chunk }) => this.#logged(leaseId, chunk));
+    return { leaderEpoch: this.leaderEpoch, renewed, leases, logEnds, isDraining: false };
+  }
+
+  /** As the cluster does it: what does not follow is not taken. */
+  #logged(leaseId: string, { offset, text }: LogChunk): number {
+    const known = this.logs.get(leaseId) ?? "";
+    if (offset === known.length) this.logs.set(leaseId, known + text);
+    return this.logs.get(leaseId)?.length ?? 0;
+  }
+}

@@ -1,0 +1,148 @@
+// Reads of jobs, agents, queues and schedules, on every node. Live jobs are in memory; finished ones, lists and logs come
+// from the views, which follow the applied state and may lag behind it.
+
+import {
+  jobAnswer,
+  jobBrief,
+  JOBS_PER_PAGE_MAX,
+  NAMES_PER_PAGE_MAX,
+  openApi,
+  ROUTES,
+  toSnake,
+} from "../contract/index.ts";
+import type { Job, JobState } from "../ports/jobs.ts";
+import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
+import { followLog, logPage } from "./log-stream.ts";
+import { beFresh, type Consistency } from "./reads.ts";
+import { Refusal } from "./refusal.ts";
+import { pause } from "./pause.ts";
+
+type Ids = "openapi" | "jobs" | "job" | "jobLogs" | "agents" | "queues" | "schedules" | "stats";
+
+/** How often the views are asked how far they are, while a read waits for them. */
+const VIEWS_POLL_MS = 5;
+
+export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
+  const { jobs, events } = parts;
+  let document: string | undefined;
+  return {
+    openapi: () => {
+      document ??= JSON.stringify(openApi(ROUTES, service.cluster.view().version));
+      return { body: document, contentType: "application/json; charset=utf-8" };
+    },
+    jobs: async ({ query }) => ({ body: await list(service, parts, query) }),
+    job: async ({ params, query }) => {
+      await beFresh(service, query);
+      const job = await findJob(service, parts, params.id);
+      return { body: shown(parts, job) };
+    },
+    jobLogs: (call) => logs(service, parts, call),
+    agents: async ({ query }) => {
+      await beFresh(service, query);
+      const { page, next } = paged(jobs.agents(), ({ name }) => name, query);
+      return { body: { agents: page.map((agent) => toSnake(agent)), next } };
+    },
+    queues: async ({ query }) => {
+      await beFresh(service, query);
+      const { page, next } = paged(jobs.queues(), ({ queue }) => queue, query);
+      return { body: { queues: page.map((queue) => toSnake(queue)), next } };
+    },
+    schedules: async ({ query }) => {
+      await beFresh(service, query);
+      const { page, next } = paged(jobs.schedules(), ({ name }) => name, query);
+      return { body: { schedules: page.map((schedule) => toSnake(schedule)), next } };
+    },
+    stats: async ({ query }) => {
+      await beFresh(service, query);
+      const { first, sequence } = events.head();
+      return { body: { ...toSnake(jobs.stats()), first_sequence: first, last_sequence: sequence } };
+    },
+  };
+}
+
+/** A job as it is answered, here and by the mutations that answer with one. */
+export function shown({ jobs }: JobsParts, job: Job): object {
+  const reason = job.state === "pending" ? jobs.whyPending(job.id) : null;
+  return { ...jobAnswer(job), pending_reason: reason === null ? null : toSnake(reason) };
+}
+
+/** Throws NOT_FOUND only where this node has everything: views that are being built again may lack what was there. */
+async function findJob(service: Service, parts: JobsParts, id: string): Promise<Job> {
+  const { jobs, views, events } = parts;
+  const { sequence } = events.head();
+  const found = jobs.job(id) ?? (await views.get(id));
+  if (found !== null) return found;
+  await viewsReach(service, parts, sequence);
+  const later = jobs.job(id) ?? (await views.get(id));
+  if (later !== null) return later;
+  throw unknownJob(id);
+}
+
+function unknownJob(id: string): Refusal {
+  return new Refusal("NOT_FOUND", `This node knows no job ${id}: there was none, or its retention is over.`, { id });
+}
+
+async function list(service: Service, parts: JobsParts, query: Call<"jobs">["query"]): Promise<object> {
+  await beFresh(service, query);
+  if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
+  const { state, kind, queue, agent, search, cursor, limit = JOBS_PER_PAGE_MAX } = query;
+  const states = state === undefined ? undefined : (state.split(",") as JobState[]);
+  const { jobs, next, position } = await parts.views.list({ states, kind, queue, agent, search, cursor, limit });
+  return { jobs: jobs.map((job) => jobBrief(job)), next, position };
+}
+
+async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
+  const { params, query } = call;
+  await beFresh(service, query);
+  const job = await findJob(service, parts, params.id);
+  const resumed = resumedAt(call.header("last-event-id"));
+  const attempt = resumed?.attempt ?? query.attempt ?? job.lease?.attempt ?? job.attempts.at(-1)?.attempt ?? 1;
+  const offset = resumed?.offset ?? query.offset ?? 0;
+  if (query.follow === true) {
+    return followLog(service, parts, { jobId: job.id, attempt, offset, isStillAdmitted: call.isStillAdmitted });
+  }
+  if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
+  const page = await logPage(parts, job.id, attempt, offset);
+  return { body: { job_id: job.id, attempt, offset, ...toSnake(page) } };
+}
+
+/** `2:4096`, as the stream of a log numbers its events. */
+function resumedAt(id: string | undefined): { attempt: number; offset: number } | null {
+  if (id === undefined) return null;
+  const [, attempt, offset] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(id) ?? [];
+  if (attempt !== undefined) return { attempt: Number(attempt), offset: Number(offset) };
+  throw new Refusal("BAD_REQUEST", "Last-Event-ID must be the id of an event of this stream: attempt:offset.", {
+    field: "Last-Event-ID",
+  });
+}
+
+/** Whether the views must have what the applied state has. */
+function isDemanding({ consistency, max_stale_ms: maxStaleMs }: Consistency): boolean {
+  return consistency === "linearizable" || maxStaleMs !== undefined;
+}
+
+/** Throws TOO_STALE where they are further behind than can be waited for. */
+async function viewsReach({ clock, limits, nodeId }: Service, { views }: JobsParts, position: number): Promise<void> {
+  const endMs = clock.monotonicMs() + limits.catchUpTimeoutMs;
+  for (;;) {
+    const reached = await views.reached();
+    if (reached >= position) return;
+    if (clock.monotonicMs() >= endMs) {
+      const text = `The views of node ${nodeId} are at event ${reached} of ${position}: they are being built again, or can't keep up. Retry later, or ask another node.`;
+      throw new Refusal("TOO_STALE", text, { node_id: nodeId });
+    }
+    await pause(clock, VIEWS_POLL_MS);
+  }
+}
+
+interface Page {
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+function paged<T>(all: readonly T[], nameOf: (one: T) => string, { after, limit = NAMES_PER_PAGE_MAX }: Page) {
+  const behind = after === undefined ? all : all.filter((one) => nameOf(one) > after);
+  const page = behind.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)).slice(0, limit);
+  const last = page.at(-1);
+  return { page, next: behind.length > limit && last !== undefined ? nameOf(last) : null };
+}

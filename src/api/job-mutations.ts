@@ -1,0 +1,79 @@
+// What submitters and agents do with jobs. Only the leader does it; elsewhere the port rejects with NOT_LEADER.
+
+import { leaseCallOf, resultCallOf, resultMistake, scheduleOf, specOf, toSnake } from "../contract/index.ts";
+import type { ResultAnswer } from "../ports/jobs.ts";
+import type { Answer, Call, Handlers, JobsParts, Service } from "./handlers.ts";
+import { shown } from "./job-handlers.ts";
+import { fenced, requestOf, unkeyedEpoch } from "./mutation.ts";
+import { Refusal } from "./refusal.ts";
+
+type Ids = "submit" | "cancelJob" | "retryJob" | "lease" | "results" | "putSchedule" | "deleteSchedule";
+
+export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
+  const { jobs } = parts;
+  return {
+    submit: async (call) => {
+      const { body } = call;
+      const request = requestOf(service, call, body.leader_epoch);
+      const specs = "jobs" in body ? body.jobs.map((one) => specOf(one)) : [specOf(body)];
+      const ids = await fenced(service, unkeyedEpoch(request), () => jobs.submit(request, specs));
+      return { body: "jobs" in body ? { ids } : { id: ids[0] } };
+    },
+    cancelJob: async (call) => {
+      const request = requestOf(service, call, call.body.leader_epoch);
+      const job = await fenced(service, unkeyedEpoch(request), () => jobs.cancel(request, call.params.id));
+      return { body: shown(parts, job) };
+    },
+    retryJob: async (call) => {
+      const request = requestOf(service, call, call.body.leader_epoch);
+      const job = await fenced(service, unkeyedEpoch(request), () => jobs.retry(request, call.params.id));
+      return { body: shown(parts, job) };
+    },
+    lease: (call) => lease(service, parts, call),
+    results: (call) => results(service, parts, call),
+    putSchedule: async (call) => {
+      const request = requestOf(service, call, call.body.leader_epoch);
+      const schedule = scheduleOf(call.params.name, call.body);
+      await fenced(service, unkeyedEpoch(request), () => jobs.putSchedule(request, schedule));
+      return { body: {} };
+    },
+    deleteSchedule: async (call) => {
+      const request = requestOf(service, call, call.query.leader_epoch);
+      await fenced(service, unkeyedEpoch(request), () => jobs.deleteSchedule(request, call.params.name));
+      return { body: {} };
+    },
+  };
+}
+
+/** Answered also when the server stops meanwhile: what was renewed and reported is so, and the agent must know. */
+async function lease(service: Service, { jobs }: JobsParts, { body, gone }: Call<"lease">): Promise<Answer> {
+  const poll = service.polls.open(null, gone);
+  try {
+    const call = leaseCallOf(body);
+    return { body: toSnake(await fenced(service, body.leader_epoch, () => jobs.lease(call, poll.signal))) };
+  } finally {
+    poll.close();
+  }
+}
+
+async function results(service: Service, { jobs }: JobsParts, { body }: Call<"results">): Promise<Answer> {
+  const given = "results" in body ? body.results : [body];
+  for (const [at, one] of given.entries()) {
+    const mistake = resultMistake(one);
+    if (mistake === null) continue;
+    const field = "results" in body ? `results[${at}].${mistake.field}` : mistake.field;
+    throw new Refusal("BAD_REQUEST", `${field} ${mistake.message}.`, { field });
+  }
+  const calls = given.map((one) => resultCallOf(one));
+  const answers = await fenced(service, undefined, () => jobs.results(body.session, calls));
+  if ("results" in body) return { body: { results: answers.map((answer) => resultAnswer(answer)) } };
+  const [answer] = answers;
+  if (answer?.ok === false) throw new Refusal(answer.code, answer.message, { leader_epoch: answer.leaderEpoch });
+  return { body: answer === undefined ? {} : resultAnswer(answer) };
+}
+
+function resultAnswer(answer: ResultAnswer): object {
+  if (answer.ok) return toSnake(answer);
+  const { ok, code: error, message, leaderEpoch } = answer;
+  return toSnake({ ok, error, message, leaderEpoch });
+}

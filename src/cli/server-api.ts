@@ -1,0 +1,83 @@
+// The API of one server in front of its parts, whatever they stand on, and what it is reached with.
+
+import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { createApi, type Api, type ApiTls, type JobsParts } from "../api/index.ts";
+import { isLoopback, showAddress, type ServerConfig } from "../contract/index.ts";
+import { InvariantError } from "../core/kit/assert.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+import { createMetrics, type LogSink } from "../drivers/telemetry/index.ts";
+import type { Cluster } from "../ports/cluster.ts";
+import type { Scopes } from "../ports/scopes.ts";
+import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
+
+export interface ApiParts {
+  readonly clusterId: string;
+  readonly cluster: Cluster;
+  readonly scopes: Scopes;
+  readonly jobs: { readonly parts: JobsParts; stats(): JobsServerStats };
+  readonly server: () => ServerStats;
+  readonly logs: LogSink;
+  readonly tls: ApiTls | null;
+  readonly onFatal: (error: unknown) => void;
+}
+
+export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
+  const { clusterId, cluster, scopes, jobs, server, logs, tls, onFatal } = parts;
+  const metrics = createMetrics(() => ({
+    server: server(),
+    jobs: jobs.stats(),
+    http: api.stats(),
+    droppedLogLines: logs.dropped(),
+  }));
+  const api: Api = await createApi({
+    cluster,
+    scopes,
+    jobs: jobs.parts,
+    nodeId: config.nodeId,
+    clusterId,
+    keys: config.keys,
+    isLoopback: isLoopback(config.api.listen.host),
+    metrics: () => metrics.scrape(),
+    logger: logs.logger,
+    audit: logs.audit,
+    clock: systemClock,
+    sha256: (text) => hash("sha256", text),
+    parseTime: (text) => Date.parse(text),
+    tls,
+    // A broken invariant ends the process; anything else was one caller's bad luck, and is in the log.
+    onFault: (error) => {
+      if (error instanceof InvariantError) onFatal(error);
+    },
+  });
+  return api;
+}
+
+export function apiUrlOf({ api }: ServerConfig, listening: ServerConfig["api"]["listen"]): string {
+  return api.advertise ?? `${api.tls === null ? "http" : "https"}://${showAddress(listening)}`;
+}
+
+export function apiTls({ api }: ServerConfig): ApiTls | null {
+  if (api.tls === null) return null;
+  const { certFile, keyFile, clientCaFile } = api.tls;
+  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa: clientCaFile === null ? null : pem(clientCaFile) };
+  try {
+    createSecureContext({ cert: tls.cert, key: tls.key, ...(tls.clientCa === null ? {} : { ca: tls.clientCa }) });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const text = `the API's certificate ${certFile} can't be used with the key ${keyFile}: ${why}. See \`tenure cert show\`.`;
+    throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
+  }
+  return tls;
+}
+
+export function pem(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TenureError("CERTIFICATE_INVALID", `${path} can't be read: ${why}.`, { cause: error });
+  }
+}

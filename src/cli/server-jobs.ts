@@ -1,0 +1,96 @@
+// Everything about jobs on one server: the archive of events, the views, the service and what the API is in front of.
+
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import type { JobsParts } from "../api/index.ts";
+import { EventsService } from "../controller/events.ts";
+import { JobsFeeder } from "../controller/jobs-feeder.ts";
+import { JobsMeter } from "../controller/jobs-meter.ts";
+import { JobsService } from "../controller/jobs.ts";
+import { KeysService } from "../controller/keys.ts";
+import { RaftLeadership } from "../controller/raft-leadership.ts";
+import { nextAfter, parseCron } from "../core/jobs/index.ts";
+import { openViews } from "../drivers/sqlite/index.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+import { systemDigest } from "../drivers/system/digest.ts";
+import { timeZone } from "../drivers/system/time-zones.ts";
+import type { Archive, SegmentFetcher } from "../logs/index.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { JobsServerStats } from "../ports/server-stats.ts";
+import type { ConsensusNode } from "./server-consensus.ts";
+import { diskRefusal } from "./server-disk-guard.ts";
+import { exchangeHistory, historyRefusal, retainHistory } from "./server-history.ts";
+import type { ServerMachine } from "./server-machine.ts";
+import { jobsStats } from "./server-stats.ts";
+
+const VIEWS_FILE = "views.sqlite";
+
+export interface JobsNodeOptions {
+  readonly consensus: ConsensusNode;
+  readonly jobs: ServerMachine["jobs"];
+  readonly archive: Archive;
+  /** Null: all of it. */
+  readonly keepDays: number | null;
+  readonly dataDir: string;
+  readonly logger: Logger;
+}
+
+export interface JobsNode {
+  readonly parts: JobsParts & { readonly jobs: JobsService };
+  /** What was fetched from the other nodes. */
+  readonly fetched: () => SegmentFetcher["counts"];
+  stats(): JobsServerStats;
+  stop(): Promise<void>;
+}
+
+export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
+  const { consensus, archive, dataDir, logger } = options;
+  const { log, fold } = options.jobs;
+  const made: { feeder?: JobsFeeder } = {};
+  const views = await openViews({
+    path: join(dataDir, VIEWS_FILE),
+    clusterId: consensus.clusterId,
+    logger,
+    onReset: () => made.feeder?.restart(),
+  });
+  const leadership = new RaftLeadership(consensus.engine);
+  const jobs = new JobsService({
+    log,
+    fold,
+    digest: systemDigest,
+    // A recovery has another cluster id, and so another author (design D13).
+    author: consensus.clusterId,
+    leadership,
+    clock: systemClock,
+    random: consensus.random.fork("jobs"),
+    newId: randomUUID,
+    nextFire: (cron, zone, afterMs) => nextAfter(parseCron(cron), afterMs, timeZone(zone)),
+    refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
+    find: (jobId) => views.get(jobId),
+    viewsPosition: () => views.reached(),
+    expired: (nowMs, limit) => views.expired(nowMs, limit),
+  });
+  const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
+  made.feeder = feeder;
+  const events = new EventsService({ fold, history: archive, digest: systemDigest });
+  const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
+  const meter = new JobsMeter({ leadership, clock: systemClock });
+  const stopMeter = fold.follow(({ event }) => meter.applied(event));
+  const fetcher = exchangeHistory(consensus, archive, logger);
+  const retention = retainHistory(archive, options.keepDays, logger);
+  return {
+    parts: { jobs, views, events, keys },
+    fetched: () => fetcher.counts,
+    stats: () => jobsStats({ jobs, feeder, meter, events: events.head(), archive: archive.stats() }),
+    stop: async () => {
+      jobs.close();
+      stopMeter();
+      leadership.close();
+      feeder.close();
+      events.close();
+      await fetcher.stop();
+      await retention.stop();
+      await views.close();
+    },
+  };
+}

@@ -1,0 +1,50 @@
+// Server-sent events, parsed: bytes in any pieces become frames. Pure. A comment alone is a frame without data, so that
+// whoever reads hears that the other side is alive.
+
+import { TenureError } from "../contract/errors.ts";
+
+export interface SseFrame {
+  /** Undefined where the frame has none: the point from which a reader resumes is as it was. */
+  readonly id: string | undefined;
+  readonly event: string;
+  /** Null where the frame has none. */
+  readonly data: string | null;
+}
+
+/** One event holds at most a payload of 256 KiB and a log chunk, escaped. */
+const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
+
+export class SseParser {
+  readonly #decoder = new TextDecoder();
+  #rest = "";
+
+  /** The frames that these bytes complete. Throws where a frame does not end. */
+  push(bytes: Uint8Array): SseFrame[] {
+    this.#rest += this.#decoder.decode(bytes, { stream: true });
+    // The servers send \n; a proxy may not. A \r at the end may be half of a line's end.
+    if (this.#rest.includes("\r")) this.#rest = this.#rest.replaceAll(/\r\n|\r(?!$)/g, "\n");
+    const parts = this.#rest.split("\n\n");
+    this.#rest = parts.pop() ?? "";
+    if (this.#rest.length > FRAME_LETTERS_MAX) {
+      const text = `an event of the stream is longer than ${FRAME_LETTERS_MAX} characters; is it a Tenure server?`;
+      throw new TenureError("BACKEND_UNSUPPORTED", text);
+    }
+    return parts.map((part) => frameOf(part));
+  }
+}
+
+function frameOf(text: string): SseFrame {
+  let id: string | undefined;
+  let event = "message";
+  const data: string[] = [];
+  for (const line of text.split("\n")) {
+    const at = line.indexOf(":");
+    if (at === 0) continue;
+    const name = at < 0 ? line : line.slice(0, at);
+    const value = at < 0 ? "" : line.slice(line[at + 1] === " " ? at + 2 : at + 1);
+    if (name === "id") id = value;
+    else if (name === "event") event = value;
+    else if (name === "data") data.push(value);
+  }
+  return { id, event, data: data.length === 0 ? null : data.join("\n") };
+}

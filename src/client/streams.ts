@@ -1,0 +1,115 @@
+// A stream of server-sent events that outlives the node it is read from: when it breaks, or nothing is heard for longer than
+// the server's heartbeat allows, it is opened again at the next known node, from where it was.
+//
+//   opening ──▶ open ──breaks, silent──▶ opening, elsewhere ──▶ …      ended by its reader, or by what any node would refuse
+
+import { type ErrorCode, TenureError } from "../contract/errors.ts";
+import type { Caller } from "./caller.ts";
+import { chunksOf } from "./chunks.ts";
+import { type ClientRequest, exchange, reasonOf } from "./exchange.ts";
+import { Pauses } from "./pauses.ts";
+import { readError } from "./race.ts";
+import { type SseFrame, SseParser } from "./sse.ts";
+
+/** The servers say something every 15 seconds. */
+const SILENCE_MS = 40_000;
+const OPEN_MS = 5_000;
+
+const OUTAGE_MS = 60_000;
+
+export interface StreamOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long no node may be able to serve it; then it fails. A minute. */
+  readonly outageMs?: number | undefined;
+}
+
+/** What one node may say that the next does not: it has less history, or is behind. All of them must say it. */
+const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
+
+/**
+ * `request` is asked anew at each opening: it says from where. `read` takes each frame and says what it means to the reader;
+ * where it throws, the stream is opened again. Ends by its reader, or with an error.
+ */
+export async function* streamItems<T>(
+  caller: Caller,
+  request: () => ClientRequest,
+  read: (frame: SseFrame) => T | undefined,
+  { signal, outageMs = OUTAGE_MS }: StreamOptions,
+): AsyncGenerator<T, never, void> {
+  let pauses = new Pauses(outageMs);
+  let refusedInRow = 0;
+  for (let at = 0; ; at++) {
+    await caller.knowMembers(signal);
+    signal?.throwIfAborted();
+    const urls = caller.addresses.all();
+    const url = urls[at % urls.length] as string;
+    const ended = new AbortController();
+    const watch = new Watch(ended);
+    let failure: TenureError;
+    try {
+      watch.within(OPEN_MS);
+      const line = caller.lineOf(signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
+      const answer = await exchange(line, url, request());
+      if (answer.kind !== "ok") throw readError([{ url, answer }]);
+      for await (const frame of framesOf(answer.response, watch)) {
+        // Only what it says shows that a node serves: one that opens and breaks each time must not go on for ever.
+        pauses = new Pauses(outageMs);
+        refusedInRow = 0;
+        const item = read(frame);
+        if (item !== undefined) yield item;
+      }
+      failure = new TenureError("BACKEND_UNAVAILABLE", `${url} ended the stream.`);
+    } catch (error) {
+      signal?.throwIfAborted();
+      failure = failureOf(url, error);
+      if (!failure.retryable && (!MAY_DIFFER.has(failure.code) || ++refusedInRow >= urls.length)) throw failure;
+    } finally {
+      watch.end();
+      ended.abort();
+    }
+    if (await pauses.take(signal ?? NEVER)) continue;
+    signal?.throwIfAborted();
+    throw failure;
+  }
+}
+
+function failureOf(url: string, error: unknown): TenureError {
+  if (TenureError.is(error)) return error;
+  return new TenureError("BACKEND_UNAVAILABLE", `the stream from ${url} broke: ${reasonOf(error)}.`, { cause: error });
+}
+
+const NEVER = new AbortController().signal;
+
+async function* framesOf(response: Response, watch: Watch): AsyncGenerator<SseFrame, void, void> {
+  if (response.body === null) return;
+  const parser = new SseParser();
+  for await (const bytes of chunksOf(response.body as ReadableStream<Uint8Array>)) {
+    watch.within(SILENCE_MS);
+    const frames = parser.push(bytes);
+    // A reader may take its time over each of them; that is not the server's silence.
+    watch.end();
+    yield* frames;
+    watch.within(SILENCE_MS);
+  }
+}
+
+/** Ends what takes too long. */
+class Watch {
+  readonly #ended: AbortController;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(ended: AbortController) {
+    this.#ended = ended;
+  }
+
+  within(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#ended.abort(new TenureError("BACKEND_UNAVAILABLE", `nothing was heard for ${ms} ms.`));
+    }, ms);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,122 @@
+// An agent's two calls, as requests: leases and results. What becomes of an attempt is the agent's affair (tenure/agent);
+// this only carries. Neither takes a key: results are idempotent by their lease, and a lease whose answer got lost ends by
+// itself.
+
+import { toSnake } from "../contract/snake-case.ts";
+import type { Caller, CallOptions } from "./caller.ts";
+import type { JobSpecView, JobState, Json } from "./job-views.ts";
+
+export interface LeaseRef {
+  readonly jobId: string;
+  readonly jobEpoch: number;
+  readonly leaseId: string;
+}
+
+export interface LeaseRequest {
+  readonly agent: {
+    readonly name: string;
+    readonly session: string;
+    readonly kinds: readonly string[];
+    readonly labels: Readonly<Record<string, string>>;
+    readonly platform: string;
+    readonly capacity: number;
+  };
+  readonly renew: readonly LeaseRef[];
+  readonly progress: readonly (LeaseRef & {
+    readonly progress: { readonly share: number | null; readonly message: string | null };
+  })[];
+  readonly logs: readonly (LeaseRef & { readonly chunk: { readonly offset: number; readonly text: string } })[];
+  readonly max: number;
+  readonly waitMs: number;
+  readonly ttlMs: number;
+}
+
+export interface LeaseReply {
+  readonly leaderEpoch: number;
+  readonly renewed: readonly (LeaseRef & {
+    readonly outcome: "renewed" | "cancelled" | "committed" | "lost";
+    readonly state: JobState | null;
+  })[];
+  readonly leases: readonly (LeaseRef & {
+    readonly leaderEpoch: number;
+    readonly attempt: number;
+    readonly ttlMs: number;
+    readonly spec: JobSpecView;
+  })[];
+  readonly logEnds: readonly (number | null)[];
+  readonly isDraining: boolean;
+}
+
+export interface ResultRequest extends LeaseRef {
+  readonly leaderEpoch: number;
+  readonly outcome:
+    | { readonly kind: "completed"; readonly result: Json }
+    | {
+        readonly kind: "failed";
+        readonly error: { readonly message: string; readonly detail: Json };
+        readonly retry: boolean;
+      }
+    | { readonly kind: "cancelled" }
+    | { readonly kind: "handed-back" };
+}
+
+export type ResultReply =
+  | { readonly ok: true; readonly state: JobState; readonly isRepeated: boolean }
+  | {
+      readonly ok: false;
+      readonly code: "STALE_EPOCH" | "NOT_FOUND";
+      readonly message: string;
+      readonly leaderEpoch: number;
+    };
+
+export interface ClientWork {
+  /** With `max` 0 it only renews and reports, and is repeated where that is safe; with more, it is sent once. */
+  lease(request: LeaseRequest, options?: CallOptions): Promise<LeaseReply>;
+  /** An answer for each, in order. */
+  results(session: string, results: readonly ResultRequest[], options?: CallOptions): Promise<readonly ResultReply[]>;
+}
+
+type WireResult =
+  | Extract<ResultReply, { ok: true }>
+  | (Omit<Extract<ResultReply, { ok: false }>, "code"> & {
+      readonly error: "STALE_EPOCH" | "NOT_FOUND";
+    });
+
+export function workOf(caller: Caller): ClientWork {
+  return {
+    lease: async ({ agent, renew, progress, logs, max, waitMs, ttlMs }, options = {}) => {
+      const body = toSnake({
+        agent,
+        max,
+        ttlMs,
+        waitMs,
+        renew: renew.map((ref) => refOf(ref)),
+        progress: progress.map((one) => ({ ...refOf(one), ...one.progress })),
+        logs: logs.map((one) => ({ ...refOf(one), ...one.chunk })),
+      });
+      const request = { method: "POST", path: "/v1/leases", body, isIdempotent: max === 0 } as const;
+      return await caller.bodyOf<LeaseReply>(await caller.mutate(request, options));
+    },
+    results: async (session, results, options = {}) => {
+      const body = toSnake({ session, results: results.map((one) => wireOf(one)) });
+      const request = { method: "POST", path: "/v1/results", body, isIdempotent: true } as const;
+      const answer = await caller.bodyOf<{ results: readonly WireResult[] }>(await caller.mutate(request, options));
+      return answer.results.map((one) => replyOf(one));
+    },
+  };
+}
+
+function refOf({ jobId, jobEpoch, leaseId }: LeaseRef): LeaseRef {
+  return { jobId, jobEpoch, leaseId };
+}
+
+function wireOf({ leaderEpoch, outcome, ...ref }: ResultRequest): object {
+  const { kind, ...fields } = outcome;
+  return { ...refOf(ref), leaderEpoch, outcome: kind, ...fields };
+}
+
+function replyOf(one: WireResult): ResultReply {
+  if (one.ok) return one;
+  const { error: code, message, leaderEpoch } = one;
+  return { ok: false, code, message, leaderEpoch };
+}

@@ -1,0 +1,66 @@
+// What a route of the API is made of. The routes themselves: routes.ts, job-routes.ts.
+
+import type { TSchema } from "typebox";
+import type { ErrorCode } from "../core/kit/errors.ts";
+import type { Role } from "./roles.ts";
+import type { Shape } from "./shape.ts";
+
+export interface Route {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** `:scope` is a parameter, percent-encoded. */
+  readonly path: string;
+  /** One line, for the OpenAPI document. */
+  readonly summary: string;
+  readonly role: Role | "public";
+  readonly params: Shape | null;
+  readonly query: Shape;
+  /** Null: it takes none, and what comes is refused. */
+  readonly body: Shape | null;
+  /** Null: it answers no JSON. */
+  readonly answer: TSchema | null;
+  /** What it answers instead of JSON, or beside it. */
+  readonly contentType?: string;
+  /** Beside those that any route may answer (COMMON_ERRORS). */
+  readonly errors: readonly ErrorCode[];
+  /** `write`: only the leader does it; elsewhere 409 NOT_LEADER or 503 ERR_NO_LEADER. */
+  readonly kind: "probe" | "read" | "write" | "local";
+  /** Each call is written down: who, what, outcome. */
+  readonly isAdmin: boolean;
+  /** Counted for each caller, and refused past a rate. */
+  readonly limited: "admin" | "acquire" | null;
+  /** Headers that mean something here, beside those of every route. */
+  readonly headers?: readonly ("Idempotency-Key" | "Last-Event-ID")[];
+  /** Its body may be as large as an entry of the log. */
+  readonly isLarge?: boolean;
+  /**
+   * A mutation of the node-controller specification: a standby refuses it before it looks at the body, and 409 NOT_LEADER it
+   * is also where nobody is known to lead. Where the request names a `leader_epoch`, that must be the active one.
+   */
+  readonly isFenced?: boolean;
+}
+
+/**
+ * METHOD_NOT_ALLOWED and NOT_FOUND stand for paths that are no route. INTERNAL is a mistake of ours on a read; a write that
+ * ends in one is OUTCOME_UNKNOWN. BACKEND_UNAVAILABLE: the node is stopping.
+ */
+export const COMMON_ERRORS = [
+  "BAD_REQUEST",
+  "UNAUTHENTICATED",
+  "PERMISSION_DENIED",
+  "NOT_FOUND",
+  "METHOD_NOT_ALLOWED",
+  "PAYLOAD_TOO_LARGE",
+  "OVERLOADED",
+  "BACKEND_UNAVAILABLE",
+  "INTERNAL",
+] as const satisfies readonly ErrorCode[];
+
+export const READ_ERRORS = ["TOO_STALE", "ERR_NO_LEADER"] as const;
+export const WRITE_ERRORS = [
+  "NOT_LEADER",
+  "ERR_NO_LEADER",
+  "OUTCOME_UNKNOWN",
+  "TRANSFER_IN_PROGRESS",
+  "UNCOMMITTED_LIMIT",
+  "DISK_FULL",
+] as const;

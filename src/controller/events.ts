@@ -1,0 +1,237 @@
+// The site's events, as this node has them: the newest from memory, older ones from its history, which works in slices. A few
+// readers of the history are served at a time, the others wait: nothing here holds the loop.
+
+import { TenureError } from "../core/kit/errors.ts";
+import { decodeEvent, hexOf, MerkleFrontier } from "../core/events/index.ts";
+import type { Digest } from "../ports/digest.ts";
+import type {
+  ConsistencyProof,
+  Events,
+  EventsFilter,
+  EventsHead,
+  EventsPage,
+  EventsWanted,
+  InclusionProof,
+  EventRecord,
+  Verified,
+} from "../ports/events.ts";
+import { EventProofs } from "./event-proofs.ts";
+import { EventTail, type TailEvent } from "./event-tail.ts";
+import type { JobsFold } from "./jobs-fold.ts";
+import { Turns } from "./turns.ts";
+
+/** Each reads a whole segment, and takes the loop's time in slices. */
+const READING_MAX = 4;
+const READERS_WAITING_MAX = 256;
+
+/** What is needed of the archive. */
+export interface EventHistory {
+  read(from: number, max?: number): AsyncIterable<readonly HistoricEvent[]>;
+  verify(): AsyncIterable<VerifyStep>;
+  stats(): { readonly startSequence: number; readonly lastSequence: number };
+}
+
+interface HistoricEvent {
+  readonly sequence: number;
+  readonly bytes: Uint8Array;
+  readonly eventHash: string;
+}
+
+type VerifyStep =
+  | { readonly kind: "progress"; readonly through: number }
+  | { readonly kind: "broken"; readonly sequence: number; readonly why: string }
+  | { readonly kind: "missing"; readonly first: number; readonly last: number }
+  | { readonly kind: "end"; readonly point: HistoricPoint | null };
+
+interface HistoricPoint {
+  readonly sequence: number;
+  readonly hash: string | null;
+  readonly frontier: Uint8Array;
+}
+
+export interface EventsServiceOptions {
+  readonly fold: JobsFold;
+  readonly history: EventHistory;
+  readonly digest: Digest;
+}
+
+export class EventsService implements Events {
+  readonly #options: EventsServiceOptions;
+  readonly #waiting = new Set<() => void>();
+  readonly #tail = new EventTail();
+  readonly #proofs: EventProofs;
+  readonly #readings = new Turns({
+    atOnceMax: READING_MAX,
+    waitingMax: READERS_WAITING_MAX,
+    doing: "old events are read",
+  });
+  readonly #stops: readonly (() => void)[];
+
+  constructor(options: EventsServiceOptions) {
+    this.#options = options;
+    this.#proofs = new EventProofs(options.history, options.digest);
+    this.#stops = [
+      options.fold.follow((sealed) => {
+        this.#tail.push(sealed);
+        this.#wake();
+      }),
+      options.fold.onRestored(() => {
+        this.#tail.clear();
+        this.#proofs.clear();
+      }),
+    ];
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+    this.#wake();
+  }
+
+  head(): EventsHead {
+    const { startSequence } = this.#options.history.stats();
+    return { sequence: this.#options.fold.chain.sequence, first: startSequence + 1 };
+  }
+
+  async read(after: number, wanted: EventsWanted): Promise<EventsPage> {
+    const { sequence, first } = this.head();
+    if (after + 1 < first) throw compacted(after + 1, first);
+    if (after >= sequence) return { events: [], through: after };
+    if (this.#tail.has(after + 1)) return pageOf(after, this.#tail.behind(after), wanted);
+    return this.#readings.take(() => this.#readHistory(after, sequence, wanted));
+  }
+
+  async #readHistory(after: number, last: number, wanted: EventsWanted): Promise<EventsPage> {
+    const page = new Page(after, wanted);
+    for await (const batch of this.#options.history.read(after + 1, wanted.max)) {
+      for (const one of batch) if (one.sequence > last || !page.take(described(one))) return page;
+    }
+    return page;
+  }
+
+  arrived(after: number, signal: AbortSignal): Promise<void> {
+    if (this.head().sequence > after || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        signal.removeEventListener("abort", wake);
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      signal.addEventListener("abort", wake, { once: true });
+      this.#waiting.add(wake);
+    });
+  }
+
+  async verify(progress: (sequence: number) => void, signal: AbortSignal): Promise<Verified> {
+    const { first } = this.head();
+    for await (const step of this.#options.history.verify()) {
+      signal.throwIfAborted();
+      switch (step.kind) {
+        case "progress":
+          progress(step.through);
+          break;
+        case "broken":
+          return { valid: false, first, firstBrokenSequence: step.sequence, reason: step.why };
+        case "missing":
+          return { valid: false, first, firstBrokenSequence: step.first, reason: missing(step.first, step.last) };
+        case "end":
+          return this.#intact(first, step.point);
+      }
+    }
+    throw new TenureError("INTERNAL", "The verification ended without a result.");
+  }
+
+  #intact(first: number, point: HistoricPoint | null): Verified {
+    const { digest } = this.#options;
+    if (point === null || point.sequence === 0) {
+      return { valid: true, first, through: 0, headHash: null, root: hexOf(new MerkleFrontier(digest).root()) };
+    }
+    const root = hexOf(MerkleFrontier.decode(point.frontier, digest).root());
+    return { valid: true, first, through: point.sequence, headHash: point.hash, root };
+  }
+
+  async inclusion(sequence: number, treeSize: number): Promise<InclusionProof> {
+    this.#checkProvable(sequence, treeSize);
+    return this.#proofs.inclusion(sequence, treeSize);
+  }
+
+  async consistency(fromSize: number, treeSize: number): Promise<ConsistencyProof> {
+    this.#checkProvable(fromSize, treeSize);
+    return this.#proofs.consistency(fromSize, treeSize);
+  }
+
+  #checkProvable(from: number, treeSize: number): void {
+    const { sequence, first } = this.head();
+    if (treeSize > sequence || from > treeSize || from < 1) {
+      throw new TenureError(
+        "NOT_FOUND",
+        `This node has ${sequence} events; a proof needs 1 ≤ ${from} ≤ ${treeSize} ≤ ${sequence}.`,
+      );
+    }
+    // The tree is over all events from the first on.
+    if (first > 1) throw compacted(1, first);
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+  }
+}
+
+/** Of one reader: what it wants of the events that pass, in order. */
+class Page implements EventsPage {
+  readonly events: EventRecord[] = [];
+  through: number;
+  readonly #wanted: EventsWanted;
+  #seen = 0;
+  #bytes = 0;
+
+  constructor(after: number, wanted: EventsWanted) {
+    this.through = after;
+    this.#wanted = wanted;
+  }
+
+  /** False: the page is full. */
+  take(event: TailEvent): boolean {
+    const { filter, max, bytesMax } = this.#wanted;
+    this.through = event.sequence;
+    this.#seen++;
+    if (isWanted(event, filter)) {
+      this.events.push(event);
+      this.#bytes += event.bytes.length;
+    }
+    return this.#seen < max && this.#bytes < bytesMax;
+  }
+}
+
+function pageOf(after: number, events: Iterable<TailEvent>, wanted: EventsWanted): EventsPage {
+  const page = new Page(after, wanted);
+  for (const event of events) if (!page.take(event)) break;
+  return page;
+}
+
+function isWanted({ eventType, entityType, entityId }: TailEvent, filter: EventsFilter | null): boolean {
+  if (filter === null) return true;
+  const { types } = filter;
+  if (types !== null && !types.some((type) => type === eventType || type === `${entityType}:*`)) return false;
+  if (filter.entityId !== null && filter.entityId !== entityId) return false;
+  return filter.entityType === null || filter.entityType === entityType;
+}
+
+function described({ sequence, bytes, eventHash }: HistoricEvent): TailEvent {
+  const read = decodeEvent(bytes);
+  // The history's own check has seen to it that these are the bytes that were sealed.
+  if (read.kind === "malformed")
+    throw new TenureError("CHAIN_BROKEN", `Event ${sequence} can't be read: ${read.problem}`);
+  const { eventType, entityType, entityId } = read.event;
+  return { sequence, eventType, entityType, entityId, bytes, eventHash };
+}
+
+function compacted(wantedFrom: number, first: number): TenureError {
+  return new TenureError(
+    "LOG_COMPACTED",
+    `Events from ${wantedFrom} on are asked for, and this node keeps them from ${first} on.`,
+  );
+}
+
+function missing(first: number, last: number): string {
+  return `events ${first} to ${last} are not here yet; they are being fetched from the other nodes`;
+}

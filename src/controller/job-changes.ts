@@ -1,0 +1,99 @@
+// What the views are to be told, as events pass: which jobs have changed, what they have logged, which are forgotten. However
+// often a job changes, it is told once. One that is finished is kept as it was then: the book drops it after a while.
+
+import type { StoredEvent } from "../core/events/index.ts";
+import { FINAL_STATES, type Job, type JobState } from "../core/jobs/model.ts";
+import type { JobLog } from "../ports/views.ts";
+
+export interface Changes {
+  readonly jobs: readonly Job[];
+  readonly logs: readonly JobLog[];
+  readonly forgotten: readonly string[];
+}
+
+export class JobChanges {
+  readonly #job: (jobId: string) => Job | null;
+  /** Null: as it is when it is taken. */
+  readonly #changed = new Map<string, Job | null>();
+  readonly #forgotten = new Set<string>();
+  #logs: JobLog[] = [];
+  #logChars = 0;
+
+  /** `job`: as the book has it behind the events so far. */
+  constructor(job: (jobId: string) => Job | null) {
+    this.#job = job;
+  }
+
+  get size(): number {
+    return this.#changed.size + this.#logs.length + this.#forgotten.size;
+  }
+
+  get jobs(): number {
+    return this.#changed.size;
+  }
+
+  get logChars(): number {
+    return this.#logChars;
+  }
+
+  note(event: StoredEvent): void {
+    if (event.entityType !== "build") return;
+    const { eventType, entityId, payload } = event;
+    if (eventType === "build:log") this.#log({ jobId: entityId, ...(payload as unknown as Omit<JobLog, "jobId">) });
+    else if (eventType === "build:forgotten") {
+      this.#changed.delete(entityId);
+      this.#forgotten.add(entityId);
+    } else {
+      // Sent once more by somebody whose views still had it.
+      this.#forgotten.delete(entityId);
+      this.#changed.set(entityId, isFinal(eventType) ? this.#job(entityId) : null);
+    }
+  }
+
+  /** So many jobs at most. What was logged comes with the last of them: its job must be there before. */
+  take(jobsMax: number): Changes {
+    const jobs: Job[] = [];
+    for (const [jobId, kept] of this.#changed) {
+      if (jobs.length >= jobsMax) break;
+      this.#changed.delete(jobId);
+      const job = kept ?? this.#job(jobId);
+      if (job !== null) jobs.push(job);
+    }
+    const forgotten = [...this.#forgotten];
+    this.#forgotten.clear();
+    if (this.#changed.size > 0) return { jobs, logs: [], forgotten };
+    const logs = this.#logs;
+    this.#logs = [];
+    this.#logChars = 0;
+    return { jobs, logs, forgotten };
+  }
+
+  /** The views did not take it. Jobs that are live come again from the book, or with their next change. */
+  giveBack({ jobs, logs, forgotten }: Changes): void {
+    for (const job of jobs) {
+      if (job.finishedAtMs !== null) this.#changed.set(job.id, this.#changed.get(job.id) ?? job);
+    }
+    const newer = this.#logs;
+    this.#logs = [];
+    this.#logChars = 0;
+    for (const log of [...logs, ...newer]) this.#log(log);
+    for (const jobId of forgotten) if (!this.#changed.has(jobId)) this.#forgotten.add(jobId);
+  }
+
+  clear(): void {
+    this.#changed.clear();
+    this.#forgotten.clear();
+    this.#logs = [];
+    this.#logChars = 0;
+  }
+
+  #log(log: JobLog): void {
+    this.#logChars += log.text.length;
+    this.#logs.push(log);
+  }
+}
+
+function isFinal(eventType: string): boolean {
+  const state = eventType.slice("build:".length) as JobState;
+  return (FINAL_STATES as readonly JobState[]).includes(state);
+}

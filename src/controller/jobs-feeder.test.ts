@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import { wholeOf } from "../core/kit/pieces.ts";
+import { systemDigest as digest } from "../drivers/system/digest.ts";
+import { ManualClock } from "../engine/test-engine.ts";
+import { MemoryLog, MemoryStore } from "../logs/index.ts";
+import { JobsFeeder } from "./jobs-feeder.ts";
+import type { JobsFold } from "./jobs-fold.ts";
+import { JobsStage, ListedViews, newFold, REQUEST, SPEC } from "./test-jobs.ts";
+import { advance, drain, watch } from "./test-scopes.ts";
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+async function leading(): Promise<{ stage: JobsStage; fold: JobsFold; clock: ManualClock }> {
+  const clock = new ManualClock();
+  const fold = newFold(digest, clock);
+  const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
+  stage.leadership.set(1);
+  await drain();
+  return { stage, fold, clock };
+}
+
+async function submit(stage: JobsStage, count: number): Promise<readonly string[]> {
+  return stage.service.submit(
+    REQUEST,
+    Array.from({ length: count }, () => SPEC),
+  );
+}
+
+describe("the views", () => {
+  it("have every job, and the position of the last event, also where that was about something else", async () => {
+    const { stage, fold, clock } = await leading();
+    await submit(stage, 700);
+    const views = new ListedViews();
+    const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    await drain();
+    expect([views.jobs.size, views.atPosition, feeder.waiting]).toEqual([700, 700, 0]);
+    await stage.poll("a", { max: 0 });
+    await advance(clock, 1_000);
+    expect([views.atPosition, feeder.position]).toEqual([fold.chain.sequence, fold.chain.sequence]);
+  });
+
+  it("are fed at once after a quiet moment, and a little later on a busy node, so that a job is written once", async () => {
+    const { stage, fold, clock } = await leading();
+    const { views } = stage;
+    const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    const [first] = await submit(stage, 1);
+    await drain();
+    expect(views.jobs.get(first!)?.state).toBe("pending");
+    await stage.service.cancel(REQUEST, first!);
+    const [second] = await submit(stage, 1);
+    await drain();
+    expect([views.jobs.get(first!)?.state, views.jobs.has(second!)]).toEqual(["pending", false]);
+    await advance(clock, 1_000);
+    expect([views.jobs.get(first!)?.state, views.jobs.has(second!)]).toEqual(["cancelled", true]);
+    await stage.service.cancel(REQUEST, second!);
+    await drain();
+    expect([views.jobs.get(second!)?.state, feeder.waiting]).toEqual(["cancelled", 0]);
+  });
+
+  it("that fail are fed again, with what was finished and forgotten meanwhile", async () => {
+    const { stage, fold, clock } = await leading();
+    const { views } = stage;
+    const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    const [first] = await submit(stage, 2);
+    await drain();
+    views.isFailing = true;
+    await stage.service.cancel(REQUEST, first!);
+    await drain();
+    expect(views.jobs.get(first!)?.state).toBe("pending");
+    await advance(clock, 5_000);
+    views.isFailing = false;
+    await advance(clock, 5_000);
+    expect(views.jobs.get(first!)?.state).toBe("cancelled");
+    expect([views.atPosition, feeder.waiting]).toEqual([fold.chain.sequence, 0]);
+  });
+
+  it("of a node that installs a snapshot are fed from it; in doubt is only what it may have dropped", async () => {
+    const { stage, fold, clock } = await leading();
+    const [first] = await submit(stage, 3);
+    const behind = newFold(digest, clock);
+    const taken = async (): Promise<Uint8Array> => {
+      const snapshot = watch(fold.snapshot());
+      for (await drain(); snapshot.state === "pending"; await drain()) clock.fireNext();
+      return wholeOf(snapshot.value!);
+    };
+    behind.restore(await taken(), { position: 3, epoch: 1 });
+    const views = new ListedViews();
+    const feeder = new JobsFeeder({ fold: behind, views, history: null, clock, logger: SILENT });
+    await drain();
+    expect([views.jobs.size, feeder.position, views.calls]).toEqual([3, 3, ["settle"]]);
+    await stage.service.cancel(REQUEST, first!);
+    behind.restore(await taken(), { position: 4, epoch: 1 });
+    await drain();
+    // The snapshot has the one that was finished: nothing is missing.
+    expect([views.jobs.get(first!)?.state, views.atPosition, views.calls]).toEqual([
+      "cancelled",
+      4,
+      ["settle", "settle"],
+    ]);
+    // The next one does not: others had what was finished forgotten.
+    stage.views.jobs.set(first!, stage.service.job(first!)!);
+    stage.views.atPosition = 4;
+    await advance(clock, SPEC.retentionMs + 30_000);
+    expect(stage.service.job(first!)).toBeNull();
+    behind.restore(await taken(), { position: fold.chain.sequence, epoch: 1 });
+    await drain();
+    expect(views.calls).toEqual(["settle", "settle", "doubt", "settle"]);
+    expect(views.atPosition).toBe(fold.chain.sequence);
+  });
+});

@@ -1,0 +1,274 @@
+// Feeds the views from the applied log (design D10): which jobs have changed, what was logged, what is forgotten. One put is
+// under way at a time; what changes meanwhile goes with the next one, once, however often it changed.
+//
+//   beginning: where are the views? ──▶ feeding ──a put fails, a snapshot is restored, the views are lost──▶ beginning
+//
+// Feeding: first all that the book has, then what was missed and is in the history alone (jobs-replay.ts), and with both of
+// them what changes meanwhile. Only then do the views have a new position: until it stands there, they may show less than
+// there is, and say so.
+//
+// What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later.
+
+import type { StoredEvent } from "../core/events/index.ts";
+import type { Job } from "../core/jobs/model.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { Views } from "../ports/views.ts";
+import { type Changes, JobChanges } from "./job-changes.ts";
+import type { JobsFold } from "./jobs-fold.ts";
+import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
+
+/** What is made of the book's records in one turn. */
+const PUT_JOBS_MAX = 500;
+const JOBS_WAITING_MAX = 100_000;
+const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
+const RETRY_MS = 1_000;
+/** The history is being fetched from other nodes, or can't be read. */
+const HISTORY_RETRY_MS = 5_000;
+/**
+ * From when the views had everything until they are fed again. A busy node's jobs go through several states in it and are
+ * written once; after a quiet moment the first change is put at once.
+ */
+const REST_MS = 200;
+
+export interface JobsFeederOptions {
+  readonly fold: JobsFold;
+  readonly views: Pick<Views, "position" | "put" | "doubt" | "settle">;
+  /** Null: there is none; what the book has dropped is not shown. */
+  readonly history: ReplayHistory | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly jobsWaitingMax?: number | undefined;
+}
+
+export class JobsFeeder {
+  readonly #options: JobsFeederOptions;
+  readonly #stops: readonly (() => void)[];
+  readonly #changes: JobChanges;
+  /** All that the book had when it began, as far as it was not put yet. */
+  #known: Iterator<string> | null = null;
+  /** What was missed, behind what the views have and up to where it began: it is in the history. */
+  #gap: { readonly after: number; readonly through: number } | null = null;
+  #replay: AsyncGenerator<Changes, void, void> | null = null;
+  /** Jobs that have changed since: what the history says of them is old. */
+  readonly #newer = new Set<string>();
+  #historyTimer: Timer | null = null;
+  #isInDoubt = false;
+  #position = 0;
+  /** Grows with each beginning: what was under way then is not gone on with. */
+  #beginnings = 0;
+  /** Where the views are is not known yet: nothing is put, because the position would pass over what they have missed. */
+  #isBeginning = true;
+  #isPutting = false;
+  #retry: Timer | null = null;
+  /** Ends a rest before its time. */
+  #wake: () => void = () => undefined;
+  #isClosed = false;
+
+  constructor(options: JobsFeederOptions) {
+    this.#options = options;
+    this.#changes = new JobChanges((jobId) => options.fold.book.applied.job(jobId));
+    this.#stops = [
+      options.fold.follow(({ event }) => this.#applied(event)),
+      options.fold.onRestored(() => void this.#begin()),
+    ];
+    void this.#begin();
+  }
+
+  /** Up to here the views have everything, as far as it is known here. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Changes that the views do not have yet. */
+  get waiting(): number {
+    return this.#changes.size;
+  }
+
+  /** The views have lost what they had, or a part of it. */
+  restart(): void {
+    if (!this.#isClosed && this.#retry === null) void this.#begin();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const stop of this.#stops) stop();
+    this.#retry?.cancel();
+    this.#endReplay();
+    this.#wake();
+  }
+
+  async #begin(): Promise<void> {
+    const beginning = ++this.#beginnings;
+    const { fold, views, history } = this.#options;
+    this.#isBeginning = true;
+    this.#known = null;
+    this.#gap = null;
+    this.#endReplay();
+    this.#wake();
+    try {
+      const position = await views.position();
+      if (beginning !== this.#beginnings) return;
+      const { sequence: through, timestamp } = fold.chain;
+      this.#position = position;
+      this.#isInDoubt = position > 0 && position < fold.book.droppedUpTo;
+      if (position < through) this.#known = fold.book.applied.ids()[Symbol.iterator]();
+      if (position < through && history !== null) this.#gap = { after: position, through };
+      this.#startReplay();
+      if (this.#isInDoubt) await views.doubt(Math.floor(timestamp));
+      else await views.settle();
+    } catch (error) {
+      if (beginning === this.#beginnings) this.#failed(error);
+      return;
+    }
+    if (beginning !== this.#beginnings) return;
+    this.#isBeginning = false;
+    this.#putSoon();
+  }
+
+  #startReplay(): void {
+    const { fold, history, clock } = this.#options;
+    this.#newer.clear();
+    if (this.#gap === null || history === null) return;
+    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, isNewer: (jobId) => this.#newer.has(jobId) });
+  }
+
+  #endReplay(): void {
+    this.#historyTimer?.cancel();
+    this.#historyTimer = null;
+    void this.#replay?.return();
+    this.#replay = null;
+  }
+
+  #applied(event: StoredEvent): void {
+    this.#changes.note(event);
+    if (this.#gap !== null && event.entityType === "build") this.#newer.add(event.entityId);
+    const { jobsWaitingMax = JOBS_WAITING_MAX } = this.#options;
+    if (this.#changes.jobs > jobsWaitingMax || this.#changes.logChars > LOG_CHARS_WAITING_MAX) {
+      this.#changes.clear();
+      this.restart();
+    } else this.#putSoon();
+  }
+
+  /** Also where nothing of theirs has changed: their position moves on. */
+  get #isBehind(): boolean {
+    if (this.waiting > 0 || this.#known !== null || this.#replay !== null) return true;
+    return this.#gap === null && this.#position < this.#options.fold.chain.sequence;
+  }
+
+  get #isMoreWaiting(): boolean {
+    return this.#changes.jobs >= PUT_JOBS_MAX || this.#known !== null || this.#replay !== null;
+  }
+
+  #rested(): Promise<void> {
+    const { clock } = this.#options;
+    return new Promise((resolve) => {
+      const timer = clock.setTimer(clock.monotonicMs() + REST_MS, resolve);
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  #putSoon(): void {
+    if (this.#isBeginning || this.#isPutting || this.#isClosed || this.#retry !== null) return;
+    this.#isPutting = true;
+    void Promise.resolve().then(() => this.#feed());
+  }
+
+  async #feed(): Promise<void> {
+    const beginning = this.#beginnings;
+    try {
+      while (!this.#isClosed && beginning === this.#beginnings && this.#isBehind) {
+        if (this.#known === null && this.#replay !== null) await this.#putMissed(this.#replay);
+        if (beginning !== this.#beginnings) break;
+        await this.#put();
+        if (!this.#isMoreWaiting) await this.#rested();
+      }
+      this.#isPutting = false;
+      if (beginning !== this.#beginnings || this.#isBehind) this.#putSoon();
+    } catch (error) {
+      this.#isPutting = false;
+      if (beginning === this.#beginnings) this.#failed(error);
+    }
+  }
+
+  async #put(): Promise<void> {
+    const { fold, views } = this.#options;
+    const beginning = this.#beginnings;
+    const changes = this.#changes.take(PUT_JOBS_MAX);
+    const jobs = [...changes.jobs, ...this.#knownJobs(PUT_JOBS_MAX - changes.jobs.length)];
+    // Not all that is applied is in it where more jobs wait: then it is as of before.
+    const isAll = this.#changes.jobs === 0 && this.#known === null && this.#gap === null;
+    const { sequence, hash } = fold.chain;
+    const [position, line] = isAll ? [sequence, hash] : [this.#position, null];
+    try {
+      await views.put(position, jobs, changes.logs, changes.forgotten, line);
+    } catch (error) {
+      this.#changes.giveBack(changes);
+      throw error;
+    }
+    if (beginning !== this.#beginnings) return;
+    this.#position = position;
+    if (!isAll || !this.#isInDoubt) return;
+    this.#isInDoubt = false;
+    await views.settle();
+  }
+
+  #knownJobs(max: number): Job[] {
+    const { applied } = this.#options.fold.book;
+    const jobs: Job[] = [];
+    while (this.#known !== null && jobs.length < max) {
+      const next = this.#known.next();
+      if (next.done === true) this.#known = null;
+      else {
+        const job = applied.job(next.value);
+        if (job !== null) jobs.push(job);
+      }
+    }
+    return jobs;
+  }
+
+  /** The next of what was missed. Where the history does not have it (yet), the rest goes on without. */
+  async #putMissed(replay: AsyncGenerator<Changes, void, void>): Promise<void> {
+    let step: IteratorResult<Changes, void>;
+    try {
+      step = await replay.next();
+    } catch (error) {
+      if (replay === this.#replay) this.#historyFailed(error);
+      return;
+    }
+    if (replay !== this.#replay) return;
+    if (step.done === true) {
+      this.#endReplay();
+      this.#gap = null;
+      this.#newer.clear();
+      return;
+    }
+    const { jobs, logs, forgotten } = step.value;
+    await this.#options.views.put(this.#position, jobs, logs, forgotten);
+  }
+
+  #historyFailed(error: unknown): void {
+    const { clock, fold, logger } = this.#options;
+    const text = "what the views have missed is not in the history yet; trying again";
+    logger.warn({ event: "views", error: String(error), ...this.#gap }, text);
+    this.#endReplay();
+    this.#historyTimer = clock.setTimer(clock.monotonicMs() + HISTORY_RETRY_MS, () => {
+      if (this.#gap !== null) this.#gap = { ...this.#gap, through: fold.chain.sequence };
+      this.#startReplay();
+      this.#putSoon();
+    });
+  }
+
+  #failed(error: unknown): void {
+    if (this.#isClosed) return;
+    const { clock, logger } = this.#options;
+    logger.error({ event: "views", error: String(error) }, "the views could not be fed; trying again from the book");
+    this.#retry = clock.setTimer(clock.monotonicMs() + RETRY_MS, () => {
+      this.#retry = null;
+      void this.#begin();
+    });
+  }
+}

@@ -1,0 +1,244 @@
+// One leadership over the jobs: from the moment in which this node may act in an epoch to its end. Nothing of it outlives
+// it: the next leader counts every lease anew.
+//
+// Who is told what, and when (design D11):
+// - What was decided, by events: when they are committed in this epoch.
+// - What rests on the head without an event of its own (a refusal, a repetition, nothing to do): when the head is committed,
+//   and nobody else can have led since it was asked. Otherwise OUTCOME_UNKNOWN, never a refusal.
+//
+// What agents ask for is in jobs-leasing.ts: a job is given to one that waits in the turn in which it became ready, so that
+// submitted and assigned may be one append.
+
+import { TenureError } from "../core/kit/errors.ts";
+import type { Random } from "../core/kit/random.ts";
+import type { EventDraft, StoredEvent } from "../core/events/index.ts";
+import {
+  type CommandOf,
+  decide,
+  type DecideContext,
+  type JobsAnswers,
+  type JobsCommandKind,
+} from "../core/jobs/index.ts";
+import type { Job } from "../core/jobs/model.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
+import type { Leadership } from "../ports/leadership.ts";
+import type { ExpiredJobs } from "../ports/views.ts";
+import { EventTime } from "./event-time.ts";
+import type { JobsFold } from "./jobs-fold.ts";
+import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
+import { JobsRetention } from "./jobs-retention.ts";
+import { checkLeaderEpoch } from "./leader-epoch.ts";
+import { JobsTimers } from "./jobs-timers.ts";
+import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
+
+export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onSettled"> {
+  readonly leadership: Leadership;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Of jobs, leases and events. */
+  readonly newId: () => string;
+  /** What is known here of a lease: see LeaseSecrets. */
+  readonly leaseHash: (leaseId: string) => string;
+  /** The first time of a schedule behind this one; null: never. */
+  readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
+  /** Of the views here: see JobsRetention. */
+  readonly expired: (nowMs: number, limit: number) => Promise<ExpiredJobs>;
+  readonly onOver: () => void;
+}
+
+export class JobsReign {
+  readonly epoch: number;
+  staleRejected = 0;
+  readonly #options: JobsReignOptions;
+  readonly #fold: JobsFold;
+  readonly #writer: JobsWriter;
+  readonly #leasing: JobsLeasing;
+  readonly #timers: JobsTimers;
+  readonly #retention: JobsRetention;
+  readonly #context: DecideContext;
+  #isOver = false;
+
+  constructor(options: JobsReignOptions) {
+    const { clock, random, newId, fold, epoch } = options;
+    this.#options = options;
+    this.#fold = fold;
+    this.epoch = epoch;
+    this.#writer = new JobsWriter({
+      ...options,
+      onOver: () => {
+        this.end();
+        options.onOver();
+      },
+      onSettled: (isKept) => this.#leasing.settled(isKept),
+    });
+    const time = new EventTime(clock, fold.chain.timestamp);
+    this.#context = {
+      get nowMs() {
+        return time.nowMs();
+      },
+      get wallMs() {
+        return Math.max(1, Math.floor(clock.wallMs()));
+      },
+      leaderEpoch: epoch,
+      newId,
+      leaseHash: options.leaseHash,
+      random: () => random.next(),
+    };
+    const leads = (): boolean => !this.#isOver && !this.#writer.isFull && options.leadership.epoch() === epoch;
+    this.#leasing = new JobsLeasing({
+      clock,
+      fold,
+      context: this.#context,
+      timers: () => this.#timers,
+      isFull: () => this.#writer.isFull,
+      decide: <Kind extends JobsCommandKind>(command: CommandOf<Kind>) => this.#decide<Kind>(command),
+      confirmed: () => this.#confirmed(),
+    });
+    this.#timers = new JobsTimers({
+      clock,
+      fold,
+      nextFire: options.nextFire,
+      leads,
+      run: (command) => void this.run(command).catch(() => undefined),
+      readyInMs: () => (this.#leasing.isWanting ? fold.book.readyInMs(this.#context) : Infinity),
+      ready: () => this.#leasing.handOut(),
+    });
+    const forget = (jobIds: readonly string[]): Promise<unknown> => this.run<"forget">({ kind: "forget", jobIds });
+    this.#retention = new JobsRetention({ clock, fold, expired: options.expired, leads, forget });
+  }
+
+  get waiting(): number {
+    return this.#leasing.waiting;
+  }
+
+  get isDraining(): boolean {
+    return this.#leasing.isDraining;
+  }
+
+  setDraining(draining: boolean): void {
+    this.#leasing.setDraining(draining);
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#timers.end();
+    this.#retention.end();
+    this.#writer.end();
+    this.#leasing.end();
+  }
+
+  /** An event was applied here, whoever wrote it. */
+  applied(event: StoredEvent): void {
+    if (!this.#isOver) this.#timers.applied(event);
+  }
+
+  // ---- commands ------------------------------------------------------------------------------------
+
+  async run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
+    const decided = this.#decide<Kind>(command);
+    if (decided.kind === "refused") {
+      await this.#confirmed();
+      throw decided.error;
+    }
+    await (decided.written ?? this.#confirmed());
+    return decided.answer;
+  }
+
+  /** As `run`, and the job as it was decided to be: by the time the answer leaves the book may have dropped it. */
+  async runShown(command: CommandOf<"cancel" | "retry">): Promise<Job | null> {
+    const decided = this.run(command);
+    // It was decided in this turn: the head is what it made.
+    const job = this.#fold.book.head.job(command.jobId);
+    await decided;
+    return job;
+  }
+
+  /** Decides and proposes, in this turn. */
+  #decide<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Decided<JobsAnswers[Kind]> {
+    if (this.#isOver) throw this.#notLeader();
+    if ("request" in command) this.#checkEpoch(command.request);
+    const decision = decide<Kind>(this.#fold.book, command, this.#context);
+    if (decision.kind === "refused") {
+      return { kind: "refused", error: new TenureError(decision.code, decision.message) };
+    }
+    const { drafts, answer } = decision;
+    if (drafts.length === 0) return { kind: "decided", written: null, answer };
+    const isFull = OF_WORK_THAT_GOES_ON.has(command.kind) ? this.#writer.isFullForAll : this.#writer.isFull;
+    if (isFull) throw overloaded("too many appends wait to be committed");
+    const tell = this.#leasing.concerned(command);
+    const written = this.#writer.write(drafts, isTake(command) ? command.jobs.map(({ id }) => id) : []);
+    tell();
+    return { kind: "decided", written, answer };
+  }
+
+  /** What was done in an earlier epoch is answered as it was then: that its epoch is over is no news about it. */
+  #checkEpoch(request: Request): void {
+    const { leaderEpoch: named } = request;
+    const isOver = named !== undefined && named < this.epoch;
+    if (isOver && this.#fold.book.remembers(request, this.#context.nowMs)) return;
+    checkLeaderEpoch(named, this.epoch);
+  }
+
+  /** For what is not about jobs: `make` decides on applied state, and waits for one to be over before the next. */
+  async change(make: (context: DecideContext) => readonly EventDraft[]): Promise<void> {
+    if (this.#isOver) throw this.#notLeader();
+    let drafts: readonly EventDraft[];
+    try {
+      drafts = make(this.#context);
+    } catch (error) {
+      await this.#confirmed();
+      throw error;
+    }
+    await (drafts.length === 0 ? this.#confirmed() : this.#writer.write(drafts));
+  }
+
+  /** The head is committed, and nobody else has led since this was called. */
+  async #confirmed(): Promise<void> {
+    await this.#writer.settled();
+    if (await this.#options.leadership.confirm()) {
+      if (!this.#isOver) return;
+    }
+    if (this.#isOver) throw this.#notLeader();
+    throw new TenureError(
+      "OUTCOME_UNKNOWN",
+      "It is not known whether this node still leads, so this answer may be out of date. Retry with the same idempotency key.",
+    );
+  }
+
+  // ---- agents --------------------------------------------------------------------------------------
+
+  lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer> {
+    checkLeaderEpoch(call.leaderEpoch, this.epoch);
+    return this.#leasing.lease(call, signal);
+  }
+
+  async results(session: string, results: CommandOf<"results">["results"]): Promise<JobsAnswers["results"]> {
+    const answer = await this.run<"results">({ kind: "results", session, results });
+    for (const one of answer.answers) if (!one.ok && one.code === "STALE_EPOCH") this.staleRejected++;
+    return answer;
+  }
+
+  #notLeader(): TenureError {
+    return new TenureError("NOT_LEADER", `This node stopped leading (epoch ${this.epoch}). Ask the new leader.`);
+  }
+}
+
+/** There is room for these where there is none for new work: without them what goes on would not end. */
+const OF_WORK_THAT_GOES_ON: ReadonlySet<JobsCommandKind> = new Set<JobsCommandKind>([
+  "cancel",
+  "lease",
+  "report",
+  "results",
+  "remove-agent",
+  "hand-back",
+]);
+
+function isTake(command: { readonly kind: JobsCommandKind }): command is CommandOf<"take"> {
+  return command.kind === "take";
+}
+
+function overloaded(why: string): TenureError {
+  return new TenureError("OVERLOADED", `${why}. Nothing was done; retry in a moment.`);
+}

@@ -1,0 +1,179 @@
+// Trap 56d for the views: what the book has dropped is in the history, and is shown by every node.
+
+import { describe, expect, it } from "vitest";
+import { TenureError } from "../core/kit/errors.ts";
+import type { SealedEvent } from "../core/events/index.ts";
+import { systemDigest as digest } from "../drivers/system/digest.ts";
+import { ManualClock } from "../engine/test-engine.ts";
+import { MemoryLog, MemoryStore } from "../logs/index.ts";
+import { JobsFeeder } from "./jobs-feeder.ts";
+import type { JobsFold } from "./jobs-fold.ts";
+import type { ReplayHistory } from "./jobs-replay.ts";
+import { JobsStage, ListedViews, newFold } from "./test-jobs.ts";
+import { advance, drain } from "./test-scopes.ts";
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+const FINISHED_MAX = 2;
+
+/** A leader whose book keeps two finished jobs, and all events. */
+class Site {
+  readonly clock = new ManualClock();
+  readonly fold: JobsFold = newFold(digest, this.clock, { finishedMax: FINISHED_MAX });
+  readonly stage = new JobsStage(this.clock, new MemoryLog(new MemoryStore(), this.fold), this.fold, digest);
+  readonly events: SealedEvent[] = [];
+  startSequence = 0;
+  isHistoryHere = true;
+  /** What happens while it is read. */
+  onRead: () => Promise<void> = () => Promise.resolve();
+  readonly history: ReplayHistory = {
+    stats: () => ({ startSequence: this.startSequence }),
+    read: (from, max) => this.#read(from, max),
+  };
+
+  static async leading(): Promise<Site> {
+    const site = new Site();
+    site.fold.follow((sealed) => void site.events.push(sealed));
+    site.stage.leadership.set(1);
+    await drain();
+    return site;
+  }
+
+  feed(views: ListedViews, jobsWaitingMax?: number): JobsFeeder {
+    const { fold, history, clock } = this;
+    return new JobsFeeder({ fold, views, history, clock, logger: SILENT, jobsWaitingMax });
+  }
+
+  /** A job that has logged and is completed. */
+  async finished(): Promise<string> {
+    const { stage } = this;
+    const jobId = await stage.submit();
+    const lease = await stage.leased("a");
+    const { jobEpoch, leaseId } = lease;
+    const logs = [{ jobId, jobEpoch, leaseId, chunk: { offset: 0, text: `of ${jobId}` } }];
+    await stage.poll("a", { max: 0, logs });
+    await stage.complete("a", lease);
+    return jobId;
+  }
+
+  async *#read(from: number, max: number): AsyncGenerator<{ sequence: number; bytes: Uint8Array }[]> {
+    for (const { event, bytes } of this.events.slice(from - 1, from - 1 + max)) {
+      await this.onRead();
+      if (!this.isHistoryHere) throw new TenureError("BACKEND_UNAVAILABLE", "it is being fetched");
+      yield [{ sequence: event.sequence, bytes }];
+    }
+  }
+}
+
+describe("the views of a node that missed much", () => {
+  it("have all that was finished, with what was logged, also what the book has dropped", async () => {
+    const site = await Site.leading();
+    const ids: string[] = [];
+    for (let i = 0; i < 6; i++) ids.push(await site.finished());
+    const live = await site.stage.submit();
+    expect(site.fold.book.known(ids[0]!)).toBe(false);
+    const views = new ListedViews();
+    const feeder = site.feed(views);
+    await advance(site.clock, 1_000);
+    expect(ids.map((id) => views.jobs.get(id)?.state)).toEqual(ids.map(() => "completed"));
+    expect(ids.map((id) => views.logs.get(`${id}@0`))).toEqual(ids.map((id) => `of ${id}`));
+    expect(views.jobs.get(live)?.state).toBe("pending");
+    expect([views.atPosition, feeder.waiting]).toEqual([site.fold.chain.sequence, 0]);
+  });
+
+  it("show what the book has while the history is fetched, stand where they stood, and are whole afterwards", async () => {
+    const site = await Site.leading();
+    const old = await site.finished();
+    for (let i = 0; i < 4; i++) await site.finished();
+    site.isHistoryHere = false;
+    const views = new ListedViews();
+    site.feed(views);
+    const fresh = await site.stage.submit({ kind: "other" });
+    await advance(site.clock, 60_000);
+    expect([views.jobs.has(old), views.jobs.get(fresh)?.state, views.atPosition]).toEqual([false, "pending", 0]);
+    const later = [await site.finished(), await site.finished(), await site.finished()];
+    site.isHistoryHere = true;
+    await advance(site.clock, 10_000);
+    for (const id of [old, ...later]) expect(views.jobs.get(id)?.state).toBe("completed");
+    expect(views.atPosition).toBe(site.fold.chain.sequence);
+  });
+
+  it("are not set back by what the history says of a job that has changed since", async () => {
+    const site = await Site.leading();
+    const old = await site.finished();
+    for (let i = 0; i < 4; i++) await site.finished();
+    site.stage.views.jobs.set(old, { ...(await wasFinished(site, old)) });
+    site.stage.views.atPosition = site.fold.chain.sequence;
+    const views = new ListedViews();
+    let isSent = false;
+    site.onRead = async () => {
+      if (isSent) return;
+      isSent = true;
+      site.stage.views.atPosition = site.fold.chain.sequence;
+      await site.stage.service.retry({ caller: "tester", idempotencyKey: null, bodyHash: "" }, old);
+    };
+    site.feed(views);
+    await advance(site.clock, 1_000);
+    expect(isSent).toBe(true);
+    expect(views.jobs.get(old)?.state).toBe("pending");
+    expect(views.atPosition).toBe(site.fold.chain.sequence);
+  });
+
+  it("that were killed get what was logged behind their position, though the book has every job", async () => {
+    const site = await Site.leading();
+    const jobId = await site.stage.submit();
+    const views = new ListedViews();
+    site.feed(views).close();
+    await advance(site.clock, 1_000);
+    const { jobEpoch, leaseId } = await site.stage.leased("a");
+    await site.stage.poll("a", { max: 0, logs: [{ jobId, jobEpoch, leaseId, chunk: { offset: 0, text: "hello" } }] });
+    expect(views.logs.size).toBe(0);
+    site.feed(views);
+    await advance(site.clock, 1_000);
+    expect([...views.logs.values()]).toEqual(["hello"]);
+    expect(views.atPosition).toBe(site.fold.chain.sequence);
+  });
+
+  it("of a history that was cut have what is told completely behind the cut", async () => {
+    const site = await Site.leading();
+    const before = await site.stage.submit();
+    site.startSequence = site.fold.chain.sequence;
+    const lease = await site.stage.leased("a");
+    expect(lease.jobId).toBe(before);
+    await site.stage.complete("a", lease);
+    const ids: string[] = [];
+    for (let i = 0; i < 4; i++) ids.push(await site.finished());
+    const views = new ListedViews();
+    site.feed(views);
+    await advance(site.clock, 1_000);
+    expect([before, ...ids].map((id) => views.jobs.has(id))).toEqual([false, true, true, true, true]);
+    expect(views.atPosition).toBe(site.fold.chain.sequence);
+  });
+
+  it("that take nothing for long cost bounded memory, and nothing is missing afterwards", async () => {
+    const site = await Site.leading();
+    const views = new ListedViews();
+    const feeder = site.feed(views, 5);
+    await drain();
+    views.isFailing = true;
+    const ids: string[] = [];
+    for (let i = 0; i < 30; i++) {
+      ids.push(await site.finished());
+      // With what each has logged.
+      expect(feeder.waiting).toBeLessThanOrEqual(12);
+    }
+    views.isFailing = false;
+    await advance(site.clock, 10_000);
+    expect(ids.map((id) => views.jobs.get(id)?.state)).toEqual(ids.map(() => "completed"));
+    expect(views.logs.size).toBe(30);
+    expect(views.atPosition).toBe(site.fold.chain.sequence);
+  });
+});
+
+/** As the views of another node have it. */
+async function wasFinished(site: Site, jobId: string): Promise<NonNullable<ReturnType<JobsStage["service"]["job"]>>> {
+  const views = new ListedViews();
+  const feeder = site.feed(views);
+  await advance(site.clock, 1_000);
+  feeder.close();
+  return views.jobs.get(jobId)!;
+}

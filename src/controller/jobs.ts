@@ -1,0 +1,337 @@
+// The jobs of a site: the leader decides, every node shows what is applied.
+//
+//   not leading ──epoch──▶ taking over (opens the log) ──▶ serving ──▶ not leading
+//
+// It stands on a log and a leadership, whichever they are: the servers' own, or a database's.
+
+import { TenureError } from "../core/kit/errors.ts";
+import type { Random } from "../core/kit/random.ts";
+import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
+import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type {
+  AgentView,
+  Jobs,
+  JobsStats,
+  LeaseAnswer,
+  LeaseCall,
+  QueueView,
+  Request,
+  ResultAnswer,
+  ResultCall,
+  ScheduleView,
+} from "../ports/jobs.ts";
+import type { Leadership } from "../ports/leadership.ts";
+import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
+import { LeaseSecrets } from "./lease-secrets.ts";
+import { Turnover } from "./turnover.ts";
+
+/** An open that was refused (too much waits, a transfer) is tried again after about this time. */
+const OPEN_RETRY_MS = 50;
+
+/** How long a decision waits for the views where it needs them, and how often it looks. */
+const VIEWS_WAIT_MS = 2_000;
+const VIEWS_LOOK_MS = 20;
+/** Each of them finds the job changed in between: nobody is as unlucky as that. */
+const FOUND_LOOKS_MAX = 3;
+
+/** A job outside of the book, as the views had it at this position. */
+interface Found {
+  readonly job: Job | null;
+  readonly position: number;
+}
+
+/** The book has it, or nothing rests on it. */
+const NOT_LOOKED_FOR: Found = { job: null, position: Infinity };
+
+export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash"> {
+  readonly leadership: Leadership;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Why nothing new is taken (no room is left, for instance); null: it is. Results, renewals and cancels always are. */
+  readonly refusesNew: () => TenureError | null;
+  /** A finished job that is not in memory any more, in the views here. */
+  readonly find: (jobId: string) => Promise<Job | null>;
+  /** Up to which event they have everything. */
+  readonly viewsPosition: () => Promise<number>;
+}
+
+export class JobsService implements Jobs {
+  readonly #options: JobsServiceOptions;
+  readonly #secrets: LeaseSecrets;
+  readonly #turnover: Turnover;
+  readonly #stops: readonly (() => void)[];
+  #opening: number | null = null;
+  #reign: JobsReign | null = null;
+  #retry: Timer | null = null;
+  #isClosed = false;
+  /** Of the reigns before. */
+  #staleRejected = 0;
+
+  constructor(options: JobsServiceOptions) {
+    this.#options = options;
+    this.#secrets = new LeaseSecrets(options.digest);
+    this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
+    this.#stops = [
+      options.leadership.subscribe(() => this.#look()),
+      options.fold.follow(({ event }) => this.#reign?.applied(event)),
+    ];
+    this.#look();
+  }
+
+  /** Who waits is told that this node does not lead. Safe to call twice. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stop of this.#stops) stop();
+    this.#retry?.cancel();
+    this.#endReign();
+    this.#turnover.end();
+  }
+
+  /** Agents that wait for work here. */
+  get waiting(): number {
+    return this.#reign?.waiting ?? 0;
+  }
+
+  // ---- what the leader decides ---------------------------------------------------------------------
+
+  async submit(request: Request, specs: readonly JobSpec[]): Promise<readonly string[]> {
+    if (!this.#remembers(request)) this.#admitNew();
+    return (await this.#run<"submit">({ kind: "submit", request, specs })).jobIds;
+  }
+
+  async cancel(request: Request, jobId: string): Promise<Job> {
+    // A finished one may be in the views alone: it is refused as such.
+    return this.#runFound("cancel", request, jobId);
+  }
+
+  async retry(request: Request, jobId: string): Promise<Job> {
+    if (!this.#remembers(request)) this.#admitNew();
+    return this.#runFound("retry", request, jobId);
+  }
+
+  async lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer> {
+    if (this.#isTurningOver()) await this.#turnover.over();
+    return this.#secrets.shown(await this.#serving().lease(this.#secrets.hidden(call), signal), call);
+  }
+
+  async results(session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {
+    if (this.#isTurningOver()) await this.#turnover.over();
+    const secrets = this.#secrets;
+    return (await this.#serving().results(secrets.sessionHash(session), secrets.hiddenResults(results))).answers;
+  }
+
+  async removeAgent(request: Request, name: string): Promise<void> {
+    await this.#run<"remove-agent">({ kind: "remove-agent", request, name });
+  }
+
+  async pauseQueue(request: Request, queue: string, paused: boolean): Promise<void> {
+    await this.#run<"pause-queue">({ kind: "pause-queue", request, queue, paused });
+  }
+
+  async putSchedule(request: Request, schedule: Schedule): Promise<void> {
+    // A cron or a zone that nobody can read is refused before it is written down.
+    this.#options.nextFire(schedule.cron, schedule.timeZone, this.#options.clock.wallMs());
+    await this.#run<"put-schedule">({ kind: "put-schedule", request, schedule });
+  }
+
+  async deleteSchedule(request: Request, name: string): Promise<void> {
+    await this.#run<"delete-schedule">({ kind: "delete-schedule", request, name });
+  }
+
+  setDraining(draining: boolean): void {
+    this.#serving().setDraining(draining);
+  }
+
+  isDraining(): boolean {
+    return this.#reign?.isDraining ?? false;
+  }
+
+  /** Submitted in the database, and gone there when this resolves. */
+  async take(jobs: readonly TakenJob[]): Promise<void> {
+    this.#admitNew();
+    await this.#run<"take">({ kind: "take", jobs });
+  }
+
+  /** For what shares the log with jobs: see JobsReign.change. */
+  async change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
+    if (this.#isTurningOver()) await this.#turnover.over();
+    return this.#serving().change(make);
+  }
+
+  async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
+    if (this.#isTurningOver()) await this.#turnover.over();
+    return this.#serving().run<Kind>(command);
+  }
+
+  #admitNew(): void {
+    const refusal = this.#options.leadership.epoch() === null ? null : this.#options.refusesNew();
+    if (refusal !== null) throw refusal;
+  }
+
+  /** It was answered before, under its key, and needs neither room nor a look at the job. */
+  #remembers(request: Request): boolean {
+    const { clock, fold } = this.#options;
+    return fold.book.remembers(request, Math.max(clock.wallMs(), fold.chain.timestamp));
+  }
+
+  /** Decides on the job as the book has it, or on one that the views have and the book can't have had since. */
+  async #runFound(kind: "cancel" | "retry", request: Request, jobId: string): Promise<Job> {
+    for (let look = 0; look < FOUND_LOOKS_MAX; look++) {
+      const isNeeded = !this.#remembers(request) && this.#reign !== null;
+      const found = isNeeded ? await this.#foundElsewhere(jobId) : NOT_LOOKED_FOR;
+      if (this.#isTurningOver()) await this.#turnover.over();
+      const { book } = this.#options.fold;
+      // It may have been sent once more, ended and been dropped while the views were asked.
+      if (book.known(jobId) || book.droppedUpTo <= found.position) {
+        return this.#runShown({ kind, request, jobId, job: found.job });
+      }
+    }
+    throw viewsBehind(NOTHING_DONE);
+  }
+
+  /** As of when everything that the book has dropped by now is in the views; waits for them, but not for long. */
+  async #foundElsewhere(jobId: string, otherwise = NOTHING_DONE): Promise<Found> {
+    const { fold, find, viewsPosition, clock } = this.#options;
+    const untilMs = clock.monotonicMs() + VIEWS_WAIT_MS;
+    // Also of what was forgotten: its event may be the last one.
+    const wanted = fold.chain.sequence;
+    while (!fold.book.known(jobId)) {
+      const position = await viewsPosition();
+      if (position >= wanted) return { job: await find(jobId), position };
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= untilMs) throw viewsBehind(otherwise);
+      await new Promise<void>((resume) => void clock.setTimer(nowMs + VIEWS_LOOK_MS, resume));
+    }
+    return NOT_LOOKED_FOR;
+  }
+
+  /** As the job is when the answer leaves; where the book has dropped it meanwhile, as it was decided to be, or was found. */
+  async #runShown(command: CommandOf<"cancel" | "retry">): Promise<Job> {
+    const { jobId } = command;
+    const decided = await this.#serving().runShown(command);
+    const job = this.job(jobId) ?? decided ?? (await this.#foundElsewhere(jobId, SHOWN_LATER)).job ?? this.job(jobId);
+    if (job !== null) return job;
+    throw new TenureError(
+      "NOT_FOUND",
+      `This request was done before, under its key. Job ${jobId} was forgotten since, so there is nothing to show of it.`,
+    );
+  }
+
+  // ---- what every node shows -----------------------------------------------------------------------
+
+  job(jobId: string): Job | null {
+    return this.#options.fold.book.applied.job(jobId);
+  }
+
+  whyPending(jobId: string): PendingReason | null {
+    const { clock, fold } = this.#options;
+    const wallMs = clock.wallMs();
+    const times = { wallMs, nowMs: Math.max(wallMs, fold.chain.timestamp) };
+    return fold.book.applied.whyPending(jobId, times, this.#reign?.isDraining ?? false);
+  }
+
+  agents(): readonly AgentView[] {
+    return this.#options.fold.book.applied.agents();
+  }
+
+  queues(): readonly QueueView[] {
+    return this.#options.fold.book.applied.queues();
+  }
+
+  schedules(): readonly ScheduleView[] {
+    const { fold, nextFire } = this.#options;
+    return fold.book.applied.schedules(({ cron, timeZone }, afterMs) => {
+      try {
+        return nextFire(cron, timeZone, afterMs);
+      } catch {
+        // A zone that this node does not know: shown without a next time, and the others as they are.
+        return null;
+      }
+    });
+  }
+
+  stats(): JobsStats {
+    const staleRejected = this.#staleRejected + (this.#reign?.staleRejected ?? 0);
+    return { ...this.#options.fold.book.applied.stats(), staleRejected };
+  }
+
+  // ---- leadership ----------------------------------------------------------------------------------
+
+  #serving(): JobsReign {
+    const reign = this.#reign;
+    if (reign !== null && reign.epoch === this.#options.leadership.epoch()) return reign;
+    const isTakingOver = this.#options.leadership.epoch() !== null;
+    throw new TenureError(
+      "NOT_LEADER",
+      isTakingOver
+        ? "This node is taking over: it was elected and opens its log. Retry in a moment."
+        : "This node does not lead. Ask the leader.",
+    );
+  }
+
+  /** This node is about to serve, or to know who does instead. */
+  #isTurningOver(): boolean {
+    if (this.#isClosed) return false;
+    const { leadership } = this.#options;
+    return leadership.isTurningOver() || (leadership.epoch() !== null && this.#reign === null);
+  }
+
+  #look(): void {
+    const epoch = this.#options.leadership.epoch();
+    if (this.#reign !== null && this.#reign.epoch !== epoch) this.#endReign();
+    if (epoch === null) this.#opening = null;
+    else if (this.#reign === null && this.#opening !== epoch && !this.#isClosed) void this.#open(epoch);
+    this.#turnover.look();
+  }
+
+  #endReign(): void {
+    const reign = this.#reign;
+    if (reign === null) return;
+    this.#reign = null;
+    this.#staleRejected += reign.staleRejected;
+    reign.end();
+  }
+
+  async #open(epoch: number): Promise<void> {
+    this.#opening = epoch;
+    const { log, clock, random } = this.#options;
+    try {
+      const opened = await log.open(epoch);
+      if (this.#opening !== epoch || this.#isClosed) return;
+      if (opened.outcome === "opened") this.#begin(epoch);
+      // Only now: what can't begin is tried again.
+      this.#opening = null;
+      this.#turnover.look();
+    } catch {
+      if (this.#opening !== epoch || this.#isClosed) return;
+      const waitMs = OPEN_RETRY_MS * random.between(0.5, 1.5);
+      this.#retry = clock.setTimer(clock.monotonicMs() + waitMs, () => {
+        if (this.#opening === epoch) void this.#open(epoch);
+      });
+    }
+  }
+
+  #begin(epoch: number): void {
+    const reign: JobsReign = new JobsReign({
+      ...this.#options,
+      epoch,
+      leaseHash: (leaseId) => this.#secrets.leaseHash(leaseId),
+      onOver: () => {
+        if (this.#reign !== reign) return;
+        this.#endReign();
+        // Its head is not what the log has any more. Where this node still leads, it opens again and compares.
+        this.#look();
+      },
+    });
+    this.#reign = reign;
+  }
+}
+
+const NOTHING_DONE = "Nothing was done; retry in a moment.";
+const SHOWN_LATER = "This request was done before; repeat it with the same key in a moment to see the job.";
+
+function viewsBehind(then: string): TenureError {
+  const why = "The job is not in memory any more, and this node's views of finished jobs are behind.";
+  return new TenureError("OVERLOADED", `${why} ${then}`);
+}

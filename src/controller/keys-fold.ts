@@ -1,0 +1,69 @@
+// The API keys of a site as its log has them: by name, and by the hash that a request is looked up with.
+
+import { API_KEYS_MAX } from "../core/kit/limits.ts";
+import type { ApiRole } from "../core/kit/api-role.ts";
+import type { StoredEvent } from "../core/events/index.ts";
+import type { KeyView } from "../ports/keys.ts";
+
+export interface StoredKey extends KeyView {
+  readonly sha256: string;
+}
+
+/** Of `key:created`; the name is the entity's. */
+interface Created {
+  readonly role: ApiRole;
+  readonly sha256: string;
+  readonly by: string;
+}
+
+export class KeysFold {
+  readonly #byName = new Map<string, StoredKey>();
+  readonly #byHash = new Map<string, StoredKey>();
+
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  byName(name: string): StoredKey | undefined {
+    return this.#byName.get(name);
+  }
+
+  byHash(sha256: string): StoredKey | undefined {
+    return this.#byHash.get(sha256);
+  }
+
+  /** By name. */
+  all(): readonly StoredKey[] {
+    return [...this.#byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  apply({ eventType, entityId: name, payload, timestamp }: StoredEvent): void {
+    if (eventType === "key:revoked") return this.#drop(name);
+    if (eventType !== "key:created" || this.size >= API_KEYS_MAX) return;
+    const { role, sha256, by } = payload as unknown as Created;
+    if (this.#byName.has(name) || this.#byHash.has(sha256)) return;
+    this.#keep({ name, role, sha256, createdBy: by, createdAtMs: Math.floor(timestamp) });
+  }
+
+  snapshot(): string {
+    return JSON.stringify(this.all());
+  }
+
+  restore(text: string): void {
+    this.#byName.clear();
+    this.#byHash.clear();
+    for (const key of JSON.parse(text) as StoredKey[]) this.#keep(key);
+  }
+
+  #keep(key: StoredKey): void {
+    this.#byName.set(key.name, key);
+    this.#byHash.set(key.sha256, key);
+  }
+
+  #drop(name: string): void {
+    const key = this.#byName.get(name);
+    if (key === undefined) return;
+    this.#byName.delete(name);
+    this.#byHash.delete(key.sha256);
+  }
+}

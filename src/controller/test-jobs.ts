@@ -1,0 +1,187 @@
+// What the tests of the jobs share: a service on hand-made leadership and a log that answers when a test says so; time passes
+// when a test moves its clock.
+
+import { TenureError } from "../core/kit/errors.ts";
+import { seededRandom } from "../core/kit/random.ts";
+import { type BookLimits, nextAfter, parseCron } from "../core/jobs/index.ts";
+import type { Job, JobSpec } from "../core/jobs/model.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Digest } from "../ports/digest.ts";
+import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../ports/jobs.ts";
+import type { Leadership } from "../ports/leadership.ts";
+import type { Log } from "../ports/log.ts";
+import type { ExpiredJobs, JobLog, Views } from "../ports/views.ts";
+import { JobsFold } from "./jobs-fold.ts";
+import { JobsService } from "./jobs.ts";
+import { HeldLog } from "./test-scopes.ts";
+
+class ManualLeadership implements Leadership {
+  isConfirming = true;
+  #epoch: number | null = null;
+  #isTurning = false;
+  readonly #listeners = new Set<() => void>();
+
+  epoch(): number | null {
+    return this.#epoch;
+  }
+
+  isTurningOver(): boolean {
+    return this.#isTurning;
+  }
+
+  confirm(): Promise<boolean> {
+    return Promise.resolve(this.isConfirming && this.#epoch !== null);
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  set(epoch: number | null, isTurning = false): void {
+    this.#epoch = epoch;
+    this.#isTurning = isTurning;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export const SPEC: JobSpec = {
+  kind: "work",
+  payload: null,
+  queue: "default",
+  labels: {},
+  platform: null,
+  priority: 0,
+  notBeforeMs: null,
+  attemptsMax: 3,
+  lossesMax: 3,
+  backoff: { baseMs: 1_000, maxMs: 10_000 },
+  timeoutMs: null,
+  retentionMs: 60_000,
+  concurrency: null,
+};
+
+export const REQUEST: Request = { caller: "tester", idempotencyKey: null, bodyHash: "" };
+
+export function newFold(digest: Digest, clock: Clock, limits: Partial<BookLimits> = {}): JobsFold {
+  return new JobsFold(digest, clock, { limits });
+}
+
+/** Views without a file: as far behind as a test wants them to be. */
+export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "settle"> {
+  readonly jobs = new Map<string, Job>();
+  readonly logs = new Map<string, string>();
+  isFailing = false;
+  atPosition = 0;
+  readonly calls: string[] = [];
+
+  position(): Promise<number> {
+    return Promise.resolve(this.atPosition);
+  }
+
+  put(position: number, jobs: readonly Job[], logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
+    if (this.isFailing) return Promise.reject(new TenureError("DISK_FULL", "no room"));
+    for (const job of jobs) this.jobs.set(job.id, job);
+    // As the file does it: of a job that is not there nothing is kept.
+    for (const { jobId, offset, text } of logs) if (this.jobs.has(jobId)) this.logs.set(`${jobId}@${offset}`, text);
+    for (const jobId of forgotten) this.jobs.delete(jobId);
+    this.atPosition = position;
+    return Promise.resolve();
+  }
+
+  doubt(): Promise<void> {
+    this.calls.push("doubt");
+    return Promise.resolve();
+  }
+
+  settle(): Promise<void> {
+    this.calls.push("settle");
+    return Promise.resolve();
+  }
+
+  get(jobId: string): Promise<Job | null> {
+    return Promise.resolve(this.jobs.get(jobId) ?? null);
+  }
+
+  expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
+    const isOver = ({ finishedAtMs, spec }: Job): boolean => (finishedAtMs ?? Infinity) + spec.retentionMs <= nowMs;
+    const jobIds = [...this.jobs.values()].filter(isOver).map(({ id }) => id);
+    return Promise.resolve({ jobIds: jobIds.slice(0, limit), position: this.atPosition });
+  }
+}
+
+export class JobsStage {
+  readonly leadership = new ManualLeadership();
+  readonly log: HeldLog;
+  readonly service: JobsService;
+  readonly views = new ListedViews();
+  /** Why nothing new is taken. */
+  refusal: TenureError | null = null;
+  /** Ids of jobs that were forgotten, as often as they were. */
+  readonly forgotten: string[] = [];
+  /** What this node makes of a schedule. */
+  nextFire = (cron: string, _zone: string, afterMs: number): number | null =>
+    nextAfter(parseCron(cron), afterMs, { offsetMinutesAt: () => 0 });
+
+  constructor(
+    clock: Clock,
+    log: Log,
+    fold: JobsFold,
+    digest: Digest,
+    name = "site",
+    views?: Pick<Views, "get" | "expired" | "position">,
+  ) {
+    const seen = views ?? this.views;
+    fold.follow(({ event }) => {
+      if (event.eventType === "build:forgotten") this.forgotten.push(event.entityId);
+    });
+    this.log = new HeldLog(log);
+    let ids = 0;
+    this.service = new JobsService({
+      log: this.log,
+      fold,
+      digest,
+      author: "site",
+      leadership: this.leadership,
+      clock,
+      random: seededRandom("jobs"),
+      newId: () => `${name}-${++ids}`,
+      nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
+      refusesNew: () => this.refusal,
+      find: (jobId) => seen.get(jobId),
+      viewsPosition: () => seen.position(),
+      expired: (nowMs, limit) => seen.expired(nowMs, limit),
+    });
+  }
+
+  async submit(spec: Partial<JobSpec> = {}): Promise<string> {
+    return (await this.service.submit(REQUEST, [{ ...SPEC, ...spec }]))[0]!;
+  }
+
+  poll(session: string, call: Partial<LeaseCall> = {}, signal = never()): Promise<LeaseAnswer> {
+    const agent = { name: `agent-${session}`, session, kinds: ["work"], labels: {}, platform: "linux", capacity: 10 };
+    const whole = { agent, renew: [], progress: [], logs: [], max: 1, waitMs: 0, ttlMs: 10_000, ...call };
+    return this.service.lease(whole, signal);
+  }
+
+  async leased(session: string, call: Partial<LeaseCall> = {}): Promise<GivenLease> {
+    const { leases } = await this.poll(session, call);
+    if (leases.length !== 1) throw new Error(`expected one lease for ${session}, not ${leases.length}`);
+    return leases[0]!;
+  }
+
+  async complete(session: string, lease: GivenLease, change: Partial<ResultCall> = {}): Promise<ResultAnswer> {
+    const { jobId, jobEpoch, leaseId, leaderEpoch } = lease;
+    const outcome = { kind: "completed", result: { by: session } } as const;
+    return (await this.service.results(session, [{ jobId, jobEpoch, leaseId, leaderEpoch, outcome, ...change }]))[0]!;
+  }
+}
+
+function never(): AbortSignal {
+  return {
+    aborted: false,
+    reason: undefined,
+    addEventListener: () => undefined,
+    removeEventListener: () => undefined,
+  } as unknown as AbortSignal;
+}

@@ -1,0 +1,18 @@
+// The door of core/archive: segments of events as bytes, what those bytes are worth, and lists of segments.
+
+export { BEFORE_FIRST, isSameBytes, isSamePoint } from "./chain.ts";
+export type { ArchivedEvent, Chain, ChainPoint, ChainWalk, CommittedEvent } from "./chain.ts";
+export { FORMAT_VERSION, SEGMENT_FILE_BYTES_MAX, SEGMENT_LIMITS } from "./limits.ts";
+export type { SegmentLimits } from "./limits.ts";
+export { Holdings } from "./holdings.ts";
+export { decodeCapture, decodeCatalog, encodeCapture, encodeCatalog, isSameEntry, segmentOf } from "./manifest.ts";
+export type { Capture, Catalog, Manifest, SegmentEntry } from "./manifest.ts";
+export { SegmentBuilder } from "./segment-builder.ts";
+export { checkSegment } from "./segment-check.ts";
+export type { SegmentVerdict } from "./segment-check.ts";
+export type { SegmentCursor } from "./segment-cursor.ts";
+export { decodeHistoryQuery, decodeStart, encodeSegmentQuery, encodeStart, encodeStartQuery } from "./segment-query.ts";
+export { readHeader } from "./segment-format.ts";
+export type { SegmentHeader } from "./segment-format.ts";
+export { openSealed } from "./sealed-segment.ts";
+export type { SealedSegment } from "./sealed-segment.ts";

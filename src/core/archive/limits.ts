@@ -1,0 +1,35 @@
+// The bounds of the archive.
+//
+// The first three are part of the format: where a segment ends follows from the events in it and from these, so that
+// all nodes have the same segments, byte for byte. Change one only together with the format's version.
+
+import { ENTRY_BYTES_MAX } from "../kit/limits.ts";
+
+export const FORMAT_VERSION = 1;
+/** A segment ends with the event that reaches one of the two. A file is read as a whole, so this bounds memory too. */
+const SEGMENT_EVENTS_MAX = 32_768;
+const SEGMENT_BYTES_MAX = 4 * 1024 * 1024;
+/** A block ends with the event that reaches this: what is read at most to find an event. */
+export const BLOCK_BYTES_MAX = 64 * 1024;
+
+export const EVENT_BYTES_MAX = ENTRY_BYTES_MAX;
+export const AUTHOR_BYTES_MAX = 512;
+/** Header, author and frontier. */
+export const HEADER_BYTES_MAX = 4 * 1024;
+/** A segment of the smallest blocks, its index and its hashes. */
+export const FOOTER_BYTES_MAX = 256 * 1024;
+export const SEGMENT_FILE_BYTES_MAX = SEGMENT_BYTES_MAX + EVENT_BYTES_MAX + HEADER_BYTES_MAX + FOOTER_BYTES_MAX;
+/** At 4 MiB each this is 4 TiB of history. */
+export const SEGMENTS_MAX = 1_048_576;
+
+export interface SegmentLimits {
+  readonly eventsMax: number;
+  readonly bytesMax: number;
+  readonly blockBytesMax: number;
+}
+
+export const SEGMENT_LIMITS: SegmentLimits = {
+  eventsMax: SEGMENT_EVENTS_MAX,
+  bytesMax: SEGMENT_BYTES_MAX,
+  blockBytesMax: BLOCK_BYTES_MAX,
+};

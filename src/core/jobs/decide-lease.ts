@@ -1,0 +1,133 @@
+// A lease call: registers the agent where it is new or another, and gives it the next jobs. An agent is its name and the
+// session of its process, new at each start (trap 55): when another process comes under a known name, the leases of the one
+// before are lost at once, and that one is refused from then on.
+
+import { JOBS_READIED_PER_TURN_MAX } from "../kit/limits.ts";
+import type { GivenLease, LeaseRef } from "../../ports/jobs.ts";
+import type { JobsBook } from "./book.ts";
+import type { CommandOf, DecideContext, Decision, JobsAnswers } from "./commands.ts";
+import { decided, draft, leasedBy, leaseRef, refused, type Refused } from "./decision.ts";
+import { endAttempt } from "./ending.ts";
+import type { Assigned, EventDraft, Registered } from "./events.ts";
+import type { JobClass } from "./job-class.ts";
+import type { AgentInfo } from "./model.ts";
+import { pick } from "./pick.ts";
+import { type AgentRecord, type JobRecord, specOf } from "./records.ts";
+import type { BookState } from "./state.ts";
+
+export function decideLease(
+  state: BookState,
+  command: CommandOf<"lease">,
+  context: DecideContext,
+): Decision<JobsAnswers["lease"]> {
+  const { agent, max, ttlMs } = command;
+  const drafts: EventDraft[] = [];
+  const known = state.agents.get(agent.name);
+  const refusal = known === undefined ? makeRoom(state, context, drafts) : sessionProblem(known, agent);
+  if (refusal !== null) return refusal;
+  const lost: LeaseRef[] = [];
+  // Also of a removed agent: nothing of it goes on.
+  const isNew = known?.info.session !== agent.session || known.state === "removed";
+  if (isNew) {
+    for (const record of leasedBy(state, agent.name)) {
+      lost.push(leaseRef(record.ticket.id, record.run));
+      drafts.push(endAttempt(context, record, { cause: "lost", error: null, mayRetry: true }).draft);
+    }
+  }
+  if (isNew || known.state !== "online" || !isSameInfo(known.info, agent)) {
+    const { name, session, kinds, labels, platform, capacity } = agent;
+    const payload: Registered = { sessionHash: session, kinds, labels, platform, capacity };
+    const tooMuch = agentProblem(state, known, agent);
+    if (tooMuch !== null) return tooMuch;
+    drafts.push(draft(context, "worker:registered", name, payload));
+  }
+  readyNow(state, context);
+  const running = isNew ? 0 : state.jobsOfAgent(agent.name).size;
+  // Attempts add to what a snapshot takes: past a limit others have to end first.
+  const room = state.isOvergrown ? 0 : Math.min(max, agent.capacity - running);
+  const picked = pick(state.ready, agent, room, (queue) => state.paused.get(queue) !== undefined);
+  const leases = picked.map((ticket): GivenLease => {
+    const record = state.jobs.get(ticket.id) as JobRecord;
+    const leaseId = context.newId();
+    const lease = { jobEpoch: record.jobEpoch + 1, attempt: record.attempt + 1, ttlMs };
+    const hashes = { leaseHash: context.leaseHash(leaseId), sessionHash: agent.session };
+    const payload: Assigned = { ...lease, ...hashes, agent: agent.name };
+    drafts.push(draft(context, "build:assigned", ticket.id, payload));
+    return { ...lease, leaseId, jobId: ticket.id, leaderEpoch: context.leaderEpoch, spec: specOf(ticket) };
+  });
+  return decided(drafts, { leases, lost });
+}
+
+/** Classes with jobs that an agent with one of these kinds could be given now; to be walked through while they are given. */
+export function* openClasses(
+  { state }: JobsBook,
+  kinds: Iterable<string>,
+  context: Pick<DecideContext, "nowMs" | "wallMs">,
+): Generator<OpenClass, void, void> {
+  readyNow(state, context);
+  if (state.isOvergrown) return;
+  for (const kind of kinds) {
+    for (const one of state.ready.classesWith(kind)) if (state.paused.get(one.queue) === undefined) yield one;
+  }
+}
+
+/** `open`: empty when all of it that may run is given. */
+export type OpenClass = Pick<JobClass, "kind" | "labels" | "missingAt"> & { readonly open: { readonly size: number } };
+
+function readyNow({ ready }: BookState, { nowMs, wallMs }: Pick<DecideContext, "nowMs" | "wallMs">): void {
+  ready.advance(nowMs, JOBS_READIED_PER_TURN_MAX);
+  ready.advanceDates(wallMs, JOBS_READIED_PER_TURN_MAX);
+}
+
+function sessionProblem({ info, state, past }: AgentRecord, { name, session }: AgentInfo): Refused | null {
+  if (state === "removed" && info.session === session) {
+    return refused("STALE_EPOCH", `Agent ${name} was removed. End this process; another start is another agent.`);
+  }
+  if (past.includes(session)) {
+    return refused(
+      "STALE_EPOCH",
+      `Another process has taken over the name ${name}, and the leases of this one are lost. End it, or give it another name.`,
+    );
+  }
+  return null;
+}
+
+function agentProblem(state: BookState, known: AgentRecord | undefined, info: AgentInfo): Refused | null {
+  const record: AgentRecord = { info, state: "online", registeredAtMs: 0, sinceMs: 0, past: known?.past ?? [] };
+  const before = known === undefined ? 0 : state.weights.agent(known);
+  const bytes = state.agentBytes - before + state.weights.agent(record);
+  const { agentBytesMax } = state.limits;
+  if (bytes <= agentBytesMax) return null;
+  return refused(
+    "OVERLOADED",
+    `All agents together would take ${bytes} bytes, and ${agentBytesMax} are kept for them. Remove some that are gone, or give them fewer kinds and labels.`,
+  );
+}
+
+/** Adds what makes room for one more agent; where nobody can go, says so. */
+function makeRoom(state: BookState, context: DecideContext, drafts: EventDraft[]): Refused | null {
+  const { agentsMax } = state.limits;
+  if (state.agents.size < agentsMax) return null;
+  let longest: AgentRecord | null = null;
+  for (const one of state.agents.values()) {
+    if (one.state === "online" || state.jobsOfAgent(one.info.name).size > 0) continue;
+    if (longest === null || one.sinceMs < longest.sinceMs) longest = one;
+  }
+  if (longest === null)
+    return refused("OVERLOADED", `${agentsMax} agents are online, which is the limit. Retry later.`);
+  drafts.push(draft(context, "worker:removed", longest.info.name, { cause: "room" }));
+  return null;
+}
+
+function isSameInfo(one: AgentInfo, other: AgentInfo): boolean {
+  if (one === other) return true;
+  const names = Object.keys(one.labels);
+  return (
+    one.capacity === other.capacity &&
+    one.platform === other.platform &&
+    one.kinds.length === other.kinds.length &&
+    one.kinds.every((kind, at) => kind === other.kinds[at]) &&
+    names.length === Object.keys(other.labels).length &&
+    names.every((name) => Object.hasOwn(other.labels, name) && one.labels[name] === other.labels[name])
+  );
+}

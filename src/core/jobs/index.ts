@@ -1,0 +1,19 @@
+// The door of the jobs: commands become events, events become the book.
+
+export { JobsBook, type PreparedBook } from "./book.ts";
+export type {
+  CommandOf,
+  DecideContext,
+  Decision,
+  JobsAnswers,
+  JobsCommand,
+  JobsCommandKind,
+  TakenJob,
+} from "./commands.ts";
+export { decide } from "./decide.ts";
+export { type OpenClass, openClasses } from "./decide-lease.ts";
+export type { JobsEvent } from "./events.ts";
+export type { BookLimits, BookOptions } from "./state.ts";
+export type { JobsView, LeaseView, Renewal } from "./views.ts";
+export { dueTimes } from "./catch-up.ts";
+export { nextAfter, parseCron } from "./cron.ts";

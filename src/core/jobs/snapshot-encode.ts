@@ -1,0 +1,348 @@
+// The book as bytes, version 1:
+//
+//   magic u8, version u8, sequence, submitted, finished
+//   paused queues, agents, schedules: each a count u32 and the records, by name
+//   idempotency keys: each behind a 1, oldest first; then a 0
+//   jobs: each behind a 1, in the order of their submission; then a 0
+//
+// Classes, policies and callers are written where the first job has them, and named by their number from then on. Nothing
+// depends on the order in which things came into memory, so equal states are equal bytes.
+//
+// It is made bit by bit, because it is made on the consensus thread, which must not stop for long (design D10): at its begin
+// the order of jobs and keys is frozen, which costs a pointer for 512 of them, and the tables keep from then on what is changed
+// before it is written. Agents, queues and schedules are few: their records are taken at the begin, and written later too.
+
+import { ByteWriter } from "../kit/bytes.ts";
+import type { JobClass } from "./job-class.ts";
+import type {
+  AgentRecord,
+  EndedRun,
+  JobRecord,
+  KeyRecord,
+  Policy,
+  QueueRecord,
+  Run,
+  ScheduleRecord,
+  Ticket,
+  Totals,
+} from "./records.ts";
+import type { BookState } from "./state.ts";
+import {
+  ENDS,
+  FLAG,
+  MAGIC,
+  PRIORITY_OFFSET,
+  REPORTS,
+  AGENT_STATES,
+  SNAPSHOT_VERSION,
+  STATES,
+} from "./snapshot-format.ts";
+
+/** A slice ends behind the record with which it reaches this. */
+const SLICE_BYTES = 64 * 1024;
+/** Room for the record that goes past it, as most are. */
+const RECORD_ROOM_BYTES = 4 * 1024;
+
+/** What it is of is fixed at the first `next`, which itself writes next to nothing. */
+export function* encodeBook(
+  state: BookState,
+  sequence: number,
+  sliceBytes = SLICE_BYTES,
+): Generator<Uint8Array, void, void> {
+  const jobs = state.jobs.beginSnapshot();
+  const keys = state.keys.beginSnapshot();
+  try {
+    const tickets = ticketsOf(state);
+    const keyRecords = keysOf(state);
+    const queues = [...state.paused.appliedValues()];
+    const agents = [...state.agents.appliedValues()];
+    const schedules = [...state.schedules.appliedValues()];
+    const encoder = new BookEncoder(state.canonical, sliceBytes);
+    encoder.head(sequence, state.appliedTotals);
+    yield encoder.slice();
+    yield* encoder.all(
+      queues,
+      ({ queue }) => queue,
+      (one) => encoder.queue(one),
+    );
+    yield* encoder.all(
+      agents,
+      ({ info }) => info.name,
+      (one) => encoder.agent(one),
+    );
+    yield* encoder.all(
+      schedules,
+      ({ schedule }) => schedule.name,
+      (one) => encoder.schedule(one),
+    );
+    for (const key of keyRecords) {
+      // The list may be ahead of what is applied, or behind.
+      if (state.keys.asBegun(keys, key.id) !== key) continue;
+      encoder.key(key);
+      if (encoder.isFull) yield encoder.slice();
+    }
+    encoder.end();
+    for (const ticket of tickets) {
+      const record = state.jobs.asBegun(jobs, ticket.id);
+      if (record?.ticket !== ticket) continue;
+      encoder.job(record);
+      if (encoder.isFull) yield encoder.slice();
+    }
+    encoder.end();
+    yield encoder.slice();
+  } finally {
+    state.jobs.endSnapshot(jobs);
+    state.keys.endSnapshot(keys);
+  }
+}
+
+/** All that may be applied, in order: those of the head, and those that only what is applied still has. */
+function ticketsOf(state: BookState): Iterable<Ticket> {
+  const gone: Ticket[] = [];
+  for (const jobId of state.jobs.noted()) {
+    const applied = state.jobs.applied(jobId);
+    if (applied !== undefined && state.jobs.get(jobId)?.ticket !== applied.ticket) gone.push(applied.ticket);
+  }
+  return merged(state.byNumber.frozen(), gone, ({ number }) => number);
+}
+
+function keysOf(state: BookState): Iterable<KeyRecord> {
+  const gone: KeyRecord[] = [];
+  for (const id of state.keys.noted()) {
+    const applied = state.keys.applied(id);
+    if (applied !== undefined && state.keys.get(id) !== applied) gone.push(applied);
+  }
+  return merged(state.keysByAge.frozen(), gone, ({ sequence }) => sequence);
+}
+
+function* merged<T>(chunks: readonly (readonly T[])[], more: T[], by: (item: T) => number): Generator<T, void, void> {
+  more.sort((one, other) => by(one) - by(other));
+  let next = 0;
+  for (const chunk of chunks) {
+    for (const item of chunk) {
+      for (; next < more.length && by(more[next] as T) < by(item); next++) yield more[next] as T;
+      yield item;
+    }
+  }
+  yield* more.slice(next);
+}
+
+class BookEncoder {
+  readonly #sliceBytes: number;
+  #writer: ByteWriter;
+  readonly #classes = new Map<string, number>();
+  readonly #policies = new Map<string, number>();
+  readonly #callers = new Map<string, number>();
+  readonly #canonical: BookState["canonical"];
+
+  constructor(canonical: BookState["canonical"], sliceBytes: number) {
+    this.#canonical = canonical;
+    this.#sliceBytes = sliceBytes;
+    this.#writer = new ByteWriter(sliceBytes + RECORD_ROOM_BYTES);
+  }
+
+  get isFull(): boolean {
+    return this.#writer.lengthBytes >= this.#sliceBytes;
+  }
+
+  slice(): Uint8Array {
+    const slice = this.#writer.finish();
+    this.#writer = new ByteWriter(this.#sliceBytes + RECORD_ROOM_BYTES);
+    return slice;
+  }
+
+  end(): void {
+    this.#writer.u8(0);
+  }
+
+  head(sequence: number, { submitted, finished }: Totals): void {
+    const writer = this.#writer;
+    writer.u8(MAGIC);
+    writer.u8(SNAPSHOT_VERSION);
+    writer.uint53(sequence);
+    writer.uint53(submitted);
+    writer.uint53(finished);
+  }
+
+  /** Their number, and then each, by name. */
+  *all<T>(records: T[], nameOf: (one: T) => string, write: (one: T) => void): Generator<Uint8Array, void, void> {
+    this.#writer.u32(records.length);
+    // A turn of its own: of ten thousand it takes milliseconds.
+    records.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+    if (records.length > 0) yield this.slice();
+    for (const one of records) {
+      write(one);
+      if (this.isFull) yield this.slice();
+    }
+  }
+
+  queue({ queue }: QueueRecord): void {
+    this.#writer.text(queue);
+  }
+
+  agent(agent: AgentRecord): void {
+    const writer = this.#writer;
+    writer.text(this.#canonical({ ...agent.info }));
+    writer.u8(AGENT_STATES.indexOf(agent.state));
+    writer.uint53(agent.registeredAtMs);
+    writer.uint53(agent.sinceMs);
+    writer.u8(agent.past.length);
+    for (const session of agent.past) writer.text(session);
+  }
+
+  schedule(record: ScheduleRecord): void {
+    const writer = this.#writer;
+    const { spec, ...schedule } = record.schedule;
+    writer.text(this.#canonical({ ...schedule, spec: { ...spec } }));
+    writer.uint53(record.sinceMs);
+    writeMaybe(writer, record.lastAtMs);
+  }
+
+  key({ id, bodyHash, command, jobIds, atMs, sequence }: KeyRecord): void {
+    const writer = this.#writer;
+    writer.u8(1);
+    writer.text(id);
+    writer.text(bodyHash);
+    writer.text(command);
+    writer.text(jobIds);
+    writer.uint53(atMs);
+    writer.uint53(sequence);
+  }
+
+  job(record: JobRecord): void {
+    const writer = this.#writer;
+    const { ticket, run, progress, result, error, finishedAtMs } = record;
+    writer.u8(1);
+    writer.u32(flagsOf(record));
+    writer.text(ticket.id);
+    writer.uint53(ticket.number);
+    this.#class(ticket.class);
+    this.#policy(ticket.policy);
+    this.#caller(ticket.submittedBy);
+    writer.u32(ticket.priority + PRIORITY_OFFSET);
+    writer.uint53(ticket.submittedAtMs);
+    writer.text(ticket.payload);
+    if (ticket.notBeforeMs !== null) writer.uint53(ticket.notBeforeMs);
+    if (ticket.concurrencyKey !== null) {
+      writer.text(ticket.concurrencyKey);
+      writer.u32(ticket.concurrencyLimit);
+    }
+    if (ticket.schedule !== null) writer.text(ticket.schedule);
+    writer.u8(STATES.indexOf(record.state));
+    if (record.readyAtMs !== ticket.submittedAtMs) writer.uint53(record.readyAtMs);
+    if (hasHistory(record)) this.#history(record);
+    if (run !== null) this.#run(run);
+    if (progress !== null) {
+      writer.text(progress.share === null ? "" : String(progress.share));
+      writer.bool(progress.message !== null);
+      if (progress.message !== null) writer.text(progress.message);
+      writer.uint53(progress.atMs);
+    }
+    if (finishedAtMs !== null) {
+      writer.uint53(finishedAtMs);
+      writer.uint53(record.finishedBy);
+    }
+    if (result !== null) writer.text(result);
+    if (error !== null) {
+      writer.text(error.message);
+      writer.text(this.#canonical(error.detail));
+    }
+  }
+
+  #history({ jobEpoch, failures, losses, attempt, ended }: JobRecord): void {
+    const writer = this.#writer;
+    writer.uint53(jobEpoch);
+    writer.u32(failures);
+    writer.u32(losses);
+    writer.uint53(attempt);
+    writer.u8(ended.length);
+    for (const one of ended) this.#ended(one);
+  }
+
+  #run(run: Run): void {
+    const writer = this.#writer;
+    writer.text(run.leaseId);
+    writer.uint53(run.jobEpoch);
+    writer.uint53(run.leaderEpoch);
+    writer.uint53(run.attempt);
+    writer.text(run.agent);
+    writer.text(run.session);
+    writer.uint53(run.ttlMs);
+    writer.uint53(run.assignedAtMs);
+    writeMaybe(writer, run.startedAtMs);
+    writer.uint53(run.logBytes);
+  }
+
+  #ended(run: EndedRun): void {
+    const writer = this.#writer;
+    this.#run(run);
+    writer.uint53(run.endedAtMs);
+    writer.u8(ENDS.indexOf(run.end));
+    writer.u8(REPORTS.indexOf(run.reported));
+    writer.u8(STATES.indexOf(run.stateAfter));
+  }
+
+  #class(one: JobClass): void {
+    const writer = this.#writer;
+    if (named(writer, this.#classes, one.id)) return;
+    writer.text(one.kind);
+    writer.text(one.queue);
+    writer.bool(one.platform !== null);
+    if (one.platform !== null) writer.text(one.platform);
+    const labels = Object.entries(one.labels).sort(([a], [b]) => (a < b ? -1 : 1));
+    writer.u8(labels.length);
+    for (const [name, value] of labels) {
+      writer.text(name);
+      writer.text(value);
+    }
+  }
+
+  #policy(policy: Policy): void {
+    const writer = this.#writer;
+    if (named(writer, this.#policies, policy.id)) return;
+    writer.u32(policy.attemptsMax);
+    writer.u32(policy.lossesMax);
+    writer.uint53(policy.baseMs);
+    writer.uint53(policy.maxMs);
+    writeMaybe(writer, policy.timeoutMs);
+    writer.uint53(policy.retentionMs);
+  }
+
+  #caller(caller: string): void {
+    if (!named(this.#writer, this.#callers, caller)) this.#writer.text(caller);
+  }
+}
+
+/** Writes its number. False: it is the first time, and what it is must follow. */
+function named(writer: ByteWriter, known: Map<string, number>, item: string): boolean {
+  const number = known.get(item);
+  writer.u32(number ?? known.size);
+  if (number === undefined) known.set(item, known.size);
+  return number !== undefined;
+}
+
+function flagsOf(record: JobRecord): number {
+  const { ticket } = record;
+  let flags = 0;
+  if (ticket.notBeforeMs !== null) flags |= FLAG.notBefore;
+  if (ticket.concurrencyKey !== null) flags |= FLAG.concurrency;
+  if (ticket.schedule !== null) flags |= FLAG.schedule;
+  if (record.readyAtMs !== ticket.submittedAtMs) flags |= FLAG.readyAt;
+  if (hasHistory(record)) flags |= FLAG.history;
+  if (record.run !== null) flags |= FLAG.run;
+  if (record.progress !== null) flags |= FLAG.progress;
+  if (record.finishedAtMs !== null) flags |= FLAG.finished;
+  if (record.result !== null) flags |= FLAG.result;
+  if (record.error !== null) flags |= FLAG.error;
+  return flags;
+}
+
+/** Most jobs that wait have none. */
+function hasHistory({ jobEpoch, failures, losses, attempt, ended }: JobRecord): boolean {
+  return jobEpoch + failures + losses + attempt + ended.length > 0;
+}
+
+function writeMaybe(writer: ByteWriter, value: number | null): void {
+  writer.bool(value !== null);
+  if (value !== null) writer.uint53(value);
+}

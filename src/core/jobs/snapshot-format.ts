@@ -1,0 +1,35 @@
+// What the writer and the reader of a snapshot share. Lists are by number in the bytes: add at their ends only.
+
+import type { AttemptEnd, JobState } from "./model.ts";
+import type { AgentRecord, Reported } from "./records.ts";
+
+export const MAGIC = 0x4a;
+export const SNAPSHOT_VERSION = 1;
+/** Priorities may be negative; integers in the bytes may not. */
+export const PRIORITY_OFFSET = 2 ** 31;
+
+export const STATES: readonly JobState[] = [
+  "pending",
+  "assigned",
+  "building",
+  "cancelling",
+  "completed",
+  "failed",
+  "cancelled",
+];
+export const ENDS: readonly AttemptEnd[] = ["completed", "failed", "timed-out", "lost", "cancelled", "handed-back"];
+export const REPORTS: readonly (Reported | null)[] = [null, "completed", "failed", "cancelled", "handed-back"];
+export const AGENT_STATES: readonly AgentRecord["state"][] = ["online", "offline", "removed"];
+
+export const FLAG = {
+  notBefore: 1,
+  concurrency: 2,
+  schedule: 4,
+  readyAt: 8,
+  history: 16,
+  run: 32,
+  progress: 64,
+  finished: 128,
+  result: 256,
+  error: 512,
+} as const;

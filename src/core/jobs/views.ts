@@ -1,0 +1,232 @@
+// What people and agents see of the book. Two looks at the same tables: `applied` is what is committed, and what every read
+// shows; `head` is what the leader has proposed on top of it, and what its answers rest on.
+//
+// The counts are kept for the head. What is applied differs from it only in the records that have a note, so those are taken
+// out of the counts and put in as they were.
+
+import type { AgentView, JobsStats, LeaseRef, QueueView, ScheduleView } from "../../ports/jobs.ts";
+import type { DecideContext } from "./commands.ts";
+import { reportedBefore } from "./decide-results.ts";
+import type { AgentInfo, Job, JobState, PendingReason, Schedule } from "./model.ts";
+import { firedUpToMs, isFinal, type JobRecord, jobOf, type Run } from "./records.ts";
+import type { BookState, QueueCount } from "./state.ts";
+import type { Table } from "./table.ts";
+import { whyPending } from "./why-pending.ts";
+
+type Times = Pick<DecideContext, "nowMs" | "wallMs">;
+
+export interface JobsView {
+  job(jobId: string): Job | null;
+  /** Of all jobs that are in memory, in no order. */
+  ids(): Iterable<string>;
+  /** Null: it is not pending, or not known. */
+  whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null;
+  /** By name. */
+  agents(): readonly AgentView[];
+  /** Whether this process is the one that the name stands for, and is taken for alive. */
+  isOnline(agent: Pick<AgentInfo, "name" | "session">): boolean;
+  /** By name: those that have jobs that are not finished, or are paused. */
+  queues(): readonly QueueView[];
+  /** By name. `next`: the first time of a schedule behind `afterMs`, by its cron line. */
+  schedules(next: (schedule: Schedule, afterMs: number) => number | null): readonly ScheduleView[];
+  scheduleNames(): Iterable<string>;
+  /** Null: there is none of this name. */
+  schedule(name: string): { readonly schedule: Schedule; readonly firedUpToMs: number } | null;
+  stats(): Omit<JobsStats, "staleRejected">;
+  /** What an agent is told that wants to keep this lease. */
+  renewal(session: string, ref: LeaseRef): Renewal;
+  /** All of them: what a new leader starts its timers from. In no order. */
+  leases(): Iterable<LeaseView>;
+  lease(jobId: string): LeaseView | null;
+}
+
+export interface Renewal {
+  readonly outcome: "renewed" | "cancelled" | "committed" | "lost";
+  /** What the result made of the job, where it is committed; otherwise what the job is now. Null: it is not known. */
+  readonly state: JobState | null;
+}
+
+export interface LeaseView extends LeaseRef {
+  readonly agent: string;
+  readonly session: string;
+  readonly ttlMs: number;
+  /** Of the whole attempt. Null: none. */
+  readonly timeoutMs: number | null;
+  readonly state: JobState;
+}
+
+type Look = "applied" | "head";
+
+export class BookView implements JobsView {
+  readonly #state: () => BookState;
+  readonly #look: Look;
+
+  constructor(state: () => BookState, look: Look) {
+    this.#state = state;
+    this.#look = look;
+  }
+
+  job(jobId: string): Job | null {
+    const record = this.#job(jobId);
+    return record === undefined ? null : jobOf(record);
+  }
+
+  *ids(): Generator<string, void, void> {
+    for (const { ticket } of this.#all(this.#state().jobs)) yield ticket.id;
+  }
+
+  whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null {
+    const record = this.#job(jobId);
+    if (record?.state !== "pending") return null;
+    const state = this.#state();
+    return whyPending(record, times, isDraining, {
+      isPaused: (queue) => this.#get(state.paused, queue) !== undefined,
+      // Of the head also for what is applied: between the two lie milliseconds.
+      runningWith: (key) => state.ready.runningWith(key),
+      runningAt: (agent) => state.jobsOfAgent(agent).size,
+      agents: this.#all(state.agents),
+    });
+  }
+
+  agents(): readonly AgentView[] {
+    const state = this.#state();
+    const running = new Map<string, number>();
+    for (const { run } of this.#leased()) running.set(run.agent, (running.get(run.agent) ?? 0) + 1);
+    const views: AgentView[] = [];
+    for (const { info, state: is, registeredAtMs } of this.#all(state.agents)) {
+      if (is === "removed") continue;
+      views.push({ ...info, state: is, registeredAtMs, running: running.get(info.name) ?? 0 });
+    }
+    return views.sort((one, other) => byText(one.name, other.name));
+  }
+
+  isOnline({ name, session }: Pick<AgentInfo, "name" | "session">): boolean {
+    const known = this.#get(this.#state().agents, name);
+    return known?.state === "online" && known.info.session === session;
+  }
+
+  queues(): readonly QueueView[] {
+    const state = this.#state();
+    const counts = new Map<string, QueueCount>();
+    for (const [queue, count] of state.byQueue) counts.set(queue, { ...count });
+    for (const { queue } of this.#all(state.paused))
+      if (!counts.has(queue)) counts.set(queue, { pending: 0, running: 0 });
+    this.#correct((record, by) => {
+      if (isFinal(record.state)) return;
+      const { queue } = record.ticket.class;
+      const count = counts.get(queue) ?? { pending: 0, running: 0 };
+      count[record.run === null ? "pending" : "running"] += by;
+      counts.set(queue, count);
+    });
+    const views: QueueView[] = [];
+    for (const [queue, { pending, running }] of counts) {
+      const paused = this.#get(state.paused, queue) !== undefined;
+      if (paused || pending + running > 0) views.push({ queue, paused, pending, running });
+    }
+    return views.sort((one, other) => byText(one.queue, other.queue));
+  }
+
+  schedules(next: (schedule: Schedule, afterMs: number) => number | null): readonly ScheduleView[] {
+    const views: ScheduleView[] = [];
+    for (const record of this.#all(this.#state().schedules)) {
+      const { schedule, lastAtMs } = record;
+      const nextAtMs = schedule.paused ? null : next(schedule, firedUpToMs(record));
+      views.push({ ...schedule, lastAtMs, nextAtMs });
+    }
+    return views.sort((one, other) => byText(one.name, other.name));
+  }
+
+  *scheduleNames(): Generator<string, void, void> {
+    for (const { schedule } of this.#all(this.#state().schedules)) yield schedule.name;
+  }
+
+  schedule(name: string): { readonly schedule: Schedule; readonly firedUpToMs: number } | null {
+    const record = this.#get(this.#state().schedules, name);
+    return record === undefined ? null : { schedule: record.schedule, firedUpToMs: firedUpToMs(record) };
+  }
+
+  stats(): Omit<JobsStats, "staleRejected"> {
+    const state = this.#state();
+    const byState = { ...state.byState };
+    this.#correct((record, by) => {
+      byState[record.state] += by;
+    });
+    let agentsOnline = 0;
+    for (const agent of this.#all(state.agents)) if (agent.state === "online") agentsOnline++;
+    const totals = this.#look === "head" ? state.totals : state.appliedTotals;
+    return { byState, ...totals, agentsOnline };
+  }
+
+  renewal(session: string, ref: LeaseRef): Renewal {
+    const record = this.#job(ref.jobId);
+    if (record === undefined) return { outcome: "lost", state: null };
+    const { state, run, jobEpoch } = record;
+    if (run !== null && run.session === session && run.leaseId === ref.leaseId && jobEpoch === ref.jobEpoch) {
+      return { outcome: state === "cancelling" ? "cancelled" : "renewed", state };
+    }
+    const reported = reportedBefore(record, session, ref);
+    return reported === null ? { outcome: "lost", state } : { outcome: "committed", state: reported.state };
+  }
+
+  *leases(): Generator<LeaseView, void, void> {
+    for (const record of this.#leased()) yield leaseOf(record);
+  }
+
+  lease(jobId: string): LeaseView | null {
+    const record = this.#job(jobId);
+    return record === undefined || record.run === null ? null : leaseOf(record as Leased);
+  }
+
+  // ---- the two looks -------------------------------------------------------------------------------
+
+  #job(jobId: string): JobRecord | undefined {
+    return this.#get(this.#state().jobs, jobId);
+  }
+
+  #get<V extends object>(table: Table<V>, key: string): V | undefined {
+    return this.#look === "head" ? table.get(key) : table.applied(key);
+  }
+
+  #all<V extends object>(table: Table<V>): Iterable<V> {
+    return this.#look === "head" ? table.values() : table.appliedValues();
+  }
+
+  *#leased(): Generator<Leased, void, void> {
+    const state = this.#state();
+    const seen = new Set<string>();
+    const notes = this.#look === "head" ? [] : state.jobs.noted();
+    for (const jobId of notes) {
+      seen.add(jobId);
+      const record = state.jobs.applied(jobId);
+      if (record !== undefined && record.run !== null) yield record as Leased;
+    }
+    for (const agent of state.busyAgents()) {
+      for (const jobId of state.jobsOfAgent(agent)) {
+        if (!seen.has(jobId)) yield state.jobs.get(jobId) as Leased;
+      }
+    }
+  }
+
+  /** Takes the head's records out of a count and puts the applied ones in, where they may differ. */
+  #correct(count: (record: JobRecord, by: 1 | -1) => void): void {
+    if (this.#look === "head") return;
+    const { jobs } = this.#state();
+    for (const jobId of jobs.noted()) {
+      const head = jobs.get(jobId);
+      const applied = jobs.applied(jobId);
+      if (head !== undefined) count(head, -1);
+      if (applied !== undefined) count(applied, 1);
+    }
+  }
+}
+
+type Leased = JobRecord & { readonly run: Run };
+
+function leaseOf({ ticket, run, state }: Leased): LeaseView {
+  const { leaseId, jobEpoch, agent, session, ttlMs } = run;
+  return { jobId: ticket.id, jobEpoch, leaseId, agent, session, ttlMs, timeoutMs: ticket.policy.timeoutMs, state };
+}
+
+function byText(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}

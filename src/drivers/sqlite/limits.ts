@@ -1,0 +1,53 @@
+// The bounds of the views: what waits, what one message, transaction, page or search may take.
+
+/** Puts that wait; past it they are refused. */
+export const PUTS_WAITING_MAX = 256;
+/** Of jobs and logs that were posted to the writer and are not taken yet. */
+export const IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024;
+/** A put goes over in pieces: posting copies, and the main thread has other things to do. */
+export const PIECE_BYTES_MAX = 256 * 1024;
+export const PIECE_ROWS_MAX = 256;
+/** How long the main thread converts jobs at a stretch; design D10 allows 5 ms. */
+export const TURN_MS_MAX = 2;
+/** Puts that wait share a transaction up to this size. */
+export const TRANSACTION_BYTES_MAX = 4 * 1024 * 1024;
+
+export const READS_WAITING_MAX = 64;
+export const PAGE_JOBS_MAX = 500;
+/** A page is cut behind the job that reaches it. */
+export const PAGE_BYTES_MAX = 1024 * 1024;
+/** How long one page is looked for; then it is cut where the search has got to. */
+export const PAGE_MS_MAX = 200;
+/** Rows between two looks at the clock. */
+export const PAGE_ROWS_PER_LOOK = 64;
+/** A filter that fits fewer jobs than this is walked first; more are not counted. */
+export const PROBE_ROWS_MAX = 10_000;
+/** Sequences that a search looks at in one step. */
+export const SEARCH_WINDOW = 500_000;
+/** Ids of jobs that one question after expired ones is answered with. */
+export const EXPIRED_JOBS_MAX = 10_000;
+export const LOG_PAGE_BYTES_MAX = 256 * 1024;
+
+export const SEARCH_WORDS_MAX = 16;
+/** Longer words are cut, in jobs and in searches alike. */
+export const WORD_LENGTH_MAX = 64;
+/** Words of one job that are found; a payload is no document store. */
+export const JOB_WORDS_MAX = 1_000;
+export const JOB_TEXT_LENGTH_MAX = 32 * 1024;
+
+/** A thread that dies is started again so often; a healthy minute forgives. */
+export const RESTARTS_MAX = 5;
+export const RESTARTS_FORGIVEN_MS = 60_000;
+/** How long `close` waits for what is under way; a put that it cuts off was not acknowledged. */
+export const CLOSE_MS_MAX = 10_000;
+export const THREAD_HEAP_MB_MAX = 128;
+
+export const WRITER_CACHE_KIB = 16 * 1024;
+export const READER_CACHE_KIB = 8 * 1024;
+export const CHECKPOINT_PAGES = 4_000;
+export const WAL_KEPT_BYTES_MAX = 64 * 1024 * 1024;
+/** Free pages that are kept for what comes next; what is above goes back to the disk, a little after each transaction. */
+export const FREE_PAGES_KEPT = 1_024;
+export const VACUUM_PAGES_MAX = 256;
+/** Of files that were moved aside, the newest stay. */
+export const ASIDE_FILES_KEPT = 1;

@@ -1,0 +1,207 @@
+// The views (ports/views.ts) over two threads: one writes, one reads. The main thread converts jobs to JSON and back, a
+// little at a time, and otherwise only posts and waits (design D10).
+//
+// Two threads, because Node's SQLite can't be interrupted: with one, a put would wait for whatever is being searched.
+
+import type { Job } from "../../core/jobs/model.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { ExpiredJobs, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
+import { CLOSE_MS_MAX, READS_WAITING_MAX, TURN_MS_MAX } from "./limits.ts";
+import type { Answers, ReaderRequest, WriterRequest } from "./messages.ts";
+import { PutQueue } from "./put-queue.ts";
+import { Thread } from "./thread.ts";
+
+export interface ViewsOptions {
+  /** Of the file; `-wal`, `-shm` and files that were moved aside lie beside it. */
+  readonly path: string;
+  /** A file of another cluster is moved aside. */
+  readonly clusterId: string;
+  readonly logger: Logger;
+  /** What was kept is gone, or the writer died: ask for the position and feed from there. */
+  readonly onReset?: (() => void) | undefined;
+}
+
+export interface ViewsStats {
+  readonly putsWaiting: number;
+  readonly bytesInFlight: number;
+  readonly readsWaiting: number;
+  readonly restarts: number;
+}
+
+/** Resolves on a full disk too: the server has to start, and puts are refused until there is room. */
+export async function openViews(options: ViewsOptions): Promise<SqliteViews> {
+  const views = new SqliteViews(options);
+  try {
+    await views.position();
+  } catch (error) {
+    if (TenureError.is(error) && error.code === "DISK_FULL") {
+      options.logger.error({ path: options.path }, error.message);
+    } else {
+      await views.close();
+      throw error;
+    }
+  }
+  return views;
+}
+
+export class SqliteViews implements Views {
+  readonly #options: ViewsOptions;
+  readonly #writer: Thread<WriterRequest>;
+  readonly #reader: Thread<ReaderRequest>;
+  readonly #puts: PutQueue;
+  #isOpen = false;
+  #closed: Promise<void> | null = null;
+
+  constructor(options: ViewsOptions) {
+    const { path, clusterId, logger } = options;
+    const common = { store: { path, clusterId }, logger };
+    this.#options = options;
+    this.#writer = new Thread<WriterRequest>({
+      ...common,
+      name: "writer",
+      onReplaced: (aside, reason) => this.#onReplaced(aside, reason),
+      onRestarted: () => options.onReset?.(),
+    });
+    this.#reader = new Thread<ReaderRequest>({
+      ...common,
+      name: "reader",
+      onReplaced: () => undefined,
+      onRestarted: () => undefined,
+    });
+    this.#puts = new PutQueue(this.#writer);
+  }
+
+  async position(): Promise<number> {
+    const position = await this.#puts.position();
+    this.#isOpen = true;
+    return position;
+  }
+
+  /** The hash of the event at the position, as it was put last; null: none was. */
+  async line(): Promise<string | null> {
+    await this.#puts.idle();
+    return this.#writer.ask({ kind: "line" });
+  }
+
+  put(
+    position: number,
+    jobs: readonly Job[],
+    logs: readonly JobLog[],
+    forgotten: readonly string[],
+    line: string | null = null,
+  ): Promise<void> {
+    return this.#puts.put(position, jobs, logs, forgotten, line);
+  }
+
+  async doubt(nowMs: number): Promise<void> {
+    await this.#puts.idle();
+    await this.#writer.ask({ kind: "doubt", nowMs });
+  }
+
+  async settle(): Promise<void> {
+    await this.#puts.idle();
+    await this.#writer.ask({ kind: "settle" });
+  }
+
+  reached(): Promise<number> {
+    return this.#read({ kind: "reached" });
+  }
+
+  async get(jobId: string): Promise<Job | null> {
+    const json = await this.#read({ kind: "get", jobId });
+    return json === null ? null : (JSON.parse(json) as Job);
+  }
+
+  async expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
+    return await this.#read({ kind: "expired", nowMs, limit });
+  }
+
+  async list(query: JobQuery): Promise<JobPage> {
+    const { jobs, next, position } = await this.#read({ kind: "list", query });
+    return { jobs: await parseJobs(jobs), next, position };
+  }
+
+  async log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage> {
+    return await this.#read({ kind: "log", jobId, attempt, offset, bytesMax });
+  }
+
+  stats(): ViewsStats {
+    return {
+      putsWaiting: this.#puts.waiting,
+      bytesInFlight: this.#puts.inFlightBytes,
+      readsWaiting: this.#reader.waiting,
+      restarts: this.#writer.restarts + this.#reader.restarts,
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const drained = this.#puts
+      .idle()
+      // The reader first: the last connection that is closed tidies up the WAL.
+      .then(() => this.#reader.close({ kind: "close" }).catch(() => undefined))
+      .then(() => this.#writer.close({ kind: "close" }))
+      .catch(() => undefined);
+    const { promise: late, resolve: isLate } = Promise.withResolvers<void>();
+    const timer = setTimeout(isLate, CLOSE_MS_MAX);
+    await Promise.race([drained, late]);
+    clearTimeout(timer);
+    await Promise.all([this.#reader.end(), this.#writer.end()]);
+  }
+
+  async #read<K extends "reached" | "get" | "expired" | "list" | "log">(
+    request: Extract<ReaderRequest, { kind: K }>,
+  ): Promise<Answers[K]> {
+    if (this.#reader.waiting >= READS_WAITING_MAX) {
+      throw new TenureError("OVERLOADED", `${READS_WAITING_MAX} reads wait for the views already. Try again later.`);
+    }
+    try {
+      return await this.#reader.ask(request);
+    } catch (error) {
+      if (TenureError.is(error) && error.code === "DISK_DAMAGED") this.#discard(error.message);
+      throw error;
+    }
+  }
+
+  /** The reader has come upon damage before the writer did. */
+  #discard(reason: string): void {
+    if (!this.#isOpen) return;
+    // So that reads that wait behind this one and find the same do not discard the new file too.
+    this.#isOpen = false;
+    this.#writer.ask({ kind: "discard", reason }).catch(() => undefined);
+  }
+
+  #onReplaced(aside: string | null, reason: string): void {
+    const { logger, path } = this.#options;
+    if (this.#reader.isStarted) this.#reader.ask({ kind: "reopen" }).catch(() => undefined);
+    if (aside === null) {
+      logger.warn({ path, reason }, "the views' file was removed and is built anew");
+      return;
+    }
+    logger.error(
+      { path, aside, reason },
+      "the views' file was moved aside and is built anew from snapshot and archive",
+    );
+    this.#options.onReset?.();
+  }
+}
+
+/** A page may be a megabyte: not at one stretch. */
+async function parseJobs(jsons: readonly string[]): Promise<Job[]> {
+  const jobs: Job[] = [];
+  let endsAtMs = performance.now() + TURN_MS_MAX;
+  for (const json of jsons) {
+    jobs.push(JSON.parse(json) as Job);
+    if (performance.now() < endsAtMs) continue;
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    endsAtMs = performance.now() + TURN_MS_MAX;
+  }
+  return jobs;
+}

@@ -1,0 +1,67 @@
+// The metrics of jobs, their events and what is made of them. Counters and times are those of what this node has committed as
+// leader: over all nodes each job counts once. Gauges are of the state as this node has applied it: take one node's, or the
+// largest, never the sum.
+
+import { counter, gauge, histogram, labelled, type ServerMetric } from "./metric-kit.ts";
+
+export const JOB_METRICS: readonly ServerMetric[] = [
+  labelled("tenure_jobs", "gauge", "Jobs in memory, by state; finished ones for a while.", ({ jobs }) =>
+    Object.entries(jobs.byState).map(([state, value]) => ({ labels: { state }, value })),
+  ),
+  counter("tenure_jobs_submitted_total", "Jobs that this node has taken as leader.", (s) => s.jobs.counts.submitted),
+  counter(
+    "tenure_jobs_leased_total",
+    "Jobs that this node has given to agents as leader, each time.",
+    (s) => s.jobs.counts.leased,
+  ),
+  labelled(
+    "tenure_jobs_finished_total",
+    "counter",
+    "Jobs that were finished under this leader, by state.",
+    ({ jobs }) => Object.entries(jobs.counts.finished).map(([state, value]) => ({ labels: { state }, value })),
+  ),
+  labelled(
+    "tenure_jobs_retried_total",
+    "counter",
+    "Jobs that were sent round again under this leader, by what ended the attempt before.",
+    ({ jobs }) => Object.entries(jobs.counts.retried).map(([cause, value]) => ({ labels: { cause }, value })),
+  ),
+  histogram("tenure_job_commit_ms", "From a submission to its commit, on the leader.", (s) => s.jobs.counts.commitMs),
+  histogram(
+    "tenure_job_assigned_ms",
+    "From a submission, or from when it may run, until its first assignment is committed.",
+    (s) => s.jobs.counts.assignedMs,
+  ),
+  gauge("tenure_leases_waiting", "Agents whose call waits on this node for a job.", (s) => s.jobs.waitingPolls),
+  gauge("tenure_agents_online", "Agents that the leader hears from.", (s) => s.jobs.agentsOnline),
+  counter(
+    "tenure_results_stale_total",
+    "Results that this node has refused as STALE_EPOCH.",
+    (s) => s.jobs.staleRejected,
+  ),
+  histogram(
+    "tenure_schedule_lag_ms",
+    "How long after its time a schedule fired under this leader.",
+    (s) => s.jobs.counts.scheduleLagMs,
+  ),
+  gauge("tenure_events_first_sequence", "The first event that this node has.", (s) => s.jobs.events.first),
+  gauge("tenure_events_last_sequence", "The last event that is applied here.", (s) => s.jobs.events.sequence),
+  gauge("tenure_archive_bytes", "What the history of events takes on this disk.", (s) => s.jobs.archive.usedBytes),
+  gauge("tenure_archive_quota_bytes", "What it may take; absent without a quota.", (s) => s.jobs.archive.quotaBytes),
+  gauge(
+    "tenure_archive_segments_missing",
+    "Parts of the history that this node does not have and fetches from others.",
+    (s) => s.jobs.archive.missingSegments,
+  ),
+  gauge(
+    "tenure_archive_unsynced_bytes",
+    "Events that are in the log and not yet durable in the archive.",
+    (s) => s.jobs.archive.unsyncedBytes,
+  ),
+  gauge(
+    "tenure_views_lag_events",
+    "Events that are applied and not yet in lists, searches and logs.",
+    (s) => s.jobs.views.lagEvents,
+  ),
+  gauge("tenure_views_waiting", "Changes that wait to be put into the views.", (s) => s.jobs.views.waiting),
+];

@@ -1,0 +1,78 @@
+// How one metric is read from what a server has counted, and the makers of its kinds.
+
+import type { HistogramSnapshot } from "../../ports/elector.ts";
+import type { JobsServerStats, ServerStats } from "../../ports/server-stats.ts";
+
+export interface MetricsSource {
+  readonly server: ServerStats;
+  readonly jobs: JobsServerStats;
+  readonly http: HttpSource;
+  readonly droppedLogLines: number;
+}
+
+/** As api/http-stats.ts counts it. */
+export interface HttpSource {
+  readonly requests: readonly { readonly route: string; readonly status: number; readonly count: number }[];
+  readonly durationMs: readonly { readonly route: string; readonly histogram: HistogramSnapshot }[];
+  readonly inFlight: number;
+  readonly droppedConnections: number;
+  readonly badConnections: number;
+  readonly streams: number;
+}
+
+export type Labels = Readonly<Record<string, string>>;
+
+export interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+  /** Where a sample is not called as its metric: the parts of a histogram. */
+  readonly metricName?: string;
+}
+
+export interface ServerMetric {
+  readonly name: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  read(source: MetricsSource): readonly Sample[];
+}
+
+type Value = (source: MetricsSource) => number | null;
+
+export function counter(name: string, help: string, of: Value): ServerMetric {
+  return labelled(name, "counter", help, (source) => plain(of(source)));
+}
+
+export function gauge(name: string, help: string, of: Value): ServerMetric {
+  return labelled(name, "gauge", help, (source) => plain(of(source)));
+}
+
+export function histogram(name: string, help: string, of: (source: MetricsSource) => HistogramSnapshot): ServerMetric {
+  return labelled(name, "histogram", help, (source) => buckets(name, of(source), {}));
+}
+
+export function labelled(
+  name: string,
+  type: ServerMetric["type"],
+  help: string,
+  read: ServerMetric["read"],
+): ServerMetric {
+  return { name, type, help, read };
+}
+
+function plain(value: number | null): readonly Sample[] {
+  return value === null ? [] : [{ labels: {}, value }];
+}
+
+export function buckets(name: string, snapshot: HistogramSnapshot, labels: Labels): readonly Sample[] {
+  const { buckets: bounds, count, sum } = snapshot;
+  return [
+    ...bounds.map(({ le, count: value }) => ({
+      metricName: `${name}_bucket`,
+      labels: { ...labels, le: String(le) },
+      value,
+    })),
+    { metricName: `${name}_bucket`, labels: { ...labels, le: "+Inf" }, value: count },
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ];
+}

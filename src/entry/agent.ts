@@ -1,0 +1,48 @@
+// `tenure/agent`: runs jobs of Tenure's servers in this process. It needs `fetch`, and no package beside this one.
+
+import {
+  type Agent,
+  type AgentSettings,
+  checkSettings,
+  JobAgent,
+  type JobHandlers,
+  type JobKinds,
+} from "../agent/index.ts";
+import { type Client, type ClientOptions, createClient } from "../client/index.ts";
+import { seededRandom } from "../core/kit/random.ts";
+import type { Json } from "../core/kit/json.ts";
+import { systemClock } from "../drivers/system/clock.ts";
+
+export {
+  type AbortReason,
+  type Agent,
+  type AgentJob,
+  JobAborted,
+  type JobContext,
+  JobError,
+  type JobHandler,
+  type JobHandlers,
+  type JobKinds,
+} from "../agent/index.ts";
+export { type ErrorCode, TenureError } from "../core/kit/errors.ts";
+
+/** Of any kind, with whatever JSON can say. */
+type AnyKinds = Readonly<Record<string, { readonly payload: Json; readonly result: unknown }>>;
+
+/** A client, or what one is made of. */
+type Where = { readonly client: Pick<Client, "work"> } | ({ readonly client?: undefined } & ClientOptions);
+
+export type AgentOptions<Kinds extends JobKinds = AnyKinds> = Omit<AgentSettings, "handlers"> &
+  Where & { readonly handlers: JobHandlers<Kinds> };
+
+/** Does nothing before `start`; throws CONFIG_INVALID where the options are wrong. */
+export function createAgent<Kinds extends JobKinds = AnyKinds>(options: AgentOptions<Kinds>): Agent {
+  const settings = checkSettings(options);
+  const { work } = options.client ?? createClient(options);
+  return new JobAgent(settings, {
+    clock: systemClock,
+    desk: work,
+    random: seededRandom(crypto.randomUUID()),
+    newSession: () => crypto.randomUUID(),
+  });
+}

@@ -1,0 +1,4 @@
+// `tenure/client`: a client of Tenure's own servers, for Node and browsers. It needs `fetch`, and no package beside this one.
+
+export { type ErrorCode, TenureError } from "../core/kit/errors.ts";
+export * from "../client/index.ts";

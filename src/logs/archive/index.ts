@@ -1,0 +1,10 @@
+// The door of logs/archive: the durable history of one node, and how it gets what it lacks.
+
+export { Archive } from "./archive.ts";
+export type { ArchiveOptions, ArchiveStats } from "./archive-options.ts";
+export { exchangeSegments, segmentAnswers, type ExchangeOptions } from "./peer-segments.ts";
+export { SegmentFetcher, type FetcherOptions, type SegmentSource } from "./segment-fetcher.ts";
+export type { Quota } from "./quota.ts";
+export { Retention } from "./retention.ts";
+export type { Finding } from "./recovery.ts";
+export type { VerifyStep } from "./verification.ts";

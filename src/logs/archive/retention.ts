@@ -1,0 +1,73 @@
+// Lets go of history that is older than it is kept, at the start and once an hour, and counts what lies aside: an operator
+// may have removed some of it.
+//
+//   started ──▶ looking ──▶ waiting for an hour ──▶ looking …       stop ends either
+//
+// Every node does so by itself: segments and the times in them are the same on all of them, so the nodes let go of the same
+// segments within about an hour of each other.
+
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { Archive } from "./archive.ts";
+
+const INTERVAL_MS = 3_600_000;
+
+export interface RetentionOptions {
+  readonly archive: Pick<Archive, "letGoOlder" | "recount" | "stats">;
+  /** Null: everything is kept. */
+  readonly keepMs: number | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class Retention {
+  readonly #options: RetentionOptions;
+  #isStopped = false;
+  #timer: Timer | null = null;
+  #looking: Promise<void>;
+
+  constructor(options: RetentionOptions) {
+    this.#options = options;
+    this.#looking = this.#look();
+  }
+
+  /** Before the archive is closed. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { archive, clock, logger } = this.#options;
+    try {
+      await this.#letGo();
+      await archive.recount();
+    } catch (error) {
+      // What is damaged is fetched again; an archive that has failed says so itself.
+      const why = error instanceof Error ? error.message : String(error);
+      logger.warn({ event: "history", error: why }, "old history could not be let go; it is tried again in an hour");
+    }
+    if (this.#isStopped) return;
+    this.#timer = clock.setTimer(clock.monotonicMs() + INTERVAL_MS, () => {
+      this.#looking = this.#look();
+    });
+  }
+
+  async #letGo(): Promise<void> {
+    const { archive, keepMs, logger } = this.#options;
+    if (keepMs === null) return;
+    let freedBytes = 0;
+    while (!this.#isStopped) {
+      const bytes = await archive.letGoOlder(keepMs);
+      freedBytes += bytes;
+      if (bytes === 0) break;
+    }
+    if (freedBytes === 0) return;
+    const first = archive.stats().startSequence + 1;
+    logger.info(
+      { event: "history", freedBytes, first },
+      `events before ${first} are older than they are kept, and were let go`,
+    );
+  }
+}

@@ -1,0 +1,47 @@
+// Long computations in slices, with the event loop free in between: a node that is busy for long misses heartbeats
+// (trap 56c). A slice ends by the clock, because what a step costs depends on the events.
+
+import type { Clock } from "../../ports/clock.ts";
+
+/** Steps are well below a millisecond, so a slice stays below 5 ms. */
+const SLICE_MS = 3;
+
+export class Slices {
+  readonly #clock: Clock;
+  #sinceMs: number;
+  #longestMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#sinceMs = clock.monotonicMs();
+  }
+
+  /** Of the slices so far. */
+  get longestMs(): number {
+    return this.#longestMs;
+  }
+
+  /** Starts a slice: called where the loop was free until now. */
+  begin(): void {
+    this.#sinceMs = this.#clock.monotonicMs();
+  }
+
+  get isOver(): boolean {
+    const tookMs = this.#clock.monotonicMs() - this.#sinceMs;
+    this.#longestMs = Math.max(this.#longestMs, tookMs);
+    return tookMs >= SLICE_MS;
+  }
+
+  async pause(): Promise<void> {
+    await new Promise<void>((resume) => this.#clock.setTimer(this.#clock.monotonicMs(), resume));
+    this.begin();
+  }
+
+  async run<T>(steps: Generator<unknown, T>): Promise<T> {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      if (this.isOver) await this.pause();
+    }
+  }
+}

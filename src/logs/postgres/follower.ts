@@ -1,0 +1,191 @@
+// Follows a log in Postgres on a session of its own, from the first page to the end of the process.
+//
+//   closed ──start──▶ open: read pages, then wait for a NOTIFY or the next poll ──▶ closed
+//                       ▲                  │ error
+//                       └──── backoff ◀────┘     for ever; CHAIN_BROKEN ends it
+//
+// Invariants: reading is the truth, NOTIFY only makes it sooner (trap 46); what this node has appended itself, or has
+// under way, is no news, so a leader does not read its own records back.
+
+import type { Random } from "../../core/kit/random.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { LogReader } from "./log-reader.ts";
+import { LOG_CHANNEL, type LogStatements, noticeOf } from "./log-sql.ts";
+
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 1_000;
+
+export interface FollowerOptions {
+  readonly log: string;
+  readonly desk: SqlDesk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly sql: LogStatements;
+  readonly reader: LogReader;
+  readonly pollMs: number;
+  /** Whether this node knows of that record, or has it under way itself. */
+  readonly isKnown: (epoch: number, position: number) => boolean;
+  /** Each time that everything has been read. */
+  readonly onServed: () => void;
+}
+
+export class Follower {
+  readonly #options: FollowerOptions;
+  #lane: SqlLane | null = null;
+  #started: Promise<void> | undefined;
+  #closed = false;
+  #wake: (() => void) | undefined;
+  #woken = false;
+  #freshAsOfMs: number | null = null;
+  #failures = 0;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when this node has read everything once; rejects with what a person must mend. */
+  start(): Promise<void> {
+    this.#started ??= new Promise((resolve, reject) => void this.#run(resolve, reject));
+    return this.#started;
+  }
+
+  /** Everything that was committed then is applied here, on the monotonic clock; null: never yet. */
+  get freshAsOfMs(): number | null {
+    return this.#freshAsOfMs;
+  }
+
+  /**
+   * Everything committed before this call is applied here when it resolves; false: not before `late`. Who waits while there is no
+   * connection does not make it be tried sooner.
+   */
+  async caughtUp(late: Promise<false>): Promise<boolean> {
+    const { clock } = this.#options;
+    const askedMs = clock.monotonicMs();
+    if (this.#failures === 0) this.wakeUp();
+    while (this.#freshAsOfMs === null || this.#freshAsOfMs < askedMs) {
+      const { promise, resolve } = Promise.withResolvers<true>();
+      const next = (): void => resolve(true);
+      this.#waiting.add(next);
+      const isNext = await Promise.race([promise, late]);
+      this.#waiting.delete(next);
+      if (!isNext || this.#closed) return false;
+    }
+    return true;
+  }
+
+  /** The session, for reads and for what is not urgent. */
+  lane(): SqlLane {
+    if (this.#lane !== null && !this.#lane.hasEnded) return this.#lane;
+    const { log, desk } = this.#options;
+    throw new TenureError(
+      "BACKEND_UNAVAILABLE",
+      `log "${log}" has no connection to Postgres at ${desk.where} now; it is tried again. Ask again in a moment.`,
+    );
+  }
+
+  /** Something may be new: do not wait for the next poll. */
+  wakeUp(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const next of this.#waiting) next();
+    this.wakeUp();
+    const lane = this.#lane;
+    this.#lane = null;
+    await lane?.end();
+  }
+
+  async #run(caughtUp: () => void, refused: (error: TenureError) => void): Promise<void> {
+    const { reader, pollMs, random, clock } = this.#options;
+    let served = false;
+    while (!this.#closed) {
+      try {
+        if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#connect();
+        const sentMs = clock.monotonicMs();
+        const isBehind = await reader.advance(this.#lane);
+        this.#failures = 0;
+        if (isBehind) continue;
+        this.#freshAsOfMs = sentMs;
+        served = true;
+        caughtUp();
+        this.#served();
+        await this.#pause(pollMs);
+      } catch (error) {
+        const isBroken = TenureError.is(error) && error.code === "CHAIN_BROKEN";
+        if (this.#closed && !isBroken) break;
+        const fault = this.#failed(error);
+        if (isBroken || (!served && !fault.retryable)) {
+          this.#closed = true;
+          return refused(fault);
+        }
+        this.#failures++;
+        await this.#pause(random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** this.#failures, RETRY_MS_MAX)));
+      }
+    }
+    refused(new TenureError("BACKEND_UNAVAILABLE", `log "${this.#options.log}" was closed.`));
+  }
+
+  #served(): void {
+    this.#options.onServed();
+    for (const next of this.#waiting) next();
+  }
+
+  #failed(error: unknown): TenureError {
+    const { desk, log, logger } = this.#options;
+    this.#lane?.destroy();
+    this.#lane = null;
+    // The session's own end is no reason to hurry.
+    this.#woken = false;
+    const fault = desk.fault(error);
+    logger.warn({ log, code: fault.code, error: fault.message }, "following the log in Postgres failed");
+    return fault;
+  }
+
+  async #connect(): Promise<SqlLane> {
+    const { desk, log, reader, sql } = this.#options;
+    const lane = await desk.connect(`tenure log ${log}`, {
+      ended: () => this.wakeUp(),
+      notified: (channel, payload) => this.#notified(channel, payload),
+    });
+    try {
+      if (this.#closed) throw new Error("the log was closed while it connected");
+      // Before the first page: what is committed behind it is told.
+      await lane.ask(sql.listen);
+      await reader.compare(lane);
+      return lane;
+    } catch (error) {
+      lane.destroy();
+      throw error;
+    }
+  }
+
+  #notified(channel: string, payload: string): void {
+    if (channel !== LOG_CHANNEL) return;
+    const notice = noticeOf(this.#options.log, payload);
+    if (notice !== null && !this.#options.isKnown(notice.epoch, notice.position)) this.wakeUp();
+  }
+
+  /** Ends early when something may be new. */
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#options;
+    if (!this.#woken) {
+      await new Promise<void>((resolve) => {
+        const timer: Timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
+        this.#wake = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+    }
+    this.#wake = undefined;
+    this.#woken = false;
+  }
+}

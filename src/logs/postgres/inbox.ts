@@ -1,0 +1,219 @@
+// What users have submitted with `tenure_submit` inside their own transactions, for the leader to take over.
+//
+//   submitted ──user's commit──▶ in the inbox ──next──▶ under way ──appendTaking, committed──▶ gone, its events in the log
+//                                     ▲                      │ refused, or the leader is gone
+//                                     └──────────────────────┘
+//
+// How taking over is one atomic step: `next` only looks. The leader decides what becomes of the submissions and appends that
+// with `PostgresLog.appendTaking`, which deletes their rows in the append's own transaction, behind the guard of epoch and
+// position. So a submission is in the inbox or in the log, never in both and never in none; a leader whose epoch is over
+// deletes nothing, and two that saw the same submission can't both have it.
+//
+// What is read (inbox-marks.ts): only what is behind the last number that was seen, and the numbers that were passed over,
+// because rows that were deleted are still passed by whoever reads from the start, for as long as any old snapshot is open. Now and
+// then everything is read.
+//
+// Invariants: the oldest first, as far as they are committed; what is under way is not told again until it is settled; whatever
+// is committed is told in FULL_LOOK_MS at the latest. Reading is the truth, NOTIFY only makes it sooner (trap 46).
+
+import { assert } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import { InboxMarks } from "./inbox-marks.ts";
+import { integerOf } from "./log-sql.ts";
+
+const POLL_MS = 200;
+/** While no number is known yet each look is at everything. */
+const FIRST_POLL_MS = 1_000;
+/** How long a submission may wait that was committed when nobody thought of its number any more. */
+const FULL_LOOK_MS = 10_000;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 2_000;
+const TAKEN_MAX = 1_000;
+const UNDER_WAY_MAX = 10_000;
+const INBOX_CHANNEL = "tenure_inbox";
+
+export interface Submission {
+  /** The job's id, a UUID. */
+  readonly id: string;
+  readonly kind: string;
+  /** JSON, as Postgres writes it. */
+  readonly payload: string;
+  readonly options: string;
+  /** By the database's clock. */
+  readonly submittedAtMs: number;
+  /** The role that was logged in. */
+  readonly by: string;
+}
+
+export interface PostgresInboxOptions {
+  readonly desk: SqlDesk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly schema: string;
+  /** Whose submissions. */
+  readonly log: string;
+  readonly pollMs?: number | undefined;
+  readonly fullLookMs?: number | undefined;
+}
+
+interface SubmissionRow {
+  readonly number: string;
+  readonly id: string;
+  readonly kind: string;
+  readonly payload: string;
+  readonly options: string;
+  readonly at_ms: string;
+  readonly by: string;
+}
+
+export class PostgresInbox {
+  readonly #options: PostgresInboxOptions;
+  readonly #look: string;
+  readonly #marks = new InboxMarks();
+  readonly #underWay = new Map<string, number>();
+  #fullLookAtMs = 0;
+  #lane: SqlLane | null = null;
+  #closed = false;
+  #isAsked = false;
+  #wake: (() => void) | undefined;
+  #woken = false;
+
+  constructor(options: PostgresInboxOptions) {
+    assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(options.schema), "a schema's name needs no thought in quoting");
+    this.#options = options;
+    this.#look = lookAt(`"${options.schema}".tenure_inbox`);
+  }
+
+  /** Waits until there is something that is not under way; at most `max`. Survives what mends itself. One call at a time. */
+  async next(max: number): Promise<readonly Submission[]> {
+    assert(!this.#isAsked, "an inbox has one reader");
+    assert(max >= 1 && max <= TAKEN_MAX, "what is taken at once is bounded", () => String(max));
+    this.#isAsked = true;
+    try {
+      return await this.#next(max);
+    } finally {
+      this.#isAsked = false;
+    }
+  }
+
+  /** Their append was answered, whatever the answer: those that are still in the inbox are told again. */
+  settle(ids: readonly string[]): void {
+    for (const id of ids) {
+      const number = this.#underWay.get(id);
+      if (number !== undefined) this.#marks.again(number);
+      this.#underWay.delete(id);
+    }
+    this.#wakeUp();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#options.desk.close();
+    this.#wakeUp();
+    const lane = this.#lane;
+    this.#lane = null;
+    await lane?.end();
+  }
+
+  async #next(max: number): Promise<readonly Submission[]> {
+    const { random, pollMs } = this.#options;
+    for (let failures = 0; ;) {
+      if (this.#closed) throw new TenureError("BACKEND_UNAVAILABLE", "the inbox was closed.");
+      let pauseMs = pollMs ?? (this.#marks.seen === 0 ? FIRST_POLL_MS : POLL_MS);
+      try {
+        if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#connect();
+        const found = await this.#find(this.#lane, Math.min(max, UNDER_WAY_MAX - this.#underWay.size));
+        if (found.length > 0) return found;
+        failures = 0;
+      } catch (error) {
+        if (!this.#closed) this.#failed(error);
+        failures++;
+        pauseMs = random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** failures, RETRY_MS_MAX));
+      }
+      await this.#pause(pauseMs);
+    }
+  }
+
+  async #find(lane: SqlLane, max: number): Promise<readonly Submission[]> {
+    const { clock, log, fullLookMs } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const isFull = nowMs >= this.#fullLookAtMs;
+    const { after, exactly } = isFull ? this.#marks.everything() : this.#marks.next(nowMs);
+    const values = [log, after, exactly, [...this.#underWay.values()], max];
+    const rows = await lane.ask<SubmissionRow>(this.#look, values);
+    const numbers = rows.map(({ number }) => integerOf(number));
+    const isAll = rows.length < max;
+    // Where there is more than was asked for, the next look goes on behind it: unless that would pass something over.
+    const isDone = isAll || (numbers.at(-1) ?? 0) > this.#marks.seen;
+    this.#marks.found(numbers, exactly, isAll, nowMs);
+    if (isFull && isDone) this.#fullLookAtMs = nowMs + (fullLookMs ?? FULL_LOOK_MS);
+    return rows.map(({ id, kind, payload, options, at_ms: atMs, by }, at) => {
+      this.#underWay.set(id, numbers[at]!);
+      return { id, kind, payload, options, submittedAtMs: Number(atMs), by };
+    });
+  }
+
+  /** Rejects with what a person must mend. */
+  #failed(error: unknown): void {
+    const { desk, logger } = this.#options;
+    this.#lane?.destroy();
+    this.#lane = null;
+    this.#woken = false;
+    const fault = desk.fault(error);
+    if (!fault.retryable) throw fault;
+    logger.warn({ code: fault.code, error: fault.message }, "reading the inbox in Postgres failed");
+  }
+
+  async #connect(): Promise<SqlLane> {
+    const wakeUp = (): void => this.#wakeUp();
+    const notified = (_channel: string, log: string): void => {
+      if (log === this.#options.log) wakeUp();
+    };
+    const lane = await this.#options.desk.connect("tenure inbox", { ended: wakeUp, notified });
+    try {
+      await lane.ask(`listen ${INBOX_CHANNEL}`);
+      // It may be another server, with other numbers.
+      this.#marks.forget();
+      this.#fullLookAtMs = 0;
+      return lane;
+    } catch (error) {
+      lane.destroy();
+      throw error;
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#options;
+    if (!this.#woken) {
+      await new Promise<void>((resolve) => {
+        const timer: Timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
+        this.#wake = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+    }
+    this.#wake = undefined;
+    this.#woken = false;
+  }
+
+  #wakeUp(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+}
+
+/** Log, numbers behind, numbers exactly, numbers not, rows at most. In two parts: one index range, and one probe for each. */
+function lookAt(table: string): string {
+  const part = (which: string): string => `(select i.* from ${table} i
+  where i.log = $1::text and ${which} and i.number <> all ($4::bigint[]) order by i.number limit $5::integer)`;
+  return `select i.number::text, i.id::text, i.kind, i.payload::text, i.options::text,
+  round(extract(epoch from i.submitted_at) * 1000)::text as at_ms, i.submitted_by as by
+from (${part("i.number > $2::bigint")}
+union all ${part("i.number <= $2::bigint and i.number = any ($3::bigint[])")}) i order by i.number limit $5::integer`;
+}

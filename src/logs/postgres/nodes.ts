@@ -1,0 +1,236 @@
+// The nodes of a site on Postgres: this one is known there while it lives, and it knows the others.
+//
+//   created ──join──▶ claiming its name ──▶ known: one beat a second ──▶ left
+//                          ▲                       │ the session is lost
+//                          └─────── backoff ◀──────┘     for ever; a name that another process has taken ends it
+//
+// The claim is an advisory lock of the session: the server lets go of it at once when the process dies, and after
+// SESSION_IDLE_MS of silence when it is frozen. So a node that is started again need not wait, and two processes with one
+// node id are noticed.
+// Nothing is decided by what stands here: who leads is the elector's to say, what counts the log's.
+
+import { assert } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { MEMBERS_MAX } from "../../core/kit/limits.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import { integerOf } from "./log-sql.ts";
+
+const BEAT_MS = 1_000;
+const SESSION_IDLE_MS = 6_000;
+/** A frozen namesake, or our own session behind a broken connection, has lost the name after SESSION_IDLE_MS. */
+const CLAIM_MS_MAX = SESSION_IDLE_MS + 2_000;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 1_000;
+
+export interface PostgresNodesOptions {
+  readonly log: string;
+  readonly desk: SqlDesk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly schema: string;
+  readonly nodeId: string;
+  /** Of this process. */
+  readonly instance: string;
+  /** Where its API is. */
+  readonly url: string;
+  readonly version: string;
+  /** The key of the lock that stands for the node id, as text. */
+  readonly nameKey: string;
+  readonly applied: () => number;
+  /** Another process has this node's name. */
+  readonly onFatal: (error: TenureError) => void;
+}
+
+export interface SiteNode {
+  readonly nodeId: string;
+  readonly instance: string;
+  readonly url: string;
+  readonly version: string;
+  readonly applied: number;
+  /** Since its last beat, by the database's clock, when this node read it. */
+  readonly silentMs: number;
+}
+
+interface NodeRow {
+  readonly node: string;
+  readonly instance: string;
+  readonly url: string;
+  readonly version: string;
+  readonly applied: string;
+  readonly silent_ms: string;
+}
+
+export class PostgresNodes {
+  readonly #options: PostgresNodesOptions;
+  readonly #sql: ReturnType<typeof statements>;
+  #lane: SqlLane | null = null;
+  #nodes: readonly SiteNode[] = [];
+  #heardMs: number | null = null;
+  #site: string | null = null;
+  #joined: Promise<string> | undefined;
+  #isClosed = false;
+  #timer: { readonly timer: Timer; readonly resolve: () => void } | null = null;
+
+  constructor(options: PostgresNodesOptions) {
+    this.#options = options;
+    this.#sql = statements(options.schema);
+  }
+
+  /** As they were at `heardMs`; the one that was heard last comes first. */
+  get all(): readonly SiteNode[] {
+    return this.#nodes;
+  }
+
+  /** When the last beat was sent that was answered, on the monotonic clock; null: never. */
+  get heardMs(): number | null {
+    return this.#heardMs;
+  }
+
+  /** Waits for a database that can't be reached. Resolves to the site's id; rejects with what a person must mend. */
+  join(): Promise<string> {
+    this.#joined ??= new Promise((resolve, reject) => void this.#run(resolve, reject));
+    return this.#joined;
+  }
+
+  /** The others need not wait to know that it is gone. Never rejects. */
+  async leave(): Promise<void> {
+    this.#isClosed = true;
+    const { desk, log, nodeId, instance } = this.#options;
+    desk.close();
+    this.#timer?.timer.cancel();
+    this.#timer?.resolve();
+    const lane = this.#lane;
+    this.#lane = null;
+    try {
+      if (lane?.hasEnded === false) await lane.ask(this.#sql.leave, [log, nodeId, instance], RETRY_MS_MAX);
+    } catch {
+      // They will see that it is silent.
+    }
+    await lane?.end();
+  }
+
+  async #run(joined: (site: string) => void, refused: (error: TenureError) => void): Promise<void> {
+    const { desk, random, logger, onFatal } = this.#options;
+    let failures = 0;
+    while (!this.#isClosed) {
+      try {
+        if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#claim();
+        await this.#beat(this.#lane);
+        failures = 0;
+        assert(this.#site !== null, "a site is known before its nodes are");
+        joined(this.#site);
+        await this.#pause(BEAT_MS);
+      } catch (error) {
+        if (this.#isClosed) break;
+        this.#lane?.destroy();
+        this.#lane = null;
+        const fault = desk.fault(error);
+        if (!fault.retryable && (this.#heardMs === null || fault instanceof Displaced)) {
+          this.#isClosed = true;
+          if (this.#heardMs !== null) onFatal(fault);
+          return refused(fault);
+        }
+        logger.warn(
+          { event: "nodes", code: fault.code, error: fault.message },
+          "this node is not known in the database",
+        );
+        await this.#pause(random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** ++failures, RETRY_MS_MAX)));
+      }
+    }
+    refused(new TenureError("BACKEND_UNAVAILABLE", "the node was stopped before it was known in the database."));
+  }
+
+  async #claim(): Promise<SqlLane> {
+    const { desk, clock, nameKey, nodeId, log } = this.#options;
+    const lane = await desk.connect(`tenure node ${nodeId}`, {});
+    try {
+      await lane.ask("select set_config('idle_session_timeout', $1::text, false)", [String(SESSION_IDLE_MS)]);
+      const [row] = await lane.ask<{ site: string }>(this.#sql.site, [log]);
+      const site = row?.site ?? "";
+      if (this.#site !== null && this.#site !== site) throw anotherSite(this.#site, site);
+      this.#site = site;
+      const untilMs = clock.monotonicMs() + CLAIM_MS_MAX;
+      for (;;) {
+        const [answer] = await lane.ask<{ granted: boolean }>(this.#sql.claim, [nameKey]);
+        if (answer?.granted === true) return lane;
+        if (this.#isClosed) throw new Error("the node was stopped");
+        if (clock.monotonicMs() >= untilMs) throw await this.#taken(lane);
+      }
+    } catch (error) {
+      lane.destroy();
+      throw error;
+    }
+  }
+
+  async #taken(lane: SqlLane): Promise<TenureError> {
+    const { nodeId } = this.#options;
+    const other = (await this.#read(lane)).find((node) => node.nodeId === nodeId);
+    const where = other === undefined ? "" : ` at ${other.url}`;
+    return new Displaced(
+      `another process runs as node ${nodeId}${where}, with the same database. Two nodes must not have one id: correct node_id, or end the other.`,
+    );
+  }
+
+  async #beat(lane: SqlLane): Promise<void> {
+    const { log, nodeId, instance, url, version, applied, clock } = this.#options;
+    const sentMs = clock.monotonicMs();
+    await lane.ask(this.#sql.beat, [log, nodeId, instance, url, version, applied()]);
+    this.#nodes = await this.#read(lane);
+    this.#heardMs = sentMs;
+  }
+
+  async #read(lane: SqlLane): Promise<readonly SiteNode[]> {
+    const rows = await lane.ask<NodeRow>(this.#sql.nodes, [this.#options.log, MEMBERS_MAX]);
+    return rows.map(({ node, applied, silent_ms: silentMs, ...row }) => ({
+      ...row,
+      nodeId: node,
+      applied: integerOf(applied),
+      silentMs: Math.max(0, Number(silentMs)),
+    }));
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#options;
+    if (this.#isClosed) return;
+    await new Promise<void>((resolve) => {
+      this.#timer = { timer: clock.setTimer(clock.monotonicMs() + ms, resolve), resolve };
+    });
+    this.#timer = null;
+  }
+}
+
+function statements(schema: string) {
+  assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(schema), "a schema's name needs no thought in quoting", () => schema);
+  const at = `"${schema}"`;
+  return {
+    /** log → `site`. */
+    site: `select ${at}.tenure_site($1::text)::text as site`,
+    /** lock key → `granted`: false after the session's lock_timeout. */
+    claim: `select ${at}.tenure_wait($1::bigint) as granted`,
+    /** log, node, instance, url, version, applied. */
+    beat: `select ${at}.tenure_node_beat($1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint)`,
+    /** log, node, instance. */
+    leave: `select ${at}.tenure_node_leave($1::text, $2::text, $3::text)`,
+    /** log, at most. */
+    nodes: `select n.node, n.instance, n.url, n.version, n.applied::text as applied,
+  round(extract(epoch from clock_timestamp() - n.last_seen) * 1000)::text as silent_ms
+from ${at}.tenure_node n where n.log = $1::text order by n.last_seen desc limit $2::integer`,
+  } as const;
+}
+
+/** There is no place for this node any more: waiting mends nothing. */
+class Displaced extends TenureError {
+  constructor(message: string) {
+    super("CONFIG_INVALID", message);
+  }
+}
+
+function anotherSite(known: string, found: string): TenureError {
+  return new Displaced(
+    `the database holds site ${found} now, and this node belongs to ${known}: another database answers at its URL. Point it at the right one, or start the node anew.`,
+  );
+}

@@ -1,0 +1,93 @@
+// The site's sealed events as every node has them: committed and applied here, in memory or in the archive. Whoever follows
+// them pulls: it asks for what stands behind the sequence that it has, and waits where there is nothing. So a reader that is
+// slow costs nobody any memory, sees each event once, in order and without gaps (trap 67), and can go on at any other node.
+// Everything that may touch a disk is asynchronous and done elsewhere than on the consensus thread (design D10).
+
+export interface Events {
+  /** From memory. */
+  head(): EventsHead;
+  /**
+   * Events behind `after`, in order. Rejects with LOG_COMPACTED where retention has cut them off. A page may be shorter than
+   * it could be, also empty; only `through` tells how far it got.
+   */
+  read(after: number, wanted: EventsWanted): Promise<EventsPage>;
+  /** Resolves when there is an event behind `after` here, or the signal aborts. Never rejects. */
+  arrived(after: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Reads every stored event from the last checkpoint on and checks bytes, links and tree. `progress` is told the sequence
+   * that it has come to, now and then. Rejects with the signal's reason when that aborts.
+   */
+  verify(progress: (sequence: number) => void, signal: AbortSignal): Promise<Verified>;
+  /** That the event is in the tree of the first `treeSize` events (RFC 6962). LOG_COMPACTED, NOT_FOUND beyond the head. */
+  inclusion(sequence: number, treeSize: number): Promise<InclusionProof>;
+  /** That the tree of the first `treeSize` events goes on where that of the first `fromSize` ends. */
+  consistency(fromSize: number, treeSize: number): Promise<ConsistencyProof>;
+}
+
+export interface EventsHead {
+  /** Of the last event that is applied here; 0 where there is none. It is the tree's size too. */
+  readonly sequence: number;
+  /** The first that is kept; `sequence` + 1 where none is. */
+  readonly first: number;
+}
+
+export interface EventsWanted {
+  /** Null: all. */
+  readonly filter: EventsFilter | null;
+  /** Of a page, before the filter. */
+  readonly max: number;
+  /** A page ends with the event that reaches it. */
+  readonly bytesMax: number;
+}
+
+/** All that are given must hold. */
+export interface EventsFilter {
+  /** One of them: `build:completed`, or `build:*`. */
+  readonly types: readonly string[] | null;
+  readonly entityId: string | null;
+  readonly entityType: string | null;
+}
+
+export interface EventsPage {
+  readonly events: readonly EventRecord[];
+  /** Everything up to here was looked at: go on from here. */
+  readonly through: number;
+}
+
+export interface EventRecord {
+  readonly sequence: number;
+  readonly eventType: string;
+  /** The canonical JSON of all fields but eventHash: exactly what is hashed. */
+  readonly bytes: Uint8Array;
+  /** Lower-case hex. */
+  readonly eventHash: string;
+}
+
+export type Verified =
+  | {
+      readonly valid: true;
+      readonly first: number;
+      readonly through: number;
+      /** Null where there is no event. */
+      readonly headHash: string | null;
+      /** Of the tree of the first `through` events, hex. */
+      readonly root: string;
+    }
+  | { readonly valid: false; readonly first: number; readonly firstBrokenSequence: number; readonly reason: string };
+
+export interface InclusionProof {
+  readonly sequence: number;
+  readonly treeSize: number;
+  readonly leafHash: string;
+  readonly root: string;
+  /** From the leaf's sibling up, hex. */
+  readonly path: readonly string[];
+}
+
+export interface ConsistencyProof {
+  readonly fromSize: number;
+  readonly treeSize: number;
+  readonly fromRoot: string;
+  readonly root: string;
+  readonly path: readonly string[];
+}

@@ -1,0 +1,156 @@
+// Jobs, as the API sees them. The leader decides; every node shows the applied state. What is refused rejects with a
+// TenureError. Every answer, a refusal or a repeated one included, leaves when what it rests on is committed in the leader's
+// term (design D11); otherwise it is OUTCOME_UNKNOWN.
+
+import type {
+  AgentInfo,
+  Job,
+  JobFailure,
+  JobProgress,
+  JobSpec,
+  JobState,
+  PendingReason,
+  Schedule,
+} from "../core/jobs/model.ts";
+import type { Json } from "../core/kit/json.ts";
+
+/** Who asks, and under which key of theirs: the same key with the same body is answered as the first time (design D16). */
+export interface Request {
+  /** The name of an API key or certificate. */
+  readonly caller: string;
+  /** Null: the caller takes care itself. */
+  readonly idempotencyKey: string | null;
+  /** SHA-256 of method, path and body, hex; "" without a key. The same key with another one is IDEMPOTENCY_MISMATCH. */
+  readonly bodyHash: string;
+  /** Only while this is the active epoch; else STALE_EPOCH. */
+  readonly leaderEpoch?: number | undefined;
+}
+
+export interface Jobs {
+  // ---- mutations: the leader's ---------------------------------------------------------------------
+
+  /** All or none. Resolves to the ids, in order. */
+  submit(request: Request, specs: readonly JobSpec[]): Promise<readonly string[]>;
+  /** Of a job that is finished: JOB_FINISHED. */
+  cancel(request: Request, jobId: string): Promise<Job>;
+  /** A finished job, once more, with fresh budgets. */
+  retry(request: Request, jobId: string): Promise<Job>;
+  /** One call of an agent: reports, renews, and leases up to `max` new jobs, waiting up to `waitMs` for the first. */
+  lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer>;
+  /** An answer for each, in order. */
+  results(session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]>;
+  removeAgent(request: Request, name: string): Promise<void>;
+  pauseQueue(request: Request, queue: string, paused: boolean): Promise<void>;
+  putSchedule(request: Request, schedule: Schedule): Promise<void>;
+  deleteSchedule(request: Request, name: string): Promise<void>;
+  /** Quiet (D17): no new leases from now on, until it is taken back. Of this leader's term only. */
+  setDraining(draining: boolean): void;
+  /** Whether this node leads and is quiet. */
+  isDraining(): boolean;
+
+  // ---- reads: every node's, from applied state ------------------------------------------------------
+
+  job(jobId: string): Job | null;
+  /** Null: it is not pending, or not known. */
+  whyPending(jobId: string): PendingReason | null;
+  agents(): readonly AgentView[];
+  queues(): readonly QueueView[];
+  schedules(): readonly ScheduleView[];
+  stats(): JobsStats;
+}
+
+export interface LeaseCall {
+  readonly agent: AgentInfo;
+  /** Leases that it holds and wants to keep. */
+  readonly renew: readonly LeaseRef[];
+  readonly progress: readonly (LeaseRef & { readonly progress: Omit<JobProgress, "atMs"> })[];
+  readonly logs: readonly (LeaseRef & { readonly chunk: LogChunk })[];
+  readonly max: number;
+  readonly waitMs: number;
+  readonly ttlMs: number;
+  /** As a request's. */
+  readonly leaderEpoch?: number | undefined;
+}
+
+export interface LeaseRef {
+  readonly jobId: string;
+  readonly jobEpoch: number;
+  readonly leaseId: string;
+}
+
+/** Ordered and idempotent: a chunk whose `offset` is behind what is stored is taken from there, or not at all. */
+export interface LogChunk {
+  /** Bytes of this attempt's log before it. */
+  readonly offset: number;
+  readonly text: string;
+}
+
+export interface LeaseAnswer {
+  readonly leaderEpoch: number;
+  readonly renewed: readonly (LeaseRef & {
+    /** `renewed`: for its whole duration from when this was sent. `cancelled`: end it. `committed`: your result is in (with what). `lost`: end it, it is not yours. */
+    readonly outcome: "renewed" | "cancelled" | "committed" | "lost";
+    readonly state: JobState | null;
+  })[];
+  readonly leases: readonly GivenLease[];
+  /** Of each log chunk, in order: where that log ends now, from which the next goes on; null where the lease is not its. */
+  readonly logEnds: readonly (number | null)[];
+  /** The leader is being drained: it gives no leases. */
+  readonly isDraining: boolean;
+}
+
+export interface GivenLease extends LeaseRef {
+  readonly leaderEpoch: number;
+  readonly attempt: number;
+  readonly ttlMs: number;
+  readonly spec: JobSpec;
+}
+
+export interface ResultCall extends LeaseRef {
+  readonly leaderEpoch: number;
+  readonly outcome:
+    | { readonly kind: "completed"; readonly result: Json }
+    | { readonly kind: "failed"; readonly error: JobFailure; readonly retry: boolean }
+    | { readonly kind: "cancelled" }
+    /** Given back untouched: costs neither an attempt nor a loss. */
+    | { readonly kind: "handed-back" };
+}
+
+export type ResultAnswer =
+  | { readonly ok: true; readonly state: JobState; readonly isRepeated: boolean }
+  /** STALE_EPOCH: of an older jobEpoch or leaderEpoch; `leaderEpoch` is the current one. NOT_FOUND: no such job. */
+  | {
+      readonly ok: false;
+      readonly code: "STALE_EPOCH" | "NOT_FOUND";
+      readonly message: string;
+      readonly leaderEpoch: number;
+    };
+
+export interface AgentView extends AgentInfo {
+  readonly state: "online" | "offline";
+  readonly registeredAtMs: number;
+  /** Jobs that it has. */
+  readonly running: number;
+}
+
+export interface QueueView {
+  readonly queue: string;
+  readonly paused: boolean;
+  readonly pending: number;
+  readonly running: number;
+}
+
+export interface ScheduleView extends Schedule {
+  readonly lastAtMs: number | null;
+  readonly nextAtMs: number | null;
+}
+
+export interface JobsStats {
+  readonly byState: Readonly<Record<JobState, number>>;
+  readonly submitted: number;
+  readonly finished: number;
+  readonly agentsOnline: number;
+  readonly staleRejected: number;
+}
+
+export type { AgentInfo, Job, JobFailure, JobProgress, JobSpec, JobState, PendingReason, Schedule };

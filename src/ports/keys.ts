@@ -1,0 +1,30 @@
+// API keys that are part of the replicated state, beside those of a node's configuration. Only hashes are kept: whoever makes
+// a key keeps it, and it never travels but to be used. Reads are from this node's applied state: a key that was revoked may be
+// taken on a node that lags behind, for as long as it does.
+
+import type { ApiRole } from "../core/kit/api-role.ts";
+import type { Request } from "./jobs.ts";
+
+export interface Keys {
+  /** By the SHA-256 of the key's UTF-8, lower-case hex. From memory; asked for every request. */
+  find(sha256: string): KeyView | null;
+  /** By name. At most API_KEYS_MAX. */
+  list(): readonly KeyView[];
+  /** KEY_EXISTS where the name or the hash is another key's; of the very same key it is no error. OVERLOADED past API_KEYS_MAX. */
+  create(request: Request, key: NewKey): Promise<KeyView>;
+  /** NOT_FOUND where there is none. */
+  revoke(request: Request, name: string): Promise<void>;
+}
+
+export interface NewKey {
+  readonly name: string;
+  readonly role: ApiRole;
+  readonly sha256: string;
+}
+
+export interface KeyView {
+  readonly name: string;
+  readonly role: ApiRole;
+  readonly createdAtMs: number;
+  readonly createdBy: string;
+}

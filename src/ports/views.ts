@@ -1,0 +1,86 @@
+// What the worker thread keeps beside the log (design D10): a searchable copy of all jobs, live and finished, and their logs.
+// It follows the applied log and may lag behind it; what it answers says as of which position. It is never asked for a
+// decision: it can be deleted and is then built again from snapshot and archive.
+
+import type { Job, JobState } from "../core/jobs/model.ts";
+
+export interface Views {
+  /**
+   * For whoever feeds: the position up to which everything is in, behind all puts so far, whatever became of them. 0: feed it
+   * from the start; what was put without ever coming to a position is dropped.
+   */
+  position(): Promise<number>;
+  /**
+   * Jobs as they are behind the record at `position`; ids that are not kept any more. Puts may be pipelined, in order; one
+   * below the position changes nothing. A snapshot comes in puts at 0 and ends with one at its own position: until then the
+   * position stays 0, and what was put is dropped if it never comes.
+   *
+   * Resolves when it outlives the process; after a power loss the position may go back, together with what it covers.
+   * A put that is refused (DISK_FULL, DISK_DAMAGED, BACKEND_UNAVAILABLE, OVERLOADED) has changed nothing, and so are all
+   * behind it until `position` was asked for: there is never a hole below the position. Ask, and feed from there.
+   *
+   * `line`: the hash of the event at `position`, by which another history with as many events is told apart; null: as before.
+   */
+  put(
+    position: number,
+    jobs: readonly Job[],
+    logs: readonly JobLog[],
+    forgotten: readonly string[],
+    line?: string | null,
+  ): Promise<void>;
+  /**
+   * Something was missed that can't be fed any more. What is live here is in doubt until it is put again; what is finished
+   * may have been run once more, so its retention begins anew at `nowMs`, for good measure.
+   */
+  doubt(nowMs: number): Promise<void>;
+  /** Everything that is live was put: what is in doubt still has come to an end that nobody here knows, and goes. */
+  settle(): Promise<void>;
+  /** As of where reads are at least: for whoever reads. It changes nothing. */
+  reached(): Promise<number>;
+  get(jobId: string): Promise<Job | null>;
+  /** Finished jobs whose retention is over at `nowMs`, those that have been so for longest first, at most `limit`. */
+  expired(nowMs: number, limit: number): Promise<ExpiredJobs>;
+  list(query: JobQuery): Promise<JobPage>;
+  /** Offsets count bytes of UTF-8. NOT_FOUND: no such job here, or not yet. */
+  log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage>;
+  close(): Promise<void>;
+}
+
+export interface ExpiredJobs {
+  readonly jobIds: readonly string[];
+  /** As of here. Behind it a job may have been sent once more. */
+  readonly position: number;
+}
+
+export interface JobLog {
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly offset: number;
+  readonly text: string;
+}
+
+export interface JobQuery {
+  readonly states?: readonly JobState[] | undefined;
+  readonly kind?: string | undefined;
+  readonly queue?: string | undefined;
+  readonly agent?: string | undefined;
+  /** Words that must all be in kind, queue, labels, payload or error. */
+  readonly search?: string | undefined;
+  /** From the page before. */
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export interface JobPage {
+  /** Newest first. May be fewer than the limit, or none, while there is a `next`: a page has its limits of bytes and time. */
+  readonly jobs: readonly Job[];
+  readonly next: string | null;
+  readonly position: number;
+}
+
+export interface JobLogPage {
+  readonly text: string;
+  readonly nextOffset: number;
+  /** Nothing more will come. */
+  readonly isComplete: boolean;
+}

@@ -1,0 +1,265 @@
+// Three servers of production without an API, on a simulated world: engine, machine, the jobs' log and their service; and
+// beside them the machines of agents. The oracle sees each record as it is applied, before the code under test does.
+
+import type { Random } from "../../core/kit/random.ts";
+import { peerKey } from "../../core/kit/ids.ts";
+import { configurationOf } from "../../core/raft/index.ts";
+import { ScopesFold } from "../../core/scopes/index.ts";
+import { ClusterMachine, innerConsensus } from "../../controller/cluster-machine.ts";
+import { JobsFeeder } from "../../controller/jobs-feeder.ts";
+import { JobsFold } from "../../controller/jobs-fold.ts";
+import { JobsService } from "../../controller/jobs.ts";
+import { LeaseSecrets } from "../../controller/lease-secrets.ts";
+import { RaftLeadership } from "../../controller/raft-leadership.ts";
+import { Engine } from "../../engine/engine.ts";
+import { RaftLog } from "../../logs/index.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Consensus } from "../../ports/consensus.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
+import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { SimArchive, type StoredHistory } from "./archive.ts";
+import type { JobsKnobs } from "./knobs.ts";
+import { JobsOracle } from "./oracle.ts";
+import { type JobsProbeCounts, reached } from "./probes.ts";
+import { SimViews, type StoredRows } from "./views.ts";
+
+const CLUSTER_ID = "sim";
+const FOUNDER = "a1";
+const RESTART_AFTER_EXIT_MS = 50;
+/** As in a server: the scopes' log comes first. */
+const JOBS_PLACE = 1;
+
+const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
+
+export interface JobsServer {
+  readonly engine: Engine;
+  readonly fold: JobsFold;
+  readonly service: JobsService;
+  readonly feeder: JobsFeeder;
+}
+
+interface MachineParts {
+  readonly fold: JobsFold;
+  readonly archive: SimArchive;
+  readonly log: RaftLog;
+}
+
+export interface JobsClusterOptions {
+  readonly seed: string;
+  readonly knobs: JobsKnobs;
+  readonly digest: Digest;
+  readonly startAgent: (cluster: JobsCluster, boot: Boot) => void;
+  readonly narrate?: TraceSink | undefined;
+  readonly reversed?: boolean | undefined;
+}
+
+export class JobsCluster {
+  readonly world: World;
+  readonly oracle: JobsOracle;
+  readonly probes: JobsProbeCounts = {};
+  readonly knobs: JobsKnobs;
+  readonly names: readonly string[];
+  readonly agents: readonly string[];
+  /** By name: the last session of an agent that was answered. */
+  readonly sessions = new Map<string, string>();
+  readonly secrets: LeaseSecrets;
+  readonly #options: JobsClusterOptions;
+  readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
+  readonly #founded = new Set<string>();
+  readonly #rows = new Map<string, StoredRows>();
+  readonly #histories = new Map<string, StoredHistory>();
+
+  constructor(options: JobsClusterOptions) {
+    this.#options = options;
+    this.secrets = new LeaseSecrets(options.digest);
+    this.knobs = options.knobs;
+    this.names = Array.from({ length: this.knobs.servers }, (_, at) => `n${at + 1}`);
+    this.agents = Array.from({ length: this.knobs.agents }, (_, at) => `w${at + 1}`);
+    const all = [...this.names, ...this.agents];
+    this.world = new World({
+      seed: options.seed,
+      nodes: options.reversed === true ? all.toReversed() : all,
+      link: this.knobs.link,
+      disk: this.knobs.disk,
+      restartAfterExitMs: RESTART_AFTER_EXIT_MS,
+      start: (boot) => (this.agents.includes(boot.node) ? options.startAgent(this, boot) : this.#start(boot)),
+      trace: options.narrate,
+    });
+    this.oracle = new JobsOracle(this.probes, this.secrets, (node, error) => this.world.report(node, error));
+    for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
+  }
+
+  get random(): Random {
+    return this.world.random;
+  }
+
+  /** Undefined while it is dead, or has not come up. */
+  server(name: string): JobsServer | undefined {
+    const one = this.#servers.get(name);
+    return one !== undefined && this.world.node(name).process.life?.number === one.life ? one.server : undefined;
+  }
+
+  /** The one of the highest term that takes itself for the leader. */
+  leader(): string | undefined {
+    let best: { name: string; term: number } | undefined;
+    for (const name of this.names) {
+      const status = this.server(name)?.engine.status();
+      if (status?.role === "leader" && status.term > (best?.term ?? -1)) best = { name, term: status.term };
+    }
+    return best?.name;
+  }
+
+  /** Clocks keep drifting: that is no fault. */
+  calm(): void {
+    this.world.calm();
+    const all = [...this.names, ...this.agents];
+    for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
+  }
+
+  /** Null: all servers have the same events and states, and every job is over. */
+  difference(): string | null {
+    for (const name of this.names) {
+      const server = this.server(name);
+      if (server === undefined) return `${name} does not run`;
+      const position = this.oracle.positionOf(name);
+      if (position !== this.oracle.head) return `${name} has ${position} of ${this.oracle.head} events`;
+    }
+    for (const [jobId, { now, isFinal, spec }] of this.oracle.jobs) {
+      if (isFinal) continue;
+      const leader = this.server(this.leader() ?? "");
+      const why = JSON.stringify(leader?.service.whyPending(jobId) ?? null);
+      return `job ${jobId} of ${spec.kind} is ${now.state}, pending for ${why}`;
+    }
+    return null;
+  }
+
+  #start(boot: Boot): void {
+    const { node } = boot;
+    const { digest } = this.#options;
+    let engine: Consensus | null = null;
+    const { snapshotSliceBytes: sliceBytes, snapshotTurnMs } = this.knobs;
+    const fold = new JobsFold(digest, busy(boot.clock, snapshotTurnMs), { sliceBytes });
+    const logAt = (place: number, folded: Fold): RaftLog =>
+      new RaftLog({ fold: folded, consensus: () => innerConsensus(engine!, place) });
+    const archive = this.#archive(boot);
+    const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive));
+    const machine = new ClusterMachine([logAt(0, new ScopesFold()), jobsLog], digest);
+    const founders = this.names.map((name) => peerKey(name, FOUNDER));
+    this.oracle.started(node);
+    Engine.start({
+      clusterId: CLUSTER_ID,
+      nodeId: node,
+      disk: boot.disk,
+      clock: boot.clock,
+      digest,
+      random: boot.random,
+      connect: (self) => boot.wire(self),
+      stateMachine: machine,
+      newIncarnation: () => `b${boot.life}`,
+      bootstrap: this.#founded.has(node) ? null : { incarnation: FOUNDER, configuration: configurationOf(founders) },
+      election: { enableLease: this.knobs.enableLease },
+      limits: { uncommittedBytesMax: this.knobs.uncommittedBytesMax },
+      snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: 5 },
+      onFatal: (error) => boot.fatal(error),
+    }).then(
+      (started) => {
+        engine = started;
+        if (this.world.node(node).process.life?.number === boot.life)
+          this.#started(boot, started, { fold, archive, log: jobsLog });
+      },
+      (error: unknown) => boot.fatal(error),
+    );
+  }
+
+  #started(boot: Boot, engine: Engine, { fold, archive, log }: MachineParts): void {
+    const { node, life, clock, random } = boot;
+    this.#founded.add(node);
+    engine.subscribe((event) => {
+      if (event.kind === "established") this.oracle.established(event.term);
+    });
+    // As one who follows events does.
+    fold.follow(({ event, bytes }) => {
+      if (this.world.node(node).process.life?.number === life) this.oracle.told(node, event.sequence, bytes);
+    });
+    let ids = 0;
+    const views = new SimViews(this.#rowsOf(node), clock, random.fork("views"), this.knobs.viewsDelayMs);
+    const service = new JobsService({
+      log,
+      fold,
+      digest: this.#options.digest,
+      author: `${CLUSTER_ID}.0`,
+      leadership: new RaftLeadership(engine),
+      clock,
+      random: random.fork("jobs"),
+      newId: () => `${node}.${life}.${++ids}`,
+      nextFire: () => null,
+      refusesNew: () => null,
+      find: (jobId) => views.get(jobId),
+      viewsPosition: () => views.reached(),
+      expired: (nowMs, limit) => views.expired(nowMs, limit),
+    });
+    const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
+    this.#servers.set(node, { life, server: { engine, fold, service, feeder } });
+  }
+
+  #rowsOf(node: string): StoredRows {
+    const known = this.#rows.get(node);
+    if (known !== undefined) return known;
+    const rows: StoredRows = { jobs: new Map(), position: 0 };
+    this.#rows.set(node, rows);
+    return rows;
+  }
+
+  #archive({ node, clock, random }: Boot): SimArchive {
+    const stored = this.#histories.get(node) ?? { upTo: 0 };
+    this.#histories.set(node, stored);
+    return new SimArchive({
+      stored,
+      clock,
+      random: random.fork("history"),
+      fetchMs: this.knobs.historyFetchMs,
+      record: (sequence) => this.oracle.record(sequence),
+      position: () => this.oracle.positionOf(node),
+      probes: this.probes,
+    });
+  }
+
+  #watched({ node, life }: Boot, fold: JobsFold, archive: SimArchive): Fold {
+    const lives = (): boolean => this.world.node(node).process.life?.number === life;
+    const hash = (): string => hex(fold.book.stateHash(this.#options.digest));
+    return {
+      apply: (record: LogRecord) => {
+        if (lives()) this.oracle.committed(node, record.position, record.data);
+        if (lives()) archive.applied(record.position);
+        fold.apply(record);
+        if (lives()) this.oracle.folded(node, hash);
+      },
+      snapshot: async () => {
+        const from = this.oracle.positionOf(node);
+        const pieces = await fold.snapshot();
+        if (lives() && this.oracle.positionOf(node) > from) reached(this.probes, "snapshot-amid-commands");
+        return pieces;
+      },
+      restore: (data: Uint8Array, head: LogHead) => {
+        fold.restore(data, head);
+        if (!lives()) return;
+        this.oracle.restored(node, head.position, hash());
+        archive.restored(head.position);
+      },
+    };
+  }
+}
+
+/** One whose next turn comes late: other things are done first. */
+function busy(clock: Clock, lateMs: number): Clock {
+  return {
+    monotonicMs: () => clock.monotonicMs(),
+    wallMs: () => clock.wallMs(),
+    setTimer: (atMs, fire) => clock.setTimer(atMs + lateMs, fire),
+  };
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,118 @@
+// What one seed decides about a run of jobs before it begins: weather, limits, and how hard clients and agents push.
+
+import type { Random } from "../../core/kit/random.ts";
+import type { DiskModel, LinkModel } from "../kernel/index.ts";
+
+/** How far any clock may run fast or slow; agents allow for it in what they believe. */
+export const CLOCK_DRIFT_MAX = 0.03;
+
+/** Longer than all faults of a run together: no agent that has heard of its lease loses it. */
+export const LONG_TTL_MS = 30_000;
+
+export interface JobsKnobs {
+  readonly servers: number;
+  readonly agents: number;
+  readonly agentCapacity: number;
+  readonly clients: number;
+  readonly clientPauseMs: number;
+  readonly jobsMax: number;
+  /** How many of the jobs are forgotten soon after their end. */
+  readonly shortLived: number;
+  readonly ttlMs: number;
+  readonly workMs: readonly [number, number];
+  readonly link: Partial<LinkModel>;
+  readonly disk: Partial<DiskModel>;
+  readonly snapshotAfterEntries: number;
+  /** How much of a snapshot is made in one turn: little, so that commands come in between. */
+  readonly snapshotSliceBytes: number;
+  /** How long each of those turns is in coming. */
+  readonly snapshotTurnMs: number;
+  /** How long the views take to be fed, at most. */
+  readonly viewsDelayMs: number;
+  /** How long the others take to send what a snapshot has skipped of the history, at most. */
+  readonly historyFetchMs: number;
+  readonly uncommittedBytesMax: number;
+  readonly enableLease: boolean;
+  readonly clockRates: readonly number[];
+  /** How often a request, or its answer, is lost on the way. */
+  readonly lossRate: number;
+  readonly faults: number;
+  /** So many more times the leader's wall clock is set, mostly forwards. */
+  readonly wallJumps: number;
+  readonly faultsUntilMs: number;
+  /** A race for ten jobs (race.ts): agents do what they are given, and only servers fail. */
+  readonly race: boolean;
+}
+
+export interface JobsLimits {
+  readonly race?: boolean | undefined;
+}
+
+export function drawJobsKnobs(random: Random): JobsKnobs {
+  const servers = 3;
+  const agents = random.fork("agents").pick([1, 2, 3, 3, 4]);
+  const seconds = random.fork("duration").between(5, 11);
+  const pace = random.fork("pace");
+  const slow = random.fork("slow").pick([1, 1, 1, 5]);
+  const drifting = random.fork("drifting").chance(0.6);
+  return {
+    servers,
+    agents,
+    agentCapacity: random.fork("capacity").pick([1, 2, 3]),
+    clients: 1 + random.fork("clients").below(3),
+    clientPauseMs: random.fork("client-pause").pick([20, 60, 150]),
+    jobsMax: random.fork("jobs").pick([20, 40, 60]),
+    shortLived: random.fork("short-lived").pick([0.4, 0.4, 0.9]),
+    ttlMs: random.fork("ttl").pick([1_000, 1_500, 2_500]),
+    workMs: random.fork("work").pick([
+      [5, 60],
+      [20, 500],
+      [100, 2_000],
+    ]),
+    link: { latencyMinMs: slow * pace.between(0.05, 2), latencyTailMs: slow * pace.between(0.05, 3) },
+    disk: {
+      syncMs: random.fork("sync-ms").pick([
+        [0.1, 1],
+        [0.5, 3],
+        [5, 40],
+      ]),
+    },
+    snapshotAfterEntries: random.fork("snapshot").pick([30, 100, 1_000]),
+    snapshotSliceBytes: random.fork("snapshot-slice").pick([1, 200, 64 * 1024]),
+    snapshotTurnMs: random.fork("snapshot-turn").pick([0, 1, 20]),
+    viewsDelayMs: random.fork("views-delay").pick([1, 50, 1_500, 3_000]),
+    historyFetchMs: random.fork("history-fetch").pick([1, 200, 6_000]),
+    uncommittedBytesMax: random.fork("uncommitted").pick([1_500, 6_000, 1_000_000]),
+    enableLease: random.fork("lease").chance(0.3),
+    clockRates: Array.from({ length: servers + agents }, (_, at) =>
+      drifting ? random.fork(`rate/${at}`).between(1 - CLOCK_DRIFT_MAX, 1 + CLOCK_DRIFT_MAX) : 1,
+    ),
+    lossRate: random.fork("loss").pick([0, 0.02, 0.1]),
+    faults: 4 + random.fork("faults").below(Math.ceil(seconds * 2)),
+    wallJumps: random.fork("wall-jumps").pick([0, 0, 0, 12]),
+    faultsUntilMs: Math.floor(seconds * 1_000),
+    race: false,
+  };
+}
+
+/** Twenty agents, of which each has room for one job; and whatever the seed says beside. */
+export function drawRaceKnobs(random: Random): JobsKnobs {
+  const drawn = drawJobsKnobs(random);
+  const agents = 20;
+  return {
+    ...drawn,
+    agents,
+    agentCapacity: 1,
+    clients: 1,
+    jobsMax: 10,
+    ttlMs: random.fork("race-ttl").pick([1_000, 2_500, LONG_TTL_MS, LONG_TTL_MS]),
+    lossRate: random.fork("race-loss").pick([0, 0, 0.02]),
+    clockRates: Array.from(
+      { length: drawn.servers + agents },
+      (_, at) => drawn.clockRates[at % drawn.clockRates.length] as number,
+    ),
+    faults: 2 + random.fork("race-faults").below(6),
+    wallJumps: 0,
+    race: true,
+  };
+}

@@ -1,0 +1,171 @@
+// What goes wrong in a run of jobs: the kernel's faults on the servers, faults of whoever leads then, and faults of agents.
+
+import { assertNever } from "../../core/kit/assert.ts";
+import type { Random } from "../../core/kit/random.ts";
+import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
+import type { JobsCluster } from "./cluster.ts";
+import type { JobsKnobs } from "./knobs.ts";
+import { reached } from "./probes.ts";
+
+type OwnFault = { readonly atMs: number } & (
+  | { readonly kind: "crash-leader"; readonly restartAfterMs: number }
+  | { readonly kind: "pause-leader" | "isolate-leader" | "hang-leader-disk"; readonly forMs: number }
+  | { readonly kind: "transfer" }
+  | { readonly kind: "jump-leader"; readonly byMs: number }
+  | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
+  | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
+);
+export type JobsFault = Fault | OwnFault;
+type OwnKind = OwnFault["kind"];
+
+const WEIGHTS: Partial<Record<DrawnKind, number>> = {
+  crash: 3,
+  pause: 2,
+  "wall-jump": 4,
+  cut: 2,
+  "cut-one-way": 2,
+  partition: 3,
+  lossy: 2,
+  duplicating: 1,
+  "slow-link": 1,
+  "reset-refused": 1,
+  "disk-slow": 2,
+  "disk-hang": 1,
+};
+const OWN_KINDS: readonly OwnKind[] = [
+  "crash-leader",
+  "crash-leader",
+  "pause-leader",
+  "pause-leader",
+  "isolate-leader",
+  "isolate-leader",
+  "isolate-leader",
+  "hang-leader-disk",
+  "transfer",
+  "jump-leader",
+  "jump-leader",
+  "crash-agent",
+  "crash-agent",
+  "pause-agent",
+  "pause-agent",
+  "cut-agent",
+];
+/** Of a race: leaders die, are cut off, stand still and give up. */
+const RACE_KINDS: readonly OwnKind[] = [
+  "crash-leader",
+  "crash-leader",
+  "isolate-leader",
+  "isolate-leader",
+  "pause-leader",
+  "transfer",
+];
+const RACE_WEIGHTS: Partial<Record<DrawnKind, number>> = { crash: 2, cut: 1, "cut-one-way": 1, partition: 3, lossy: 1 };
+const DURATION_MS: readonly [number, number] = [40, 3_000];
+/** Times of day that people and backoffs write down are taken at their word: clocks that lie by hours would mean hours. */
+const WALL_JUMP_MS_MAX = 4_000;
+
+export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKnobs): JobsFault[] {
+  const { names, agents } = cluster;
+  const untilMs = knobs.faultsUntilMs;
+  const kernel = randomPlan(random.fork("kernel"), {
+    nodes: names,
+    fromMs: 600,
+    untilMs,
+    count: knobs.faults,
+    weights: knobs.race ? RACE_WEIGHTS : WEIGHTS,
+    durationMs: DURATION_MS,
+  }).map((fault) => (fault.kind === "wall-jump" ? { ...fault, byMs: fault.byMs % WALL_JUMP_MS_MAX } : fault));
+  const kinds = knobs.race ? RACE_KINDS : OWN_KINDS;
+  const own = Array.from({ length: knobs.faults }, (_, at) =>
+    drawOwn(random.fork(`own/${at}`), kinds, agents, untilMs),
+  );
+  const jumps = Array.from({ length: knobs.wallJumps }, (_, at) => drawJump(random.fork(`jump/${at}`), untilMs));
+  // One that certainly has an effect (trap 33).
+  const sure: JobsFault = { atMs: Math.floor(untilMs / 2), kind: "crash-leader", restartAfterMs: 200 };
+  return [...kernel, ...own, ...jumps, sure].sort((a, b) => a.atMs - b.atMs);
+}
+
+function drawJump(random: Random, untilMs: number): JobsFault {
+  const atMs = Math.floor(random.between(600, untilMs));
+  return { atMs, kind: "jump-leader", byMs: Math.floor(random.between(-0.3, 1) * WALL_JUMP_MS_MAX) };
+}
+
+function drawOwn(random: Random, kinds: readonly OwnKind[], agents: readonly string[], untilMs: number): JobsFault {
+  const atMs = Math.floor(random.between(600, untilMs));
+  const drawnMs = DURATION_MS[0] * Math.exp(random.next() * Math.log(DURATION_MS[1] / DURATION_MS[0]));
+  const forMs = Math.max(1, Math.floor(Math.min(drawnMs, untilMs - atMs)));
+  const kind = random.pick(kinds);
+  const node = random.pick(agents);
+  switch (kind) {
+    case "crash-leader":
+      return { atMs, kind, restartAfterMs: forMs };
+    case "pause-leader":
+    case "isolate-leader":
+    case "hang-leader-disk":
+      return { atMs, kind, forMs };
+    case "transfer":
+      return { atMs, kind };
+    case "jump-leader":
+      return { atMs, kind, byMs: Math.floor(random.between(-WALL_JUMP_MS_MAX, WALL_JUMP_MS_MAX)) };
+    case "crash-agent":
+      return { atMs, kind, node, restartAfterMs: forMs };
+    case "pause-agent":
+    case "cut-agent":
+      return { atMs, kind, node, forMs };
+    default:
+      return assertNever(kind, "kind of fault");
+  }
+}
+
+export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () => void): void {
+  switch (fault.kind) {
+    case "crash-leader":
+    case "pause-leader":
+    case "isolate-leader":
+    case "hang-leader-disk":
+    case "jump-leader":
+    case "transfer":
+      return applyToLeader(cluster, fault, hit);
+    case "crash-agent":
+      return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
+    case "pause-agent":
+      return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
+    case "cut-agent":
+      // Its letters are no messages of the network's own: that nobody reads them is the effect.
+      hit();
+      return apply(cluster.world, { ...fault, kind: "partition", groups: [[fault.node], cluster.names] }, { hit });
+    default:
+      return apply(cluster.world, fault, { hit });
+  }
+}
+
+type LeaderFault = Extract<OwnFault, { kind: `${string}-leader` | "hang-leader-disk" | "transfer" }>;
+
+function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void): void {
+  const node = cluster.leader();
+  if (node === undefined) return;
+  const { world } = cluster;
+  switch (fault.kind) {
+    case "crash-leader":
+      return apply(world, { ...fault, kind: "crash", node }, { hit });
+    case "pause-leader":
+      reached(cluster.probes, "leader-paused");
+      return apply(world, { ...fault, kind: "pause", node }, { hit });
+    case "isolate-leader": {
+      const others = cluster.names.filter((name) => name !== node);
+      return apply(world, { ...fault, kind: "partition", groups: [[node], others] }, { hit });
+    }
+    case "hang-leader-disk":
+      return apply(world, { ...fault, kind: "disk-hang", node }, { hit });
+    case "jump-leader":
+      return apply(world, { ...fault, kind: "wall-jump", node }, { hit });
+    case "transfer":
+      world.call(node, () => {
+        hit();
+        void cluster.server(node)?.engine.transfer(null);
+      });
+      return;
+    default:
+      return assertNever(fault, "fault of the leader");
+  }
+}

@@ -1,0 +1,58 @@
+// The way from clients and agents to the servers and back: late, and sometimes lost. What a server says is judged where it
+// leaves the server; whether it arrives is another matter.
+
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { JobsCluster, JobsServer } from "./cluster.ts";
+import type { Asked } from "./oracle.ts";
+
+const WAY_MS: readonly [number, number] = [0.2, 8];
+
+export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: TenureError };
+
+export interface Letter<T> {
+  readonly random: Random;
+  /** The machine that it comes from; null: a client, who reaches everybody. */
+  readonly from: string | null;
+  readonly to: string;
+  readonly ask: (server: JobsServer) => Promise<T>;
+  /** In the server, as the answer leaves. */
+  readonly judge: (asked: Asked, answer: Answer<T>, server: JobsServer) => void;
+  /** In the server, in the turn in which it was asked. */
+  readonly look?: ((server: JobsServer) => void) | undefined;
+  readonly arrived: (answer: Answer<T>) => void;
+}
+
+export function post<T>(cluster: JobsCluster, letter: Letter<T>): void {
+  const { world, oracle } = cluster;
+  const { random, from, to } = letter;
+  const owner = world.scheduler.owner(`post/${from ?? "clients"}`);
+  const onTheWay = (there: string, back: string, fire: () => void): void => {
+    const isLost = random.chance(cluster.knobs.lossRate);
+    const lateMs = random.between(WAY_MS[0], WAY_MS[1]);
+    world.scheduler.schedule(world.nowMs + lateMs, owner, () => {
+      if (!isLost && (from === null || world.network.link(there, back).open)) fire();
+    });
+  };
+  onTheWay(from ?? "", to, () => {
+    world.call(to, () => {
+      const server = cluster.server(to);
+      if (server === undefined) return;
+      const asked = oracle.asked(to);
+      const settled = (answer: Answer<T>): void => {
+        if (cluster.server(to) !== server) return;
+        world.scheduler.trace(answer.ok ? "ok" : answer.error.code);
+        letter.judge(asked, answer, server);
+        onTheWay(to, from ?? "", () => letter.arrived(answer));
+      };
+      letter.ask(server).then(
+        (value) => settled({ ok: true, value }),
+        (error: unknown) => {
+          if (TenureError.is(error)) settled({ ok: false, error });
+          else world.report(to, error);
+        },
+      );
+      letter.look?.(server);
+    });
+  });
+}

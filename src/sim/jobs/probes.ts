@@ -1,0 +1,41 @@
+// Rare states that a simulation of jobs must have been in to be worth anything: a campaign in which one of them stayed at
+// zero proves less than it seems, and fails.
+
+export const JOBS_PROBES = [
+  "append-refused-and-rolled-back",
+  "outcome-unknown",
+  "unknown-but-committed",
+  "not-leader-told",
+  "repeated-idempotent-answer",
+  "idempotency-mismatch-told",
+  "refusal-told",
+  "stale-result-told",
+  "old-leader-epoch-told",
+  "repeated-result",
+  "lease-lost-told",
+  "committed-told-by-renewal",
+  "cancelled-told-by-renewal",
+  "grant-too-old-to-trust",
+  "given-to-a-waiting-poll",
+  "lease-expired",
+  "attempt-timed-out",
+  "running-job-cancelled",
+  "retried-by-hand",
+  "concurrency-limit-reached",
+  "agent-came-back",
+  "old-session-refused",
+  "failover",
+  "snapshot-restored",
+  "snapshot-amid-commands",
+  "job-forgotten",
+  "missed-events-read",
+  "missed-events-not-there-yet",
+  "leader-paused",
+] as const;
+
+export type JobsProbe = (typeof JOBS_PROBES)[number];
+export type JobsProbeCounts = Partial<Record<JobsProbe, number>>;
+
+export function reached(counts: JobsProbeCounts, probe: JobsProbe): void {
+  counts[probe] = (counts[probe] ?? 0) + 1;
+}

@@ -1,0 +1,122 @@
+// One run of jobs: servers, agents, clients and a plan of faults, all from one seed. First safety, while the faults last;
+// then the faults stop, and within a bound every job is over and all servers have the same.
+
+import { seededRandom } from "../../core/kit/random.ts";
+import type { Digest } from "../../ports/digest.ts";
+import { Injector, type FaultCount, type TraceSink } from "../kernel/index.ts";
+import { startAgent } from "./agents.ts";
+import { JobsClients, type JobsClientCounts } from "./clients.ts";
+import { JobsCluster } from "./cluster.ts";
+import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from "./knobs.ts";
+import { applyJobsFault, drawJobsPlan, type JobsFault } from "./plan.ts";
+import type { JobsProbeCounts } from "./probes.ts";
+import { raceProblem, raceResult, type RaceResult } from "./race.ts";
+
+/** Longer than it takes one agent to do the longest jobs one after another, with all their attempts. */
+const CONVERGE_WITHIN_MS = 240_000;
+/** Clients go on for a while without faults; where they had no chance before, until one was answered. */
+const CLIENTS_GO_ON_MS = 500;
+const CLIENTS_GO_ON_MS_MAX = 20_000;
+const STEPS_MAX = 5_000_000;
+
+export interface JobsRunOptions {
+  readonly seed: number;
+  readonly digest: Digest;
+  readonly limits?: JobsLimits | undefined;
+  /** Replaces the plan that the seed draws: for shrinking. */
+  readonly plan?: readonly JobsFault[] | undefined;
+  readonly narrate?: TraceSink | undefined;
+  readonly reversed?: boolean | undefined;
+}
+
+export interface JobsRunResult {
+  readonly seed: number;
+  readonly knobs: JobsKnobs;
+  readonly plan: readonly JobsFault[];
+  readonly hash: string;
+  readonly simulatedMs: number;
+  readonly steps: number;
+  readonly jobs: number;
+  readonly events: number;
+  readonly clients: JobsClientCounts;
+  readonly faults: Record<string, FaultCount>;
+  readonly probes: JobsProbeCounts;
+  /** Null: it was none. */
+  readonly race: RaceResult | null;
+  readonly violation: string | null;
+}
+
+export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResult> {
+  const isRace = options.limits?.race === true;
+  const seed = `${isRace ? "race" : "jobs"}/${options.seed}`;
+  const random = seededRandom(seed);
+  const knobs = (isRace ? drawRaceKnobs : drawJobsKnobs)(random.fork("knobs"));
+  const cluster = new JobsCluster({ ...options, seed, knobs, startAgent });
+  const { world, oracle } = cluster;
+  const plan = options.plan ?? drawJobsPlan(random.fork("plan"), cluster, knobs);
+  const injector = new Injector<JobsFault>(world.scheduler, (fault, hit) => applyJobsFault(cluster, fault, hit));
+  const clients = new JobsClients(cluster);
+  injector.schedule(plan);
+  world.startAll();
+  clients.start();
+  let violation: string | null = null;
+  try {
+    await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
+    cluster.calm();
+    violation = finding(cluster) ?? (await converge(cluster, clients)) ?? finding(cluster);
+  } catch (error) {
+    violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
+  }
+  if (violation === null && isRace) violation = raceProblem(oracle, knobs);
+  if (violation === null && clients.counts.submitted === 0) violation = "no traffic: not one job was submitted";
+  return {
+    seed: options.seed,
+    knobs,
+    plan,
+    hash: world.hash(),
+    simulatedMs: world.nowMs,
+    steps: world.scheduler.steps,
+    jobs: oracle.jobs.size,
+    events: oracle.head,
+    clients: clients.counts,
+    faults: injector.counts,
+    probes: cluster.probes,
+    race: isRace ? raceResult(oracle) : null,
+    violation,
+  };
+}
+
+async function converge(cluster: JobsCluster, clients: JobsClients): Promise<string | null> {
+  const { world, oracle } = cluster;
+  const atLeastMs = world.nowMs + CLIENTS_GO_ON_MS;
+  await world.run(() => world.nowMs >= atLeastMs && clients.counts.submitted > 0, {
+    untilMs: world.nowMs + CLIENTS_GO_ON_MS_MAX,
+    stepsMax: STEPS_MAX,
+  });
+  if (finding(cluster) !== null) return null;
+  clients.stop();
+  const untilMs = world.nowMs + CONVERGE_WITHIN_MS;
+  let head = -1;
+  // Looked at only where something was committed, or the slowest node caught up.
+  const end = await world.run(
+    () => {
+      const sum = oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), 0);
+      if (sum === head) return false;
+      head = sum;
+      return cluster.difference() === null;
+    },
+    { untilMs, stepsMax: STEPS_MAX },
+  );
+  if (end === "predicate" || finding(cluster) !== null) return finding(cluster);
+  const different = cluster.difference();
+  return different === null
+    ? null
+    : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
+}
+
+function finding(cluster: JobsCluster): string | null {
+  const first = cluster.world.findings[0];
+  if (first === undefined) return null;
+  const text = first.error instanceof Error ? (first.error.stack ?? first.error.message) : String(first.error);
+  return `${first.node} at ${first.atMs.toFixed(3)} ms: ${text}`;
+}

@@ -1,0 +1,85 @@
+// The views of one simulated server: rows that outlive its processes, on a thread that answers when it likes. What is stored is
+// what production feeds it; what it says may be as old as its last put.
+
+import type { Random } from "../../core/kit/random.ts";
+import type { Job } from "../../core/jobs/model.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ExpiredJobs, JobLog, Views } from "../../ports/views.ts";
+
+/** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
+const READ_MS_MAX = 30;
+
+/** Of one server, whatever becomes of its processes. */
+export interface StoredRows {
+  readonly jobs: Map<string, Job>;
+  position: number;
+}
+
+type FedViews = Pick<Views, "position" | "reached" | "put" | "doubt" | "settle" | "get" | "expired">;
+
+export class SimViews implements FedViews {
+  readonly #rows: StoredRows;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #delayMs: number;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(rows: StoredRows, clock: Clock, random: Random, delayMs: number) {
+    this.#rows = rows;
+    this.#clock = clock;
+    this.#random = random;
+    this.#delayMs = delayMs;
+  }
+
+  position(): Promise<number> {
+    return this.#inTurn(() => this.#rows.position);
+  }
+
+  async reached(): Promise<number> {
+    await this.#pause(READ_MS_MAX);
+    return this.#rows.position;
+  }
+
+  put(position: number, jobs: readonly Job[], _logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
+    return this.#inTurn(() => {
+      if (position < this.#rows.position) return;
+      for (const job of jobs) this.#rows.jobs.set(job.id, job);
+      for (const jobId of forgotten) this.#rows.jobs.delete(jobId);
+      this.#rows.position = position;
+    });
+  }
+
+  doubt(): Promise<void> {
+    return this.#inTurn(() => undefined);
+  }
+
+  settle(): Promise<void> {
+    return this.#inTurn(() => undefined);
+  }
+
+  async get(jobId: string): Promise<Job | null> {
+    await this.#pause(READ_MS_MAX);
+    return this.#rows.jobs.get(jobId) ?? null;
+  }
+
+  async expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
+    await this.#pause(READ_MS_MAX);
+    const isOver = ({ finishedAtMs, spec }: Job): boolean => (finishedAtMs ?? Infinity) + spec.retentionMs <= nowMs;
+    const jobIds = [...this.#rows.jobs.values()].filter(isOver).map(({ id }) => id);
+    const answer = { jobIds: jobIds.slice(0, limit), position: this.#rows.position };
+    await this.#pause(READ_MS_MAX);
+    return answer;
+  }
+
+  /** Writes are taken one after the other. */
+  #inTurn<T>(work: () => T): Promise<T> {
+    const turn = this.#last.then(() => this.#pause(Infinity)).then(work);
+    this.#last = turn;
+    return turn;
+  }
+
+  #pause(atMostMs: number): Promise<void> {
+    const forMs = this.#random.between(0, Math.min(this.#delayMs, atMostMs));
+    return new Promise((resolve) => void this.#clock.setTimer(this.#clock.monotonicMs() + forMs, resolve));
+  }
+}

@@ -1,0 +1,154 @@
+// The planted mistakes of jobs on servers: what is known to go wrong between a decision of the leader and its commit, and
+// with leases. Each must be found by the simulation of jobs (sim/jobs).
+
+import type { Edit, Mutant } from "./patch.ts";
+
+const REIGN = "controller/jobs-reign.ts";
+const LEASING = "controller/jobs-leasing.ts";
+const FEEDER = "controller/jobs-feeder.ts";
+const RETENTION = "controller/jobs-retention.ts";
+const TIMERS = "controller/jobs-timers.ts";
+const WRITER = "controller/jobs-writer.ts";
+const SERVICE = "controller/jobs.ts";
+const FOLD = "controller/jobs-fold.ts";
+const LEADERSHIP = "controller/raft-leadership.ts";
+const LEASE = "core/jobs/decide-lease.ts";
+const RESULTS = "core/jobs/decide-results.ts";
+const TABLE = "core/jobs/table.ts";
+
+function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
+  return { name, breaks, edits, subject: "jobs" };
+}
+
+export const JOBS_MUTANTS: readonly Mutant[] = [
+  mutant("answer-before-commit", "D11", {
+    file: REIGN,
+    find: "await (decided.written ?? this.#confirmed());",
+    replace: "if (decided.written === null) await this.#confirmed();",
+  }),
+  mutant("lease-given-before-commit", "D11", {
+    file: LEASING,
+    find: "await given.written;",
+    replace: "",
+  }),
+  mutant("early-rejection", "D11", {
+    file: REIGN,
+    find: "await this.#confirmed();\n      throw decided.error;",
+    replace: "throw decided.error;",
+  }),
+  mutant("session-refused-early", "D11", {
+    file: LEASING,
+    find: "await this.#options.confirmed();\n      throw first.error;",
+    replace: "throw first.error;",
+  }),
+  mutant("rejection-without-the-head-committed", "D11", {
+    file: REIGN,
+    find: "await this.#writer.settled();",
+    replace: "",
+  }),
+  mutant(
+    "jobs-gate-before-the-no-op",
+    "D9",
+    {
+      file: LEADERSHIP,
+      find: 'return role === "leader" && established ? term : null;',
+      replace: 'return role === "leader" && established !== undefined ? term : null;',
+    },
+    {
+      file: SERVICE,
+      find: "!this.#isClosed) void this.#open(epoch);",
+      replace: "!this.#isClosed) {\n      this.#begin(epoch);\n      void this.#open(epoch);\n    }",
+    },
+    {
+      file: SERVICE,
+      find: 'if (opened.outcome === "opened") this.#begin(epoch);',
+      replace: "",
+    },
+  ),
+  mutant("read-from-head", "D11", {
+    file: SERVICE,
+    find: "return this.#options.fold.book.applied.job(jobId);",
+    replace: "return this.#options.fold.book.head.job(jobId);",
+  }),
+  mutant("renewal-from-head", "D11", {
+    file: LEASING,
+    find: "const { applied } = this.#fold.book;",
+    replace: "const applied = this.#fold.book.head;",
+  }),
+  mutant("renewal-without-confirmation", "D15", {
+    file: LEASING,
+    find: "if (renew.length > 0 || (this.#isOver && leases.length === 0)) {",
+    replace: "if (this.#isOver && leases.length === Infinity) {",
+  }),
+  mutant(
+    "lease-by-wall-clock",
+    "trap 56b",
+    {
+      file: TIMERS,
+      find: "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, nowMs);",
+      replace:
+        "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, this.#clock.wallMs());",
+    },
+    {
+      file: TIMERS,
+      find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
+      replace: "this.#leases.touch(jobId, jobEpoch, this.#clock.wallMs());",
+    },
+    {
+      file: TIMERS,
+      find: "const soonMs = Math.min(this.#leases.nextMs,",
+      replace: "const soonMs = Math.min(nowMs + this.#leases.nextMs - this.#clock.wallMs(),",
+    },
+    {
+      file: TIMERS,
+      find: "this.#leases.takeOver(nowMs,",
+      replace: "this.#leases.takeOver(this.#clock.wallMs(),",
+    },
+  ),
+  mutant("renewal-does-not-move-the-end", "D15", {
+    file: TIMERS,
+    find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
+    replace: "",
+  }),
+  mutant("result-without-job-epoch", "trap 50", {
+    file: RESULTS,
+    find: "return run !== null && run.session === session && isSameLease(run, ref);",
+    replace: "return run !== null && run.session === session && ref.jobId !== undefined;",
+  }),
+  mutant("export-before-commit", "D11", {
+    file: FOLD,
+    find: "this.book.propose(events.map(({ event }) => event));",
+    replace:
+      "this.book.propose(events.map(({ event }) => event));\n    for (const tell of this.#followers) for (const one of events) tell(one);",
+  }),
+  mutant("refused-append-stays-in-the-head", "D11", {
+    file: WRITER,
+    find: "this.#options.fold.rollback(append.before.sequence);",
+    replace: "",
+  }),
+  mutant("unknown-told-as-not-done", "trap 66", {
+    file: WRITER,
+    find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
+    replace: '          new TenureError(\n            "NOT_LEADER",',
+  }),
+  mutant("forgotten-by-views-that-lag", "D10", {
+    file: RETENTION,
+    find: "if (position < Math.max(this.#knownFrom, fold.book.droppedUpTo)) return true;",
+    replace: "",
+  }),
+  mutant("views-skip-what-they-missed", "trap 56d", {
+    file: FEEDER,
+    find: "if (position < through && history !== null) this.#gap = { after: position, through };",
+    replace: "",
+  }),
+  mutant("what-is-due-stays-due", "D15", {
+    file: LEASE,
+    find: "readyNow(state, context);\n  if (state.isOvergrown) return;",
+    replace: "if (state.isOvergrown) return;",
+  }),
+  mutant("snapshot-of-no-one-moment", "D10", {
+    file: TABLE,
+    find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
+    replace: "",
+  }),
+];

@@ -1,0 +1,91 @@
+// Known mistakes, planted into every server or agent of a run of `chaos jobs`: the harness must report each of them, or it
+// would not have seen the same mistake of ours either. Source lines are changed as they are loaded.
+
+import type { Edit } from "../../src/sim/mutants/patch.ts";
+import type { JobsFault } from "./jobs-faults.ts";
+
+export type JobsPlantName =
+  | "answer-before-commit"
+  | "lease-before-commit"
+  | "result-without-job-epoch"
+  | "unknown-told-as-refused"
+  | "keys-forgotten"
+  | "agent-runs-twice";
+
+export interface JobsPlant {
+  readonly server: readonly Edit[];
+  readonly agent: readonly Edit[];
+  /** Those that bring it to light. */
+  readonly faults: readonly JobsFault[];
+}
+
+const REIGN = "controller/jobs-reign.ts";
+
+export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
+  /** A 200 leaves while its events are on their way: what was stranded with the leader is lost. */
+  "answer-before-commit": {
+    server: [
+      {
+        file: REIGN,
+        find: "await (decided.written ?? this.#confirmed());",
+        replace: "if (decided.written === null) await this.#confirmed();",
+      },
+    ],
+    agent: [],
+    faults: ["strand-leader"],
+  },
+  /** An agent works under a lease that never was. */
+  "lease-before-commit": {
+    server: [{ file: REIGN, find: "await Promise.all([given.written, reported]);", replace: "await reported;" }],
+    agent: [],
+    faults: ["strand-leader"],
+  },
+  /** Whoever names a job that somebody has may end it (trap 50). */
+  "result-without-job-epoch": {
+    server: [
+      {
+        file: "core/jobs/decide-results.ts",
+        find: "return run !== null && run.session === session && isSameLease(run, ref);",
+        replace: "return run !== null;",
+      },
+    ],
+    agent: [],
+    faults: ["kill-agent", "stop-agent"],
+  },
+  /** "Nothing was done", where nobody knows (trap 66). */
+  "unknown-told-as-refused": {
+    server: [
+      {
+        file: "controller/jobs-writer.ts",
+        find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
+        replace: '          new TenureError(\n            "NOT_LEADER",',
+      },
+    ],
+    agent: [],
+    faults: ["stop-followers"],
+  },
+  /** The same submission again is another one. */
+  "keys-forgotten": {
+    server: [
+      {
+        file: "core/jobs/idempotency.ts",
+        find: "if (request.idempotencyKey === null) return NEW;",
+        replace: "if (request !== null) return NEW;",
+      },
+    ],
+    agent: [],
+    faults: ["reset-clients", "cut-clients"],
+  },
+  /** The agent calls its handler twice for one lease. */
+  "agent-runs-twice": {
+    server: [],
+    agent: [
+      {
+        file: "agent/crew.ts",
+        find: "void this.#run(attempt);",
+        replace: "void this.#run(attempt);\n    void this.#run(attempt);",
+      },
+    ],
+    faults: ["kill-follower"],
+  },
+};

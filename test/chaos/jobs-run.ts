@@ -1,0 +1,284 @@
+// `chaos jobs` on one backend: three servers, agents and submitters, all processes or loops of their own, under faults.
+//
+//   stage ─▶ traffic, with faults on servers and on agents beside it ─▶ all submitted ─▶ faults over
+//         ─▶ unknown submissions are asked again ─▶ everything finishes ─▶ every server is read and compared ─▶ all end
+//
+// What the seed decides: the order of faults, victims, sizes, what jobs do. What it can't: how processes are scheduled.
+
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { seededRandom, type Random } from "../../src/core/kit/random.ts";
+import type { Client } from "../../src/entry/client.ts";
+import { waitFor } from "../servers/index.ts";
+import { writePlant } from "../servers/planted.ts";
+import { deckOf } from "./faults.ts";
+import { Agents } from "./jobs-agents.ts";
+import { auditNodes, compareNodes, type NodeAudit } from "./jobs-audit.ts";
+import { AGENT_WEIGHTS, DEPOSING, type JobsFault, SERVER_WEIGHTS } from "./jobs-faults.ts";
+import { Ghosts } from "./jobs-ghosts.ts";
+import { judge, type Judgement } from "./jobs-judge.ts";
+import type { JobsPlant } from "./jobs-plants.ts";
+import { type JobsBackend, type JobsStage, startJobsStage } from "./jobs-stage.ts";
+import { JobsStrikes } from "./jobs-strikes.ts";
+import { Submitters, sumOf } from "./jobs-submitters.ts";
+
+export interface JobsRunOptions {
+  readonly backend: JobsBackend;
+  readonly jobs: number;
+  readonly perSecond: number;
+  readonly minutes: number;
+  readonly seed: number;
+  readonly plant?: JobsPlant | undefined;
+  /** The share of jobs that take a third of a lease: the more, the more is in agents' hands when they are struck. */
+  readonly slowShare?: number | undefined;
+  readonly signal: AbortSignal;
+  readonly log: (line: string) => void;
+}
+
+export interface JobsRunResult extends Omit<Judgement, "findings"> {
+  readonly faults: Readonly<Partial<Record<JobsFault, number>>>;
+  /** Requests that were sent into leaders while they were stopped. */
+  readonly insideStopped: number;
+  readonly events: number;
+  readonly failed: readonly string[];
+}
+
+const PLACES = 4;
+const CAPACITY = 8;
+const LEASE_MS = 1_500;
+/** Between two faults of one lane. */
+const PAUSE_MS = { min: 100, max: 700 };
+const FINISH_MS_MAX = 180_000;
+const SETTLE_MS_MAX = 60_000;
+/** So many of all faults that depose a leader must have led to another epoch. */
+const FAILOVER_SHARE = 0.5;
+/** So many stale results for each fault on an agent. */
+const STALE_SHARE = 0.1;
+const FINDINGS_MAX = 20;
+/** A lane begins with each of its kinds once, then draws from decks of this size. */
+const DECK = 48;
+/** Of each lane: traffic goes on until there were so many. */
+const FAULTS_MIN = 3;
+const SLOW_SHARE = 0.1;
+
+/** No server answered; it is asked again. */
+const NOBODY = { byState: null };
+
+export async function runJobs(options: JobsRunOptions): Promise<JobsRunResult> {
+  const { plant, backend, log } = options;
+  const stage = await startJobsStage({ backend, edits: plant?.server });
+  const run = new JobsRun(options, stage);
+  try {
+    return await run.play();
+  } finally {
+    await run.end();
+    await stage.end();
+    log("all processes have ended");
+  }
+}
+
+class JobsRun {
+  readonly #options: JobsRunOptions;
+  readonly #stage: JobsStage;
+  readonly #random: Random;
+  readonly #client: Client;
+  readonly #agents: Agents;
+  readonly #submitters: Submitters;
+  readonly #ghosts: Ghosts;
+  readonly #strikes: JobsStrikes;
+  readonly #faults: Partial<Record<JobsFault, number>> = {};
+  readonly #failed: string[] = [];
+  /** Aborts when traffic is to end before all is submitted. */
+  readonly #stop: AbortSignal;
+  readonly #calm = new AbortController();
+  readonly #startedMs = performance.now();
+
+  constructor(options: JobsRunOptions, stage: JobsStage) {
+    const { seed, jobs, perSecond, signal, minutes, plant, slowShare = SLOW_SHARE } = options;
+    this.#options = options;
+    this.#stage = stage;
+    this.#random = seededRandom(seed);
+    this.#client = stage.client();
+    this.#stop = AbortSignal.any([signal, AbortSignal.timeout(minutes * 60_000)]);
+    const { directory } = stage.cluster;
+    this.#agents = new Agents({
+      directory,
+      urls: stage.urls,
+      key: stage.key,
+      places: PLACES,
+      agentsPerPlace: 1,
+      capacity: CAPACITY,
+      leaseMs: LEASE_MS,
+      nodeFlags: writePlant(join(directory, "agent-plant.mjs"), plant?.agent ?? []),
+    });
+    this.#submitters = new Submitters({
+      client: (timeoutMs) => stage.client(timeoutMs),
+      random: this.#random.fork("submitters"),
+      jobs,
+      perSecond,
+      isEnough: () => this.#failed.length > 0 || this.#isStruckEnough(),
+      slowShare,
+      leaseMs: LEASE_MS,
+      signal: this.#stop,
+    });
+    this.#ghosts = new Ghosts(this.#client, signal);
+    this.#strikes = new JobsStrikes({
+      stage,
+      agents: this.#agents,
+      submitters: this.#submitters,
+      ghosts: this.#ghosts,
+      random: this.#random.fork("strikes"),
+      leaseMs: LEASE_MS,
+    });
+  }
+
+  async play(): Promise<JobsRunResult> {
+    this.#agents.start();
+    const lanes = [
+      this.#lane(SERVER_WEIGHTS[this.#options.backend], "servers", (kind) => this.#strikes.server(kind)),
+      this.#lane(AGENT_WEIGHTS, "agents", (kind) => this.#strikes.agent(kind)),
+    ];
+    await this.#submitters.run();
+    this.#calm.abort();
+    await Promise.all(lanes);
+    await this.#finish().catch((error: unknown) => this.#fail((error as Error).message));
+    return await this.#judged();
+  }
+
+  /** Also after a failure, at every moment. */
+  async end(): Promise<void> {
+    this.#calm.abort();
+    await this.#agents.kill();
+  }
+
+  #fail(reason: string): void {
+    if (this.#failed.length < FINDINGS_MAX) this.#failed.push(reason);
+  }
+
+  // ---- faults --------------------------------------------------------------------------------------
+
+  async #lane<Kind extends JobsFault>(
+    weights: Readonly<Partial<Record<Kind, number>>>,
+    name: string,
+    strike: (kind: Kind) => Promise<void>,
+  ): Promise<void> {
+    const random = this.#random.fork(name);
+    const wanted = this.#kindsOf(weights);
+    if (wanted.length === 0) return;
+    const { signal } = this.#calm;
+    let fired = 0;
+    for (let deck: Kind[] = []; !signal.aborted;) {
+      await sleep(random.between(PAUSE_MS.min, PAUSE_MS.max), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted || this.#failed.length > 0) return;
+      if (deck.length === 0) deck = deckOf<Kind>(weights, fired === 0 ? wanted.length : DECK, random, wanted);
+      const kind = deck.pop()!;
+      try {
+        await strike(kind);
+        fired++;
+        this.#faults[kind] = (this.#faults[kind] ?? 0) + 1;
+        const seconds = ((performance.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6);
+        this.#options.log(
+          `${seconds} s  ${String(this.#submitters.acknowledged).padStart(6)} jobs acknowledged  ${kind}`,
+        );
+      } catch (error) {
+        this.#fail(`${kind}: ${(error as Error).message}`);
+      }
+    }
+  }
+
+  /** Also stale results: without them nothing was fenced off. */
+  #isStruckEnough(): boolean {
+    return this.#missing().length === 0 && this.#ghosts.told.length >= this.#hurtAgents() * STALE_SHARE;
+  }
+
+  #hurtAgents(): number {
+    return (this.#faults["kill-agent"] ?? 0) + (this.#faults["stop-agent"] ?? 0);
+  }
+
+  /** What is missing for faults to speak of. */
+  #missing(): string[] {
+    return [this.#kindsOf(SERVER_WEIGHTS[this.#options.backend]), this.#kindsOf(AGENT_WEIGHTS)].flatMap(
+      (kinds: readonly JobsFault[]) => {
+        const fired = sumOf(kinds, (kind) => this.#faults[kind] ?? 0);
+        if (kinds.length > 0 && fired < FAULTS_MIN) return [`only ${fired} faults of these: ${kinds.join(", ")}`];
+        const never = kinds.filter((kind) => this.#faults[kind] === undefined);
+        return fired >= DECK && never.length > 0 ? [`these faults never fired: ${never.join(", ")}`] : [];
+      },
+    );
+  }
+
+  #kindsOf<Kind extends JobsFault>(weights: Readonly<Partial<Record<Kind, number>>>): Kind[] {
+    const planted = this.#options.plant?.faults;
+    return (Object.keys(weights) as Kind[]).filter((kind) => planted?.includes(kind) ?? true);
+  }
+
+  // ---- the end -------------------------------------------------------------------------------------
+
+  async #finish(): Promise<void> {
+    await this.#stage.heal();
+    for (const place of this.#agents.places) {
+      place.signal("SIGCONT");
+      place.start();
+    }
+    await this.#stage.cluster.steady(SETTLE_MS_MAX);
+    await this.#strikes.settled();
+    await this.#submitters.resolve();
+    await this.#ghosts.settled();
+    let left = "";
+    await waitFor(
+      "all jobs to finish",
+      async () => {
+        const { byState } = await this.#client.stats({ consistency: "linearizable" }).catch(() => NOBODY);
+        if (byState === null) return false;
+        const open = (["pending", "assigned", "building", "cancelling"] as const).filter((state) => byState[state] > 0);
+        left = open.map((state) => `${byState[state]} ${state}`).join(", ");
+        return open.length === 0;
+      },
+      FINISH_MS_MAX,
+    ).catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}: ${left} are left`);
+    });
+    // Their last words, which may be about results that were taken.
+    await this.#agents.end();
+  }
+
+  async #judged(): Promise<JobsRunResult> {
+    // Where it did not finish they still work, and what is read must stand still.
+    await this.#agents.kill();
+    let audits: readonly NodeAudit[] = [];
+    try {
+      audits = await auditNodes(this.#stage.nodes);
+      for (const finding of compareNodes(audits)) this.#fail(finding);
+    } catch (error) {
+      this.#fail(`the servers could not be read: ${(error as Error).message}`);
+    }
+    for (const crash of [...this.#stage.crashes, ...this.#agents.crashes()]) this.#fail(crash);
+    const { findings, ...judgement } = judge({
+      submissions: this.#submitters.submissions,
+      lines: this.#agents.lines(),
+      ghosts: this.#ghosts.told,
+      events: audits[0]?.events ?? [],
+    });
+    for (const finding of findings) this.#fail(finding);
+    const failed = [...this.#failed, ...this.#weaknesses(judgement)];
+    if (this.#options.signal.aborted) failed.push("interrupted");
+    const faults = { ...this.#faults };
+    return { ...judgement, faults, insideStopped: this.#strikes.inside, events: audits[0]?.events.length ?? 0, failed };
+  }
+
+  /** Why the run proves little, whatever it found. */
+  #weaknesses({ jobs, failovers, staleAttempts, assignments }: Omit<Judgement, "findings">): string[] {
+    const why: string[] = [];
+    if (jobs < this.#options.jobs) why.push(`only ${jobs} of ${this.#options.jobs} jobs were acknowledged`);
+    if (assignments < jobs) why.push(`only ${assignments} assignments for ${jobs} jobs`);
+    why.push(...this.#missing());
+    const deposed = sumOf([...DEPOSING], (kind) => this.#faults[kind] ?? 0);
+    if (failovers < deposed * FAILOVER_SHARE)
+      why.push(`${failovers} failovers by ${deposed} faults that depose: too few`);
+    const hurt = this.#hurtAgents();
+    if (staleAttempts < hurt * STALE_SHARE) {
+      why.push(`${staleAttempts} stale results by ${hurt} agents that were killed or stopped: too few`);
+    }
+    return why;
+  }
+}

@@ -1,0 +1,148 @@
+// `npm run chaos -- jobs`, short: every part of it on real processes, the planted mistakes that it must report, and the race.
+
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { waitFor } from "../servers/index.ts";
+import { UsageError } from "./flags.ts";
+import { readJobsFlags } from "./jobs-flags.ts";
+import { type JobsPlant, type JobsPlantName, JOBS_PLANTS } from "./jobs-plants.ts";
+import { runRace } from "./jobs-race.ts";
+import { type JobsRunOptions, runJobs } from "./jobs-run.ts";
+
+const RUN_MS_MAX = 3 * 60_000;
+const QUIET = { signal: new AbortController().signal, log: () => undefined };
+const SHORT: JobsRunOptions = {
+  backend: "embedded",
+  jobs: 100,
+  perSecond: 40,
+  minutes: 2,
+  seed: 1,
+  slowShare: 0.4,
+  ...QUIET,
+};
+
+/** Several at once, where each leaves its own mark. */
+function planted(...names: readonly JobsPlantName[]): JobsPlant {
+  const plants = names.map((name) => JOBS_PLANTS[name]);
+  return {
+    server: plants.flatMap(({ server }) => server),
+    agent: plants.flatMap(({ agent }) => agent),
+    faults: plants.flatMap(({ faults }) => faults),
+  };
+}
+
+function chaos(...args: readonly string[]) {
+  const child = spawn(process.execPath, ["--no-warnings", "test/chaos/main.ts", "jobs", ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const said = { out: "", err: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said.out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (said.err += text));
+  const ended = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)));
+  const summary = (): Summary => JSON.parse(said.out.trimEnd().split("\n").at(-1) ?? "") as Summary;
+  return { child, said, ended, summary };
+}
+
+interface Summary {
+  readonly jobs: number;
+  readonly completed: number;
+  readonly failovers: number;
+  readonly stale_rejected: number;
+  readonly failed: readonly string[];
+}
+
+describe("npm run chaos -- jobs", () => {
+  test.each(["embedded", "postgres"])(
+    "%s: 200 jobs while leaders and agents are killed and stopped: none is lost, none is committed twice",
+    async (backend) => {
+      const size = ["--jobs", "200", "--per-second", "50", "--minutes", "2"];
+      const run = chaos("--backend", backend, ...size, "--seed", "2026", "--json");
+      expect(await run.ended, run.said.err.slice(-4_000) + run.said.out).toBe(0);
+      const summary = run.summary();
+      expect(summary).toMatchObject({ failed: [], lost: 0, double_committed: 0 });
+      expect(summary.jobs).toBeGreaterThanOrEqual(200);
+      expect(summary.completed).toBeGreaterThanOrEqual(summary.jobs);
+      expect(summary.failovers).toBeGreaterThan(0);
+      expect(summary.stale_rejected).toBeGreaterThan(0);
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
+    "reports answers before the commit, forgotten keys, results without job_epoch, and agents that run a handler twice",
+    async () => {
+      const plant = planted("answer-before-commit", "keys-forgotten", "result-without-job-epoch", "agent-runs-twice");
+      const { failed, lost, doubleSubmitted, doubleCommitted } = await runJobs({ ...SHORT, plant });
+      const said = failed.join("\n");
+      expect(lost, said).toBeGreaterThan(0);
+      expect(said).toContain("lost: job");
+      expect(doubleSubmitted, said).toBeGreaterThan(0);
+      expect(doubleCommitted, said).toBeGreaterThan(0);
+      expect(said).toContain("a stale result was taken");
+      expect(said).toContain("a handler ran more than once for one lease");
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
+    "20 agents and 10 jobs: exactly 10 assignments, 20 times, with failovers",
+    async () => {
+      const result = await runRace({ backend: "embedded", rounds: 20, minutes: 2, seed: 1, ...QUIET });
+      expect(result).toMatchObject({ failed: [], rounds: 20, exact: 20, kills: 2 });
+      expect(result.assignments).toBe(200 + result.undelivered);
+      expect(result.failovers).toBeGreaterThanOrEqual(2);
+    },
+    RUN_MS_MAX,
+  );
+
+  test.skipIf(process.platform !== "linux")(
+    "SIGTERM ends it with its summary and leaves no process behind (Linux: needs /proc)",
+    async () => {
+      const run = chaos("--jobs", "20000", "--json");
+      try {
+        await waitFor("the first fault", () => run.said.err.includes("acknowledged  "), RUN_MS_MAX / 2);
+        const children = childrenOf(run.child.pid!);
+        expect(children.length).toBeGreaterThanOrEqual(6);
+        run.child.kill("SIGTERM");
+        expect(await run.ended, run.said.err).toBe(143);
+        expect(run.summary().failed.join()).toContain("interrupted");
+        await waitFor("every process to be gone", () => children.every((pid) => !isAlive(pid)));
+      } finally {
+        run.child.kill("SIGKILL");
+      }
+    },
+    RUN_MS_MAX,
+  );
+
+  test("says in one line what is wrong with its command line", () => {
+    const wrong = (args: string): string => {
+      try {
+        readJobsFlags(args.split(" "), () => 1);
+        return "";
+      } catch (error) {
+        return error instanceof UsageError ? error.message : String(error);
+      }
+    };
+    expect(wrong("--plant roses")).toContain("there is no roses, only answer-before-commit");
+    expect(wrong("--backend mysql")).toContain("--backend is embedded, postgres or both, not mysql");
+    expect(wrong("gate")).toContain("options only");
+    expect(wrong("--jobs 0")).toContain("--jobs takes a whole number from 1");
+    expect(wrong("--loud")).toContain("--loud");
+    expect(wrong("--jobs 7 --backend both --race 3 --plant keys-forgotten --seed 1")).toBe("");
+  });
+});
+
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+  return text.split(" ").filter(Boolean).map(Number);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
+  } catch {
+    return false;
+  }
+}
