@@ -12,8 +12,12 @@ class Demo {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
 
-  constructor(flags: readonly string[] = [], environment: NodeJS.ProcessEnv = {}) {
-    this.child = spawn(process.execPath, ["src/cli/dev.ts", ...flags], {
+  constructor(
+    flags: readonly string[] = [],
+    environment: NodeJS.ProcessEnv = {},
+    [program, ...args]: readonly [string, ...string[]] = [process.execPath, "src/cli/dev.ts", ...flags],
+  ) {
+    this.child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, ...environment },
     });
@@ -108,6 +112,14 @@ describe("npm start", () => {
     await waitFor("the servers to end", () => !demo.pids.some(isAlive), LIMIT_MS);
     expect(demo.pids).toHaveLength(3);
     await waitFor("their files to go", () => !existsSync(directory), LIMIT_MS);
+  });
+
+  it("ends in order when whoever started it is gone, as npm is that was told to end", async () => {
+    const demo = new Demo([], {}, ["sh", "-c", `"$0" src/cli/dev.ts & wait`, process.execPath]);
+    await demo.says(/kill -9 (\d+) kills the leader/);
+    demo.child.kill("SIGTERM");
+    await demo.says(/ended; \d+ writes were acknowledged/);
+    await waitFor("the servers to end", () => !demo.pids.some(isAlive), LIMIT_MS);
   });
 
   it("ends by itself after --seconds", async () => {

@@ -15,6 +15,7 @@ import { duration } from "./output.ts";
 const EXIT_SIGINT = 130;
 const EXIT_SIGTERM = 143;
 const EXIT_NEVER_LED = ERRORS.ERR_NO_LEADER.exit;
+const PARENT_LOOK_MS = 500;
 const RESTART_AFTER_MS = 3_000;
 /** What fails so often before any server has answered will not succeed by itself. */
 const FAILED_STARTS_MAX = 3;
@@ -129,6 +130,9 @@ async function run(seconds: number | undefined): Promise<number> {
   process.once("SIGINT", () => end(EXIT_SIGINT));
   process.once("SIGTERM", () => end(EXIT_SIGTERM));
   process.once("SIGHUP", () => end(EXIT_SIGTERM));
+  // npm that is told to end tells nobody: whoever has started this is gone then.
+  const parent = process.ppid;
+  setInterval(() => process.ppid === parent || end(EXIT_SIGTERM), PARENT_LOOK_MS).unref();
   show.begin();
   const cluster = await DevCluster.create({
     restartAfterMs: RESTART_AFTER_MS,
@@ -150,6 +154,7 @@ async function run(seconds: number | undefined): Promise<number> {
   show.cluster = cluster;
   const { urls, key } = cluster;
   show.tell(`jobs and scopes are served at ${urls.join(", ")}: docs/jobs.md, docs/server.md`);
+  show.tell(`as their operator: export TENURE_URL=${urls.join(",")} TENURE_API_KEY=${key}`);
   const client = createClient({ urls, key });
   const load = new DevLoad(urls, key, (what, afterMs) =>
     show.tell(`writes went on ${duration(afterMs)} after ${what}`),

@@ -7,6 +7,7 @@ import { parseServerConfig, type ServerConfig } from "../contract/index.ts";
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { electionConfig } from "../core/raft/index.ts";
+import { backendSource } from "./backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
 import { json, OUTPUTS, withLongOutput } from "./output.ts";
 
@@ -112,11 +113,25 @@ export function readConfig(path: string | undefined, backend?: string): ServerCo
   if (path === undefined && (environment["TENURE_SERVER_BACKEND"] ?? "") === "") {
     throw new UsageError("--config is missing: name the configuration file");
   }
-  return parseServerConfig(path === undefined ? {} : readJson(path), {
+  const config = parseServerConfig(path === undefined ? {} : readJson(path), {
     environment,
     configDir: resolve(path === undefined ? "." : dirname(path)),
     checkElection: electionConfig,
   });
+  if (config.backend !== null) checkBackend(config.backend);
+  return config;
+}
+
+/** Its parameters are as much of the configuration as any field. */
+function checkBackend(url: string): void {
+  try {
+    backendSource(url, process.env);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new TenureError("CONFIG_INVALID", `backend: ${error.message.replace(/^--backend /, "it ")}.`, {
+      cause: error,
+    });
+  }
 }
 
 function readJson(path: string): unknown {

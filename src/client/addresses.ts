@@ -12,8 +12,8 @@ export class Addresses {
   readonly #learned: string[] = [];
   readonly #isSecure: boolean;
 
-  constructor(urls: readonly string[]) {
-    const bases = urls.map(baseOf);
+  constructor(urls: readonly string[] | undefined) {
+    const bases = (urls ?? []).map(baseOf);
     this.configured = [...new Set(bases)];
     if (this.configured.length === 0)
       throw invalid("there is no URL; give at least one, such as http://127.0.0.1:7401");

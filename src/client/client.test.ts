@@ -59,6 +59,10 @@ describe("finding the leader", () => {
     expect(asked).toBe(3);
   });
 
+  it("says that there is no URL, also where the option is missing", () => {
+    expect(() => createClient({} as never)).toThrowError(/there is no URL/);
+  });
+
   it("does not go on asking where the key is refused", async () => {
     const net = network({ [N1]: () => [401, { error: "UNAUTHENTICATED", message: "no such key" }] });
     await expect(clientOf(net, [N1], 60_000).leader()).rejects.toMatchObject({ code: "UNAUTHENTICATED" });

@@ -64,6 +64,7 @@ export class AnswerTooLong extends RangeError {
 
 export async function exchange(line: Line, url: string, request: ClientRequest): Promise<Answer> {
   const hasBody = request.body !== undefined;
+  const body = hasBody ? { body: written(request.body) } : {};
   let response: Response;
   try {
     response = await line.fetch(`${url}${request.path}`, {
@@ -74,7 +75,7 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
         ...request.headers,
         ...line.headers,
       },
-      ...(hasBody ? { body: JSON.stringify(request.body) } : {}),
+      ...body,
       redirect: "error",
       signal: line.signal,
     });
@@ -86,6 +87,15 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
   }
   if (response.ok) return { kind: "ok", response };
   return await refusalOf(response);
+}
+
+function written(body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TenureError("BAD_REQUEST", `What is to be sent can't be written as JSON: ${why}. Nothing was sent.`);
+  }
 }
 
 /** The JSON of an answer; undefined where it is none. */

@@ -42,6 +42,19 @@ function event(sequence: number): string {
 }
 
 describe("mutations", () => {
+  it("that can't be written as JSON are refused at once, and nothing is sent", async () => {
+    let asked = 0;
+    const client = clientOf(cluster(() => (asked++, UNKNOWN)));
+    const circle: Record<string, unknown> = {};
+    circle["self"] = circle;
+    for (const payload of [1n, circle]) {
+      await expect(client.submit({ kind: "build", payload: payload as never })).rejects.toMatchObject({
+        code: "BAD_REQUEST",
+      });
+    }
+    expect(asked).toBe(0);
+  });
+
   it("B6: that the epoch is over says nothing about what may have been done while it was not", async () => {
     const stale: Reply = [409, { error: "STALE_EPOCH", message: "epoch 4 is over", leader_epoch: 5 }];
     const submit = (...replies: readonly Reply[]) =>

@@ -77,6 +77,22 @@ describe("tenure config check", () => {
     for (const text of ["peer.tls", "api.tls", "keys", "tenure cert init"]) expect(stderr).toContain(text);
   });
 
+  it.each([
+    ["tenure_server_timeout_m=3000", /did you mean tenure_server_timeout_ms/],
+    ["tenure_server_timeout_ms=abc", /tenure_server_timeout_ms/i],
+  ])("names a wrong parameter of the backend's URL: %s", async (parameter, said) => {
+    const path = file({
+      node_id: "n1",
+      data_dir: "data",
+      backend: `postgres://u@127.0.0.1/d?${parameter}`,
+      keys: [KEY],
+    });
+    const { code, stderr } = await tenure("config", "check", path);
+    expect([code, stderr.trim().split("\n").length]).toEqual([78, 1]);
+    expect(stderr).toMatch(/backend/);
+    expect(stderr).toMatch(said);
+  });
+
   it("looks at the files that it names", async () => {
     writeFileSync(join(directory, "not.pem"), "hello");
     const tls = { ca_file: "nothing.pem", cert_file: "not.pem", key_file: "not.pem" };
