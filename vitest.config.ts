@@ -18,9 +18,12 @@ const LONG = [
   "test/bench-jobs.test.ts",
   "test/chaos/jobs.test.ts",
   "test/postgres-server/*.test.ts",
+  "test/postgres-log/*.test.ts",
+  "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
   "test/server/recovery.test.ts",
-  "test/api/real-fuzz.test.ts",
+  "test/api/fuzz.test.ts",
+  "test/api/real-*.test.ts",
   "test/client/agent-process.test.ts",
 ];
 
