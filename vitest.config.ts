@@ -16,7 +16,8 @@ const ALONE = [
 /** Minutes of real processes: they have a command of their own (npm run test:long), which .ci/run calls too. */
 const LONG = [
   "test/bench-jobs.test.ts",
-  "test/chaos/jobs.test.ts",
+  "test/chaos-cluster.test.ts",
+  "test/chaos/{jobs,servers-gate}.test.ts",
   "test/postgres-server/*.test.ts",
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
