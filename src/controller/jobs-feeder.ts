@@ -191,6 +191,7 @@ export class JobsFeeder {
     } catch (error) {
       this.#isPutting = false;
       if (beginning === this.#beginnings) this.#failed(error);
+      else this.#putSoon();
     }
   }
 

@@ -7,7 +7,6 @@
 
 import { decodeEvent, type StoredEvent } from "../core/events/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import type { JobsBook } from "../core/jobs/index.ts";
 import type { Job } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type Changes, JobChanges } from "./job-changes.ts";
@@ -54,7 +53,8 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   for await (const batch of through < from ? [] : history.read(from, through - reached)) {
     for (const { sequence, bytes } of batch) {
       const event = decoded(sequence, bytes);
-      applyTo(book, event);
+      // What does not fit is of a job that history does not have the beginning of: it was cut there.
+      book?.apply(event);
       reached = sequence;
       if (sequence > after) changes.note(event);
       if (sequence % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
@@ -68,11 +68,6 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
     throw new TenureError("BACKEND_UNAVAILABLE", text);
   }
   while (changes.size > 0) yield told(changes.take(CHANGES_MAX));
-}
-
-/** What does not fit is of a job that history does not have the beginning of: it was cut there. */
-function applyTo(book: JobsBook | null, event: StoredEvent): void {
-  book?.apply(event);
 }
 
 function decoded(sequence: number, bytes: Uint8Array): StoredEvent {

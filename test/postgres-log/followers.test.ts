@@ -1,41 +1,16 @@
 // Those who follow: everything once and in order, also when notifications are lost, the database restarts, or a node comes
 // late and finds only a snapshot of what was before.
 
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
 import type { LogRecord } from "../../src/ports/log.ts";
 import type { SqlDriver } from "../../src/ports/sql.ts";
-import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";
+import { waitFor } from "../servers/index.ts";
 import { connectTo } from "../postgres/test-seat.ts";
-import { bytes, type LogNode, logNode, type LogNodeOptions } from "./test-log-node.ts";
+import { bytes, type LogNode } from "./test-log-node.ts";
+import { useLogServer } from "./test-log-server.ts";
 
-let server: PostgresServer;
-let databases = 0;
-const nodes: LogNode[] = [];
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterEach(async () => {
-  await Promise.all(nodes.splice(0).map(({ log }) => log.close()));
-});
-
-afterAll(async () => {
-  await server.end();
-});
-
-async function freshDatabase(): Promise<{ name: string; url: string }> {
-  const name = `follow_${++databases}`;
-  return { name, url: await server.createDatabase(name) };
-}
-
-async function started(url: string, name: string, options: LogNodeOptions = {}): Promise<LogNode> {
-  const node = logNode(url, name, options);
-  nodes.push(node);
-  await node.log.start();
-  return node;
-}
+const { server, freshDatabase, started } = useLogServer("follow");
 
 /** Appends so many records, in batches, without waiting for each. */
 async function fill({ log }: LogNode, epoch: number, after: number, count: number, batch = 10): Promise<void> {
@@ -152,7 +127,7 @@ test("a restart of the database costs nobody a record: the leader opens again, f
   await leader.log.open(1);
   await fill(leader, 1, 0, 100);
   for (const mode of ["fast", "immediate"] as const) {
-    await server.restart(mode);
+    await server().restart(mode);
     await waitFor("the log to be opened again", () =>
       leader.log.open(1).then(
         (opened) => opened.outcome === "opened",
@@ -174,10 +149,10 @@ test("an idle leader whose session was ended goes on in its epoch without being 
   await leader.log.open(1);
   await fill(leader, 1, 0, 1);
   const end = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tenure log%leader%'";
-  await server.query(end, [], name);
+  await server().query(end, [], name);
   await waitFor("the session to be gone", async () => {
     const text = "select from pg_stat_activity where application_name like 'tenure log%leader%'";
-    return (await server.query(text, [], name)).length === 0;
+    return (await server().query(text, [], name)).length === 0;
   });
   await waitFor("the next append", () =>
     leader.log.append(1, 1, [bytes("r2")]).then(({ outcome }) => outcome === "committed"),
@@ -192,7 +167,7 @@ test("a new node begins at the snapshot, and what lies before the kept records i
   await leader.log.open(1);
   await fill(leader, 1, 0, 1_700);
   await leader.log.settled();
-  const [head] = await server.query<{ first: string; at: string; rows: number }>(
+  const [head] = await server().query<{ first: string; at: string; rows: number }>(
     "select first, snapshot_position as at, (select count(*) from tenure_log)::int as rows from tenure_log_head",
     [],
     name,
@@ -222,7 +197,7 @@ test("nothing from keepFrom on is deleted", async () => {
   await leader.log.open(1);
   await fill(leader, 1, 0, 500);
   await leader.log.settled();
-  const [row] = await server.query<{ first: string }>("select min(position) as first from tenure_log", [], name);
+  const [row] = await server().query<{ first: string }>("select min(position) as first from tenure_log", [], name);
   expect(row?.first).toBe("42");
 });
 

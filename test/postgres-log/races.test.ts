@@ -3,44 +3,19 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { LogAppended } from "../../src/ports/log.ts";
-import { type PostgresServer, startPostgres, startProxy, waitFor } from "../servers/index.ts";
+import { startProxy, waitFor } from "../servers/index.ts";
 import { connectTo } from "../postgres/test-seat.ts";
-import { bytes, type LogNode, logNode, type LogNodeOptions } from "./test-log-node.ts";
+import { bytes, type LogNode } from "./test-log-node.ts";
+import { useLogServer } from "./test-log-server.ts";
 
-let server: PostgresServer;
-let databases = 0;
-const nodes: LogNode[] = [];
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-
-afterEach(async () => {
-  await Promise.all(nodes.splice(0).map(({ log }) => log.close()));
-});
-
-afterAll(async () => {
-  await server.end();
-});
-
-async function freshDatabase(): Promise<{ name: string; url: string }> {
-  const name = `race_${++databases}`;
-  return { name, url: await server.createDatabase(name) };
-}
-
-async function started(url: string, name: string, options: LogNodeOptions = {}): Promise<LogNode> {
-  const node = logNode(url, name, options);
-  nodes.push(node);
-  await node.log.start();
-  return node;
-}
+const { server, freshDatabase, started } = useLogServer("race");
 
 async function stored(database: string): Promise<string[]> {
   const text =
     "select position || ':' || epoch || ':' || convert_from(data, 'utf8') as line from tenure_log order by position";
-  return (await server.query<{ line: string }>(text, [], database)).map(({ line }) => line);
+  return (await server().query<{ line: string }>(text, [], database)).map(({ line }) => line);
 }
 
 type Answer = LogAppended | { readonly outcome: "rejected" };
@@ -97,8 +72,8 @@ test("trap 66: a backend that is ended in the middle of an append gives unknown;
     "select pid from pg_stat_activity where application_name like 'tenure log%leader%' and wait_event_type = 'Lock'";
   const lost = log.append(1, 1, [bytes("lost")]);
   const behind = log.append(1, 2, [bytes("behind")]).catch((error: unknown) => error);
-  await waitFor("the append to wait", async () => (await server.query(waits, [], name)).length > 0);
-  await server.query(`select pg_terminate_backend(pid) from (${waits}) w`, [], name);
+  await waitFor("the append to wait", async () => (await server().query(waits, [], name)).length > 0);
+  await server().query(`select pg_terminate_backend(pid) from (${waits}) w`, [], name);
   expect(await lost).toEqual({ outcome: "unknown" });
   // Sent together, it shares the fate.
   expect(await behind).toEqual({ outcome: "unknown" });
@@ -113,7 +88,7 @@ test("trap 66: a backend that is ended in the middle of an append gives unknown;
 
 test("trap 66: an append whose answer is lost is unknown and there; one that gets stuck on its way never arrives after the next open", async () => {
   const { name, url } = await freshDatabase();
-  const proxy = await startProxy({ host: "127.0.0.1", port: server.port });
+  const proxy = await startProxy({ host: "127.0.0.1", port: server().port });
   try {
     const through = new URL(url);
     through.port = String(proxy.port);
