@@ -3,6 +3,7 @@
 // twice that must not be, or was left undone.
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
@@ -102,14 +103,24 @@ async function show(shown: Example): Promise<number> {
   console.log(`   ${(await counts(shown)).done} done; kill -9 of ${killed}, which leads`);
   children.get(killed)?.kill("SIGKILL");
   await until(async () => (await counts(shown)).done >= shown.all && leader !== killed);
+  await endAll();
   const { done, wrong } = await counts(shown);
   const verdict = shown.verdict?.(outside);
-  for (const child of children.values()) child.kill("SIGTERM");
   const bad = wrong + (verdict?.wrong ?? 0);
   console.log(
     `${name}: ${done} done by two instances and one kill -9, ${bad} wrong${verdict === undefined ? "" : `; ${verdict.text}`}`,
   );
   return bad === 0 ? 0 : 1;
+}
+
+/** Nothing is counted before the last instance has said its last word: the verdict is the last line. */
+async function endAll(): Promise<void> {
+  for (const child of children.values()) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    const closed = once(child, "close");
+    child.kill("SIGTERM");
+    await closed;
+  }
 }
 
 function start(instance: string, tell: (kind: string, epoch?: number, reason?: string) => void): void {
