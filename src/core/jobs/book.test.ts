@@ -6,8 +6,9 @@ import { wholeOf } from "../kit/pieces.ts";
 import { JobsBook } from "./book.ts";
 import type { JobsCommand } from "./commands.ts";
 import type { AgentInfo, JobState } from "./model.ts";
+import { PLACE, type Place } from "./shelf/slots.ts";
 import { isFinal, type JobRecord } from "./records.ts";
-import { type BookLimits, noStates } from "./state.ts";
+import { type BookLimits, type BookState, noStates } from "./state.ts";
 import { agent, COMPLETED, Desk, keyed, replayed, REQUEST, spec } from "./test-desk.ts";
 import { commandOf, KINDS, Memory, type Step } from "./test-play.ts";
 
@@ -54,7 +55,7 @@ function expectIndexesOf(book: JobsBook): void {
       if (ticket.schedule !== null) schedules[ticket.schedule] = (schedules[ticket.schedule] ?? 0) + 1;
     }
     expect(run !== null).toBe(["assigned", "building", "cancelling"].includes(is));
-    expect(ticket.place === "none").toBe(is !== "pending");
+    expect(placeOf(state, record) === PLACE.none).toBe(is !== "pending");
     if (run === null) continue;
     (agents[run.agent] ??= []).push(ticket.id);
     if (ticket.concurrencyKey !== null) keys[ticket.concurrencyKey] = (keys[ticket.concurrencyKey] ?? 0) + 1;
@@ -74,7 +75,7 @@ function expectIndexesOf(book: JobsBook): void {
     Object.fromEntries(Object.entries(agents).map(([name, ids]) => [name, ids.sort()])),
   );
   const numbers = records.map(({ ticket }) => ticket.number).sort((one, other) => one - other);
-  expect([...state.byNumber].map(({ number }) => number)).toEqual(numbers);
+  expect([...state.byNumber].map((slot) => state.shelf.slots.numberOf(slot))).toEqual(numbers);
   const finished = records.filter(({ state: is }) => isFinal(is)).map(({ finishedBy }) => finishedBy);
   expect([...state.finished].map(({ finishedBy }) => finishedBy)).toEqual(finished.sort((one, other) => one - other));
   const classes = (of: readonly JobRecord[]): number => new Set(of.map(({ ticket }) => ticket.class.id)).size;
@@ -89,12 +90,17 @@ function weightOf({ state }: JobsBook): number {
   return liveBytes + finishedBytes + keyBytes + agentBytes + scheduleBytes + 64 + 40 * (state.classes.size + 4);
 }
 
+function placeOf({ shelf }: BookState, { ticket }: JobRecord): Place {
+  return shelf.slots.placeOf(shelf.slotOf(ticket.id));
+}
+
 /** Open is exactly what has ready jobs, and room for its key. */
-function expectLanesOf({ state: { ready } }: JobsBook, records: readonly JobRecord[]): void {
+function expectLanesOf({ state }: JobsBook, records: readonly JobRecord[]): void {
+  const { ready } = state;
   const expected = new Set<string>();
-  for (const { ticket } of records) {
-    const { place, class: one, concurrencyKey: key, concurrencyLimit: limit } = ticket;
-    if (place !== "ready" || (key !== null && ready.runningWith(key) >= limit)) continue;
+  for (const record of records) {
+    const { class: one, concurrencyKey: key, concurrencyLimit: limit } = record.ticket;
+    if (placeOf(state, record) !== PLACE.ready || (key !== null && ready.runningWith(key) >= limit)) continue;
     expected.add(`${one.id} ${key} ${limit}`);
   }
   const open = ["build", "test"].flatMap((kind) =>

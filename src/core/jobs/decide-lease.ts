@@ -12,7 +12,7 @@ import type { Assigned, EventDraft, Registered } from "./events.ts";
 import type { JobClass } from "./job-class.ts";
 import type { AgentInfo } from "./model.ts";
 import { pick } from "./pick.ts";
-import { type AgentRecord, type JobRecord, specOf } from "./records.ts";
+import { type AgentRecord, specOf } from "./records.ts";
 import type { BookState } from "./state.ts";
 
 export function decideLease(
@@ -46,8 +46,9 @@ export function decideLease(
   // Attempts add to what a snapshot takes: past a limit others have to end first.
   const room = state.isOvergrown ? 0 : Math.min(max, agent.capacity - running);
   const picked = pick(state.ready, agent, room, (queue) => state.paused.get(queue) !== undefined);
-  const leases = picked.map((ticket): GivenLease => {
-    const record = state.jobs.get(ticket.id) as JobRecord;
+  const leases = picked.map((slot): GivenLease => {
+    const record = state.shelf.at(slot);
+    const { ticket } = record;
     const leaseId = context.newId();
     const lease = { jobEpoch: record.jobEpoch + 1, attempt: record.attempt + 1, ttlMs };
     const hashes = { leaseHash: context.leaseHash(leaseId), sessionHash: agent.session };

@@ -107,7 +107,6 @@ function ticketOf(state: BookState, id: string, spec: JobSpec, { number, atMs, b
     submittedBy: by,
     schedule,
     bytes: ticketBytes(id, payload, notBeforeMs, concurrencyKey, schedule),
-    place: "none",
   };
 }
 

@@ -9,33 +9,27 @@
 import { Ranked } from "./ranked.ts";
 import type { AgentInfo, JobSpec } from "./model.ts";
 import type { Ticket } from "./records.ts";
+import type { Slots } from "./shelf/slots.ts";
 
 export type ClassSpec = Pick<JobSpec, "kind" | "queue" | "platform" | "labels">;
 
 /** By name. */
 type Labels = readonly (readonly [string, string])[];
 
-/** Higher priority first; of equals, the one that was submitted first. */
-export function rank(one: Ticket, other: Ticket): number {
-  return other.priority - one.priority || one.number - other.number;
-}
-
 export class Lane {
   readonly class: JobClass;
   readonly key: string | null;
   readonly limit: number;
-  readonly tickets = new Ranked<Ticket>(rank);
+  /** Of its jobs. */
+  readonly slots: Ranked<number>;
   isOpen = false;
 
-  constructor(of: JobClass, key: string | null, limit: number) {
+  constructor(of: JobClass, key: string | null, limit: number, { rank }: Slots) {
     this.class = of;
     this.key = key;
     this.limit = limit;
+    this.slots = new Ranked<number>(rank);
   }
-}
-
-function rankLanes(one: Lane, other: Lane): number {
-  return rank(one.tickets.first as Ticket, other.tickets.first as Ticket);
 }
 
 export class JobClass {
@@ -44,23 +38,27 @@ export class JobClass {
   readonly queue: string;
   readonly platform: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  readonly open = new Ranked<Lane>(rankLanes);
+  readonly open: Ranked<Lane>;
   /** Jobs of it in the book, in whatever state. */
   jobs = 0;
   /** Those of them that are not finished. */
   live = 0;
+  readonly #slots: Slots;
   readonly #labelled: Labels;
   /** Of jobs without a concurrency key. */
-  readonly #plain = new Lane(this, null, 0);
+  readonly #plain: Lane;
   readonly #keyed = new Map<string, Map<number, Lane>>();
 
-  constructor(id: string, { kind, queue, platform }: ClassSpec, labels: Labels) {
+  constructor(id: string, { kind, queue, platform }: ClassSpec, labels: Labels, slots: Slots) {
     this.id = id;
     this.kind = kind;
     this.queue = queue;
     this.platform = platform;
     this.#labelled = labels;
     this.labels = Object.fromEntries(labels);
+    this.#slots = slots;
+    this.#plain = new Lane(this, null, 0, slots);
+    this.open = new Ranked<Lane>((one, other) => slots.rank(one.slots.first as number, other.slots.first as number));
   }
 
   laneOf({ concurrencyKey: key, concurrencyLimit: limit }: Ticket): Lane {
@@ -68,7 +66,7 @@ export class JobClass {
     let lanes = this.#keyed.get(key);
     if (lanes === undefined) this.#keyed.set(key, (lanes = new Map<number, Lane>()));
     let lane = lanes.get(limit);
-    if (lane === undefined) lanes.set(limit, (lane = new Lane(this, key, limit)));
+    if (lane === undefined) lanes.set(limit, (lane = new Lane(this, key, limit, this.#slots)));
     return lane;
   }
 
@@ -93,8 +91,13 @@ export class JobClass {
 
 /** All classes that have jobs, by what they are. */
 export class JobClasses {
+  readonly #slots: Slots;
   readonly #classes = new Map<string, JobClass>();
   #live = 0;
+
+  constructor(slots: Slots) {
+    this.#slots = slots;
+  }
 
   get size(): number {
     return this.#classes.size;
@@ -115,7 +118,7 @@ export class JobClasses {
   of(spec: ClassSpec): JobClass {
     const labels = labelsOf(spec);
     const id = idOf(spec, labels);
-    return this.#classes.get(id) ?? new JobClass(id, spec, labels);
+    return this.#classes.get(id) ?? new JobClass(id, spec, labels, this.#slots);
   }
 
   join(one: JobClass): void {

@@ -5,13 +5,15 @@
 // left it. A `notBefore` is a date that somebody wrote down: it comes by the leader's wall clock and by nothing else.
 //
 // Invariants:
-// - Exactly the pending jobs are in it, each once: `place` says where.
+// - Exactly the pending jobs are in it, each once, by their slots: `placeOf` says where.
 // - A ready job's time has come. That of one that waits for it may have come too: at most so many are moved at once, because
 //   at midnight a million may be due.
 
 import { Ranked } from "./ranked.ts";
 import type { JobClass, Lane } from "./job-class.ts";
 import type { JobRecord, Ticket } from "./records.ts";
+import type { Shelf } from "./shelf/shelf.ts";
+import { PLACE, type Slots } from "./shelf/slots.ts";
 
 /** The jobs with one concurrency key. */
 interface Gate {
@@ -23,22 +25,40 @@ interface Gate {
 const NO_CLASSES: ReadonlySet<JobClass> = new Set();
 
 export class Ready {
-  readonly #timed = new Ranked<JobRecord>(byReadyTime);
-  readonly #dated = new Ranked<JobRecord>(byReadyTime);
+  readonly #shelf: Shelf;
+  readonly #slots: Slots;
+  readonly #timed: Ranked<number>;
+  readonly #dated: Ranked<number>;
   readonly #gates = new Map<string, Gate>();
   /** Classes with an open lane. */
   readonly #byKind = new Map<string, Set<JobClass>>();
   /** The latest that was seen of the events' clock. */
   #nowMs = 0;
 
+  constructor(shelf: Shelf) {
+    this.#shelf = shelf;
+    this.#slots = shelf.slots;
+    this.#timed = new Ranked<number>(shelf.slots.byDueTime);
+    this.#dated = new Ranked<number>(shelf.slots.byDueTime);
+  }
+
+  /** The job that goes first, of two slots. */
+  get rank(): (one: number, other: number) => number {
+    return this.#slots.rank;
+  }
+
   /** When the next backoff ends, by the events' clock. */
   get nextTimedMs(): number {
-    return this.#timed.first?.readyAtMs ?? Infinity;
+    return this.#nextMs(this.#timed);
   }
 
   /** When the next date comes, by the wall clock. */
   get nextDatedMs(): number {
-    return this.#dated.first?.readyAtMs ?? Infinity;
+    return this.#nextMs(this.#dated);
+  }
+
+  #nextMs({ first }: Ranked<number>): number {
+    return first === undefined ? Infinity : this.#slots.dueMsOf(first);
   }
 
   runningWith(key: string): number {
@@ -60,33 +80,30 @@ export class Ready {
     this.#move(this.#dated, wallMs, max);
   }
 
-  #move(waiting: Ranked<JobRecord>, untilMs: number, max: number): void {
+  #move(waiting: Ranked<number>, untilMs: number, max: number): void {
     for (let moved = 0; moved < max; moved++) {
-      const record = waiting.first;
-      if (record === undefined || record.readyAtMs > untilMs) return;
-      waiting.remove(record);
-      this.#enter(record.ticket);
+      const slot = waiting.first;
+      if (slot === undefined || this.#slots.dueMsOf(slot) > untilMs) return;
+      waiting.remove(slot);
+      this.#enter(slot, this.#shelf.at(slot).ticket);
     }
   }
 
   /** The job is pending now. */
-  add(record: JobRecord): void {
-    const { ticket, readyAtMs } = record;
-    if (ticket.notBeforeMs === readyAtMs) {
-      ticket.place = "dated";
-      return this.#dated.add(record);
-    }
-    if (readyAtMs <= this.#nowMs) return this.#enter(ticket);
-    ticket.place = "timed";
-    this.#timed.add(record);
+  add(slot: number, { ticket, readyAtMs }: JobRecord): void {
+    const isDated = ticket.notBeforeMs === readyAtMs;
+    if (!isDated && readyAtMs <= this.#nowMs) return this.#enter(slot, ticket);
+    this.#slots.setDueMs(slot, readyAtMs);
+    this.#slots.setPlace(slot, isDated ? PLACE.dated : PLACE.timed);
+    (isDated ? this.#dated : this.#timed).add(slot);
   }
 
-  remove(record: JobRecord): void {
-    const { ticket } = record;
-    if (ticket.place === "timed") this.#timed.remove(record);
-    else if (ticket.place === "dated") this.#dated.remove(record);
-    else this.#leave(ticket);
-    ticket.place = "none";
+  remove(slot: number, { ticket }: JobRecord): void {
+    const place = this.#slots.placeOf(slot);
+    if (place === PLACE.timed) this.#timed.remove(slot);
+    else if (place === PLACE.dated) this.#dated.remove(slot);
+    else this.#leave(slot, ticket);
+    this.#slots.setPlace(slot, PLACE.none);
   }
 
   /** The job holds a place of its key, or gives it up. */
@@ -102,24 +119,24 @@ export class Ready {
 
   // ---- lanes ---------------------------------------------------------------------------------------
 
-  #enter(ticket: Ticket): void {
+  #enter(slot: number, ticket: Ticket): void {
     const lane = ticket.class.laneOf(ticket);
-    const { first } = lane.tickets;
-    const isFirst = first === undefined || ticket.priority > first.priority || isBefore(ticket, first);
+    const { first } = lane.slots;
+    const isFirst = first === undefined || this.#slots.rank(slot, first) < 0;
     if (isFirst) this.#close(lane);
-    lane.tickets.add(ticket);
-    ticket.place = "ready";
+    lane.slots.add(slot);
+    this.#slots.setPlace(slot, PLACE.ready);
     if (!isFirst) return;
     if (first === undefined && lane.key !== null) this.#atGate(lane, lane.key);
     this.#review(lane);
   }
 
-  #leave(ticket: Ticket): void {
+  #leave(slot: number, ticket: Ticket): void {
     const lane = ticket.class.laneOf(ticket);
-    if (lane.tickets.first !== ticket) return lane.tickets.remove(ticket);
+    if (lane.slots.first !== slot) return lane.slots.remove(slot);
     this.#close(lane);
-    lane.tickets.remove(ticket);
-    if (lane.tickets.size > 0) return this.#review(lane);
+    lane.slots.remove(slot);
+    if (lane.slots.size > 0) return this.#review(lane);
     lane.class.drop(lane);
     if (lane.key === null) return;
     const gate = this.#gateOf(lane.key);
@@ -139,7 +156,7 @@ export class Ready {
   /** Opens it or closes it, as its key and its jobs ask for. */
   #review(lane: Lane): void {
     const hasRoom = lane.key === null || this.runningWith(lane.key) < lane.limit;
-    if (!hasRoom || lane.tickets.size === 0) return this.#close(lane);
+    if (!hasRoom || lane.slots.size === 0) return this.#close(lane);
     if (lane.isOpen) return;
     lane.isOpen = true;
     const { open, kind } = lane.class;
@@ -170,12 +187,4 @@ export class Ready {
   #dropIfIdle(key: string, gate: Gate): void {
     if (gate.running === 0 && gate.lanes.size === 0) this.#gates.delete(key);
   }
-}
-
-function byReadyTime(one: JobRecord, other: JobRecord): number {
-  return one.readyAtMs - other.readyAtMs || one.ticket.number - other.ticket.number;
-}
-
-function isBefore(one: Ticket, other: Ticket): boolean {
-  return one.priority === other.priority && one.number < other.number;
 }

@@ -1,7 +1,7 @@
 // What the book keeps of each thing, in compact form. Records are never changed, only replaced (table.ts).
 //
-// A job is two objects: the ticket, which stays the same from its submission on and is what the indexes hold, and the record
-// around it, which is replaced with each event. Payload and result are canonical JSON texts: a tree of objects takes several
+// A job is two objects: the ticket, which stays the same from its submission on, and the record around it, which is replaced
+// with each event. One that waits is bytes on the shelf (shelf/), and an object only while somebody looks at it. Payload and result are canonical JSON texts: a tree of objects takes several
 // times as much. What many jobs have in common (class, policy) is there once.
 
 import type { Json } from "../kit/json.ts";
@@ -49,8 +49,6 @@ export interface Ticket {
   readonly schedule: string | null;
   /** What it takes in a snapshot, without its attempts: see weights.ts. */
   readonly bytes: number;
-  /** Where the index has it: of no meaning for the state. */
-  place: "none" | "ready" | "timed" | "dated";
 }
 
 /** The attempt that goes on. */

@@ -173,7 +173,6 @@ class BookDecoder {
       submittedBy,
       schedule,
       bytes: ticketBytes(id, payload, notBeforeMs, concurrencyKey, schedule),
-      place: "none",
     };
   }
 

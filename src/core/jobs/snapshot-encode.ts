@@ -23,10 +23,10 @@ import type {
   QueueRecord,
   Run,
   ScheduleRecord,
-  Ticket,
   Totals,
 } from "./records.ts";
 import type { BookState } from "./state.ts";
+import type { Kept } from "./table.ts";
 import {
   ENDS,
   FLAG,
@@ -51,8 +51,9 @@ export function* encodeBook(
 ): Generator<Uint8Array, void, void> {
   const jobs = state.jobs.beginSnapshot();
   const keys = state.keys.beginSnapshot();
+  state.shelf.hold();
   try {
-    const tickets = ticketsOf(state);
+    const records = jobsAsBegun(state, jobs);
     const keyRecords = keysOf(state);
     const queues = [...state.paused.appliedValues()];
     const agents = [...state.agents.appliedValues()];
@@ -82,9 +83,7 @@ export function* encodeBook(
       if (encoder.isFull) yield encoder.slice();
     }
     encoder.end();
-    for (const ticket of tickets) {
-      const record = state.jobs.asBegun(jobs, ticket.id);
-      if (record?.ticket !== ticket) continue;
+    for (const record of records) {
       encoder.job(record);
       if (encoder.isFull) yield encoder.slice();
     }
@@ -93,17 +92,39 @@ export function* encodeBook(
   } finally {
     state.jobs.endSnapshot(jobs);
     state.keys.endSnapshot(keys);
+    state.shelf.letGo();
   }
 }
 
-/** All that may be applied, in order: those of the head, and those that only what is applied still has. */
-function ticketsOf(state: BookState): Iterable<Ticket> {
-  const gone: Ticket[] = [];
+/** What is applied now, in the order of submission, whatever becomes of it meanwhile. */
+function jobsAsBegun(state: BookState, kept: Kept<JobRecord>): Iterable<JobRecord> {
+  const gone: JobRecord[] = [];
   for (const jobId of state.jobs.noted()) {
     const applied = state.jobs.applied(jobId);
-    if (applied !== undefined && state.jobs.get(jobId)?.ticket !== applied.ticket) gone.push(applied.ticket);
+    if (applied !== undefined && state.jobs.get(jobId)?.ticket.number !== applied.ticket.number) gone.push(applied);
   }
-  return merged(state.byNumber.frozen(), gone, ({ number }) => number);
+  return walked(state, kept, state.byNumber.frozen(), gone);
+}
+
+/** Those that the head has, of which some are not applied, and those that only what is applied still has. */
+function* walked(
+  { shelf, jobs }: BookState,
+  kept: Kept<JobRecord>,
+  chunks: readonly (readonly number[])[],
+  gone: JobRecord[],
+): Generator<JobRecord, void, void> {
+  gone.sort((one, other) => one.ticket.number - other.ticket.number);
+  let next = 0;
+  for (const chunk of chunks) {
+    for (const slot of chunk) {
+      const number = shelf.slots.numberOf(slot);
+      for (; next < gone.length && (gone[next] as JobRecord).ticket.number < number; next++)
+        yield gone[next] as JobRecord;
+      const record = jobs.asBegun(kept, shelf.idAt(slot));
+      if (record?.ticket.number === number) yield record;
+    }
+  }
+  yield* gone.slice(next);
 }
 
 function keysOf(state: BookState): Iterable<KeyRecord> {

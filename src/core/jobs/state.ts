@@ -4,7 +4,7 @@
 // Invariants:
 // - A job is in `ready` exactly while it is pending, with its agent and its concurrency key exactly while it has a lease, and
 //   in `finished` exactly while it is final.
-// - `byNumber` has every job of the head, in the order of their submission.
+// - `byNumber` has the slot of every job of the head, in the order of their submission.
 
 import type { Json } from "../kit/json.ts";
 import {
@@ -33,9 +33,9 @@ import {
   type Policy,
   type QueueRecord,
   type ScheduleRecord,
-  type Ticket,
   type Totals,
 } from "./records.ts";
+import { Shelf } from "./shelf/shelf.ts";
 import { Notes, Table } from "./table.ts";
 import { Weights } from "./weights.ts";
 
@@ -77,7 +77,8 @@ export class BookState {
   readonly limits: BookLimits;
   readonly weights: Weights;
   readonly notes = new Notes();
-  readonly jobs = new Table<JobRecord>(this.notes, (before, after) => this.#jobChanged(before, after));
+  readonly shelf = new Shelf();
+  readonly jobs = new Table<JobRecord>(this.notes, (before, after) => this.#jobChanged(before, after), this.shelf);
   readonly agents = new Table<AgentRecord>(this.notes, (before, after) => {
     this.agentBytes +=
       weightOf(after, (one) => this.weights.agent(one)) - weightOf(before, (one) => this.weights.agent(one));
@@ -90,9 +91,9 @@ export class BookState {
   readonly keys = new Table<KeyRecord>(this.notes, (before, after) => this.#keyChanged(before, after));
   readonly #totals = new Table<Totals>(this.notes, () => undefined);
 
-  readonly classes = new JobClasses();
-  readonly ready = new Ready();
-  readonly byNumber = new Ranked<Ticket>((one, other) => one.number - other.number);
+  readonly classes = new JobClasses(this.shelf.slots);
+  readonly ready = new Ready(this.shelf);
+  readonly byNumber = new Ranked<number>(this.shelf.slots.byNumber);
   /** In the order in which they were finished. */
   readonly finished = new Ranked<JobRecord>((one, other) => one.finishedBy - other.finishedBy);
   /** Oldest first. */
@@ -194,19 +195,22 @@ export class BookState {
       this.liveBytes += this.weights.job(after) - this.weights.job(before);
       return;
     }
-    if (before !== undefined) this.#leave(before);
+    const known = after ?? before;
+    if (known === undefined) return;
+    const slot = this.shelf.slotOf(known.ticket.id);
+    if (before !== undefined) this.#leave(slot, before);
     if (before === undefined && after !== undefined) {
       this.classes.join(after.ticket.class);
-      this.byNumber.add(after.ticket);
+      this.byNumber.add(slot);
     }
-    if (after !== undefined) this.#enter(after);
+    if (after !== undefined) this.#enter(slot, after);
     if (before !== undefined && after === undefined) {
       this.classes.leave(before.ticket.class);
-      this.byNumber.remove(before.ticket);
+      this.byNumber.remove(slot);
     }
   }
 
-  #enter(record: JobRecord): void {
+  #enter(slot: number, record: JobRecord): void {
     const { state, ticket, run } = record;
     this.byState[state]++;
     if (isFinal(state)) {
@@ -220,7 +224,7 @@ export class BookState {
     const count = this.#queueOf(ticket.class.queue);
     if (run === null) {
       count.pending++;
-      this.ready.add(record);
+      this.ready.add(slot, record);
       return;
     }
     count.running++;
@@ -230,7 +234,7 @@ export class BookState {
     else ids.add(ticket.id);
   }
 
-  #leave(record: JobRecord): void {
+  #leave(slot: number, record: JobRecord): void {
     const { state, ticket, run } = record;
     this.byState[state]--;
     if (isFinal(state)) {
@@ -245,7 +249,7 @@ export class BookState {
     const count = this.#queueOf(queue);
     if (run === null) {
       count.pending--;
-      this.ready.remove(record);
+      this.ready.remove(slot, record);
     } else {
       count.running--;
       this.ready.occupy(ticket, -1);

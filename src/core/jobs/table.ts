@@ -72,19 +72,32 @@ export class Notes {
 /** What was changed since a snapshot was begun, as it was then. */
 export type Kept<V> = Map<string, V | undefined>;
 
+/** Told while the record is there, the one before or the one after: of one that goes, before it has gone. */
 export type Change<V> = (before: V | undefined, after: V | undefined) => void;
 
+/** Where the records are: a map, or what is one to its users. */
+export interface Records<V> {
+  readonly size: number;
+  get(key: string): V | undefined;
+  set(key: string, record: V): unknown;
+  delete(key: string): unknown;
+  /** In no order, and to be walked through while records come and go. */
+  keys(): Iterable<string>;
+  values(): Iterable<V>;
+}
+
 export class Table<V extends object> implements Undoable {
-  readonly #records = new Map<string, V>();
+  readonly #records: Records<V>;
   readonly #notes: Notes;
   readonly #changed: Change<V>;
   /** The oldest note of each key that has one. */
   readonly #oldest = new Map<string, Note>();
   readonly #snapshots = new Set<Kept<V>>();
 
-  constructor(notes: Notes, changed: Change<V>) {
+  constructor(notes: Notes, changed: Change<V>, records: Records<V> = new Map<string, V>()) {
     this.#notes = notes;
     this.#changed = changed;
+    this.#records = records;
   }
 
   /** Of the head. */
@@ -118,9 +131,21 @@ export class Table<V extends object> implements Undoable {
     return this.#oldest.keys();
   }
 
+  /** Of the head, in no order. */
+  keys(): Iterable<string> {
+    return this.#records.keys();
+  }
+
+  *appliedKeys(): Generator<string, void, void> {
+    for (const key of this.#records.keys()) if (!this.#oldest.has(key)) yield key;
+    for (const { key, before } of this.#oldest.values()) if (before !== undefined) yield key;
+  }
+
   *appliedValues(): Generator<V, void, void> {
-    for (const [key, record] of this.#records) if (!this.#oldest.has(key)) yield record;
-    for (const { before } of this.#oldest.values()) if (before !== undefined) yield before as V;
+    for (const key of this.appliedKeys()) {
+      const record = this.applied(key);
+      if (record !== undefined) yield record;
+    }
   }
 
   // ---- snapshots under way -------------------------------------------------------------------------
@@ -193,8 +218,8 @@ export class Table<V extends object> implements Undoable {
   }
 
   #put(key: string, before: V | undefined, after: V | undefined): void {
-    if (after === undefined) this.#records.delete(key);
-    else this.#records.set(key, after);
+    if (after !== undefined) this.#records.set(key, after);
     this.#changed(before, after);
+    if (after === undefined) this.#records.delete(key);
   }
 }

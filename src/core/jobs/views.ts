@@ -71,8 +71,9 @@ export class BookView implements JobsView {
     return record === undefined ? null : jobOf(record);
   }
 
-  *ids(): Generator<string, void, void> {
-    for (const { ticket } of this.#all(this.#state().jobs)) yield ticket.id;
+  ids(): Iterable<string> {
+    const { jobs } = this.#state();
+    return this.#look === "head" ? jobs.keys() : jobs.appliedKeys();
   }
 
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null {

@@ -1,0 +1,158 @@
+// All jobs of the book by id, in compact form: those that wait are bytes outside of the heap, because there may be millions
+// of them, and a garbage collection that has to look at each holds up the whole node. Those that run or are finished are
+// objects: they are few, and change often.
+//
+//   set(pending) ─▶ packed ──set(assigned)──▶ object ──set(pending again)──▶ packed
+//
+// Invariants:
+// - A job keeps its slot from its first `set` to its `delete`, and its pack with it: whoever has the slot can read the id.
+// - A slot that was given back while somebody holds the shelf is taken by no other job before they let go.
+// - Two reads of a packed job may give two objects. They are equal, and never changed.
+
+import type { JobRecord } from "../records.ts";
+import { hashOf, IdIndex } from "./id-index.ts";
+import { JobBytes } from "./job-bytes.ts";
+import { Packs } from "./packs.ts";
+import { Slots } from "./slots.ts";
+
+/** What was unpacked lately is often asked for again, in the same turn: by whoever decides, and by whoever evolves. */
+const RECENT = 2_048;
+const RECENT_BYTES_MAX = 4 * 1024;
+
+export class Shelf {
+  readonly slots = new Slots();
+  readonly #bytes = new JobBytes();
+  readonly #packs = new Packs(this.slots);
+  readonly #ids = new IdIndex(
+    (slot) => this.slots.hashOf(slot),
+    (slot, id) => this.#bytes.hasId(this.#packs.get(slot), id),
+  );
+  readonly #objects = new Map<number, JobRecord>();
+  readonly #recentSlots = new Int32Array(RECENT).fill(-1);
+  readonly #recent: (JobRecord | undefined)[] = new Array<JobRecord | undefined>(RECENT).fill(undefined);
+  #size = 0;
+  #holders = 0;
+  /** To be freed when nobody holds the shelf any more. */
+  #left: number[] = [];
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Below 0: there is no such job. */
+  slotOf(id: string): number {
+    return this.#ids.find(id, hashOf(id));
+  }
+
+  get(id: string): JobRecord | undefined {
+    const slot = this.slotOf(id);
+    return slot < 0 ? undefined : this.at(slot);
+  }
+
+  at(slot: number): JobRecord {
+    const object = this.#objects.get(slot);
+    if (object !== undefined) return object;
+    const place = slot & (RECENT - 1);
+    if (this.#recentSlots[place] === slot) return this.#recent[place] as JobRecord;
+    const { slots } = this;
+    const record = this.#bytes.unpack(this.#packs.get(slot), slots.numberOf(slot), slots.priorityOf(slot));
+    this.#remember(slot, record);
+    return record;
+  }
+
+  /** Also of a job that has gone, as long as the shelf is held. */
+  idAt(slot: number): string {
+    return this.#bytes.idOf(this.#packs.get(slot));
+  }
+
+  set(id: string, record: JobRecord): void {
+    const hash = hashOf(id);
+    const known = this.#ids.find(id, hash);
+    if (known < 0) return this.#add(record, hash);
+    if (!isPacked(record)) {
+      this.#objects.set(known, record);
+      this.#forget(known);
+      return;
+    }
+    this.#objects.delete(known);
+    this.#drop(known);
+    this.#packs.put(known, this.#bytes.pack(record));
+    this.#remember(known, record);
+  }
+
+  delete(id: string): void {
+    const hash = hashOf(id);
+    const slot = this.#ids.find(id, hash);
+    if (slot < 0) return;
+    this.#size--;
+    this.#ids.remove(slot, hash);
+    this.#objects.delete(slot);
+    this.#forget(slot);
+    if (this.#holders > 0) this.#left.push(slot);
+    else this.#free(slot);
+  }
+
+  *keys(): Generator<string, void, void> {
+    // To be walked through while jobs come and go: each that is there all the time is met once.
+    for (let slot = 0; slot < this.slots.end; slot++) if (this.#isHere(slot)) yield this.idAt(slot);
+  }
+
+  *values(): Generator<JobRecord, void, void> {
+    for (let slot = 0; slot < this.slots.end; slot++) if (this.#isHere(slot)) yield this.at(slot);
+  }
+
+  /** Until `letGo` no slot is given to another job. */
+  hold(): void {
+    this.#holders++;
+  }
+
+  letGo(): void {
+    if (--this.#holders > 0) return;
+    const left = this.#left;
+    this.#left = [];
+    for (const slot of left) this.#free(slot);
+  }
+
+  #add(record: JobRecord, hash: number): void {
+    const { number, priority } = record.ticket;
+    const slot = this.slots.take(number, priority, hash);
+    this.#size++;
+    this.#packs.put(slot, this.#bytes.pack(record));
+    this.#ids.add(slot, hash);
+    if (isPacked(record)) this.#remember(slot, record);
+    else this.#objects.set(slot, record);
+  }
+
+  #free(slot: number): void {
+    this.#drop(slot);
+    this.slots.free(slot);
+  }
+
+  #drop(slot: number): void {
+    this.#bytes.release(this.#packs.get(slot));
+    this.#packs.drop(slot);
+  }
+
+  /** Not one that waits to be freed. */
+  #isHere(slot: number): boolean {
+    return this.slots.isTaken(slot) && (this.#left.length === 0 || this.slotOf(this.idAt(slot)) === slot);
+  }
+
+  #remember(slot: number, record: JobRecord): void {
+    if (record.ticket.bytes > RECENT_BYTES_MAX) return this.#forget(slot);
+    const place = slot & (RECENT - 1);
+    this.#recentSlots[place] = slot;
+    this.#recent[place] = record;
+  }
+
+  #forget(slot: number): void {
+    const place = slot & (RECENT - 1);
+    if (this.#recentSlots[place] !== slot) return;
+    this.#recentSlots[place] = -1;
+    this.#recent[place] = undefined;
+  }
+}
+
+function isPacked({ state }: JobRecord): boolean {
+  return state === "pending";
+}
