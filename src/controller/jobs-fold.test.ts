@@ -5,7 +5,7 @@ import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import { JobsFold } from "./jobs-fold.ts";
-import { JobsStage, REQUEST, SPEC } from "./test-jobs.ts";
+import { JobsStage } from "./test-jobs.ts";
 import { drain, watch } from "./test-scopes.ts";
 
 const SLICE_BYTES = 1_000;
@@ -17,17 +17,10 @@ function folded(clock = new ManualClock()): { fold: JobsFold; stage: JobsStage; 
   return { fold, stage, clock };
 }
 
-async function submit(stage: JobsStage, count: number): Promise<void> {
-  await stage.service.submit(
-    REQUEST,
-    Array.from({ length: count }, () => SPEC),
-  );
-}
-
 describe("a snapshot of the jobs", () => {
   it("D10: takes many turns, a slice in each, and is of the moment at which it was asked for", async () => {
     const { fold, stage, clock } = folded();
-    await submit(stage, 300);
+    await stage.submitMany(300);
     const { chain } = fold;
     const hash = fold.book.stateHash(digest);
     const taken = watch(fold.snapshot());
@@ -36,7 +29,7 @@ describe("a snapshot of the jobs", () => {
       // Commands go on: jobs are leased, finished and submitted before they are written, and after.
       const lease = await stage.leased(`a${turns % 3}`);
       if (turns % 2 === 0) await stage.complete(`a${turns % 3}`, lease);
-      await submit(stage, 1);
+      await stage.submitMany(1);
       expect(clock.fireNext()).toBe(true);
       await drain();
     }
@@ -52,16 +45,16 @@ describe("a snapshot of the jobs", () => {
 
   it("D10: is read in many turns before it is restored, which then takes one; the state goes on meanwhile", async () => {
     const { fold, stage, clock } = folded();
-    await submit(stage, 1_000);
-    await submit(stage, 1_000);
+    await stage.submitMany(1_000);
+    await stage.submitMany(1_000);
     const snapshot = watch(fold.snapshot());
     for (await drain(); snapshot.state === "pending"; await drain()) clock.fireNext();
     const data = wholeOf(snapshot.value!);
     const other = folded(clock);
-    await submit(other.stage, 1);
+    await other.stage.submitMany(1);
     const slices = other.fold.prepare(data);
     let turns = 0;
-    for (; slices.next().done !== true; turns++) if (turns === 1) await submit(other.stage, 1);
+    for (; slices.next().done !== true; turns++) if (turns === 1) await other.stage.submitMany(1);
     expect(turns).toBe(3);
     expect(other.fold.chain.sequence).toBe(2);
     other.stage.service.close();
@@ -76,7 +69,7 @@ describe("a snapshot of the jobs", () => {
 
   it("a state that is restored while one is made does not change it", async () => {
     const { fold, stage, clock } = folded();
-    await submit(stage, 300);
+    await stage.submitMany(300);
     const { chain } = fold;
     const hash = fold.book.stateHash(digest);
     const taken = watch(fold.snapshot());

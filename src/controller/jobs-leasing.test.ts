@@ -243,13 +243,7 @@ describe("where too many appends wait", () => {
 
   it("nothing is thrown out of the timer that hands out what has become ready, and what is too much for one turn comes later", async () => {
     const { stage, clock } = await leading();
-    for (let batch = 0; batch < 5; batch++) {
-      const notBeforeMs = clock.wallMs() + 400;
-      await stage.service.submit(
-        REQUEST,
-        Array.from({ length: 1_000 }, () => ({ ...SPEC, notBeforeMs })),
-      );
-    }
+    await stage.submitMany(5_000, { notBeforeMs: clock.wallMs() + 400 });
     const call = { max: 1_000 };
     const waiting = Array.from({ length: 5 }, (_, at) =>
       parked(stage, agentOf(`p${at}`, { labels: { host: `h${at}` }, capacity: 1_000 }), call),

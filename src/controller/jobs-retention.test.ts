@@ -5,7 +5,7 @@ import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
 import type { ReplayHistory } from "./jobs-replay.ts";
-import { JobsStage, newFold, REQUEST, SPEC } from "./test-jobs.ts";
+import { JobsStage, newFold, REQUEST } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -35,8 +35,7 @@ async function leading(): Promise<{ stage: ReturnType<typeof stageOn>; clock: Ma
 }
 
 async function finish(stage: JobsStage, retentionMs: number, count = 1): Promise<readonly string[]> {
-  const specs = Array.from({ length: count }, () => ({ ...SPEC, retentionMs }));
-  const jobIds = await stage.service.submit(REQUEST, specs);
+  const jobIds = await stage.submitMany(count, { retentionMs });
   for (const jobId of jobIds) await stage.service.cancel(REQUEST, jobId);
   await drain();
   return jobIds;

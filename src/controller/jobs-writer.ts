@@ -25,6 +25,9 @@ const APPENDS_MORE_MAX = 256;
 /** Of one append; what the log adds to each record, and to the whole, is far below the rest. */
 const APPEND_BYTES_MAX = ENTRY_BYTES_MAX - 256 * 1024;
 const APPEND_EVENTS_MAX = 4_096;
+/** Of what several decisions write together: an entry is applied in one turn of the loop, on every node. */
+const GATHERED_BYTES_MAX = 256 * 1024;
+const GATHERED_EVENTS_MAX = 512;
 
 interface Append {
   /** The chain before its first event. */
@@ -124,7 +127,7 @@ export class JobsWriter {
   #appendFor(before: ChainHead, events: number, bytes: number): Append {
     const last = this.#underWay.at(-1);
     if (last?.isSent === false) {
-      if (last.bytes + bytes <= APPEND_BYTES_MAX && last.events.length + events <= APPEND_EVENTS_MAX) return last;
+      if (last.bytes + bytes <= GATHERED_BYTES_MAX && last.events.length + events <= GATHERED_EVENTS_MAX) return last;
       this.#send(last);
     }
     const { promise: done, resolve, reject } = Promise.withResolvers<void>();

@@ -24,6 +24,7 @@ import type {
 import type { Leadership } from "../ports/leadership.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
+import { Pace } from "./pace.ts";
 import { Turnover } from "./turnover.ts";
 
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
@@ -32,6 +33,8 @@ const OPEN_RETRY_MS = 50;
 /** How long a decision waits for the views where it needs them, and how often it looks. */
 const VIEWS_WAIT_MS = 2_000;
 const VIEWS_LOOK_MS = 20;
+/** So many in one request have a turn of the loop to themselves. */
+const LARGE_JOBS = 256;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
 
@@ -60,6 +63,7 @@ export class JobsService implements Jobs {
   readonly #options: JobsServiceOptions;
   readonly #secrets: LeaseSecrets;
   readonly #turnover: Turnover;
+  readonly #pace: Pace;
   readonly #stops: readonly (() => void)[];
   #opening: number | null = null;
   #reign: JobsReign | null = null;
@@ -72,6 +76,7 @@ export class JobsService implements Jobs {
     this.#options = options;
     this.#secrets = new LeaseSecrets(options.digest);
     this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
+    this.#pace = new Pace(options.clock);
     this.#stops = [
       options.leadership.subscribe(() => this.#look()),
       options.fold.follow(({ event }) => this.#reign?.applied(event)),
@@ -96,6 +101,7 @@ export class JobsService implements Jobs {
   // ---- what the leader decides ---------------------------------------------------------------------
 
   async submit(request: Request, specs: readonly JobSpec[]): Promise<readonly string[]> {
+    if (specs.length >= LARGE_JOBS) await this.#pace.turn();
     if (!this.#remembers(request)) this.#admitNew();
     return (await this.#run<"submit">({ kind: "submit", request, specs })).jobIds;
   }

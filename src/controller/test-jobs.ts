@@ -158,6 +158,16 @@ export class JobsStage {
     return (await this.service.submit(REQUEST, [{ ...SPEC, ...spec }]))[0]!;
   }
 
+  /** In requests small enough that none waits for its turn, which would take a clock that goes on. */
+  async submitMany(count: number, spec: Partial<JobSpec> = {}): Promise<readonly string[]> {
+    const ids: string[] = [];
+    while (ids.length < count) {
+      const specs = Array.from({ length: Math.min(200, count - ids.length) }, () => ({ ...SPEC, ...spec }));
+      ids.push(...(await this.service.submit(REQUEST, specs)));
+    }
+    return ids;
+  }
+
   poll(session: string, call: Partial<LeaseCall> = {}, signal = never()): Promise<LeaseAnswer> {
     const agent = { name: `agent-${session}`, session, kinds: ["work"], labels: {}, platform: "linux", capacity: 10 };
     const whole = { agent, renew: [], progress: [], logs: [], max: 1, waitMs: 0, ttlMs: 10_000, ...call };

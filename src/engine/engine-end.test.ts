@@ -261,4 +261,43 @@ describe("stopping", () => {
     expect(await actor.engine.propose(["a", "b"].map(bytesOf))).toEqual({ outcome: "unknown" });
     expect(applied).toEqual([3]);
   });
+
+  test("while much is left to apply leaves no timer behind", async () => {
+    const { actor, clock, applied } = await withMuchToApply();
+    expect(applied().length).toBeLessThan(MANY);
+    await actor.engine.stop();
+    expect(clock.pending).toBe(0);
+  });
+});
+
+const MANY = 100;
+
+/** A hundred entries of ten kilobytes are committed at once. */
+async function withMuchToApply(): Promise<{ actor: Actor; clock: ManualClock; applied: () => readonly number[] }> {
+  const stage = new Stage([n1], drain);
+  const clock = new ManualClock();
+  const stateMachine = new ListMachine();
+  const actor = await stage.start(n1, { clock, stateMachine });
+  await stage.lead(actor);
+  const applied: number[] = [];
+  stateMachine.apply = ({ index }) => void applied.push(index);
+  void actor.engine.propose(Array.from({ length: MANY }, () => new Uint8Array(10_000)));
+  await drain();
+  return { actor, clock, applied: () => applied };
+}
+
+describe("D10: what is committed", () => {
+  test("is applied in many turns where it is much, and timers come in between", async () => {
+    const { actor, clock, applied } = await withMuchToApply();
+    const between: number[] = [];
+    for (let turn = 0; applied().length < MANY && turn < 10; turn++) {
+      between.push(applied().length);
+      expect(clock.fireNext()).toBe(true);
+      await drain();
+    }
+    expect(applied().length).toBe(MANY);
+    expect(new Set(applied()).size).toBe(MANY);
+    expect(between.length).toBeGreaterThanOrEqual(3);
+    await actor.engine.stop();
+  });
 });

@@ -14,7 +14,7 @@
 // know what is true. The owner of the process ends it.
 
 import type { PeerKey } from "../core/kit/ids.ts";
-import { LOOP_STALL_MS, PENDING_PROPOSALS_MAX } from "../core/kit/limits.ts";
+import { APPLY_BYTES_MAX, LOOP_STALL_MS, PENDING_PROPOSALS_MAX } from "../core/kit/limits.ts";
 import {
   electionConfig,
   Raft,
@@ -30,7 +30,7 @@ import {
   type StepResult,
   type TransferResult,
 } from "../core/raft/index.ts";
-import type { Clock } from "../ports/clock.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
 import type { Consensus, FollowerView, ProposeOutcome } from "../ports/consensus.ts";
 import type { EngineStats } from "../ports/server-stats.ts";
 import type { Wire } from "../ports/wire.ts";
@@ -66,6 +66,7 @@ export class Engine implements Consensus {
 
   #state: "running" | "stopped" | "failed" = "running";
   #turnScheduled = false;
+  #later: Timer | null = null;
   #writeQueue: PersistRequest[] = [];
   #writing = false;
 
@@ -285,14 +286,26 @@ export class Engine implements Consensus {
   #turn(): void {
     this.#turnScheduled = false;
     try {
-      while (this.#state === "running" && this.#handleReady()) continue;
+      for (let appliedBytes = 0; this.#state === "running";) {
+        const bytes = this.#handleReady();
+        if (bytes === null) return;
+        appliedBytes += bytes;
+        if (appliedBytes >= APPLY_BYTES_MAX) return this.#turnLater();
+      }
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  /** Returns whether acting on it gave the core something new to think about. */
-  #handleReady(): boolean {
+  /** Much is committed and not applied, as behind a snapshot: messages and timers come in between. */
+  #turnLater(): void {
+    if (this.#turnScheduled) return;
+    this.#turnScheduled = true;
+    this.#later = this.#clock.setTimer(this.#clock.monotonicMs(), () => this.#turn());
+  }
+
+  /** What was applied, in bytes: then there may be more. Null: there was nothing to apply. */
+  #handleReady(): number | null {
     const ready = this.#raft.takeReady();
     for (const message of ready.messages) this.#send(message);
     if (ready.persist !== null) {
@@ -305,7 +318,8 @@ export class Engine implements Consensus {
     for (const event of ready.events) this.#event(event);
     for (const read of ready.readStates) this.#waiters.readAnswered(read, this.#raft.status().applied);
     if (this.#state === "running") this.#alarm.arm(ready.deadlineMs);
-    return ready.committed.length > 0;
+    if (ready.committed.length === 0) return null;
+    return ready.committed.reduce((sum, { data }) => sum + data.length, 0);
   }
 
   /** Who is told of an event, or applies an entry, may stop us in the middle of a Ready. */
@@ -394,6 +408,7 @@ export class Engine implements Consensus {
   #end(state: "stopped" | "failed"): void {
     this.#state = state;
     this.#alarm.cancel();
+    this.#later?.cancel();
     this.#wire.stop();
     this.#waiters.close();
   }
