@@ -33,7 +33,8 @@ describe("pages", () => {
     const first = await views.list({ limit: 5 });
     expect(first.jobs).toHaveLength(2);
     expect(await allPages(views, { limit: 5 })).toMatchObject({ pages: 3 });
-    expect((await views.list({ limit: 1, states: ["pending"], cursor: "2" })).next).toBeNull();
+    const second = await views.list({ limit: 5, cursor: first.next! });
+    expect((await views.list({ limit: 1, states: ["pending"], cursor: second.next! })).next).toBeNull();
   });
 
   test.each([
@@ -41,6 +42,9 @@ describe("pages", () => {
     { limit: 1.5 },
     { limit: 1, cursor: "no such" },
     { limit: 1, cursor: "zzzzzzzzzzz" },
+    { limit: 1, cursor: "zzz" },
+    { limit: 1, cursor: "2-0" },
+    { limit: 1, cursor: "" },
   ] satisfies JobQuery[])("that can't be are refused: %o", async (query) => {
     const views = await openAt(await newPath());
     await expect(views.list(query)).rejects.toMatchObject({ code: "BAD_REQUEST" });

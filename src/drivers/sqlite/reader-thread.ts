@@ -7,9 +7,11 @@ import { faultOf } from "./faults.ts";
 import { expiredJobs } from "./expired-jobs.ts";
 import { listJobs } from "./job-list.ts";
 import { readLog } from "./log-range.ts";
+import { goToBackground } from "./background.ts";
 import type { Answers, Posted, ReaderRequest, StoreOptions, ThreadMessage } from "./messages.ts";
 import { openReader, readPosition } from "./store.ts";
 
+goToBackground();
 const port = parentPort!;
 const { path } = workerData as StoreOptions;
 const post = (message: ThreadMessage): void => port.postMessage(message);

@@ -4,9 +4,11 @@
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { goToBackground } from "./background.ts";
 import type { Answers, Posted, StoreOptions, ThreadMessage, WriterRequest } from "./messages.ts";
 import { Writer } from "./writer.ts";
 
+goToBackground();
 const port = parentPort!;
 const post = (message: ThreadMessage): void => port.postMessage(message);
 const answer = (id: number, value: Answers[WriterRequest["kind"]]): void => post({ kind: "answer", id, value });
