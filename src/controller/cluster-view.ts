@@ -18,9 +18,10 @@ export interface Surroundings {
   readonly own: OwnAddress;
 }
 
-/** Established (design D9), and in contact with a quorum not longer ago than it takes to elect another. */
+/** Established (design D9), and in contact with a quorum not longer ago than it takes to elect another, where there is one. */
 export function isConfirmedLeader(status: RaftStatus, nowMs: number, electionTimeoutMaxMs: number): boolean {
-  return status.role === "leader" && status.established && nowMs - status.quorumContactMs <= electionTimeoutMaxMs;
+  if (status.role !== "leader" || !status.established) return false;
+  return isOnlyVoter(status) || nowMs - status.quorumContactMs <= electionTimeoutMaxMs;
 }
 
 export function isOnlyVoter({ configuration, peer }: RaftStatus): boolean {

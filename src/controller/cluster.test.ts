@@ -95,6 +95,9 @@ test("trap 29: who led before it was held up is no leader before it has heard fr
   expect(isConfirmedLeader(status, status.quorumContactMs + 300, 300)).toBe(true);
   expect(isConfirmedLeader(status, status.quorumContactMs + 301, 300)).toBe(false);
   expect(isConfirmedLeader({ ...status, established: false }, status.quorumContactMs, 300)).toBe(false);
+  // A sole voter asks nobody.
+  const alone = { ...status, configuration: { ...status.configuration, voters: [status.peer] } };
+  expect(isConfirmedLeader(alone, status.quorumContactMs + 10_000, 300)).toBe(true);
 });
 
 describe("readiness", () => {

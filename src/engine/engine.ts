@@ -30,7 +30,7 @@ import {
   type StepResult,
   type TransferResult,
 } from "../core/raft/index.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Consensus, FollowerView, ProposeOutcome } from "../ports/consensus.ts";
 import type { EngineStats } from "../ports/server-stats.ts";
 import type { Wire } from "../ports/wire.ts";
@@ -44,6 +44,7 @@ import { Slices } from "./storage-slices.ts";
 import { Storage, type Opened } from "./storage.ts";
 import { EngineMeter } from "./meter.ts";
 import { OwnSnapshots } from "./own-snapshots.ts";
+import { Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
 
 export class Engine implements Consensus {
@@ -62,11 +63,10 @@ export class Engine implements Consensus {
   readonly #listeners = new Set<(event: RaftEvent) => void>();
   readonly #intake: Intake;
   readonly #alarm: Alarm;
+  readonly #turns: Turns;
   readonly #meter = new EngineMeter();
 
   #state: "running" | "stopped" | "failed" = "running";
-  #turnScheduled = false;
-  #later: Timer | null = null;
   #writeQueue: PersistRequest[] = [];
   #writing = false;
 
@@ -85,9 +85,9 @@ export class Engine implements Consensus {
     this.#options = options;
     this.#clock = options.clock;
     this.#alarm = new Alarm(options.clock, (lateMs) => this.#timePassed(lateMs));
+    this.#turns = new Turns(options.clock, () => this.#turn());
     this.#storage = opened.storage;
-    const snapshots = new Snapshots(options.snapshots ?? {}, options.digest, options.stateMachine);
-    this.#snapshots = snapshots;
+    const snapshots = (this.#snapshots = new Snapshots(options.snapshots ?? {}, options.digest, options.stateMachine));
     const isRunning = (): boolean => this.#state === "running";
     const failed = (error: unknown): void => this.#fail(error);
     const slices = new Slices(options.clock, isRunning, failed);
@@ -253,7 +253,7 @@ export class Engine implements Consensus {
 
   #step(input: Input): StepResult {
     const result = this.#raft.step(this.#clock.monotonicMs(), input);
-    this.#turnSoon();
+    this.#turns.soon();
     return result;
   }
 
@@ -276,32 +276,18 @@ export class Engine implements Consensus {
 
   // ---- the turn ------------------------------------------------------------------------------------
 
-  /** Everything that arrives in one turn of the event loop shares one Ready. */
-  #turnSoon(): void {
-    if (this.#turnScheduled) return;
-    this.#turnScheduled = true;
-    void Promise.resolve().then(() => this.#turn());
-  }
-
   #turn(): void {
-    this.#turnScheduled = false;
     try {
-      for (let appliedBytes = 0; this.#state === "running";) {
+      let appliedBytes = 0;
+      while (this.#state === "running" && appliedBytes < APPLY_BYTES_MAX) {
         const bytes = this.#handleReady();
         if (bytes === null) return;
         appliedBytes += bytes;
-        if (appliedBytes >= APPLY_BYTES_MAX) return this.#turnLater();
       }
+      if (this.#state === "running") this.#turns.later();
     } catch (error) {
       this.#fail(error);
     }
-  }
-
-  /** Much is committed and not applied, as behind a snapshot: messages and timers come in between. */
-  #turnLater(): void {
-    if (this.#turnScheduled) return;
-    this.#turnScheduled = true;
-    this.#later = this.#clock.setTimer(this.#clock.monotonicMs(), () => this.#turn());
   }
 
   /** What was applied, in bytes: then there may be more. Null: there was nothing to apply. */
@@ -318,8 +304,7 @@ export class Engine implements Consensus {
     for (const event of ready.events) this.#event(event);
     for (const read of ready.readStates) this.#waiters.readAnswered(read, this.#raft.status().applied);
     if (this.#state === "running") this.#alarm.arm(ready.deadlineMs);
-    if (ready.committed.length === 0) return null;
-    return ready.committed.reduce((sum, { data }) => sum + data.length, 0);
+    return ready.committed.length === 0 ? null : ready.committed.reduce((sum, { data }) => sum + data.length, 0);
   }
 
   /** Who is told of an event, or applies an entry, may stop us in the middle of a Ready. */
@@ -408,7 +393,7 @@ export class Engine implements Consensus {
   #end(state: "stopped" | "failed"): void {
     this.#state = state;
     this.#alarm.cancel();
-    this.#later?.cancel();
+    this.#turns.cancel();
     this.#wire.stop();
     this.#waiters.close();
   }

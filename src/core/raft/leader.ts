@@ -318,7 +318,7 @@ export class Leader {
   }
 
   get quorumLostAtMs(): number {
-    return this.#rounds.confirmedSentMs + this.state.config.electionTimeoutMaxMs;
+    return this.state.quorumLostAtMs(this.#rounds.confirmedSentMs);
   }
 
   get leaseUntilMs(): number {

@@ -79,8 +79,18 @@ export class ServerState {
 
   /** When a leader gives up for that. Where nobody else can lead it does not: who waits would only be told "unknown". */
   get leaderStalledAtMs(): number {
+    return this.#mayOthersLead ? this.#diskStalledAtMs : Infinity;
+  }
+
+  /** When a leader gives up that heard of a quorum then. A sole voter that was held up has lost nothing. */
+  quorumLostAtMs(contactMs: number): number {
+    return this.#mayOthersLead ? contactMs + this.config.electionTimeoutMaxMs : Infinity;
+  }
+
+  /** There is another voter. */
+  get #mayOthersLead(): boolean {
     const { voters, votersOutgoing } = this.configuration;
-    return voters.length + votersOutgoing.length > 1 ? this.#diskStalledAtMs : Infinity;
+    return voters.length + votersOutgoing.length > 1;
   }
 
   get #diskStalledAtMs(): number {

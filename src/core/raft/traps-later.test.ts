@@ -90,6 +90,18 @@ test("a sole voter whose disk is slow goes on leading: nobody else could", () =>
   expect(cluster.status(A)).toMatchObject({ role: "leader", commit: cluster.status(A).lastIndex });
 });
 
+test("a sole voter that was held up for long goes on leading, in the same term: nobody else could have led", () => {
+  const cluster = new TestCluster({ voters: [A] });
+  cluster.elect(A);
+  const { term } = cluster.status(A);
+  cluster.nowMs += 10_000;
+  cluster.step(A, { kind: "time" });
+  expect(cluster.status(A)).toMatchObject({ role: "leader", term });
+  cluster.propose(A, "x");
+  cluster.advance(10);
+  expect(cluster.status(A)).toMatchObject({ role: "leader", term, commit: cluster.status(A).lastIndex });
+});
+
 describe("transfers", () => {
   const lag = (cluster: TestCluster): void => {
     cluster.drop(({ type, to }) => type === "MsgApp" && to === C);
