@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
+import { createAgent } from "../entry/agent.ts";
 import { checkSettings, type JobContext } from "./settings.ts";
 import { settled, TestDesk } from "./test-desk.ts";
 
@@ -15,6 +16,28 @@ function held() {
   };
   return { handler, end, seen };
 }
+
+describe("options of createAgent", () => {
+  const options = { name: "a", urls: "http://127.0.0.1:1", handlers: { work: () => null } };
+
+  it.each([
+    ["capcity", 'createAgent: there is no option "capcity"; did you mean capacity?'],
+    ["kye", 'createAgent: there is no option "kye"; did you mean key?'],
+    ["concurrency", /^createAgent: there is no option "concurrency"; there are name, .*capacity.*, leaderWaitMs\.$/],
+  ])("that do not exist are refused, for plain JavaScript too: %s", (name, message) => {
+    expect(() => createAgent({ ...options, [name]: 1 })).toThrow(
+      expect.objectContaining({
+        code: "CONFIG_INVALID",
+        message: typeof message === "string" ? message : (expect.stringMatching(message) as string),
+      }),
+    );
+  });
+
+  it("that do exist are taken, the client's among them", () => {
+    const client = { key: "k", fetch: () => Promise.reject(new Error("no network")), timeoutMs: 1, leaderWaitMs: 1 };
+    expect(() => createAgent({ ...options, ...client, capacity: 2, labels: {}, platform: "linux" })).not.toThrow();
+  });
+});
 
 describe("leases", () => {
   it("trap 52: are renewed three times in their duration, whatever the handler and the parked poll do", async () => {

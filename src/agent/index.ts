@@ -4,6 +4,7 @@ export { type Agent, type AgentWorld, JobAgent } from "./agent.ts";
 export type { DeskOptions, LeaseDesk } from "./desk.ts";
 export { type AbortReason, JobAborted, JobError } from "./outcome.ts";
 export {
+  AGENT_SETTINGS,
   type AgentJob,
   type AgentSettings,
   checkSettings,

@@ -59,6 +59,17 @@ export interface AgentSettings {
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
+/** All there are, for those whom no compiler tells of a misspelt one. */
+export const AGENT_SETTINGS = {
+  name: true,
+  handlers: true,
+  capacity: true,
+  labels: true,
+  platform: true,
+  leaseMs: true,
+  onError: true,
+} as const satisfies Readonly<Record<keyof AgentSettings, true>>;
+
 export interface CheckedSettings {
   readonly name: string;
   readonly kinds: readonly string[];

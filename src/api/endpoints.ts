@@ -97,7 +97,7 @@ function checked(shape: Shape, value: unknown, whole: string): unknown {
   const result = shape.check(value);
   if (result.ok) return result.value;
   const [first] = result.mistakes;
-  throw new Refusal("BAD_REQUEST", `${sentence(describeMistakes(result.mistakes, whole))}.`, {
+  throw new Refusal("BAD_REQUEST", sentence(describeMistakes(result.mistakes, whole)), {
     field: first === undefined || first.field === "" ? whole.replace(/^the /, "") : first.field,
   });
 }

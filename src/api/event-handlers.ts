@@ -1,12 +1,14 @@
 // The log of events, read: as a stream, in pages, checked, and proved. Any node answers, from what is applied there.
 
-import { EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../contract/index.ts";
-import type { EventsFilter } from "../ports/events.ts";
+import { errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../contract/index.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import type { EventsFilter, Verified } from "../ports/events.ts";
 import { EventStreams } from "./event-stream.ts";
-import type { Call, Handlers, JobsParts, Service, StreamAnswer } from "./handlers.ts";
+import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from "./handlers.ts";
 import { pause } from "./pause.ts";
 import { beFresh } from "./reads.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal, stopping } from "./refusal.ts";
+import type { Outlet } from "./stream.ts";
 
 type Ids = "events" | "eventsSince" | "eventsVerify" | "eventsProof";
 
@@ -20,22 +22,25 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
   return {
     events: async (call) => {
       await beFresh(service, call.query);
-      return streams.open(startOf(parts, call), filterOf(call.query), call.isStillAdmitted);
+      const { after, field } = startOf(parts, call);
+      await mustBeGivenOut(service, parts, after, field);
+      return streams.open(after, filterOf(call.query), call.isStillAdmitted);
     },
     eventsSince: async ({ params, query }) => {
       await beFresh(service, query);
+      const after = Number(params.sequence);
       const wanted = { filter: null, max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: PAGE_BYTES_MAX };
-      const page = await events.read(Number(params.sequence), wanted);
+      const page = await events.read(after, wanted);
       const texts = page.events.map(({ bytes, eventHash }) => eventText(bytes, eventHash));
       const body = `{"events":[${texts.join(",")}],"throughSequence":${page.through}}`;
       return { body, contentType: "application/json; charset=utf-8" };
     },
-    eventsVerify: async ({ query }) => {
-      await beFresh(service, query);
+    eventsVerify: async (call) => {
+      await beFresh(service, call.query);
       if (isVerifying)
         throw new Refusal("OVERLOADED", "This node verifies its events already. Retry when that is done.");
       isVerifying = true;
-      return verification(service, parts, () => {
+      return verification(service, parts, call, () => {
         isVerifying = false;
       });
     },
@@ -47,11 +52,31 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
 }
 
 /** The header wins: a browser that reconnects sends it beside the query that it began with. */
-function startOf({ events }: JobsParts, { header, query }: Call<"events">): number {
+function startOf({ events }: JobsParts, { header, query }: Call<"events">): { after: number; field: string } {
   const last = header("last-event-id");
-  if (last === undefined) return query.since ?? events.head().sequence;
-  if (SEQUENCE.test(last)) return Number(last);
+  if (last === undefined) return { after: query.since ?? events.head().sequence, field: "since" };
+  if (SEQUENCE.test(last)) return { after: Number(last), field: "Last-Event-ID" };
   throw new Refusal("BAD_REQUEST", "Last-Event-ID must be the sequence of an event.", { field: "Last-Event-ID" });
+}
+
+/**
+ * A node that is behind waits until it has caught up. But where there is no such event anywhere, whoever waits for the next one
+ * would pass over all that come before it: the log was restored to an earlier point, or the number is made up.
+ */
+async function mustBeGivenOut(
+  { cluster, limits }: Service,
+  { events }: JobsParts,
+  sequence: number,
+  field: string,
+): Promise<void> {
+  if (sequence <= events.head().sequence || !(await cluster.catchUp(limits.catchUpTimeoutMs))) return;
+  const { sequence: last } = events.head();
+  if (sequence <= last) return;
+  throw new Refusal(
+    "BAD_REQUEST",
+    `${field} is ${sequence}, and the last event of this log is ${last}: nobody was given that one. If the log was restored, begin again with what you know of it.`,
+    { field },
+  );
 }
 
 function filterOf({ type, entity, entity_type: entityType }: Call<"events">["query"]): EventsFilter | null {
@@ -59,32 +84,62 @@ function filterOf({ type, entity, entity_type: entityType }: Call<"events">["que
   return { types: type?.split(",") ?? null, entityId: entity ?? null, entityType: entityType ?? null };
 }
 
-/** May take minutes: a space now and then, which means nothing in JSON, keeps the connection and finds out who has gone. */
-function verification(service: Service, { events }: JobsParts, done: () => void): StreamAnswer {
-  const { clock, limits } = service;
-  return {
-    contentType: "application/json; charset=utf-8",
-    abandoned: done,
-    stream: async (out) => {
-      const ended = new AbortController();
-      try {
-        const verdict = events.verify(() => undefined, out.signal);
-        const beat = async (): Promise<void> => {
-          while (await pause(clock, limits.heartbeatMs, ended.signal)) await out.write(" ");
-        };
-        // Where the client has gone the verification ends by its signal.
-        const beating = beat().catch(() => undefined);
-        const found = await verdict.finally(() => ended.abort("done"));
-        await beating;
-        const { first: firstSequence, ...rest } = found;
-        if (!rest.valid) return await out.write(JSON.stringify({ ...rest, firstSequence }));
-        const { through: throughSequence, ...others } = rest;
-        await out.write(JSON.stringify({ ...others, firstSequence, throughSequence }));
-      } finally {
-        done();
-      }
-    },
+/**
+ * Soon done, it is an answer or an error like any other. What takes longer is a stream: a space now and then, which means nothing
+ * in JSON, keeps the connection and finds out who has gone; and what goes wrong then is told as the JSON of an error, where
+ * `valid` would stand.
+ */
+async function verification(
+  service: Service,
+  { events }: JobsParts,
+  { gone, method }: Call<"eventsVerify">,
+  done: () => void,
+): Promise<Answer | StreamAnswer> {
+  const { clock, limits, polls, nodeId } = service;
+  const contentType = "application/json; charset=utf-8";
+  if (method === "HEAD") {
+    done();
+    return { body: "", contentType };
+  }
+  const poll = polls.open(null, gone);
+  const ended = new AbortController();
+  const verdict = events
+    .verify(() => undefined, poll.signal)
+    .then(verdictText)
+    .catch((error: unknown) => {
+      // Its signal says no more than that; the server's stop is told, and whoever has gone hears nothing.
+      throw poll.ended === null ? error : stopping(nodeId);
+    })
+    .finally(() => {
+      poll.close();
+      ended.abort("done");
+      done();
+    });
+  const quick = await Promise.race([verdict, pause(clock, limits.heartbeatMs, ended.signal).then(() => null)]);
+  // A verdict that comes with the time's end is given all the same.
+  if (quick !== null || ended.signal.aborted) return { body: quick ?? (await verdict), contentType };
+  const stream = async (out: Outlet): Promise<void> => {
+    // Where the client has gone the verification ends by its signal.
+    const beating = beat(service, out, ended.signal).catch(() => undefined);
+    const text = await verdict.catch((error: unknown) => {
+      if (!TenureError.is(error)) throw error;
+      return JSON.stringify(errorBody(error.code, error.message));
+    });
+    await beating;
+    await out.write(text);
   };
+  return { contentType, stream };
+}
+
+async function beat({ clock, limits }: Service, out: Outlet, ended: AbortSignal): Promise<void> {
+  do await out.write(" ");
+  while (await pause(clock, limits.heartbeatMs, ended));
+}
+
+function verdictText({ first: firstSequence, ...rest }: Verified): string {
+  if (!rest.valid) return JSON.stringify({ ...rest, firstSequence });
+  const { through: throughSequence, ...others } = rest;
+  return JSON.stringify({ ...others, firstSequence, throughSequence });
 }
 
 async function proof({ events }: JobsParts, query: Call<"eventsProof">["query"]): Promise<object> {

@@ -10,6 +10,7 @@ import {
   ROUTES,
   toSnake,
 } from "../contract/index.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import type { Job, JobState } from "../ports/jobs.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { followLog, logPage } from "./log-stream.ts";
@@ -87,16 +88,27 @@ async function list(service: Service, parts: JobsParts, query: Call<"jobs">["que
   if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
   const { state, kind, queue, agent, search, cursor, limit = JOBS_PER_PAGE_MAX } = query;
   const states = state === undefined ? undefined : (state.split(",") as JobState[]);
-  const { jobs, next, position } = await parts.views.list({ states, kind, queue, agent, search, cursor, limit });
+  const asked = { states, kind, queue, agent, search, cursor, limit };
+  const { jobs, next, position } = await parts.views.list(asked).catch((error: unknown) => {
+    // All else that may be wrong in a query was checked before: only the views know their own cursors.
+    if (!TenureError.is(error) || error.code !== "BAD_REQUEST") throw error;
+    throw new Refusal("BAD_REQUEST", error.message, { field: "cursor" });
+  });
   return { jobs: jobs.map((job) => jobBrief(job)), next, position };
 }
 
 async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const { params, query } = call;
   await beFresh(service, query);
-  const job = await findJob(service, parts, params.id);
   const resumed = resumedAt(call.header("last-event-id"));
-  const attempt = resumed?.attempt ?? query.attempt ?? job.lease?.attempt ?? job.attempts.at(-1)?.attempt ?? 1;
+  let job = await findJob(service, parts, params.id);
+  if (resumed !== null && resumed.attempt > lastAttemptOf(job)) {
+    // This node may be behind the one that gave it out.
+    const isAll = await service.cluster.catchUp(service.limits.catchUpTimeoutMs);
+    job = await findJob(service, parts, params.id);
+    if (isAll && resumed.attempt > lastAttemptOf(job)) throw notOfThisStream();
+  }
+  const attempt = resumed?.attempt ?? query.attempt ?? lastAttemptOf(job);
   const offset = resumed?.offset ?? query.offset ?? 0;
   if (query.follow === true) {
     return followLog(service, parts, { jobId: job.id, attempt, offset, isStillAdmitted: call.isStillAdmitted });
@@ -111,9 +123,18 @@ function resumedAt(id: string | undefined): { attempt: number; offset: number } 
   if (id === undefined) return null;
   const [, attempt, offset] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(id) ?? [];
   if (attempt !== undefined) return { attempt: Number(attempt), offset: Number(offset) };
-  throw new Refusal("BAD_REQUEST", "Last-Event-ID must be the id of an event of this stream: attempt:offset.", {
+  throw notOfThisStream();
+}
+
+function notOfThisStream(): Refusal {
+  return new Refusal("BAD_REQUEST", "Last-Event-ID must be the id of an event of this stream: attempt:offset.", {
     field: "Last-Event-ID",
   });
+}
+
+/** Of a job that nobody has run yet, the first to come. */
+function lastAttemptOf({ lease, attempts }: Job): number {
+  return lease?.attempt ?? attempts.at(-1)?.attempt ?? 1;
 }
 
 /** Whether the views must have what the applied state has. */

@@ -17,12 +17,12 @@ export async function beFresh({ cluster, limits }: Service, wanted: Consistency)
   }
   const { max_stale_ms: maxMs } = wanted;
   if (maxMs === undefined) return;
-  const { stalenessMs, nodeId } = cluster.view();
+  const { stalenessMs, nodeId, leader } = cluster.view();
   if (stalenessMs !== null && stalenessMs <= maxMs) return;
   const known = stalenessMs === null ? "may be of any age" : `may be ${Math.ceil(stalenessMs)} ms old`;
   throw new Refusal(
     "TOO_STALE",
-    `What node ${nodeId} knows ${known}, and max_stale_ms is ${maxMs}. Ask the leader, or allow more.`,
+    `What node ${nodeId} knows ${known}, and max_stale_ms is ${maxMs}. ${leader === null ? "Nobody is known to lead: allow more, or wait" : "Ask the leader, or allow more"}.`,
     { staleness_ms: stalenessMs, node_id: nodeId },
   );
 }

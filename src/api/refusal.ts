@@ -66,12 +66,20 @@ export function leadershipOf({ nodeId, role, leader, term }: ClusterView): Leade
   return { leaderId: leader.nodeId, leaderUrl: leader.url, leaderEpoch: term, nodeId, role };
 }
 
-export function noLeader({ nodeId, term }: ClusterView): Refusal {
-  return new Refusal(
-    "ERR_NO_LEADER",
-    `Node ${nodeId} knows no leader in term ${term}: an election is running, or a majority is out of reach. Retry; if it lasts, look at the other nodes.`,
-    { node_id: nodeId, term },
-  );
+export function noLeader({ nodeId, term, backend }: ClusterView): Refusal {
+  const why =
+    backend === "postgres"
+      ? `Node ${nodeId} knows no leader: the database does not answer, or the next one is taking over`
+      : `Node ${nodeId} knows no leader in term ${term}: an election is running, or a majority is out of reach`;
+  return new Refusal("ERR_NO_LEADER", `${why}. Retry; if it lasts, look at ${culprit(backend)}.`, {
+    node_id: nodeId,
+    term,
+  });
+}
+
+/** Where to look when nobody leads for long. */
+function culprit(backend: ClusterView["backend"]): string {
+  return backend === "postgres" ? "the database and at the way to it (tenure doctor)" : "the other nodes";
 }
 
 function leaderless(error: TenureError, isFenced: boolean, view: ClusterView): ErrorAnswer {
@@ -84,7 +92,7 @@ function leaderless(error: TenureError, isFenced: boolean, view: ClusterView): E
     leadership.leaderId === null
       ? view.role === "DRAINING"
         ? `Node ${view.nodeId} is handing its leadership over. Retry in a moment.`
-        : `Node ${view.nodeId} does not lead, and knows nobody who does. Retry in a moment; if it lasts, look at the other nodes.`
+        : `Node ${view.nodeId} does not lead, and knows nobody who does. Retry in a moment; if it lasts, look at ${culprit(view.backend)}.`
       : leadership.leaderId === view.nodeId
         ? `Node ${view.nodeId} was elected and has not begun yet. Retry in a moment.`
         : `Node ${view.nodeId} does not lead; ${leadership.leaderId} does. Send the request there.`;

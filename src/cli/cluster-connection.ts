@@ -4,7 +4,8 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
-import { type Client, createClient, type NodeAnswer } from "../client/index.ts";
+import { clientWith } from "../client/client.ts";
+import type { Client, NodeAnswer } from "../client/index.ts";
 import { certificateFetch, trustTold } from "./cluster-transport.ts";
 import { oneOf, UsageError } from "./flags.ts";
 import { type Output, OUTPUTS } from "./output.ts";
@@ -40,6 +41,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Connection {
   readonly urls: readonly string[];
   readonly key: string | undefined;
+  /** The flag or variable that brought the key; null where there is none. */
+  readonly keyFrom: "--key" | "TENURE_API_KEY" | "TENURE_API_KEY_FILE" | null;
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
   readonly output: Output;
 }
@@ -65,7 +68,7 @@ export function readConnection(values: ConnectionValues, environment: Environmen
   if (hasTls) refuseUnusable(tls, values);
   return {
     urls,
-    key: values.key ?? keyOf(environment),
+    ...keyOf(values.key, environment),
     tls: hasTls ? tls : null,
     output: oneOf("-o", values.output ?? "table", OUTPUTS),
   };
@@ -98,25 +101,36 @@ export function refuseStrangers(answers: readonly NodeAnswer[]): void {
   }
 }
 
-export function clientOf({ urls, key, tls }: Connection, timeoutMs?: number): Client {
-  return createClient({
+export function clientOf({ urls, key, keyFrom, tls }: Connection, timeoutMs?: number): Client {
+  const options = {
     urls,
     key,
     timeoutMs,
     leaderWaitMs: LEADER_WAIT_MS,
     fetch: trustTold(tls === null ? (url, init) => fetch(url, init) : certificateFetch(tls)),
-  });
+  };
+  return clientWith(options, keyAdvice(keyFrom, tls?.cert !== undefined));
 }
 
-function keyOf(environment: Environment): string | undefined {
+/** What the server calls X-API-Key or a client certificate, here. */
+function keyAdvice(keyFrom: Connection["keyFrom"], hasCertificate: boolean): string {
+  if (keyFrom === null && hasCertificate) return "Check what --cert names (`tenure cert show`).";
+  return keyFrom === null
+    ? "Name a file that holds the key in TENURE_API_KEY_FILE, or give it with TENURE_API_KEY or --key; or a client certificate with --cert and --client-key."
+    : `The key came from ${keyFrom}: give one that this cluster knows (\`tenure key list\` shows their names).`;
+}
+
+function keyOf(flag: string | undefined, environment: Environment): Pick<Connection, "key" | "keyFrom"> {
+  if (flag !== undefined) return { key: flag, keyFrom: "--key" };
   const key = nonEmpty(environment["TENURE_API_KEY"]);
+  if (key !== undefined) return { key, keyFrom: "TENURE_API_KEY" };
   const file = nonEmpty(environment["TENURE_API_KEY_FILE"]);
-  if (key !== undefined || file === undefined) return key;
+  if (file === undefined) return { key: undefined, keyFrom: null };
   const text = contentsOf("TENURE_API_KEY_FILE", file).trim();
   if (text === "" || text.length > KEY_BYTES_MAX || /\s/.test(text)) {
     throw new TenureError("CONFIG_INVALID", `TENURE_API_KEY_FILE: ${file} must hold one key and nothing else.`);
   }
-  return text;
+  return { key: text, keyFrom: "TENURE_API_KEY_FILE" };
 }
 
 function contentsOf(flag: string, file: string): string {

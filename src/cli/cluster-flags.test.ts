@@ -53,6 +53,13 @@ describe("where the servers are, and who asks", () => {
     });
   });
 
+  it("it is known where the key came from, for whoever is refused", () => {
+    const environment = { TENURE_API_KEY: "k1" };
+    expect(readConnection({}, {}).keyFrom).toBeNull();
+    expect(readConnection({}, environment).keyFrom).toBe("TENURE_API_KEY");
+    expect(readConnection({ key: "k2" }, environment).keyFrom).toBe("--key");
+  });
+
   it.each([
     [{ url: "http://a,,http://b" }, "empty place"],
     [{ cert: "x" }, "--cert needs --client-key"],

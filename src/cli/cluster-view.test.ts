@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { bytesText, electionsOf, electionsTable, statusObject, statusOf, statusText } from "./cluster-view.ts";
+import {
+  bytesText,
+  electionsNote,
+  electionsOf,
+  electionsTable,
+  statusObject,
+  statusOf,
+  statusText,
+} from "./cluster-view.ts";
 import { answers, memberOf, viewOf } from "./test-cluster.ts";
 
 describe("tenure cluster status", () => {
@@ -16,6 +24,22 @@ n1    1abcdef0  voter  leader    ok      -    -         5.0 GiB  127.0.0.1:7201
 n2    2abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7202
 n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
 `);
+  });
+
+  it("of a site on Postgres counts nodes, of which one is enough, and no voters", () => {
+    const url = "http://127.0.0.1:7102";
+    const members = [memberOf("n1", { kind: "node", address: null }), memberOf("n2", { kind: "node", address: null })];
+    const site = (id: string, changes = {}) => viewOf(id, { backend: "postgres", members, ...changes });
+    const status = statusOf(answers(site("n1"), "connection refused"));
+    expect(statusText(status)).toMatch(
+      /^site {4}c-1, on Postgres\nleader {2}n1, epoch 7\ncommit {2}40\nnodes {3}2: one is enough, as long as the database answers it\n\nNODE {2}PROCESS /,
+    );
+    expect(statusText(status)).toMatch(new RegExp(`^n2 .* node .* ${url}$`, "m"));
+    expect(statusObject(status)).toMatchObject({ backend: "postgres", voters: 0, working: 2 });
+    const idle = statusOf(answers(site("n1", { leader: null, role: "STANDBY" })));
+    expect(statusText(idle)).toMatch(/^leader {2}nobody: look at the database /m);
+    for (const text of [statusText(status), statusText(idle)])
+      expect(text).not.toMatch(/voter|snapshot|needed|may fail/);
   });
 
   it("says which node is down, by the leader's word and by its own silence", () => {
@@ -126,6 +150,11 @@ n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
 });
 
 describe("tenure cluster elections", () => {
+  it("says why there are none on Postgres, and where to look instead", () => {
+    expect(electionsNote(answers(viewOf("n1", { backend: "postgres" })))).toContain("tenure scope history");
+    expect(electionsNote(answers(viewOf("n1"), "down"))).toBeNull();
+  });
+
   const election = {
     term: 7,
     stage: "vote",

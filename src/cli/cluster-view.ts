@@ -99,10 +99,11 @@ function alertsOf(views: readonly ClusterView[]): StatusAlert[] {
   return [...found.values()].toSorted((a, b) => a.severity.localeCompare(b.severity) || a.sinceWallMs - b.sinceWallMs);
 }
 
-/** How many voters there are, and how many of them are known to work. */
+/** How many voters there are, and how many of them, or of a site's nodes, are known to work. */
 export function votersOf(rows: readonly MemberRow[]): { readonly voters: number; readonly working: number } {
   const voters = rows.filter(({ member }) => member.kind === "voter");
-  return { voters: voters.length, working: voters.filter(({ health }) => health === "ok").length };
+  const able = rows.filter(({ member }) => member.kind === "voter" || member.kind === "node");
+  return { voters: voters.length, working: able.filter(({ health }) => health === "ok").length };
 }
 
 function majorityOf(voters: number): number {
@@ -123,28 +124,15 @@ export function statusText(status: ClusterStatus): string {
   const { view, leader, rows, alerts, silent } = status;
   if (view === null)
     return `no server answers:\n${silent.map(({ url, why }) => `  ${url}: ${printable(why)}\n`).join("")}`;
-  const { voters, working } = votersOf(rows);
-  const head: string[][] = [
-    ["cluster", view.clusterId],
-    [
-      "leader",
-      leader === null
-        ? `nobody (${working} of ${voters} voters work, ${majorityOf(voters)} are needed)`
-        : `${leader}, term ${view.term}`,
-    ],
-    ["commit", `${view.commit}${view.stalenessMs === 0 ? "" : ` as ${view.nodeId} sees it`}`],
-    ["voters", `${spareText(voters, working, leader !== null)}${view.isJoint ? "; the membership is changing" : ""}`],
-    [
-      "snapshot",
-      view.snapshot === null
-        ? "none yet"
-        : `at ${view.snapshot.index}, ${bytesText(view.snapshot.bytes)} (on ${view.nodeId})`,
-    ],
-  ];
+  const isSite = view.backend === "postgres";
+  const titles = isSite ? ["PROCESS", "URL"] : ["DISK ID", "ADDRESS"];
   return [
-    columns(head),
+    columns(isSite ? siteHead(view, leader, rows) : clusterHead(view, leader, rows)),
     "\n",
-    columns([["NODE", "DISK ID", "KIND", "ROLE", "HEALTH", "LAG", "CONTACT", "FREE", "ADDRESS"], ...rows.map(rowText)]),
+    columns([
+      ["NODE", titles[0]!, "KIND", "ROLE", "HEALTH", "LAG", "CONTACT", "FREE", titles[1]!],
+      ...rows.map((row) => rowText(row, isSite)),
+    ]),
     ...[
       notes(status)
         .map((note) => `${note}\n`)
@@ -154,13 +142,55 @@ export function statusText(status: ClusterStatus): string {
   ].join("");
 }
 
+function clusterHead(view: ClusterView, leader: string | null, rows: readonly MemberRow[]): string[][] {
+  const { voters, working } = votersOf(rows);
+  return [
+    ["cluster", view.clusterId],
+    [
+      "leader",
+      leader === null
+        ? `nobody (${working} of ${voters} voters work, ${majorityOf(voters)} are needed)`
+        : `${leader}, term ${view.term}`,
+    ],
+    ["commit", commitText(view)],
+    ["voters", `${spareText(voters, working, leader !== null)}${view.isJoint ? "; the membership is changing" : ""}`],
+    [
+      "snapshot",
+      view.snapshot === null
+        ? "none yet"
+        : `at ${view.snapshot.index}, ${bytesText(view.snapshot.bytes)} (on ${view.nodeId})`,
+    ],
+  ];
+}
+
+/** Of a site on a database nobody votes: whichever node has the database's lock leads, and one is enough. */
+function siteHead(view: ClusterView, leader: string | null, rows: readonly MemberRow[]): string[][] {
+  const { working } = votersOf(rows);
+  const count = working === rows.length ? `${working}` : `${rows.length}, ${working} work${working === 1 ? "s" : ""}`;
+  return [
+    ["site", `${view.clusterId}, on Postgres`],
+    [
+      "leader",
+      leader === null
+        ? "nobody: look at the database and at the way to it (tenure doctor --backend postgres://…)"
+        : `${leader}, epoch ${view.term}`,
+    ],
+    ["commit", view.role === "LEADER" ? `${view.commit}` : commitText(view)],
+    ["nodes", `${count}: one is enough, as long as the database answers it`],
+  ];
+}
+
+function commitText({ commit, stalenessMs, nodeId }: ClusterView): string {
+  return `${commit}${stalenessMs === 0 ? "" : ` as ${nodeId} sees it`}`;
+}
+
 /** Messages say "this node": whoever reads those of all has to be told which. */
 function alertRow({ severity, sinceWallMs, name, message, raisedBy }: StatusAlert): string[] {
   return [severity, isoTime(sinceWallMs), name, printable(`${raisedBy.join(", ")}: ${message}`)];
 }
 
-function rowText({ member, role, health, own }: MemberRow): string[] {
-  const { nodeId, incarnation, kind, progress, address } = member;
+function rowText({ member, role, health, own }: MemberRow, isSite: boolean): string[] {
+  const { nodeId, incarnation, kind, progress, address, url } = member;
   const free =
     own === null
       ? "-"
@@ -176,7 +206,7 @@ function rowText({ member, role, health, own }: MemberRow): string[] {
       : `${progress.lag}${progress.state === "replicate" ? "" : ` ${progress.state}`}`,
     progress === null || role === "leader" ? "-" : `${duration(progress.lastContactMs)} ago`,
     free,
-    printable(address ?? "-"),
+    printable((isSite ? url : address) ?? "-"),
   ];
 }
 
@@ -206,6 +236,7 @@ function notes({ rows, strangers, silent }: ClusterStatus): string[] {
 export function statusObject({ view, leader, rows, alerts, strangers, silent }: ClusterStatus) {
   return {
     cluster_id: view?.clusterId ?? null,
+    backend: view?.backend ?? null,
     leader,
     term: view?.term ?? null,
     commit: view?.commit ?? null,
@@ -245,6 +276,12 @@ export function statusObject({ view, leader, rows, alerts, strangers, silent }: 
     })),
     silent: silent.map(({ url, why }) => ({ url, error: why })),
   };
+}
+
+/** What is to be said where there is nothing to show; null: there may be something. */
+export function electionsNote(answers: readonly NodeAnswer[]): string | null {
+  if (!answers.some(({ view }) => view?.backend === "postgres")) return null;
+  return "a site on Postgres holds no elections: the database's lock goes to the node that has waited longest. Who led, and when: tenure scope history SCOPE --backend postgres://…, where tenure scope list names the scope (tenure/site/…)";
 }
 
 /** Every node remembers what it saw: the same election, seen by several, is one. */

@@ -9,7 +9,15 @@ import type { Client } from "../client/index.ts";
 import { clientOf, type Connection, readConnection, refuseStrangers } from "./cluster-connection.ts";
 import { CLUSTER_HELP, readClusterFlags } from "./cluster-flags.ts";
 import { saveSnapshot, snapshotObject, snapshotText, verifySnapshot } from "./cluster-snapshot.ts";
-import { electionObject, electionsOf, electionsTable, statusObject, statusOf, statusText } from "./cluster-view.ts";
+import {
+  electionObject,
+  electionsNote,
+  electionsOf,
+  electionsTable,
+  statusObject,
+  statusOf,
+  statusText,
+} from "./cluster-view.ts";
 import { oneOf } from "./flags.ts";
 import { duration, isoTime, json, OUTPUTS } from "./output.ts";
 
@@ -120,7 +128,10 @@ async function elections(connection: Connection): Promise<number> {
   }
   const found = electionsOf(answers);
   const isJson = connection.output === "json";
-  process.stdout.write(isJson ? json({ elections: found.map(electionObject) }) : electionsTable(found));
+  const note = electionsNote(answers);
+  if (isJson) process.stdout.write(json({ elections: found.map(electionObject) }));
+  else if (note === null) process.stdout.write(electionsTable(found));
+  if (note !== null) process.stderr.write(`tenure: ${note}\n`);
   // Each node remembers its own campaigns, so what a silent one did is missing.
   for (const { url, why } of silent) process.stderr.write(`tenure: without those of ${url}: ${why}\n`);
   return 0;

@@ -21,7 +21,7 @@ export async function lookAtLog(line: Line, schema: string): Promise<LogFacts> {
   const denied = "denied" in state ? state.denied : [];
   const isReadable = "denied" in state && !denied.some((what) => /^(schema|table) /.test(what));
   const triggers = await triggersOf(line, schema);
-  const nothing = { heads: [], inbox: { count: 0, oldestMs: null }, nodes: [] };
+  const nothing = { heads: [], inbox: { count: 0, oldestMs: null }, strays: [], nodes: [] };
   return {
     isReadable,
     denied: await grantsFor(line, schema, denied),
@@ -42,7 +42,7 @@ where n.nspname = $1::text and t.tgname = any($2::text[]) order by 1`,
   );
 }
 
-async function rowsOf(line: Line, at: string): Promise<Pick<LogFacts, "heads" | "inbox" | "nodes">> {
+async function rowsOf(line: Line, at: string): Promise<Pick<LogFacts, "heads" | "inbox" | "strays" | "nodes">> {
   const heads = await line.ask<LogFacts["heads"][number]>(`
 select h.log, h.epoch::float8 as epoch, h.position::float8 as position, h.first::float8 as first,
   h.snapshot_position::float8 as snapshot,
@@ -52,9 +52,13 @@ select h.log, h.epoch::float8 as epoch, h.position::float8 as position, h.first:
 from ${at}.tenure_log_head h order by h.log limit ${HEADS_MAX}`);
   const [inbox] = await line.ask<LogFacts["inbox"]>(`
 select count(*)::integer as count,
-  (extract(epoch from clock_timestamp() - min(i.submitted_at)) * 1000)::float8 as "oldestMs" from ${at}.tenure_inbox i`);
+  (extract(epoch from clock_timestamp() - min(i.submitted_at)) * 1000)::float8 as "oldestMs"
+from ${at}.tenure_inbox i join ${at}.tenure_log_head h on h.log = i.log`);
+  const strays = await line.ask<LogFacts["strays"][number]>(`
+select i.log, count(*)::integer as count from ${at}.tenure_inbox i
+where not exists (select from ${at}.tenure_log_head h where h.log = i.log) group by i.log order by i.log limit ${HEADS_MAX}`);
   const nodes = await line.ask<LogFacts["nodes"][number]>(`
-select n.node, (extract(epoch from clock_timestamp() - n.last_seen) * 1000)::float8 as "silentMs"
+select n.node, n.url, (extract(epoch from clock_timestamp() - n.last_seen) * 1000)::float8 as "silentMs"
 from ${at}.tenure_node n order by n.node limit 100`);
-  return { heads, inbox: inbox ?? { count: 0, oldestMs: null }, nodes };
+  return { heads, inbox: inbox ?? { count: 0, oldestMs: null }, strays, nodes };
 }

@@ -12,7 +12,8 @@ const SILENT_MS_MAX = 10_000;
 export function judgeLog(facts: LogFacts, schema: string, role: string): Check[] {
   const guards = judgeGuards(facts, schema);
   if (!facts.isReadable) return [ok("log", `role ${role} may not read it: no server runs with this role`), ...guards];
-  if (facts.heads.length === 0) return [ok("log", "no server keeps its log here"), ...guards];
+  const strays = judgeStrays(facts, schema);
+  if (facts.heads.length === 0) return [ok("log", "no server keeps its log here"), ...guards, ...strays];
   const checks = facts.heads.map((head) => judgeHead(head));
   if (facts.denied.length > 0) {
     checks.push(
@@ -22,7 +23,7 @@ export function judgeLog(facts: LogFacts, schema: string, role: string): Check[]
       }),
     );
   } else checks.push(ok("log rights", `role ${role} may use all that a server uses`));
-  return [...checks, ...guards, judgeInbox(facts), ...judgeNodes(facts)];
+  return [...checks, ...guards, judgeInbox(facts), ...strays, ...judgeNodes(facts)];
 }
 
 function judgeHead({ log, epoch, position, first, isWhole, snapshot }: LogFacts["heads"][number]): Check {
@@ -62,9 +63,51 @@ function judgeInbox({ inbox }: LogFacts): Check {
   });
 }
 
+/** Nobody else ever looks at them: what was committed waits without a word. */
+function judgeStrays({ strays, heads }: LogFacts, schema: string): Check[] {
+  if (strays.length === 0) return heads.length === 0 ? [] : [ok("lost submissions", "none")];
+  const count = strays.reduce((sum, stray) => sum + stray.count, 0);
+  const seen = `${count} submissions to ${strays.map(({ log }) => literal(log)).join(", ")}, which no server keeps`;
+  const [head] = heads;
+  if (head === undefined) {
+    return [
+      warning("lost submissions", seen, {
+        means: "they wait for a server: none has ever run with this database and schema",
+        advice: "Start one (tenure server start --backend …); or give tenure_submit the schema of the servers.",
+      }),
+    ];
+  }
+  const known = heads.map(({ log }) => literal(log)).join(", ");
+  return [
+    problem("lost submissions", seen, {
+      means: `these jobs never run: the last argument of tenure_submit named a log that there is not; there is ${known}`,
+      advice: "Leave that argument out where they are submitted, then hand over what waits:",
+      sql: strays.map(
+        ({ log }) =>
+          `update ${quoteName(schema)}.tenure_inbox set log = ${literal(head.log)} where log = ${literal(log)};`,
+      ),
+    }),
+  ];
+}
+
+/** Of SQL. */
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
 function judgeNodes({ nodes }: LogFacts): Check[] {
   const silent = nodes.filter((node) => node.silentMs > SILENT_MS_MAX);
   const names = nodes.map((node) => node.node).join(", ");
+  const live = nodes.filter((node) => node.silentMs <= SILENT_MS_MAX);
+  const twins = live.filter(({ node, url }) => live.some((one) => one.url === url && one.node !== node));
+  if (twins.length > 0) {
+    return [
+      problem("nodes", `${names}; with one URL: ${twins.map(({ node, url }) => `${node} ${url}`).join(", ")}`, {
+        means: "clients that are sent to the leader may come to another node, and then go round in circles",
+        advice: "Give each its own URL: api.advertise in its configuration, or TENURE_API_ADVERTISE.",
+      }),
+    ];
+  }
   if (silent.length === 0) return [ok("nodes", names === "" ? "none" : names)];
   const gone = silent.map((node) => `${node.node} for ${Math.round(node.silentMs / 1_000)} s`).join(", ");
   return [

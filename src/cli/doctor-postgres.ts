@@ -106,8 +106,11 @@ export interface LogFacts {
     /** Its first and its last record are there. */
     readonly isWhole: boolean;
   }[];
+  /** Of logs that there are. */
   readonly inbox: { readonly count: number; readonly oldestMs: number | null };
-  readonly nodes: readonly { readonly node: string; readonly silentMs: number }[];
+  /** Submitted to logs that no server keeps. */
+  readonly strays: readonly { readonly log: string; readonly count: number }[];
+  readonly nodes: readonly { readonly node: string; readonly url: string; readonly silentMs: number }[];
 }
 
 export interface Connections {

@@ -67,7 +67,10 @@ function viewOf(body: Fields): NodeView {
     nodeId: textOf(body["node_id"]),
     version: textOf(body["version"]),
     leaderId: leader === null || leader === undefined ? null : textOf(leader["node_id"]),
-    voters: members.filter((one) => one["kind"] === "voter").map((one) => textOf(one["node_id"])),
+    backend: body["backend"] === "postgres" ? "postgres" : "raft",
+    voters: members
+      .filter((one) => one["kind"] === "voter" || one["kind"] === "node")
+      .map((one) => textOf(one["node_id"])),
     alerts: alerts.map((one) => ({
       name: textOf(one["name"]),
       severity: textOf(one["severity"]),

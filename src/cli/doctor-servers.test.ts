@@ -7,6 +7,7 @@ const VIEW: NodeView = {
   nodeId: "n1",
   version: "1.0.0",
   leaderId: "n1",
+  backend: "raft",
   voters: ["n1", "n2", "n3"],
   alerts: [],
 };
@@ -68,6 +69,18 @@ describe("Tenure's own servers", () => {
     const alert = { name: "disk_low", severity: "warning", message: "5 % left" };
     expect(level("alerts", { nodes: [node({ alerts: [alert] })] })).toBe("warning");
     expect(level("alerts", { nodes: [node({ alerts: [alert, { ...alert, severity: "critical" }] })] })).toBe("problem");
+  });
+
+  it("on a database need no majority, and are sent to the database where nobody leads", () => {
+    const site = (changes: Partial<NodeView>): NodeFacts =>
+      node({ backend: "postgres", voters: ["n1", "n2"], ...changes });
+    const rows = (one: NodeFacts) => judgeServers({ ...HEALTHY, nodes: [one] });
+    expect(rows(site({})).filter(({ level: one }) => one !== "ok")).toEqual([]);
+    const alone = rows(site({ voters: ["n1"] })).find(({ name }) => name === "nodes");
+    expect(alone).toMatchObject({ level: "warning", advice: "Start another one with the same database." });
+    const idle = rows(site({ leaderId: null })).find(({ name }) => name === "cluster leader");
+    expect(idle).toMatchObject({ level: "problem", advice: expect.stringContaining("postgres://") as string });
+    expect(JSON.stringify([alone, idle])).not.toMatch(/quorum|majority|voter/);
   });
 
   it("must answer before the elector gives a try up: a quarter of the trust", () => {

@@ -26,6 +26,8 @@ export interface NodeView {
   readonly nodeId: string;
   readonly version: string;
   readonly leaderId: string | null;
+  readonly backend: "raft" | "postgres";
+  /** Who can lead: the voters, or the nodes of a site on a database. */
   readonly voters: readonly string[];
   readonly alerts: readonly { readonly name: string; readonly severity: string; readonly message: string }[];
 }
@@ -104,15 +106,30 @@ function leader(seen: readonly Seen[]): Check {
   if (without.length === 0 && leaders.length === 1) return ok("cluster leader", leaders.join());
   const said = seen.map(({ nodeId, leaderId }) => `${nodeId} says ${leaderId ?? "nobody"}`).join(", ");
   const remedy = {
-    means: "an election is under way, the cluster has lost its quorum, or a node is cut off from the others",
-    advice: "Ask again; if it stays, look at the nodes (tenure cluster status) and bring back a majority.",
+    means: isSite(seen)
+      ? "another node is taking over, or the database does not answer the nodes"
+      : "an election is under way, the cluster has lost its quorum, or a node is cut off from the others",
+    advice: isSite(seen)
+      ? "Ask again; if it stays, look at the database with tenure doctor --backend postgres://…"
+      : "Ask again; if it stays, look at the nodes (tenure cluster status) and bring back a majority.",
   };
   return leaders.length === 0 ? problem("cluster leader", said, remedy) : warning("cluster leader", said, remedy);
+}
+
+function isSite(seen: readonly Seen[]): boolean {
+  return seen.some(({ backend }) => backend === "postgres");
 }
 
 function voters(seen: readonly Seen[]): Check {
   const names = seen[0]?.voters ?? [];
   const text = `${names.length}: ${names.join(", ")}`;
+  if (isSite(seen)) {
+    if (names.length >= 2) return ok("nodes", text);
+    return warning("nodes", text, {
+      means: "nobody takes over when this node ends",
+      advice: "Start another one with the same database.",
+    });
+  }
   if (names.length >= 3) return ok("voters", text);
   return warning("voters", text, {
     means: "the cluster does not survive the loss of one node",

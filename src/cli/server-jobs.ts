@@ -9,11 +9,9 @@ import { JobsMeter } from "../controller/jobs-meter.ts";
 import { JobsService } from "../controller/jobs.ts";
 import { KeysService } from "../controller/keys.ts";
 import { RaftLeadership } from "../controller/raft-leadership.ts";
-import { nextAfter, parseCron } from "../core/jobs/index.ts";
 import { openViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
-import { timeZone } from "../drivers/system/time-zones.ts";
 import type { Archive, SegmentFetcher } from "../logs/index.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
@@ -21,6 +19,7 @@ import type { ConsensusNode } from "./server-consensus.ts";
 import { diskRefusal } from "./server-disk-guard.ts";
 import { exchangeHistory, historyRefusal, retainHistory } from "./server-history.ts";
 import type { ServerMachine } from "./server-machine.ts";
+import { nextFire } from "./server-schedules.ts";
 import { jobsStats } from "./server-stats.ts";
 
 const VIEWS_FILE = "views.sqlite";
@@ -64,7 +63,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     clock: systemClock,
     random: consensus.random.fork("jobs"),
     newId: randomUUID,
-    nextFire: (cron, zone, afterMs) => nextAfter(parseCron(cron), afterMs, timeZone(zone)),
+    nextFire,
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),
     viewsPosition: () => views.reached(),
@@ -81,7 +80,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   return {
     parts: { jobs, views, events, keys },
     fetched: () => fetcher.counts,
-    stats: () => jobsStats({ jobs, feeder, meter, events: events.head(), archive: archive.stats() }),
+    stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: archive.stats() }),
     stop: async () => {
       jobs.close();
       stopMeter();

@@ -16,14 +16,14 @@ import { KeysService } from "../controller/keys.ts";
 import { LogHistory } from "../controller/log-history.ts";
 import { Submissions, type Submitted } from "../controller/submissions.ts";
 import { eventHashOf } from "../core/events/index.ts";
-import { nextAfter, parseCron, type TakenJob } from "../core/jobs/index.ts";
+import type { TakenJob } from "../core/jobs/index.ts";
 import { openViews, type SqliteViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
-import { timeZone } from "../drivers/system/time-zones.ts";
 import { PostgresInbox, type PostgresLog } from "../logs/index.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { Site } from "./server-postgres.ts";
+import { nextFire } from "./server-schedules.ts";
 import { jobsStats } from "./server-stats.ts";
 
 export const LOG = "jobs";
@@ -61,7 +61,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
     clock: systemClock,
     random: random.fork("jobs"),
     newId: randomUUID,
-    nextFire: (cron, zone, afterMs) => nextAfter(parseCron(cron), afterMs, timeZone(zone)),
+    nextFire,
     refusesNew: () => null,
     find: (jobId) => views.get(jobId),
     viewsPosition: () => views.reached(),
@@ -86,7 +86,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
   const archive = { usedBytes: 0, quotaBytes: null, missingSegments: 0, unsyncedBytes: 0 };
   return {
     parts: { jobs, views, events, keys },
-    stats: () => jobsStats({ jobs, feeder, meter, events: events.head(), archive }),
+    stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive }),
     stop: async () => {
       await submissions.close();
       jobs.close();

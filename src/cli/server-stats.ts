@@ -36,6 +36,7 @@ interface JobsCounted {
   readonly jobs: Pick<JobsService, "stats" | "waiting">;
   readonly feeder: Pick<JobsFeeder, "position" | "waiting">;
   readonly meter: Pick<JobsMeter, "counts">;
+  readonly fold: { readonly book: { readonly keys: JobsServerStats["idempotencyKeys"] } };
   readonly events: EventsHead;
   readonly archive: Pick<
     ReturnType<Archive["stats"]>,
@@ -43,7 +44,7 @@ interface JobsCounted {
   >;
 }
 
-export function jobsStats({ jobs, feeder, meter, events, archive }: JobsCounted): JobsServerStats {
+export function jobsStats({ jobs, feeder, meter, fold, events, archive }: JobsCounted): JobsServerStats {
   const { byState, agentsOnline, staleRejected } = jobs.stats();
   const { usedBytes, quotaBytes, missingSegments, unsyncedBytes } = archive;
   return {
@@ -52,6 +53,7 @@ export function jobsStats({ jobs, feeder, meter, events, archive }: JobsCounted)
     waitingPolls: jobs.waiting,
     agentsOnline,
     staleRejected,
+    idempotencyKeys: fold.book.keys,
     events,
     archive: { usedBytes, quotaBytes, missingSegments, unsyncedBytes },
     views: { lagEvents: Math.max(0, events.sequence - feeder.position), waiting: feeder.waiting },

@@ -6,6 +6,7 @@ import { dirname, resolve } from "node:path";
 import { parseServerConfig, type ServerConfig } from "../contract/index.ts";
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { sentenceEnd } from "../core/kit/suggestion.ts";
 import { electionConfig } from "../core/raft/index.ts";
 import { backendSource } from "./backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
@@ -108,29 +109,28 @@ function refuseBackend({ backend }: ServerConfig): void {
 
 /** Reads and checks the configuration as a server would; `backend` is the flag's, and goes first. */
 export function readConfig(path: string | undefined, backend?: string): ServerConfig {
-  const environment = backend === undefined ? process.env : { ...process.env, TENURE_SERVER_BACKEND: backend };
   // Where the nodes find each other in a database, the environment may say the little that is left.
-  if (path === undefined && (environment["TENURE_SERVER_BACKEND"] ?? "") === "") {
+  if (path === undefined && (backend ?? process.env["TENURE_SERVER_BACKEND"] ?? "") === "") {
     throw new UsageError("--config is missing: name the configuration file");
   }
   const config = parseServerConfig(path === undefined ? {} : readJson(path), {
-    environment,
+    environment: process.env,
+    backend,
     configDir: resolve(path === undefined ? "." : dirname(path)),
     checkElection: electionConfig,
   });
-  if (config.backend !== null) checkBackend(config.backend);
+  if (config.backend !== null) checkBackend(config.backend, backend === undefined ? "backend" : "--backend");
   return config;
 }
 
 /** Its parameters are as much of the configuration as any field. */
-function checkBackend(url: string): void {
+function checkBackend(url: string, name: string): void {
   try {
     backendSource(url, process.env);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    throw new TenureError("CONFIG_INVALID", `backend: ${error.message.replace(/^--backend /, "it ")}.`, {
-      cause: error,
-    });
+    const text = `${name}: ${error.message.replace(/^--backend /, "it ")}`;
+    throw new TenureError("CONFIG_INVALID", `${text}${sentenceEnd(text)}`, { cause: error });
   }
 }
 

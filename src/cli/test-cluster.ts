@@ -23,6 +23,7 @@ export function viewOf(nodeId: string, changes: Partial<ClusterView> = {}): Clus
     nodeId,
     incarnation: memberOf(nodeId).incarnation,
     version: "0.1.0",
+    backend: "raft",
     role: nodeId === "n1" ? "LEADER" : "STANDBY",
     term: 7,
     leader: { nodeId: "n1", address: "127.0.0.1:7201", url: "http://127.0.0.1:7101" },

@@ -55,7 +55,8 @@ export const HEALTHY_LOG = {
   triggersMissing: [],
   heads: [{ log: "jobs", epoch: 3, position: 900, first: 1, snapshot: 800, isWhole: true }],
   inbox: { count: 0, oldestMs: null },
-  nodes: [{ node: "n1", silentMs: 400 }],
+  strays: [],
+  nodes: [{ node: "n1", url: "http://n1", silentMs: 400 }],
 } as const;
 
 const TIMEOUTS = { statement_timeout: 2_000, lock_timeout: 1_000, idle_session_timeout: 6_000 };

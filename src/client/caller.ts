@@ -27,6 +27,8 @@ export interface CallerOptions {
   readonly urls: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: ClientFetch;
+  /** What a 401 is told with: how whoever calls gives a key. */
+  readonly keyAdvice: string;
   /** For each call as a whole, with everything that is tried again. */
   readonly timeoutMs: number;
   /** How much of that may go by while nobody leads; after it the call fails, and nothing was done. */
@@ -74,14 +76,14 @@ export class Caller {
 
   line({ signal, timeoutMs = this.#options.timeoutMs }: CallOptions): Line {
     const limit = AbortSignal.timeout(timeoutMs);
-    const { fetch, headers } = this.#options;
-    return { fetch, headers, signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) };
+    const { fetch, headers, keyAdvice } = this.#options;
+    return { fetch, headers, keyAdvice, signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) };
   }
 
   /** Without a time limit of its own. */
   lineOf(signal: AbortSignal): Line {
-    const { fetch, headers } = this.#options;
-    return { fetch, headers, signal };
+    const { fetch, headers, keyAdvice } = this.#options;
+    return { fetch, headers, keyAdvice, signal };
   }
 
   /** From whichever known node answers first. */

@@ -83,6 +83,35 @@ describe("finding the leader", () => {
   });
 });
 
+describe("a 401", () => {
+  it("names the option that the key is given with, whichever way it was met", async () => {
+    const refused: Node = () => [401, { error: "UNAUTHENTICATED", message: "Send X-API-Key." }];
+    const net = network({ [N1]: refused });
+    const keyless = createClient({ urls: N1, fetch: net.fetch });
+    const told = {
+      code: "UNAUTHENTICATED",
+      message: "Send X-API-Key. An API key is given with this client's option `key`.",
+    };
+    await expect(keyless.cluster()).rejects.toMatchObject(told);
+    await expect(keyless.transfer()).rejects.toMatchObject(told);
+    await expect(keyless.events().next()).rejects.toMatchObject(told);
+    expect(await keyless.nodes()).toMatchObject([{ why: told.message }]);
+    await expect(clientOf(net, [N1]).cluster()).rejects.toThrow("Check this client's option `key`.");
+  });
+});
+
+describe("options", () => {
+  it.each([
+    ["kye", 'createClient: there is no option "kye"; did you mean key?'],
+    ["url", 'createClient: there is no option "url"; did you mean urls?'],
+    ["retries", 'createClient: there is no option "retries"; there are urls, key, fetch, timeoutMs, leaderWaitMs.'],
+  ])("that do not exist are refused: %s", (name, message) => {
+    expect(() => createClient({ urls: N1, [name]: 1 })).toThrow(
+      expect.objectContaining({ code: "CONFIG_INVALID", message }),
+    );
+  });
+});
+
 describe("trap 64: credentials go to known members only", () => {
   const STRANGER = "http://10.0.0.9:80";
 

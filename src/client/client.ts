@@ -1,7 +1,7 @@
 // The client of Tenure's own servers: reads anywhere, everything else at the leader, which it finds by itself. It holds
 // no connection, no timer and no state but the leader's last address, so there is nothing to close.
 
-import { type ErrorCode, TenureError } from "../contract/errors.ts";
+import { type ErrorCode, refuseUnknownOptions, TenureError } from "../contract/errors.ts";
 import { toCamel, toSnake } from "../contract/snake-case.ts";
 import { Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
@@ -70,9 +70,31 @@ const TIMEOUT_MS = 10_000;
 const NODE_TIMEOUT_MS = 2_000;
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 
+/** All there are, for those whom no compiler tells of a misspelt one. */
+export const CLIENT_OPTIONS = {
+  urls: true,
+  key: true,
+  fetch: true,
+  timeoutMs: true,
+  leaderWaitMs: true,
+} as const satisfies Readonly<Record<keyof ClientOptions, true>>;
+
+/** Does nothing before it is asked something; throws CONFIG_INVALID where the options are wrong. */
 export function createClient(options: ClientOptions): Client {
+  refuseUnknownOptions("createClient", options, CLIENT_OPTIONS);
+  return clientWith(
+    options,
+    options.key === undefined
+      ? "An API key is given with this client's option `key`."
+      : "Check this client's option `key`.",
+  );
+}
+
+/** `keyAdvice` is told to whoever is answered 401: how this tool takes its key. */
+export function clientWith(options: ClientOptions, keyAdvice: string): Client {
   const { urls, key, fetch: given, timeoutMs = TIMEOUT_MS, leaderWaitMs = timeoutMs } = options;
   const caller = new Caller({
+    keyAdvice,
     urls: typeof urls === "string" ? urls.split(",").map((url) => url.trim()) : urls,
     headers: key === undefined ? {} : { "x-api-key": key },
     // Called as a function of its own: a browser's fetch refuses to be a method of something else.

@@ -24,6 +24,8 @@ export interface ClientRequest {
 export interface Line {
   readonly fetch: ClientFetch;
   readonly headers: Readonly<Record<string, string>>;
+  /** Put behind what a node says with 401: it can't know how this caller takes its key. */
+  readonly keyAdvice: string;
   readonly signal: AbortSignal;
 }
 
@@ -86,7 +88,7 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
     return { kind: "silent", isSent: !neverSent(error), why: reasonOf(error), cause: error, code: null };
   }
   if (response.ok) return { kind: "ok", response };
-  return await refusalOf(response);
+  return await refusalOf(response, line.keyAdvice);
 }
 
 function written(body: unknown): string {
@@ -121,7 +123,7 @@ async function boundedText(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-async function refusalOf(response: Response): Promise<Answer> {
+async function refusalOf(response: Response, keyAdvice: string): Promise<Answer> {
   let body: unknown;
   try {
     body = await jsonOf(response);
@@ -131,10 +133,11 @@ async function refusalOf(response: Response): Promise<Answer> {
   const fields = typeof body === "object" && body !== null ? (body as Fields) : {};
   const { error, message } = fields;
   if (typeof error === "string" && Object.hasOwn(ERRORS, error)) {
+    const said = typeof message === "string" ? message : error;
     return {
       kind: "refused",
       code: error as ErrorCode,
-      message: typeof message === "string" ? message : error,
+      message: error === "UNAUTHENTICATED" ? `${said} ${keyAdvice}` : said,
       fields,
     };
   }

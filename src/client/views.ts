@@ -14,6 +14,8 @@ export interface ClusterView {
   readonly nodeId: string;
   readonly incarnation: string;
   readonly version: string;
+  /** What keeps the log: the nodes themselves, or a database. */
+  readonly backend: "raft" | "postgres";
   readonly role: "LEADER" | "STANDBY" | "DRAINING";
   readonly term: number;
   readonly leader: { readonly nodeId: string; readonly address: string | null; readonly url: string | null } | null;
@@ -36,7 +38,8 @@ export interface ClusterView {
 export interface MemberView {
   readonly nodeId: string;
   readonly incarnation: string;
-  readonly kind: "voter" | "learner" | "leaving" | "joining";
+  /** "node": of a site on a database, where nobody votes. */
+  readonly kind: "voter" | "learner" | "leaving" | "joining" | "node";
   readonly isLeader: boolean;
   readonly address: string | null;
   readonly url: string | null;

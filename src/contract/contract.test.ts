@@ -7,7 +7,7 @@ import { isLoopback, isWildcard, parseAddress, showAddress } from "./listen-addr
 import { allows, closes, ROLES } from "./roles.ts";
 import { ROUTES } from "./routes.ts";
 import { toCamel, toSnake } from "./snake-case.ts";
-import { suggestion } from "./suggestion.ts";
+import { suggestion } from "../core/kit/suggestion.ts";
 
 describe("snake_case and camelCase", () => {
   it("are converted deeply, values untouched", () => {

@@ -1,4 +1,6 @@
-// The registry of errors as clients meet it: what a server answers with a code is thrown as the same TenureError.
+// The registry of errors as clients meet it: what a server answers with a code is thrown as the same TenureError. And how
+// options that do not exist are refused with one.
 
 export { assertNever } from "../core/kit/assert.ts";
 export { type ErrorCode, ERRORS, TenureError } from "../core/kit/errors.ts";
+export { refuseUnknownOptions } from "../core/kit/options.ts";

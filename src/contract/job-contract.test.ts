@@ -50,6 +50,21 @@ const job: Job = {
   error: null,
 };
 
+describe("one or many", () => {
+  it.each([
+    ["submit", { kind: "build", jobs: [{ kind: "build" }] }, "kind", "send either one job or `jobs`"],
+    ["results", { session: "s", job_id: "j", results: [] }, "job_id", "send either one result or `results`"],
+  ] as const)("%s takes one of them, and says so to whoever sends both", (route, body, field, said) => {
+    const message = expect.stringContaining(said) as string;
+    expect(ROUTES[route].body.check(body)).toEqual({ ok: false, mistakes: [{ field, message }] });
+  });
+
+  it("what belongs to neither is not known, whichever is meant", () => {
+    const mistakes = [{ field: "job", message: "is not known; did you mean jobs?" }];
+    expect(ROUTES.submit.body.check({ jobs: [{ kind: "a" }], job: 1 })).toEqual({ ok: false, mistakes });
+  });
+});
+
 describe("jobs on the wire", () => {
   it("a spec goes there and back, and says everything that was left out", () => {
     expect(toCamel(toSnake(spec))).toEqual(spec);

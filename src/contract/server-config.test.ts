@@ -121,7 +121,7 @@ describe("what is refused", () => {
   const { keys: _keys, ...noKeys } = EXPOSED;
   it.each<[string, unknown, RegExp]>([
     ["no object", [], /the file must be an object/],
-    ["an unknown field", { ...MINIMAL, nodeid: "n1" }, /nodeid is not known; did you mean node_id\?/],
+    ["an unknown field", { ...MINIMAL, nodeid: "n1" }, /nodeid is not known; did you mean node_id\? docs\//],
     [
       "an unknown field below",
       { ...MINIMAL, peer: { lisen: "a:1" } },
@@ -254,6 +254,17 @@ describe("a backend", () => {
     expect(parse({ ...MINIMAL, backend: URL }).backend).toBe(URL);
     const other = { TENURE_SERVER_BACKEND: "postgresql://other/site" };
     expect(parse({ ...MINIMAL, backend: URL }, other).backend).toBe("postgresql://other/site");
+  });
+
+  it("comes from the command line before both, and a mistake there is told by the flag's name", () => {
+    const surroundings = {
+      environment: { TENURE_SERVER_BACKEND: "postgresql://other/site" },
+      configDir: "/etc/tenure",
+      checkElection: electionConfig,
+    };
+    expect(parseServerConfig(MINIMAL, { ...surroundings, backend: URL }).backend).toBe(URL);
+    const wrong = { ...surroundings, backend: "mysql://x" };
+    expect(() => parseServerConfig(MINIMAL, wrong)).toThrow(/: --backend must be a Postgres URL/);
   });
 
   it("is a Postgres URL, and what is not is refused without showing it", () => {

@@ -55,6 +55,8 @@ export interface ApiKey {
 
 export interface ConfigSurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Of the command line's --backend, which goes before the environment's. */
+  readonly backend?: string | undefined;
   /** Where the file lies: its relative paths begin there. Those of the environment begin at the working directory. */
   readonly configDir: string;
   /** `electionConfig` of core/raft, which knows how the election's numbers must relate; throws CONFIG_INVALID. */
@@ -66,8 +68,8 @@ const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca4959
 /** `raw` is the parsed JSON. Throws CONFIG_INVALID that names every wrong field. */
 export function parseServerConfig(raw: unknown, surroundings: ConfigSurroundings): ServerConfig {
   const { configDir, environment } = surroundings;
-  const checked = serverConfigShape.check(withEnvironment(raw, environment));
-  if (!checked.ok) throw invalid(checked.mistakes.map((mistake) => namedByVariable(mistake, environment)));
+  const checked = serverConfigShape.check(withEnvironment(raw, surroundings));
+  if (!checked.ok) throw invalid(checked.mistakes.map((mistake) => namedByPlace(mistake, surroundings)));
   const file = checked.value;
   const config = assembled(file, (path) => (path.startsWith("/") ? path : `${configDir}/${path}`), environment);
   const mistakes = [
@@ -131,7 +133,7 @@ function assembled(
 }
 
 /** What the environment says wins over the file. An empty variable counts as unset. */
-function withEnvironment(raw: unknown, environment: ConfigSurroundings["environment"]): unknown {
+function withEnvironment(raw: unknown, { environment, backend }: ConfigSurroundings): unknown {
   if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
   const file: Record<string, unknown> = { ...raw };
   for (const [variable, [section, field]] of Object.entries(SERVER_ENVIRONMENT)) {
@@ -140,11 +142,13 @@ function withEnvironment(raw: unknown, environment: ConfigSurroundings["environm
     if (field === undefined) file[section] = value;
     else if (isPlainObject(file[section] ?? {})) file[section] = { ...(file[section] as object), [field]: value };
   }
+  if (backend !== undefined) file["backend"] = backend;
   return file;
 }
 
-/** Who set a variable looks for its name, not for the field's. */
-function namedByVariable(mistake: Mistake, environment: ConfigSurroundings["environment"]): Mistake {
+/** Who gave a flag or set a variable looks for its name, not for the field's. */
+function namedByPlace(mistake: Mistake, { environment, backend }: ConfigSurroundings): Mistake {
+  if (mistake.field === "backend" && backend !== undefined) return { ...mistake, field: "--backend" };
   const found = Object.entries(SERVER_ENVIRONMENT).find(([, path]) => path.join(".") === mistake.field)?.[0];
   return found !== undefined && isSet(environment[found]?.trim()) ? { ...mistake, field: found } : mistake;
 }
@@ -269,7 +273,7 @@ function electionMistakes(
 function invalid(mistakes: readonly Mistake[]): TenureError {
   return new TenureError(
     "CONFIG_INVALID",
-    `The server's configuration is not valid: ${describeMistakes(mistakes, "the file")}. docs/reference/configuration.md lists every field.`,
+    `The server's configuration is not valid: ${describeMistakes(mistakes, "the file")} docs/reference/configuration.md lists every field.`,
   );
 }
 

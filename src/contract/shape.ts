@@ -1,9 +1,9 @@
 // A schema that was compiled, and mistakes as people read them: each names its field and says what is wanted. All of
 // a value's mistakes are told at once, up to a bound; none repeats the value, which may be a secret or a megabyte.
 
-import { type Static, type TSchema, Type } from "typebox";
+import { type Static, type TObject, type TSchema, Type } from "typebox";
 import { Compile } from "typebox/compile";
-import { suggestion } from "./suggestion.ts";
+import { sentenceEnd, suggestion } from "../core/kit/suggestion.ts";
 
 const MISTAKES_MAX = 16;
 const FIELD_LENGTH_MAX = 128;
@@ -35,25 +35,34 @@ export function shape<Schema extends TSchema>(schema: Schema): Shape<Static<Sche
   };
 }
 
-/** One of two objects, told apart by a field that only the second has: so that mistakes are those of the one that is meant. */
-export function either<One extends TSchema, Many extends TSchema>(
+/**
+ * One of two objects, told apart by a field that only the second has: so that mistakes are those of the one that is meant.
+ * `oneName` says what the first is, to whoever sends both at once.
+ */
+export function either<One extends TObject, Many extends TObject>(
   one: One,
   many: Many,
   field: string,
+  oneName: string,
 ): Shape<Static<One> | Static<Many>> {
   const shapes = { one: shape(one), many: shape(many) };
   return {
     schema: Type.Union([one, many]),
     check: (value) => {
-      const isMany = typeof value === "object" && value !== null && Object.hasOwn(value, field);
-      return isMany ? shapes.many.check(value) : shapes.one.check(value);
+      if (typeof value !== "object" || value === null || !Object.hasOwn(value, field)) return shapes.one.check(value);
+      const both = Object.keys(value).filter((name) => name in one.properties && !(name in many.properties));
+      if (both.length === 0) return shapes.many.check(value);
+      const message = `stands beside ${field}: send either ${oneName} or \`${field}\``;
+      return { ok: false, mistakes: both.slice(0, MISTAKES_MAX).map((name) => ({ field: name, message })) };
     },
   };
 }
 
-/** `a must be …; b is missing`. */
+/** `a must be …; b is missing.` */
 export function describeMistakes(mistakes: readonly Mistake[], whole: string): string {
-  return mistakes.map(({ field, message }) => `${field === "" ? whole : field} ${message}`).join("; ");
+  const each = mistakes.map(({ field, message }) => `${field === "" ? whole : field} ${message}`);
+  const text = each.join("; ").replaceAll("?; ", "? ");
+  return `${text}${sentenceEnd(text)}`;
 }
 
 interface SchemaError {

@@ -159,6 +159,7 @@ export class ClusterService implements Cluster {
       nodeId: nodeIdOf(status.peer),
       incarnation: incarnationOf(status.peer),
       version,
+      backend: "raft",
       role: this.#role(status, nowMs),
       term: status.term,
       leader: leaderView(this.#around, status),

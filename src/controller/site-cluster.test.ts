@@ -139,6 +139,21 @@ test("alerts: nobody leads for long, and a node that is silent", async () => {
   expect(site.cluster.view().alerts.map(({ name }) => name)).toEqual(["follower_unresponsive"]);
 });
 
+test("alerts: another node that is heard of has this one's URL", async () => {
+  const site = new HandSite();
+  await site.tell(N2);
+  const twin = { ...site.node("n2", 300), url: "http://n1" };
+  site.all = [site.node("n1", 0), twin, { ...site.node("n3", 60_000), url: "http://n1" }];
+  const [alert] = site.cluster.view().alerts;
+  expect(alert).toMatchObject({ name: "url_shared", severity: "warning", nodeId: null });
+  expect(alert?.message).toMatch(/^n1 and n2 have one API URL, http:\/\/n1: .*TENURE_API_ADVERTISE/);
+  await site.clock.advance(1_000);
+  site.heardMs = site.clock.monotonicMs();
+  expect(site.cluster.view().alerts[0]?.sinceWallMs).toBe(alert?.sinceWallMs);
+  site.all = [site.node("n1", 0), { ...twin, silentMs: 60_000 }];
+  expect(site.cluster.view().alerts.map(({ name }) => name)).toEqual(["follower_unresponsive"]);
+});
+
 describe("a transfer", () => {
   test("resolves when another leads in a higher epoch", async () => {
     const site = new HandSite();

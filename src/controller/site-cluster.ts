@@ -64,6 +64,7 @@ export class SiteCluster implements Cluster {
   #leader: Leader | null = null;
   /** Since when nobody is known to lead; null: somebody is. */
   #leaderless: { readonly sinceMs: number; readonly sinceWallMs: number } | null = null;
+  #sharedSinceWallMs: number | null = null;
   #isDraining = false;
   #failure: string | null = null;
 
@@ -104,6 +105,7 @@ export class SiteCluster implements Cluster {
       nodeId,
       incarnation: instance,
       version,
+      backend: "postgres",
       role: this.#role(),
       term: leader?.epoch ?? epoch,
       leader: leader === null ? null : { nodeId: leader.nodeId, address: null, url: leader.url },
@@ -171,7 +173,7 @@ export class SiteCluster implements Cluster {
         return {
           nodeId: node.nodeId,
           incarnation: node.instance,
-          kind: "voter",
+          kind: "node",
           isLeader: node.nodeId === leaderId,
           address: null,
           url: node.url,
@@ -208,6 +210,7 @@ export class SiteCluster implements Cluster {
         nodeId: null,
       });
     }
+    alerts.push(...this.#sharedUrl());
     for (const node of nodes.all) {
       if (node.nodeId === nodeId || node.silentMs <= SILENT_MS_MAX) continue;
       alerts.push({
@@ -219,6 +222,27 @@ export class SiteCluster implements Cluster {
       });
     }
     return alerts;
+  }
+
+  /** Whoever is sent to one of them may come to the other. */
+  #sharedUrl(): AlertView[] {
+    const { clock, nodes, nodeId, url } = this.#options;
+    const others = nodes.all.filter((node) => node.url === url && node.nodeId !== nodeId);
+    const live = others.filter((node) => node.silentMs <= SILENT_MS_MAX).map((node) => node.nodeId);
+    if (live.length === 0) {
+      this.#sharedSinceWallMs = null;
+      return [];
+    }
+    this.#sharedSinceWallMs ??= clock.wallMs();
+    return [
+      {
+        name: "url_shared",
+        severity: "warning",
+        message: `${[nodeId, ...live].toSorted().join(" and ")} have one API URL, ${url}: clients that are sent to one may come to the other. Give each its own (api.advertise, or TENURE_API_ADVERTISE)`,
+        sinceWallMs: this.#sharedSinceWallMs,
+        nodeId: null,
+      },
+    ];
   }
 
   #notReadyReason(): string | null {

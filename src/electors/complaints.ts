@@ -3,7 +3,7 @@
 
 import type { Clock } from "../ports/clock.ts";
 
-const REPEAT_AFTER_MS = 30_000;
+const REPEAT_AFTER_MS = 60_000;
 
 export class Complaints {
   readonly #clock: Clock;

@@ -2,13 +2,16 @@
 
 import {
   type Agent,
+  AGENT_SETTINGS,
   type AgentSettings,
   checkSettings,
   JobAgent,
   type JobHandlers,
   type JobKinds,
 } from "../agent/index.ts";
+import { CLIENT_OPTIONS } from "../client/client.ts";
 import { type Client, type ClientOptions, createClient } from "../client/index.ts";
+import { refuseUnknownOptions } from "../core/kit/options.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import type { Json } from "../core/kit/json.ts";
 import { systemClock } from "../drivers/system/clock.ts";
@@ -35,10 +38,19 @@ type Where = { readonly client: Pick<Client, "work"> } | ({ readonly client?: un
 export type AgentOptions<Kinds extends JobKinds = AnyKinds> = Omit<AgentSettings, "handlers"> &
   Where & { readonly handlers: JobHandlers<Kinds> };
 
+function workOf(where: Where): Client["work"] {
+  if (where.client !== undefined) return where.client.work;
+  const { urls, key, fetch: given, timeoutMs, leaderWaitMs } = where;
+  return createClient({ urls, key, fetch: given, timeoutMs, leaderWaitMs }).work;
+}
+
+const KNOWN = { ...AGENT_SETTINGS, client: true, ...CLIENT_OPTIONS } as const;
+
 /** Does nothing before `start`; throws CONFIG_INVALID where the options are wrong. */
 export function createAgent<Kinds extends JobKinds = AnyKinds>(options: AgentOptions<Kinds>): Agent {
+  refuseUnknownOptions("createAgent", options, KNOWN);
   const settings = checkSettings(options);
-  const { work } = options.client ?? createClient(options);
+  const work = workOf(options);
   return new JobAgent(settings, {
     clock: systemClock,
     desk: work,

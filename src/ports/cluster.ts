@@ -24,6 +24,8 @@ export interface ClusterView {
   readonly nodeId: string;
   readonly incarnation: string;
   readonly version: string;
+  /** What keeps the log, and so who may lead: a majority of the members' own disks, or a database. */
+  readonly backend: "raft" | "postgres";
   /** `LEADER` only when established (design D9) and a quorum was heard from lately. */
   readonly role: "LEADER" | "STANDBY" | "DRAINING";
   readonly term: number;
@@ -49,7 +51,8 @@ export interface ClusterView {
 export interface MemberView {
   readonly nodeId: string;
   readonly incarnation: string;
-  readonly kind: "voter" | "learner" | "leaving" | "joining";
+  /** "node": of a site on a database. There is no vote, and any one can lead. */
+  readonly kind: "voter" | "learner" | "leaving" | "joining" | "node";
   readonly isLeader: boolean;
   readonly address: string | null;
   readonly url: string | null;
@@ -87,7 +90,8 @@ export type AlertName =
   | "disk_low"
   | "history_quota_near"
   | "history_quota_used"
-  | "loop_stalled";
+  | "loop_stalled"
+  | "url_shared";
 
 export interface SnapshotView {
   readonly index: number;

@@ -68,6 +68,8 @@ export interface JobsServerStats {
   readonly agentsOnline: number;
   /** Results that this node has refused as STALE_EPOCH. */
   readonly staleRejected: number;
+  /** `droppedEarly`: for want of room, since this node's start. */
+  readonly idempotencyKeys: { readonly remembered: number; readonly droppedEarly: number };
   readonly events: EventsHead;
   readonly archive: {
     readonly usedBytes: number;

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { bytesOfHash, verifyConsistency, verifyInclusion } from "../../src/core/events/index.ts";
+import { TenureError } from "../../src/core/kit/errors.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { sha256, startApi, type TestApi } from "./test-api.ts";
 import { openStream } from "./test-stream.ts";
@@ -57,6 +58,8 @@ describe("GET /v1/events", () => {
     record(a, 1_200);
     record(b, 1_200);
     b.events.appliedMax = 700;
+    // It hears of nobody who could tell it what there is.
+    b.cluster.isCutOff = true;
     const seen: number[] = [];
     let last = "0";
     for (let round = 0; seen.length < 900; round++) {
@@ -74,6 +77,31 @@ describe("GET /v1/events", () => {
     }
     expect(seen).toEqual(upTo(1, seen.length));
   });
+
+  it.each([
+    ["since", "/v1/events?since=4", {}],
+    ["Last-Event-ID", "/v1/events", { "last-event-id": "4" }],
+  ])(
+    "%s that no event has had yet is refused by name, but not by a node that can't know",
+    async (field, path, more) => {
+      await using t = await startApi();
+      record(t, 3);
+      const headers = { "x-api-key": "viewer-key", ...more };
+      const refused = await fetch(`${t.url}${path}`, { headers });
+      expect([refused.status, await refused.json()]).toMatchObject([400, { error: "BAD_REQUEST", field }]);
+      t.cluster.isCutOff = true;
+      const gone = new AbortController();
+      expect((await fetch(`${t.url}${path}`, { headers, signal: gone.signal })).status).toBe(200);
+      gone.abort();
+      const known = path.replace("4", "3");
+      const last = await fetch(`${t.url}${known}`, {
+        headers: { "x-api-key": "viewer-key" },
+        signal: AbortSignal.timeout(5_000),
+      });
+      expect(last.status).toBe(200);
+      await last.body?.cancel();
+    },
+  );
 
   it("filters by type and entity, and moves the point of resuming over what it left out", async () => {
     await using t = await startApi({ limits: { heartbeatMs: 50 } });
@@ -266,6 +294,25 @@ describe("GET /api/events/verify", () => {
       200,
       { valid: false, firstSequence: 1, firstBrokenSequence: sequence, reason: expect.any(String) as string },
     ]);
+  });
+
+  it("that can't go on says so with an error of its own, before the first byte by the status and later by its JSON", async () => {
+    await using t = await startApi({ limits: { heartbeatMs: 20 } });
+    record(t, 3);
+    const down = new TenureError("BACKEND_UNAVAILABLE", "no connection to Postgres");
+    t.events.gate = Promise.reject(down);
+    t.events.gate.catch(() => undefined);
+    const soon = await t.call("GET", "/api/events/verify");
+    expect([soon.status, soon.json]).toEqual([503, { error: "BACKEND_UNAVAILABLE", message: down.message }]);
+    const { promise, reject } = Promise.withResolvers<void>();
+    t.events.gate = promise;
+    const begun = await fetch(`${t.url}/api/events/verify`, { headers: { "x-api-key": "viewer-key" } });
+    reject(down);
+    const text = await begun.text();
+    expect([begun.status, text.startsWith(" ")]).toEqual([200, true]);
+    expect(JSON.parse(text)).toEqual({ error: "BACKEND_UNAVAILABLE", message: down.message });
+    t.events.gate = Promise.resolve();
+    expect((await t.call("GET", "/api/events/verify")).json, "and the next may begin").toMatchObject({ valid: true });
   });
 
   it("takes its time without losing the connection, one at a time, and is given up with its caller", async () => {

@@ -83,6 +83,23 @@ describe("mutations belong to the leader", () => {
     expect(headers.get("retry-after")).toBe("1");
   });
 
+  it("of a site on Postgres, whoever finds no leader is sent to the database, not to the other nodes", async () => {
+    await using t = await startApi();
+    Object.assign(t.cluster, { backend: "postgres" });
+    t.cluster.follow(null);
+    const answers = [
+      await t.call("POST", "/v1/jobs", { kind: "build" }),
+      await t.call("GET", "/v1/jobs?consistency=linearizable"),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([409, 503]);
+    for (const { json } of answers) {
+      expect(json?.["message"]).toContain("look at the database and at the way to it");
+      expect(json?.["message"]).not.toMatch(/majority|election|other nodes/);
+    }
+    const stale = await t.call("GET", "/v1/jobs?max_stale_ms=1");
+    expect(stale.json?.["message"]).toContain("Nobody is known to lead");
+  });
+
   const handingOver = {
     error: "NOT_LEADER",
     message: expect.stringContaining("handing its leadership over"),

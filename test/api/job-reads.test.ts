@@ -53,7 +53,16 @@ describe("reads", () => {
     const first = await list("limit=4");
     expect((await list(`limit=4&cursor=${String(first.json?.["next"])}`)).ids).toEqual(["job-2", "job-1"]);
     expect(JSON.stringify(first.json)).not.toMatch(/payload|w3/);
-    for (const query of ["state=none", "state=", "state=pending,", "limit=0", "limit=201", "kind=", "search="]) {
+    for (const query of [
+      "state=none",
+      "state=",
+      "state=pending,",
+      "limit=0",
+      "limit=201",
+      "kind=",
+      "search=",
+      "cursor=zzz",
+    ]) {
       expect((await t.call("GET", `/v1/jobs?${query}`)).json?.["field"], query).toBe(query.split("=")[0]);
     }
   });
@@ -169,8 +178,10 @@ describe("logs", () => {
       text: "two\n",
       is_complete: true,
     });
-    const odd = await t.call("GET", `/v1/jobs/${id}/logs`, undefined, "viewer-key", { "last-event-id": "5" });
-    expect(odd.json?.["field"]).toBe("Last-Event-ID");
+    for (const last of ["5", "2:0"]) {
+      const odd = await t.call("GET", `/v1/jobs/${id}/logs`, undefined, "viewer-key", { "last-event-id": last });
+      expect([last, odd.status, odd.json?.["field"]]).toEqual([last, 400, "Last-Event-ID"]);
+    }
     expect((await t.call("GET", "/v1/jobs/none/logs?follow=true")).status).toBe(404);
   });
 });

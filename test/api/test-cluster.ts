@@ -18,6 +18,7 @@ const SELF = "n1";
 export class TestCluster implements Cluster {
   role: ClusterView["role"] = "LEADER";
   leaderId: string | null = SELF;
+  backend: ClusterView["backend"] = "raft";
   term = 7;
   stalenessMs: number | null = 0;
   isReady = true;
@@ -59,6 +60,7 @@ export class TestCluster implements Cluster {
       nodeId: SELF,
       incarnation: "3f9a",
       version: "0.1.0",
+      backend: this.backend,
       role: this.role,
       term: this.term,
       leader:

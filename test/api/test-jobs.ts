@@ -260,6 +260,7 @@ export class TestJobs implements Jobs, Views {
           (search === undefined || JSON.stringify(job.spec).includes(search)),
       );
     const from = cursor === undefined ? 0 : all.findIndex(({ id }) => id === cursor) + 1;
+    if (cursor !== undefined && from === 0) throw new TenureError("BAD_REQUEST", "cursor was not given out here.");
     const jobs = all.slice(from, from + limit);
     return {
       jobs,

@@ -68,6 +68,7 @@ export function sourceOf(
       waitingPolls: 4,
       agentsOnline: 5,
       staleRejected: 6,
+      idempotencyKeys: { remembered: 8, droppedEarly: 1 },
       events: { first: 11, sequence: 60 },
       archive: { usedBytes: 5_000, quotaBytes: 9_000, missingSegments: 1, unsyncedBytes: 12 },
       views: { lagEvents: 7, waiting: 8 },

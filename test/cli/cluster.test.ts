@@ -120,12 +120,13 @@ describe("tenure cluster transfer", () => {
   });
 
   it.each([
-    ["without a key", () => []],
-    ["with a wrong key", () => ["--key", "guessed"]],
-  ])("%s it is refused with 77", async (_what, key) => {
+    ["without a key", () => [], "TENURE_API_KEY_FILE, or give it with TENURE_API_KEY or --key"],
+    ["with a wrong key", () => ["--key", "guessed"], "The key came from --key: give one that this cluster knows"],
+  ])("%s it is refused with 77, and told how this command takes one", async (_what, key, said) => {
     const before = await leaderId();
     const { code, stderr } = await tenure("cluster", "transfer", "--url", cluster.urls.join(","), ...key());
     expect(code).toBe(77);
+    expect(stderr).toContain(said);
     expect(stderr).not.toContain("guessed");
     expect(await leaderId()).toBe(before);
   });
@@ -140,6 +141,7 @@ describe("tenure cluster transfer", () => {
       "guessed",
     );
     expect({ code, stdout }).toEqual({ code: 77, stdout: "" });
+    expect(stderr).toContain("--key");
     expect(stderr).not.toContain("guessed");
   });
 });

@@ -78,7 +78,7 @@ describe("tenure config check", () => {
   });
 
   it.each([
-    ["tenure_server_timeout_m=3000", /did you mean tenure_server_timeout_ms/],
+    ["tenure_server_timeout_m=3000", /did you mean tenure_server_timeout_ms\?$/m],
     ["tenure_server_timeout_ms=abc", /tenure_server_timeout_ms/i],
   ])("names a wrong parameter of the backend's URL: %s", async (parameter, said) => {
     const path = file({
@@ -91,6 +91,13 @@ describe("tenure config check", () => {
     expect([code, stderr.trim().split("\n").length]).toEqual([78, 1]);
     expect(stderr).toMatch(/backend/);
     expect(stderr).toMatch(said);
+  });
+
+  it("tenure server start names the flag where the backend came from it", async () => {
+    const { code, stderr } = await tenure("server", "start", "--config", file(VALID), "--backend", "mysql://x");
+    expect(code).toBe(78);
+    expect(stderr).toContain("--backend must be a Postgres URL");
+    expect(stderr).not.toContain("TENURE_SERVER_BACKEND");
   });
 
   it("looks at the files that it names", async () => {

@@ -220,6 +220,21 @@ describe.concurrent("the schema", () => {
     expect(report.complaints).toEqual(["log: problem", "inbox: warning"]);
   });
 
+  it("to which was submitted under another log's name is told, and mended by the SQL as printed", async () => {
+    const url = await installed(server);
+    await run(
+      url,
+      "select tenure_site('jobs')",
+      "select tenure_submit('k', '1', '{}', 'builds') from generate_series(1, 2)",
+    );
+    const report = await doctor(url);
+    expect(report.complaints).toEqual(["lost submissions: problem"]);
+    expect(report.row("lost submissions").seen).toBe("2 submissions to 'builds', which no server keeps");
+    await report.mend(url);
+    const mended = await doctor(url);
+    expect([mended.complaints, mended.row("inbox").seen]).toEqual([[], expect.stringContaining("2 submissions wait")]);
+  });
+
   it("whose owner may not end the sessions of other roles is a warning, and mended", async () => {
     const url = await server.createDatabase("owned");
     await run(

@@ -277,9 +277,27 @@ test("trap 55: another process under the same name takes over, and the first one
   expect(await client.wait(id)).toMatchObject({ state: "completed", result: "second" });
 });
 
+test("idempotency keys that are remembered are counted on every node", async () => {
+  await client.submit({ kind: randomUUID() });
+  for (const node of cluster.nodes) {
+    const value = async (name: string): Promise<number> => {
+      const text = await fetch(`${node.url}/metrics`, { headers: { "x-api-key": cluster.key } }).then((one) =>
+        one.text(),
+      );
+      return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+    };
+    await waitFor(`${node.id} to remember it`, async () => (await value("tenure_idempotency_keys")) > 0);
+    expect(await value("tenure_idempotency_keys_dropped_total")).toBe(0);
+  }
+});
+
 test("schedules, queues, agents and keys are listed and changed", async () => {
   const kind = randomUUID();
   await client.putSchedule(`s-${kind}`, { cron: "0 3 * * *", timeZone: "Europe/Berlin", spec: { kind } });
+  await expect(client.putSchedule(`n-${kind}`, { cron: "0 0 30 2 *", spec: { kind } })).rejects.toMatchObject({
+    code: "SCHEDULE_INVALID",
+    message: expect.stringContaining("never fires") as string,
+  });
   const schedules = await client.schedules({ consistency: "linearizable" });
   expect(schedules.find(({ name }) => name === `s-${kind}`)).toMatchObject({
     timeZone: "Europe/Berlin",

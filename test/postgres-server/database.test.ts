@@ -3,6 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { tenure } from "../cli/test-tenure.ts";
 import { key, type Site, startSite, waitFor } from "./test-site.ts";
 
 let site: Site;
@@ -48,6 +49,39 @@ test.each(["fast", "immediate"] as const)(
   },
   120_000,
 );
+
+test("while the database is down a node says so once, and so do the commands: nobody is sent to the other nodes", async () => {
+  const [node] = site.cluster.nodes;
+  const access = ["--url", site.cluster.urls.join(","), "--key", key];
+  await waitFor("all nodes to be heard of", async () => (await (await site.leader()).view())?.alerts.length === 0);
+  const well = await tenure("cluster", "status", ...access);
+  expect([well.code, well.stdout]).toEqual([0, expect.stringMatching(/^nodes +3: one is enough/m)]);
+  expect(well.stdout).not.toMatch(/voter|may fail|needed/);
+  const elections = await tenure("cluster", "elections", ...access);
+  expect([elections.code, elections.stdout]).toEqual([0, ""]);
+  expect(elections.stderr).toContain("a site on Postgres holds no elections");
+  const before = node!.log().length;
+  await site.server.stop("fast");
+  onTestFinished(() => site.server.start());
+  await waitFor(
+    "the alert",
+    async () => (await node!.view())?.alerts.some(({ name }) => name === "leader_unavailable") === true,
+  );
+  const verify = await node!.call("/api/events/verify", { key });
+  expect(verify).toMatchObject({ status: 503, body: { error: "BACKEND_UNAVAILABLE" } });
+  const down = await tenure("cluster", "status", ...access);
+  expect([down.code, down.stdout]).toEqual([69, expect.stringMatching(/^leader +nobody: look at the database/m)]);
+  expect(down.stdout).toContain("the database does not answer");
+  expect(down.stdout).not.toMatch(/voter|majority|other nodes/);
+  await site.server.start();
+  await site.cluster.steady();
+  const lines = node!.log().slice(before);
+  const told = (text: string): number => lines.split(text).length - 1;
+  expect([told("the log in Postgres can't be followed"), told("the log in Postgres is followed again")]).toEqual([
+    1, 1,
+  ]);
+  expect([told("is not known in the database"), told("is known in the database again")]).toEqual([1, 1]);
+}, 120_000);
 
 test("a leader that is cut off from the database stops leading, another leads, and the old one comes back", async () => {
   const old = await site.leader();

@@ -37,6 +37,25 @@ test("a second process with the same node id is refused and says where the first
   await site.submit({ kind: randomUUID() });
 }, 120_000);
 
+test("two nodes that give one API URL say so, both of them, until one has its own", async () => {
+  const site = await startSite({ nodes: 1 });
+  onTestFinished(() => site.end());
+  const first = site.cluster.node("n1");
+  const twin = await node("n2", siteUrl(site.server));
+  twin.configure({ api: { listen: new URL(twin.url).host, advertise: first.url } });
+  twin.start();
+  for (const one of [first, twin]) {
+    const alerts = async () => (await one.view())?.alerts.map(({ name }) => name) ?? [];
+    await waitFor(`${one.id} to say so`, async () => (await alerts()).includes("url_shared"));
+    expect(one.log().split("another node has this node's API URL").length - 1).toBe(1);
+  }
+  await twin.kill9();
+  await waitFor(
+    "it to be over",
+    async () => (await first.view())?.alerts.every(({ name }) => name !== "url_shared") === true,
+  );
+}, 120_000);
+
 test("a frozen node loses its id to the process that replaces it, and ends when it goes on", async () => {
   const site = await startSite({ nodes: 2 });
   onTestFinished(() => site.end());

@@ -157,7 +157,7 @@ export class TenureCluster {
       view !== null &&
       view.is_ready &&
       view.members.length === this.#nodes.size &&
-      view.members.every(({ kind }) => kind === "voter");
+      view.members.every(({ kind }) => kind === "voter" || kind === "node");
     return views.every(isWhole) && leaders.size === 1 && !leaders.has(undefined);
   }
 

@@ -39,6 +39,16 @@ export const JOB_METRICS: readonly ServerMetric[] = [
     "Results that this node has refused as STALE_EPOCH.",
     (s) => s.jobs.staleRejected,
   ),
+  gauge(
+    "tenure_idempotency_keys",
+    "Idempotency keys whose answers are remembered.",
+    (s) => s.jobs.idempotencyKeys.remembered,
+  ),
+  counter(
+    "tenure_idempotency_keys_dropped_total",
+    "Idempotency keys that went before their 24 hours were over, for want of room.",
+    (s) => s.jobs.idempotencyKeys.droppedEarly,
+  ),
   histogram(
     "tenure_schedule_lag_ms",
     "How long after its time a schedule fired under this leader.",

@@ -14,6 +14,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
 import type { LogReader } from "./log-reader.ts";
 import { LOG_CHANNEL, type LogStatements, noticeOf } from "./log-sql.ts";
+import { OutageLog } from "./outage-log.ts";
 
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 1_000;
@@ -43,9 +44,16 @@ export class Follower {
   #freshAsOfMs: number | null = null;
   #failures = 0;
   readonly #waiting = new Set<() => void>();
+  readonly #outages: OutageLog;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
+    const { clock, logger, log } = options;
+    const texts = {
+      out: "the log in Postgres can't be followed; it is tried again",
+      well: "the log in Postgres is followed again",
+    };
+    this.#outages = new OutageLog({ clock, logger, fields: { log }, texts });
   }
 
   /** Resolves when this node has read everything once; rejects with what a person must mend. */
@@ -112,6 +120,7 @@ export class Follower {
         const sentMs = clock.monotonicMs();
         const isBehind = await reader.advance(this.#lane);
         this.#failures = 0;
+        this.#outages.works();
         if (isBehind) continue;
         this.#freshAsOfMs = sentMs;
         served = true;
@@ -139,13 +148,12 @@ export class Follower {
   }
 
   #failed(error: unknown): TenureError {
-    const { desk, log, logger } = this.#options;
     this.#lane?.destroy();
     this.#lane = null;
     // The session's own end is no reason to hurry.
     this.#woken = false;
-    const fault = desk.fault(error);
-    logger.warn({ log, code: fault.code, error: fault.message }, "following the log in Postgres failed");
+    const fault = this.#options.desk.fault(error);
+    this.#outages.failed(fault);
     return fault;
   }
 

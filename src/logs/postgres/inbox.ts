@@ -24,6 +24,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
 import { InboxMarks } from "./inbox-marks.ts";
 import { integerOf } from "./log-sql.ts";
+import { OutageLog } from "./outage-log.ts";
 
 const POLL_MS = 200;
 /** While no number is known yet each look is at everything. */
@@ -74,6 +75,7 @@ interface SubmissionRow {
 export class PostgresInbox {
   readonly #options: PostgresInboxOptions;
   readonly #look: string;
+  readonly #outages: OutageLog;
   readonly #marks = new InboxMarks();
   readonly #underWay = new Map<string, number>();
   #fullLookAtMs = 0;
@@ -86,6 +88,12 @@ export class PostgresInbox {
   constructor(options: PostgresInboxOptions) {
     assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(options.schema), "a schema's name needs no thought in quoting");
     this.#options = options;
+    const { clock, logger } = options;
+    const texts = {
+      out: "the inbox in Postgres can't be read; it is tried again",
+      well: "the inbox in Postgres is read again",
+    };
+    this.#outages = new OutageLog({ clock, logger, fields: { event: "inbox" }, texts });
     this.#look = lookAt(`"${options.schema}".tenure_inbox`);
   }
 
@@ -128,6 +136,7 @@ export class PostgresInbox {
       try {
         if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#connect();
         const found = await this.#find(this.#lane, Math.min(max, UNDER_WAY_MAX - this.#underWay.size));
+        this.#outages.works();
         if (found.length > 0) return found;
         failures = 0;
       } catch (error) {
@@ -160,13 +169,12 @@ export class PostgresInbox {
 
   /** Rejects with what a person must mend. */
   #failed(error: unknown): void {
-    const { desk, logger } = this.#options;
     this.#lane?.destroy();
     this.#lane = null;
     this.#woken = false;
-    const fault = desk.fault(error);
+    const fault = this.#options.desk.fault(error);
     if (!fault.retryable) throw fault;
-    logger.warn({ code: fault.code, error: fault.message }, "reading the inbox in Postgres failed");
+    this.#outages.failed(fault);
   }
 
   async #connect(): Promise<SqlLane> {

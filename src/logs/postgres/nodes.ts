@@ -17,11 +17,14 @@ import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
 import { integerOf } from "./log-sql.ts";
+import { OutageLog } from "./outage-log.ts";
 
 const BEAT_MS = 1_000;
 const SESSION_IDLE_MS = 6_000;
 /** A frozen namesake, or our own session behind a broken connection, has lost the name after SESSION_IDLE_MS. */
 const CLAIM_MS_MAX = SESSION_IDLE_MS + 2_000;
+/** A node that was renamed leaves its old name behind for a day. */
+const TWIN_SILENT_MS_MAX = 5_000;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 1_000;
 
@@ -67,9 +70,12 @@ interface NodeRow {
 export class PostgresNodes {
   readonly #options: PostgresNodesOptions;
   readonly #sql: ReturnType<typeof statements>;
+  readonly #outages: OutageLog;
   #lane: SqlLane | null = null;
   #nodes: readonly SiteNode[] = [];
   #heardMs: number | null = null;
+  /** Other nodes with this one's URL. */
+  #twins: readonly string[] = [];
   #site: string | null = null;
   #joined: Promise<string> | undefined;
   #isClosed = false;
@@ -78,6 +84,12 @@ export class PostgresNodes {
   constructor(options: PostgresNodesOptions) {
     this.#options = options;
     this.#sql = statements(options.schema);
+    const { clock, logger } = options;
+    const texts = {
+      out: "this node is not known in the database; it is tried again",
+      well: "this node is known in the database again",
+    };
+    this.#outages = new OutageLog({ clock, logger, fields: { event: "nodes" }, texts });
   }
 
   /** As they were at `heardMs`; the one that was heard last comes first. */
@@ -114,13 +126,14 @@ export class PostgresNodes {
   }
 
   async #run(joined: (site: string) => void, refused: (error: TenureError) => void): Promise<void> {
-    const { desk, random, logger, onFatal } = this.#options;
+    const { desk, random, onFatal } = this.#options;
     let failures = 0;
     while (!this.#isClosed) {
       try {
         if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#claim();
         await this.#beat(this.#lane);
         failures = 0;
+        this.#outages.works();
         assert(this.#site !== null, "a site is known before its nodes are");
         joined(this.#site);
         await this.#pause(BEAT_MS);
@@ -134,10 +147,7 @@ export class PostgresNodes {
           if (this.#heardMs !== null) onFatal(fault);
           return refused(fault);
         }
-        logger.warn(
-          { event: "nodes", code: fault.code, error: fault.message },
-          "this node is not known in the database",
-        );
+        this.#outages.failed(fault);
         await this.#pause(random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** ++failures, RETRY_MS_MAX)));
       }
     }
@@ -181,6 +191,20 @@ export class PostgresNodes {
     await lane.ask(this.#sql.beat, [log, nodeId, instance, url, version, applied()]);
     this.#nodes = await this.#read(lane);
     this.#heardMs = sentMs;
+    this.#lookForTwins();
+  }
+
+  /** Told once for each, when it is first seen. */
+  #lookForTwins(): void {
+    const { nodeId, url, logger } = this.#options;
+    const isTwin = (node: SiteNode): boolean =>
+      node.url === url && node.nodeId !== nodeId && node.silentMs <= TWIN_SILENT_MS_MAX;
+    const twins = this.#nodes.filter(isTwin).map((node) => node.nodeId);
+    for (const twin of twins.filter((one) => !this.#twins.includes(one))) {
+      const text = "another node has this node's API URL: clients that are sent to one may come to the other";
+      logger.warn({ event: "url-shared", url, other: twin }, `${text}. Give each its own (api.advertise)`);
+    }
+    this.#twins = twins;
   }
 
   async #read(lane: SqlLane): Promise<readonly SiteNode[]> {

@@ -3,13 +3,18 @@
 const TYPO_DISTANCE_MAX = 2;
 const NAME_LENGTH_MAX = 64;
 
-/** "; did you mean …?", or nothing. */
+/** "; did you mean …?", or nothing. Its question mark ends a sentence: see `sentenceEnd`. */
 export function suggestion(name: string, known: readonly string[]): string {
   if (name.length > NAME_LENGTH_MAX) return "";
   const near = known.filter(
     (one) => one !== name && distance(name.toLowerCase(), one.toLowerCase()) <= TYPO_DISTANCE_MAX,
   );
   return near.length === 0 ? "" : `; did you mean ${near.join(" or ")}?`;
+}
+
+/** What a sentence still lacks at its end: none has a full stop behind a question mark. */
+export function sentenceEnd(text: string): "" | "." {
+  return text.endsWith("?") ? "" : ".";
 }
 
 /** Letters to insert, delete, change or swap with a neighbour. */
