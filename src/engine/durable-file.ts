@@ -7,6 +7,8 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
 import { temporaryName } from "./storage-layout.ts";
 
+const PIECE_BYTES = 4 * 1024 * 1024;
+
 export async function syncFile(file: DiskFile, label: string): Promise<void> {
   try {
     await file.fdatasync(label);
@@ -25,7 +27,7 @@ export async function syncDirectory(disk: Disk, label: string): Promise<void> {
 
 /**
  * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the parts one behind the
- * other, after any crash.
+ * other, after any crash. It is written piece by piece, each synced: hundreds of megabytes in one sync hold up the log's.
  */
 export async function writeDurably(
   disk: Disk,
@@ -34,7 +36,12 @@ export async function writeDurably(
   kind: string,
 ): Promise<void> {
   const file = await disk.create(temporaryName(name), `${kind}-create`);
-  for (const bytes of parts) await file.append(bytes, `${kind}-append`);
+  for (const bytes of parts) {
+    for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
+      if (from > 0) await syncFile(file, `${kind}-fdatasync`);
+      await file.append(bytes.subarray(from, from + PIECE_BYTES), `${kind}-append`);
+    }
+  }
   await syncFile(file, `${kind}-fdatasync`);
   await file.close();
   await disk.rename(temporaryName(name), name, `${kind}-rename`);
