@@ -39,6 +39,33 @@ describe("the views", () => {
     expect([views.atPosition, feeder.position]).toEqual([fold.chain.sequence, fold.chain.sequence]);
   });
 
+  it("of a node that starts again are told what they lack, and not what they have: a million jobs may wait", async () => {
+    const { stage, fold, clock } = await leading();
+    const ids = await stage.submitMany(2_500);
+    const views = new ListedViews();
+    const first = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    await drain();
+    expect(views.atPosition).toBe(2_500);
+    first.close();
+    await stage.service.cancel(REQUEST, ids[7]!);
+    const [late] = await stage.submitMany(1);
+    const had = views.jobs;
+    const put: string[] = [];
+    const told = {
+      position: () => views.position(),
+      doubt: () => views.doubt(),
+      settle: () => views.settle(),
+      put: (...[position, jobs, logs, forgotten]: Parameters<ListedViews["put"]>) => {
+        put.push(...jobs.map(({ id }) => id));
+        return views.put(position, jobs, logs, forgotten);
+      },
+    };
+    const feeder = new JobsFeeder({ fold, views: told, history: null, clock, logger: SILENT });
+    await advance(clock, 1_000);
+    expect(put.toSorted()).toEqual([ids[7]!, late!].toSorted());
+    expect([had.size, had.get(ids[7]!)?.state, feeder.position]).toEqual([2_501, "cancelled", fold.chain.sequence]);
+  });
+
   it("are fed at once after a quiet moment, and a little later on a busy node, so that a job is written once", async () => {
     const { stage, fold, clock } = await leading();
     const { views } = stage;

@@ -21,6 +21,8 @@ import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
 /** What is made of the book's records in one turn. */
 const PUT_JOBS_MAX = 500;
 const JOBS_WAITING_MAX = 100_000;
+/** Of the jobs that the book had, in one turn: the views may have most of a million. */
+const LOOKED_AT_MAX = 2_000;
 const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
 const RETRY_MS = 1_000;
 /** The history is being fetched from other nodes, or can't be read. */
@@ -220,10 +222,11 @@ export class JobsFeeder {
   #knownJobs(max: number): Job[] {
     const { applied } = this.#options.fold.book;
     const jobs: Job[] = [];
-    while (this.#known !== null && jobs.length < max) {
+    for (let looked = 0; this.#known !== null && jobs.length < max && looked < LOOKED_AT_MAX; looked++) {
       const next = this.#known.next();
       if (next.done === true) this.#known = null;
-      else {
+      // What is in doubt there must be put again, or it goes.
+      else if (this.#isInDoubt || !applied.isUntouchedSince(next.value, this.#position)) {
         const job = applied.job(next.value);
         if (job !== null) jobs.push(job);
       }

@@ -19,6 +19,8 @@ export interface JobsView {
   job(jobId: string): Job | null;
   /** Of all jobs that are in memory, in no order. */
   ids(): Iterable<string>;
+  /** It was submitted by this event or an earlier one, and nothing has become of it since. */
+  isUntouchedSince(jobId: string, sequence: number): boolean;
   /** Null: it is not pending, or not known. */
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null;
   /** By name. */
@@ -74,6 +76,12 @@ export class BookView implements JobsView {
   ids(): Iterable<string> {
     const { jobs } = this.#state();
     return this.#look === "head" ? jobs.keys() : jobs.appliedKeys();
+  }
+
+  isUntouchedSince(jobId: string, sequence: number): boolean {
+    const record = this.#job(jobId);
+    // Its epoch grows with all that can happen to a job that waits and goes on waiting.
+    return record?.state === "pending" && record.jobEpoch === 0 && record.ticket.number <= sequence;
   }
 
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null {
