@@ -26,7 +26,11 @@ const LONG = [
   "test/api/fuzz.test.ts",
   "test/api/real-*.test.ts",
   "test/client/agent-process.test.ts",
+  "test/conformance/node-controller-guards.test.ts",
 ];
+
+/** A second is the default, which a busy machine may take for anything. */
+const PATIENT = { poll: { timeout: 30_000 } };
 
 // Four projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
 // tools, real servers and processes, which mostly wait, so two files run at once; `alone` comes behind it, one after the other;
@@ -40,6 +44,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
+          expect: { poll: { timeout: 9_000 } },
           include: ["src/**/*.test.ts"],
           testTimeout: 10_000,
           isolate: false,
@@ -50,6 +55,7 @@ export default defineConfig({
       {
         test: {
           name: "whole",
+          expect: PATIENT,
           include: ["test/**/*.test.ts"],
           exclude: [...ALONE, ...LONG],
           testTimeout: 120_000,
@@ -61,6 +67,7 @@ export default defineConfig({
       {
         test: {
           name: "alone",
+          expect: PATIENT,
           include: ALONE,
           exclude: LONG,
           testTimeout: 120_000,
@@ -72,6 +79,7 @@ export default defineConfig({
       {
         test: {
           name: "long",
+          expect: PATIENT,
           include: LONG,
           testTimeout: 120_000,
           hookTimeout: 120_000,

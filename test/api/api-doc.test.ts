@@ -163,7 +163,7 @@ it.skipIf(!hasTools)(
       /event: build:submitted\nevent: build:assigned\nevent: build:log\nevent: build:completed\n$/,
     );
   },
-  60_000,
+  180_000,
 );
 
 async function oneNode(): Promise<{ readonly url: string } & AsyncDisposable> {

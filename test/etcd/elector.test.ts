@@ -15,16 +15,16 @@ describe.skipIf(noEtcd)("an elector over etcd", () => {
 
   test("a leader that resigns is followed at once, and no lease has to run out", async () => {
     const scope = freshScope();
-    const first = electorAt(server.endpoint, scope, 2);
+    const first = electorAt(server.endpoint, scope, 10);
     const term = await first.acquire();
-    const second = electorAt(server.endpoint, scope, 2);
+    const second = electorAt(server.endpoint, scope, 10);
     const waiting = second.acquire().then((next) => ({ next, atMs: performance.now() }));
     await waitFor("the waiter to see the leader", async () => (await second.leader())?.epoch === term.epoch);
     const resignedMs = performance.now();
     await term.resign();
     const { next, atMs } = await waiting;
     expect(next.epoch).toBeGreaterThan(term.epoch);
-    expect(atMs - resignedMs).toBeLessThan(500);
+    expect(atMs - resignedMs).toBeLessThan(3_000);
     expect(await term.ended).toBe("resigned");
   });
 

@@ -90,8 +90,8 @@ describe("an endpoint", () => {
     const startedMs = performance.now();
     const error = await refusal(await answering(() => undefined));
     expect(error).toMatchObject({ code: "BACKEND_UNAVAILABLE" });
-    expect(error.message).toMatch(/did not answer within 375 ms/);
-    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    expect(error.message).toMatch(/did not answer within 750 ms/);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
   });
 
   test("that answers without an end is cut off", async () => {

@@ -144,12 +144,17 @@ describe.skipIf(noEtcd)("a seat in etcd, over a bad network", { concurrent: true
   }) => {
     const scope = freshScope();
     const { proxy, endpoint } = await proxied(onTestFinished);
-    const cutOff = seatAt(quickEtcd(endpoint), scope, "cut-off", onTestFinished);
+    const cutOff = seatAt(quickEtcd(endpoint, { ttlSeconds: 2 }), scope, "cut-off", onTestFinished);
     const { epoch } = await cutOff.seat.acquire(never);
     await cutOff.seat.beat(epoch);
     proxy.cut();
     const cutAtMs = performance.now();
-    const next = await seatAt(quickEtcd(server.endpoint), scope, "next", onTestFinished).seat.acquire(never);
+    const next = await seatAt(
+      quickEtcd(server.endpoint, { ttlSeconds: 2 }),
+      scope,
+      "next",
+      onTestFinished,
+    ).seat.acquire(never);
     const tookMs = performance.now() - cutAtMs;
     expect(next.epoch).toBeGreaterThan(epoch);
     expect(tookMs).toBeGreaterThan(1_500);
@@ -166,7 +171,7 @@ describe.skipIf(noEtcd)("a seat in etcd, over a bad network", { concurrent: true
     const { proxy, endpoint } = await proxied(onTestFinished);
     const holder = seatAt(quickEtcd(server.endpoint, { ttlSeconds: 60 }), scope, "holder", onTestFinished);
     const { epoch } = await holder.seat.acquire(never);
-    const waiter = seatAt(quickEtcd(endpoint), scope, "waiter", onTestFinished);
+    const waiter = seatAt(quickEtcd(endpoint, { ttlSeconds: 2 }), scope, "waiter", onTestFinished);
     const first = waiter.seat.acquire(never);
     const outcome = first.then(
       () => "won",
@@ -188,7 +193,7 @@ describe.skipIf(noEtcd)("a seat in etcd, over a bad network", { concurrent: true
     const { epoch } = await holder.seat.acquire(never);
     // The deletion's event is made unreadable as an event: the watch is alive, and says nothing of use.
     proxy.rewrite = (bytes) => Buffer.from(bytes.toString("latin1").replaceAll('"events":', '"evemts":'), "latin1");
-    const waiter = seatAt(quickEtcd(endpoint), scope, "waiter", onTestFinished);
+    const waiter = seatAt(quickEtcd(endpoint, { ttlSeconds: 2 }), scope, "waiter", onTestFinished);
     const waiting = waiter.seat.acquire(never);
     await waitFor("the watch", () => proxy.connections >= 2);
     const releasedAtMs = performance.now();

@@ -9,6 +9,8 @@ import { type EtcdServer, startEtcd, waitFor } from "../servers/index.ts";
 import { freshScope, noEtcd, QUICK } from "./test-seat.ts";
 
 const TTL_MS = 2_000;
+/** etcd looks for leases that are over every half second; the rest is for a busy machine. Measured: 200 to 400 ms. */
+const LATE_MS_MAX = 3_000;
 
 interface Said {
   readonly kind: string;
@@ -45,7 +47,7 @@ describe.skipIf(noEtcd)("a leader in etcd that is a process", () => {
     return { elector, leads };
   }
 
-  test("killed with SIGKILL: the next one leads within the TTL and a second", async () => {
+  test("killed with SIGKILL: the next one leads soon after the TTL", async () => {
     const scope = freshScope();
     const { child, epoch } = await leadingChild(scope);
     const { elector, leads } = await waitingHere(scope);
@@ -56,7 +58,7 @@ describe.skipIf(noEtcd)("a leader in etcd that is a process", () => {
     expect(elector.gate.requireLeader()).toBeGreaterThan(epoch);
     // etcd keeps the lease of a dead process: not much sooner than the TTL after its last beat.
     expect(tookMs).toBeGreaterThan(TTL_MS / 2);
-    expect(tookMs).toBeLessThan(TTL_MS + 1_000);
+    expect(tookMs).toBeLessThan(TTL_MS + LATE_MS_MAX);
   });
 
   test("trap 34: stopped for longer than the TTL, its gate is closed when it goes on", async () => {
@@ -67,7 +69,7 @@ describe.skipIf(noEtcd)("a leader in etcd that is a process", () => {
     child.kill("SIGSTOP");
     const tookMs = (await leads) - stoppedMs;
     console.log(`SIGSTOP to the next leader, TTL ${TTL_MS} ms: ${Math.round(tookMs)} ms`);
-    expect(tookMs).toBeLessThan(TTL_MS + 1_000);
+    expect(tookMs).toBeLessThan(TTL_MS + LATE_MS_MAX);
     expect(elector.gate.requireLeader()).toBeGreaterThan(epoch);
     child.kill("SIGCONT");
     await waitFor("the old leader's end", () => said.some(({ kind }) => kind === "ended"));

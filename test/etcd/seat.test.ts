@@ -11,6 +11,7 @@ import {
   blindHold,
   freshScope,
   leaderKey,
+  LEASE_SECONDS,
   never,
   noEtcd,
   QUICK,
@@ -38,7 +39,7 @@ describe.skipIf(noEtcd)("a seat in etcd", () => {
 
   test("waits for another for as long as that one beats", async () => {
     const scope = freshScope();
-    const backend = quickEtcd(server.endpoint, { ttlSeconds: 1 });
+    const backend = quickEtcd(server.endpoint);
     const first = seatAt(backend, scope, "first");
     const { epoch } = await first.seat.acquire(never);
     let won = false;
@@ -49,7 +50,8 @@ describe.skipIf(noEtcd)("a seat in etcd", () => {
         return grant;
       });
     // Longer than the lease: it is the beats that keep the other out.
-    for (let beats = 0; beats < 6; beats++) {
+    const sinceMs = performance.now();
+    while (performance.now() - sinceMs < LEASE_SECONDS * 1_000 + 500) {
       await first.seat.beat(epoch);
       await new Promise((resolve) => setTimeout(resolve, 300));
     }
@@ -106,7 +108,8 @@ describe.skipIf(noEtcd)("a seat in etcd", () => {
     const startedMs = performance.now();
     const second = await seat.acquire(never);
     expect(second.epoch).toBeGreaterThan(first.epoch);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    // Not at the end of the lease.
+    expect(performance.now() - startedMs).toBeLessThan(LEASE_SECONDS * 500);
     await expect(seat.beat(first.epoch)).rejects.toMatchObject({ code: "STALE_EPOCH" });
   });
 
@@ -135,7 +138,7 @@ describe.skipIf(noEtcd)("a seat in etcd", () => {
     await api(server.endpoint, "lease/revoke", { ID: (await leaderKey(server.endpoint, scope))?.lease });
     await waitFor("the loss", () => losses.length > 0);
     expect(losses[0]).toMatchObject({ epoch, reason: "lease-gone" });
-    expect((losses[0]?.atMs ?? Infinity) - revokedAtMs).toBeLessThan(500);
+    expect((losses[0]?.atMs ?? Infinity) - revokedAtMs).toBeLessThan(2_000);
     await expect(seat.beat(epoch)).rejects.toMatchObject({ code: "STALE_EPOCH" });
   });
 

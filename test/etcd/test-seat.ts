@@ -17,6 +17,8 @@ if (noEtcd) console.warn("etcd is not on PATH: the tests with a real etcd are sk
 /** Elections in half a second, and leases from 1 s on. */
 export const QUICK = ["--heartbeat-interval=50", "--election-timeout=500"];
 
+export const LEASE_SECONDS = 4;
+
 let scopes = 0;
 
 export function freshScope(): string {
@@ -58,8 +60,9 @@ export function seatAt(
   return { seat, losses };
 }
 
+/** Leases of 4 s: a request is given up after 750 ms, which an etcd that syncs on a busy machine answers in. */
 export function quickEtcd(endpoints: string | readonly string[], options: Partial<EtcdOptions> = {}): EtcdBackend {
-  return etcd({ ttlSeconds: 2, ...options, endpoints });
+  return etcd({ ttlSeconds: LEASE_SECONDS, ...options, endpoints });
 }
 
 /** A hold whose gate is always open, as a process sees it that was stopped and does not know it yet. */

@@ -5,6 +5,7 @@ import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts
 import { Candidate, led, leaderOf } from "./test-elector.ts";
 
 const AGAIN_MS_MAX = 1_000;
+const TRUST_MS = 4_500;
 
 let server: PostgresServer;
 let candidates: Candidate[] = [];
@@ -30,7 +31,7 @@ for (const wait of ["block", "poll"] as const) {
       // The times of production: the second is measured with the backoff that users have.
       const production = {
         heartbeatMs: 1_000,
-        serverTimeoutMs: 6_000,
+        serverTimeoutMs: TRUST_MS + 1_500,
         marginMs: 1_500,
         retryMinMs: 200,
         retryMaxMs: 800,
@@ -40,8 +41,8 @@ for (const wait of ["block", "poll"] as const) {
       candidates = [new Candidate(scope, options), new Candidate(scope, options)];
       const before = await led(candidates);
       await end(server);
-      // The socket's end is word enough: no heartbeat was due yet.
-      await waitFor("the old term to end", () => before.leader.ends.length === 1, 1_000);
+      // The socket's end is word enough: the time for which a leader trusts a silent database is not over.
+      await waitFor("the old term to end", () => before.leader.ends.length === 1, TRUST_MS - 500);
       expect(before.leader.ends).toEqual(["session-ended"]);
       expect(leaderOf(candidates)).toBeUndefined();
       await server.start();

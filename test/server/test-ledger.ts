@@ -107,21 +107,31 @@ export class Ledger {
     });
   }
 
-  /** Page by page. */
+  /** Of one node, and begun again where leadership moves meanwhile, as it may on a busy machine. */
   async #scopes(): Promise<Scopes["scopes"]> {
-    const node = await this.#discover();
-    const found: Scopes["scopes"][number][] = [];
-    for (let after = ""; ;) {
-      const path = `/v1/scopes?consistency=linearizable${after}`;
-      const { body } = await node.call<Scopes>(path, { key: CLIENT_KEY });
-      found.push(...body.scopes);
-      if (body.next === null) return found;
-      after = `&after=${encodeURIComponent(body.next)}`;
-    }
+    let found: Scopes["scopes"] | null = null;
+    await waitFor("a leader to list all scopes", async () => {
+      found = await scopesAt(await this.#discover());
+      return found !== null;
+    });
+    return found ?? [];
   }
 
   async #discover(): Promise<TenureNode> {
     return this.#cluster.node(await this.#cluster.waitForLeader());
+  }
+}
+
+/** Page by page; null where one of them is refused. */
+async function scopesAt(node: TenureNode): Promise<Scopes["scopes"] | null> {
+  const found: Scopes["scopes"][number][] = [];
+  for (let after = ""; ;) {
+    const path = `/v1/scopes?consistency=linearizable${after}`;
+    const answer = await node.call<Scopes>(path, { key: CLIENT_KEY }).catch(() => null);
+    if (answer?.status !== 200) return null;
+    found.push(...answer.body.scopes);
+    if (answer.body.next === null) return found;
+    after = `&after=${encodeURIComponent(answer.body.next)}`;
   }
 }
 

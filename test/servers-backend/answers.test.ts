@@ -81,8 +81,8 @@ test("a node that trickles its answer is given up in time, and another is asked"
   cluster.elect(1);
   const startedMs = performance.now();
   await seat.beat(epoch);
-  // One try of 375 ms, and the search.
-  expect(performance.now() - startedMs).toBeLessThan(1_200);
+  // One try of 750 ms, and the search: while the hold is still trusted.
+  expect(performance.now() - startedMs).toBeLessThan(3_000);
 });
 
 test("OUTCOME_UNKNOWN of an acquire is asked again with the same session, and what it did is found", async () => {

@@ -78,14 +78,14 @@ test("a cluster without a leader for longer than the lease ends no term by itsel
 test("a holder whose scope was taken away hears it at once, not at its next beat", async () => {
   const cluster = await testCluster();
   const scope = freshScope();
-  const backend = quickServers(cluster.urls, { heartbeatMs: 700 });
+  const backend = quickServers(cluster.urls, { ttlMs: 60_000, heartbeatMs: 15_000 });
   const { elector } = electorAt(backend, scope, "a");
   const term = await elector.acquire();
   const admin = backend.admin();
   const startedMs = performance.now();
   expect(await admin.askResign(scope, true)).toEqual({ epoch: term.epoch });
   expect(await term.ended).toBe("lease-gone");
-  expect(performance.now() - startedMs).toBeLessThan(400);
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
   await admin.close();
 });
 

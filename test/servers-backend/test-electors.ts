@@ -22,9 +22,9 @@ export async function testCluster(options: TestClusterOptions = {}): Promise<Tes
   return cluster;
 }
 
-/** Leases of 2 s: trusted for 1.5 s, a try is given up after 375 ms. */
+/** Leases of 4 s: trusted for 3 s, a try is given up after 750 ms. */
 export function quickServers(urls: string | readonly string[], options: ServersOptions = {}): ServersBackend {
-  return servers(urls, { ttlMs: 2_000, heartbeatMs: 300, ...options });
+  return servers(urls, { ttlMs: 4_000, heartbeatMs: 300, ...options });
 }
 
 export interface Running {
