@@ -36,6 +36,15 @@ export class JobChanges {
     return this.#logChars;
   }
 
+  has(jobId: string): boolean {
+    return this.#changed.has(jobId);
+  }
+
+  /** It is told as it is when it is taken. */
+  mark(jobId: string): void {
+    if (!this.#changed.has(jobId)) this.#changed.set(jobId, null);
+  }
+
   note(event: StoredEvent): void {
     if (event.entityType !== "build") return;
     const { eventType, entityId, payload } = event;
@@ -93,7 +102,7 @@ export class JobChanges {
   }
 }
 
-function isFinal(eventType: string): boolean {
+export function isFinal(eventType: string): boolean {
   const state = eventType.slice("build:".length) as JobState;
   return (FINAL_STATES as readonly JobState[]).includes(state);
 }

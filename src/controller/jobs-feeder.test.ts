@@ -66,6 +66,56 @@ describe("the views", () => {
     expect([had.size, had.get(ids[7]!)?.state, feeder.position]).toEqual([2_501, "cancelled", fold.chain.sequence]);
   });
 
+  it("that are behind are told of each job once, as it is when its turn comes, however much is submitted meanwhile", async () => {
+    const { stage, fold, clock } = await leading();
+    await stage.submitMany(1_200);
+    const views = new ListedViews();
+    const put: string[] = [];
+    const slow = {
+      position: () => views.position(),
+      doubt: () => views.doubt(),
+      settle: () => views.settle(),
+      put: async (...[position, jobs, logs, forgotten]: Parameters<ListedViews["put"]>) => {
+        put.push(...jobs.map(({ id }) => id));
+        if (put.length < 1_200) await stage.submitMany(300);
+        await views.put(position, jobs, logs, forgotten);
+      },
+    };
+    // More than may wait comes in the meantime, and none of it has to.
+    const feeder = new JobsFeeder({ fold, views: slow, history: null, clock, logger: SILENT, jobsWaitingMax: 100 });
+    for (let turn = 0; turn < 20; turn++) {
+      await drain();
+      await advance(clock, 100);
+    }
+    expect([put.length, new Set(put).size, views.jobs.size]).toEqual([1_800, 1_800, 1_800]);
+    expect(feeder.position).toBe(fold.chain.sequence);
+  });
+
+  it("have a job's log though its turn has not come when it is logged", async () => {
+    const { stage, fold, clock } = await leading();
+    const ids = await stage.submitMany(600);
+    await stage.service.cancel(REQUEST, ids[0]!);
+    const last = await stage.submit({ priority: 9 });
+    const lease = await stage.leased("b");
+    expect(lease.jobId).toBe(last);
+    const views = new ListedViews();
+    const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    // Before the first put.
+    await Promise.resolve();
+    const chunk = { offset: 0, text: "hello" };
+    const logged = stage.poll("b", {
+      max: 0,
+      logs: [{ jobId: last, jobEpoch: lease.jobEpoch, leaseId: lease.leaseId, chunk }],
+    });
+    for (let turn = 0; turn < 20; turn++) {
+      await drain();
+      await advance(clock, 100);
+    }
+    await logged;
+    expect([...views.logs.values()]).toEqual(["hello"]);
+    expect([views.jobs.size, feeder.position]).toEqual([601, fold.chain.sequence]);
+  });
+
   it("are fed at once after a quiet moment, and a little later on a busy node, so that a job is written once", async () => {
     const { stage, fold, clock } = await leading();
     const { views } = stage;

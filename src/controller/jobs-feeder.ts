@@ -3,18 +3,19 @@
 //
 //   beginning: where are the views? ──▶ feeding ──a put fails, a snapshot is restored, the views are lost──▶ beginning
 //
-// Feeding: first all that the book has, then what was missed and is in the history alone (jobs-replay.ts), and with both of
-// them what changes meanwhile. Only then do the views have a new position: until it stands there, they may show less than
-// there is, and say so.
+// Feeding: first all that the book has, in the order of submission, then what was missed and is in the history alone
+// (jobs-replay.ts), and with both of them what changes meanwhile. Only then do the views have a new position: until it stands
+// there, they may show less than there is, and say so.
 //
-// What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later.
+// What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later. While
+// the book is gone through, a change of a job that comes later in it does not wait: it is told as it is then.
 
 import type { StoredEvent } from "../core/events/index.ts";
 import type { Job } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Views } from "../ports/views.ts";
-import { type Changes, JobChanges } from "./job-changes.ts";
+import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
 
@@ -47,12 +48,12 @@ export class JobsFeeder {
   readonly #options: JobsFeederOptions;
   readonly #stops: readonly (() => void)[];
   readonly #changes: JobChanges;
-  /** All that the book had when it began, as far as it was not put yet. */
-  #known: Iterator<string> | null = null;
+  /** The book is gone through: up to this number its jobs were put. Null: it was, or need not be. */
+  #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
   #replay: AsyncGenerator<Changes, void, void> | null = null;
-  /** Jobs that have changed since: what the history says of them is old. */
+  /** Jobs that were finished or forgotten since: what the history says of them is old. */
   readonly #newer = new Set<string>();
   #historyTimer: Timer | null = null;
   #isInDoubt = false;
@@ -104,7 +105,7 @@ export class JobsFeeder {
     const beginning = ++this.#beginnings;
     const { fold, views, history } = this.#options;
     this.#isBeginning = true;
-    this.#known = null;
+    this.#sweptTo = null;
     this.#gap = null;
     this.#endReplay();
     this.#wake();
@@ -114,7 +115,7 @@ export class JobsFeeder {
       const { sequence: through, timestamp } = fold.chain;
       this.#position = position;
       this.#isInDoubt = position > 0 && position < fold.book.droppedUpTo;
-      if (position < through) this.#known = fold.book.applied.ids()[Symbol.iterator]();
+      if (position < through) this.#sweptTo = 0;
       if (position < through && history !== null) this.#gap = { after: position, through };
       this.#startReplay();
       if (this.#isInDoubt) await views.doubt(Math.floor(timestamp));
@@ -143,8 +144,8 @@ export class JobsFeeder {
   }
 
   #applied(event: StoredEvent): void {
-    this.#changes.note(event);
-    if (this.#gap !== null && event.entityType === "build") this.#newer.add(event.entityId);
+    if (!this.#comesLater(event)) this.#changes.note(event);
+    if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.add(event.entityId);
     const { jobsWaitingMax = JOBS_WAITING_MAX } = this.#options;
     if (this.#changes.jobs > jobsWaitingMax || this.#changes.logChars > LOG_CHARS_WAITING_MAX) {
       this.#changes.clear();
@@ -152,14 +153,25 @@ export class JobsFeeder {
     } else this.#putSoon();
   }
 
+  /** While the book is gone through, and is not there yet. What is finished may be gone from it by then. */
+  #comesLater(event: StoredEvent): boolean {
+    const { eventType, entityId } = event;
+    if (this.#sweptTo === null || event.entityType !== "build" || mayLeaveTheBook(event)) return false;
+    const number = this.#options.fold.book.applied.numberOf(entityId);
+    if (number === null || number <= this.#sweptTo) return false;
+    // Its log must not come before it.
+    if (eventType === "build:log") this.#changes.mark(entityId);
+    return eventType !== "build:log" && !this.#changes.has(entityId);
+  }
+
   /** Also where nothing of theirs has changed: their position moves on. */
   get #isBehind(): boolean {
-    if (this.waiting > 0 || this.#known !== null || this.#replay !== null) return true;
+    if (this.waiting > 0 || this.#sweptTo !== null || this.#replay !== null) return true;
     return this.#gap === null && this.#position < this.#options.fold.chain.sequence;
   }
 
   get #isMoreWaiting(): boolean {
-    return this.#changes.jobs >= PUT_JOBS_MAX || this.#known !== null || this.#replay !== null;
+    return this.#changes.jobs >= PUT_JOBS_MAX || this.#sweptTo !== null || this.#replay !== null;
   }
 
   #rested(): Promise<void> {
@@ -183,7 +195,7 @@ export class JobsFeeder {
     const beginning = this.#beginnings;
     try {
       while (!this.#isClosed && beginning === this.#beginnings && this.#isBehind) {
-        if (this.#known === null && this.#replay !== null) await this.#putMissed(this.#replay);
+        if (this.#sweptTo === null && this.#replay !== null) await this.#putMissed(this.#replay);
         if (beginning !== this.#beginnings) break;
         await this.#put();
         if (!this.#isMoreWaiting) await this.#rested();
@@ -201,9 +213,9 @@ export class JobsFeeder {
     const { fold, views } = this.#options;
     const beginning = this.#beginnings;
     const changes = this.#changes.take(PUT_JOBS_MAX);
-    const jobs = [...changes.jobs, ...this.#knownJobs(PUT_JOBS_MAX - changes.jobs.length)];
+    const jobs = [...changes.jobs, ...this.#sweptJobs(PUT_JOBS_MAX - changes.jobs.length)];
     // Not all that is applied is in it where more jobs wait: then it is as of before.
-    const isAll = this.#changes.jobs === 0 && this.#known === null && this.#gap === null;
+    const isAll = this.#changes.jobs === 0 && this.#sweptTo === null && this.#gap === null;
     const { sequence, hash } = fold.chain;
     const [position, line] = isAll ? [sequence, hash] : [this.#position, null];
     try {
@@ -219,18 +231,19 @@ export class JobsFeeder {
     await views.settle();
   }
 
-  #knownJobs(max: number): Job[] {
-    const { applied } = this.#options.fold.book;
+  #sweptJobs(max: number): Job[] {
     const jobs: Job[] = [];
-    for (let looked = 0; this.#known !== null && jobs.length < max && looked < LOOKED_AT_MAX; looked++) {
-      const next = this.#known.next();
-      if (next.done === true) this.#known = null;
+    if (this.#sweptTo === null || max <= 0) return jobs;
+    const { applied } = this.#options.fold.book;
+    const found = applied.behind(this.#sweptTo, LOOKED_AT_MAX);
+    for (const { id, number } of found) {
+      this.#sweptTo = number;
       // What is in doubt there must be put again, or it goes.
-      else if (this.#isInDoubt || !applied.isUntouchedSince(next.value, this.#position)) {
-        const job = applied.job(next.value);
-        if (job !== null) jobs.push(job);
-      }
+      if (!this.#isInDoubt && applied.isUntouchedSince(id, this.#position)) continue;
+      const job = applied.job(id);
+      if (job !== null && jobs.push(job) >= max) return jobs;
     }
+    if (found.length < LOOKED_AT_MAX) this.#sweptTo = null;
     return jobs;
   }
 
@@ -275,4 +288,9 @@ export class JobsFeeder {
       void this.#begin();
     });
   }
+}
+
+/** The book keeps a job that is finished for a while, and one that is forgotten no more. */
+function mayLeaveTheBook({ entityType, eventType }: StoredEvent): boolean {
+  return entityType === "build" && (isFinal(eventType) || eventType === "build:forgotten");
 }

@@ -64,6 +64,14 @@ class Site {
   }
 }
 
+/** A replay takes many turns, and rests between them. */
+async function settled({ clock }: Site): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) {
+    await drain();
+    await advance(clock, 50);
+  }
+}
+
 describe("the views of a node that missed much", () => {
   it("have all that was finished, with what was logged, also what the book has dropped", async () => {
     const site = await Site.leading();
@@ -73,7 +81,7 @@ describe("the views of a node that missed much", () => {
     expect(site.fold.book.known(ids[0]!)).toBe(false);
     const views = new ListedViews();
     const feeder = site.feed(views);
-    await advance(site.clock, 1_000);
+    await settled(site);
     expect(ids.map((id) => views.jobs.get(id)?.state)).toEqual(ids.map(() => "completed"));
     expect(ids.map((id) => views.logs.get(`${id}@0`))).toEqual(ids.map((id) => `of ${id}`));
     expect(views.jobs.get(live)?.state).toBe("pending");
@@ -112,7 +120,7 @@ describe("the views of a node that missed much", () => {
       await site.stage.service.retry({ caller: "tester", idempotencyKey: null, bodyHash: "" }, old);
     };
     site.feed(views);
-    await advance(site.clock, 1_000);
+    await settled(site);
     expect(isSent).toBe(true);
     expect(views.jobs.get(old)?.state).toBe("pending");
     expect(views.atPosition).toBe(site.fold.chain.sequence);
@@ -123,12 +131,12 @@ describe("the views of a node that missed much", () => {
     const jobId = await site.stage.submit();
     const views = new ListedViews();
     site.feed(views).close();
-    await advance(site.clock, 1_000);
+    await settled(site);
     const { jobEpoch, leaseId } = await site.stage.leased("a");
     await site.stage.poll("a", { max: 0, logs: [{ jobId, jobEpoch, leaseId, chunk: { offset: 0, text: "hello" } }] });
     expect(views.logs.size).toBe(0);
     site.feed(views);
-    await advance(site.clock, 1_000);
+    await settled(site);
     expect([...views.logs.values()]).toEqual(["hello"]);
     expect(views.atPosition).toBe(site.fold.chain.sequence);
   });
@@ -144,7 +152,7 @@ describe("the views of a node that missed much", () => {
     for (let i = 0; i < 4; i++) ids.push(await site.finished());
     const views = new ListedViews();
     site.feed(views);
-    await advance(site.clock, 1_000);
+    await settled(site);
     expect([before, ...ids].map((id) => views.jobs.has(id))).toEqual([false, true, true, true, true]);
     expect(views.atPosition).toBe(site.fold.chain.sequence);
   });
@@ -173,7 +181,7 @@ describe("the views of a node that missed much", () => {
 async function wasFinished(site: Site, jobId: string): Promise<NonNullable<ReturnType<JobsStage["service"]["job"]>>> {
   const views = new ListedViews();
   const feeder = site.feed(views);
-  await advance(site.clock, 1_000);
+  await settled(site);
   feeder.close();
   return views.jobs.get(jobId)!;
 }

@@ -15,8 +15,9 @@ import type { JobsFold } from "./jobs-fold.ts";
 /** Then it is told what there is. */
 const CHANGES_MAX = 500;
 const EVENTS_PER_LOOK = 16;
-/** The loop belongs to others after so long. */
+/** The loop belongs to others after so long, for a while: nobody waits for what is replayed. */
 const SLICE_MS = 2;
+const REST_MS = 6;
 
 export interface ReplayHistory {
   read(from: number, max: number): AsyncIterable<readonly { readonly sequence: number; readonly bytes: Uint8Array }[]>;
@@ -58,7 +59,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
       reached = sequence;
       if (sequence > after) changes.note(event);
       if (sequence % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
-      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs(), resume));
+      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + REST_MS, resume));
       sliceMs = clock.monotonicMs();
     }
     while (changes.size >= CHANGES_MAX) yield told(changes.take(CHANGES_MAX));

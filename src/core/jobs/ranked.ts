@@ -71,6 +71,12 @@ export class Ranked<T> {
     return new Cursor(this.#chunks);
   }
 
+  /** From the first on that is not before what is looked for; those that are come first. */
+  cursorFrom(isBefore: (item: T) => boolean): Cursor<T> {
+    const chunk = firstNot(this.#chunks, (one) => isBefore(one[one.length - 1] as T));
+    return new Cursor(this.#chunks, chunk, firstNot(this.#chunks[chunk] ?? [], isBefore));
+  }
+
   *[Symbol.iterator](): Iterator<T> {
     for (const chunk of this.#chunks) yield* chunk;
   }
@@ -90,37 +96,36 @@ export class Ranked<T> {
 
   /** The first chunk whose last is not before the item. */
   #chunkOf(item: T): number {
-    let from = 0;
-    let to = this.#chunks.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      const chunk = this.#chunks[middle] as T[];
-      if (this.#order(chunk[chunk.length - 1] as T, item) < 0) from = middle + 1;
-      else to = middle;
-    }
-    return from;
+    return firstNot(this.#chunks, (chunk) => this.#order(chunk[chunk.length - 1] as T, item) < 0);
   }
 
   #placeIn(chunk: readonly T[], item: T): number {
-    let from = 0;
-    let to = chunk.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if (this.#order(chunk[middle] as T, item) < 0) from = middle + 1;
-      else to = middle;
-    }
-    return from;
+    return firstNot(chunk, (one) => this.#order(one, item) < 0);
   }
+}
+
+/** Those that are before come first. */
+function firstNot<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
+  let from = 0;
+  let to = items.length;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if (isBefore(items[middle] as T)) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 /** A place in a list that does not change meanwhile. */
 export class Cursor<T> {
   readonly #chunks: readonly (readonly T[])[];
-  #chunk = 0;
-  #at = 0;
+  #chunk: number;
+  #at: number;
 
-  constructor(chunks: readonly (readonly T[])[]) {
+  constructor(chunks: readonly (readonly T[])[], chunk = 0, at = 0) {
     this.#chunks = chunks;
+    this.#chunk = chunk;
+    this.#at = at;
   }
 
   get current(): T | undefined {

@@ -19,6 +19,10 @@ export interface JobsView {
   job(jobId: string): Job | null;
   /** Of all jobs that are in memory, in no order. */
   ids(): Iterable<string>;
+  /** The number of a job that is in memory: the sequence of the event that submitted it. Null: there is none. */
+  numberOf(jobId: string): number | null;
+  /** Jobs with higher numbers, in order; also those that are proposed and not applied. */
+  behind(number: number, max: number): readonly NumberedJob[];
   /** It was submitted by this event or an earlier one, and nothing has become of it since. */
   isUntouchedSince(jobId: string, sequence: number): boolean;
   /** Null: it is not pending, or not known. */
@@ -40,6 +44,11 @@ export interface JobsView {
   /** All of them: what a new leader starts its timers from. In no order. */
   leases(): Iterable<LeaseView>;
   lease(jobId: string): LeaseView | null;
+}
+
+export interface NumberedJob {
+  readonly id: string;
+  readonly number: number;
 }
 
 export interface Renewal {
@@ -76,6 +85,22 @@ export class BookView implements JobsView {
   ids(): Iterable<string> {
     const { jobs } = this.#state();
     return this.#look === "head" ? jobs.keys() : jobs.appliedKeys();
+  }
+
+  numberOf(jobId: string): number | null {
+    const { shelf } = this.#state();
+    const slot = shelf.slotOf(jobId);
+    return slot < 0 ? null : shelf.slots.numberOf(slot);
+  }
+
+  behind(number: number, max: number): readonly NumberedJob[] {
+    const { shelf, byNumber } = this.#state();
+    const cursor = byNumber.cursorFrom((slot) => shelf.slots.numberOf(slot) <= number);
+    const found: NumberedJob[] = [];
+    for (let slot = cursor.current; slot !== undefined && found.length < max; slot = cursor.next()) {
+      found.push({ id: shelf.idAt(slot), number: shelf.slots.numberOf(slot) });
+    }
+    return found;
   }
 
   isUntouchedSince(jobId: string, sequence: number): boolean {
