@@ -86,12 +86,12 @@ export class Engine implements Consensus {
     this.#clock = options.clock;
     this.#alarm = new Alarm(options.clock, (lateMs) => this.#timePassed(lateMs));
     this.#turns = new Turns(options.clock, () => this.#turn());
-    this.#storage = opened.storage;
     const snapshots = (this.#snapshots = new Snapshots(options.snapshots ?? {}, options.digest, options.stateMachine));
     const isRunning = (): boolean => this.#state === "running";
-    const failed = (error: unknown): void => this.#fail(error);
+    const failed = this.#fail.bind(this);
     const slices = new Slices(options.clock, isRunning, failed);
-    const around = { ...options, snapshots, slices, isRunning, failed, counts: this.counts };
+    const storage = (this.#storage = opened.storage);
+    const around = { ...options, storage, snapshots, slices, isRunning, failed, counts: this.counts };
     this.#intake = new Intake({ ...around, heard: (message) => this.#input({ kind: "message", message }) });
     this.peer = opened.peer;
     this.recovery = opened.recovery;
@@ -113,11 +113,11 @@ export class Engine implements Consensus {
     });
     this.#own = new OwnSnapshots({
       ...around,
-      storage: this.#storage,
       capture: () => {
         const meta = this.#raft.snapshotMetaAt(this.#raft.status().applied);
         return { meta, data: options.stateMachine.snapshot() };
       },
+      keepable: (index, entries) => this.#raft.keepable(index, entries),
       saved: (index, keepEntries) => {
         this.counts.snapshotsSaved++;
         this.#input({ kind: "compact", index, keepEntries });

@@ -103,7 +103,7 @@ describe("an envelope", () => {
     const data = bytesOf("contents".repeat(40));
     const snapshots = new Snapshots({}, digest);
     snapshots.keep(snap.snapshot, data);
-    const sealing = snapshots.seal().next();
+    const sealing = snapshots.seal(snapshots.inMemory!).next();
     expect(sealing.done, "a small one is sealed at once").toBe(true);
     const parts = [sealBefore(sealing.value!, snap, "c", digest), data];
     const whole = sealEnvelope(snap, "c", encodeSnapshotFile(snap.snapshot, data, digest), digest);

@@ -15,6 +15,8 @@ interface Surroundings {
   readonly snapshots: Snapshots;
   /** The state as of the last applied entry, and what the log says of it: both at once, in the same turn. */
   readonly capture: () => { readonly meta: SnapshotMeta; readonly data: SnapshotData | Promise<SnapshotData> };
+  /** How many of these entries up to the index may be kept. */
+  readonly keepable: (index: number, entries: number) => number;
   readonly isRunning: () => boolean;
   /** It is durable: the log below it, less so many entries, may go. */
   readonly saved: (index: number, keepEntries: number) => void;
@@ -51,9 +53,9 @@ export class OwnSnapshots {
   }
 
   async #write(meta: SnapshotMeta, capture: SnapshotData | Promise<SnapshotData>): Promise<void> {
-    const { storage, snapshots, isRunning, saved, clock } = this.#around;
+    const { storage, snapshots, isRunning, saved, clock, keepable } = this.#around;
     const data = await inSlices(wholeInSlices(await capture), clock);
-    const { keepEntries } = snapshots.policy;
+    const keepEntries = keepable(meta.index, snapshots.policy.keepEntries);
     const isWanted = (): boolean => isRunning() && snapshots.newestIndex < meta.index;
     if (!isWanted()) return;
     await storage.saveSnapshot(meta, data, meta.index - keepEntries + 1);

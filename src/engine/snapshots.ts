@@ -2,7 +2,12 @@
 // the next is due. What is a snapshot's contents is the state machine's business; that it is whole is ours.
 
 import { assert } from "../core/kit/assert.ts";
-import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../core/kit/limits.ts";
+import {
+  SNAPSHOT_AFTER_BYTES,
+  SNAPSHOT_AFTER_ENTRIES,
+  SNAPSHOT_KEEP_ENTRIES,
+  SNAPSHOT_MEMORY_BYTES_MAX,
+} from "../core/kit/limits.ts";
 import type { Entry, SnapshotMeta } from "../core/raft/index.ts";
 import { checkSnapshotFile, decodeSnapshotFile, sealSnapshotFile, type SnapshotRead } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
@@ -16,13 +21,30 @@ export interface SnapshotPolicy {
   readonly afterBytes: number;
   /** How much of the log is kept below a snapshot, so that a slow follower need not be sent the whole state. */
   readonly keepEntries: number;
+  /** A larger one is on the disk alone, and read again for a follower that needs it. */
+  readonly memoryBytesMax: number;
 }
 
 const DEFAULT_POLICY: SnapshotPolicy = {
   afterEntries: SNAPSHOT_AFTER_ENTRIES,
   afterBytes: SNAPSHOT_AFTER_BYTES,
   keepEntries: SNAPSHOT_KEEP_ENTRIES,
+  memoryBytesMax: SNAPSHOT_MEMORY_BYTES_MAX,
 };
+
+/** One that is in memory, or was read again. */
+export interface SnapshotContents {
+  readonly meta: SnapshotMeta;
+  readonly data: Uint8Array;
+}
+
+interface Newest {
+  readonly meta: SnapshotMeta;
+  readonly bytes: number;
+  /** Null: it is on the disk alone. */
+  readonly data: Uint8Array | null;
+  file: SealedFile | null;
+}
 
 /** A snapshot as a file that is sent, in two parts: its contents are never copied. */
 export interface SealedFile {
@@ -42,7 +64,7 @@ export class Snapshots {
   /** Contents of accepted snapshots until they are durable, by the sequence of their request. */
   readonly #accepted = new Map<number, Uint8Array>();
   /** The newest one of this node. It is sealed when a follower first needs it, which is seldom. */
-  #newest: { readonly meta: SnapshotMeta; readonly data: Uint8Array; file: SealedFile | null } | null = null;
+  #newest: Newest | null = null;
   #entries = 0;
   #bytes = 0;
 
@@ -59,8 +81,8 @@ export class Snapshots {
   /** The newest one, as it can be shown; null where there is none. `bytes`: of its contents. */
   get newest(): { readonly index: number; readonly term: number; readonly bytes: number } | null {
     if (this.#newest === null) return null;
-    const { meta, data } = this.#newest;
-    return { index: meta.index, term: meta.term, bytes: data.length };
+    const { meta, bytes } = this.#newest;
+    return { index: meta.index, term: meta.term, bytes };
   }
 
   /** One waits for the disk: another must not be taken in, or a disk that hangs would fill the memory with them. */
@@ -107,7 +129,14 @@ export class Snapshots {
   }
 
   keep(meta: SnapshotMeta, data: Uint8Array): void {
-    this.#newest = { meta, data, file: null };
+    const bytes = data.length;
+    this.#newest = { meta, bytes, data: bytes <= this.policy.memoryBytesMax ? data : null, file: null };
+  }
+
+  /** The newest one; null where it must be read again. */
+  get inMemory(): SnapshotContents | null {
+    if (this.#newest === null || this.#newest.data === null) return null;
+    return { meta: this.#newest.meta, data: this.#newest.data };
   }
 
   /** Whether it is still the one that can be sent. */
@@ -115,20 +144,19 @@ export class Snapshots {
     return this.#newest !== null && this.#newest.meta.index === meta.index;
   }
 
-  /** The newest one for sending: in one step where it was sealed before, else slice by slice. */
-  *seal(): Generator<void, SealedFile> {
+  /** For sending: in one step where it was sealed before, else slice by slice. What was read again is not kept. */
+  *seal({ meta, data }: SnapshotContents): Generator<void, SealedFile> {
     const newest = this.#newest;
-    assert(newest !== null, "there is a snapshot to seal");
-    if (newest.file !== null) return newest.file;
-    const { meta, data } = newest;
+    if (newest !== null && newest.file !== null && newest.data === data) return newest.file;
     const head = yield* sealSnapshotFile(meta, data, this.#digest);
     let crc = this.#digest.crc32(head);
     for (let at = 0; at < data.length; at += SLICE_BYTES) {
       if (data.length > SLICE_BYTES) yield;
       crc = this.#digest.crc32(data.subarray(at, at + SLICE_BYTES), crc);
     }
-    newest.file = { meta, head, data, crc };
-    return newest.file;
+    const file = { meta, head, data, crc };
+    if (newest !== null && newest.data === data) newest.file = file;
+    return file;
   }
 
   /** Counts what was applied; true when a snapshot is due, and then starts counting anew. */

@@ -57,6 +57,8 @@ export const ELECTION_BACKOFF_MAX = 4;
 export const COMMIT_STALL_TIMEOUTS = 10;
 /** Entries that stay in a leader's memory for a healthy follower that still needs them, past those that are always kept. */
 export const COMPACTION_HOLD_ENTRIES_MAX = 200_000;
+/** Of the entries below a snapshot that are kept, for whatever reason: they lie in memory, and one may be a megabyte. */
+export const COMPACTION_KEPT_BYTES_MAX = 32 * 1024 * 1024;
 /** Who is not willing to lead waits so many times as long as the others before it campaigns. */
 export const UNWILLING_PATIENCE = 3;
 /** Requests for votes that one peer may send: an honest one needs five in 25 ms after a leader is gone, then few. */
@@ -100,6 +102,7 @@ export const WRITE_QUEUE_MAX = 16_384;
 export const SNAPSHOT_AFTER_ENTRIES = 50_000;
 export const SNAPSHOT_AFTER_BYTES = 64 * 1024 * 1024;
 export const SNAPSHOT_KEEP_ENTRIES = 5_000;
+export const SNAPSHOT_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 /** A timer that fires this late was held up by a stopped or starved process. */
 export const LOOP_STALL_MS = 100;
 

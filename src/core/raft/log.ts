@@ -94,6 +94,16 @@ export class RaftLog {
     return this.#entries[index - this.#offset - 1];
   }
 
+  /** How many of the entries up to this one, the last of them first, fit into so many bytes; at most `max`. */
+  entriesWithin(index: number, bytesMax: number, max: number): number {
+    let bytes = 0;
+    for (let count = 0; count < max; count++) {
+      const entry = this.entryAt(index - count);
+      if (entry === undefined || (bytes += weightOf(entry)) > bytesMax) return count;
+    }
+    return max;
+  }
+
   matches(index: number, term: number): boolean {
     return this.termAt(index) === term;
   }

@@ -5,6 +5,7 @@ import {
   APPEND_BYTES_MAX,
   APPLY_BYTES_MAX,
   COMPACTION_HOLD_ENTRIES_MAX,
+  COMPACTION_KEPT_BYTES_MAX,
   INFLIGHT_BYTES_MAX,
   INFLIGHT_MESSAGES_MAX,
   PRIORITY_INTERVAL_MS,
@@ -44,6 +45,7 @@ export interface RaftLimits {
   readonly commitNoticeMs: number;
   /** Entries that are kept for a healthy follower that still needs them, past those that are always kept. */
   readonly compactionHoldEntriesMax: number;
+  readonly compactionKeptBytesMax: number;
   readonly priorityStableMs: number;
   readonly priorityIntervalMs: number;
 }
@@ -56,6 +58,7 @@ export const RAFT_LIMITS: RaftLimits = {
   applyBytesMax: APPLY_BYTES_MAX,
   commitNoticeMs: 0,
   compactionHoldEntriesMax: COMPACTION_HOLD_ENTRIES_MAX,
+  compactionKeptBytesMax: COMPACTION_KEPT_BYTES_MAX,
   priorityStableMs: PRIORITY_STABLE_MS,
   priorityIntervalMs: PRIORITY_INTERVAL_MS,
 };

@@ -162,6 +162,22 @@ describe("log compaction (§7)", () => {
     expect(cluster.node(C).applied.map(textOf), "what the snapshot covers is not applied again").toEqual(["", "4"]);
   });
 
+  test("§7: of the entries that are kept below a snapshot only so many stay as their bytes leave room for", () => {
+    const large = "x".repeat(1_000);
+    for (const [compactionKeptBytesMax, kept] of [
+      [0, 0],
+      [2_500, 2],
+      [1_000_000, 4],
+    ] as const) {
+      const cluster = lone({ voters: [A], limits: { compactionKeptBytesMax } });
+      cluster.elect(A);
+      cluster.propose(A, large, large, large, large);
+      const { applied } = cluster.status(A);
+      cluster.step(A, { kind: "compact", index: applied, keepEntries: 4 });
+      expect(cluster.status(A).firstIndex).toBe(applied - kept + 1);
+    }
+  });
+
   test("§7: a follower that holds the snapshot's last entry keeps its log and what follows", () => {
     const cluster = lone({ logs: { [A]: [1, 2, 2] } });
     const { configuration } = cluster.status(A);

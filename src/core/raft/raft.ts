@@ -74,6 +74,7 @@ export class Raft {
   readonly #transfer: LeaderTransfer;
   readonly #transferTarget: TransferTarget;
   readonly #freshness = new Freshness();
+  readonly keepable = (index: number, entries: number): number => this.#state.keepable(index, entries);
   #campaign: Campaign | null = null;
   #leadership: Leader | null = null;
   #reportedTerm: number;

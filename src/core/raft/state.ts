@@ -139,10 +139,15 @@ export class ServerState {
     return { index, term, configuration: this.#configurations.at(index) };
   }
 
-  /** A snapshot at `index` is durable: the log below it, less `keepEntries`, goes. */
+  /** How many of so many entries up to `index` may be kept below a snapshot of it: they lie in memory. */
+  keepable(index: number, entries: number): number {
+    return this.log.entriesWithin(index, this.limits.compactionKeptBytesMax, entries);
+  }
+
+  /** A snapshot at `index` is durable: the log below it, less `keepEntries` where there is room for them, goes. */
   compact(index: number, keepEntries: number): void {
     this.#snapshot = this.snapshotMetaAt(index);
-    this.log.compact(Math.max(0, index - keepEntries));
+    this.log.compact(index - this.keepable(index, Math.min(index, keepEntries)));
     this.#configurations.compact(this.log.firstIndex - 1);
   }
 

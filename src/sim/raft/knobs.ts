@@ -21,6 +21,8 @@ export interface Knobs {
   readonly disk: Partial<DiskModel>;
   readonly snapshotAfterEntries: number;
   readonly snapshotKeepEntries: number;
+  readonly snapshotMemoryBytesMax: number;
+  readonly compactionKeptBytesMax: number;
   readonly segmentBytesMax: number;
   readonly uncommittedBytesMax: number;
   readonly inflightMessagesMax: number;
@@ -112,6 +114,8 @@ function drawAll(random: Random, limits: KnobLimits): Knobs {
     },
     snapshotAfterEntries: random.fork("snapshot").pick([20, 60, 200, 1_000]),
     snapshotKeepEntries: random.fork("keep").pick([0, 5, 50]),
+    snapshotMemoryBytesMax: random.fork("snapshot-memory").pick([0, 1_000_000]),
+    compactionKeptBytesMax: random.fork("kept-bytes").pick([0, 500, 1_000_000]),
     segmentBytesMax: random.fork("segment").pick([2_000, 16_000, 1_000_000]),
     uncommittedBytesMax: random.fork("uncommitted").pick([500, 20_000, 1_000_000]),
     inflightMessagesMax: random.fork("inflight").pick([1, 4, 64]),
