@@ -2,7 +2,6 @@ import { defineConfig } from "vitest/config";
 
 /** These judge times, or use both cores by themselves: each has the machine alone. */
 const ALONE = [
-  "test/bench.test.ts",
   "test/chaos*.test.ts",
   "test/chaos/*.test.ts",
   "test/sim*.test.ts",
@@ -15,6 +14,7 @@ const ALONE = [
 
 /** Minutes of real processes: they have a command of their own (npm run test:long), which .ci/run calls too. */
 const LONG = [
+  "test/bench.test.ts",
   "test/bench-jobs.test.ts",
   "test/chaos-cluster.test.ts",
   "test/chaos/{jobs,servers-gate}.test.ts",
@@ -22,7 +22,9 @@ const LONG = [
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
-  "test/server/recovery.test.ts",
+  "test/server/{failures,recovery}.test.ts",
+  "test/servers-backend/cluster.test.ts",
+  "test/run/frozen-guard.test.ts",
   "test/api/fuzz.test.ts",
   "test/api/real-*.test.ts",
   "test/client/agent-process.test.ts",

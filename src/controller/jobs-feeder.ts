@@ -22,8 +22,6 @@ import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
 /** What is made of the book's records in one turn. */
 const PUT_JOBS_MAX = 500;
 const JOBS_WAITING_MAX = 100_000;
-/** Of the jobs that the book had, in one turn: the views may have most of a million. */
-const LOOKED_AT_MAX = 2_000;
 const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
 const RETRY_MS = 1_000;
 /** The history is being fetched from other nodes, or can't be read. */
@@ -235,15 +233,14 @@ export class JobsFeeder {
     const jobs: Job[] = [];
     if (this.#sweptTo === null || max <= 0) return jobs;
     const { applied } = this.#options.fold.book;
-    const found = applied.behind(this.#sweptTo, LOOKED_AT_MAX);
-    for (const { id, number } of found) {
-      this.#sweptTo = number;
-      // What is in doubt there must be put again, or it goes.
-      if (!this.#isInDoubt && applied.isUntouchedSince(id, this.#position)) continue;
+    // What is in doubt there must be put again, or it goes.
+    const had = this.#isInDoubt ? 0 : this.#position;
+    const walked = applied.behind(this.#sweptTo, had, max);
+    for (const id of walked.ids) {
       const job = applied.job(id);
-      if (job !== null && jobs.push(job) >= max) return jobs;
+      if (job !== null) jobs.push(job);
     }
-    if (found.length < LOOKED_AT_MAX) this.#sweptTo = null;
+    this.#sweptTo = walked.through;
     return jobs;
   }
 

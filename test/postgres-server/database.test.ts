@@ -53,6 +53,8 @@ test.each(["fast", "immediate"] as const)(
 test("while the database is down a node says so once, and so do the commands: nobody is sent to the other nodes", async () => {
   const [node] = site.cluster.nodes;
   const access = ["--url", site.cluster.urls.join(","), "--key", key];
+  // Of nothing there is nothing to read.
+  await site.submit({ kind: randomUUID() });
   await waitFor("all nodes to be heard of", async () => (await (await site.leader()).view())?.alerts.length === 0);
   const well = await tenure("cluster", "status", ...access);
   expect([well.code, well.stdout]).toEqual([0, expect.stringMatching(/^nodes +3: one is enough/m)]);

@@ -76,6 +76,11 @@ function expectIndexesOf(book: JobsBook): void {
   );
   const numbers = records.map(({ ticket }) => ticket.number).sort((one, other) => one - other);
   expect([...state.byNumber].map((slot) => state.shelf.slots.numberOf(slot))).toEqual(numbers);
+  const inOrder = records.toSorted((one, other) => one.ticket.number - other.ticket.number);
+  const idsOf = (of: readonly JobRecord[]): string[] => of.map(({ ticket }) => ticket.id);
+  expect(book.head.behind(0, 0, Infinity)).toEqual({ ids: idsOf(inOrder), through: null });
+  const touched = inOrder.filter(({ state: is, jobEpoch }) => is !== "pending" || jobEpoch > 0);
+  expect(book.head.behind(0, Infinity, Infinity)).toEqual({ ids: idsOf(touched), through: null });
   const finished = records.filter(({ state: is }) => isFinal(is)).map(({ finishedBy }) => finishedBy);
   expect([...state.finished].map(({ finishedBy }) => finishedBy)).toEqual(finished.sort((one, other) => one - other));
   const classes = (of: readonly JobRecord[]): number => new Set(of.map(({ ticket }) => ticket.class.id)).size;

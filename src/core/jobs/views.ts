@@ -21,10 +21,11 @@ export interface JobsView {
   ids(): Iterable<string>;
   /** The number of a job that is in memory: the sequence of the event that submitted it. Null: there is none. */
   numberOf(jobId: string): number | null;
-  /** Jobs with higher numbers, in order; also those that are proposed and not applied. */
-  behind(number: number, max: number): readonly NumberedJob[];
-  /** It was submitted by this event or an earlier one, and nothing has become of it since. */
-  isUntouchedSince(jobId: string, sequence: number): boolean;
+  /**
+   * The next jobs with higher numbers, in order, also those that are proposed and not applied; without those of which nothing
+   * has become since they were submitted, up to event `had`. At most `max`; fewer where it had to look at too many.
+   */
+  behind(number: number, had: number, max: number): Walked;
   /** Null: it is not pending, or not known. */
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null;
   /** By name. */
@@ -46,9 +47,10 @@ export interface JobsView {
   lease(jobId: string): LeaseView | null;
 }
 
-export interface NumberedJob {
-  readonly id: string;
-  readonly number: number;
+export interface Walked {
+  readonly ids: readonly string[];
+  /** All up to this number were looked at. Null: there are no more. */
+  readonly through: number | null;
 }
 
 export interface Renewal {
@@ -67,6 +69,9 @@ export interface LeaseView extends LeaseRef {
 }
 
 type Look = "applied" | "head";
+
+/** In one turn: a millisecond, of a million jobs of which nothing has become. */
+const LOOKED_AT_MAX = 10_000;
 
 export class BookView implements JobsView {
   readonly #state: () => BookState;
@@ -93,20 +98,19 @@ export class BookView implements JobsView {
     return slot < 0 ? null : shelf.slots.numberOf(slot);
   }
 
-  behind(number: number, max: number): readonly NumberedJob[] {
+  behind(number: number, had: number, max: number): Walked {
     const { shelf, byNumber } = this.#state();
-    const cursor = byNumber.cursorFrom((slot) => shelf.slots.numberOf(slot) <= number);
-    const found: NumberedJob[] = [];
-    for (let slot = cursor.current; slot !== undefined && found.length < max; slot = cursor.next()) {
-      found.push({ id: shelf.idAt(slot), number: shelf.slots.numberOf(slot) });
+    const { slots } = shelf;
+    const cursor = byNumber.cursorFrom((slot) => slots.numberOf(slot) <= number);
+    const ids: string[] = [];
+    let through = number;
+    let slot = cursor.current;
+    for (let looked = 0; slot !== undefined && looked < LOOKED_AT_MAX && ids.length < max; looked++) {
+      through = slots.numberOf(slot);
+      if (through > had || !shelf.isFresh(slot)) ids.push(shelf.idAt(slot));
+      slot = cursor.next();
     }
-    return found;
-  }
-
-  isUntouchedSince(jobId: string, sequence: number): boolean {
-    const record = this.#job(jobId);
-    // Its epoch grows with all that can happen to a job that waits and goes on waiting.
-    return record?.state === "pending" && record.jobEpoch === 0 && record.ticket.number <= sequence;
+    return { ids, through: slot === undefined ? null : through };
   }
 
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null {

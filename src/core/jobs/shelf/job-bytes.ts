@@ -8,8 +8,14 @@ import { Interned } from "./interned.ts";
 
 const FLAG = { notBefore: 1, concurrency: 2, schedule: 4, readyAt: 8, traces: 16 } as const;
 const BYTES_MAX = 0xffffffff;
-/** Behind three numbers. */
-const ID_AT = 12;
+const FLAGS_AT = 0;
+/** Behind the flags and three numbers. */
+const ID_AT = 13;
+
+/** Whether a job was never assigned, by the first of its bytes. */
+export function isFresh(flags: number): boolean {
+  return (flags & FLAG.traces) === 0;
+}
 
 /** What a job has that was never assigned. */
 const NO_TRACES = {
@@ -44,11 +50,11 @@ export class JobBytes {
     if (traces !== null) flags |= FLAG.traces;
     const writer = this.#writer;
     writer.begin(0);
+    writer.u8(flags);
     writer.u32(this.#classes.use(ticket.class));
     writer.u32(this.#policies.use(ticket.policy));
     writer.u32(this.#callers.use(ticket.submittedBy));
     writer.text(ticket.id);
-    writer.u8(flags);
     writer.u32(ticket.bytes);
     writer.uint53(ticket.submittedAtMs);
     writer.text(ticket.payload);
@@ -65,11 +71,11 @@ export class JobBytes {
 
   unpack(bytes: Uint8Array, number: number, priority: number): JobRecord {
     const reader = new ByteReader(bytes);
+    const flags = reader.u8();
     const one = this.#classes.at(reader.u32());
     const policy = this.#policies.at(reader.u32());
     const submittedBy = this.#callers.at(reader.u32());
     const id = reader.text(BYTES_MAX);
-    const flags = reader.u8();
     const weight = reader.u32();
     const submittedAtMs = reader.uint53();
     const payload = reader.text(BYTES_MAX);
@@ -113,7 +119,7 @@ export class JobBytes {
   }
 
   release(bytes: Uint8Array): void {
-    const reader = new ByteReader(bytes);
+    const reader = new ByteReader(bytes, FLAGS_AT + 1);
     this.#classes.drop(reader.u32());
     this.#policies.drop(reader.u32());
     this.#callers.drop(reader.u32());

@@ -62,6 +62,11 @@ export class Packs {
     return chunk.bytes.subarray(from, from + chunk.view.getUint32(from - 4));
   }
 
+  firstByteOf(slot: number): number {
+    const chunk = this.#chunks[this.#slots.chunkOf(slot)] as Chunk;
+    return chunk.bytes[this.#slots.offsetOf(slot) + HEAD_BYTES] as number;
+  }
+
   drop(slot: number): void {
     const at = this.#slots.chunkOf(slot);
     const chunk = this.#chunks[at] as Chunk;

@@ -11,7 +11,7 @@
 
 import type { JobRecord } from "../records.ts";
 import { hashOf, IdIndex } from "./id-index.ts";
-import { JobBytes } from "./job-bytes.ts";
+import { isFresh, JobBytes } from "./job-bytes.ts";
 import { Packs } from "./packs.ts";
 import { Slots } from "./slots.ts";
 
@@ -58,6 +58,11 @@ export class Shelf {
     const record = this.#bytes.unpack(this.#packs.get(slot), slots.numberOf(slot), slots.priorityOf(slot));
     this.#remember(slot, record);
     return record;
+  }
+
+  /** It waits, and was never assigned. */
+  isFresh(slot: number): boolean {
+    return !this.#objects.has(slot) && isFresh(this.#packs.firstByteOf(slot));
   }
 
   /** Also of a job that has gone, as long as the shelf is held. */
