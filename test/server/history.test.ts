@@ -14,6 +14,7 @@ import {
   sealedFiles,
   SMALL_SEGMENTS,
   verified,
+  viewed,
 } from "./test-history.ts";
 
 let cluster: TenureCluster;
@@ -58,6 +59,7 @@ describe("history", () => {
     const node = cluster.nodes[1]!;
     const whole = sealedFiles(node);
     const names = [...whole.keys()];
+    await viewed(node);
     await node.term();
     const spoilt = names.map((name, at) => flipEventIn(join(node.dataDir, name), (at + 1) / names.length));
     expect(spoilt.length).toBeGreaterThan(2);

@@ -182,3 +182,11 @@ function segmentNames(node: TenureNode): string[] {
     .filter((name) => /^events-[0-9]{16}$/.test(name))
     .toSorted();
 }
+
+/** Its views have all events: when it starts again nobody reads the history but whoever is asked to. */
+export async function viewed(node: TenureNode): Promise<void> {
+  await waitFor("the views to have caught up", async () => {
+    const { body } = await node.call<{ text: string }>("/metrics", { key });
+    return /^tenure_views_lag_events 0$/m.test(body.text);
+  });
+}
