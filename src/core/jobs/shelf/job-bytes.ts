@@ -128,8 +128,8 @@ export class JobBytes {
 
 /** Null: it was never assigned. */
 function tracesOf({ jobEpoch, failures, losses, attempt, progress, ended, result, error }: JobRecord): Traces | null {
-  const isFresh = jobEpoch + failures + losses + attempt + ended.length === 0;
-  if (isFresh && progress === null && result === null && error === null) return null;
+  const isEmpty = jobEpoch + failures + losses + attempt + ended.length === 0;
+  if (isEmpty && progress === null && result === null && error === null) return null;
   return { jobEpoch, failures, losses, attempt, progress, ended, result, error };
 }
 
