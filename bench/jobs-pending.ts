@@ -163,10 +163,11 @@ async function firstCommitted(url: string, endMs: number): Promise<number> {
   const agent = { name: session, session, kinds: [KIND], platform: "bench", capacity: 1 };
   const connection = new HttpConnection(url, OPERATOR_KEY);
   try {
-    while (monotonicMs() < endMs) {
+    for (let poll = 1, answered = 0; monotonicMs() < endMs; poll++) {
       try {
-        const call = JSON.stringify({ agent, max: 1, ttl_ms: TTL_MS });
+        const call = JSON.stringify({ agent, max: 1, ttl_ms: TTL_MS, poll, answered });
         const { leases } = await connection.post<{ leases: readonly Record<string, unknown>[] }>("/v1/leases", call);
+        answered = poll;
         const [lease] = leases;
         if (lease === undefined) throw new Error("nothing to lease, though jobs wait");
         const { job_id, job_epoch, lease_id, leader_epoch } = lease;

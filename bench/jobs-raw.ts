@@ -54,10 +54,12 @@ export class RawSide implements Side {
     const connection = new HttpConnection(this.#url, this.#key);
     const session = randomUUID();
     const agent = { name: `${this.#run}-${lane}`, session, kinds: [KIND], platform: "bench", capacity: batch };
-    const call = JSON.stringify({ agent, max: batch, ttl_ms: TTL_MS, wait_ms: WAIT_MS });
+    const call = JSON.stringify({ agent, max: batch, ttl_ms: TTL_MS, wait_ms: WAIT_MS }).slice(0, -1);
     try {
-      while (!order.isStopped) {
-        const { leases } = await connection.post<{ leases: readonly Lease[] }>("/v1/leases", call);
+      for (let poll = 1; !order.isStopped; poll++) {
+        // As an agent does it; here whatever is not answered ends the lane.
+        const numbered = `${call},"poll":${poll},"answered":${poll - 1}}`;
+        const { leases } = await connection.post<{ leases: readonly Lease[] }>("/v1/leases", numbered);
         if (leases.length === 0) continue;
         for (const { spec } of leases) told.handled(spec.payload.sentMs);
         const answer = await connection.post<unknown>("/v1/results", resultsBody(session, leases, batch));

@@ -36,12 +36,23 @@ export class SdkSide implements Side {
 
   #agent(name: string, capacity: number, told: Told): Agent {
     const work = this.#client.work;
-    // The agent has no event for "committed"; this is where it hears of it.
+    // The agent has no event for "committed"; this is where it hears of it. Where the answer to a result got lost, it is told when
+    // it renews the lease.
+    const done = new Set<string>();
+    const tell = (leaseIds: readonly string[]): void => {
+      const before = done.size;
+      for (const leaseId of leaseIds) done.add(leaseId);
+      told.committed(done.size - before);
+    };
     const counted: typeof work = {
-      lease: (request, options) => work.lease(request, options),
+      lease: async (request, options) => {
+        const answer = await work.lease(request, options);
+        tell(answer.renewed.filter(({ outcome }) => outcome === "committed").map(({ leaseId }) => leaseId));
+        return answer;
+      },
       results: async (session, results, options) => {
         const answers = await work.results(session, results, options);
-        told.committed(answers.filter(({ ok }) => ok).length);
+        tell(results.filter((_, at) => answers[at]?.ok === true).map(({ leaseId }) => leaseId));
         return answers;
       },
     };

@@ -251,6 +251,32 @@ describe("an agent", () => {
     expect(desk.beats.length).toBeGreaterThan(before);
   });
 
+  it("numbers its polls, and says which was answered last; beats have no numbers", async () => {
+    const desk = new TestDesk();
+    const { handler } = held();
+    await desk.start(handler, { capacity: 4 });
+    const numbers = (): (number | undefined)[][] => desk.polls.map(({ poll, answered }) => [poll, answered]);
+    await desk.give();
+    // What was given to the next two is lost with their answers.
+    desk.pollError = new TenureError("OUTCOME_UNKNOWN", "it may be");
+    await desk.give();
+    await desk.clock.advance(60);
+    desk.pollError = null;
+    await desk.clock.advance(1_000);
+    await desk.give();
+    expect(numbers().slice(0, 3)).toEqual([
+      [1, 0],
+      [2, 1],
+      [3, 2],
+    ]);
+    const failed = numbers().slice(2, -2);
+    expect(failed.map(([, answered]) => answered)).toEqual(failed.map(() => 2));
+    expect(numbers().at(-2)).toEqual([desk.polls.length - 1, 2]);
+    expect(numbers().at(-1)).toEqual([desk.polls.length, desk.polls.length - 1]);
+    await desk.clock.advance(9_000);
+    for (const { call } of desk.beats) expect([call.poll, call.answered]).toEqual([undefined, undefined]);
+  });
+
   it("that was replaced aborts what it has and ends with the reason", async () => {
     const desk = new TestDesk();
     const { handler, seen } = held();

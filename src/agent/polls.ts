@@ -1,6 +1,10 @@
 // The poll: asks for as many jobs as there is room for, one call at a time, parked at the leader until there are some. It
 // names the leases that go on, so that a cancellation is heard at once; one that is known to end is left to the beat.
 //
+// Each has a number, and says which was the last that was answered. The leases that were given to one whose answer got lost
+// (it was refused in the end, nobody answered in time, the connection broke) come back by the next one, at once. So an answer
+// that was given up must not be heard any more, and none is asked for before the one before it is over.
+//
 // A lease counts from when its call was sent (trap 51), so no poll waits for longer than a third of a lease.
 
 import { pause } from "./bell.ts";
@@ -16,6 +20,8 @@ const EMPTY_MS = 20;
 export class Polls {
   readonly #crew: Crew;
   readonly #stopped = new AbortController();
+  #number = 0;
+  #answered = 0;
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -55,11 +61,13 @@ export class Polls {
       (one) => one.aborted === null && one.outcome === null && !one.needsRenewal,
     );
     const call = { agent: info, renew: held.map((one) => one.ref), progress: [], logs: [] };
+    const poll = ++this.#number;
     const sentMs = clock.monotonicMs();
     const answer = await desk.lease(
-      { ...call, max: room, waitMs: settings.beatMs, ttlMs: settings.leaseMs },
+      { ...call, max: room, waitMs: settings.beatMs, ttlMs: settings.leaseMs, poll, answered: this.#answered },
       { signal, timeoutMs: settings.beatMs + ANSWER_MS },
     );
+    this.#answered = poll;
     this.#crew.heard(sentMs, answer);
     for (const lease of answer.leases) this.#crew.begin(lease, sentMs);
     if (answer.isDraining) await pause(clock, DRAINING_MS, signal);

@@ -1,6 +1,14 @@
 // What submitters and agents do with jobs. Only the leader does it; elsewhere the port rejects with NOT_LEADER.
 
-import { leaseCallOf, resultCallOf, resultMistake, scheduleOf, specOf, toSnake } from "../contract/index.ts";
+import {
+  leaseCallOf,
+  leaseMistake,
+  resultCallOf,
+  resultMistake,
+  scheduleOf,
+  specOf,
+  toSnake,
+} from "../contract/index.ts";
 import type { ResultAnswer } from "../ports/jobs.ts";
 import type { Answer, Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { shown } from "./job-handlers.ts";
@@ -47,6 +55,9 @@ export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers,
 
 /** Answered also when the server stops meanwhile: what was renewed and reported is so, and the agent must know. */
 async function lease(service: Service, { jobs }: JobsParts, { body, gone }: Call<"lease">): Promise<Answer> {
+  const mistake = leaseMistake(body);
+  if (mistake !== null)
+    throw new Refusal("BAD_REQUEST", `${mistake.field} ${mistake.message}.`, { field: mistake.field });
   const poll = service.polls.open(null, gone);
   try {
     const call = leaseCallOf(body);

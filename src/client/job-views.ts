@@ -52,7 +52,7 @@ export interface JobAttemptView extends JobLeaseView {
   readonly assignedAtMs: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
-  readonly end: "completed" | "failed" | "timed-out" | "lost" | "cancelled" | "handed-back" | null;
+  readonly end: "completed" | "failed" | "timed-out" | "lost" | "cancelled" | "handed-back" | "undelivered" | null;
 }
 
 export interface JobProgressView {

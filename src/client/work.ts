@@ -1,6 +1,6 @@
 // An agent's two calls, as requests: leases and results. What becomes of an attempt is the agent's affair (tenure/agent);
-// this only carries. Neither takes a key: results are idempotent by their lease, and a lease whose answer got lost ends by
-// itself.
+// this only carries. Neither takes a key: results are idempotent by their lease, and what was given in an answer that got
+// lost is taken back by the next call that says so (`poll`, `answered`); without those numbers it ends by its time.
 
 import { toSnake } from "../contract/snake-case.ts";
 import type { Caller, CallOptions } from "./caller.ts";
@@ -29,6 +29,10 @@ export interface LeaseRequest {
   readonly max: number;
   readonly waitMs: number;
   readonly ttlMs: number;
+  /** Of a call with `max` above 0, one at a time: its number within the session, from 1 up. */
+  readonly poll?: number | undefined;
+  /** The last of them that was answered: what those between were given has reached nobody, and is taken back. */
+  readonly answered?: number | undefined;
 }
 
 export interface LeaseReply {
@@ -84,12 +88,14 @@ type WireResult =
 
 export function workOf(caller: Caller): ClientWork {
   return {
-    lease: async ({ agent, renew, progress, logs, max, waitMs, ttlMs }, options = {}) => {
+    lease: async ({ agent, renew, progress, logs, max, waitMs, ttlMs, poll, answered }, options = {}) => {
       const body = toSnake({
         agent,
         max,
         ttlMs,
         waitMs,
+        ...(poll !== undefined && { poll }),
+        ...(answered !== undefined && { answered }),
         renew: renew.map((ref) => refOf(ref)),
         progress: progress.map((one) => ({ ...refOf(one), ...one.progress })),
         logs: logs.map((one) => ({ ...refOf(one), ...one.chunk })),

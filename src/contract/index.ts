@@ -19,6 +19,7 @@ export {
   jobAnswer,
   jobBrief,
   leaseCallOf,
+  leaseMistake,
   resultCallOf,
   resultMistake,
   scheduleOf,

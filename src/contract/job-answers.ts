@@ -38,7 +38,7 @@ const Attempt = strict({
   assigned_at_ms: WallMs,
   started_at_ms: nullable(WallMs),
   ended_at_ms: nullable(WallMs),
-  end: nullable(oneOf("completed", "failed", "timed-out", "lost", "cancelled", "handed-back")),
+  end: nullable(oneOf("completed", "failed", "timed-out", "lost", "cancelled", "handed-back", "undelivered")),
 });
 const Progress = strict({ share: nullable(Type.Number()), message: nullable(Text), at_ms: WallMs });
 const Failure = strict({ message: Text, detail: AnyJson });

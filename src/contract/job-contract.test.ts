@@ -2,12 +2,15 @@
 
 import { describe, expect, it } from "vitest";
 import type { Job, JobSpec } from "../core/jobs/model.ts";
+import { INTEGER_MAX } from "../core/kit/limits.ts";
 import { requestText } from "./body-hash.ts";
 import {
   eventText,
   eventWire,
   jobAnswer,
   jobBrief,
+  leaseCallOf,
+  leaseMistake,
   resultCallOf,
   resultMistake,
   specOf,
@@ -102,6 +105,23 @@ describe("jobs on the wire", () => {
     expect(resultCallOf({ ...failed, retry: false }).outcome).toMatchObject({ retry: false });
     expect(resultMistake(failed)).toBeNull();
     expect(resultMistake({ ...base, outcome: "failed" })).toMatchObject({ field: "error" });
+  });
+
+  it("a call for jobs has a number and the last that was answered, or neither, or its own alone", () => {
+    const agent = { name: "a", session: "s", kinds: ["k"], platform: "p", capacity: 1 };
+    const base = { agent, max: 1, ttl_ms: 10_000 };
+    const checked = (change: object) => ROUTES.lease.body.check({ ...base, ...change }).ok;
+    expect([{ poll: 1 }, { poll: 1, answered: 0 }, { poll: INTEGER_MAX }].map(checked)).toEqual([true, true, true]);
+    const wrong = [{ poll: 0 }, { poll: 1.5 }, { poll: INTEGER_MAX + 1 }, { poll: 1, answered: -1 }, { poll: null }];
+    expect(wrong.map(checked)).toEqual(wrong.map(() => false));
+    for (const fine of [{}, { poll: 1 }, { poll: 1, answered: 0 }, { poll: 9, answered: 8 }])
+      expect(leaseMistake({ ...base, ...fine })).toBeNull();
+    for (const mistaken of [{ answered: 0 }, { poll: 1, answered: 1 }, { poll: 8, answered: 9 }]) {
+      const message = expect.stringContaining("poll") as string;
+      expect(leaseMistake({ ...base, ...mistaken })).toEqual({ field: "answered", message });
+    }
+    expect(leaseCallOf({ ...base, poll: 9, answered: 7 })).toMatchObject({ poll: 9, answered: 7 });
+    expect(leaseCallOf(base)).toMatchObject({ poll: undefined, answered: undefined });
   });
 
   it("an event keeps its bytes under /api and its payload under /v1", () => {

@@ -168,6 +168,9 @@ export const LeasesBody = strict({
   max: integer(0, AGENT_CAPACITY_MAX),
   ttl_ms: integer(LEASE_TTL_MS_MIN, LEASE_TTL_MS_MAX),
   wait_ms: Type.Optional(integer(0, LEASE_WAIT_MS_MAX)),
+  poll: Type.Optional(integer(1)),
+  /** With `poll` only, and below it. */
+  answered: Type.Optional(integer(0)),
   renew: Type.Optional(Type.Array(strict(LEASE_REF), { maxItems: AGENT_CAPACITY_MAX })),
   progress: Type.Optional(
     Type.Array(

@@ -59,7 +59,7 @@ function leaseRefOf({ job_id: jobId, job_epoch: jobEpoch, lease_id: leaseId }: W
   return { jobId, jobEpoch, leaseId };
 }
 
-/** As ports/jobs.ts wants a LeaseCall. */
+/** As ports/jobs.ts wants a LeaseCall, of a body in which `leaseMistake` finds none. */
 export function leaseCallOf(body: Static<typeof LeasesBody>) {
   const { name, session, kinds, labels = {}, platform, capacity } = body.agent;
   return {
@@ -76,8 +76,24 @@ export function leaseCallOf(body: Static<typeof LeasesBody>) {
     max: body.max,
     waitMs: body.wait_ms ?? 0,
     ttlMs: body.ttl_ms,
+    poll: body.poll,
+    answered: body.answered,
     leaderEpoch: body.leader_epoch,
   };
+}
+
+/** The field that does not go with the others; null where all is well. */
+export function leaseMistake({ poll, answered }: Static<typeof LeasesBody>): FieldMistake | null {
+  if (answered === undefined || (poll !== undefined && answered < poll)) return null;
+  if (poll === undefined)
+    return { field: "answered", message: "goes with poll only, the number of this call: send both, or neither" };
+  const message = `must be below poll: it is the last call that was answered, and this is call ${poll}`;
+  return { field: "answered", message };
+}
+
+interface FieldMistake {
+  readonly field: string;
+  readonly message: string;
 }
 
 type WireResult = Static<typeof ResultBody>;
@@ -106,7 +122,7 @@ function outcomeOf({ outcome, result, error, retry }: WireResult) {
 }
 
 /** The field that does not go with the outcome, or is missing; null where all is well. */
-export function resultMistake(body: WireResult): { field: string; message: string } | null {
+export function resultMistake(body: WireResult): FieldMistake | null {
   const { outcome, result, error, retry } = body;
   if (outcome !== "completed" && result !== undefined)
     return { field: "result", message: "goes with the outcome completed only" };

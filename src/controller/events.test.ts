@@ -9,7 +9,6 @@ import {
 } from "../core/events/index.ts";
 import type { SealedEvent } from "../core/events/index.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
-import { ManualClock } from "../engine/test-engine.ts";
 import { EventsService, type EventHistory } from "./events.ts";
 import { JobsFold } from "./jobs-fold.ts";
 
@@ -17,7 +16,7 @@ const WANTED = { filter: null, max: 1_000, bytesMax: 1_000_000 };
 
 /** A history of queues that are paused, in memory, that counts what is read of it. */
 class Stage {
-  readonly fold = new JobsFold(digest, new ManualClock());
+  readonly fold = new JobsFold(digest);
   readonly all: SealedEvent[] = [];
   readonly sealer = new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "site", leaderEpoch: 1, digest });
   readCount = 0;

@@ -10,7 +10,7 @@ import { drain } from "./test-scopes.ts";
 
 async function leading(): Promise<{ stage: JobsStage; fold: JobsFold }> {
   const clock = new ManualClock();
-  const fold = newFold(digest, clock);
+  const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
   stage.leadership.set(1);
   await drain();

@@ -6,13 +6,13 @@ import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { JobsStage, ListedViews, newFold, REQUEST, SPEC } from "./test-jobs.ts";
-import { advance, drain, watch } from "./test-scopes.ts";
+import { advance, drain } from "./test-scopes.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 async function leading(): Promise<{ stage: JobsStage; fold: JobsFold; clock: ManualClock }> {
   const clock = new ManualClock();
-  const fold = newFold(digest, clock);
+  const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
   stage.leadership.set(1);
   await drain();
@@ -154,19 +154,15 @@ describe("the views", () => {
   it("of a node that installs a snapshot are fed from it; in doubt is only what it may have dropped", async () => {
     const { stage, fold, clock } = await leading();
     const [first] = await submit(stage, 3);
-    const behind = newFold(digest, clock);
-    const taken = async (): Promise<Uint8Array> => {
-      const snapshot = watch(fold.snapshot());
-      for (await drain(); snapshot.state === "pending"; await drain()) clock.fireNext();
-      return wholeOf(snapshot.value!);
-    };
-    behind.restore(await taken(), { position: 3, epoch: 1 });
+    const behind = newFold(digest);
+    const taken = (): Uint8Array => wholeOf(fold.snapshot());
+    behind.restore(taken(), { position: 3, epoch: 1 });
     const views = new ListedViews();
     const feeder = new JobsFeeder({ fold: behind, views, history: null, clock, logger: SILENT });
     await drain();
     expect([views.jobs.size, feeder.position, views.calls]).toEqual([3, 3, ["settle"]]);
     await stage.service.cancel(REQUEST, first!);
-    behind.restore(await taken(), { position: 4, epoch: 1 });
+    behind.restore(taken(), { position: 4, epoch: 1 });
     await drain();
     // The snapshot has the one that was finished: nothing is missing.
     expect([views.jobs.get(first!)?.state, views.atPosition, views.calls]).toEqual([
@@ -179,7 +175,7 @@ describe("the views", () => {
     stage.views.atPosition = 4;
     await advance(clock, SPEC.retentionMs + 30_000);
     expect(stage.service.job(first!)).toBeNull();
-    behind.restore(await taken(), { position: fold.chain.sequence, epoch: 1 });
+    behind.restore(taken(), { position: fold.chain.sequence, epoch: 1 });
     await drain();
     expect(views.calls).toEqual(["settle", "settle", "doubt", "settle"]);
     expect(views.atPosition).toBe(fold.chain.sequence);

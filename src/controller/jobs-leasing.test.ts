@@ -15,7 +15,7 @@ const APPEND_BYTES_MAX = 768 * 1024;
 
 async function leading(): Promise<{ stage: JobsStage; clock: ManualClock; fold: JobsFold }> {
   const clock = new ManualClock();
-  const fold = newFold(digest, clock);
+  const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
   stage.leadership.set(1);
   await drain();
@@ -248,7 +248,8 @@ describe("where too many appends wait", () => {
     const waiting = Array.from({ length: 5 }, (_, at) =>
       parked(stage, agentOf(`p${at}`, { labels: { host: `h${at}` }, capacity: 1_000 }), call),
     );
-    await drain();
+    // A turn for each: they are large.
+    await advance(clock, 0);
     await fill(stage, APPENDS_MAX - 1);
     await advance(clock, 450);
     stage.log.release();

@@ -11,7 +11,12 @@
 // - Behind each turn no job is ready beside an agent that waits, may run it and has room, unless too much was given in it, or
 //   the writer is full: then it goes on when an append is answered (`isOwed`), or a moment after one was taken back.
 // - handOut throws nothing of the world: it runs within requests that are not about it, and they are done.
-// - Leases that are committed reach their agent, whoever leads by then; what else it asked is for the new leader to say.
+// - Leases that are committed are in the answer, whoever leads by then; what else it asked is for the new leader to say.
+// - An answer may get lost. Agents number their calls, and the next call says which was answered last: what was given between
+//   the two is ready again in the turn in which it comes, for those who wait and for itself. A call with jobs in its answer
+//   shows by their commit that this was done; another is answered when that is committed, or nobody else leads. So "answered"
+//   is never said of a call that was given more than its answer has: one that comes behind a later one of its process, or
+//   once more, is refused without saying what became of it, and given nothing.
 
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
@@ -49,7 +54,7 @@ interface Given {
   readonly leases: readonly GivenLease[];
 }
 
-interface ParkedCall extends Pick<LeaseCall, "agent" | "max" | "ttlMs"> {
+interface ParkedCall extends Pick<LeaseCall, "agent" | "max" | "ttlMs" | "poll"> {
   given: Given;
 }
 
@@ -120,32 +125,35 @@ export class JobsLeasing {
   // ---- one call ------------------------------------------------------------------------------------
 
   async lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer> {
-    const { agent, ttlMs, waitMs } = call;
+    const { agent, ttlMs, waitMs, poll } = call;
+    if (poll !== undefined && poll <= this.#options.timers().lastPoll(agent)) throw overtaken(poll);
     // Counted from its arrival, however late the answer leaves.
     this.#renew(call);
     // What it reports comes first: where that is refused, nothing was given.
     const reported = this.#report(call);
+    this.#endEarlier(call);
+    const takenBack = this.#takeBack(call);
     const mayGive = !this.#isDraining && !signal.aborted;
     const max = mayGive && !this.#options.isFull() ? call.max : 0;
-    const first = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs });
+    const first = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll });
     if (first.kind === "refused") {
       // It tells a process to end: also this leaves only where it is committed, and nobody else has led since.
       await this.#options.confirmed();
       throw first.error;
     }
-    this.#options.timers().heard(agent);
+    this.#options.timers().heard(agent, poll);
     // Of the process before, under its name.
     if (first.answer.lost.length > 0) this.handOut();
     let given: Given = { written: first.written, leases: first.answer.leases };
     // One that wants no jobs waits for news of those that it has. While draining nobody waits: they are to hear of it.
     if (given.leases.length === 0 && waitMs > 0 && mayGive && !this.#hasNews(call)) {
       // It must be known as an agent before it is given anything, and what it reported must be in.
-      await Promise.all([first.written, reported.written]);
+      await Promise.all([first.written, reported.written, takenBack]);
       given = await this.#wait(call, signal);
     }
     await given.written;
     // What was reported is in the log before the leases, if there are any.
-    if (given.leases.length === 0) await reported.written;
+    if (given.leases.length === 0) await Promise.all([reported.written, takenBack]);
     const renewed = await this.#renewed(call, given);
     this.#options.timers().answered(agent);
     const { leaderEpoch } = this.#options.context;
@@ -173,6 +181,27 @@ export class JobsLeasing {
     return { written, logEnds: decided.answer.logs };
   }
 
+  /** One that its process does not wait for any more must not be given anything. */
+  #endEarlier({ agent, poll = 0 }: LeaseCall): void {
+    for (const one of this.#pollOf(agent.name)) {
+      const isEarlier = one.call.poll !== undefined && one.call.poll < poll;
+      if (isEarlier && one.call.agent.session === agent.session) one.wake();
+    }
+  }
+
+  /** What earlier calls of this process were given without its knowing. Null: nothing, by its own word. */
+  #takeBack({ agent, poll = 0, answered = poll }: LeaseCall): Promise<void> | null {
+    if (answered >= poll - 1) return null;
+    const { name, session } = agent;
+    const decided = this.#options.decide<"take-back">({ kind: "take-back", name, session, poll, answered });
+    assert(decided.kind === "decided", "what is taken back is taken back as far as there is any");
+    // Another leader may have given what this one knows nothing of.
+    const written = decided.written ?? this.#options.confirmed();
+    // Nobody waits for it while jobs are given.
+    written.catch(() => undefined);
+    return written;
+  }
+
   async #renewed({ agent, renew }: LeaseCall, { leases }: Given): Promise<LeaseAnswer["renewed"]> {
     if (renew.length > 0 || (this.#isOver && leases.length === 0)) {
       try {
@@ -193,15 +222,16 @@ export class JobsLeasing {
   }
 
   async #wait(call: LeaseCall, signal: AbortSignal): Promise<Given> {
-    const { agent, max, ttlMs, waitMs } = call;
+    const { agent, max, ttlMs, waitMs, poll } = call;
     // What came since it was looked at woke nobody.
     if (this.#isOver || this.#isDraining || this.#hasNews(call)) return NOTHING;
-    const poll: ParkedCall = { agent, max, ttlMs, given: NOTHING };
-    const parked = this.#polls.park(poll, waitMs, signal);
+    if (poll !== undefined && poll < this.#options.timers().lastPoll(agent)) return NOTHING;
+    const waiting: ParkedCall = { agent, max, ttlMs, poll, given: NOTHING };
+    const parked = this.#polls.park(waiting, waitMs, signal);
     this.handOut();
     this.#options.timers().arm();
     await parked;
-    return poll.given;
+    return waiting.given;
   }
 
   // ---- those who wait ------------------------------------------------------------------------------
@@ -252,10 +282,10 @@ export class JobsLeasing {
   }
 
   #give(poll: Poll<ParkedCall>): number {
-    const { agent, max, ttlMs } = poll.call;
+    const { agent, max, ttlMs, poll: number } = poll.call;
     let decided: Decided<JobsAnswers["lease"]>;
     try {
-      decided = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs });
+      decided = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll: number });
     } catch (error) {
       if (!TenureError.is(error)) throw error;
       decided = { kind: "refused", error };
@@ -310,6 +340,13 @@ export class JobsLeasing {
     const poll = agent === undefined ? undefined : this.#polls.ofAgent(agent);
     return poll === undefined ? NOBODY : [poll];
   }
+}
+
+function overtaken(poll: number): TenureError {
+  return new TenureError(
+    "OUTCOME_UNKNOWN",
+    `Call ${poll} of this agent came behind a later one, or once more: it is given nothing, and what it was given before is not known here. Ask with the next number.`,
+  );
 }
 
 /** Behind all others a job may have become ready, or an agent may have room. */

@@ -32,7 +32,7 @@ describe("the meter of jobs", () => {
       submitted: 3,
       leased: 4,
       finished: { completed: 1, failed: 1, cancelled: 1 },
-      retried: { failed: 0, "timed-out": 0, lost: 1, "handed-back": 0, asked: 1 },
+      retried: { failed: 0, "timed-out": 0, lost: 1, "handed-back": 0, undelivered: 0, asked: 1 },
     });
   });
 

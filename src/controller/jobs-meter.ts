@@ -28,6 +28,7 @@ export class JobsMeter {
     "timed-out": 0,
     lost: 0,
     "handed-back": 0,
+    undelivered: 0,
     asked: 0,
   };
   readonly #commitMs = new Histogram();

@@ -229,6 +229,7 @@ export class JobsReign {
 const OF_WORK_THAT_GOES_ON: ReadonlySet<JobsCommandKind> = new Set<JobsCommandKind>([
   "cancel",
   "lease",
+  "take-back",
   "report",
   "results",
   "remove-agent",

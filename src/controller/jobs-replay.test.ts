@@ -18,7 +18,7 @@ const FINISHED_MAX = 2;
 /** A leader whose book keeps two finished jobs, and all events. */
 class Site {
   readonly clock = new ManualClock();
-  readonly fold: JobsFold = newFold(digest, this.clock, { finishedMax: FINISHED_MAX });
+  readonly fold: JobsFold = newFold(digest, { finishedMax: FINISHED_MAX });
   readonly stage = new JobsStage(this.clock, new MemoryLog(new MemoryStore(), this.fold), this.fold, digest);
   readonly events: SealedEvent[] = [];
   startSequence = 0;

@@ -19,7 +19,7 @@ interface Stage {
 
 async function leading(limits: Partial<BookLimits> = {}): Promise<Stage> {
   const clock = new ManualClock();
-  const fold = newFold(digest, clock, limits);
+  const fold = newFold(digest, limits);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
   stage.leadership.set(1);
   await drain();

@@ -11,7 +11,7 @@ import { advance, drain } from "./test-scopes.ts";
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 function stageOn(store: MemoryStore, clock: ManualClock, name = "site"): JobsStage & { feed: () => JobsFeeder } {
-  const fold = newFold(digest, clock);
+  const fold = newFold(digest);
   const events: { sequence: number; bytes: Uint8Array }[] = [];
   fold.follow(({ event, bytes }) => void events.push({ sequence: event.sequence, bytes }));
   const stage = new JobsStage(clock, new MemoryLog(store, fold), fold, digest, name);

@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 function stageOn(store: MemoryStore, clock: ManualClock, name = "site"): JobsStage {
-  const fold = newFold(digest, clock);
+  const fold = newFold(digest);
   return new JobsStage(clock, new MemoryLog(store, fold), fold, digest, name);
 }
 
@@ -146,7 +146,7 @@ describe("a schedule", () => {
     const store = new MemoryStore();
     const clock = new ManualClock();
     clock.nowMs = 1_000 * HOUR_MS + 5 * MINUTE_MS;
-    const fold = newFold(digest, clock, { liveMax: 1 });
+    const fold = newFold(digest, { liveMax: 1 });
     const stage = new JobsStage(clock, new MemoryLog(store, fold), fold, digest);
     stage.leadership.set(1);
     const blocking = await stage.submit();

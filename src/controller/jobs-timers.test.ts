@@ -10,7 +10,7 @@ import { JobsStage, newFold, REQUEST, SPEC } from "./test-jobs.ts";
 import { advance, drain, watch } from "./test-scopes.ts";
 
 function stageOn(store: MemoryStore, clock: ManualClock, limits: Partial<BookLimits> = {}): JobsStage {
-  const fold = newFold(digest, clock, limits);
+  const fold = newFold(digest, limits);
   return new JobsStage(clock, new MemoryLog(store, fold), fold, digest);
 }
 

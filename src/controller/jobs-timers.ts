@@ -44,8 +44,8 @@ export class JobsTimers {
   readonly #attempts = new Leases();
   readonly #agents = new Leases();
   readonly #schedules: JobsSchedules;
-  /** By name: the number of the session that is counted, and the session. */
-  readonly #sessions = new Map<string, { readonly number: number; readonly session: string }>();
+  /** By name: the number of the session that is counted, the session, and the highest number of its calls for jobs. */
+  readonly #sessions = new Map<string, { readonly number: number; readonly session: string; poll: number }>();
   #sessionNumber = 0;
   /** By job: since when it is being cancelled, as far as this leader knows. */
   readonly #cancelling = new Map<string, number>();
@@ -58,8 +58,13 @@ export class JobsTimers {
     this.#clock = options.clock;
     this.#schedules = new JobsSchedules(options);
     const { applied } = options.fold.book;
-    for (const lease of applied.leases()) this.#start(lease);
     for (const agent of applied.agents()) if (agent.state === "online") this.heard(agent);
+    for (const lease of applied.leases()) {
+      this.#start(lease);
+      const known = this.#sessions.get(lease.agent);
+      // As far as the leaders before have left a trace of it.
+      if (known?.session === lease.session) known.poll = Math.max(known.poll, lease.poll);
+    }
     this.arm();
   }
 
@@ -69,14 +74,23 @@ export class JobsTimers {
   }
 
   /** A call of this agent was accepted: it is the one that the name stands for. */
-  heard({ name, session }: Pick<AgentInfo, "name" | "session">): void {
+  heard({ name, session }: Pick<AgentInfo, "name" | "session">, poll = 0): void {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#sessions.get(name);
-    if (known?.session === session) return this.#agents.touch(name, known.number, nowMs);
+    if (known?.session === session) {
+      known.poll = Math.max(known.poll, poll);
+      return this.#agents.touch(name, known.number, nowMs);
+    }
     const number = ++this.#sessionNumber;
-    this.#sessions.set(name, { number, session });
+    this.#sessions.set(name, { number, session, poll });
     this.#agents.start(name, number, AGENT_SILENCE_MS, nowMs);
     this.arm();
+  }
+
+  /** The highest number of its calls for jobs that is known here; 0: none. */
+  lastPoll({ name, session }: Pick<AgentInfo, "name" | "session">): number {
+    const known = this.#sessions.get(name);
+    return known?.session === session ? known.poll : 0;
   }
 
   /** Its call is answered. Where it was removed or replaced meanwhile, nobody is counted. */

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { EventDraft } from "../core/events/index.ts";
-import { HandClock, settled } from "../electors/test-seat.ts";
+import { settled } from "../electors/test-seat.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { LogAppended, TakingLog } from "../ports/log.ts";
 import { JobsFold } from "./jobs-fold.ts";
@@ -30,7 +30,7 @@ function stage() {
     read: () => Promise.resolve([]),
     subscribe: () => () => undefined,
   };
-  const fold = new JobsFold(digest, new HandClock());
+  const fold = new JobsFold(digest);
   const writer = new JobsWriter({
     epoch: 1,
     log,

@@ -26,8 +26,8 @@ const APPENDS_MORE_MAX = 256;
 const APPEND_BYTES_MAX = ENTRY_BYTES_MAX - 256 * 1024;
 const APPEND_EVENTS_MAX = 4_096;
 /** Of what several decisions write together: an entry is applied in one turn of the loop, on every node. */
-const GATHERED_BYTES_MAX = 256 * 1024;
-const GATHERED_EVENTS_MAX = 512;
+const GATHERED_BYTES_MAX = 64 * 1024;
+const GATHERED_EVENTS_MAX = 128;
 
 interface Append {
   /** The chain before its first event. */

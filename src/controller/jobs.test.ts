@@ -14,7 +14,7 @@ function stageOn(
   name = "site",
   limits: Partial<BookLimits> = {},
 ): JobsStage {
-  const fold = newFold(digest, clock, limits);
+  const fold = newFold(digest, limits);
   return new JobsStage(clock, new MemoryLog(store, fold), fold, digest, name);
 }
 

@@ -33,8 +33,6 @@ const OPEN_RETRY_MS = 50;
 /** How long a decision waits for the views where it needs them, and how often it looks. */
 const VIEWS_WAIT_MS = 2_000;
 const VIEWS_LOOK_MS = 20;
-/** So many in one request have a turn of the loop to themselves. */
-const LARGE_JOBS = 256;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
 
@@ -101,7 +99,8 @@ export class JobsService implements Jobs {
   // ---- what the leader decides ---------------------------------------------------------------------
 
   async submit(request: Request, specs: readonly JobSpec[]): Promise<readonly string[]> {
-    if (specs.length >= LARGE_JOBS) await this.#pace.turn();
+    const turn = this.#pace.turn(specs.length);
+    if (turn !== null) await turn;
     if (!this.#remembers(request)) this.#admitNew();
     return (await this.#run<"submit">({ kind: "submit", request, specs })).jobIds;
   }
@@ -117,11 +116,15 @@ export class JobsService implements Jobs {
   }
 
   async lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer> {
+    const turn = this.#pace.turn(call.max);
+    if (turn !== null) await turn;
     if (this.#isTurningOver()) await this.#turnover.over();
     return this.#secrets.shown(await this.#serving().lease(this.#secrets.hidden(call), signal), call);
   }
 
   async results(session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {
+    const turn = this.#pace.turn(results.length);
+    if (turn !== null) await turn;
     if (this.#isTurningOver()) await this.#turnover.over();
     const secrets = this.#secrets;
     return (await this.#serving().results(secrets.sessionHash(session), secrets.hiddenResults(results))).answers;

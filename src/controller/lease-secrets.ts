@@ -3,7 +3,8 @@
 // are only hashes of the two, in the log, in the book and in every answer but the one that gives the lease.
 //
 // A lease's id is a random UUID that the leader makes, so its hash can't be guessed backwards, whatever a session is.
-// Nobody needs the id itself again: whoever renews or reports sends it, and a lease whose answer got lost ends by itself.
+// Nobody needs the id itself again: whoever renews or reports sends it, and a lease whose answer got lost is given to nobody
+// again: it is taken back, or ends by its time, and the job's next lease has another id.
 
 import { hexOf } from "../core/events/index.ts";
 import type { Digest } from "../ports/digest.ts";

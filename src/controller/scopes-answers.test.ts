@@ -147,7 +147,7 @@ describe("watching", () => {
     const { service } = new ScopesStage(new ManualClock(), log, applied);
     const signal = new AbortController().signal;
     const jumped = watch(service.changed("t", { epoch: 0, held: false }, signal));
-    log.restore(wholeOf(await ahead.snapshot()));
+    log.restore(wholeOf(ahead.snapshot()));
     await drain();
     expect(jumped.value).toMatchObject({ epoch: 2, holder: { identity: "id-t" } });
     const next = watch(service.changed("t", { epoch: 2, held: true }, signal));

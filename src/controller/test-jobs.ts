@@ -63,8 +63,8 @@ export const SPEC: JobSpec = {
 
 export const REQUEST: Request = { caller: "tester", idempotencyKey: null, bodyHash: "" };
 
-export function newFold(digest: Digest, clock: Clock, limits: Partial<BookLimits> = {}): JobsFold {
-  return new JobsFold(digest, clock, { limits });
+export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): JobsFold {
+  return new JobsFold(digest, { limits });
 }
 
 /** Views without a file: as far behind as a test wants them to be. */
@@ -162,7 +162,7 @@ export class JobsStage {
   async submitMany(count: number, spec: Partial<JobSpec> = {}): Promise<readonly string[]> {
     const ids: string[] = [];
     while (ids.length < count) {
-      const specs = Array.from({ length: Math.min(200, count - ids.length) }, () => ({ ...SPEC, ...spec }));
+      const specs = Array.from({ length: Math.min(31, count - ids.length) }, () => ({ ...SPEC, ...spec }));
       ids.push(...(await this.service.submit(REQUEST, specs)));
     }
     return ids;

@@ -68,6 +68,16 @@ export interface LeaseCall {
   readonly max: number;
   readonly waitMs: number;
   readonly ttlMs: number;
+  /**
+   * The number of this call among those of its session that ask for jobs, from 1 up, one call at a time. One that comes
+   * behind a later one, or twice, is OUTCOME_UNKNOWN, and given nothing.
+   */
+  readonly poll?: number | undefined;
+  /**
+   * The last of them that was answered. What was given to those between has reached nobody, nor will: it is taken back at
+   * once and costs the jobs nothing. Without it, it is waited for until those leases are over.
+   */
+  readonly answered?: number | undefined;
   /** As a request's. */
   readonly leaderEpoch?: number | undefined;
 }

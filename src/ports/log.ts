@@ -8,7 +8,7 @@
 //   `unknown` may turn out either way: open again (with a new epoch) and compare the head.
 // - Who subscribes sees every committed record once, in order, without gaps, from the position it asked for.
 
-import type { Pieces } from "../core/kit/pieces.ts";
+import type { SnapshotData } from "./state-machine.ts";
 
 export interface Log {
   /** The committed head as this node knows it: it may lag behind on a node that does not lead. */
@@ -72,7 +72,7 @@ export type LogAppended =
 export interface Fold {
   apply(record: LogRecord): void;
   /** The state as of the last applied record, fixed in this turn; see StateMachine. */
-  snapshot(): Uint8Array | Promise<Pieces>;
+  snapshot(): SnapshotData;
   restore(data: Uint8Array, head: LogHead): void;
   /** See StateMachine. */
   prepare?(data: Uint8Array): Generator<void, void, void>;

@@ -92,7 +92,7 @@ export interface JobsCounts {
   readonly leased: number;
   readonly finished: Readonly<Record<"completed" | "failed" | "cancelled", number>>;
   /** Sent round again, by what ended the attempt before. */
-  readonly retried: Readonly<Record<"failed" | "timed-out" | "lost" | "handed-back" | "asked", number>>;
+  readonly retried: Readonly<Record<"failed" | "timed-out" | "lost" | "handed-back" | "undelivered" | "asked", number>>;
   /** From a submission to its commit. */
   readonly commitMs: HistogramSnapshot;
   /** From a submission, or from when it may run, until its first assignment is committed. */

@@ -1,6 +1,6 @@
 import type { Pieces } from "../core/kit/pieces.ts";
 
-/** A state as bytes; large ones in pieces, so that nobody copies them more than once. */
+/** A state as bytes; a large one in pieces, which are made while they are written down. */
 export type SnapshotData = Uint8Array | Pieces;
 
 /** What the committed log is folded into. Calls come in log order, one at a time. */

@@ -60,7 +60,7 @@ export function sourceOf(
         submitted: 17,
         leased: 14,
         finished: { completed: 9, failed: 1, cancelled: 1 },
-        retried: { failed: 1, "timed-out": 0, lost: 2, "handed-back": 0, asked: 0 },
+        retried: { failed: 1, "timed-out": 0, lost: 2, "handed-back": 0, undelivered: 0, asked: 0 },
         commitMs: empty,
         assignedMs: empty,
         scheduleLagMs: empty,

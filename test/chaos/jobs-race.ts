@@ -38,7 +38,7 @@ export interface RaceResult {
 const JOBS = 10;
 const PLACES = 4;
 const AGENTS_PER_PLACE = 5;
-/** Long enough that no living agent loses one on a busy machine; each undelivered one costs as much. */
+/** Long enough that no living agent loses one on a busy machine. */
 const LEASE_MS = 3_000;
 /** In every such round the leader is killed. */
 const KILL_EVERY = 10;

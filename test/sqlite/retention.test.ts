@@ -96,7 +96,7 @@ describe("what is in doubt", () => {
 test("a leader on real views forgets what is past its retention, there and in the book, and nothing else", async () => {
   const views = await openAt(await newPath());
   const clock = new ManualClock();
-  const fold = new JobsFold(systemDigest, clock);
+  const fold = new JobsFold(systemDigest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, systemDigest, "site", views);
   const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: newLogger().logger });
   stage.leadership.set(1);

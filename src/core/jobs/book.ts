@@ -147,13 +147,13 @@ export class JobsBook {
 
   /** Of what is applied. Equal states are equal bytes, however they came to be. */
   snapshot(): Uint8Array {
-    return wholeOf([...this.slices()]);
+    return wholeOf(this.slices());
   }
 
   /**
    * The same, bit by bit: what is written was fixed at the first `next`, also where the book goes on meanwhile, or is
-   * restored to something else. Whoever gives up calls `return`. `sliceBytes`: a slice ends behind the record with which it
-   * reaches this.
+   * restored to something else. A slice is good until the next `next`; whoever gives up calls `return`. `sliceBytes`: a slice
+   * ends behind the record with which it reaches this.
    */
   slices(sliceBytes?: number): Generator<Uint8Array, void, void> {
     return encodeBook(this.#state, this.#appliedSequence, sliceBytes);

@@ -30,7 +30,22 @@ export type JobsCommand =
   /** `job`: as the views have it, where the book does not any more (`known(id)` is false). */
   | { readonly kind: "retry"; readonly request: Request; readonly jobId: string; readonly job: Job | null }
   /** `max` 0 registers the agent and gives nothing: while draining, and for a call that only renews. */
-  | { readonly kind: "lease"; readonly agent: AgentInfo; readonly max: number; readonly ttlMs: number }
+  | {
+      readonly kind: "lease";
+      readonly agent: AgentInfo;
+      readonly max: number;
+      readonly ttlMs: number;
+      /** As the call's. */
+      readonly poll?: number | undefined;
+    }
+  /** What this session was given by calls behind `answered` and before `poll`: no answer to them has come, nor will. */
+  | {
+      readonly kind: "take-back";
+      readonly name: string;
+      readonly session: string;
+      readonly poll: number;
+      readonly answered: number;
+    }
   | {
       readonly kind: "report";
       readonly session: string;
@@ -84,6 +99,7 @@ export interface JobsAnswers {
     /** Leases of an earlier process of this agent, or that it was taken for. */
     readonly lost: readonly LeaseRef[];
   };
+  readonly "take-back": { readonly takenBack: readonly LeaseRef[] };
   readonly report: {
     /** In order: whether it was taken. It was not where the lease is not this session's any more. */
     readonly progress: readonly boolean[];

@@ -1,6 +1,7 @@
 // What happens to leases without a word of the agent that has them, and to agents: a lease that nobody renewed, an attempt
-// that took too long, an agent that is silent, removed or about to stop.
+// that took too long, an agent that is silent, removed or about to stop, an answer that did not reach it.
 
+import type { LeaseRef } from "../../ports/jobs.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "./commands.ts";
 import { answeredBefore, decided, draft, leasedBy, leaseRef, refused, unchanged } from "./decision.ts";
 import { type EndOptions, endAttempt } from "./ending.ts";
@@ -83,4 +84,24 @@ export function decideHandBack(
     return leaseRef(record.ticket.id, record.run);
   });
   return decided(drafts, { handedBack });
+}
+
+/**
+ * Exactly what was given between the two: a call that comes late, or twice, must not take away what a later one was given,
+ * and what is at or below `answered` has come to the agent, or was taken back before.
+ */
+export function decideTakeBack(
+  state: BookState,
+  { name, session, poll, answered }: CommandOf<"take-back">,
+  context: DecideContext,
+): Decided<"take-back"> {
+  const drafts: EventDraft[] = [];
+  const takenBack: LeaseRef[] = [];
+  for (const record of leasedBy(state, name)) {
+    const { run, ticket } = record;
+    if (run.session !== session || run.poll <= answered || run.poll >= poll) continue;
+    drafts.push(endAttempt(context, record, { cause: "undelivered", error: null, mayRetry: true }).draft);
+    takenBack.push(leaseRef(ticket.id, run));
+  }
+  return decided(drafts, { takenBack });
 }

@@ -20,7 +20,7 @@ export function decideLease(
   command: CommandOf<"lease">,
   context: DecideContext,
 ): Decision<JobsAnswers["lease"]> {
-  const { agent, max, ttlMs } = command;
+  const { agent, max, ttlMs, poll } = command;
   const drafts: EventDraft[] = [];
   const known = state.agents.get(agent.name);
   const refusal = known === undefined ? makeRoom(state, context, drafts) : sessionProblem(known, agent);
@@ -46,13 +46,14 @@ export function decideLease(
   // Attempts add to what a snapshot takes: past a limit others have to end first.
   const room = state.isOvergrown ? 0 : Math.min(max, agent.capacity - running);
   const picked = pick(state.ready, agent, room, (queue) => state.paused.get(queue) !== undefined);
+  const numbered = poll === undefined ? {} : { poll };
   const leases = picked.map((slot): GivenLease => {
     const record = state.shelf.at(slot);
     const { ticket } = record;
     const leaseId = context.newId();
     const lease = { jobEpoch: record.jobEpoch + 1, attempt: record.attempt + 1, ttlMs };
     const hashes = { leaseHash: context.leaseHash(leaseId), sessionHash: agent.session };
-    const payload: Assigned = { ...lease, ...hashes, agent: agent.name };
+    const payload: Assigned = { ...lease, ...hashes, agent: agent.name, ...numbered };
     drafts.push(draft(context, "build:assigned", ticket.id, payload));
     return { ...lease, leaseId, jobId: ticket.id, leaderEpoch: context.leaderEpoch, spec: specOf(ticket) };
   });

@@ -12,6 +12,7 @@ import {
   decideHandBack,
   decideLeaseExpired,
   decideRemoveAgent,
+  decideTakeBack,
   decideTimedOut,
 } from "./decide-agents.ts";
 import { decideCancel, decideForget, decideRetry, decideSubmit } from "./decide-jobs.ts";
@@ -45,6 +46,8 @@ function anyDecision(
       return decideRetry(state, command, context);
     case "lease":
       return decideLease(state, command, context);
+    case "take-back":
+      return decideTakeBack(state, command, context);
     case "report":
       return decideReport(state, command, context);
     case "results":

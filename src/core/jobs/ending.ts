@@ -36,7 +36,7 @@ export function endAttempt(
   const { ticket, run, jobEpoch } = record;
   const { leaseId: leaseHash } = run;
   // What the agent itself reports ends its lease; what is taken from it must be told apart from then on (trap 50).
-  const isTaken = cause === "lost" || cause === "timed-out";
+  const isTaken = cause === "lost" || cause === "timed-out" || cause === "undelivered";
   const endEpoch = isTaken ? jobEpoch + 1 : jobEpoch;
   if (record.state === "cancelling") {
     const payload: Cancelled = { jobEpoch: endEpoch, leaseHash, cause };
@@ -82,9 +82,9 @@ function jittered(fullMs: number, random: () => number): number {
   return Math.floor(fullMs / 2 + (random() * fullMs) / 2);
 }
 
-/** Also what an agent cancels that nobody has asked it to. */
+/** Also what an agent cancels that nobody has asked it to, and what never reaches one: its answer may be the reason. */
 function isGivenBack(end: AttemptEnd): boolean {
-  return end === "handed-back" || end === "cancelled";
+  return end === "handed-back" || end === "cancelled" || end === "undelivered";
 }
 
 function lastLoss({ losses, run }: JobRecord & { readonly run: Run }): JobFailure {

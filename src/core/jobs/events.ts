@@ -43,6 +43,8 @@ export interface Assigned {
   readonly agent: string;
   readonly sessionHash: string;
   readonly ttlMs: number;
+  /** The agent's number of the call that it answers, where that had one. */
+  readonly poll?: number;
 }
 
 export interface Building {
@@ -67,8 +69,11 @@ export interface Completed {
   readonly result: Json;
 }
 
-/** Why an attempt ended without success. `asked`: nobody's attempt ended, a person wanted it. */
-export type EndCause = "failed" | "timed-out" | "lost" | "handed-back" | "cancelled" | "asked";
+/**
+ * Why an attempt ended without success. `undelivered`: no agent ever heard of it. `asked`: nobody's attempt ended, a person
+ * wanted it.
+ */
+export type EndCause = "failed" | "timed-out" | "lost" | "handed-back" | "undelivered" | "cancelled" | "asked";
 
 export interface Failed {
   readonly jobEpoch: number;

@@ -112,7 +112,15 @@ function ticketOf(state: BookState, id: string, spec: JobSpec, { number, atMs, b
 
 function assigned(state: BookState, event: JobsEvent, assignedAtMs: number): boolean {
   const before = state.jobs.get(event.entityId);
-  const { jobEpoch, leaseHash: leaseId, attempt, agent, sessionHash: session, ttlMs } = payloadOf<Assigned>(event);
+  const {
+    jobEpoch,
+    leaseHash: leaseId,
+    attempt,
+    agent,
+    sessionHash: session,
+    ttlMs,
+    poll,
+  } = payloadOf<Assigned>(event);
   if (before?.state !== "pending" || jobEpoch !== before.jobEpoch + 1) return false;
   const { leaderEpoch } = event;
   const run = { leaseId, jobEpoch, leaderEpoch, attempt, agent, session, ttlMs, assignedAtMs };
@@ -121,7 +129,7 @@ function assigned(state: BookState, event: JobsEvent, assignedAtMs: number): boo
     state: "assigned",
     jobEpoch,
     attempt,
-    run: { ...run, startedAtMs: null, logBytes: 0 },
+    run: { ...run, startedAtMs: null, logBytes: 0, poll: poll ?? 0 },
     progress: null,
   });
   return true;
@@ -241,7 +249,7 @@ function restored(state: BookState, id: string, job: RestoredJob): JobRecord {
   const ended = attempts.map((one): EndedRun => {
     const { endedAtMs, end, ...run } = one;
     const known = { endedAtMs: endedAtMs ?? submittedAtMs, end: end ?? "lost" };
-    return { ...run, ...known, logBytes: 0, reported: null, stateAfter: "pending" };
+    return { ...run, ...known, logBytes: 0, poll: 0, reported: null, stateAfter: "pending" };
   });
   const nothing = { failures: 0, losses: 0, readyAtMs: 0, run: null, progress: null, result: null, error: null };
   return { ticket, state: "pending", jobEpoch: 0, attempt, ended, finishedAtMs: null, finishedBy: 0, ...nothing };
@@ -266,7 +274,7 @@ function cancelled(state: BookState, event: JobsEvent, atMs: number): boolean {
   }
   const before = leased(state, event.entityId, leaseId);
   if (before === null) return false;
-  const end = cause === "lost" || cause === "timed-out" ? cause : "cancelled";
+  const end = cause === "lost" || cause === "timed-out" || cause === "undelivered" ? cause : "cancelled";
   finish(state, event, atMs, {
     ...before,
     ...ending(before, { atMs, end, reported: reportedBy(cause), stateAfter: "cancelled" }),
@@ -303,7 +311,7 @@ interface Ending {
 }
 
 function ending({ run, ended }: Leased, { atMs, end, reported, stateAfter }: Ending): Pick<JobRecord, "run" | "ended"> {
-  const last: EndedRun = { ...run, endedAtMs: atMs, end, reported, stateAfter };
+  const last: EndedRun = { ...run, poll: 0, endedAtMs: atMs, end, reported, stateAfter };
   return { run: null, ended: ended.length === 0 ? [last] : [...ended, last].slice(-JOB_ATTEMPTS_KEPT) };
 }
 

@@ -62,7 +62,7 @@ export interface Attempt extends Lease {
   readonly end: AttemptEnd | null;
 }
 
-export type AttemptEnd = "completed" | "failed" | "timed-out" | "lost" | "cancelled" | "handed-back";
+export type AttemptEnd = "completed" | "failed" | "timed-out" | "lost" | "cancelled" | "handed-back" | "undelivered";
 
 export interface Job {
   readonly id: string;

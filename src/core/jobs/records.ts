@@ -65,6 +65,8 @@ export interface Run {
   readonly startedAtMs: number | null;
   /** Of its log. */
   readonly logBytes: number;
+  /** The agent's number of the call that it was given by; 0 without one, and of an attempt that ended. */
+  readonly poll: number;
 }
 
 export interface EndedRun extends Run {

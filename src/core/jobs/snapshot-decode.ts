@@ -15,6 +15,7 @@ import {
   PRIORITY_OFFSET,
   REPORTS,
   SNAPSHOT_VERSION,
+  SNAPSHOT_VERSION_OLDEST,
   STATES,
 } from "./snapshot-format.ts";
 import type { ClassSpec } from "./job-class.ts";
@@ -63,7 +64,7 @@ class BookDecoder {
     if (reader.u8() !== MAGIC) throw new DecodeError("malformed", "it is no snapshot of jobs");
     const version = reader.u8();
     if (version > SNAPSHOT_VERSION) throw laterVersion(version);
-    if (version !== SNAPSHOT_VERSION) throw new DecodeError("malformed", `version ${version}`);
+    if (version < SNAPSHOT_VERSION_OLDEST) throw new DecodeError("malformed", `version ${version}`);
     const sequence = reader.uint53();
     this.#state.count(reader.uint53(), reader.uint53());
     for (let left = reader.u32(); left > 0; left--) {
@@ -118,7 +119,7 @@ class BookDecoder {
     const state = this.#oneOf(STATES);
     const readyAtMs = (flags & FLAG.readyAt) === 0 ? ticket.submittedAtMs : reader.uint53();
     const history = (flags & FLAG.history) === 0 ? NO_HISTORY : this.#history();
-    const run = (flags & FLAG.run) === 0 ? null : this.#run();
+    const run = (flags & FLAG.run) === 0 ? null : this.#run((flags & FLAG.poll) !== 0);
     const progress = (flags & FLAG.progress) === 0 ? null : this.#progress();
     const isFinished = (flags & FLAG.finished) !== 0;
     const finishedAtMs = isFinished ? reader.uint53() : null;
@@ -204,7 +205,7 @@ class BookDecoder {
     return { jobEpoch, failures, losses, attempt, ended: this.#list(JOB_ATTEMPTS_KEPT, () => this.#ended()) };
   }
 
-  #run(): Run {
+  #run(hasPoll: boolean): Run {
     const reader = this.#reader;
     const leaseId = this.#flatText();
     const jobEpoch = reader.uint53();
@@ -216,11 +217,13 @@ class BookDecoder {
     const assignedAtMs = reader.uint53();
     const startedAtMs = this.#maybe();
     const logBytes = reader.uint53();
-    return { leaseId, jobEpoch, leaderEpoch, attempt, agent, session, ttlMs, assignedAtMs, startedAtMs, logBytes };
+    const poll = hasPoll ? reader.uint53() : 0;
+    const lease = { leaseId, jobEpoch, leaderEpoch, attempt, agent, session, ttlMs };
+    return { ...lease, assignedAtMs, startedAtMs, logBytes, poll };
   }
 
   #ended(): EndedRun {
-    const run = this.#run();
+    const run = this.#run(false);
     const endedAtMs = this.#reader.uint53();
     const end = this.#oneOf(ENDS);
     const reported = this.#oneOf(REPORTS);

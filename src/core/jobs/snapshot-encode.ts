@@ -1,4 +1,4 @@
-// The book as bytes, version 1:
+// The book as bytes, version 2:
 //
 //   magic u8, version u8, sequence, submitted, finished
 //   paused queues, agents, schedules: each a count u32 and the records, by name
@@ -150,7 +150,7 @@ function* merged<T>(chunks: readonly (readonly T[])[], more: T[], by: (item: T) 
 
 class BookEncoder {
   readonly #sliceBytes: number;
-  #writer: ByteWriter;
+  readonly #writer: ByteWriter;
   readonly #classes = new Map<string, number>();
   readonly #policies = new Map<string, number>();
   readonly #callers = new Map<string, number>();
@@ -166,10 +166,9 @@ class BookEncoder {
     return this.#writer.lengthBytes >= this.#sliceBytes;
   }
 
+  /** Good until more is written. */
   slice(): Uint8Array {
-    const slice = this.#writer.finish();
-    this.#writer = new ByteWriter(this.#sliceBytes + RECORD_ROOM_BYTES);
-    return slice;
+    return this.#writer.lend();
   }
 
   end(): void {
@@ -253,6 +252,7 @@ class BookEncoder {
     if (record.readyAtMs !== ticket.submittedAtMs) writer.uint53(record.readyAtMs);
     if (hasHistory(record)) this.#history(record);
     if (run !== null) this.#run(run);
+    if (run !== null && run.poll > 0) writer.uint53(run.poll);
     if (progress !== null) {
       writer.text(progress.share === null ? "" : String(progress.share));
       writer.bool(progress.message !== null);
@@ -351,6 +351,7 @@ function flagsOf(record: JobRecord): number {
   if (record.readyAtMs !== ticket.submittedAtMs) flags |= FLAG.readyAt;
   if (hasHistory(record)) flags |= FLAG.history;
   if (record.run !== null) flags |= FLAG.run;
+  if (record.run !== null && record.run.poll > 0) flags |= FLAG.poll;
   if (record.progress !== null) flags |= FLAG.progress;
   if (record.finishedAtMs !== null) flags |= FLAG.finished;
   if (record.result !== null) flags |= FLAG.result;

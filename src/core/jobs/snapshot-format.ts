@@ -4,7 +4,9 @@ import type { AttemptEnd, JobState } from "./model.ts";
 import type { AgentRecord, Reported } from "./records.ts";
 
 export const MAGIC = 0x4a;
-export const SNAPSHOT_VERSION = 1;
+export const SNAPSHOT_VERSION = 2;
+/** Of version 1 no run has the number of its call; all else is the same. */
+export const SNAPSHOT_VERSION_OLDEST = 1;
 /** Priorities may be negative; integers in the bytes may not. */
 export const PRIORITY_OFFSET = 2 ** 31;
 
@@ -17,7 +19,15 @@ export const STATES: readonly JobState[] = [
   "failed",
   "cancelled",
 ];
-export const ENDS: readonly AttemptEnd[] = ["completed", "failed", "timed-out", "lost", "cancelled", "handed-back"];
+export const ENDS: readonly AttemptEnd[] = [
+  "completed",
+  "failed",
+  "timed-out",
+  "lost",
+  "cancelled",
+  "handed-back",
+  "undelivered",
+];
 export const REPORTS: readonly (Reported | null)[] = [null, "completed", "failed", "cancelled", "handed-back"];
 export const AGENT_STATES: readonly AgentRecord["state"][] = ["online", "offline", "removed"];
 
@@ -32,4 +42,5 @@ export const FLAG = {
   finished: 128,
   result: 256,
   error: 512,
+  poll: 1024,
 } as const;

@@ -103,8 +103,8 @@ export class Desk {
     return this.do<"submit">({ kind: "submit", request: REQUEST, specs }).jobIds;
   }
 
-  lease(who: AgentInfo = agent(), max = 1): JobsAnswers["lease"] {
-    return this.do<"lease">({ kind: "lease", agent: who, max, ttlMs: 10_000 });
+  lease(who: AgentInfo = agent(), max = 1, poll?: number): JobsAnswers["lease"] {
+    return this.do<"lease">({ kind: "lease", agent: who, max, ttlMs: 10_000, poll });
   }
 
   result(session: string, lease: LeaseRef, outcome: Outcome, leaderEpoch = this.leaderEpoch): ResultAnswer {

@@ -19,6 +19,7 @@ export const KINDS: readonly Step["kind"][] = [
   ...(["cancel", "retry", "report", "lease-expired", "attempt-timed-out", "agent-offline", "remove-agent"] as const),
   ...([
     "hand-back",
+    "take-back",
     "pause-queue",
     "put-schedule",
     "delete-schedule",
@@ -97,7 +98,9 @@ export function commandOf(desk: Desk, memory: Memory, { kind, a, b, c }: Step): 
     case "retry":
       return { kind, request, jobId, job: null };
     case "lease":
-      return { kind, agent: AGENTS[a % AGENTS.length]!, max: b % 5, ttlMs: 1_000 };
+      return { kind, agent: AGENTS[a % AGENTS.length]!, max: b % 5, ttlMs: 1_000, poll: c === 0 ? undefined : c };
+    case "take-back":
+      return { kind, name: `a${1 + (a % 3)}`, session: `a${1 + (a % 3)}-s${1 + (b % 2)}`, poll: c, answered: c - b };
     case "forget":
       return { kind, jobIds: [jobId] };
     case "remove-agent":

@@ -63,6 +63,8 @@ export interface LeaseView extends LeaseRef {
   readonly agent: string;
   readonly session: string;
   readonly ttlMs: number;
+  /** See Run. */
+  readonly poll: number;
   /** Of the whole attempt. Null: none. */
   readonly timeoutMs: number | null;
   readonly state: JobState;
@@ -261,8 +263,9 @@ export class BookView implements JobsView {
 type Leased = JobRecord & { readonly run: Run };
 
 function leaseOf({ ticket, run, state }: Leased): LeaseView {
-  const { leaseId, jobEpoch, agent, session, ttlMs } = run;
-  return { jobId: ticket.id, jobEpoch, leaseId, agent, session, ttlMs, timeoutMs: ticket.policy.timeoutMs, state };
+  const { leaseId, jobEpoch, agent, session, ttlMs, poll } = run;
+  const { timeoutMs } = ticket.policy;
+  return { jobId: ticket.id, jobEpoch, leaseId, agent, session, ttlMs, poll, timeoutMs, state };
 }
 
 function byText(one: string, other: string): number {

@@ -8,6 +8,7 @@ import type { Json } from "../kit/json.ts";
 const JOB_BYTES = 54 + 41;
 const HISTORY_BYTES = 25;
 const RUN_BYTES = 69;
+const POLL_BYTES = 8;
 const END_BYTES = 11;
 const PROGRESS_BYTES = 41;
 const FINISHED_BYTES = 16;
@@ -56,7 +57,7 @@ export class Weights {
   job({ ticket, run, ended, progress, result, error, finishedAtMs, attempt }: JobRecord): number {
     let bytes = ticket.bytes;
     if (attempt > 0) bytes += HISTORY_BYTES;
-    if (run !== null) bytes += runBytes(run);
+    if (run !== null) bytes += POLL_BYTES + runBytes(run);
     for (const one of ended) bytes += endedBytes(one);
     if (progress !== null) bytes += PROGRESS_BYTES + (progress.message === null ? 0 : utf8Bytes(progress.message));
     if (finishedAtMs !== null) bytes += FINISHED_BYTES;

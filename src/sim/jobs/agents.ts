@@ -4,6 +4,9 @@
 // What it believes: a lease is its own until the call that gave or renewed it was sent, plus its duration, less what clocks
 // may drift; of an attempt with a time limit no longer than that. Where a grant is older than that when it comes, it renews
 // before it begins. It goes on working when it has lost its lease, and says so late: such results must not be taken.
+//
+// Its polls have numbers, and an answer that it has given up on brings it no lease: what it was to bring comes back by the
+// next poll. Now and then a poll comes once more, late, and nobody hears what is answered to that.
 
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -17,10 +20,13 @@ import { reached } from "./probes.ts";
 
 /** Both clocks may drift, in opposite directions. */
 const TRUSTED_SHARE = 1 - 3 * CLOCK_DRIFT_MAX;
-const GIVE_UP_MS = 4_000;
+/** Beside the time that a poll may wait: the leases of one whose answer is lost may be over by then, or not. */
+const GIVE_UP_MS: readonly number[] = [150, 500, 3_000];
 const RENEW_GIVE_UP_MS = 600;
 const IDLE_WAIT_MS = 2_500;
 const AGAIN_MS = 30;
+const TWICE_RATE = 0.1;
+const TWICE_AFTER_MS = 400;
 const LATE_RESULT_MS = 1_500;
 const RESULT_TRIES_MAX = 60;
 const KINDS = ["work", "heavy"];
@@ -52,6 +58,9 @@ class Agent {
   #believed: string;
   #isPolling = false;
   #polls = 0;
+  /** Of polls for more: the number of the last, and of the last that was answered. */
+  #asked = 0;
+  #answeredUpTo = 0;
 
   constructor(cluster: JobsCluster, { node, life, clock, random }: Boot) {
     this.#cluster = cluster;
@@ -131,14 +140,17 @@ class Agent {
     const progress = renew
       .slice(0, this.#random.below(2))
       .map((ref) => ({ ...ref, progress: { share: 0.5, message: null } }));
+    const max = isForMore ? Math.max(0, agentCapacity - held.length) : 0;
+    const numbers = max > 0 ? { poll: ++this.#asked, answered: this.#answeredUpTo } : {};
     const call: LeaseCall = {
       agent: this.#agent(this.#session),
       renew,
       progress,
       logs: [],
-      max: isForMore ? Math.max(0, agentCapacity - held.length) : 0,
+      max,
       waitMs,
       ttlMs,
+      ...numbers,
     };
     const sentMs = this.#clock.monotonicMs();
     const gone = new AbortController();
@@ -148,7 +160,11 @@ class Agent {
       isOpen = false;
       if (isForMore) this.#isPolling = false;
     };
-    this.#later(isForMore ? GIVE_UP_MS : RENEW_GIVE_UP_MS, () => {
+    // In a race only servers fail: agents are patient, and say everything once.
+    const { race } = this.#cluster.knobs;
+    const patienceMs = race ? GIVE_UP_MS.at(-1)! : this.#random.pick(GIVE_UP_MS);
+    const giveUpMs = isForMore ? waitMs + patienceMs : RENEW_GIVE_UP_MS;
+    this.#later(giveUpMs, () => {
       if (!isOpen) return;
       over();
       gone.abort();
@@ -162,6 +178,21 @@ class Agent {
       judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
       arrived: (answer) => this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
     });
+    if (max > 0 && !race && this.#random.chance(TWICE_RATE)) this.#twice(call, number);
+  }
+
+  /** The same call, that comes late. */
+  #twice(call: LeaseCall, number: number): void {
+    this.#later(this.#random.between(0, TWICE_AFTER_MS), () =>
+      post<LeaseAnswer>(this.#cluster, {
+        random: this.#random.fork(`twice/${number}`),
+        from: this.#name,
+        to: this.#believed,
+        ask: ({ service }) => service.lease(call, new AbortController().signal),
+        judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
+        arrived: () => undefined,
+      }),
+    );
   }
 
   /** In this process, if it is still this one. */
@@ -170,7 +201,8 @@ class Agent {
   }
 
   #answered(call: LeaseCall, sentMs: number, answer: Answer<LeaseAnswer>, isOpen: boolean, over: () => void): void {
-    over();
+    // By then another may be under way.
+    if (isOpen) over();
     if (!answer.ok) return this.#elsewhere();
     this.#cluster.sessions.set(this.#name, this.#session);
     const { renewed, leases, leaderEpoch } = answer.value;
@@ -186,12 +218,14 @@ class Agent {
         this.#giveUp(work, outcome === "lost");
       }
     }
+    // Who has given up hearing of it says so with the next poll.
+    if (!isOpen) return;
     if (leases.length > 0 && call.waitMs > 0) reached(this.#cluster.probes, "given-to-a-waiting-poll");
-    // Who has given up hearing of it does not know whether it may begin: it renews first, as with one that is too old.
-    for (const lease of leases) this.#begin(lease, sentMs, isOpen);
+    this.#answeredUpTo = call.poll ?? this.#answeredUpTo;
+    for (const lease of leases) this.#begin(lease, sentMs);
   }
 
-  #begin(lease: GivenLease, sentMs: number, isOpen: boolean): void {
+  #begin(lease: GivenLease, sentMs: number): void {
     this.#cluster.oracle.given(this.#session, lease.jobId, lease.leaseId);
     const { workMs, ttlMs } = this.#cluster.knobs;
     const nowMs = this.#clock.monotonicMs();
@@ -208,7 +242,7 @@ class Agent {
       tries: 0,
     };
     this.#work.set(lease.leaseId, work);
-    if (isOpen) this.#believe(work, sentMs + ttlMs * TRUSTED_SHARE);
+    this.#believe(work, sentMs + ttlMs * TRUSTED_SHARE);
     if (work.untilMs <= nowMs) {
       reached(this.#cluster.probes, "grant-too-old-to-trust");
       this.#poll(false);

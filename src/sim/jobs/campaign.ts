@@ -15,6 +15,8 @@ export interface RacesSummary {
   races_of_ten_assignments: number;
   assignments: number;
   leases_lost: number;
+  /** Of these, the ones whose answer never reached an agent. */
+  leases_undelivered: number;
   deliveries: number;
   redeliveries: number;
   completed: number;
@@ -71,6 +73,7 @@ export class JobsCampaign {
       races_of_ten_assignments: 0,
       assignments: 0,
       leases_lost: 0,
+      leases_undelivered: 0,
       deliveries: 0,
       redeliveries: 0,
       completed: 0,
@@ -80,6 +83,7 @@ export class JobsCampaign {
     if (one.assignments === RACE_JOBS) races.races_of_ten_assignments++;
     races.assignments += one.assignments;
     races.leases_lost += one.lost;
+    races.leases_undelivered += one.undelivered;
     races.deliveries += one.deliveries;
     races.redeliveries += one.redeliveries;
     races.completed += one.completed;

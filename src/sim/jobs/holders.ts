@@ -2,9 +2,11 @@
 //
 // - Of one job at most one agent believes that it may run it.
 // - No lease is taken from an agent that still believes in it: neither for silence, nor for the time that it takes.
+// - What was given in an answer that did not come is not its agent's any more when the next poll that says so is answered.
 // - A lease is given to one agent. Where another is given the same job, the lease before has ended in the log.
 
-import type { JobHistory } from "./history.ts";
+import type { LeaseCall } from "../../ports/jobs.ts";
+import type { JobHistory, SeenEvent } from "./history.ts";
 
 export interface Belief {
   readonly agent: string;
@@ -14,13 +16,23 @@ export interface Belief {
 }
 
 /** Causes of an end that the leader decides alone. */
-const TAKEN: readonly unknown[] = ["lost", "timed-out"];
+const TAKEN: readonly unknown[] = ["lost", "timed-out", "undelivered"];
+
+/** A lease that goes on, by what is committed. */
+interface Open {
+  readonly jobId: string;
+  readonly session: string;
+  readonly poll: number;
+  readonly sequence: number;
+}
 
 export class Holders {
   readonly #wrong: (node: string, what: string) => void;
   readonly #beliefs = new Map<string, Belief>();
   /** By job: which lease was given to whom. */
   readonly #given = new Map<string, Map<string, string>>();
+  /** By lease. */
+  readonly #open = new Map<string, Open>();
 
   constructor(wrong: (node: string, what: string) => void) {
     this.#wrong = wrong;
@@ -51,7 +63,23 @@ export class Holders {
     }
   }
 
+  assigned(node: string, { entityId: jobId, sequence, payload }: SeenEvent): void {
+    const leaseId = payload["leaseHash"] as string;
+    this.alone(node, jobId, leaseId);
+    const poll = (payload["poll"] ?? 0) as number;
+    this.#open.set(leaseId, { jobId, session: payload["sessionHash"] as string, poll, sequence });
+  }
+
+  /** A poll of this session was answered. `from`: the committed head when it was asked. */
+  polled(node: string, session: string, from: number, { poll = 0, answered = poll }: LeaseCall): void {
+    for (const [leaseId, one] of this.#open) {
+      const isUnheard = one.session === session && one.poll > answered && one.poll < poll && one.sequence <= from;
+      if (isUnheard) this.#wrong(node, `leaves ${one.jobId} by ${leaseId} to ${session}, who never heard of it`);
+    }
+  }
+
   ended(node: string, jobId: string, leaseId: unknown, cause: unknown): void {
+    if (cause !== undefined) this.#open.delete(String(leaseId));
     const belief = typeof leaseId === "string" ? this.#beliefs.get(leaseId) : undefined;
     if (belief === undefined || !TAKEN.includes(cause) || !belief.isHeld()) return;
     this.#wrong(

@@ -25,8 +25,6 @@ export interface JobsKnobs {
   readonly snapshotAfterEntries: number;
   /** How much of a snapshot is made in one turn: little, so that commands come in between. */
   readonly snapshotSliceBytes: number;
-  /** How long each of those turns is in coming. */
-  readonly snapshotTurnMs: number;
   /** How long the views take to be fed, at most. */
   readonly viewsDelayMs: number;
   /** How long the others take to send what a snapshot has skipped of the history, at most. */
@@ -79,7 +77,6 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
     },
     snapshotAfterEntries: random.fork("snapshot").pick([30, 100, 1_000]),
     snapshotSliceBytes: random.fork("snapshot-slice").pick([1, 200, 64 * 1024]),
-    snapshotTurnMs: random.fork("snapshot-turn").pick([0, 1, 20]),
     viewsDelayMs: random.fork("views-delay").pick([1, 50, 1_500, 3_000]),
     historyFetchMs: random.fork("history-fetch").pick([1, 200, 6_000]),
     uncommittedBytesMax: random.fork("uncommitted").pick([1_500, 6_000, 1_000_000]),

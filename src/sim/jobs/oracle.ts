@@ -173,8 +173,10 @@ export class JobsOracle {
     const trouble = job.take(event);
     if (trouble !== null) return this.#wrong(node, `job ${jobId} at ${sequence}: ${trouble}`);
     this.#count(node, jobId, job);
-    if (eventType === "build:assigned") this.holders.alone(node, jobId, payload["leaseHash"] as string);
-    this.holders.ended(node, jobId, payload["leaseHash"], payload["cause"]);
+    if (eventType === "build:assigned") this.holders.assigned(node, event);
+    const cause = eventType === "build:completed" ? "completed" : payload["cause"];
+    this.holders.ended(node, jobId, payload["leaseHash"], cause);
+    if (cause === "undelivered") reached(this.probes, "lost-answer-taken-back");
     if (payload["cause"] === "lost") reached(this.probes, "lease-expired");
     if (payload["cause"] === "timed-out") reached(this.probes, "attempt-timed-out");
     if (eventType === "build:cancelling") reached(this.probes, "running-job-cancelled");
@@ -215,6 +217,7 @@ export class JobsOracle {
   leaseAnswered(asked: Asked, call: LeaseCall, answer: LeaseAnswer): void {
     const { node } = asked;
     const session = this.#secrets.sessionHash(call.agent.session);
+    this.holders.polled(node, session, asked.from, call);
     for (const { jobId, leaseId: secret, jobEpoch } of answer.leases) {
       const leaseId = this.#secrets.leaseHash(secret);
       const isTrue = this.#job(node, jobId)?.everBetween(
@@ -377,7 +380,7 @@ export class JobsOracle {
 
 /** Said by the agent itself, not taken from it. */
 function isReported(cause: string | undefined): boolean {
-  return cause !== undefined && cause !== "lost" && cause !== "timed-out" && cause !== "asked";
+  return cause !== undefined && !["lost", "timed-out", "undelivered", "asked"].includes(cause);
 }
 
 function isForgotten({ state }: Moment): boolean {

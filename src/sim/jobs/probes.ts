@@ -17,6 +17,7 @@ export const JOBS_PROBES = [
   "cancelled-told-by-renewal",
   "grant-too-old-to-trust",
   "given-to-a-waiting-poll",
+  "lost-answer-taken-back",
   "lease-expired",
   "attempt-timed-out",
   "running-job-cancelled",

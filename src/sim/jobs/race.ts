@@ -1,6 +1,6 @@
 // Twenty agents wait and ten jobs come, while leaders die and are cut off: each job is given to one agent. It is given again
-// only where the lease before has ended in the log, which happens where the answer to an agent was lost, or a server was away
-// for so long that the lease ran out. Where leases outlast all faults, a job that has come to an agent never comes to another.
+// only where the lease before has ended in the log, which happens where the answer to an agent was lost, and its next poll says
+// so, or a server was away for so long that the lease ran out. Where leases outlast all faults, a job that has come to an agent never comes to another.
 // At the end ten jobs are completed, each once.
 
 import type { JobSpec } from "../../core/jobs/model.ts";
@@ -30,8 +30,9 @@ export const RACE_SPEC: JobSpec = {
 export interface RaceResult {
   /** In the log. */
   readonly assignments: number;
-  /** Leases that ended without a result. */
+  /** Leases that ended without a result; and those of them whose answer never reached an agent. */
   readonly lost: number;
+  readonly undelivered: number;
   readonly completed: number;
   /** How often a job came to an agent, and how often to one more than the first. */
   readonly deliveries: number;
@@ -45,7 +46,8 @@ export function raceResult({ jobs, holders, probes }: JobsOracle): RaceResult {
   const { all: deliveries, again: redeliveries } = holders.deliveries;
   return {
     assignments: all.reduce((sum, { assignments }) => sum + assignments, 0),
-    lost: ends.filter(({ cause }) => cause === "lost").length,
+    lost: ends.filter(({ cause }) => cause === "lost" || cause === "undelivered").length,
+    undelivered: ends.filter(({ cause }) => cause === "undelivered").length,
     completed: ends.filter(({ cause }) => cause === "completed").length,
     deliveries,
     redeliveries,

@@ -13,6 +13,7 @@ const SERVICE = "controller/jobs.ts";
 const FOLD = "controller/jobs-fold.ts";
 const LEADERSHIP = "controller/raft-leadership.ts";
 const LEASE = "core/jobs/decide-lease.ts";
+const AGENTS = "core/jobs/decide-agents.ts";
 const RESULTS = "core/jobs/decide-results.ts";
 const TABLE = "core/jobs/table.ts";
 
@@ -145,6 +146,16 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     file: LEASE,
     find: "readyNow(state, context);\n  if (state.isOvergrown) return;",
     replace: "if (state.isOvergrown) return;",
+  }),
+  mutant("takes-back-what-was-answered", "0011", {
+    file: AGENTS,
+    find: "run.poll <= answered || run.poll >= poll",
+    replace: "run.poll >= poll",
+  }),
+  mutant("answered-without-taking-back", "0011", {
+    file: LEASING,
+    find: "if (answered >= poll - 1) return null;",
+    replace: "if (answered >= 0) return null;",
   }),
   mutant("snapshot-of-no-one-moment", "D10", {
     file: TABLE,

@@ -37,7 +37,7 @@ export class JobBytes {
   readonly #callers = new Interned<string>();
   readonly #writer = new ByteWriter(64 * 1024);
 
-  /** Nothing that it refers to is forgotten before it is released. */
+  /** Good until the next one. Nothing that it refers to is forgotten before it is released. */
   pack(record: JobRecord): Uint8Array {
     const { ticket, readyAtMs } = record;
     const { notBeforeMs, concurrencyKey, schedule } = ticket;
@@ -66,7 +66,7 @@ export class JobBytes {
     if (schedule !== null) writer.text(schedule);
     if (readyAtMs !== ticket.submittedAtMs) writer.uint53(readyAtMs);
     if (traces !== null) writer.text(JSON.stringify(traces));
-    return writer.finish();
+    return writer.lend();
   }
 
   unpack(bytes: Uint8Array, number: number, priority: number): JobRecord {

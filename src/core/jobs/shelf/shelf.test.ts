@@ -19,7 +19,7 @@ const text = fc.oneof(
 const when = fc.option(fc.nat(2 ** 50));
 
 const lease = { leaseId: "l", jobEpoch: 1, leaderEpoch: 2, attempt: 1, agent: "a", session: "s", ttlMs: 5 };
-const run = { ...lease, assignedAtMs: 7, startedAtMs: null, logBytes: 0 };
+const run = { ...lease, assignedAtMs: 7, startedAtMs: null, logBytes: 0, poll: 0 };
 const ended = { ...run, endedAtMs: 9, end: "failed", reported: "failed", stateAfter: "pending" } as const;
 
 const record = (classes: JobClasses, id: string, number: number): fc.Arbitrary<JobRecord> =>
