@@ -4,7 +4,6 @@ import { ClusterMachine, innerConsensus } from "../controller/cluster-machine.ts
 import { JobsFold } from "../controller/jobs-fold.ts";
 import { assert } from "../core/kit/assert.ts";
 import { ScopesFold } from "../core/scopes/index.ts";
-import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { archivedMachine, type Archive, RaftLog } from "../logs/index.ts";
 import type { Consensus } from "../ports/consensus.ts";
@@ -39,7 +38,7 @@ export function serverMachine(): ServerMachine {
     });
   };
   const scopes = new ScopesFold();
-  const jobs = new JobsFold(systemDigest, systemClock);
+  const jobs = new JobsFold(systemDigest);
   const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs)];
   let kept: Pick<Archive, "capture" | "restore"> = NO_ARCHIVE;
   return {

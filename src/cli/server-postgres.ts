@@ -121,7 +121,7 @@ async function openParts(
   const { config, options, settings, random, instance, url, fail } = site;
   const { logger } = options.logs;
   const { nodeId } = config;
-  const fold = new JobsFold(systemDigest, systemClock);
+  const fold = new JobsFold(systemDigest);
   const log = new PostgresLog({
     log: LOG,
     fold,

@@ -17,7 +17,7 @@ import { assert } from "../core/kit/assert.ts";
 import { DecodeError, ByteReader, ByteWriter } from "../core/kit/bytes.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
-import { type Pieces, piecesOf, wholeOf, withLength } from "../core/kit/pieces.ts";
+import { joined, partsOf, type Pieces, readPart, wholeOf } from "../core/kit/pieces.ts";
 import { taggedConsensus } from "../core/kit/tagged-consensus.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Digest } from "../ports/digest.ts";
@@ -182,7 +182,10 @@ function snapshotPieces(
   for (const nodeId of invited) writer.text(nodeId);
   writeChainPoints(writer, points);
   writer.u32(inner.length);
-  return [writer.finish(), ...inner.flatMap((one) => withLength(piecesOf(one)))];
+  const last = inner.at(-1);
+  // Whoever may be large comes last.
+  const parts = last === undefined ? [] : [...inner.slice(0, -1).map(wholeOf), last];
+  return joined(writer.finish(), partsOf(parts));
 }
 
 function decodeSnapshot(data: Uint8Array): Snapshot {
@@ -208,7 +211,7 @@ function readSnapshot(reader: ByteReader): Snapshot {
   const points = readChainPoints(reader);
   const machines = version === SNAPSHOT_VERSION_OF_ONE ? 1 : reader.u32();
   if (machines > INNER_MAX) throw new DecodeError("malformed", `${machines} inner machines`);
-  const inner = Array.from({ length: machines }, () => reader.bytes(SNAPSHOT_BYTES_MAX));
+  const inner = Array.from({ length: machines }, () => readPart(reader, SNAPSHOT_BYTES_MAX));
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
   return { wasInvited, invited, points, inner };
 }

@@ -14,7 +14,7 @@ import { assert } from "../core/kit/assert.ts";
 import { ByteReader, ByteWriter } from "../core/kit/bytes.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Json } from "../core/kit/json.ts";
-import { type Pieces, withLength } from "../core/kit/pieces.ts";
+import { begun, joined, partsOf, type Pieces, readPart } from "../core/kit/pieces.ts";
 import { EVENT_DEPTH_MAX, INTEGER_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
 import {
   canonicalJson,
@@ -27,7 +27,6 @@ import {
   type SealedEvent,
 } from "../core/events/index.ts";
 import { type BookLimits, JobsBook, type PreparedBook } from "../core/jobs/index.ts";
-import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../ports/log.ts";
 import { KeysFold } from "./keys-fold.ts";
@@ -48,7 +47,6 @@ export class JobsFold implements Fold {
   readonly keys = new KeysFold();
   readonly #bookOptions: ConstructorParameters<typeof JobsBook>[0];
   readonly #digest: Digest;
-  readonly #clock: Clock;
   readonly #sliceBytes: number | undefined;
   readonly #followers = new Set<(applied: SealedEvent) => void>();
   readonly #restored = new Set<() => void>();
@@ -56,9 +54,8 @@ export class JobsFold implements Fold {
   #chain: ChainHead = EMPTY_CHAIN;
   #own: { readonly epoch: number; readonly events: SealedEvent[] } | null = null;
 
-  constructor(digest: Digest, clock: Clock, { sliceBytes, limits }: JobsFoldOptions = {}) {
+  constructor(digest: Digest, { sliceBytes, limits }: JobsFoldOptions = {}) {
     this.#digest = digest;
-    this.#clock = clock;
     this.#sliceBytes = sliceBytes;
     this.#bookOptions = { canonical: (value) => canonicalJson(value, INTEGER_MAX), limits };
     this.book = new JobsBook(this.#bookOptions);
@@ -129,8 +126,8 @@ export class JobsFold implements Fold {
     return { event: checked.event, bytes: data };
   }
 
-  /** Of this moment; a slice of the book in each turn, so that a million jobs do not keep the node from its heartbeats. */
-  async snapshot(): Promise<Pieces> {
+  /** Of this moment. */
+  snapshot(): Pieces {
     const { sequence, timestamp, hash } = this.#chain;
     const writer = new ByteWriter(HEADER_BYTES_MAX);
     writer.u8(SNAPSHOT_VERSION);
@@ -138,18 +135,7 @@ export class JobsFold implements Fold {
     writer.text(String(timestamp));
     writer.text(hash ?? "");
     writer.text(this.keys.snapshot());
-    const book: Uint8Array[] = [];
-    // The first step is taken in this turn: it is what fixes the moment.
-    for (const slice of this.book.slices(this.#sliceBytes)) {
-      book.push(slice);
-      await this.#nextTurn();
-    }
-    return [writer.finish(), ...withLength(book)];
-  }
-
-  #nextTurn(): Promise<void> {
-    const clock = this.#clock;
-    return new Promise((resume) => void clock.setTimer(clock.monotonicMs(), resume));
+    return joined(writer.finish(), partsOf([begun(this.book.slices(this.#sliceBytes))]));
   }
 
   *prepare(data: Uint8Array): Generator<void, void, void> {
@@ -191,7 +177,7 @@ function readSnapshot(data: Uint8Array): SnapshotParts {
   const sequence = reader.uint53();
   const timestamp = Number(reader.text(TEXT_BYTES_MAX));
   const hash = reader.text(TEXT_BYTES_MAX);
-  return { sequence, timestamp, hash, keys: reader.text(KEYS_BYTES_MAX), bytes: reader.bytes(SNAPSHOT_BYTES_MAX) };
+  return { sequence, timestamp, hash, keys: reader.text(KEYS_BYTES_MAX), bytes: readPart(reader, SNAPSHOT_BYTES_MAX) };
 }
 
 /** Of the same memory: nobody writes to a snapshot's bytes again. */

@@ -4,10 +4,13 @@
 // without having written them (trap 23). It becomes FSYNC_FAILED, and whoever catches that ends the process.
 
 import { TenureError } from "../core/kit/errors.ts";
+import type { Pieces } from "../core/kit/pieces.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
 import { temporaryName } from "./storage-layout.ts";
 
-const PIECE_BYTES = 4 * 1024 * 1024;
+/** It may be made while it is written. */
+const TURN_BYTES = 64 * 1024;
+const UNSYNCED_BYTES_MAX = 4 * 1024 * 1024;
 
 export async function syncFile(file: DiskFile, label: string): Promise<void> {
   try {
@@ -25,27 +28,49 @@ export async function syncDirectory(disk: Disk, label: string): Promise<void> {
   }
 }
 
+export interface WriteOptions {
+  /** Others have theirs behind so much of it (TURN_BYTES). */
+  readonly nextTurn?: (() => Promise<void>) | undefined;
+  /** False: it is not wanted any more. */
+  readonly goesOn?: (() => boolean) | undefined;
+}
+
 /**
- * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the parts one behind the
- * other, after any crash. It is written piece by piece, each synced: hundreds of megabytes in one sync hold up the log's.
+ * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the pieces one behind the
+ * other, after any crash. It is synced on its way: hundreds of megabytes in one sync hold up the log's. False: it was given up,
+ * and what is there of it has a temporary name.
  */
 export async function writeDurably(
   disk: Disk,
   name: string,
-  parts: readonly Uint8Array[],
+  pieces: Pieces,
   kind: string,
-): Promise<void> {
+  { nextTurn, goesOn = () => true }: WriteOptions = {},
+): Promise<boolean> {
   const file = await disk.create(temporaryName(name), `${kind}-create`);
-  for (const bytes of parts) {
-    for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
-      if (from > 0) await syncFile(file, `${kind}-fdatasync`);
-      await file.append(bytes.subarray(from, from + PIECE_BYTES), `${kind}-append`);
+  let unsyncedBytes = 0;
+  let turnBytes = 0;
+  for (const bytes of pieces) {
+    if (!goesOn()) {
+      await file.close();
+      return false;
     }
+    if (unsyncedBytes + bytes.length > UNSYNCED_BYTES_MAX && unsyncedBytes > 0) {
+      await syncFile(file, `${kind}-fdatasync`);
+      unsyncedBytes = 0;
+    }
+    await file.append(bytes, `${kind}-append`);
+    unsyncedBytes += bytes.length;
+    turnBytes += bytes.length;
+    if (turnBytes < TURN_BYTES) continue;
+    turnBytes = 0;
+    await nextTurn?.();
   }
   await syncFile(file, `${kind}-fdatasync`);
   await file.close();
   await disk.rename(temporaryName(name), name, `${kind}-rename`);
   await syncDirectory(disk, `${kind}-sync-directory`);
+  return true;
 }
 
 function syncFailed(what: string, error: unknown): TenureError {

@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { encodeMessage, type Message, type MsgHeartbeat, type MsgSnap } from "../core/raft/index.ts";
 import type { PeerKey } from "../core/kit/ids.ts";
-import { encodeSnapshotFile } from "../core/wal/index.ts";
 import { sealEnvelope } from "./envelope.ts";
 import { CLUSTER, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
-import { bytesOf, digest, snapshotAt } from "./test-storage.ts";
+import { bytesOf, digest, snapshotAt, sentSnapshot } from "./test-storage.ts";
 
 const drain = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -20,7 +19,7 @@ const heartbeat: MsgHeartbeat = {
 };
 const snap: MsgSnap = { type: "MsgSnap", from: n2, to: n1, term: 9, snapshot: snapshotAt(50, 8), round: 1 };
 const contents = bytesOf(JSON.stringify(["fifty"]));
-const file = encodeSnapshotFile(snap.snapshot, contents, digest);
+const file = sentSnapshot(snap.snapshot, contents);
 
 function seal(message: Message, attachment: Uint8Array | null = null, clusterId = CLUSTER): Uint8Array {
   return sealEnvelope(message, clusterId, attachment, digest);
@@ -115,7 +114,7 @@ test("a snapshot that comes while another waits for the disk is dropped, and tak
   await stage.say({ ...heartbeat, term: 10 });
   await stage.say({ ...snap, term: 10 }, file);
   const newer = { ...snap, term: 10, snapshot: snapshotAt(60, 8) };
-  const newerFile = encodeSnapshotFile(newer.snapshot, bytesOf(JSON.stringify(["sixty"])), digest);
+  const newerFile = sentSnapshot(newer.snapshot, bytesOf(JSON.stringify(["sixty"])));
   await stage.say(newer, newerFile);
   expect(actor.engine.counts).toMatchObject({ droppedFrames: 1, snapshotsRestored: 1, refusedFrames: 0 });
   expect(actor.machine.applied).toEqual(["fifty"]);

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Message, MsgHeartbeat, MsgSnap } from "../core/raft/index.ts";
-import { encodeSnapshotFile } from "../core/wal/index.ts";
 import { openEnvelope, openInSlices, sealBefore, sealEnvelope } from "./envelope.ts";
 import { Snapshots } from "./snapshots.ts";
-import { bytesOf, configuration, digest, entry, n1, n2 } from "./test-storage.ts";
+import { bytesOf, configuration, digest, entry, n1, n2, sentSnapshot } from "./test-storage.ts";
 
 const heartbeat: MsgHeartbeat = {
   type: "MsgHeartbeat",
@@ -106,7 +105,7 @@ describe("an envelope", () => {
     const sealing = snapshots.seal(snapshots.inMemory!).next();
     expect(sealing.done, "a small one is sealed at once").toBe(true);
     const parts = [sealBefore(sealing.value!, snap, "c", digest), data];
-    const whole = sealEnvelope(snap, "c", encodeSnapshotFile(snap.snapshot, data, digest), digest);
+    const whole = sealEnvelope(snap, "c", sentSnapshot(snap.snapshot, data), digest);
     expect(Uint8Array.from(parts.flatMap((part) => [...part]))).toEqual(whole);
   });
 

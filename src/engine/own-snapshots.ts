@@ -2,15 +2,12 @@
 // Invariant: one that a leader's snapshot has overtaken while it was made or written is dropped, never reported.
 
 import type { SnapshotMeta } from "../core/raft/index.ts";
-import { wholeInSlices } from "../core/kit/pieces.ts";
-import type { Clock } from "../ports/clock.ts";
+import { letGo } from "../core/kit/pieces.ts";
 import type { SnapshotData } from "../ports/state-machine.ts";
 import type { Snapshots } from "./snapshots.ts";
-import { inSlices } from "./storage-slices.ts";
 import type { Storage } from "./storage.ts";
 
 interface Surroundings {
-  readonly clock: Clock;
   readonly storage: Storage;
   readonly snapshots: Snapshots;
   /** The state as of the last applied entry, and what the log says of it: both at once, in the same turn. */
@@ -53,14 +50,19 @@ export class OwnSnapshots {
   }
 
   async #write(meta: SnapshotMeta, capture: SnapshotData | Promise<SnapshotData>): Promise<void> {
-    const { storage, snapshots, isRunning, saved, clock, keepable } = this.#around;
-    const data = await inSlices(wholeInSlices(await capture), clock);
-    const keepEntries = keepable(meta.index, snapshots.policy.keepEntries);
-    const isWanted = (): boolean => isRunning() && snapshots.newestIndex < meta.index;
-    if (!isWanted()) return;
-    await storage.saveSnapshot(meta, data, meta.index - keepEntries + 1);
-    if (!isWanted()) return;
-    snapshots.keep(meta, data);
-    saved(meta.index, keepEntries);
+    const { storage, snapshots, isRunning, saved, keepable } = this.#around;
+    const data = await capture;
+    try {
+      const keepEntries = keepable(meta.index, snapshots.policy.keepEntries);
+      const isWanted = (): boolean => isRunning() && snapshots.newestIndex < meta.index;
+      if (!isWanted()) return;
+      const bytes = await storage.saveSnapshot(meta, data, meta.index - keepEntries + 1, isWanted);
+      if (bytes === null || !isWanted()) return;
+      if (data instanceof Uint8Array) snapshots.keep(meta, data);
+      else snapshots.keepOnDisk(meta, bytes);
+      saved(meta.index, keepEntries);
+    } finally {
+      letGo(data);
+    }
   }
 }

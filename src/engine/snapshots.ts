@@ -2,6 +2,7 @@
 // the next is due. What is a snapshot's contents is the state machine's business; that it is whole is ours.
 
 import { assert } from "../core/kit/assert.ts";
+import { crc32OfBoth } from "../core/kit/crc32.ts";
 import {
   SNAPSHOT_AFTER_BYTES,
   SNAPSHOT_AFTER_ENTRIES,
@@ -9,12 +10,15 @@ import {
   SNAPSHOT_MEMORY_BYTES_MAX,
 } from "../core/kit/limits.ts";
 import type { Entry, SnapshotMeta } from "../core/raft/index.ts";
-import { checkSnapshotFile, decodeSnapshotFile, sealSnapshotFile, type SnapshotRead } from "../core/wal/index.ts";
+import {
+  checksumOf,
+  checkSentSnapshot,
+  decodeSentSnapshot,
+  snapshotHead,
+  type SnapshotRead,
+} from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
-
-/** No more than this is checksummed between two yields, as where files are written (core/wal). */
-const SLICE_BYTES = 1024 * 1024;
 
 export interface SnapshotPolicy {
   readonly afterEntries: number;
@@ -46,7 +50,7 @@ interface Newest {
   file: SealedFile | null;
 }
 
-/** A snapshot as a file that is sent, in two parts: its contents are never copied. */
+/** A snapshot as it is sent, in two parts: its contents are never copied. */
 export interface SealedFile {
   readonly meta: SnapshotMeta;
   readonly head: Uint8Array;
@@ -92,12 +96,12 @@ export class Snapshots {
 
   /** A snapshot message counts only with contents that are whole and are what it says. */
   offer(meta: SnapshotMeta, attachment: Uint8Array): boolean {
-    return this.#offered(meta, decodeSnapshotFile(attachment, this.#digest));
+    return this.#offered(meta, decodeSentSnapshot(attachment, this.#digest));
   }
 
   /** As `offer`, slice by slice, and what it takes to restore it too: a large state takes seconds to read. */
   *offerInSlices(meta: SnapshotMeta, attachment: Uint8Array): Generator<void, boolean> {
-    const file = yield* checkSnapshotFile(attachment, this.#digest);
+    const file = yield* checkSentSnapshot(attachment, this.#digest);
     if (file.kind === "whole" && this.#machine?.prepare !== undefined) yield* this.#machine.prepare(file.data);
     return this.#offered(meta, file);
   }
@@ -129,8 +133,13 @@ export class Snapshots {
   }
 
   keep(meta: SnapshotMeta, data: Uint8Array): void {
-    const bytes = data.length;
-    this.#newest = { meta, bytes, data: bytes <= this.policy.memoryBytesMax ? data : null, file: null };
+    if (data.length > this.policy.memoryBytesMax) return this.keepOnDisk(meta, data.length);
+    this.#newest = { meta, bytes: data.length, data, file: null };
+  }
+
+  /** It is read again where a follower needs it. */
+  keepOnDisk(meta: SnapshotMeta, bytes: number): void {
+    this.#newest = { meta, bytes, data: null, file: null };
   }
 
   /** The newest one; null where it must be read again. */
@@ -148,13 +157,9 @@ export class Snapshots {
   *seal({ meta, data }: SnapshotContents): Generator<void, SealedFile> {
     const newest = this.#newest;
     if (newest !== null && newest.file !== null && newest.data === data) return newest.file;
-    const head = yield* sealSnapshotFile(meta, data, this.#digest);
-    let crc = this.#digest.crc32(head);
-    for (let at = 0; at < data.length; at += SLICE_BYTES) {
-      if (data.length > SLICE_BYTES) yield;
-      crc = this.#digest.crc32(data.subarray(at, at + SLICE_BYTES), crc);
-    }
-    const file = { meta, head, data, crc };
+    const contents = yield* checksumOf(data, this.#digest);
+    const head = snapshotHead(meta, contents, this.#digest);
+    const file = { meta, head, data, crc: crc32OfBoth(this.#digest.crc32(head), contents.crc, contents.bytes) };
     if (newest !== null && newest.data === data) newest.file = file;
     return file;
   }

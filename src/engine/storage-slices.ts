@@ -1,5 +1,6 @@
 // Long computations that let the event loop run in between: a node that is busy for 100 ms misses heartbeats.
 
+import { restAfterMs } from "../core/kit/giving-way.ts";
 import type { Clock } from "../ports/clock.ts";
 
 /** The same for an engine: what comes out is given on in the turn of the last slice, and only while it runs. */
@@ -32,6 +33,24 @@ export async function inSlices<T>(slices: Generator<void, T>, clock: Clock | und
   for (;;) {
     const step = slices.next();
     if (step.done === true) return step.value;
-    if (clock !== undefined) await new Promise<void>((resume) => clock.setTimer(clock.monotonicMs(), resume));
+    if (clock !== undefined) await turnOf(clock);
   }
+}
+
+/** The next turn of the event loop. */
+function turnOf(clock: Clock): Promise<void> {
+  return at(clock, clock.monotonicMs());
+}
+
+/** A later turn, where there is much else to do. */
+export async function giveWay(clock: Clock): Promise<void> {
+  const askedMs = clock.monotonicMs();
+  await turnOf(clock);
+  const nowMs = clock.monotonicMs();
+  const restMs = restAfterMs(nowMs - askedMs);
+  if (restMs > 0) await at(clock, nowMs + restMs);
+}
+
+function at(clock: Clock, atMs: number): Promise<void> {
+  return new Promise((resume) => void clock.setTimer(atMs, resume));
 }

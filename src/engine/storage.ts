@@ -15,14 +15,16 @@ import { TenureError } from "../core/kit/errors.ts";
 import { peerKey, type PeerKey } from "../core/kit/ids.ts";
 import { WAL_RESERVE_BYTES, WAL_SEGMENT_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Entry, HardState, PersistRequest, SnapshotMeta } from "../core/raft/types.ts";
-import { checkSnapshotFile, sealSnapshotFile, type BatchPart } from "../core/wal/index.ts";
+import { piecesOf } from "../core/kit/pieces.ts";
+import { checkSnapshotFile, snapshotFile, type BatchPart, type Checksummed } from "../core/wal/index.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
+import type { SnapshotData } from "../ports/state-machine.ts";
 import { openDirectory, type DirectoryOptions, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
 import { writeDurably } from "./durable-file.ts";
 import { snapshotName } from "./storage-layout.ts";
-import { inSlices } from "./storage-slices.ts";
+import { giveWay, inSlices } from "./storage-slices.ts";
 import type { WalWriter } from "./wal-writer.ts";
 
 export interface OpenOptions extends Omit<DirectoryOptions, "segmentBytesMax" | "reserveBytes"> {
@@ -56,7 +58,7 @@ export class Storage {
   #isSavingSnapshot = false;
   /** Settles when the last write to the log that was asked for is over. */
   #idle: Promise<void> = Promise.resolve();
-  #saving: Promise<void> = Promise.resolve();
+  #saving: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
   private constructor({ disk, digest, clock }: OpenOptions, ready: ReadyDirectory) {
@@ -99,24 +101,35 @@ export class Storage {
   }
 
   /**
-   * Stores this node's own snapshot and lets go of segments that hold nothing from `keepFromIndex` on, nor
-   * anything behind the snapshot. The log itself is not shortened.
+   * Stores this node's own snapshot, while it is made, and lets go of segments that hold nothing from `keepFromIndex` on, nor
+   * anything behind the snapshot. The log itself is not shortened. How many bytes its contents have; null: it was given up.
    */
-  saveSnapshot(meta: SnapshotMeta, data: Uint8Array, keepFromIndex: number): Promise<void> {
-    const saved = this.#saveSnapshot(meta, data, keepFromIndex);
+  saveSnapshot(
+    meta: SnapshotMeta,
+    data: SnapshotData,
+    keepFromIndex: number,
+    isWanted: () => boolean = () => true,
+  ): Promise<number | null> {
+    const saved = this.#saveSnapshot(meta, data, keepFromIndex, isWanted);
     this.#saving = saved.catch(() => undefined);
     return saved;
   }
 
-  async #saveSnapshot(meta: SnapshotMeta, data: Uint8Array, keepFromIndex: number): Promise<void> {
+  async #saveSnapshot(
+    meta: SnapshotMeta,
+    data: SnapshotData,
+    keepFromIndex: number,
+    isWanted: () => boolean,
+  ): Promise<number | null> {
     assert(this.#state === "usable", "storage is usable", () => this.#state);
     assert(!this.#isSavingSnapshot, "one own snapshot at a time");
     assert(meta.index <= this.#lastIndex, "a snapshot covers only what is in the log", () => `${meta.index}`);
-    if (this.#isCovered(meta)) return;
+    if (this.#isCovered(meta)) return null;
     this.#isSavingSnapshot = true;
     try {
-      await this.#orFail(() => this.#writeSnapshotFile(meta, data));
-      await this.#exclusively(() => this.#mark(meta, keepFromIndex));
+      const bytes = await this.#orFail(() => this.#writeSnapshotFile(meta, data, isWanted));
+      if (bytes !== null) await this.#exclusively(() => this.#mark(meta, keepFromIndex));
+      return bytes;
     } finally {
       this.#isSavingSnapshot = false;
     }
@@ -257,9 +270,20 @@ export class Storage {
     return meta.index <= (this.#wal.head.snapshot?.index ?? 0);
   }
 
-  async #writeSnapshotFile(meta: SnapshotMeta, data: Uint8Array): Promise<void> {
-    const head = await inSlices(sealSnapshotFile(meta, data, this.#digest), this.#clock);
-    await writeDurably(this.#disk, snapshotName(meta.index, meta.term), [head, data], "snapshot");
+  async #writeSnapshotFile(
+    meta: SnapshotMeta,
+    data: SnapshotData,
+    goesOn: () => boolean = () => true,
+  ): Promise<number | null> {
+    let bytes = 0;
+    const counted = function* (file: Generator<Uint8Array, Checksummed, void>): Generator<Uint8Array, void, void> {
+      bytes = (yield* file).bytes;
+    };
+    const file = counted(snapshotFile(meta, piecesOf(data), this.#digest));
+    const clock = this.#clock;
+    const nextTurn = clock === undefined ? undefined : () => giveWay(clock);
+    const name = snapshotName(meta.index, meta.term);
+    return (await writeDurably(this.#disk, name, file, "snapshot", { nextTurn, goesOn })) ? bytes : null;
   }
 
   // ---- failing -------------------------------------------------------------------------------------
@@ -270,10 +294,10 @@ export class Storage {
     return run;
   }
 
-  async #orFail(work: () => Promise<void>): Promise<void> {
+  async #orFail<T>(work: () => Promise<T>): Promise<T> {
     assert(this.#state === "usable", "storage is usable", () => this.#state);
     try {
-      await work();
+      return await work();
     } catch (error) {
       this.#state = "failed";
       throw error;

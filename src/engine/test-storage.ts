@@ -2,7 +2,8 @@
 
 import { peerKey } from "../core/kit/ids.ts";
 import type { Configuration, Entry, HardState, PersistRequest, SnapshotMeta } from "../core/raft/types.ts";
-import { recover, type Recovery } from "../core/wal/index.ts";
+import { wholeOf } from "../core/kit/pieces.ts";
+import { recover, type Recovery, snapshotHead } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import { readDirectory } from "./storage-layout.ts";
 import type { TestDisk } from "./test-disk.ts";
@@ -51,6 +52,11 @@ export function logEndOf(bytes: Uint8Array): number {
   let at = 0;
   while (at < bytes.length && bytes[at] !== 0) at += 14 + view.getUint32(at + 10);
   return at;
+}
+
+/** As it is sent. */
+export function sentSnapshot(meta: SnapshotMeta, data: Uint8Array): Uint8Array {
+  return wholeOf([snapshotHead(meta, { bytes: data.length, crc: digest.crc32(data) }, digest), data]);
 }
 
 export function entry(index: number, term: number, text = `e${index}`): Entry {

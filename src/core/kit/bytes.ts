@@ -71,6 +71,14 @@ export class ByteWriter {
     return record;
   }
 
+  /** The same, but the next one is written over it: whoever wants to keep it copies it. */
+  lend(): Uint8Array {
+    const record = this.#buffer.subarray(this.#start, this.#end);
+    this.#start = 0;
+    this.#end = 0;
+    return record;
+  }
+
   u8(value: number): void {
     assert(value >>> 0 === value && value <= 0xff, "u8 is in range", () => String(value));
     const at = this.#reserve(1);
@@ -186,9 +194,12 @@ export class ByteReader {
     return value;
   }
 
-  /** A view, not a copy: it keeps the whole buffer alive, and nobody may write to that buffer again. */
-  bytes(bytesMax: number): Uint8Array {
-    const length = this.#lengthUpTo(bytesMax);
+  /**
+   * A view, not a copy: it keeps the whole buffer alive, and nobody may write to that buffer again. `toTheEnd`: a length that
+   * stands for all that is left.
+   */
+  bytes(bytesMax: number, toTheEnd?: number): Uint8Array {
+    const length = this.#lengthUpTo(bytesMax, toTheEnd);
     const at = this.#take(length);
     return this.#buffer.subarray(at, at + length);
   }
@@ -221,8 +232,9 @@ export class ByteReader {
     return text;
   }
 
-  #lengthUpTo(bytesMax: number): number {
-    const length = this.u32();
+  #lengthUpTo(bytesMax: number, toTheEnd?: number): number {
+    const said = this.u32();
+    const length = said === toTheEnd ? this.remainingBytes : said;
     if (length > bytesMax) throw new DecodeError("malformed", `${length} bytes where ${bytesMax} are allowed`);
     return length;
   }

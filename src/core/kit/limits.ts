@@ -31,7 +31,7 @@ export const INFLIGHT_MESSAGES_MAX = 64;
 export const INFLIGHT_BYTES_MAX = 1024 * 1024;
 export const UNCOMMITTED_BYTES_MAX = 16 * 1024 * 1024;
 /** Of entries at once, and one of them at least; a turn of the loop ends with those that reach it (design D10). */
-export const APPLY_BYTES_MAX = 128 * 1024;
+export const APPLY_BYTES_MAX = 32 * 1024;
 /**
  * How long a server's followers may wait to hear that what they have is committed. Under load the next append says it
  * first, and a message and its answer are saved for each write; a read at a follower waits so much longer at most.

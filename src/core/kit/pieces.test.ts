@@ -1,35 +1,74 @@
 import { describe, expect, it } from "vitest";
-import { ByteReader } from "./bytes.ts";
-import { lengthOf, wholeInSlices, wholeOf, withLength } from "./pieces.ts";
+import { ByteReader, DecodeError } from "./bytes.ts";
+import { begun, joined, letGo, partsOf, readPart, wholeOf } from "./pieces.ts";
 
-const MIB = 1024 * 1024;
+/** Three of them, in memory that is used again; says when it is over. */
+function* made(told: { isHeld: boolean; steps: number }): Generator<Uint8Array, void, void> {
+  const memory = new Uint8Array(2);
+  told.isHeld = true;
+  try {
+    for (let step = 1; step <= 3; step++) {
+      told.steps = step;
+      yield memory.fill(step);
+    }
+  } finally {
+    told.isHeld = false;
+  }
+}
 
 describe("pieces", () => {
-  it("are one behind the other; a single one is not copied", () => {
+  it("are one behind the other; what is whole is not copied", () => {
     const one = Uint8Array.of(1, 2);
     expect(wholeOf(one)).toBe(one);
-    expect(wholeOf([one])).toBe(one);
     expect(wholeOf([one, new Uint8Array(0), Uint8Array.of(3)])).toEqual(Uint8Array.of(1, 2, 3));
     expect(wholeOf([])).toEqual(new Uint8Array(0));
+    expect(wholeOf(joined(one, [], [one, one], new Uint8Array(0)))).toEqual(Uint8Array.of(1, 2, 1, 2, 1, 2));
   });
 
-  it("with their length are what a reader takes for one", () => {
-    const pieces = withLength([Uint8Array.of(1, 2), Uint8Array.of(3)]);
-    expect(lengthOf(pieces)).toBe(7);
-    expect(new ByteReader(wholeOf(pieces)).bytes(3)).toEqual(Uint8Array.of(1, 2, 3));
+  it("are made when they are asked for, but for the first, and each is good until the next", () => {
+    const told = { isHeld: false, steps: 0 };
+    const pieces = begun(made(told));
+    expect(told).toEqual({ isHeld: true, steps: 1 });
+    expect(wholeOf(pieces)).toEqual(Uint8Array.of(1, 1, 2, 2, 3, 3));
+    expect(told).toEqual({ isHeld: false, steps: 3 });
+    expect(wholeOf(begun(made(told)))).toEqual(Uint8Array.of(1, 1, 2, 2, 3, 3));
   });
 
-  it("D10: are put together a megabyte at a time, however large each of them is", () => {
-    const pieces = [
-      new Uint8Array(3 * MIB + 5).fill(1),
-      ...Array.from({ length: 64 }, () => new Uint8Array(64 * 1024).fill(2)),
-    ];
-    const slices = wholeInSlices(pieces);
-    let yields = 0;
-    let step = slices.next();
-    for (; step.done !== true; step = slices.next()) yields++;
-    expect(yields).toBe(7);
-    expect(step.value.length).toBe(lengthOf(pieces));
-    expect([step.value[3 * MIB + 4], step.value[3 * MIB + 5], step.value.at(-1)]).toEqual([1, 2, 2]);
+  it("hold on to nothing once they are let go of, whether any was taken or none", () => {
+    for (const taken of [0, 1, 2]) {
+      const told = { isHeld: false, steps: 0 };
+      const pieces = joined(Uint8Array.of(9), partsOf([begun(made(told))]));
+      const steps = pieces[Symbol.iterator]();
+      for (let at = 0; at < taken; at++) steps.next();
+      expect(told.isHeld).toBe(true);
+      letGo(pieces);
+      expect(told.isHeld).toBe(false);
+      expect(steps.next().done).toBe(true);
+    }
+    letGo(Uint8Array.of(1));
+    letGo([Uint8Array.of(1)]);
+  });
+});
+
+describe("parts", () => {
+  it("are read again as they were; of the last one nobody knew the length", () => {
+    const told = { isHeld: false, steps: 0 };
+    const reader = new ByteReader(wholeOf(partsOf([Uint8Array.of(7), new Uint8Array(0), begun(made(told))])));
+    expect(readPart(reader, 1)).toEqual(Uint8Array.of(7));
+    expect(readPart(reader, 1)).toEqual(new Uint8Array(0));
+    expect(readPart(reader, 6)).toEqual(Uint8Array.of(1, 1, 2, 2, 3, 3));
+    expect(reader.remainingBytes).toBe(0);
+  });
+
+  it("above their bound are refused, whether they say their length or reach to the end", () => {
+    for (const last of [Uint8Array.of(1, 2), [Uint8Array.of(1), Uint8Array.of(2)]]) {
+      const bytes = wholeOf(partsOf([last]));
+      expect(readPart(new ByteReader(bytes), 2)).toEqual(Uint8Array.of(1, 2));
+      expect(() => readPart(new ByteReader(bytes), 1)).toThrow(DecodeError);
+    }
+  });
+
+  it("of which one in pieces is not the last are our own mistake", () => {
+    expect(() => partsOf([[Uint8Array.of(1)], Uint8Array.of(2)])).toThrow(/only the last part/);
   });
 });

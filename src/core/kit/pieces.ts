@@ -1,56 +1,95 @@
-// Large states as pieces of bytes, one behind the other. Each layer around a state adds a piece in front; the whole is put
-// together once, by whoever writes it down, and slice by slice: copying a hundred megabytes at each layer would keep the
-// consensus thread busy for half a second (design D10).
+// Large states as pieces of bytes, one behind the other, made as they are asked for: whoever writes a state down takes a piece,
+// writes it, and asks for the next one. So a state of hundreds of megabytes is never in memory a second time, and never takes
+// the consensus thread for longer than one piece (design D10).
+//
+// A part stands behind its length. How long one will be that is still being made nobody knows: it is the last one, and is said
+// to reach to the end.
+//
+// Invariants:
+// - A piece is good until the next one is asked for: its memory is used again.
+// - What is begun is taken to its end, or let go of: it may hold on to something.
 
-import { ByteWriter } from "./bytes.ts";
+import { assert } from "./assert.ts";
+import { type ByteReader, ByteWriter } from "./bytes.ts";
 
-export type Pieces = readonly Uint8Array[];
+export type Pieces = Iterable<Uint8Array>;
 
-/** At most so much is copied between two yields. */
-const JOIN_SLICE_BYTES = 1024 * 1024;
 const LENGTH_BYTES = 4;
+const TO_THE_END = 0xffffffff;
 
 export function piecesOf(data: Uint8Array | Pieces): Pieces {
   return data instanceof Uint8Array ? [data] : data;
 }
 
-export function lengthOf(pieces: Pieces): number {
-  return pieces.reduce((sum, { length }) => sum + length, 0);
+/** One behind the other. */
+export function joined(...parts: readonly (Uint8Array | Pieces)[]): Pieces {
+  return new Joined(parts.map((part) => piecesOf(part)[Symbol.iterator]()));
 }
 
-/** As `ByteWriter.bytes` writes one piece, behind what stands before it. */
-export function withLength(pieces: Pieces): Pieces {
-  const writer = new ByteWriter(LENGTH_BYTES);
-  writer.u32(lengthOf(pieces));
-  return [writer.finish(), ...pieces];
+/** The first piece is made now, which fixes what the others are of. */
+export function begun(pieces: Generator<Uint8Array, void, void>): Pieces {
+  const first = pieces.next();
+  return first.done === true ? [] : joined(first.value, pieces);
+}
+
+/** Whoever does not want the rest of them. */
+export function letGo(data: Uint8Array | Pieces): void {
+  if (!(data instanceof Uint8Array)) data[Symbol.iterator]().return?.();
 }
 
 /** In one piece, without a copy where it is one. */
 export function wholeOf(data: Uint8Array | Pieces): Uint8Array {
-  const slices = wholeInSlices(data);
-  for (;;) {
-    const step = slices.next();
-    if (step.done === true) return step.value;
-  }
-}
-
-/** The same, slice by slice. */
-export function* wholeInSlices(data: Uint8Array | Pieces): Generator<void, Uint8Array, void> {
   if (data instanceof Uint8Array) return data;
-  if (data.length === 1) return data[0]!;
-  const whole = new Uint8Array(lengthOf(data));
+  const copies = Array.from(data, (piece) => piece.slice());
+  const whole = new Uint8Array(copies.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
-  let copiedBytes = 0;
-  for (const piece of data) {
-    for (let from = 0; from < piece.length; from += JOIN_SLICE_BYTES) {
-      const part = piece.subarray(from, from + JOIN_SLICE_BYTES);
-      whole.set(part, at);
-      at += part.length;
-      copiedBytes += part.length;
-      if (copiedBytes < JOIN_SLICE_BYTES) continue;
-      copiedBytes = 0;
-      yield;
-    }
+  for (const piece of copies) {
+    whole.set(piece, at);
+    at += piece.length;
   }
   return whole;
+}
+
+/** One behind the other, each to be read again with `readPart`. Only the last one may be in pieces. */
+export function partsOf(parts: readonly (Uint8Array | Pieces)[]): Pieces {
+  return joined(
+    ...parts.flatMap((part, at) => {
+      assert(part instanceof Uint8Array || at === parts.length - 1, "only the last part has no length");
+      const writer = new ByteWriter(LENGTH_BYTES);
+      writer.u32(part instanceof Uint8Array ? part.length : TO_THE_END);
+      return [writer.finish(), part];
+    }),
+  );
+}
+
+/** A view, as `ByteReader.bytes` gives it. */
+export function readPart(reader: ByteReader, bytesMax: number): Uint8Array {
+  return reader.bytes(bytesMax, TO_THE_END);
+}
+
+class Joined implements IterableIterator<Uint8Array> {
+  readonly #parts: Iterator<Uint8Array>[];
+
+  constructor(parts: Iterator<Uint8Array>[]) {
+    this.#parts = parts;
+  }
+
+  next(): IteratorResult<Uint8Array, undefined> {
+    for (;;) {
+      const [first] = this.#parts;
+      if (first === undefined) return { done: true, value: undefined };
+      const step = first.next();
+      if (step.done !== true) return step;
+      this.#parts.shift();
+    }
+  }
+
+  return(): IteratorResult<Uint8Array, undefined> {
+    for (const part of this.#parts.splice(0)) part.return?.();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
 }

@@ -12,6 +12,7 @@
 import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
 import { ByteWriter } from "../kit/bytes.ts";
+import { crc32OfBoth } from "../kit/crc32.ts";
 
 /** Version of everything that is written to a data directory. */
 const FORMAT_VERSION = 1;
@@ -57,15 +58,14 @@ export class FrameWriter {
   }
 
   /**
-   * Ends the only frame, with `contents` as the rest of its payload, and returns what stands before them: large
-   * contents are written behind it as they are, never copied.
+   * Ends the only frame, of which this is the head; the rest of its payload are these contents, which are large, and stand
+   * elsewhere as they are: only their length and their checksum are asked for.
    */
-  *finishBefore(contents: Uint8Array, digest: Digest): Generator<void, Uint8Array> {
+  finishHead(contents: Checksummed, digest: Digest): Uint8Array {
     assert(this.#starts.length === 1, "one frame is written");
     const head = this.#writer.finish();
-    putU32(head, LENGTH_AT, head.length - FRAME_OVERHEAD_BYTES + contents.length);
-    const headCrc = digest.crc32(bodyOf(head), 0);
-    putU32(head, CRC_AT, yield* checksumInSlices(contents, headCrc, digest));
+    putU32(head, LENGTH_AT, head.length - FRAME_OVERHEAD_BYTES + contents.bytes);
+    putU32(head, CRC_AT, checksumWith(head, contents, digest));
     return head;
   }
 
@@ -80,22 +80,26 @@ export class FrameWriter {
   }
 }
 
-/** No more than this is checksummed between two yields: 0.25 ms with zlib, 2 ms at worst on a busy machine. */
-const SLICE_BYTES = 1024 * 1024;
-
-/** The checksum of a large frame's body, with a yield after each slice, so that others may run in between. */
-export function* checksumInSlices(bytes: Uint8Array, seed: number, digest: Digest): Generator<void, number> {
-  let crc = seed;
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    if (at > 0) yield;
-    crc = digest.crc32(bytes.subarray(at, at + SLICE_BYTES), crc);
-  }
-  return crc;
+/** What is known of large contents. */
+export interface Checksummed {
+  readonly bytes: number;
+  /** Theirs alone. */
+  readonly crc: number;
 }
 
-/** What `readFrame` checksums of a frame that starts at 0 and ends with the file. */
-export function bodyOf(bytes: Uint8Array): Uint8Array {
-  return bytes.subarray(BODY_AT);
+function checksumWith(head: Uint8Array, { bytes, crc }: Checksummed, digest: Digest): number {
+  return crc32OfBoth(digest.crc32(head.subarray(BODY_AT), 0), crc, bytes);
+}
+
+/** Judges a head that `finishHead` made, with the contents at hand. `endBytes` is the head's end. */
+export function readFrameHead(head: Uint8Array, contents: Checksummed, digest: Digest): FrameRead {
+  if (head.length < FRAME_OVERHEAD_BYTES) return { kind: "bad", why: "it ends inside a frame's head" };
+  if (u32At(head, 0) !== MAGIC) return { kind: "bad", why: "no frame starts here" };
+  if (u32At(head, LENGTH_AT) !== head.length - FRAME_OVERHEAD_BYTES + contents.bytes)
+    return { kind: "bad", why: "its length is another" };
+  if (u32At(head, CRC_AT) !== checksumWith(head, contents, digest))
+    return { kind: "bad", why: "the checksum is wrong" };
+  return judged(head, 0, head.length);
 }
 
 /** Judges the bytes at `at`. `payloadBytesMax` keeps a damaged length from costing a long checksum. */
@@ -116,6 +120,10 @@ export function readFrame(
   if (digest.crc32(bytes.subarray(at + BODY_AT, endBytes), seed) !== u32At(bytes, at + CRC_AT)) {
     return { kind: "bad", why: "the checksum is wrong" };
   }
+  return judged(bytes, at, endBytes);
+}
+
+function judged(bytes: Uint8Array, at: number, endBytes: number): FrameRead {
   const version = bytes[at + BODY_AT + 1]!;
   if (version > FORMAT_VERSION) return { kind: "newer", version };
   const type = FRAME_TYPES[bytes[at + BODY_AT]!] ?? null;

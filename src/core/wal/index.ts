@@ -7,7 +7,17 @@ export { unsupported } from "./verdict.ts";
 export type { Damaged, Refusal } from "./verdict.ts";
 export { encodeBatch, encodeSegmentHeader, readSegmentHeader, segmentSeed } from "./segment.ts";
 export type { BatchPart, SegmentHeader } from "./segment.ts";
-export { checkSnapshotFile, decodeSnapshotFile, encodeSnapshotFile, sealSnapshotFile } from "./snapshot-file.ts";
+export {
+  checkSentSnapshot,
+  checkSnapshotFile,
+  checksumOf,
+  decodeSentSnapshot,
+  decodeSnapshotFile,
+  encodeSnapshotFile,
+  snapshotFile,
+  snapshotHead,
+} from "./snapshot-file.ts";
 export type { SnapshotRead } from "./snapshot-file.ts";
+export type { Checksummed } from "./frame.ts";
 export { decodeStampFile, encodeStampFile } from "./stamp.ts";
 export type { Stamp, StampPhase } from "./stamp.ts";

@@ -3,7 +3,7 @@
 
 import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { type Pieces, piecesOf, wholeOf, withLength } from "../../core/kit/pieces.ts";
+import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import { SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
 import type { Archive } from "./archive.ts";
@@ -63,7 +63,7 @@ function readable<T>(read: () => T): T {
 function encode(captured: Uint8Array, state: SnapshotData): Pieces {
   const writer = new ByteWriter(1);
   writer.u8(SNAPSHOT_VERSION);
-  return [writer.finish(), ...withLength([captured]), ...withLength(piecesOf(state))];
+  return joined(writer.finish(), partsOf([captured, state]));
 }
 
 function decode(data: Uint8Array): { readonly captured: Uint8Array; readonly state: Uint8Array } {
@@ -73,7 +73,7 @@ function decode(data: Uint8Array): { readonly captured: Uint8Array; readonly sta
     const why = `an archived state of version ${version}, and this release reads ${SNAPSHOT_VERSION}; use the release that wrote it, or a newer one`;
     throw new TenureError("FORMAT_UNSUPPORTED", why);
   }
-  const [captured, state] = [reader.bytes(SNAPSHOT_BYTES_MAX), reader.bytes(SNAPSHOT_BYTES_MAX)];
+  const [captured, state] = [readPart(reader, SNAPSHOT_BYTES_MAX), readPart(reader, SNAPSHOT_BYTES_MAX)];
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", "bytes follow it");
   return { captured, state };
 }

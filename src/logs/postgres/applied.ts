@@ -7,8 +7,8 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Pieces } from "../../core/kit/pieces.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
+import type { SnapshotData } from "../../ports/state-machine.ts";
 import { type FeedBounds, RecordFeed } from "../record-feed.ts";
 
 export class Applied {
@@ -50,7 +50,7 @@ export class Applied {
     });
   }
 
-  snapshot(): Uint8Array | Promise<Pieces> {
+  snapshot(): SnapshotData {
     return this.#fold.snapshot();
   }
 

@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from "vitest";
 import { headOf, integerOf, logStatements, NO_HEAD, noticeOf } from "./log-sql.ts";
-import { sliced } from "./slices.ts";
 
 describe("notifications", () => {
   it("name the log, its epoch and its position; all else is none of ours", () => {
@@ -32,18 +31,5 @@ describe("rows", () => {
 
   it("a schema's name that would need quoting is our own mistake", () => {
     expect(() => logStatements('a"b')).toThrow(/invariant/);
-  });
-});
-
-describe("slices", () => {
-  it("cover all bytes in order, and nothing is one empty slice", () => {
-    const bytes = Uint8Array.from({ length: 10 }, (_, at) => at);
-    expect(sliced(bytes, 4).map((slice) => [...slice])).toEqual([
-      [0, 1, 2, 3],
-      [4, 5, 6, 7],
-      [8, 9],
-    ]);
-    expect(sliced(bytes, 5)).toHaveLength(2);
-    expect(sliced(new Uint8Array(0), 4)).toEqual([new Uint8Array(0)]);
   });
 });

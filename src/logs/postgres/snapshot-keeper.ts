@@ -6,16 +6,17 @@
 // Invariants: records are deleted behind a stored snapshot only, and never from `keepFrom` on; a failure costs nothing but a
 // later attempt; an epoch that is over stores and deletes nothing (the functions look).
 
-import { wholeOf } from "../../core/kit/pieces.ts";
+import { piecesOf } from "../../core/kit/pieces.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlLane } from "../../ports/sql.ts";
-import { sliced } from "./slices.ts";
+import { bundled } from "./bundles.ts";
 import type { Applied } from "./applied.ts";
 import type { LogReader } from "./log-reader.ts";
 import { integerOf, type LogStatements } from "./log-sql.ts";
 import type { Opening } from "./writer.ts";
 
-const PART_BYTES_MAX = 4 * 1024 * 1024;
+/** Made in one turn. */
+const PART_BYTES_MAX = 1024 * 1024;
 const TRIM_RECORDS_MAX = 1_000;
 
 export interface SnapshotPolicy {
@@ -82,9 +83,9 @@ export class SnapshotKeeper {
     const { log, sql, applied, lane } = this.#options;
     const session = lane();
     const { position } = applied;
-    const parts = sliced(wholeOf(await applied.snapshot()), PART_BYTES_MAX);
-    for (const [part, data] of parts.entries()) {
-      const values = [log, epoch, opened, position, part, data, part === parts.length - 1];
+    let part = 0;
+    for (const { data, isLast } of bundled(piecesOf(applied.snapshot()), PART_BYTES_MAX)) {
+      const values = [log, epoch, opened, position, part++, data, isLast];
       const [row] = await session.ask<{ saved: boolean }>(sql.save, values);
       if (row?.saved !== true) return false;
     }

@@ -9,7 +9,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
-import { type Pieces, wholeOf, withLength } from "../../core/kit/pieces.ts";
+import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import { ENTRY_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { LogHead } from "../../ports/log.ts";
 
@@ -89,17 +89,17 @@ export interface LogSnapshot {
 }
 
 export function encodeSnapshot({ head, fold }: LogSnapshot): Uint8Array {
-  return wholeOf(snapshotPieces(head, [fold]));
+  return wholeOf(snapshotPieces(head, fold));
 }
 
-/** The same in pieces: what the fold has made is not copied. */
-export function snapshotPieces(head: LogHead, fold: Pieces): Pieces {
+/** The same in pieces. */
+export function snapshotPieces(head: LogHead, fold: Uint8Array | Pieces): Pieces {
   const writer = new ByteWriter(SNAPSHOT_HEADER_BYTES);
   writer.u8(SNAPSHOT_MAGIC);
   writer.u8(LOG_FORMAT_VERSION);
   writer.uint53(head.position);
   writer.uint53(head.epoch);
-  return [writer.finish(), ...withLength(fold)];
+  return joined(writer.finish(), partsOf([fold]));
 }
 
 /** Null for the empty snapshot with which a cluster is founded. */
@@ -121,7 +121,7 @@ function readSnapshot(reader: ByteReader): LogSnapshot {
   if (version > LOG_FORMAT_VERSION) throw laterVersion("a snapshot", version);
   if (version !== LOG_FORMAT_VERSION) throw new DecodeError("malformed", `version ${version}`);
   const head = { position: reader.uint53(), epoch: reader.uint53() };
-  const fold = reader.bytes(SNAPSHOT_BYTES_MAX);
+  const fold = readPart(reader, SNAPSHOT_BYTES_MAX);
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
   return { head, fold };
 }

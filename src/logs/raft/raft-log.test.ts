@@ -242,7 +242,7 @@ describe("snapshots", () => {
       ({ position }) => told.push(String(position)),
       () => told.push("compacted"),
     );
-    other.log.restore(wholeOf(await desk.log.snapshot()));
+    other.log.restore(wholeOf(desk.log.snapshot()));
     expect(other.fold.restored).toEqual([2]);
     expect(other.log.head()).toEqual({ position: 2, epoch: 4 });
     expect(told).toEqual(["compacted"]);

@@ -189,11 +189,10 @@ export class RaftLog implements Log, StateMachine {
     if (this.#underWay > 0) this.#verdicts.set(entry.index, taken ? this.#feed.position : NOT_TAKEN);
   }
 
-  snapshot(): SnapshotData | Promise<SnapshotData> {
+  snapshot(): SnapshotData {
     const head = this.head();
     const fold = this.#fold.snapshot();
-    if (fold instanceof Uint8Array) return encodeSnapshot({ head, fold });
-    return fold.then((pieces) => snapshotPieces(head, pieces));
+    return fold instanceof Uint8Array ? encodeSnapshot({ head, fold }) : snapshotPieces(head, fold);
   }
 
   restore(data: Uint8Array): void {
