@@ -9,7 +9,7 @@ import type { Disk, DiskFile } from "../ports/disk.ts";
 import { temporaryName } from "./storage-layout.ts";
 
 /** It may be made while it is written. */
-const TURN_BYTES = 64 * 1024;
+const TURN_BYTES = 128 * 1024;
 const UNSYNCED_BYTES_MAX = 4 * 1024 * 1024;
 
 export async function syncFile(file: DiskFile, label: string): Promise<void> {
