@@ -78,8 +78,9 @@ async function main(all: TenureCluster) {
     const one = await generator.fullRate(flow);
     jobs += one.jobs;
     for (const { id, pid } of all.nodes) samples.get(id)!.push(residentMb(pid ?? -1));
+    const elections = (await highestTerm(all)) - termBefore;
     say(
-      `${window}/${windows}: ${Math.round(one.perSecond)} jobs/s, ${JSON.stringify(done)}, ${failures.length} failed`,
+      `${window}/${windows}: ${Math.round(one.perSecond)} jobs/s, ${elections} elections, ${JSON.stringify(done)}, ${failures.length} failed`,
     );
   }
   const seconds = (performance.now() - startedMs) / 1_000;

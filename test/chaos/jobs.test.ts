@@ -22,6 +22,8 @@ const SHORT: JobsRunOptions = {
   ...QUIET,
 };
 
+const MANY = { jobs: 800, perSecond: 200, slowShare: 0.1 };
+
 /** Several at once, where each leaves its own mark. */
 function planted(...names: readonly JobsPlantName[]): JobsPlant {
   const plants = names.map((name) => JOBS_PLANTS[name]);
@@ -70,17 +72,27 @@ describe("npm run chaos -- jobs", () => {
   );
 
   test(
-    "reports answers before the commit, forgotten keys, results without job_epoch, and agents that run a handler twice",
+    "reports answers before the commit, results without job_epoch, and agents that run a handler twice",
     async () => {
-      const plant = planted("answer-before-commit", "keys-forgotten", "result-without-job-epoch", "agent-runs-twice");
-      const { failed, lost, doubleSubmitted, doubleCommitted } = await runJobs({ ...SHORT, plant });
+      const plant = planted("answer-before-commit", "result-without-job-epoch", "agent-runs-twice");
+      const { failed, lost, doubleCommitted } = await runJobs({ ...SHORT, plant });
       const said = failed.join("\n");
       expect(lost, said).toBeGreaterThan(0);
       expect(said).toContain("lost: job");
-      expect(doubleSubmitted, said).toBeGreaterThan(0);
       expect(doubleCommitted, said).toBeGreaterThan(0);
       expect(said).toContain("a stale result was taken");
       expect(said).toContain("a handler ran more than once for one lease");
+    },
+    RUN_MS_MAX,
+  );
+
+  // Alone: where answers come before the commit, hardly any of them gets lost, and nobody asks again. And many of them: where
+  // connections are cut, some are always on their way (51 to 135 were submitted twice in five runs).
+  test(
+    "reports forgotten keys",
+    async () => {
+      const { failed, doubleSubmitted } = await runJobs({ ...SHORT, ...MANY, plant: planted("keys-forgotten") });
+      expect(doubleSubmitted, failed.join("\n")).toBeGreaterThan(0);
     },
     RUN_MS_MAX,
   );
