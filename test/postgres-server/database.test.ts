@@ -34,9 +34,12 @@ test.each(["fast", "immediate"] as const)(
         status: 409,
         body: { error: "NOT_LEADER", leader_id: null, leader_url: null, leader_epoch: null, role: "STANDBY" },
       });
-      const read = await node.call(`/v1/jobs/${id}`, { key });
-      expect(read).toMatchObject({ status: 200, body: { state: "pending" } });
-      expect(Number(read.headers["x-tenure-staleness-ms"])).toBeGreaterThan(100);
+      // They say how old they are, and it grows.
+      await waitFor(`${node.id} to read what is old`, async () => {
+        const read = await node.call(`/v1/jobs/${id}`, { key });
+        expect(read).toMatchObject({ status: 200, body: { state: "pending" } });
+        return Number(read.headers["x-tenure-staleness-ms"]) > 100;
+      });
       expect((await node.call("/readyz")).status).toBe(200);
       expect((await node.call(`/v1/jobs/${id}?consistency=linearizable`, { key })).status).toBe(503);
     }
