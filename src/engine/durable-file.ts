@@ -38,7 +38,7 @@ export interface WriteOptions {
 /**
  * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the pieces one behind the
  * other, after any crash. It is synced on its way: hundreds of megabytes in one sync hold up the log's. False: it was given up,
- * and what is there of it has a temporary name.
+ * and nothing of it is left.
  */
 export async function writeDurably(
   disk: Disk,
@@ -53,6 +53,7 @@ export async function writeDurably(
   for (const bytes of pieces) {
     if (!goesOn()) {
       await file.close();
+      await disk.remove(temporaryName(name), `${kind}-remove`);
       return false;
     }
     if (unsyncedBytes + bytes.length > UNSYNCED_BYTES_MAX && unsyncedBytes > 0) {
