@@ -46,6 +46,7 @@ export function siteStats({ cluster, log, elector, directory, loopDelayMs }: Sit
       droppedFrames: 0,
       limitedVotes: 0,
       stalls: 0,
+      strainMs: 0,
       syncs: 0,
       snapshotsSaved: 0,
       snapshotsRestored: 0,

@@ -196,7 +196,7 @@ export class Engine implements Consensus {
   }
 
   stats(): EngineStats {
-    return { ...this.#meter.snapshot(), ...this.counts };
+    return { ...this.#meter.snapshot(), ...this.counts, strainMs: this.status().strainMs };
   }
 
   campaign(): StepResult {

@@ -42,6 +42,8 @@ export interface EngineStats {
   readonly droppedFrames: number;
   readonly limitedVotes: number;
   readonly stalls: number;
+  /** By how much this node waits longer than configured before it takes another for lost. */
+  readonly strainMs: number;
   readonly syncs: number;
   readonly snapshotsSaved: number;
   readonly snapshotsRestored: number;

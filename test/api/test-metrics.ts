@@ -36,6 +36,7 @@ export function sourceOf(
         droppedFrames: 0,
         limitedVotes: 0,
         stalls: 0,
+        strainMs: 0,
         syncs: 7,
         snapshotsSaved: 1,
         snapshotsRestored: 0,

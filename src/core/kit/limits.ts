@@ -53,6 +53,9 @@ export const FAST_PRE_VOTE_ATTEMPTS_MAX = 5;
 /** So many campaigns may fail in a row before the next one waits longer: twice as long each time, up to the maximum. */
 export const ELECTION_FAILURES_FREE = 3;
 export const ELECTION_BACKOFF_MAX = 4;
+/** A word that came late adds so much of its lateness to the patience; half of that is forgotten after so long. */
+export const STRAIN_FACTOR = 2;
+export const STRAIN_HALF_LIFE_MS = 30_000;
 /** A leader whose entries are not committed for so many election timeouts has no quorum that can write. */
 export const COMMIT_STALL_TIMEOUTS = 10;
 /** Entries that stay in a leader's memory for a healthy follower that still needs them, past those that are always kept. */

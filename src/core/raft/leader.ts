@@ -57,7 +57,7 @@ export class Leader {
     this.openingIndex = state.log.lastIndex + 1;
     this.sinceMs = state.nowMs;
     this.commits = new CommitWatch(state);
-    this.#rounds = new Rounds(askedMs);
+    this.#rounds = new Rounds(askedMs, state.strain);
     this.#beatDueMs = state.nowMs + beatIntervalMs(state.config);
     this.trackMembers();
   }
@@ -305,7 +305,7 @@ export class Leader {
 
   #confirmRounds(): void {
     const round = committedIndex(this.state.configuration, this.#roundOf);
-    if (!this.#rounds.confirm(round)) return;
+    if (!this.#rounds.confirm(round, this.state.nowMs)) return;
     for (const read of this.#reads.confirmed(round)) this.state.answerRead(read.from, read.context, read.index);
   }
 

@@ -8,6 +8,7 @@
 //   election timeout. The promise outlives its role and its term, and a restart, after which nobody knows
 //   whether one was made (trap 21).
 // - Who fails to be elected again and again waits longer each time, up to four times as long, until somebody is heard.
+// - Whose leader was heard late of late, but was heard, waits longer by that (strain.ts), for itself and for others.
 // - A silence is reported once. It lasts from the last word of a leader, whatever is campaigned meanwhile.
 
 import type { PeerKey } from "../kit/ids.ts";
@@ -57,7 +58,7 @@ export class Patience {
     const { electionTimeoutMinMs: min, electionTimeoutMaxMs: max, enablePriority, nodePriority } = config;
     // At least a quarter of the range stays random, or two preferred nodes would split votes for ever.
     const share = enablePriority ? 1 - 0.75 * (nodePriority / 255) : 1;
-    const timeoutMs = min + this.#random.next() * (max - min) * share;
+    const timeoutMs = min + this.#random.next() * (max - min) * share + this.#state.strainMs;
     this.#electionDeadlineMs = nowMs + (timeoutMs + this.#backoffMs()) * this.#reluctance;
   }
 
@@ -99,9 +100,11 @@ export class Patience {
   // ---- whether a leader is there -------------------------------------------------------------------
 
   heard(leader: PeerKey): void {
+    const { nowMs } = this.#state;
     this.takeHeart();
+    if (leader === this.#lastHeard) this.#state.strain.gapEnded(nowMs - this.#lastHeardMs, nowMs);
     this.#lastHeard = leader;
-    this.#lastHeardMs = this.#state.nowMs;
+    this.#lastHeardMs = nowMs;
     this.#suspectReported = false;
     // It lives after all: what we saw of its connection is no reason any more to help depose it.
     this.#waivedTerm = -1;
@@ -115,10 +118,10 @@ export class Patience {
   }
 
   hearsLeader(): boolean {
-    const { role, leader, nowMs, config } = this.#state;
+    const { role, leader, nowMs, config, strainMs } = this.#state;
     if (role === "leader" || this.keepsPromise) return true;
     if (leader === null || this.isWaived) return false;
-    return nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;
+    return nowMs - this.#lastHeardMs < config.electionTimeoutMinMs + strainMs;
   }
 
   /** When the present leader was last heard; 0 where there is none. */

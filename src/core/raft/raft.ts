@@ -750,9 +750,8 @@ export class Raft {
   #deadlineMs(): number {
     const leader = this.#leadership;
     if (leader === null) return Math.min(this.#patience.deadlineMs, this.#transfer.deadlineMs);
-    const { leaderStalledAtMs } = this.#state;
     const { beatDueMs, noticeDueMs, quorumLostAtMs } = leader;
-    return Math.min(beatDueMs, noticeDueMs, quorumLostAtMs, leaderStalledAtMs, this.#transfer.deadlineMs);
+    return Math.min(beatDueMs, noticeDueMs, quorumLostAtMs, this.#state.leaderStalledAtMs, this.#transfer.deadlineMs);
   }
 
   #persisted(sequence: number): StepResult {
@@ -796,6 +795,7 @@ export class Raft {
       freshAsOfMs: this.#leadership?.established === true ? this.#leadership.quorumContactMs : this.#freshness.asOfMs,
       willing: this.#state.willing,
       isDiskStalled: this.#state.diskStalled,
+      strainMs: this.#state.strainMs,
     };
   }
 

@@ -7,16 +7,19 @@
 
 import { assert } from "../kit/assert.ts";
 import { HEARTBEAT_ROUNDS_MAX } from "../kit/limits.ts";
+import type { Strain } from "./strain.ts";
 
 export class Rounds {
   #latest = 0;
   #confirmed = 0;
   #confirmedSentMs: number;
+  readonly #strain: Strain;
   readonly #sentMs = new Map<number, number>();
 
   /** `sinceMs`: when the votes that made this leader were asked for, which is its first proof of contact. */
-  constructor(sinceMs: number) {
+  constructor(sinceMs: number, strain: Strain) {
     this.#confirmedSentMs = sinceMs;
+    this.#strain = strain;
   }
 
   get latest(): number {
@@ -45,13 +48,14 @@ export class Rounds {
   }
 
   /** A majority has answered `round` or a later one. Returns whether that was news. */
-  confirm(round: number): boolean {
+  confirm(round: number, nowMs: number): boolean {
     assert(round <= this.#latest, "only rounds that were started are confirmed");
     if (round <= this.#confirmed) return false;
     const sentMs = this.#sentMs.get(round);
     // A round so old that its time was forgotten proves nothing that is still useful.
     if (sentMs === undefined) return false;
     for (const known of this.#sentMs.keys()) if (known < round) this.#sentMs.delete(known);
+    this.#strain.gapEnded(nowMs - this.#confirmedSentMs, nowMs);
     this.#confirmed = round;
     this.#confirmedSentMs = sentMs;
     return true;

@@ -15,6 +15,7 @@ import { RaftLog } from "./log.ts";
 import { applyConfChange, emptyConfiguration } from "./membership.ts";
 import { RAFT_LIMITS, type RaftLimits, type RaftOptions, type Trace } from "./options.ts";
 import { Outbox } from "./outbox.ts";
+import { Strain } from "./strain.ts";
 import { SEND_NAMES } from "./trace.ts";
 import type { Configuration, Message, Role, SnapshotMeta } from "./types.ts";
 
@@ -25,6 +26,7 @@ export class ServerState {
   readonly trace: Trace | undefined;
   readonly log: RaftLog;
   readonly outbox: Outbox;
+  readonly strain: Strain;
   nowMs: number;
   term: number;
   vote: PeerKey | null;
@@ -46,6 +48,7 @@ export class ServerState {
     this.term = hardState.term;
     this.vote = hardState.vote;
     this.outbox = new Outbox(hardState);
+    this.strain = new Strain(this.config);
     this.#snapshot = snapshot;
     this.#configurations = configurationsFrom(snapshot);
     this.log = new RaftLog(snapshot, options.entries);
@@ -82,9 +85,14 @@ export class ServerState {
     return this.#mayOthersLead ? this.#diskStalledAtMs : Infinity;
   }
 
+  /** By how much it waits longer than configured: for a leader to speak, a quorum to answer, a write to end. */
+  get strainMs(): number {
+    return this.strain.at(this.nowMs);
+  }
+
   /** When a leader gives up that heard of a quorum then. A sole voter that was held up has lost nothing. */
   quorumLostAtMs(contactMs: number): number {
-    return this.#mayOthersLead ? contactMs + this.config.electionTimeoutMaxMs : Infinity;
+    return this.#mayOthersLead ? contactMs + this.config.electionTimeoutMaxMs + this.strainMs : Infinity;
   }
 
   /** There is another voter. */
@@ -94,7 +102,7 @@ export class ServerState {
   }
 
   get #diskStalledAtMs(): number {
-    return this.outbox.writingSinceMs + this.config.electionTimeoutMaxMs;
+    return this.outbox.writingSinceMs + this.config.electionTimeoutMaxMs + this.strainMs;
   }
 
   /** The latest one in the log: what counts (§6). */

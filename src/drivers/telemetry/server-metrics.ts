@@ -59,6 +59,11 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     (s) => s.server.engine.syncs,
   ),
   counter("tenure_stalls_total", "Times that the disk or the loop held this node up.", (s) => s.server.engine.stalls),
+  gauge(
+    "tenure_election_strain_ms",
+    "By how much this node waits longer than configured before it takes another for lost.",
+    (s) => s.server.engine.strainMs,
+  ),
   counter(
     "tenure_snapshots_saved_total",
     "Snapshots that this node has written.",

@@ -9,8 +9,8 @@ export const LEAKS: readonly Mutant[] = [
     edits: [
       {
         file: "core/raft/patience.ts",
-        find: "const timeoutMs = min + this.#random.next() * (max - min) * share;",
-        replace: "const timeoutMs = min + Math.random() * (max - min) * share;",
+        find: "const timeoutMs = min + this.#random.next() * (max - min) * share + this.#state.strainMs;",
+        replace: "const timeoutMs = min + Math.random() * (max - min) * share + this.#state.strainMs;",
       },
     ],
   },
