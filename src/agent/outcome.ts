@@ -4,6 +4,7 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { JOB_ERROR_BYTES_MAX, JOB_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Json } from "../core/kit/json.ts";
+import { parseJson } from "../core/kit/parse-json.ts";
 import type { ResultCall } from "../ports/jobs.ts";
 import { utf8Bytes } from "./log-buffer.ts";
 
@@ -62,7 +63,7 @@ export function outcomeOfReturn(value: unknown): Outcome {
     const message = `The handler returned ${bytes} bytes of JSON; at most ${JOB_PAYLOAD_BYTES_MAX}. Store it elsewhere and return where.`;
     return failure(message, null, false);
   }
-  return { kind: "completed", result: JSON.parse(text) as Json };
+  return { kind: "completed", result: parseJson(text) as Json };
 }
 
 export function outcomeOfThrow(error: unknown, aborted: JobAborted | null): Outcome {

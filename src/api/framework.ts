@@ -4,6 +4,7 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { errorBody, statusOf } from "../contract/index.ts";
 import type { ErrorCode } from "../core/kit/errors.ts";
+import { withItsKeys } from "../core/kit/parse-json.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiTls } from "./options.ts";
 import { Refusal } from "./refusal.ts";
@@ -65,7 +66,7 @@ function speakJson(app: FastifyInstance): void {
   app.addContentTypeParser("application/json", { parseAs: "string" }, (request, text, done) => {
     if (text === "") return done(null, undefined);
     void parse(request, text as string, (error, value) => {
-      if (error === null || error === undefined) return done(null, value);
+      if (error === null || error === undefined) return done(null, withItsKeys(text as string, value));
       return done(
         new Refusal("BAD_REQUEST", `The body is not taken as JSON: ${whyNotJson(text as string)}.`, { field: "body" }),
       );

@@ -25,6 +25,7 @@ import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { Site } from "./server-postgres.ts";
 import { nextFire } from "./server-schedules.ts";
 import { jobsStats } from "./server-stats.ts";
+import { parseJson } from "../core/kit/parse-json.ts";
 
 export const LOG = "jobs";
 const VIEWS_FILE = "views.sqlite";
@@ -144,7 +145,7 @@ const jobShape = shape(JobBody);
 
 /** As the API would read the same: `options` has the fields of `POST /v1/jobs` beside kind and payload. */
 export function takenJob({ id, kind, payload, options, by }: Submitted): TakenJob {
-  const body = { ...(JSON.parse(options) as object), kind, payload: JSON.parse(payload) as unknown };
+  const body = { ...(parseJson(options) as object), kind, payload: parseJson(payload) };
   const checked = jobShape.check(body);
   const who = `postgres:${by}`;
   if (checked.ok) return { id, by: who, spec: specOf(checked.value), problem: null };

@@ -6,6 +6,7 @@ import { toCamel } from "../contract/snake-case.ts";
 import type { Caller } from "./caller.ts";
 import type { EventView } from "./job-views.ts";
 import { type StreamOptions, streamItems } from "./streams.ts";
+import { parseJson } from "../contract/parse-json.ts";
 
 export interface EventsOptions extends StreamOptions {
   /** Begin behind this sequence: 0 is the first event there is. Left out: with what comes from now on. */
@@ -39,7 +40,7 @@ export async function* eventItems(caller: Caller, options: EventsOptions): Async
 
 function readFrame(point: Point, id: string | undefined, data: string | null): EventItem | undefined {
   if (data !== null) {
-    const event = toCamel(JSON.parse(data) as object) as unknown as EventView;
+    const event = toCamel(parseJson(data) as object) as unknown as EventView;
     return point.take(event.sequence) ? { kind: "event", event } : undefined;
   }
   if (id === undefined) return undefined;

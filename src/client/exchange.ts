@@ -6,6 +6,7 @@
 
 import { ERRORS, type ErrorCode, TenureError } from "../contract/errors.ts";
 import { chunksOf } from "./chunks.ts";
+import { parseJson } from "../contract/parse-json.ts";
 
 /**
  * What the platform's `fetch` is, as far as it is used: the CLI brings one that knows client certificates. Where it rejects
@@ -104,7 +105,7 @@ function written(body: unknown): string {
 export async function jsonOf(response: Response): Promise<unknown> {
   const text = await boundedText(response);
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import { toCamel } from "../contract/snake-case.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import type { LogPiece } from "./job-views.ts";
 import { type StreamOptions, streamItems } from "./streams.ts";
+import { parseJson } from "../contract/parse-json.ts";
 
 export type LogsOptions = ReadOptions &
   StreamOptions & {
@@ -70,7 +71,7 @@ async function* followed(caller: Caller, path: string, options: LogsOptions): As
   }): FollowItem | undefined => {
     if (data === null) return undefined;
     if (event === "end") return { kind: "end" };
-    const piece = toCamel(JSON.parse(data) as object) as unknown as Omit<LogPiece, "attempt">;
+    const piece = toCamel(parseJson(data) as object) as unknown as Omit<LogPiece, "attempt">;
     const of = Number(/^(\d{1,9}):\d{1,15}$/.exec(id ?? "")?.[1]);
     if (!(of >= 1) || !Number.isSafeInteger(piece.nextOffset) || piece.offset !== offset) {
       throw new TenureError(

@@ -5,6 +5,7 @@
 import type { Job, JobSpec, Schedule } from "../core/jobs/model.ts";
 import { assertNever } from "../core/kit/assert.ts";
 import type { Json } from "../core/kit/json.ts";
+import { parseJson } from "../core/kit/parse-json.ts";
 import type { Static } from "typebox";
 import type { JobBody, LeasesBody, ResultBody, ScheduleBody } from "./job-requests.ts";
 import { type Snake, toSnake } from "./snake-case.ts";
@@ -210,6 +211,6 @@ export function eventText(bytes: Uint8Array, eventHash: string): string {
 
 /** As /v1/events sends it: snake_case, but for the payload, whose names are part of what is hashed. */
 export function eventWire(bytes: Uint8Array, eventHash: string): Snake<Record<string, Json>> {
-  const event = JSON.parse(decoder.decode(bytes)) as Record<string, Json>;
+  const event = parseJson(decoder.decode(bytes)) as Record<string, Json>;
   return toSnake({ ...event, eventHash });
 }

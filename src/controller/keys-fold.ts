@@ -2,6 +2,7 @@
 
 import { API_KEYS_MAX } from "../core/kit/limits.ts";
 import type { ApiRole } from "../core/kit/api-role.ts";
+import { parseJson } from "../core/kit/parse-json.ts";
 import type { StoredEvent } from "../core/events/index.ts";
 import type { KeyView } from "../ports/keys.ts";
 
@@ -52,7 +53,7 @@ export class KeysFold {
   restore(text: string): void {
     this.#byName.clear();
     this.#byHash.clear();
-    for (const key of JSON.parse(text) as StoredKey[]) this.#keep(key);
+    for (const key of parseJson(text) as StoredKey[]) this.#keep(key);
   }
 
   #keep(key: StoredKey): void {

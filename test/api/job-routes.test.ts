@@ -42,6 +42,14 @@ describe("submitting", () => {
     });
   });
 
+  it("a key keeps its name, whatever this process parsed before (nodejs/node #63785)", async () => {
+    await using t = await startApi();
+    for (const first of ["x", "kind"]) JSON.parse(JSON.stringify({ [first]: 1, "a\\": 2 }));
+    const payload = String.raw`{"x":1,"a\"":2}`;
+    await t.call("POST", "/v1/jobs", `{"kind":"build","payload":${payload}}`, "submitter-key");
+    expect((await t.call("GET", "/v1/jobs/job-1")).text).toContain(`"payload":${payload}`);
+  });
+
   it("of many, one that is wrong is named, and none is taken", async () => {
     await using t = await startApi();
     const before = t.fingerprint();

@@ -8,6 +8,7 @@
 
 import type { Json } from "../kit/json.ts";
 import { JSON_DEPTH_MAX } from "../kit/limits.ts";
+import { parseJson } from "../kit/parse-json.ts";
 import { JsonScanner } from "./json-scanner.ts";
 
 const textDecoder = new TextDecoder("utf-8", { fatal: true });
@@ -15,7 +16,7 @@ const textDecoder = new TextDecoder("utf-8", { fatal: true });
 /** Throws a JsonError. The bytes' number is the caller's business to bound. */
 export function parseStrictJson(bytes: Uint8Array, depthMax = JSON_DEPTH_MAX): Json {
   new JsonScanner(bytes, depthMax, "strict").document();
-  return JSON.parse(textDecoder.decode(bytes)) as Json;
+  return parseJson(textDecoder.decode(bytes)) as Json;
 }
 
 export { JsonError } from "./json-scanner.ts";

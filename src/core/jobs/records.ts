@@ -6,6 +6,7 @@
 
 import type { Json } from "../kit/json.ts";
 import { JOB_ATTEMPTS_KEPT } from "../kit/limits.ts";
+import { parseJson } from "../kit/parse-json.ts";
 import type {
   AgentInfo,
   Attempt,
@@ -149,7 +150,7 @@ export function specOf(ticket: Ticket): JobSpec {
   const { class: one, policy, concurrencyKey: key } = ticket;
   return {
     kind: one.kind,
-    payload: JSON.parse(ticket.payload) as Json,
+    payload: parseJson(ticket.payload) as Json,
     queue: one.queue,
     labels: one.labels,
     platform: one.platform,
@@ -183,7 +184,7 @@ export function jobOf(record: JobRecord): Job {
     progress: record.progress,
     attempts: attempts.slice(-JOB_ATTEMPTS_KEPT),
     finishedAtMs: record.finishedAtMs,
-    result: result === null ? null : (JSON.parse(result) as Json),
+    result: result === null ? null : (parseJson(result) as Json),
     error: record.error,
   };
 }

@@ -5,6 +5,7 @@ import { ByteReader, DecodeError } from "../kit/bytes.ts";
 import { TenureError } from "../kit/errors.ts";
 import { AGENT_SESSIONS_KEPT, JOB_ATTEMPTS_KEPT, JOB_LABELS_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../kit/limits.ts";
 import type { Json } from "../kit/json.ts";
+import { parseJson } from "../kit/parse-json.ts";
 import type { AgentInfo, JobFailure, JobProgress, Schedule } from "./model.ts";
 import type { EndedRun, JobRecord, Run, Ticket } from "./records.ts";
 import {
@@ -89,7 +90,7 @@ class BookDecoder {
 
   #agent(): void {
     const reader = this.#reader;
-    const info = JSON.parse(this.#flatText()) as AgentInfo;
+    const info = parseJson(this.#flatText()) as AgentInfo;
     const state = this.#oneOf(AGENT_STATES);
     const registeredAtMs = reader.uint53();
     const sinceMs = reader.uint53();
@@ -98,7 +99,7 @@ class BookDecoder {
   }
 
   #schedule(): void {
-    const schedule = JSON.parse(this.#flatText()) as Schedule;
+    const schedule = parseJson(this.#flatText()) as Schedule;
     const sinceMs = this.#reader.uint53();
     this.#state.schedules.set(schedule.name, { schedule, sinceMs, lastAtMs: this.#maybe() });
   }
@@ -237,7 +238,7 @@ class BookDecoder {
   }
 
   #failure(): JobFailure {
-    return { message: this.#flatText(), detail: JSON.parse(this.#flatText()) as Json };
+    return { message: this.#flatText(), detail: parseJson(this.#flatText()) as Json };
   }
 
   // ---- fields --------------------------------------------------------------------------------------

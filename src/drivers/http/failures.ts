@@ -2,6 +2,7 @@
 // password, a key or a token.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 
 /** Who is asked, and what to look at when it does not answer. */
 export interface Peer {
@@ -91,7 +92,7 @@ export function quote(text: string): string {
 export function parseObject(text: string, address: string, peer: Peer): Readonly<Record<string, unknown>> {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(text);
+    parsed = parseJson(text);
   } catch (error) {
     throw peer.foreign(address, `its answer is not JSON${quote(text)}`, { cause: error });
   }

@@ -4,6 +4,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Job } from "../../core/jobs/model.ts";
 import { assert } from "../../core/kit/assert.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import type { JobLog } from "../../ports/views.ts";
 import type { PutPiece } from "./messages.ts";
 import { STATE_NUMBERS } from "./store.ts";
@@ -60,7 +61,7 @@ export class JobRows {
   }
 
   put(piece: PutPiece): void {
-    for (const json of piece.jobs) this.#putJob(JSON.parse(json) as Job, json, piece.position);
+    for (const json of piece.jobs) this.#putJob(parseJson(json) as Job, json, piece.position);
     for (const log of piece.logs) this.#putLog(log);
     for (const jobId of piece.forgotten) this.#forget(jobId);
   }

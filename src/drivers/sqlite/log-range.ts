@@ -4,6 +4,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import type { JobLogPage } from "../../ports/views.ts";
 import { LOG_PAGE_BYTES_MAX } from "./limits.ts";
 
@@ -33,7 +34,7 @@ export function readLog(
   return {
     text: bytes.toString("utf8", 0, cut),
     nextOffset: endOffset - (bytes.length - cut),
-    isComplete: isEnd && hasEnded(JSON.parse(row["json"] as string) as Job, attempt),
+    isComplete: isEnd && hasEnded(parseJson(row["json"] as string) as Job, attempt),
   };
 }
 

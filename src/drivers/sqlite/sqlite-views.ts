@@ -5,6 +5,7 @@
 
 import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ExpiredJobs, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
 import { CLOSE_MS_MAX, READS_WAITING_MAX, TURN_MS_MAX } from "./limits.ts";
@@ -110,7 +111,7 @@ export class SqliteViews implements Views {
 
   async get(jobId: string): Promise<Job | null> {
     const json = await this.#read({ kind: "get", jobId });
-    return json === null ? null : (JSON.parse(json) as Job);
+    return json === null ? null : (parseJson(json) as Job);
   }
 
   async expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
@@ -196,7 +197,7 @@ async function parseJobs(jsons: readonly string[]): Promise<Job[]> {
   const jobs: Job[] = [];
   let endsAtMs = performance.now() + TURN_MS_MAX;
   for (const json of jsons) {
-    jobs.push(JSON.parse(json) as Job);
+    jobs.push(parseJson(json) as Job);
     if (performance.now() < endsAtMs) continue;
     await new Promise((resolve) => {
       setImmediate(resolve);

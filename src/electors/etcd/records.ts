@@ -4,6 +4,7 @@
 import type { Leader } from "../../ports/elector.ts";
 import type { TransitionRecord } from "../../ports/scope-admin.ts";
 import type { KeyValue } from "./answers.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 
 export interface Holder {
   readonly identity: string;
@@ -59,7 +60,7 @@ export function transitionOf(kv: KeyValue): TransitionRecord {
 
 function parse(text: string): Readonly<Record<string, unknown>> {
   try {
-    const parsed: unknown = JSON.parse(text);
+    const parsed: unknown = parseJson(text);
     return typeof parsed === "object" && parsed !== null ? (parsed as Record<string, unknown>) : {};
   } catch {
     return {};

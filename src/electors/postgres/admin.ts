@@ -6,6 +6,7 @@
 // again, so that a restart of the database costs one answer. Times are the database's, except the heartbeat's.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   ScopeAdmin,
@@ -115,7 +116,7 @@ function recordOf(row: ScopeRow, nowMs: number): ScopeRecord {
     scope: row.scope,
     epoch: Number(row.epoch),
     identity: isLed ? row.holder : null,
-    metadata: JSON.parse(row.metadata) as Readonly<Record<string, string>>,
+    metadata: parseJson(row.metadata) as Readonly<Record<string, string>>,
     acquiredAtMs: isLed && row.acquired_ms !== null ? Number(row.acquired_ms) : null,
     heartbeatAtMs: isLed ? heartbeatAtMs : null,
     isGone: isLed && row.held !== "true",

@@ -2,6 +2,7 @@
 
 import type { Leader } from "../../ports/elector.ts";
 import { quoteSchema } from "./schema.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 
 /**
  * `held`: somebody has the lock. A leader that crashed leaves its name in the row, and no lock. A standby sees no locks
@@ -34,7 +35,7 @@ export function leaderOf(row: LeaderRow | undefined): Leader | null {
   return {
     epoch: Number(row.epoch),
     identity: row.holder,
-    metadata: JSON.parse(row.metadata) as Readonly<Record<string, string>>,
+    metadata: parseJson(row.metadata) as Readonly<Record<string, string>>,
   };
 }
 

@@ -5,6 +5,7 @@
 // Invariant: a notice of a lower term never replaces one of a higher term, whatever order they were proposed in.
 
 import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import { taggedConsensus } from "../../core/kit/tagged-consensus.ts";
 import type { Consensus, ProposeOutcome } from "../../ports/consensus.ts";
@@ -104,7 +105,7 @@ function decodeNotice(data: Uint8Array): Notice | null {
     const term = reader.uint53();
     const isResigned = reader.bool();
     const identity = reader.text(TEXT_BYTES_MAX);
-    const metadata = JSON.parse(reader.text(TEXT_BYTES_MAX)) as Record<string, string>;
+    const metadata = parseJson(reader.text(TEXT_BYTES_MAX)) as Record<string, string>;
     return { term, isResigned, identity, metadata };
   } catch (error) {
     if (error instanceof DecodeError || error instanceof SyntaxError) return null;

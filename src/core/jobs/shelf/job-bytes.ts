@@ -2,6 +2,7 @@
 // traces of earlier attempts, is JSON behind it.
 
 import { ByteReader, ByteWriter } from "../../kit/bytes.ts";
+import { parseJson } from "../../kit/parse-json.ts";
 import type { JobClass } from "../job-class.ts";
 import type { JobRecord, Policy, Ticket } from "../records.ts";
 import { Interned } from "./interned.ts";
@@ -97,7 +98,7 @@ export class JobBytes {
       bytes: weight,
     };
     const readyAtMs = (flags & FLAG.readyAt) === 0 ? submittedAtMs : reader.uint53();
-    const traces = (flags & FLAG.traces) === 0 ? NO_TRACES : (JSON.parse(reader.text(BYTES_MAX)) as Traces);
+    const traces = (flags & FLAG.traces) === 0 ? NO_TRACES : (parseJson(reader.text(BYTES_MAX)) as Traces);
     return pending(ticket, readyAtMs, traces);
   }
 
