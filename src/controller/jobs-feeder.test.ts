@@ -3,6 +3,7 @@ import { wholeOf } from "../core/kit/pieces.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
+import type { LogRecord } from "../ports/log.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { JobsStage, ListedViews, newFold, REQUEST, SPEC } from "./test-jobs.ts";
@@ -64,6 +65,55 @@ describe("the views", () => {
     await advance(clock, 1_000);
     expect(put.toSorted()).toEqual([ids[7]!, late!].toSorted());
     expect([had.size, had.get(ids[7]!)?.state, feeder.position]).toEqual([2_501, "cancelled", fold.chain.sequence]);
+  });
+
+  it("of a node that applies once more what they had lack nothing of what comes behind it, and go back to nothing", async () => {
+    const { stage, fold, clock } = await leading();
+    const records: LogRecord[] = [];
+    fold.follow(({ event, bytes }) => void records.push({ position: event.sequence, epoch: 1, data: bytes }));
+    const views = new ListedViews();
+    const before = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    const ids = await stage.submitMany(600);
+    for (const id of ids) await stage.service.cancel(REQUEST, id);
+    await advance(clock, 1_000);
+    const had = views.atPosition;
+    expect(had).toBe(1_200);
+    before.close();
+    // More than one put takes.
+    await stage.submitMany(1_600);
+
+    const again = newFold(digest);
+    const feeder = new JobsFeeder({ fold: again, views, history: null, clock, logger: SILENT });
+    const states: (string | undefined)[] = [];
+    for (const record of records) {
+      again.apply(record);
+      if (record.position % 100 !== 0) continue;
+      await advance(clock, 250);
+      states.push(views.jobs.get(ids[0]!)?.state);
+      expect(views.atPosition).toBeGreaterThanOrEqual(had);
+    }
+    await advance(clock, 1_000);
+    expect(new Set(states)).toEqual(new Set(["cancelled"]));
+    expect([views.jobs.size, views.atPosition, feeder.position]).toEqual([2_200, 2_800, 2_800]);
+  });
+
+  it("of such a node lack nothing either where all of it is applied in one go", async () => {
+    const { stage, fold, clock } = await leading();
+    const records: LogRecord[] = [];
+    fold.follow(({ event, bytes }) => void records.push({ position: event.sequence, epoch: 1, data: bytes }));
+    const views = new ListedViews();
+    const before = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    await stage.submitMany(600);
+    await advance(clock, 1_000);
+    before.close();
+    await stage.submitMany(1_600);
+    const again = newFold(digest);
+    const feeder = new JobsFeeder({ fold: again, views, history: null, clock, logger: SILENT });
+    for (const record of records.slice(0, 100)) again.apply(record);
+    await advance(clock, 1_000);
+    for (const record of records.slice(100)) again.apply(record);
+    await advance(clock, 1_000);
+    expect([views.jobs.size, views.atPosition, feeder.position]).toEqual([2_200, 2_200, 2_200]);
   });
 
   it("that are behind are told of each job once, as it is when its turn comes, however much is submitted meanwhile", async () => {

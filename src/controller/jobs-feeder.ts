@@ -7,6 +7,8 @@
 // (jobs-replay.ts), and with both of them what changes meanwhile. Only then do the views have a new position: until it stands
 // there, they may show less than there is, and say so.
 //
+// A node that starts again applies once more what its views had before: until it is where they are, nothing changes for them.
+//
 // What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later. While
 // the book is gone through, a change of a job that comes later in it does not wait: it is told as it is then.
 
@@ -142,6 +144,7 @@ export class JobsFeeder {
   }
 
   #applied(event: StoredEvent): void {
+    if (!this.#isBeginning && event.sequence <= this.#position) return;
     if (!this.#comesLater(event)) this.#changes.note(event);
     if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.add(event.entityId);
     const { jobsWaitingMax = JOBS_WAITING_MAX } = this.#options;
@@ -164,6 +167,8 @@ export class JobsFeeder {
 
   /** Also where nothing of theirs has changed: their position moves on. */
   get #isBehind(): boolean {
+    // What the book has would be older than what they have.
+    if (this.#options.fold.chain.sequence < this.#position) return false;
     if (this.waiting > 0 || this.#sweptTo !== null || this.#replay !== null) return true;
     return this.#gap === null && this.#position < this.#options.fold.chain.sequence;
   }

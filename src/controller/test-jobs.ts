@@ -81,6 +81,7 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
 
   put(position: number, jobs: readonly Job[], logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
     if (this.isFailing) return Promise.reject(new TenureError("DISK_FULL", "no room"));
+    if (position < this.atPosition) return Promise.resolve();
     for (const job of jobs) this.jobs.set(job.id, job);
     // As the file does it: of a job that is not there nothing is kept.
     for (const { jobId, offset, text } of logs) if (this.jobs.has(jobId)) this.logs.set(`${jobId}@${offset}`, text);
