@@ -5,7 +5,7 @@ import { JobsFold } from "../controller/jobs-fold.ts";
 import { assert } from "../core/kit/assert.ts";
 import { ScopesFold } from "../core/scopes/index.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
-import { archivedMachine, type Archive, RaftLog } from "../logs/index.ts";
+import { archivedMachine, type Archive, type FeedBounds, RaftLog } from "../logs/index.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Fold } from "../ports/log.ts";
 
@@ -27,10 +27,11 @@ export interface ServerMachine {
 
 export function serverMachine(): ServerMachine {
   let engine: Consensus | null = null;
-  const logAt = (place: number, fold: Fold): RaftLog => {
+  const logAt = (place: number, fold: Fold, kept?: FeedBounds): RaftLog => {
     let inner: Consensus | null = null;
     return new RaftLog({
       fold,
+      kept,
       consensus: () => {
         assert(engine !== null, "the log is used after its engine was attached");
         return (inner ??= innerConsensus(engine, place));
@@ -39,7 +40,8 @@ export function serverMachine(): ServerMachine {
   };
   const scopes = new ScopesFold();
   const jobs = new JobsFold(systemDigest);
-  const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs)];
+  // Events are read from their tail and the archive; nobody reads them from the log.
+  const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs, { recordsMax: 1 })];
   let kept: Pick<Archive, "capture" | "restore"> = NO_ARCHIVE;
   return {
     machine: new ClusterMachine([scopesLog, archivedMachine(jobsLog, () => kept)], systemDigest),

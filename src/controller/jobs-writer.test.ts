@@ -9,7 +9,11 @@ import type { LogAppended, TakingLog } from "../ports/log.ts";
 import { JobsFold } from "./jobs-fold.ts";
 import { JobsWriter } from "./jobs-writer.ts";
 
-const digest: Digest = { sha256: (bytes) => createHash("sha256").update(bytes).digest(), crc32: () => 0 };
+const digest: Digest = {
+  sha256: (bytes) => createHash("sha256").update(bytes).digest(),
+  sha256Hex: (data) => createHash("sha256").update(data).digest("hex"),
+  crc32: () => 0,
+};
 
 interface Sent {
   readonly events: number;

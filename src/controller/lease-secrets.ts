@@ -6,18 +6,16 @@
 // Nobody needs the id itself again: whoever renews or reports sends it, and a lease whose answer got lost is given to nobody
 // again: it is taken back, or ends by its time, and the job's next lease has another id.
 
-import { hexOf } from "../core/events/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { LeaseAnswer, LeaseCall, LeaseRef, ResultCall } from "../ports/jobs.ts";
 
-const encoder = new TextEncoder();
 /** 128 bits: nobody finds another text for one of them, and an event carries up to two. */
-const HASH_BYTES = 16;
+const HASH_DIGITS = 32;
 
 export class LeaseSecrets {
-  readonly #digest: Pick<Digest, "sha256">;
+  readonly #digest: Pick<Digest, "sha256Hex">;
 
-  constructor(digest: Pick<Digest, "sha256">) {
+  constructor(digest: Pick<Digest, "sha256Hex">) {
     this.#digest = digest;
   }
 
@@ -56,6 +54,6 @@ export class LeaseSecrets {
   }
 
   #hash(text: string): string {
-    return hexOf(this.#digest.sha256(encoder.encode(text)).subarray(0, HASH_BYTES));
+    return this.#digest.sha256Hex(text).slice(0, HASH_DIGITS);
   }
 }

@@ -10,6 +10,7 @@ import { LogHistory } from "./log-history.ts";
 
 const digest: Digest = {
   sha256: (bytes) => createHash("sha256").update(bytes).digest(),
+  sha256Hex: (data) => createHash("sha256").update(data).digest("hex"),
   crc32: () => 0,
 };
 const EVENTS = 1_200;

@@ -16,10 +16,12 @@ export const digest: Digest = {
     for (const byte of bytes) crc = CRC_TABLE[(crc ^ byte) & 0xff]! ^ (crc >>> 8);
     return ~crc >>> 0;
   },
-  sha256: () => {
-    throw new Error("the storage takes checksums, not hashes");
-  },
+  sha256: noHashes,
+  sha256Hex: noHashes,
 };
+function noHashes(): never {
+  throw new Error("the storage takes checksums, not hashes");
+}
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ ((crc & 1) * 0xedb88320);

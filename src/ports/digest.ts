@@ -4,4 +4,6 @@ export interface Digest {
   crc32(bytes: Uint8Array, seed?: number): number;
   /** SHA-256 (FIPS 180-4): 32 bytes, which the caller owns. */
   sha256(bytes: Uint8Array): Uint8Array;
+  /** The same in 64 lower-case hexadecimal digits, of bytes or of a text's UTF-8. */
+  sha256Hex(data: Uint8Array | string): string;
 }

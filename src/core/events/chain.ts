@@ -46,7 +46,7 @@ export interface SealerOptions {
   /** The site's incarnation: the author of all that is sealed. */
   readonly sourceControllerId: string;
   readonly leaderEpoch: number;
-  readonly digest: Pick<Digest, "sha256">;
+  readonly digest: Pick<Digest, "sha256Hex">;
 }
 
 /** The leader's side of the chain, for one epoch. */
@@ -120,7 +120,7 @@ function nextTick(ticks: number): number {
 }
 
 /** Whether these bytes continue the chain: the one question of apply. Canonical form is the verifier's question. */
-export function checkLink(head: ChainHead, bytes: Uint8Array, digest: Pick<Digest, "sha256">): LinkChecked {
+export function checkLink(head: ChainHead, bytes: Uint8Array, digest: Pick<Digest, "sha256Hex">): LinkChecked {
   const read = decodeEvent(bytes);
   if (read.kind === "malformed") return { kind: "broken", reason: read.problem };
   const { event } = read;

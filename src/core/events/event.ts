@@ -20,7 +20,7 @@ import {
 } from "../kit/limits.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { canonicalJson, canonicalString } from "./canonical.ts";
-import { hexOf, isHash } from "./hex.ts";
+import { isHash } from "./hex.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
 export const ENTITY_TYPES = ["build", "worker", "queue", "schedule", "key", "controller"] as const;
@@ -151,20 +151,25 @@ function bytesOf(text: string): Uint8Array {
 
 /** Of exactly these bytes, as 32 raw ones. */
 export function eventDigestOf(bytes: Uint8Array, digest: Pick<Digest, "sha256">): Uint8Array {
-  const length = TAG_BYTES + bytes.length;
-  if (length <= scratch.length) {
-    scratch.set(bytes, TAG_BYTES);
-    return digest.sha256(scratch.subarray(0, length));
-  }
-  const tagged = new Uint8Array(length);
-  tagged.set(scratch.subarray(0, TAG_BYTES));
-  tagged.set(bytes, TAG_BYTES);
-  return digest.sha256(tagged);
+  return digest.sha256(tagged(bytes));
 }
 
 /** Of exactly these bytes, as it stands in `eventHash`. */
-export function eventHashOf(bytes: Uint8Array, digest: Pick<Digest, "sha256">): string {
-  return hexOf(eventDigestOf(bytes, digest));
+export function eventHashOf(bytes: Uint8Array, digest: Pick<Digest, "sha256Hex">): string {
+  return digest.sha256Hex(tagged(bytes));
+}
+
+/** What is hashed, until the next call. */
+function tagged(bytes: Uint8Array): Uint8Array {
+  const length = TAG_BYTES + bytes.length;
+  if (length <= scratch.length) {
+    scratch.set(bytes, TAG_BYTES);
+    return scratch.subarray(0, length);
+  }
+  const large = new Uint8Array(length);
+  large.set(scratch.subarray(0, TAG_BYTES));
+  large.set(bytes, TAG_BYTES);
+  return large;
 }
 
 /** Strict: an unknown, missing or double field, a wrong type or a number that is not exact is refused. */

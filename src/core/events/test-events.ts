@@ -40,12 +40,12 @@ export function draftOf(place: number, more: Partial<EventDraft> = {}): EventDra
   };
 }
 
-export function newSealer(digest: Pick<Digest, "sha256">): Sealer {
+export function newSealer(digest: Pick<Digest, "sha256Hex">): Sealer {
   return new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "c1.0", leaderEpoch: 7, digest });
 }
 
 /** The stored bytes of the first `count` events; number 1 is at place 0. */
-export function chainOf(count: number, digest: Pick<Digest, "sha256">): readonly Uint8Array[] {
+export function chainOf(count: number, digest: Pick<Digest, "sha256Hex">): readonly Uint8Array[] {
   const sealer = newSealer(digest);
   return Array.from({ length: count }, (_, place) => sealer.seal(draftOf(place + 1)).bytes);
 }

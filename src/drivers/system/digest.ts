@@ -15,4 +15,5 @@ export const systemDigest: Digest = {
     for (let at = 0; at < SHA256_BYTES; at++) sum[at] = text.charCodeAt(at);
     return sum;
   },
+  sha256Hex: (data) => hash("sha256", data, "hex"),
 };

@@ -30,6 +30,8 @@ export class Shelf {
   readonly #objects = new Map<number, JobRecord>();
   readonly #recentSlots = new Int32Array(RECENT).fill(-1);
   readonly #recent: (JobRecord | undefined)[] = new Array<JobRecord | undefined>(RECENT).fill(undefined);
+  /** Who was looked for last: whoever changes a job has looked for it just before. */
+  #sought = { id: "", hash: hashOf(""), slot: -1 };
   #size = 0;
   #holders = 0;
   /** To be freed when nobody holds the shelf any more. */
@@ -41,7 +43,7 @@ export class Shelf {
 
   /** Below 0: there is no such job. */
   slotOf(id: string): number {
-    return this.#ids.find(id, hashOf(id));
+    return this.#seek(id).slot;
   }
 
   get(id: string): JobRecord | undefined {
@@ -71,8 +73,7 @@ export class Shelf {
   }
 
   set(id: string, record: JobRecord): void {
-    const hash = hashOf(id);
-    const known = this.#ids.find(id, hash);
+    const { slot: known, hash } = this.#seek(id);
     if (known < 0) return this.#add(record, hash);
     if (!isPacked(record)) {
       this.#objects.set(known, record);
@@ -86,9 +87,9 @@ export class Shelf {
   }
 
   delete(id: string): void {
-    const hash = hashOf(id);
-    const slot = this.#ids.find(id, hash);
+    const { slot, hash } = this.#seek(id);
     if (slot < 0) return;
+    this.#sought.slot = -1;
     this.#size--;
     this.#ids.remove(slot, hash);
     this.#objects.delete(slot);
@@ -124,8 +125,19 @@ export class Shelf {
     this.#size++;
     this.#packs.put(slot, this.#bytes.pack(record));
     this.#ids.add(slot, hash);
+    // It was looked for, and was not there.
+    this.#sought.slot = slot;
     if (isPacked(record)) this.#remember(slot, record);
     else this.#objects.set(slot, record);
+  }
+
+  #seek(id: string): { readonly hash: number; readonly slot: number } {
+    const sought = this.#sought;
+    if (sought.id === id) return sought;
+    sought.id = id;
+    sought.hash = hashOf(id);
+    sought.slot = this.#ids.find(id, sought.hash);
+    return sought;
   }
 
   #free(slot: number): void {
