@@ -31,7 +31,8 @@ export class Attempt {
   needsRenewal = false;
   #isReplaced = false;
   readonly #clock: Clock;
-  readonly #abort = new AbortController();
+  /** Made for whoever asks: many handlers never do. */
+  #abort: AbortController | null = null;
   #leaderEpoch: number;
   #endMs: number;
   #timers: Timer[] = [];
@@ -53,6 +54,10 @@ export class Attempt {
   }
 
   get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#aborted !== null) this.#abort.abort(this.#aborted);
+    }
     return this.#abort.signal;
   }
 
@@ -79,7 +84,7 @@ export class Attempt {
   abort(reason: AbortReason, message: string): void {
     if (this.#aborted !== null || this.outcome !== null || this.isOver) return;
     this.#aborted = new JobAborted(reason, message);
-    this.#abort.abort(this.#aborted);
+    this.#abort?.abort(this.#aborted);
   }
 
   settle(outcome: Outcome): void {

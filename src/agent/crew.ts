@@ -141,7 +141,9 @@ export class Crew {
   #contextOf(attempt: Attempt): JobContext {
     const isHeard = (): boolean => attempt.outcome === null && !attempt.isOver;
     return {
-      signal: attempt.signal,
+      get signal() {
+        return attempt.signal;
+      },
       attempt: attempt.lease.attempt,
       progress: (share, message = null) => {
         if (!isHeard()) return;

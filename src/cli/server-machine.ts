@@ -1,7 +1,7 @@
 // What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of scopes and jobs.
 
 import { ClusterMachine, innerConsensus } from "../controller/cluster-machine.ts";
-import { JobsFold } from "../controller/jobs-fold.ts";
+import { JOBS_LOG_KEPT, JobsFold } from "../controller/jobs-fold.ts";
 import { assert } from "../core/kit/assert.ts";
 import { ScopesFold } from "../core/scopes/index.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
@@ -40,8 +40,7 @@ export function serverMachine(): ServerMachine {
   };
   const scopes = new ScopesFold();
   const jobs = new JobsFold(systemDigest);
-  // Events are read from their tail and the archive; nobody reads them from the log.
-  const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs, { recordsMax: 1 })];
+  const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs, JOBS_LOG_KEPT)];
   let kept: Pick<Archive, "capture" | "restore"> = NO_ARCHIVE;
   return {
     machine: new ClusterMachine([scopesLog, archivedMachine(jobsLog, () => kept)], systemDigest),

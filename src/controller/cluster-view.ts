@@ -21,7 +21,7 @@ export interface Surroundings {
 /** Established (design D9), and in contact with a quorum not longer ago than it takes to elect another, where there is one. */
 export function isConfirmedLeader(status: RaftStatus, nowMs: number, electionTimeoutMaxMs: number): boolean {
   if (status.role !== "leader" || !status.established) return false;
-  return isOnlyVoter(status) || nowMs - status.quorumContactMs <= electionTimeoutMaxMs;
+  return isOnlyVoter(status) || nowMs - status.quorumContactMs <= electionTimeoutMaxMs + status.strainMs;
 }
 
 export function isOnlyVoter({ configuration, peer }: RaftStatus): boolean {

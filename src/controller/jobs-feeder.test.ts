@@ -27,6 +27,15 @@ async function submit(stage: JobsStage, count: number): Promise<readonly string[
   );
 }
 
+function bound(views: ListedViews) {
+  return {
+    position: () => views.position(),
+    doubt: () => views.doubt(),
+    settle: () => views.settle(),
+    put: (...args: Parameters<ListedViews["put"]>) => views.put(...args),
+  };
+}
+
 describe("the views", () => {
   it("have every job, and the position of the last event, also where that was about something else", async () => {
     const { stage, fold, clock } = await leading();
@@ -114,6 +123,35 @@ describe("the views", () => {
     for (const record of records.slice(100)) again.apply(record);
     await advance(clock, 1_000);
     expect([views.jobs.size, views.atPosition, feeder.position]).toEqual([2_200, 2_200, 2_200]);
+  });
+
+  it("of such a node keep what they have, whatever was applied before it was known where they are", async () => {
+    const { stage, fold, clock } = await leading();
+    const records: LogRecord[] = [];
+    fold.follow(({ event, bytes }) => void records.push({ position: event.sequence, epoch: 1, data: bytes }));
+    const views = new ListedViews();
+    const before = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+    const jobId = await stage.submit();
+    await stage.service.cancel(REQUEST, jobId);
+    const isCancelled = records.length;
+    await stage.service.retry(REQUEST, jobId);
+    await advance(clock, 1_000);
+    before.close();
+    expect(views.jobs.get(jobId)?.state).toBe("pending");
+
+    const again = newFold(digest);
+    const asked = Promise.withResolvers<number>();
+    const slow = { ...bound(views), position: () => asked.promise };
+    const feeder = new JobsFeeder({ fold: again, views: slow, history: null, clock, logger: SILENT });
+    for (const record of records.slice(0, isCancelled)) again.apply(record);
+    asked.resolve(views.atPosition);
+    await drain();
+    for (const record of records.slice(isCancelled)) again.apply(record);
+    await stage.submitMany(1);
+    again.apply(records.at(-1)!);
+    await advance(clock, 1_000);
+    expect([views.jobs.get(jobId)?.state, views.jobs.size]).toEqual(["pending", 2]);
+    expect(feeder.position).toBe(records.length);
   });
 
   it("that are behind are told of each job once, as it is when its turn comes, however much is submitted meanwhile", async () => {

@@ -125,6 +125,8 @@ export class JobsFeeder {
       return;
     }
     if (beginning !== this.#beginnings) return;
+    // What was noted meanwhile they have, in the state that it had in the end. Otherwise all of it was noted, and is complete.
+    if (fold.chain.sequence <= this.#position) this.#changes.clear();
     this.#isBeginning = false;
     this.#putSoon();
   }

@@ -36,6 +36,9 @@ const TEXT_BYTES_MAX = 64;
 const HEADER_BYTES_MAX = 192;
 const KEYS_BYTES_MAX = 16 * 1024 * 1024;
 
+/** Events are read from their tail and from the history; nobody reads them from the servers' log. */
+export const JOBS_LOG_KEPT = { recordsMax: 1 };
+
 export interface JobsFoldOptions {
   /** How much of a snapshot is made in one turn, about. */
   readonly sliceBytes?: number | undefined;

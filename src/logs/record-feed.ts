@@ -15,8 +15,6 @@ export const KEPT_RECORDS_MAX = 65_536;
 export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 /** What a record costs beside its data, about. */
 const RECORD_OVERHEAD_BYTES = 96;
-/** Emptied places at the front are cut off in one go, once there are so many and they are half of all. */
-const FRONT_MIN = 1_024;
 
 export interface FeedBounds {
   readonly recordsMax?: number | undefined;
@@ -33,6 +31,7 @@ export class RecordFeed {
   readonly #recordsMax: number;
   readonly #bytesMax: number;
   #records: LogRecord[] = [];
+  /** Emptied places; they are cut off in one go, once they are half of all. */
   #front = 0;
   #bytes = 0;
   #position = 0;
@@ -120,7 +119,7 @@ export class RecordFeed {
     assert(oldest !== undefined, "there is an oldest record");
     this.#bytes -= oldest.data.length + RECORD_OVERHEAD_BYTES;
     this.#front++;
-    if (this.#front < FRONT_MIN || this.#front * 2 < this.#records.length) return;
+    if (this.#front * 2 < this.#records.length) return;
     this.#records = this.#records.slice(this.#front);
     this.#front = 0;
   }

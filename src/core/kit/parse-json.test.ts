@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Json } from "./json.ts";
-import { parseJson } from "./parse-json.ts";
+import { parseJson, withItsKeys } from "./parse-json.ts";
 
 const UNITS = ["a", "b", "\\", '"', "\n", "\t", "\u0000", "/", "u", "0", "ﬀ", "\u{1f600}", "__proto__", ":", "{", ","];
 const text = fc.string({ unit: fc.constantFrom(...UNITS), maxLength: 6 });
@@ -55,6 +55,25 @@ test("__proto__ is a key like any other, and of two equal keys the last counts, 
     ["b", 1],
   ]);
   expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
+});
+
+test("of keys that are spelt in several ways the last counts too", () => {
+  for (const [text, value] of [
+    [String.raw`{"a":1,"\u0061":2,"a":3,"\"":0}`, { a: 3, '"': 0 }],
+    [String.raw`{"\u0061":1,"a":2,"\"":0,"\u0022":1}`, { a: 2, '"': 1 }],
+  ] as const) {
+    expect(parseJson(text)).toEqual(value);
+  }
+});
+
+test("a text may have the names that are made up here, in whatever spelling", () => {
+  const text = String.raw`{"~0~":1,"\u007e1~":2,"\"":3,"\\":["~2~",{"\t":4,"~3~":5}]}`;
+  expect(parseJson(text)).toEqual({ "~0~": 1, "~1~": 2, '"': 3, "\\": ["~2~", { "\t": 4, "~3~": 5 }] });
+});
+
+test("a byte order mark that somebody has passed over already is passed over here", () => {
+  const text = String.raw`{"a\"":1}`;
+  expect(withItsKeys(`\ufeff${text}`, JSON.parse(text))).toEqual({ 'a"': 1 });
 });
 
 test("depth costs no stack", () => {

@@ -6,10 +6,15 @@
 
 import type { Json } from "./json.ts";
 
+type Members = Record<string, Json>;
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const BYTE_ORDER_MARK = "\ufeff";
 const SPACE = /[ \t\r\n]*/y;
-const SCALAR = /[^ \t\r\n,\]}]+/y;
+const MADE_UP = /~\d+~/g;
+// oxlint-disable-next-line no-control-regex -- the control characters are what is looked for
+const NEEDS_ESCAPE = /["\\\u0000-\u001f]/;
 
 /** Throws a SyntaxError, as the platform does. */
 export function parseJson(text: string): unknown {
@@ -18,53 +23,89 @@ export function parseJson(text: string): unknown {
 
 /** `parsed`: what the platform made of the text. */
 export function withItsKeys(text: string, parsed: unknown): unknown {
-  return hasEscapedKey(text) ? built(text) : parsed;
+  const places = escapedKeys(text);
+  return places.length === 0 ? parsed : reread(text, places);
 }
 
-/** Of a text that is JSON: escapes stand in strings alone, and a string with a colon behind it is a key. */
-function hasEscapedKey(text: string): boolean {
+/**
+ * Where they begin and end, quotes included. Of a text that is JSON: escapes stand in strings alone, and a string with a
+ * colon behind it is a key.
+ */
+function escapedKeys(text: string): readonly (readonly [number, number])[] {
+  const places: (readonly [number, number])[] = [];
   let escapeAt = text.indexOf("\\");
   while (escapeAt >= 0) {
     // The first one of its string: the quote before it opens that string.
-    const end = stringEnd(text, text.lastIndexOf('"', escapeAt));
-    if (text[spaceEnd(text, end)] === ":") return true;
+    const start = text.lastIndexOf('"', escapeAt);
+    const end = stringEnd(text, start);
+    if (text[spaceEnd(text, end)] === ":") places.push([start, end]);
     escapeAt = text.indexOf("\\", end);
   }
-  return false;
+  return places;
+}
+
+/** The platform reads it with names that need no escape; those that were made up are then changed back. */
+function reread(text: string, places: readonly (readonly [number, number])[]): Json {
+  const keys = places.map(([start, end]) => JSON.parse(text.slice(start, end)) as string);
+  const names = namesFor(keys, text);
+  const pieces: string[] = [];
+  let from = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0;
+  for (const [at, [start, end]] of places.entries()) {
+    pieces.push(text.slice(from, start), `"${names.get(keys[at] as string) as string}"`);
+    from = end;
+  }
+  pieces.push(text.slice(from));
+  const madeUp = new Map<string, string>();
+  for (const [key, name] of names) if (name !== key) madeUp.set(name, key);
+  return renamed(JSON.parse(pieces.join("")) as Json, madeUp);
+}
+
+/** One for each key: itself, or one that no key of the text has, however that is spelt. */
+function namesFor(keys: readonly string[], text: string): ReadonlyMap<string, string> {
+  const taken = new Set<string>();
+  for (const one of [text, ...keys]) for (const [name] of one.matchAll(MADE_UP)) taken.add(name);
+  const names = new Map<string, string>();
+  let number = 0;
+  for (const key of keys) {
+    if (names.has(key)) continue;
+    let name = key;
+    if (NEEDS_ESCAPE.test(key))
+      do name = `~${number++}~`;
+      while (taken.has(name));
+    names.set(key, name);
+  }
+  return names;
 }
 
 /** Without recursion: whoever sends a text decides how deep it is. */
-function built(text: string): Json {
-  const open: (Json[] | Record<string, Json>)[] = [];
-  let key = "";
-  let at = 0;
-  const put = (value: Json): void => {
-    const into = open.at(-1);
-    if (into === undefined) return;
-    if (Array.isArray(into)) into.push(value);
-    else Object.defineProperty(into, key, { value, writable: true, enumerable: true, configurable: true });
-  };
-  for (;;) {
-    at = spaceEnd(text, at);
-    const char = text[at];
-    if (char === "," || char === ":") at++;
-    else if (char === "{" || char === "[") {
-      const one: Json[] | Record<string, Json> = char === "[" ? [] : {};
-      put(one);
-      open.push(one);
-      at++;
-    } else if (char === "}" || char === "]") {
-      const one = open.pop()!;
-      if (open.length === 0) return one;
-      at++;
-    } else {
-      const end = char === '"' ? stringEnd(text, at) : scalarEnd(text, at);
-      const one = JSON.parse(text.slice(at, end)) as Json;
-      at = spaceEnd(text, end);
-      if (text[at] === ":") key = one as string;
-      else put(one);
+function renamed(root: Json, madeUp: ReadonlyMap<string, string>): Json {
+  const top: Json[] = [root];
+  const open: (Json[] | Members)[] = [top];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    const members = one as Members;
+    for (const key of Array.isArray(one) ? one.keys() : Object.keys(one)) {
+      const value = members[key] as Json;
+      if (value === null || typeof value !== "object") continue;
+      const next = withNames(value, madeUp);
+      if (next !== value) put(members, String(key), next);
+      open.push(next);
     }
   }
+  return top[0] as Json;
+}
+
+/** Of the object itself, not of what is in it. */
+function withNames(value: object, madeUp: ReadonlyMap<string, string>): Json[] | Members {
+  if (Array.isArray(value) || !Object.keys(value).some((key) => madeUp.has(key))) return value as Json[] | Members;
+  const members: Members = {};
+  for (const [key, inner] of Object.entries(value)) put(members, madeUp.get(key) ?? key, inner as Json);
+  return members;
+}
+
+/** `__proto__` is a key like any other. */
+function put(members: Members, key: string, value: Json): void {
+  if (key !== "__proto__") members[key] = value;
+  else Object.defineProperty(members, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** Behind the closing quote of the string that opens at `at`. */
@@ -80,10 +121,4 @@ function spaceEnd(text: string, at: number): number {
   SPACE.lastIndex = at;
   SPACE.test(text);
   return SPACE.lastIndex;
-}
-
-function scalarEnd(text: string, at: number): number {
-  SCALAR.lastIndex = at;
-  SCALAR.test(text);
-  return SCALAR.lastIndex;
 }

@@ -27,6 +27,7 @@ export class Patience {
   readonly #random: Random;
   #electionDeadlineMs = Infinity;
   #lastHeard: PeerKey | null = null;
+  #lastHeardTerm = -1;
   #lastHeardMs = -Infinity;
   #suspectReported = false;
   #quietUntilMs = -Infinity;
@@ -53,12 +54,13 @@ export class Patience {
     return this.#electionDeadlineMs;
   }
 
-  resetElectionTimer(): void {
+  /** `isStrained`: longer where words come late. A hand-over is not: its leader waits for no longer. */
+  resetElectionTimer(isStrained = true): void {
     const { config, nowMs } = this.#state;
     const { electionTimeoutMinMs: min, electionTimeoutMaxMs: max, enablePriority, nodePriority } = config;
     // At least a quarter of the range stays random, or two preferred nodes would split votes for ever.
     const share = enablePriority ? 1 - 0.75 * (nodePriority / 255) : 1;
-    const timeoutMs = min + this.#random.next() * (max - min) * share + this.#state.strainMs;
+    const timeoutMs = min + this.#random.next() * (max - min) * share + (isStrained ? this.#state.strainMs : 0);
     this.#electionDeadlineMs = nowMs + (timeoutMs + this.#backoffMs()) * this.#reluctance;
   }
 
@@ -100,10 +102,12 @@ export class Patience {
   // ---- whether a leader is there -------------------------------------------------------------------
 
   heard(leader: PeerKey): void {
-    const { nowMs } = this.#state;
+    const { nowMs, term } = this.#state;
     this.takeHeart();
-    if (leader === this.#lastHeard) this.#state.strain.gapEnded(nowMs - this.#lastHeardMs, nowMs);
+    // Of one term there is one leader: it went on all the time.
+    if (term === this.#lastHeardTerm) this.#state.strain.gapEnded(nowMs - this.#lastHeardMs, nowMs);
     this.#lastHeard = leader;
+    this.#lastHeardTerm = term;
     this.#lastHeardMs = nowMs;
     this.#suspectReported = false;
     // It lives after all: what we saw of its connection is no reason any more to help depose it.

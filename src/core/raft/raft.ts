@@ -373,7 +373,7 @@ export class Raft {
     this.#endCampaign("timed-out");
     // A target of a forced transfer still hears its leader and goes on following it meanwhile.
     this.#setRole("pre-candidate", reason === "transfer" ? leader : null);
-    this.#patience.resetElectionTimer();
+    this.#patience.resetElectionTimer(reason !== "transfer");
     this.#campaign = new Campaign(this.peer, term + 1, "pre-vote", reason, nowMs);
     this.#askForVotes("MsgPreVote", term + 1, reason);
     this.#countVote(this.peer, true);

@@ -13,6 +13,7 @@ export class Rounds {
   #latest = 0;
   #confirmed = 0;
   #confirmedSentMs: number;
+  #confirmedAtMs = -Infinity;
   readonly #strain: Strain;
   readonly #sentMs = new Map<number, number>();
 
@@ -55,7 +56,9 @@ export class Rounds {
     // A round so old that its time was forgotten proves nothing that is still useful.
     if (sentMs === undefined) return false;
     for (const known of this.#sentMs.keys()) if (known < round) this.#sentMs.delete(known);
-    this.#strain.gapEnded(nowMs - this.#confirmedSentMs, nowMs);
+    // From answer to answer: how far away the others are is no lateness.
+    this.#strain.gapEnded(nowMs - this.#confirmedAtMs, nowMs);
+    this.#confirmedAtMs = nowMs;
     this.#confirmed = round;
     this.#confirmedSentMs = sentMs;
     return true;

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { PeerKey } from "../kit/ids.ts";
 import { STRAIN_HALF_LIFE_MS } from "../kit/limits.ts";
 import { electionConfig } from "./config.ts";
+import { Rounds } from "./rounds.ts";
 import { Strain } from "./strain.ts";
 import { TestCluster } from "./test-cluster.ts";
 import { peersNamed } from "./test-messages.ts";
@@ -108,6 +109,39 @@ test("a leader whose answers come late keeps its place for as much longer, and n
   const gaveUpMs = cluster.nowMs - contactMs;
   expect(gaveUpMs).toBeGreaterThan(TIMEOUTS.electionTimeoutMaxMs + 0.9 * addedMs);
   expect(gaveUpMs).toBeLessThan(TIMEOUTS.electionTimeoutMaxMs + addedMs + 100);
+});
+
+test("a leader that was elected again in between has not gone on all the time: that gap does not count", () => {
+  const cluster = new TestCluster({ voters: [A, B, C] });
+  cluster.elect(A);
+  cluster.advance(100);
+  const { term } = cluster.status(A);
+  const cut = cluster.drop(({ from }) => from === A);
+  cluster.advance(140);
+  cut();
+  cluster.act(A, { kind: "reelect" });
+  cluster.settle();
+  expect([cluster.leader(), cluster.status(A).term, cluster.status(B).strainMs]).toEqual([A, term + 1, 0]);
+});
+
+test("how far away the others are is no lateness: answers that all take equally long strain nobody", () => {
+  const strain = new Strain(TIMEOUTS);
+  const rounds = new Rounds(0, strain);
+  for (let at = 1; at <= 100; at++) {
+    rounds.start(50 * at);
+    if (at > 2) rounds.confirm(at - 2, 50 * at);
+  }
+  expect(strain.at(5_000)).toBe(0);
+});
+
+test("a forced transfer that comes to nothing ends as soon as ever, and is told as that", () => {
+  const cluster = strained();
+  cluster.drop(({ type }) => type === "MsgPreVoteResp");
+  cluster.act(A, { kind: "transfer", target: B, force: true });
+  const sinceMs = cluster.nowMs;
+  while (cluster.node(A).eventsOf("transfer").length === 0) cluster.advance(5);
+  expect(cluster.node(A).eventsOf("transfer")[0]?.result).toMatchObject({ success: false, isUnknown: false });
+  expect(cluster.nowMs - sinceMs).toBeLessThanOrEqual(TIMEOUTS.electionTimeoutMaxMs);
 });
 
 test("no promise of a lease grows with it: what others may rely on stays as configured", () => {

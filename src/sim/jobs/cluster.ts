@@ -8,12 +8,12 @@ import { configurationOf } from "../../core/raft/index.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
 import { ClusterMachine, innerConsensus } from "../../controller/cluster-machine.ts";
 import { JobsFeeder } from "../../controller/jobs-feeder.ts";
-import { JobsFold } from "../../controller/jobs-fold.ts";
+import { JOBS_LOG_KEPT, JobsFold } from "../../controller/jobs-fold.ts";
 import { JobsService } from "../../controller/jobs.ts";
 import { LeaseSecrets } from "../../controller/lease-secrets.ts";
 import { RaftLeadership } from "../../controller/raft-leadership.ts";
 import { Engine } from "../../engine/engine.ts";
-import { RaftLog } from "../../logs/index.ts";
+import { type FeedBounds, RaftLog } from "../../logs/index.ts";
 import type { Consensus } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
@@ -140,10 +140,10 @@ export class JobsCluster {
     let engine: Consensus | null = null;
     const { snapshotSliceBytes: sliceBytes } = this.knobs;
     const fold = new JobsFold(digest, { sliceBytes });
-    const logAt = (place: number, folded: Fold): RaftLog =>
-      new RaftLog({ fold: folded, consensus: () => innerConsensus(engine!, place) });
+    const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
+      new RaftLog({ fold: folded, kept, consensus: () => innerConsensus(engine!, place) });
     const archive = this.#archive(boot);
-    const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive));
+    const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive), JOBS_LOG_KEPT);
     const machine = new ClusterMachine([logAt(0, new ScopesFold()), jobsLog], digest);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     this.oracle.started(node);

@@ -9,8 +9,9 @@ export const LEAKS: readonly Mutant[] = [
     edits: [
       {
         file: "core/raft/patience.ts",
-        find: "const timeoutMs = min + this.#random.next() * (max - min) * share + this.#state.strainMs;",
-        replace: "const timeoutMs = min + Math.random() * (max - min) * share + this.#state.strainMs;",
+        find: "const timeoutMs = min + this.#random.next() * (max - min) * share + (isStrained ? this.#state.strainMs : 0);",
+        replace:
+          "const timeoutMs = min + Math.random() * (max - min) * share + (isStrained ? this.#state.strainMs : 0);",
       },
     ],
   },
