@@ -56,6 +56,11 @@ export const ELECTION_BACKOFF_MAX = 4;
 /** A word that came late adds so much of its lateness to the patience; half of that is forgotten after so long. */
 export const STRAIN_FACTOR = 2;
 export const STRAIN_HALF_LIFE_MS = 30_000;
+/**
+ * A disk whose write takes so many election timeouts is taken for hung. Disks are slow for a second when their caches are
+ * written back, often those of all nodes at once, and then another leader is no better.
+ */
+export const DISK_STALL_TIMEOUTS = 5;
 /** A leader whose entries are not committed for so many election timeouts has no quorum that can write. */
 export const COMMIT_STALL_TIMEOUTS = 10;
 /** Entries that stay in a leader's memory for a healthy follower that still needs them, past those that are always kept. */

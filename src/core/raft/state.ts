@@ -8,6 +8,7 @@
 
 import { assert } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
+import { DISK_STALL_TIMEOUTS } from "../kit/limits.ts";
 import { decodeConfChange } from "./codec.ts";
 import type { ElectionConfig } from "./config.ts";
 import { Configurations } from "./configurations.ts";
@@ -85,7 +86,7 @@ export class ServerState {
     return this.#mayOthersLead ? this.#diskStalledAtMs : Infinity;
   }
 
-  /** By how much it waits longer than configured: for a leader to speak, a quorum to answer, a write to end. */
+  /** By how much it waits longer than configured: for a leader to speak, a quorum to answer. */
   get strainMs(): number {
     return this.strain.at(this.nowMs);
   }
@@ -102,7 +103,7 @@ export class ServerState {
   }
 
   get #diskStalledAtMs(): number {
-    return this.outbox.writingSinceMs + this.config.electionTimeoutMaxMs + this.strainMs;
+    return this.outbox.writingSinceMs + DISK_STALL_TIMEOUTS * this.config.electionTimeoutMaxMs;
   }
 
   /** The latest one in the log: what counts (§6). */
