@@ -48,6 +48,7 @@ export default defineConfig({
           name: "unit",
           expect: { poll: { timeout: 9_000 } },
           include: ["src/**/*.test.ts"],
+          setupFiles: ["test/property-seed.ts"],
           testTimeout: 10_000,
           isolate: false,
           maxWorkers: 2,

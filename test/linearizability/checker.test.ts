@@ -2,6 +2,7 @@
 // without one planted lie.
 
 import fc from "fast-check";
+import "../property-seed.ts";
 import { describe, expect, test } from "vitest";
 import { checkHistory, describeOperation } from "./checker.ts";
 import { History, type Operation } from "./history.ts";

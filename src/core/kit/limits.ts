@@ -53,9 +53,10 @@ export const FAST_PRE_VOTE_ATTEMPTS_MAX = 5;
 /** So many campaigns may fail in a row before the next one waits longer: twice as long each time, up to the maximum. */
 export const ELECTION_FAILURES_FREE = 3;
 export const ELECTION_BACKOFF_MAX = 4;
-/** A word that came late adds so much of its lateness to the patience; half of that is forgotten after so long. */
-export const STRAIN_FACTOR = 2;
-export const STRAIN_HALF_LIFE_MS = 30_000;
+/** A word that came late adds so much of its lateness to the patience, at most so many election timeouts; half is forgotten after so long. */
+export const STRAIN_FACTOR = 3;
+export const STRAIN_TIMEOUTS_MAX = 2;
+export const STRAIN_HALF_LIFE_MS = 60_000;
 /**
  * A disk whose write takes so many election timeouts is taken for hung. Disks are slow for a second when their caches are
  * written back, often those of all nodes at once, and then another leader is no better.

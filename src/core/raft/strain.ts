@@ -4,10 +4,10 @@
 //
 // Invariants:
 // - on a quiet machine it is zero, so a failure is noticed as soon as is configured;
-// - it is at most the longest election timeout, so a failure is always noticed;
+// - it is at most two of the longest election timeouts, so a failure is always noticed;
 // - it only ever prolongs a wait: no vote and no promise of a lease rests on it.
 
-import { STRAIN_FACTOR, STRAIN_HALF_LIFE_MS } from "../kit/limits.ts";
+import { STRAIN_FACTOR, STRAIN_HALF_LIFE_MS, STRAIN_TIMEOUTS_MAX } from "../kit/limits.ts";
 import { beatIntervalMs, type ElectionConfig } from "./config.ts";
 
 export class Strain {
@@ -34,7 +34,7 @@ export class Strain {
     if (gapMs > this.#timeoutMaxMs + strainMs) return;
     // Half a beat late is how timers and networks are.
     const lateMs = gapMs - 1.5 * this.#beatMs;
-    const peakMs = Math.min(STRAIN_FACTOR * lateMs, this.#timeoutMaxMs);
+    const peakMs = Math.min(STRAIN_FACTOR * lateMs, STRAIN_TIMEOUTS_MAX * this.#timeoutMaxMs);
     if (lateMs <= 0 || peakMs <= strainMs) return;
     this.#peakMs = peakMs;
     this.#peakAtMs = nowMs;
