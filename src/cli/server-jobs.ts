@@ -12,6 +12,7 @@ import { RaftLeadership } from "../controller/raft-leadership.ts";
 import { openViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
+import { newJobId } from "../drivers/system/ids.ts";
 import type { Archive, SegmentFetcher } from "../logs/index.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
@@ -63,6 +64,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     clock: systemClock,
     random: consensus.random.fork("jobs"),
     newId: randomUUID,
+    newJobId,
     nextFire,
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),

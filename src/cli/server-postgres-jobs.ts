@@ -20,6 +20,7 @@ import type { TakenJob } from "../core/jobs/index.ts";
 import { openViews, type SqliteViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
+import { newJobId } from "../drivers/system/ids.ts";
 import { PostgresInbox, type PostgresLog } from "../logs/index.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { Site } from "./server-postgres.ts";
@@ -62,6 +63,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
     clock: systemClock,
     random: random.fork("jobs"),
     newId: randomUUID,
+    newJobId,
     nextFire,
     refusesNew: () => null,
     find: (jobId) => views.get(jobId),

@@ -21,20 +21,21 @@ export const JOB_DEFAULTS = {
 
 export function specOf(body: Static<typeof JobBody>): JobSpec {
   const { backoff, concurrency = null } = body;
+  // In the order of their names: there are many, and they need not be sorted when they are sealed.
   return {
+    attemptsMax: body.attempts_max ?? JOB_DEFAULTS.attemptsMax,
+    backoff: backoff === undefined ? JOB_DEFAULTS.backoff : { baseMs: backoff.base_ms, maxMs: backoff.max_ms },
+    concurrency: concurrency === null ? null : { key: concurrency.key, limit: concurrency.limit },
     kind: body.kind,
-    payload: body.payload ?? null,
-    queue: body.queue ?? JOB_DEFAULTS.queue,
     labels: body.labels ?? {},
+    lossesMax: body.losses_max ?? JOB_DEFAULTS.lossesMax,
+    notBeforeMs: body.not_before_ms ?? null,
+    payload: body.payload ?? null,
     platform: body.platform ?? null,
     priority: body.priority ?? JOB_DEFAULTS.priority,
-    notBeforeMs: body.not_before_ms ?? null,
-    attemptsMax: body.attempts_max ?? JOB_DEFAULTS.attemptsMax,
-    lossesMax: body.losses_max ?? JOB_DEFAULTS.lossesMax,
-    backoff: backoff === undefined ? JOB_DEFAULTS.backoff : { baseMs: backoff.base_ms, maxMs: backoff.max_ms },
-    timeoutMs: body.timeout_ms ?? null,
+    queue: body.queue ?? JOB_DEFAULTS.queue,
     retentionMs: body.retention_ms ?? JOB_DEFAULTS.retentionMs,
-    concurrency: concurrency === null ? null : { key: concurrency.key, limit: concurrency.limit },
+    timeoutMs: body.timeout_ms ?? null,
   };
 }
 

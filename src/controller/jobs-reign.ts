@@ -36,8 +36,9 @@ export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "on
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly random: Random;
-  /** Of jobs, leases and events. */
+  /** Of leases and events. */
   readonly newId: () => string;
+  readonly newJobId: () => string;
   /** What is known here of a lease: see LeaseSecrets. */
   readonly leaseHash: (leaseId: string) => string;
   /** The first time of a schedule behind this one; null: never. */
@@ -60,7 +61,7 @@ export class JobsReign {
   #isOver = false;
 
   constructor(options: JobsReignOptions) {
-    const { clock, random, newId, fold, epoch } = options;
+    const { clock, random, newId, newJobId, fold, epoch } = options;
     this.#options = options;
     this.#fold = fold;
     this.epoch = epoch;
@@ -82,6 +83,7 @@ export class JobsReign {
       },
       leaderEpoch: epoch,
       newId,
+      newJobId,
       leaseHash: options.leaseHash,
       random: () => random.next(),
     };

@@ -138,6 +138,7 @@ export class JobsStage {
     });
     this.log = new HeldLog(log);
     let ids = 0;
+    const newId = (): string => `${name}-${++ids}`;
     this.service = new JobsService({
       log: this.log,
       fold,
@@ -146,7 +147,8 @@ export class JobsStage {
       leadership: this.leadership,
       clock,
       random: seededRandom("jobs"),
-      newId: () => `${name}-${++ids}`,
+      newId,
+      newJobId: newId,
       nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
       refusesNew: () => this.refusal,
       find: (jobId) => seen.get(jobId),

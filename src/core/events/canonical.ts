@@ -73,9 +73,20 @@ function objectText(members: { readonly [key: string]: Json }, numberMax: number
   for (let at = 0; at < keys.length; at++) {
     const key = keys[at] as string;
     if (at > 0) text += ",";
-    text += `${canonicalString(key)}:${textOf(members[key] as Json, numberMax, depth + 1)}`;
+    text += (nameTexts.get(key) ?? nameText(key)) + textOf(members[key] as Json, numberMax, depth + 1);
   }
   return `${text}}`;
+}
+
+/** The same few names come in every event: each of these is quoted once. */
+const NAME_TEXTS_MAX = 1_024;
+const NAME_LENGTH_MAX = 64;
+const nameTexts = new Map<string, string>();
+
+function nameText(key: string): string {
+  const text = `${canonicalString(key)}:`;
+  if (nameTexts.size < NAME_TEXTS_MAX && key.length <= NAME_LENGTH_MAX) nameTexts.set(key, text);
+  return text;
 }
 
 function areSorted(keys: readonly string[]): boolean {

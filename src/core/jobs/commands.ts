@@ -13,8 +13,9 @@ export interface DecideContext {
   readonly wallMs: number;
   /** The one in force: what a lease is stamped with, and what a result must name. */
   readonly leaderEpoch: number;
-  /** Of jobs, leases and events; each call another one. */
+  /** Of leases and events; each call another one. */
   readonly newId: () => string;
+  readonly newJobId: () => string;
   /** What the log and the book know of a lease: whoever has its id may end the job, and events are shown to many. */
   readonly leaseHash: (leaseId: string) => string;
   /** In [0, 1): the jitter of a backoff. */

@@ -30,9 +30,10 @@ export function decideSubmit(
   }
   const problem = checkSpecs(state, specs);
   if (problem !== null) return problem;
-  const jobIds = specs.map(() => context.newId());
+  const jobIds = specs.map(() => context.newJobId());
   const drafts = specs.map((spec, at) => {
-    const payload: Submitted = { spec, by: request.caller, ...(at === 0 ? markOf(request, "submit", jobIds) : null) };
+    const mark = at === 0 ? markOf(request, "submit", jobIds) : null;
+    const payload: Submitted = { by: request.caller, ...mark, spec };
     return draft(context, "build:submitted", jobIds[at] as string, payload);
   });
   return decided(drafts, { jobIds });

@@ -51,11 +51,20 @@ export function decideLease(
     const record = state.shelf.at(slot);
     const { ticket } = record;
     const leaseId = context.newId();
-    const lease = { jobEpoch: record.jobEpoch + 1, attempt: record.attempt + 1, ttlMs };
-    const hashes = { leaseHash: context.leaseHash(leaseId), sessionHash: agent.session };
-    const payload: Assigned = { ...lease, ...hashes, agent: agent.name, ...numbered };
+    const [jobEpoch, attempt] = [record.jobEpoch + 1, record.attempt + 1];
+    const [leaseHash, sessionHash] = [context.leaseHash(leaseId), agent.session];
+    // In the order of their names, as below: there are many, and they need not be sorted when they are sealed.
+    const payload: Assigned = { agent: agent.name, attempt, jobEpoch, leaseHash, ...numbered, sessionHash, ttlMs };
     drafts.push(draft(context, "build:assigned", ticket.id, payload));
-    return { ...lease, leaseId, jobId: ticket.id, leaderEpoch: context.leaderEpoch, spec: specOf(ticket) };
+    return {
+      jobEpoch,
+      attempt,
+      ttlMs,
+      leaseId,
+      jobId: ticket.id,
+      leaderEpoch: context.leaderEpoch,
+      spec: specOf(ticket),
+    };
   });
   return decided(drafts, { leases, lost });
 }

@@ -95,7 +95,7 @@ export function decideFireSchedule(
   // Where there is no room for the job the time is not used up: it is fired when there is.
   const problem = isLeftOut ? null : checkSpecs(state, [schedule.spec]);
   if (problem !== null) return problem;
-  const jobId = isLeftOut ? null : context.newId();
+  const jobId = isLeftOut ? null : context.newJobId();
   const payload: Fired = { atMs, jobId };
   const drafts: EventDraft[] = [draft(context, "schedule:fired", name, payload)];
   if (jobId !== null) {

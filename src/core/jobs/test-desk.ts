@@ -55,11 +55,13 @@ export class Desk {
   }
 
   decide<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Decision<JobsAnswers[Kind]> {
+    const newId = (): string => `id-${this.leaderEpoch}-${++this.#ids}`;
     return decide<Kind>(this.book, command, {
       nowMs: this.nowMs,
       wallMs: this.wallMs ?? this.nowMs,
       leaderEpoch: this.leaderEpoch,
-      newId: () => `id-${this.leaderEpoch}-${++this.#ids}`,
+      newId,
+      newJobId: newId,
       // What an agent sends is hashed in the controller; here the two are the same.
       leaseHash: (leaseId) => leaseId,
       random: () => this.random,

@@ -183,6 +183,7 @@ export class JobsCluster {
       if (this.world.node(node).process.life?.number === life) this.oracle.told(node, event.sequence, bytes);
     });
     let ids = 0;
+    const newId = (): string => `${node}.${life}.${++ids}`;
     const views = new SimViews(this.#rowsOf(node), clock, random.fork("views"), this.knobs.viewsDelayMs);
     const service = new JobsService({
       log,
@@ -192,7 +193,8 @@ export class JobsCluster {
       leadership: new RaftLeadership(engine),
       clock,
       random: random.fork("jobs"),
-      newId: () => `${node}.${life}.${++ids}`,
+      newId,
+      newJobId: newId,
       nextFire: () => null,
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
