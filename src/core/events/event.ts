@@ -220,6 +220,7 @@ function isPositive(value: Json): boolean {
 
 function isText(value: Json, bytesMax: number): boolean {
   if (typeof value !== "string" || value === "" || value.length > bytesMax) return false;
+  if (value.length * BYTES_PER_UNIT_MAX <= bytesMax) return true;
   let length = value.length;
   for (let at = 0; at < value.length; at++) {
     const unit = value.charCodeAt(at);

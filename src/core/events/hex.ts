@@ -5,9 +5,11 @@ import { assert } from "../kit/assert.ts";
 export const HASH_BYTES = 32;
 const DIGITS = "0123456789abcdef";
 const PAIRS: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-const [CODE_0, CODE_9, CODE_A, CODE_F] = [0x30, 0x39, 0x61, 0x66];
 /** The digits' own bytes, for comparing without making a text. */
 const DIGIT_CODES = Uint8Array.from(DIGITS, (digit) => digit.charCodeAt(0));
+/** What a digit is worth, by its code; of anything else above 15. */
+const WORTH = new Uint8Array(128).fill(0xff);
+DIGIT_CODES.forEach((code, worth) => (WORTH[code] = worth));
 
 export function hexOf(bytes: Uint8Array): string {
   let text = "";
@@ -17,25 +19,25 @@ export function hexOf(bytes: Uint8Array): string {
 
 export function isHash(value: unknown): value is string {
   if (typeof value !== "string" || value.length !== 2 * HASH_BYTES) return false;
-  for (let at = 0; at < value.length; at++) if (!isDigit(value.charCodeAt(at))) return false;
-  return true;
-}
-
-function isDigit(code: number): boolean {
-  return (code >= CODE_0 && code <= CODE_9) || (code >= CODE_A && code <= CODE_F);
+  let all = 0;
+  for (let at = 0; at < value.length; at++) all |= worthOf(value.charCodeAt(at));
+  return all <= 15;
 }
 
 export function bytesOfHash(hex: string): Uint8Array {
-  assert(isHash(hex), "a hash is 64 hexadecimal digits", () => hex);
   const bytes = new Uint8Array(HASH_BYTES);
+  let all = 0;
   for (let at = 0; at < HASH_BYTES; at++) {
-    bytes[at] = digitOf(hex.charCodeAt(2 * at)) * 16 + digitOf(hex.charCodeAt(2 * at + 1));
+    const [high, low] = [worthOf(hex.charCodeAt(2 * at)), worthOf(hex.charCodeAt(2 * at + 1))];
+    all |= high | low;
+    bytes[at] = 16 * high + low;
   }
+  assert(all <= 15 && hex.length === 2 * HASH_BYTES, "a hash is 64 hexadecimal digits", () => hex);
   return bytes;
 }
 
-function digitOf(code: number): number {
-  return code <= CODE_9 ? code - CODE_0 : code - CODE_A + 10;
+function worthOf(code: number): number {
+  return code < WORTH.length ? (WORTH[code] as number) : 0xff;
 }
 
 /** Whether the hash is written out in `text` from `at` on. */
