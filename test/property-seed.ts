@@ -5,7 +5,7 @@ import fc from "fast-check";
 
 const DEFAULT_SEED = 2026;
 
-const given = process.env["PROPERTY_SEED"];
-export const PROPERTY_SEED = given === undefined ? DEFAULT_SEED : Number(given);
+const given = process.env["PROPERTY_SEED"] ?? "";
+export const PROPERTY_SEED = given === "" ? DEFAULT_SEED : Number(given);
 if (!Number.isInteger(PROPERTY_SEED)) throw new Error(`PROPERTY_SEED must be a whole number, not ${given}`);
 fc.configureGlobal({ seed: PROPERTY_SEED });

@@ -18,7 +18,7 @@ export interface Surroundings {
   readonly own: OwnAddress;
 }
 
-/** Established (design D9), and in contact with a quorum not longer ago than it takes to elect another, where there is one. */
+/** Established (design D9), and in contact with a quorum not longer ago than it is content with itself, where there are others. */
 export function isConfirmedLeader(status: RaftStatus, nowMs: number, electionTimeoutMaxMs: number): boolean {
   if (status.role !== "leader" || !status.established) return false;
   return isOnlyVoter(status) || nowMs - status.quorumContactMs <= electionTimeoutMaxMs + status.strainMs;

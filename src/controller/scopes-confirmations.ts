@@ -4,7 +4,7 @@
 
 import type { Consensus } from "../ports/consensus.ts";
 
-/** Longer than a read takes while a majority is there, and shorter than the shortest lease. */
+/** Longer than a read takes while a majority is there and no disk is slow, and shorter than the shortest lease. */
 const CONFIRM_TIMEOUT_MS = 900;
 export const CONFIRMATIONS_PENDING_MAX = 65_536;
 

@@ -39,7 +39,7 @@ describe("leading", () => {
     const stage = stageOn(new MemoryStore(), clock);
     stage.consensus.role = "leader";
     const early = watch(stage.acquire("a"));
-    await advance(clock, 1_000);
+    await advance(clock, 2_000);
     expect(early).toMatchObject({ state: "rejected", code: "NOT_LEADER" });
     const late = watch(stage.acquire("a"));
     await drain();

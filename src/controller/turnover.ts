@@ -4,8 +4,8 @@
 import { TenureError } from "../core/kit/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 
-/** Longer than an election takes; past it the caller is told how things stand. */
-const TURNOVER_WAIT_MS = 1_000;
+/** Longer than an election takes, also on a loaded machine; past it the caller is told how things stand. */
+const TURNOVER_WAIT_MS = 2_000;
 const TURNOVER_WAITERS_MAX = 8_192;
 
 export class Turnover {

@@ -78,14 +78,15 @@ function objectText(members: { readonly [key: string]: Json }, numberMax: number
   return `${text}}`;
 }
 
-/** The same few names come in every event: each of these is quoted once. */
+/** The same few names come in every event: each of these is quoted once. Callers have names too, so it is begun anew when it is full. */
 const NAME_TEXTS_MAX = 1_024;
 const NAME_LENGTH_MAX = 64;
 const nameTexts = new Map<string, string>();
 
 function nameText(key: string): string {
   const text = `${canonicalString(key)}:`;
-  if (nameTexts.size < NAME_TEXTS_MAX && key.length <= NAME_LENGTH_MAX) nameTexts.set(key, text);
+  if (nameTexts.size >= NAME_TEXTS_MAX) nameTexts.clear();
+  if (key.length <= NAME_LENGTH_MAX) nameTexts.set(key, text);
   return text;
 }
 

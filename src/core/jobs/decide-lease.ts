@@ -53,7 +53,7 @@ export function decideLease(
     const leaseId = context.newId();
     const [jobEpoch, attempt] = [record.jobEpoch + 1, record.attempt + 1];
     const [leaseHash, sessionHash] = [context.leaseHash(leaseId), agent.session];
-    // In the order of their names, as below: there are many, and they need not be sorted when they are sealed.
+    // In the order of their names: there are many, and they need not be sorted when they are sealed.
     const payload: Assigned = { agent: agent.name, attempt, jobEpoch, leaseHash, ...numbered, sessionHash, ttlMs };
     drafts.push(draft(context, "build:assigned", ticket.id, payload));
     return {

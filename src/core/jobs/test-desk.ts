@@ -41,6 +41,8 @@ type Outcome = ResultCall["outcome"];
 export class Desk {
   readonly book: JobsBook;
   readonly events: JobsEvent[] = [];
+  /** Those that were asked for as such. */
+  readonly jobIds = new Set<string>();
   nowMs = 1_000_000;
   /** Null: the same. */
   wallMs: number | null = null;
@@ -61,7 +63,11 @@ export class Desk {
       wallMs: this.wallMs ?? this.nowMs,
       leaderEpoch: this.leaderEpoch,
       newId,
-      newJobId: newId,
+      newJobId: () => {
+        const id = newId();
+        this.jobIds.add(id);
+        return id;
+      },
       // What an agent sends is hashed in the controller; here the two are the same.
       leaseHash: (leaseId) => leaseId,
       random: () => this.random,

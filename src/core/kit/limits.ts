@@ -58,10 +58,10 @@ export const STRAIN_FACTOR = 3;
 export const STRAIN_TIMEOUTS_MAX = 2;
 export const STRAIN_HALF_LIFE_MS = 60_000;
 /**
- * A disk whose write takes so many election timeouts is taken for hung. Disks are slow for a second when their caches are
- * written back, often those of all nodes at once, and then another leader is no better.
+ * A leader whose write takes so many election timeouts takes its disk for hung and gives up. Disks are slow for a second when
+ * their caches are written back, often those of all nodes at once, and then another leader is no better.
  */
-export const DISK_STALL_TIMEOUTS = 5;
+export const DISK_HUNG_TIMEOUTS = 5;
 /** A leader whose entries are not committed for so many election timeouts has no quorum that can write. */
 export const COMMIT_STALL_TIMEOUTS = 10;
 /** Entries that stay in a leader's memory for a healthy follower that still needs them, past those that are always kept. */
@@ -103,9 +103,9 @@ export const WAL_BATCH_PAYLOAD_BYTES_MAX = 16;
 /**
  * Writes that may wait behind a hung disk; past it a node hears nothing, as if messages were lost. An honest leader
  * has few under way, but its probes go on for as long as a disk hangs. A busy leader has one write in each turn of its
- * loop, so a disk that is merely slow must stay far below this: at 20,000 turns a second it is a sync of 0.8 s.
+ * loop, so a disk that is merely slow (DISK_HUNG_TIMEOUTS) must stay below this: at 20,000 turns a second it is a sync of 1.6 s.
  */
-export const WRITE_QUEUE_MAX = 16_384;
+export const WRITE_QUEUE_MAX = 32_768;
 
 /** A node snapshots its state after this many applied entries or bytes, whichever comes first. */
 export const SNAPSHOT_AFTER_ENTRIES = 50_000;

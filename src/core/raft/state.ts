@@ -8,7 +8,7 @@
 
 import { assert } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
-import { DISK_STALL_TIMEOUTS } from "../kit/limits.ts";
+import { DISK_HUNG_TIMEOUTS } from "../kit/limits.ts";
 import { decodeConfChange } from "./codec.ts";
 import type { ElectionConfig } from "./config.ts";
 import { Configurations } from "./configurations.ts";
@@ -76,17 +76,21 @@ export class ServerState {
     else this.send({ ...this.head("MsgReadIndexResp", from), context, index });
   }
 
-  /** Our oldest write has been under way for so long that the disk must be taken for hung (trap 30). */
+  /** Our oldest write has been under way for so long that nobody should count on us: no vote of ours leaves before it is done. */
   get diskStalled(): boolean {
-    return this.nowMs >= this.#diskStalledAtMs;
+    return this.nowMs >= this.outbox.writingSinceMs + this.config.electionTimeoutMaxMs + this.strainMs;
   }
 
-  /** When a leader gives up for that. Where nobody else can lead it does not: who waits would only be told "unknown". */
+  /**
+   * When a leader takes its disk for hung and gives up (trap 30). Where nobody else can lead it does not: who waits would
+   * only be told "unknown".
+   */
   get leaderStalledAtMs(): number {
-    return this.#mayOthersLead ? this.#diskStalledAtMs : Infinity;
+    if (!this.#mayOthersLead) return Infinity;
+    return this.outbox.writingSinceMs + DISK_HUNG_TIMEOUTS * this.config.electionTimeoutMaxMs;
   }
 
-  /** By how much it waits longer than configured: for a leader to speak, a quorum to answer. */
+  /** By how much it waits longer than configured: for a leader to speak, a quorum to answer, a follower's write to end. */
   get strainMs(): number {
     return this.strain.at(this.nowMs);
   }
@@ -100,10 +104,6 @@ export class ServerState {
   get #mayOthersLead(): boolean {
     const { voters, votersOutgoing } = this.configuration;
     return voters.length + votersOutgoing.length > 1;
-  }
-
-  get #diskStalledAtMs(): number {
-    return this.outbox.writingSinceMs + DISK_STALL_TIMEOUTS * this.config.electionTimeoutMaxMs;
   }
 
   /** The latest one in the log: what counts (§6). */

@@ -26,6 +26,7 @@ test("the longest gap of late counts, three times its lateness, and half of it i
   expect(strain.at(1_000 + STRAIN_HALF_LIFE_MS)).toBe(75);
   strain.gapEnded(110, 1_000 + STRAIN_HALF_LIFE_MS);
   expect(strain.at(1_000 + STRAIN_HALF_LIFE_MS), "longer than what is left of the old one").toBe(105);
+  expect(strain.at(1_000 + 9 * STRAIN_HALF_LIFE_MS), "all of it in the end").toBe(0);
 });
 
 test("it is never more than two of the longest election timeouts", () => {

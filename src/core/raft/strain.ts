@@ -10,6 +10,9 @@
 import { STRAIN_FACTOR, STRAIN_HALF_LIFE_MS, STRAIN_TIMEOUTS_MAX } from "../kit/limits.ts";
 import { beatIntervalMs, type ElectionConfig } from "./config.ts";
 
+/** Below it, it is forgotten: a half of a half never ends. */
+const NOTHING_MS = 1;
+
 export class Strain {
   readonly #beatMs: number;
   readonly #timeoutMaxMs: number;
@@ -22,7 +25,8 @@ export class Strain {
   }
 
   at(nowMs: number): number {
-    return this.#peakMs === 0 ? 0 : this.#peakMs * 0.5 ** ((nowMs - this.#peakAtMs) / STRAIN_HALF_LIFE_MS);
+    const leftMs = this.#peakMs * 0.5 ** ((nowMs - this.#peakAtMs) / STRAIN_HALF_LIFE_MS);
+    return leftMs < NOTHING_MS ? 0 : leftMs;
   }
 
   /**

@@ -78,13 +78,28 @@ describe("leaders without a quorum", () => {
   });
 });
 
+test("whose disk has been writing for an election timeout neither campaigns nor takes over: its vote could not leave", () => {
+  const cluster = led();
+  const held = cluster.hold(({ from, to }) => from === A && to === C);
+  cluster.holdDisk(B);
+  cluster.propose(A, "x");
+  cluster.advance(301);
+  expect(cluster.status(B).isDiskStalled).toBe(true);
+  cluster.crash(A);
+  held.release();
+  cluster.node(B).sent = [];
+  cluster.advance(1_000);
+  expect(cluster.node(B).sentOf("MsgPreVote")).toEqual([]);
+  expect(cluster.step(B, { kind: "campaign" })).toMatchObject({ ok: false, code: "NOT_PROMOTABLE" });
+});
+
 test("a sole voter whose disk is slow goes on leading: nobody else could", () => {
   const cluster = new TestCluster({ voters: [A] });
   cluster.elect(A);
   cluster.holdDisk(A);
   cluster.propose(A, "x");
-  cluster.advance(600);
-  expect(cluster.status(A).role).toBe("leader");
+  cluster.advance(2_000);
+  expect(cluster.status(A)).toMatchObject({ role: "leader", isDiskStalled: true });
   cluster.releaseDisk(A);
   cluster.advance(10);
   expect(cluster.status(A)).toMatchObject({ role: "leader", commit: cluster.status(A).lastIndex });

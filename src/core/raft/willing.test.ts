@@ -180,7 +180,7 @@ describe("a quorum that can't write", () => {
     const cluster = led();
     for (const peer of [B, C]) cluster.node(peer).diskHeld = true;
     cluster.propose(A, "never durable on a majority");
-    cluster.advance(2_000);
+    cluster.advance(1_000);
     expect(
       cluster
         .node(A)
@@ -188,7 +188,7 @@ describe("a quorum that can't write", () => {
         .map(({ peer }) => peer),
     ).toEqual([B, C]);
     expect(cluster.status(A).role).toBe("leader");
-    cluster.advance(2_000);
+    cluster.advance(3_000);
     expect(cluster.status(A).role).not.toBe("leader");
   });
 });

@@ -1,4 +1,4 @@
-// Ids of jobs: UUIDs of version 7 (RFC 9562). The time stands in front, so jobs that were submitted together lie side by side in
+// Ids of jobs that are made here: UUIDs of version 7 (RFC 9562). They show when a job was submitted, as the job itself does. The time stands in front, so jobs that were submitted together lie side by side in
 // an index, and a batch touches few of its pages. Nothing rests on the order.
 
 import { randomUUID } from "node:crypto";

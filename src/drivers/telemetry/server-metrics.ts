@@ -58,7 +58,11 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     "Writes that were made durable; each may hold many entries.",
     (s) => s.server.engine.syncs,
   ),
-  counter("tenure_stalls_total", "Times that the disk or the loop held this node up.", (s) => s.server.engine.stalls),
+  counter(
+    "tenure_stalls_total",
+    "Times that a timer of this node came 100 ms late or more.",
+    (s) => s.server.engine.stalls,
+  ),
   gauge(
     "tenure_election_strain_ms",
     "By how much this node waits longer than configured before it takes another for lost.",

@@ -1,7 +1,7 @@
 // What goes wrong in a run of jobs: the kernel's faults on the servers, faults of whoever leads then, and faults of agents.
 
 import { assertNever } from "../../core/kit/assert.ts";
-import { DISK_STALL_TIMEOUTS } from "../../core/kit/limits.ts";
+import { DISK_HUNG_TIMEOUTS } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
 import type { JobsCluster } from "./cluster.ts";
@@ -105,7 +105,7 @@ function drawOwn(random: Random, kinds: readonly OwnKind[], agents: readonly str
       return { atMs, kind, forMs };
     // As a disk must hang for longer than a leader may be silent to end a leadership.
     case "hang-leader-disk":
-      return { atMs, kind, forMs: Math.max(1, Math.min(untilMs - atMs, DISK_STALL_TIMEOUTS * forMs)) };
+      return { atMs, kind, forMs: Math.max(1, Math.min(untilMs - atMs, DISK_HUNG_TIMEOUTS * forMs)) };
     case "transfer":
       return { atMs, kind };
     case "jump-leader":

@@ -3,7 +3,7 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import { nodeIdOf } from "../../core/kit/ids.ts";
-import { DISK_STALL_TIMEOUTS } from "../../core/kit/limits.ts";
+import { DISK_HUNG_TIMEOUTS } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
@@ -181,7 +181,7 @@ function drawOwn(random: Random, kinds: readonly OwnKind[], names: readonly stri
       return { atMs, kind, forMs };
     // As a disk must hang for longer than a leader may be silent to end a leadership.
     case "hang-leader-disk":
-      return { atMs, kind, forMs: Math.min(untilMs - atMs + 1, DISK_STALL_TIMEOUTS * forMs) };
+      return { atMs, kind, forMs: Math.min(untilMs - atMs + 1, DISK_HUNG_TIMEOUTS * forMs) };
     case "reset-leader":
       return { atMs, kind, redial: random.pick(["accepted", "refused"]) };
     default:
