@@ -15,6 +15,7 @@ import { JobsService } from "../controller/jobs.ts";
 import { KeysService } from "../controller/keys.ts";
 import { LogHistory } from "../controller/log-history.ts";
 import { Submissions, type Submitted } from "../controller/submissions.ts";
+import { untilThere } from "../controller/until-there.ts";
 import { eventHashOf } from "../core/events/index.ts";
 import type { TakenJob } from "../core/jobs/index.ts";
 import { openViews, type SqliteViews } from "../drivers/sqlite/index.ts";
@@ -109,11 +110,12 @@ type Line = Pick<SiteLog, "siteId" | "log" | "fold">;
 
 /** Views of a history that the database has lost (a restored backup, a failover) are made anew. */
 async function viewsBeside(site: Site, line: Line, onReset: () => void): Promise<SqliteViews> {
-  const { logger } = site.options.logs;
+  const { logs, signal } = site.options;
+  const { logger } = logs;
   const path = join(site.config.dataDir, VIEWS_FILE);
   const open = (): Promise<SqliteViews> => openViews({ path, clusterId: line.siteId, logger, onReset });
   const views = await open();
-  if (await isOfLine(views, line)) return views;
+  if (await untilThere(() => isOfLine(views, line), systemClock, signal)) return views;
   logger.warn(
     { event: "views", log: line.fold.chain.sequence },
     "what this node has shown is not, or not all, in the log of the database: lists are made anew",
