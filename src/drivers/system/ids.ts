@@ -1,5 +1,5 @@
-// Ids of jobs that are made here: UUIDs of version 7 (RFC 9562). They show when a job was submitted, as the job itself does. The time stands in front, so jobs that were submitted together lie side by side in
-// an index, and a batch touches few of its pages. Nothing rests on the order.
+// Ids of jobs that are made here: UUIDs of version 7 (RFC 9562). The time stands in front, so jobs that were submitted together
+// lie side by side in an index, and a batch touches few of its pages. Nothing rests on the order; what it shows, the job shows too.
 
 import { randomUUID } from "node:crypto";
 
