@@ -197,13 +197,14 @@ class ClusterRun {
 
   async #audit(cluster: KvCluster, traffic: Traffic, voters: number): Promise<void> {
     await traffic.stop();
+    // First what needs nobody to answer: it must be said also of a cluster that does not answer any more.
+    const dual = dualLeaders(cluster.eventLines());
+    this.#sum.dualLeader += dual.length;
+    for (const finding of dual) this.#fail(finding);
     const { lost, findings } = await traffic.audit();
     this.#sum.lost += lost;
     for (const finding of findings) this.#fail(finding);
     await this.#checkHistory(traffic);
-    const dual = dualLeaders(cluster.eventLines());
-    this.#sum.dualLeader += dual.length;
-    for (const finding of dual) this.#fail(finding);
     if (this.#failed.length === 0) await this.#compareStates(cluster, voters);
     const { acked, unknown } = traffic.counts;
     this.#options.log(
