@@ -17,7 +17,7 @@ import { rounded, say } from "./stage.ts";
 
 const FEW = 1_000;
 const WINDOWS = 3;
-const KILLS = 5;
+const KILLS = 9;
 const FILL_BATCH = 1_000;
 const LANES = 4;
 const TTL_MS = 15_000;
