@@ -32,7 +32,7 @@ export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators an
   --trust-domain TD  init: the first part of every identity, spiffe://TD/server/ID (default ${TRUST_DOMAIN_DEFAULT})
   --days N           how long it is valid (default: 3650 for an authority, 365 for the others)
   --force            replace a key that is there
-  -o table|json      for people (default), or one JSON object on a line
+  -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
 
 A running server takes a new certificate without a restart: put the files in place and send it SIGHUP.

@@ -21,7 +21,7 @@ export const CONNECTION_HELP = `  --url URL[,URL…]   any of the servers, bette
   --ca FILE          the authority that signed the servers' certificates, as PEM
   --cert FILE        a client certificate, as PEM; with --client-key, instead of a key
   --client-key FILE  its private key, as PEM
-  -o table|json      for people (default), or one JSON object on a line
+  -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
 `;
 
@@ -47,7 +47,12 @@ export interface Connection {
   readonly output: Output;
 }
 
-export function readConnection(values: ConnectionValues, environment: Environment): Connection {
+/** `outputs`: what `-o` may be; of what may be many, LIST_OUTPUTS. */
+export function readConnection(
+  values: ConnectionValues,
+  environment: Environment,
+  outputs: readonly Output[] = OUTPUTS,
+): Connection {
   const text = values.url ?? nonEmpty(environment["TENURE_URL"]) ?? URL_DEFAULT;
   const urls = text.split(",").map((url) => url.trim());
   if (urls.some((url) => url === ""))
@@ -70,7 +75,7 @@ export function readConnection(values: ConnectionValues, environment: Environmen
     urls,
     ...keyOf(values.key, environment),
     tls: hasTls ? tls : null,
-    output: oneOf("-o", values.output ?? "table", OUTPUTS),
+    output: oneOf("-o", values.output ?? "table", outputs),
   };
 }
 

@@ -21,7 +21,7 @@ export const CONFIG_HELP = `tenure config check FILE [-o table|json]: would \`te
 
   check FILE         every field, the files that it names, certificates and keys; with this machine's environment
 
-  -o table|json      for people (default), or one JSON object on a line
+  -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
 
 It starts nothing and writes nothing. Warnings do not change the exit code.

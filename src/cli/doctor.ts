@@ -21,7 +21,7 @@ const DOCTOR_HELP = `tenure doctor --backend URL [--scope S] [--strict] [-o tabl
                      for Tenure's own servers (or TENURE_BACKEND)
   --scope S          look at this scope's key, lock, fence and leader (default: at every scope that is stored)
   --strict           warnings, and what could not be checked, count as problems
-  -o table|json      for people (default), or one JSON object on a line
+  -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
 
 It takes about two seconds, writes nothing and takes no lock. Run it with the URL and the role of your instances, from

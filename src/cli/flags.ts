@@ -12,12 +12,14 @@ export class UsageError extends Error {
   readonly exitCode: number = EXIT_USAGE;
 }
 
-/** "value": the flag takes one, as `--flag V` or `--flag=V`. "switch": it takes none. */
-export type FlagKinds<Name extends string> = Readonly<Record<Name, "value" | "switch">>;
+/** "value": the flag takes one, as `--flag V` or `--flag=V`. "list": the same, and may be given again. "switch": it takes none. */
+export type FlagKinds<Name extends string> = Readonly<Record<Name, "value" | "list" | "switch">>;
 
 export interface ParsedFlags<Name extends string> {
-  /** A switch that was given is "". */
+  /** A switch that was given is ""; of a list, the last. */
   readonly values: Partial<Record<Name, string>>;
+  /** All that was given of a list, in order. */
+  readonly lists: Partial<Record<Name, readonly string[]>>;
   /** What belongs to no flag, in front of `--`. */
   readonly words: readonly string[];
   /** What follows `--`; undefined where there is none. */
@@ -27,10 +29,11 @@ export interface ParsedFlags<Name extends string> {
 /** Node's parseArgs takes `--grace -1` for a mistake of its own kind, and explains in several lines. */
 export function parseFlags<Name extends string>(args: readonly string[], kinds: FlagKinds<Name>): ParsedFlags<Name> {
   const values: Partial<Record<Name, string>> = {};
+  const lists: Partial<Record<Name, readonly string[]>> = {};
   const words: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]!;
-    if (arg === "--") return { values, words, rest: args.slice(at + 1) };
+    if (arg === "--") return { values, lists, words, rest: args.slice(at + 1) };
     if (!arg.startsWith("-") || arg === "-") {
       words.push(arg);
       continue;
@@ -39,7 +42,7 @@ export function parseFlags<Name extends string>(args: readonly string[], kinds: 
     const flag = equals < 0 ? arg : arg.slice(0, equals);
     const name = flag.slice(2) as Name;
     if (!flag.startsWith("--") || !Object.hasOwn(kinds, name)) throw unknownFlag(flag, Object.keys(kinds));
-    if (values[name] !== undefined) throw new UsageError(`${flag} is given twice`);
+    if (values[name] !== undefined && kinds[name] !== "list") throw new UsageError(`${flag} is given twice`);
     if (kinds[name] === "switch") {
       if (equals >= 0) throw new UsageError(`${flag} takes no value`);
       values[name] = "";
@@ -48,8 +51,9 @@ export function parseFlags<Name extends string>(args: readonly string[], kinds: 
     const value = equals < 0 ? args[++at] : arg.slice(equals + 1);
     if (value === undefined || value === "--") throw new UsageError(`${flag} takes a value`);
     values[name] = value;
+    if (kinds[name] === "list") lists[name] = [...(lists[name] ?? []), value];
   }
-  return { values, words, rest: undefined };
+  return { values, lists, words, rest: undefined };
 }
 
 function unknownFlag(flag: string, names: readonly string[]): UsageError {

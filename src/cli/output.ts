@@ -1,14 +1,17 @@
 // How commands print what they found: columns for people, one JSON object on one line for programs.
 
 export const OUTPUTS = ["table", "json"] as const;
-export type Output = (typeof OUTPUTS)[number];
+/** Of what may be many: `jsonl` is one object on a line for each. */
+export const LIST_OUTPUTS = [...OUTPUTS, "jsonl"] as const;
+export type Output = (typeof LIST_OUTPUTS)[number];
 
-/** `-o json` is `--output json`: the rest of the command line has long flags only. */
+/** `-o json` is `--output json`, and so is `--json`: the rest of the command line has long flags only. */
 export function withLongOutput(args: readonly string[]): string[] {
   const end = args.indexOf("--");
   return args.map((arg, at) => {
     if (end >= 0 && at > end) return arg;
     if (arg === "-o") return "--output";
+    if (arg === "--json") return "--output=json";
     return arg.startsWith("-o=") ? `--output=${arg.slice(3)}` : arg;
   });
 }

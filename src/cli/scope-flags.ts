@@ -22,7 +22,7 @@ export const SCOPE_HELP = `tenure scope VERB [SCOPE] --backend URL [-o table|jso
   --force            resign: take the scope away: end its session (Postgres), delete its key (etcd), end its lease
                      (Tenure's servers). The old leader may believe in its term a moment longer; only a fence keeps
                      its writes out
-  -o table|json      for people (default), or one JSON object on a line; watch: one for each change
+  -o table|json      for people (default), or one JSON object on a line; watch: one for each change; --json is -o json
   --help             this text
 
 States: held; free (nobody leads); stale (a leader is named, but its session is gone, or its heartbeat is late).

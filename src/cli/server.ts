@@ -11,6 +11,7 @@ import { electionConfig } from "../core/raft/index.ts";
 import { backendSource } from "./backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
 import { json, OUTPUTS, withLongOutput } from "./output.ts";
+import { withLargePages } from "./server-memory.ts";
 
 export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure's own cluster, or of a site on your Postgres.
 
@@ -25,7 +26,7 @@ export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure
                         cluster, unless a configured peer already has one
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
   --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
-  -o table|json         recover, restore: for people (default), or one JSON object
+  -o table|json         recover, restore: for people (default), or one JSON object; --json is -o json
   --help                this text
 
 exit codes: 0 done, or stopped in order; 64 wrong use; 65 the snapshot is not whole; 70 a mistake of ours; 74 the disk failed;
@@ -61,6 +62,7 @@ export async function server(args: readonly string[]): Promise<number> {
       }
       // A disk that hangs may hold several threads; names still have to be looked up. Read before the first is used.
       process.env["UV_THREADPOOL_SIZE"] ??= "8";
+      withLargePages(process);
       const { runServer } = await import("./server-run.ts");
       return runServer(config, { bootstrap: values.bootstrap !== undefined });
     }
