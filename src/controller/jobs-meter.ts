@@ -37,13 +37,16 @@ export class JobsMeter {
   /** Since when each could have been given away. */
   readonly #waiting = new Map<string, number>();
 
+  /** Of the last event. */
+  #seen = { epoch: 0, isOwn: false };
+
   constructor(options: JobsMeterOptions) {
     this.#options = options;
   }
 
   /** Of every event that is applied here, in order. */
   applied({ eventType, entityId, leaderEpoch, payload, timestamp }: StoredEvent): void {
-    if (leaderEpoch !== this.#options.leadership.epoch()) return;
+    if (!this.#isOwn(leaderEpoch)) return;
     switch (eventType) {
       case "build:submitted":
         this.#submitted++;
@@ -78,6 +81,14 @@ export class JobsMeter {
       assignedMs: this.#assignedMs.snapshot(),
       scheduleLagMs: this.#scheduleLagMs.snapshot(),
     };
+  }
+
+  /** Asked once for each epoch: whose it is does not change. */
+  #isOwn(leaderEpoch: number): boolean {
+    if (leaderEpoch !== this.#seen.epoch) {
+      this.#seen = { epoch: leaderEpoch, isOwn: this.#options.leadership.epoch() === leaderEpoch };
+    }
+    return this.#seen.isOwn;
   }
 
   #wait(jobId: string, timestamp: number, payload: StoredEvent["payload"]): void {

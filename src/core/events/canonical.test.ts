@@ -103,7 +103,28 @@ describe("canonical JSON (RFC 8785)", () => {
   test("what is not JSON is refused instead of left out", () => {
     for (const value of [undefined, () => 1, Symbol("a"), 1n]) {
       expect(() => canonicalJson({ a: value } as unknown as Json)).toThrow("a value of the type");
+      expect(() => canonicalJson([value] as unknown as Json)).toThrow("a value of the type");
     }
+    expect(() => canonicalJson([, 1] as unknown as Json)).toThrow("a value of the type undefined");
+    for (const value of [Number.NaN, Infinity, -Infinity])
+      expect(() => canonicalJson({ a: value })).toThrow("the number");
+  });
+
+  test("what an object says of itself, or has from another one, is not asked: its members count", () => {
+    class Named {
+      a = 1;
+      toJSON(): string {
+        return "something else";
+      }
+    }
+    const inherits = Object.assign(Object.create({ b: 1 }) as Record<string, Json>, { a: 1 });
+    for (const value of [new Named(), { a: 1, __proto__: null }, inherits]) {
+      expect(canonicalJson({ of: value } as unknown as Json)).toBe('{"of":{"a":1}}');
+    }
+  });
+
+  test("names that are numbers stand in the order of their letters", () => {
+    expect(canonicalJson({ "9": 1, "10": 2, a: 3 })).toBe('{"10":2,"9":1,"a":3}');
   });
 
   test("nesting is accepted at the bound and refused one past it, and so is a cycle", () => {

@@ -2,7 +2,7 @@
 //
 // Invariants:
 // - A slot stands in the table that its hash names, at its place or behind it, with no empty place between.
-// - No table is more than three quarters full.
+// - No table is more than half full: an id that is not there, as each new one is, is looked for up to the next empty place.
 
 const TABLES = 256;
 const PLACES_MIN = 16;
@@ -44,7 +44,7 @@ export class IdIndex {
     const used = (this.#used[of] as number) + 1;
     this.#used[of] = used;
     let table = this.#tableOf(hash);
-    if (4 * used > 3 * table.length) table = this.#tables[of] = this.#grown(table);
+    if (2 * used > table.length) table = this.#tables[of] = this.#grown(table);
     put(table, slot, hash);
   }
 

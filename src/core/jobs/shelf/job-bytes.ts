@@ -102,21 +102,21 @@ export class JobBytes {
     return pending(ticket, readyAtMs, traces);
   }
 
-  /** Whether these are the bytes of the job with this id. */
-  hasId(bytes: Uint8Array, id: string): boolean {
+  /** Whether the bytes that begin at `start` are those of the job with this id. */
+  hasId(bytes: Uint8Array, start: number, id: string): boolean {
     const { length } = id;
     // Of what is not ASCII the bytes are more than the letters.
-    if (bytes[ID_AT + 3] !== length) return this.idOf(bytes) === id;
+    if (bytes[start + ID_AT + 3] !== length) return this.idOf(bytes, start) === id;
     for (let at = 0; at < length; at++) {
-      const code = bytes[ID_AT + 4 + at] as number;
-      if (code > 0x7f) return this.idOf(bytes) === id;
+      const code = bytes[start + ID_AT + 4 + at] as number;
+      if (code > 0x7f) return this.idOf(bytes, start) === id;
       if (code !== id.charCodeAt(at)) return false;
     }
     return true;
   }
 
-  idOf(bytes: Uint8Array): string {
-    return new ByteReader(bytes, ID_AT).text(BYTES_MAX);
+  idOf(bytes: Uint8Array, start = 0): string {
+    return new ByteReader(bytes, start + ID_AT).text(BYTES_MAX);
   }
 
   release(bytes: Uint8Array): void {

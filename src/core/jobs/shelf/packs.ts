@@ -62,9 +62,14 @@ export class Packs {
     return chunk.bytes.subarray(from, from + chunk.view.getUint32(from - 4));
   }
 
-  firstByteOf(slot: number): number {
-    const chunk = this.#chunks[this.#slots.chunkOf(slot)] as Chunk;
-    return chunk.bytes[this.#slots.offsetOf(slot) + HEAD_BYTES] as number;
+  /** Where its bytes lie, for whoever looks at a few of them: a view of its own would cost more than the look. */
+  chunkOf(slot: number): Uint8Array {
+    return (this.#chunks[this.#slots.chunkOf(slot)] as Chunk).bytes;
+  }
+
+  /** In its chunk. */
+  startOf(slot: number): number {
+    return this.#slots.offsetOf(slot) + HEAD_BYTES;
   }
 
   drop(slot: number): void {

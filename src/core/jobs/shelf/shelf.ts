@@ -25,7 +25,7 @@ export class Shelf {
   readonly #packs = new Packs(this.slots);
   readonly #ids = new IdIndex(
     (slot) => this.slots.hashOf(slot),
-    (slot, id) => this.#bytes.hasId(this.#packs.get(slot), id),
+    (slot, id) => this.#bytes.hasId(this.#packs.chunkOf(slot), this.#packs.startOf(slot), id),
   );
   readonly #objects = new Map<number, JobRecord>();
   readonly #recentSlots = new Int32Array(RECENT).fill(-1);
@@ -64,7 +64,7 @@ export class Shelf {
 
   /** It waits, and was never assigned. */
   isFresh(slot: number): boolean {
-    return !this.#objects.has(slot) && isFresh(this.#packs.firstByteOf(slot));
+    return !this.#objects.has(slot) && isFresh(this.#packs.chunkOf(slot)[this.#packs.startOf(slot)] as number);
   }
 
   /** Also of a job that has gone, as long as the shelf is held. */
