@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { clientWith } from "../client/client.ts";
-import type { Client, NodeAnswer } from "../client/index.ts";
+import { type ClientHistory, historyWith } from "../client/history.ts";
+import type { Client, ClientOptions, NodeAnswer } from "../client/index.ts";
 import { certificateFetch, trustTold } from "./cluster-transport.ts";
 import { oneOf, UsageError } from "./flags.ts";
 import { type Output, OUTPUTS } from "./output.ts";
@@ -106,20 +107,27 @@ export function refuseStrangers(answers: readonly NodeAnswer[]): void {
   }
 }
 
-export function clientOf({ urls, key, keyFrom, tls }: Connection, timeoutMs?: number): Client {
-  const options = {
+export function clientOf(connection: Connection, timeoutMs?: number): Client {
+  return clientWith({ ...optionsOf(connection), timeoutMs }, keyAdvice(connection));
+}
+
+/** `urls`: the nodes that are asked about their own copy, as `Client.nodes` found them. */
+export function historyOf(connection: Connection, urls: readonly string[]): ClientHistory {
+  return historyWith({ ...optionsOf(connection), urls }, keyAdvice(connection));
+}
+
+function optionsOf({ urls, key, tls }: Connection): ClientOptions {
+  return {
     urls,
     key,
-    timeoutMs,
     leaderWaitMs: LEADER_WAIT_MS,
     fetch: trustTold(tls === null ? (url, init) => fetch(url, init) : certificateFetch(tls)),
   };
-  return clientWith(options, keyAdvice(keyFrom, tls?.cert !== undefined));
 }
 
 /** What the server calls X-API-Key or a client certificate, here. */
-function keyAdvice(keyFrom: Connection["keyFrom"], hasCertificate: boolean): string {
-  if (keyFrom === null && hasCertificate) return "Check what --cert names (`tenure cert show`).";
+function keyAdvice({ keyFrom, tls }: Connection): string {
+  if (keyFrom === null && tls?.cert !== undefined) return "Check what --cert names (`tenure cert show`).";
   return keyFrom === null
     ? "Name a file that holds the key in TENURE_API_KEY_FILE, or give it with TENURE_API_KEY or --key; or a client certificate with --cert and --client-key."
     : `The key came from ${keyFrom}: give one that this cluster knows (\`tenure key list\` shows their names).`;

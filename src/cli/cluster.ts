@@ -20,9 +20,8 @@ import {
 } from "./cluster-view.ts";
 import { oneOf } from "./flags.ts";
 import { duration, isoTime, json, OUTPUTS } from "./output.ts";
+import { untilSignal } from "./until-signal.ts";
 
-const EXIT_SIGINT = 130;
-const EXIT_SIGTERM = 143;
 const WATCH_EVERY_MS = 1_000;
 /** Beyond the servers' own limit (`transfer_timeout_ms`, 30 s), so that it is they who say how it ended. */
 const TRANSFER_LIMIT_MS = 45_000;
@@ -77,27 +76,6 @@ async function status(connection: Connection): Promise<number> {
   const found = statusOf(answers);
   process.stdout.write(connection.output === "json" ? json(statusObject(found)) : statusText(found));
   return found.leader === null ? ERRORS.ERR_NO_LEADER.exit : 0;
-}
-
-/** Aborts with SIGINT or SIGTERM, and knows which exit code says so. */
-function untilSignal(): { readonly signal: AbortSignal; readonly code: number } {
-  const stop = new AbortController();
-  let code = EXIT_SIGINT;
-  for (const [signal, exit] of [
-    ["SIGINT", EXIT_SIGINT],
-    ["SIGTERM", EXIT_SIGTERM],
-  ] as const) {
-    process.once(signal, () => {
-      code = exit;
-      stop.abort();
-    });
-  }
-  return {
-    signal: stop.signal,
-    get code() {
-      return code;
-    },
-  };
 }
 
 async function watch(connection: Connection): Promise<number> {

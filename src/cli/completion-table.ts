@@ -17,6 +17,7 @@ export interface CommandEntry {
 
 const HELP: FlagEntry = { name: "--help", value: "none" };
 const OUTPUT: FlagEntry = { name: "-o", value: ["table", "json"] };
+const LIST_OUTPUT: FlagEntry = { name: "-o", value: ["table", "json", "jsonl"] };
 const BACKEND: FlagEntry = { name: "--backend", value: "any" };
 const SCOPE: FlagEntry = { name: "--scope", value: "any" };
 const CONNECTION: readonly FlagEntry[] = [
@@ -28,6 +29,8 @@ const CONNECTION: readonly FlagEntry[] = [
   OUTPUT,
   HELP,
 ];
+/** Of commands that list or follow something. */
+const LISTING: readonly FlagEntry[] = [...CONNECTION.filter((flag) => flag !== OUTPUT), LIST_OUTPUT];
 
 /** In the order of the first help page. */
 export const COMMAND_TABLE: readonly CommandEntry[] = [
@@ -111,6 +114,96 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
     ],
   },
   {
+    name: "job",
+    summary: "work for its agents: submit, list, show, logs, cancel, retry, wait",
+    verbs: { submit: "any", list: "none", show: "any", logs: "any", cancel: "any", retry: "any", wait: "any" },
+    flags: [
+      { name: "--payload", value: "any" },
+      { name: "--payload-file", value: "file" },
+      { name: "--queue", value: "any" },
+      { name: "--priority", value: "any" },
+      { name: "--label", value: "any" },
+      { name: "--platform", value: "any" },
+      { name: "--not-before", value: "any" },
+      { name: "--attempts", value: "any" },
+      { name: "--losses", value: "any" },
+      { name: "--backoff", value: "any" },
+      { name: "--timeout", value: "any" },
+      { name: "--retention", value: "any" },
+      { name: "--concurrency", value: "any" },
+      { name: "--env", value: "any" },
+      { name: "--cwd", value: "any" },
+      { name: "--idempotency-key", value: "any" },
+      { name: "--detach", value: "none" },
+      {
+        name: "--state",
+        value: ["pending", "assigned", "building", "cancelling", "completed", "failed", "cancelled"],
+      },
+      { name: "--kind", value: "any" },
+      { name: "--agent", value: "any" },
+      { name: "--search", value: "any" },
+      { name: "--limit", value: "any" },
+      { name: "--attempt", value: "any" },
+      { name: "--follow", value: "none" },
+      ...LISTING,
+    ],
+  },
+  {
+    name: "agent",
+    summary: "who runs its jobs: list, show, remove",
+    verbs: { list: "none", show: "any", remove: "any" },
+    flags: LISTING,
+  },
+  {
+    name: "queue",
+    summary: "where jobs wait: list, pause, resume",
+    verbs: { list: "none", pause: "any", resume: "any" },
+    flags: LISTING,
+  },
+  {
+    name: "schedule",
+    summary: "jobs that come by the clock: list, show, put, delete",
+    verbs: { list: "none", show: "any", put: "any", delete: "any" },
+    flags: [
+      { name: "--cron", value: "any" },
+      { name: "--time-zone", value: "any" },
+      { name: "--overlap", value: ["skip", "allow"] },
+      { name: "--catch-up", value: ["none", "last", "all"] },
+      { name: "--paused", value: "none" },
+      { name: "--file", value: "file" },
+      { name: "--kind", value: "any" },
+      { name: "--payload", value: "any" },
+      { name: "--payload-file", value: "file" },
+      { name: "--queue", value: "any" },
+      { name: "--priority", value: "any" },
+      { name: "--label", value: "any" },
+      { name: "--platform", value: "any" },
+      { name: "--attempts", value: "any" },
+      { name: "--losses", value: "any" },
+      { name: "--backoff", value: "any" },
+      { name: "--timeout", value: "any" },
+      { name: "--retention", value: "any" },
+      { name: "--concurrency", value: "any" },
+      { name: "--env", value: "any" },
+      { name: "--cwd", value: "file" },
+      ...LISTING,
+    ],
+  },
+  {
+    name: "event",
+    summary: "everything that happens there, sealed: tail, verify",
+    verbs: { tail: "none", verify: "none" },
+    flags: [
+      { name: "--after", value: "any" },
+      { name: "--type", value: "any" },
+      { name: "--entity-id", value: "any" },
+      { name: "--entity-type", value: ["build", "worker", "queue", "schedule", "key", "controller"] },
+      { name: "--limit", value: "any" },
+      { name: "--no-follow", value: "none" },
+      ...LISTING,
+    ],
+  },
+  {
     name: "cert",
     summary: "certificates for nodes, operators and programs: init, issue, show",
     verbs: { init: "none", issue: "none", show: "file" },
@@ -133,8 +226,8 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "config",
-    summary: "a server's configuration file: check",
-    verbs: { check: "file" },
+    summary: "a server's configuration file: check, show",
+    verbs: { check: "file", show: "file" },
     flags: [OUTPUT, HELP],
   },
   {

@@ -1,6 +1,6 @@
 // `tenure config check`: what `tenure server start` would say of a configuration file, and what only shows later: files that
 // can't be read, a key that does not belong to its certificate, a certificate of another node or authority, a cluster in which
-// nobody may steer. It starts nothing.
+// nobody may steer. It starts nothing. `tenure config show`: all of it as it is in effect, and who said so.
 
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
@@ -10,16 +10,19 @@ import { TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { Security } from "../drivers/wire/security.ts";
 import { chosen } from "./cluster-flags.ts";
+import { settingsOf, settingsText } from "./config-show.ts";
 import { oneOf, parseFlags, UsageError } from "./flags.ts";
-import { columns, duration, json, OUTPUTS, withLongOutput } from "./output.ts";
+import { columns, duration, json, type Output, OUTPUTS, withLongOutput } from "./output.ts";
 import { readConfig } from "./server.ts";
 
-const VERBS = ["check"] as const;
+const VERBS = ["check", "show"] as const;
 const CERTIFICATE_SOON_MS = 14 * 24 * 3_600_000;
 
-export const CONFIG_HELP = `tenure config check FILE [-o table|json]: would \`tenure server start --config FILE\` work here?
+export const CONFIG_HELP = `tenure config VERB FILE [-o table|json]: a server's configuration, with this machine's environment.
 
-  check FILE         every field, the files that it names, certificates and keys; with this machine's environment
+  check FILE         would \`tenure server start --config FILE\` work here? Every field, the files that it names, certificates, keys
+  show FILE          every setting as it is in effect: its value, and whether the file, the environment or nobody said so. A
+                     password in the backend's URL is not shown
 
   -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
@@ -38,11 +41,21 @@ export async function config(args: readonly string[]): Promise<number> {
     return 0;
   }
   const [verb, file, more] = [...words, ...(rest ?? [])];
-  chosen(verb, VERBS);
-  if (file === undefined || file === "") throw new UsageError("check needs a file: tenure config check FILE");
-  if (more !== undefined) throw new UsageError("check takes one file");
+  const step = chosen(verb, VERBS);
+  if (file === undefined || file === "") throw new UsageError(`${step} needs a file: tenure config ${step} FILE`);
+  if (more !== undefined) throw new UsageError(`${step} takes one file`);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
   const found = readConfig(file);
+  return step === "check" ? check(file, found, output) : show(file, found, output);
+}
+
+function show(file: string, found: ServerConfig, output: Output): number {
+  const settings = settingsOf(JSON.parse(readFileSync(file, "utf8")), found, process.env);
+  process.stdout.write(output === "json" ? json({ file, settings }) : settingsText(settings));
+  return 0;
+}
+
+function check(file: string, found: ServerConfig, output: Output): number {
   const problems = fileProblems(found, systemClock.wallMs());
   if (problems.length > 0) throw new TenureError("CONFIG_INVALID", `${file}: ${problems.join("; ")}.`);
   const warnings = configWarnings(found, systemClock.wallMs());

@@ -4,8 +4,8 @@ export const EXIT_USAGE = 64;
 const TYPO_DISTANCE_MAX = 2;
 /** So many letters of a name's beginning tell which one is meant. */
 const BEGINNING_MIN = 4;
-const DURATION_MS_MAX = 24 * 60 * 60 * 1_000;
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
 /** The user's mistake, in one line. */
 export class UsageError extends Error {
@@ -65,14 +65,17 @@ function unknownFlag(flag: string, names: readonly string[]): UsageError {
   );
 }
 
-/** `500ms`, `2s`, `1.5m`, `1h` in milliseconds. */
-export function parseDuration(flag: string, text: string): number {
-  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
+/** `500ms`, `2s`, `1.5m`, `1h`, `7d` in milliseconds. */
+export function parseDuration(flag: string, text: string, msMax: number = DAY_MS): number {
+  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const durationMs = Number(number) * (UNITS_MS[unit] ?? Number.NaN);
   if (Number.isNaN(durationMs)) {
     throw new UsageError(`${flag} takes a duration such as 500ms, 2s or 1m, not ${JSON.stringify(text)}`);
   }
-  if (durationMs > DURATION_MS_MAX) throw new UsageError(`${flag} takes at most 24h, not ${text}`);
+  if (durationMs > msMax) {
+    const most = msMax > DAY_MS ? `${msMax / DAY_MS}d` : `${(msMax / DAY_MS) * 24}h`;
+    throw new UsageError(`${flag} takes at most ${most}, not ${text}`);
+  }
   return durationMs;
 }
 

@@ -92,8 +92,13 @@ export function createClient(options: ClientOptions): Client {
 
 /** `keyAdvice` is told to whoever is answered 401: how this tool takes its key. */
 export function clientWith(options: ClientOptions, keyAdvice: string): Client {
+  const caller = callerWith(options, keyAdvice);
+  return Object.assign(new ServersClient(caller), jobsOf(caller), { work: workOf(caller) });
+}
+
+export function callerWith(options: ClientOptions, keyAdvice: string): Caller {
   const { urls, key, fetch: given, timeoutMs = TIMEOUT_MS, leaderWaitMs = timeoutMs } = options;
-  const caller = new Caller({
+  return new Caller({
     keyAdvice,
     urls: typeof urls === "string" ? urls.split(",").map((url) => url.trim()) : urls,
     headers: key === undefined ? {} : { "x-api-key": key },
@@ -102,7 +107,6 @@ export function clientWith(options: ClientOptions, keyAdvice: string): Client {
     timeoutMs,
     leaderWaitMs,
   });
-  return Object.assign(new ServersClient(caller), jobsOf(caller), { work: workOf(caller) });
 }
 
 class ServersClient implements ClientCluster {

@@ -1,6 +1,6 @@
-// `tenure config check` as a process, on files of every kind of wrong.
+// `tenure config check` as a process, on files of every kind of wrong, and `tenure config show`.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -144,13 +144,56 @@ describe("tenure config check", () => {
   });
 
   it.each([
-    [[], "say what to do: check"],
+    [[], "say what to do: check, show"],
     [["chekc"], "did you mean check?"],
-    [["check"], "check needs a file"],
+    [["check"], "check needs a file: tenure config check FILE"],
     [["check", "a", "b"], "check takes one file"],
+    [["show"], "show needs a file: tenure config show FILE"],
+    [["show", "a", "b"], "show takes one file"],
   ])("%j is wrong use", async (args, message) => {
     const { code, stderr } = await tenure("config", ...args);
     expect(code).toBe(64);
     expect(stderr).toContain(message);
+  });
+});
+
+interface Shown {
+  readonly file: string;
+  readonly settings: readonly { readonly key: string; readonly value: unknown; readonly from: string }[];
+}
+
+describe("tenure config show", () => {
+  it("says what is in effect and who said so, in both forms, in the documented fields", async () => {
+    const path = file({ ...VALID, log: { level: "warn" } });
+    const shown = await tenureJson<Shown>("config", "show", path);
+    expect(shown).toMatchObject({ code: 0, file: path });
+    const of = (key: string) => shown.settings.find((one) => one.key === key);
+    expect(of("data_dir")).toEqual({ key: "data_dir", value: join(directory, "data"), from: "file", variable: null });
+    expect(of("log.level")).toMatchObject({ value: "warn", from: "file" });
+    expect(of("api.listen")).toMatchObject({ value: "127.0.0.1:7401", from: "default" });
+    const [, text = ""] = readFileSync("docs/reference/cli.md", "utf8").split(
+      "### `tenure config show FILE -o json`\n",
+    );
+    const documented = [...text.split("\n#", 1)[0]!.matchAll(/^\| `([^`]+)`/gm)].map(([, field]) => field);
+    expect(["file", ...Object.keys(shown.settings[0]!).map((name) => `settings[].${name}`)]).toEqual(documented);
+    const { code, stdout, stderr } = await tenure("config", "show", path);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^KEY +FROM +VALUE$/m);
+    expect(stdout).toMatch(/^log\.level +file +warn$/m);
+    expect(stdout.trimEnd().split("\n")).toHaveLength(shown.settings.length + 1);
+  });
+
+  it("hides the password of a backend, and refuses what is not valid", async () => {
+    const backend = "postgres://u:geheim@127.0.0.1/d?tenure_server_timeout_ms=6000";
+    const path = file({ node_id: "n1", data_dir: "data", backend, keys: [KEY] });
+    for (const more of [[], ["-o", "json"]]) {
+      const { code, stdout, stderr } = await tenure("config", "show", path, ...more);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toContain("postgres://u:…@127.0.0.1/d?tenure_server_timeout_ms=6000");
+      expect(stdout).not.toContain("geheim");
+    }
+    const wrong = await tenure("config", "show", file({ ...VALID, data_dri: "x" }));
+    expect(wrong).toMatchObject({ code: 78, stdout: "" });
+    expect(wrong.stderr).toContain("did you mean data_dir?");
   });
 });

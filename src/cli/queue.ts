@@ -1,0 +1,89 @@
+// `tenure queue list|pause|resume`: the queues of Tenure's servers. A queue exists by its name: one that nobody has used yet can
+// be paused too, before the first job comes.
+
+import type { QueueView } from "../client/index.ts";
+import { assertNever } from "../contract/errors.ts";
+import {
+  clientOf,
+  CONNECTION_HELP,
+  CONNECTION_KINDS,
+  type ConnectionValues,
+  readConnection,
+} from "./cluster-connection.ts";
+import { chosen } from "./cluster-flags.ts";
+import { parseFlags } from "./flags.ts";
+import { listText } from "./list-output.ts";
+import { columns, json, LIST_OUTPUTS, OUTPUTS, printable, withLongOutput } from "./output.ts";
+import { noName, oneName } from "./words.ts";
+
+const VERBS = ["list", "pause", "resume"] as const;
+
+export const QUEUE_HELP = `tenure queue VERB [NAME] [--url URL[,URL…]] [-o table|json]: the queues in which jobs wait for agents.
+
+  list               every queue that has jobs or is paused; also -o jsonl, one object on a line for each
+  pause NAME         its jobs are given to no agent any more; those that run go on. A queue without jobs can be paused too
+  resume NAME        they are given out again
+
+${CONNECTION_HELP}
+list needs the role viewer, the others need the role operator. Pausing a queue that is paused is no error.
+
+exit codes: 0 done; 64 wrong use; 69 no leader, or no server answers; 75 it may have been done: look with list; 77 the key may not
+do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md)
+`;
+
+export type QueueStep = { readonly verb: "list" } | { readonly verb: "pause" | "resume"; readonly name: string };
+
+export async function queue(args: readonly string[]): Promise<number> {
+  const flags = readQueueFlags(args);
+  if (flags === "help") {
+    process.stdout.write(QUEUE_HELP);
+    return 0;
+  }
+  const { step } = flags;
+  const connection = readConnection(flags.connection, process.env, step.verb === "list" ? LIST_OUTPUTS : OUTPUTS);
+  const client = clientOf(connection);
+  const isJson = connection.output === "json";
+  switch (step.verb) {
+    case "list": {
+      const queues = await client.queues({ consistency: "linearizable" });
+      process.stdout.write(listText(connection.output, "queues", queues.map(queueObject), () => queuesTable(queues)));
+      return 0;
+    }
+    case "pause":
+      await client.pauseQueue(step.name);
+      process.stdout.write(isJson ? json({ name: step.name, paused: true }) : `${printable(step.name)} is paused\n`);
+      return 0;
+    case "resume":
+      await client.resumeQueue(step.name);
+      process.stdout.write(isJson ? json({ name: step.name, paused: false }) : `${printable(step.name)} goes on\n`);
+      return 0;
+    default:
+      return assertNever(step, "queue");
+  }
+}
+
+export function readQueueFlags(
+  args: readonly string[],
+): { readonly step: QueueStep; readonly connection: ConnectionValues } | "help" {
+  const { values, words: before, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
+  if (values.help !== undefined) return "help";
+  const words = [...before, ...(rest ?? [])];
+  const verb = chosen(words[0], VERBS);
+  if (verb !== "list") return { step: { verb, name: oneName("queue", words) }, connection: values };
+  noName(words);
+  return { step: { verb }, connection: values };
+}
+
+export function queueObject({ queue: name, paused, pending, running }: QueueView) {
+  return { name, paused, pending, running };
+}
+
+export function queuesTable(queues: readonly QueueView[]): string {
+  const rows = queues.map(({ queue: name, paused, pending, running }) => [
+    printable(name),
+    paused ? "paused" : "open",
+    String(pending),
+    String(running),
+  ]);
+  return columns([["NAME", "STATE", "PENDING", "RUNNING"], ...rows]);
+}
