@@ -25,11 +25,10 @@ import {
   transitionObject,
   transitionTable,
 } from "./scope-view.ts";
+import { untilSignal } from "./until-signal.ts";
 
 const EXIT_NO_SCOPE = 66;
 const EXIT_STILL_LEADS = 75;
-const EXIT_SIGINT = 130;
-const EXIT_SIGTERM = 143;
 const LOOK_EVERY_MS = 200;
 const NAMES_LISTED_MAX = 10;
 
@@ -119,19 +118,9 @@ async function watch({ backend: url, scope: name, output }: ScopeFlags): Promise
   const backend = await backendFrom(url, process.env);
   const logger = { info: () => undefined, warn: complain, error: complain };
   const elector = createElector({ scope: name, backend, logger, enabled: false });
-  const stop = new AbortController();
-  let code = EXIT_SIGINT;
-  for (const [signal, exit] of [
-    ["SIGINT", EXIT_SIGINT],
-    ["SIGTERM", EXIT_SIGTERM],
-  ] as const) {
-    process.once(signal, () => {
-      code = exit;
-      stop.abort();
-    });
-  }
+  const end = untilSignal();
   try {
-    for await (const leader of elector.observe({ signal: stop.signal })) {
+    for await (const leader of elector.observe({ signal: end.signal })) {
       const at = isoTime(systemClock.wallMs());
       const state = leader === null ? "free" : "held";
       const { epoch = null, identity = null } = leader ?? {};
@@ -139,11 +128,11 @@ async function watch({ backend: url, scope: name, output }: ScopeFlags): Promise
       process.stdout.write(output === "json" ? json({ at, scope: name, state, epoch, identity }) : `${at}  ${text}\n`);
     }
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
+    if (!end.signal.aborted) throw error;
   } finally {
     await elector.close();
   }
-  return code;
+  return end.code;
 }
 
 function complain(_fields: unknown, message: string): void {

@@ -44,6 +44,18 @@ describe("the meter of jobs", () => {
     expect(meter.counts()).toMatchObject({ submitted: 0, commitMs: { count: 0 } });
   });
 
+  it("counts on after a gate that was closed for a moment, also at an epoch's first event", () => {
+    const { now, meter, submit } = meterAt();
+    now.epoch = null;
+    submit("meanwhile");
+    now.epoch = EPOCH;
+    submit("again");
+    expect(meter.counts().submitted).toBe(1);
+    now.epoch = null;
+    submit("ours, though the gate is closed again");
+    expect(meter.counts().submitted).toBe(2);
+  });
+
   it("times a submission to its commit and to its first assignment; what may not run yet waits from then on", () => {
     const { now, meter, apply } = meterAt();
     const submitAt = (id: string, timestamp: number, notBeforeMs: number | null): void => {

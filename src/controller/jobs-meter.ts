@@ -36,9 +36,8 @@ export class JobsMeter {
   readonly #scheduleLagMs = new Histogram();
   /** Since when each could have been given away. */
   readonly #waiting = new Map<string, number>();
-
-  /** Of the last event. */
-  #seen = { epoch: 0, isOwn: false };
+  /** The last one in which this node led: asked for once, and not for each event. */
+  #ownEpoch = 0;
 
   constructor(options: JobsMeterOptions) {
     this.#options = options;
@@ -83,12 +82,11 @@ export class JobsMeter {
     };
   }
 
-  /** Asked once for each epoch: whose it is does not change. */
   #isOwn(leaderEpoch: number): boolean {
-    if (leaderEpoch !== this.#seen.epoch) {
-      this.#seen = { epoch: leaderEpoch, isOwn: this.#options.leadership.epoch() === leaderEpoch };
-    }
-    return this.#seen.isOwn;
+    // Only a yes is kept: a gate that is closed for a moment says no, and opens again in the same epoch.
+    if (leaderEpoch !== this.#ownEpoch && this.#options.leadership.epoch() === leaderEpoch)
+      this.#ownEpoch = leaderEpoch;
+    return leaderEpoch === this.#ownEpoch;
   }
 
   #wait(jobId: string, timestamp: number, payload: StoredEvent["payload"]): void {
