@@ -22,14 +22,23 @@ const LONG = [
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
-  "test/server/{disk-full,failures,members,recovery}.test.ts",
+  "test/server/{disk-full,drain,failures,members,recovery,rolling-restart}.test.ts",
   "test/wire/peers.test.ts",
   "test/servers-backend/cluster.test.ts",
   "test/run/frozen-guard.test.ts",
   "test/api/fuzz.test.ts",
   "test/api/real-*.test.ts",
+  "test/cli/{terminal,toml-server}.test.ts",
   "test/client/agent-process.test.ts",
+  "test/agent/*.test.ts",
+  "test/processes/*.test.ts",
+  "test/supervisor/*.test.ts",
+  "test/demo-failover.test.ts",
+  "test/compat/compat.test.ts",
   "test/conformance/node-controller-guards.test.ts",
+  "test/{binary,install}.test.ts",
+  "test/deploy/{containers,kubernetes,promtool,systemd}.test.ts",
+  "test/web/*.test.ts",
 ];
 
 /** A second is the default, which a busy machine may take for anything. */
@@ -48,7 +57,7 @@ export default defineConfig({
         test: {
           name: "unit",
           expect: { poll: { timeout: 9_000 } },
-          include: ["src/**/*.test.ts"],
+          include: ["src/**/*.test.ts", "web/src/**/*.test.ts"],
           setupFiles: ["test/property-seed.ts"],
           testTimeout: 10_000,
           isolate: false,

@@ -4,9 +4,18 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { readSources } from "../scripts/source.ts";
-import { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile, snakeKey } from "../src/contract/index.ts";
+import { parseConfigText } from "../src/cli/config-text.ts";
+import {
+  ClientConfigFile,
+  parseClientConfig,
+  parseServerConfig,
+  SERVER_DEFAULTS,
+  SERVER_ENVIRONMENT,
+  ServerConfigFile,
+  snakeKey,
+} from "../src/contract/index.ts";
 import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../src/core/kit/limits.ts";
-import { ELECTION_DEFAULTS } from "../src/core/raft/config.ts";
+import { ELECTION_DEFAULTS, electionConfig } from "../src/core/raft/config.ts";
 import { ENVIRONMENT } from "../src/electors/postgres/environment.ts";
 import { OPTION_NAMES, type PostgresSettings, settingsOf } from "../src/electors/postgres/options.ts";
 
@@ -46,6 +55,28 @@ function defaults({ timing, ...settings }: PostgresSettings): Record<string, unk
 function variables(text: string): string[] {
   return [...new Set(text.match(VARIABLE))].sort();
 }
+
+const client = section(markdown, "## Your own file");
+
+it("lists the fields of the client's file with their variables, and no other", () => {
+  const rows = [...client.matchAll(/^\| `([a-z_]+)` \| (?:`(TENURE_\w+)`|–) \| (?:`(-[-a-z]+)`|–) \| .{15,} \|$/gm)];
+  expect(rows.map(([, field]) => field)).toEqual(Object.keys(ClientConfigFile.properties));
+  expect(rows.map(([, , variable]) => variable)).toEqual([
+    "TENURE_URL",
+    "TENURE_API_KEY",
+    "TENURE_API_KEY_FILE",
+    undefined,
+    undefined,
+  ]);
+});
+
+it("shows TOML that is valid", () => {
+  const example = (text: string): string => /```toml\n(.*?)```/s.exec(text)?.[1] ?? "there is none";
+  const surroundings = { environment: {}, configDir: "/etc/tenure", checkElection: electionConfig };
+  const config = parseServerConfig(parseConfigText("a.toml", example(server)), surroundings);
+  expect([config.nodeId, config.keys.length, Object.keys(config.peers)]).toEqual(["n1", 1, ["n2", "n3"]]);
+  expect(parseClientConfig(parseConfigText("a.toml", example(client)), "a.toml")).toMatchObject({ key_file: "key" });
+});
 
 it("lists the options of postgres(), and no other", () => {
   expect(Object.keys(options(library)).sort()).toEqual([...OPTION_NAMES].sort());

@@ -15,7 +15,7 @@ class Demo {
   constructor(
     flags: readonly string[] = [],
     environment: NodeJS.ProcessEnv = {},
-    [program, ...args]: readonly [string, ...string[]] = [process.execPath, "src/cli/dev.ts", ...flags],
+    [program, ...args]: readonly [string, ...string[]] = [process.execPath, "src/cli/main.ts", "dev", ...flags],
   ) {
     this.child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
@@ -68,18 +68,18 @@ describe("npm start", () => {
   it("says something at once, survives a kill -9 of its leader, and ends with Ctrl-C without leaving anything", async () => {
     const startedMs = performance.now();
     const demo = new Demo();
-    await demo.says(/starting three servers/);
+    await demo.says(/starting three nodes/);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
-    const [, leader, pid] = await demo.says(/(n\d) leads term \d+.*\n.*kill -9 (\d+) kills the leader/);
+    const [, leader, pid] = await demo.says(/(n\d) leads, epoch \d+.*\n.*kill -9 (\d+) kills the leader/);
     await demo.says(/n2 is a voter/);
     await demo.says(/n3 is a voter/);
-    await demo.says(/[1-9]\d* commits\/s/);
+    await demo.says(/[1-9]\d* jobs\/s/);
     const directory = directoryOf(Number(pid));
     expect(existsSync(directory)).toBe(true);
     process.kill(Number(pid), "SIGKILL");
     await demo.says(new RegExp(`${leader} has ended \\(SIGKILL\\), and is started again in 3.0s`));
-    await demo.says(new RegExp(`n(?!${leader?.slice(1)})\\d leads term \\d+, elected in .* yes, n\\d yes`));
-    await demo.says(new RegExp(`writes went on \\d+ms after the end of ${leader}`));
+    await demo.says(new RegExp(`n(?!${leader?.slice(1)})\\d leads, epoch \\d+, elected in .* yes, n\\d yes`));
+    await demo.says(new RegExp(`jobs went on \\d+ms after the end of ${leader}`));
     await demo.says(new RegExp(`(${leader} runs as process \\d+[^]*){2}`));
     demo.child.kill("SIGINT");
     expect(await demo.ended).toBe(130);
@@ -115,31 +115,32 @@ describe("npm start", () => {
   });
 
   it("ends in order when whoever started it is gone, as npm is that was told to end", async () => {
-    const demo = new Demo([], {}, ["sh", "-c", `"$0" src/cli/dev.ts & wait`, process.execPath]);
+    const demo = new Demo([], {}, ["sh", "-c", `"$0" src/cli/main.ts dev & wait`, process.execPath]);
     await demo.says(/kill -9 (\d+) kills the leader/);
     demo.child.kill("SIGTERM");
-    await demo.says(/ended; \d+ writes were acknowledged/);
+    await demo.says(/ended; \d+ jobs were accepted/);
     await waitFor("the servers to end", () => !demo.pids.some(isAlive), LIMIT_MS);
   });
 
-  it("ends by itself after --seconds", async () => {
-    const demo = new Demo(["--seconds", "0.5"]);
-    // Nobody can lead after half a second, and the exit code says so.
+  it("ends by itself after --for, before anybody could lead, and the exit code says so", async () => {
+    const demo = new Demo(["--for", "500ms"]);
     expect(await demo.ended).toBe(69);
-    expect(demo.output).toContain("ended; 0 writes were acknowledged");
+    expect(demo.output).toContain("ended; 0 jobs were accepted");
     expect(demo.pids.filter(isAlive)).toEqual([]);
   });
 });
 
 describe("the flags of npm start", () => {
   it.each([
-    [["--second", "7"], "there is no --second; did you mean --seconds?"],
-    [["--seconds"], "--seconds takes a value"],
-    [["--seconds", "soon"], '--seconds takes a number up to 86400, not "soon"'],
-    [["--seconds", "0"], "--seconds takes a number"],
+    [["--fro", "7s"], "there is no --fro; did you mean --for?"],
+    [["--for"], "--for takes a value"],
+    [["--for", "soon"], '--for takes a duration such as 500ms, 2s or 1m, not "soon"'],
+    [["--for", "0s"], "--for takes a duration such as 30s, not 0"],
     [["now"], '"now" belongs to no flag'],
   ])("%j is refused with 64", (flags, message) => {
-    const { status, stderr, stdout } = spawnSync(process.execPath, ["src/cli/dev.ts", ...flags], { encoding: "utf8" });
+    const { status, stderr, stdout } = spawnSync(process.execPath, ["src/cli/main.ts", "dev", ...flags], {
+      encoding: "utf8",
+    });
     expect(stderr).toContain(message);
     expect({ status, stdout }).toEqual({ status: 64, stdout: "" });
   });

@@ -46,6 +46,13 @@ const REFUSED: readonly [what: string, path: string, code: string, mentions: str
     `import type { A } from "../../engine/a.ts";`,
     "may not import engine",
   ],
+  [
+    "the dashboard using a loop",
+    "web/src/x.tsx",
+    `import { a } from "../../src/controller/a.ts";`,
+    "web may not import controller",
+  ],
+  ["the dashboard using Node", "web/src/x.ts", `import { a } from "node:fs";`, "web may not import node:fs"],
   ["jobs using a value of events", "src/core/jobs/x.ts", `import { a } from "../events/a.ts";`, "`import type` only"],
   ["ports using a value of core", "src/ports/x.ts", `import { a } from "../core/kit/assert.ts";`, "`import type` only"],
   [
@@ -179,7 +186,7 @@ const ALLOWED: readonly [path: string, code: string][] = [
 
 describe("import directions", () => {
   it("hold in this repository, and something was looked at", () => {
-    const report = checkDirections(readSources(process.cwd(), ["src"]));
+    const report = checkDirections(readSources(process.cwd(), ["src", "web/src"]));
     expect(report.violations.map(text)).toEqual([]);
     expect(report.files).toBeGreaterThan(20);
     expect(report.imports).toBeGreaterThan(20);

@@ -96,6 +96,33 @@ describe("leases", () => {
   });
 });
 
+describe("a job that may be another agent's", () => {
+  it("trap 51: is told so also while its handler still ends what was cancelled", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler);
+    await desk.give();
+    desk.renewal = "cancelled";
+    await desk.clock.advance(3_000);
+    const lost = seen.context?.lost;
+    expect(lost?.aborted).toBe(false);
+    desk.renewal = UNREACHABLE;
+    await desk.clock.advance(9_000);
+    expect(seen.context?.signal.reason).toMatchObject({ reason: "cancelled" });
+    expect(lost?.reason).toMatchObject({ reason: "lease-lost" });
+  });
+
+  it("is told so also when its handler asks late", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler);
+    await desk.give();
+    desk.renewal = "lost";
+    await desk.clock.advance(3_000);
+    expect(seen.context?.lost.reason).toMatchObject({ reason: "lease-lost" });
+  });
+});
+
 describe("results", () => {
   it("are sent until they are answered", async () => {
     const desk = new TestDesk();

@@ -18,14 +18,19 @@ import type { CheckedSettings } from "./settings.ts";
 export interface Agent extends AsyncDisposable {
   /** Resolves when the cluster knows it; rejects for what no retry mends, such as a wrong key. */
   start(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
-  /** No new jobs; what is not done after `drainMs` (10 seconds) is aborted and handed back. */
-  stop(options?: { readonly drainMs?: number | undefined }): Promise<void>;
+  /** No new jobs; what is not done after `drainMs` (10 seconds) is aborted, has `graceMs` (a second) to end, and is handed back. */
+  stop(options?: StopOptions): Promise<void>;
   /** Jobs in its hands. */
   readonly running: number;
   /** Null before its start. */
   readonly session: string | null;
   /** Resolves when it has ended, with the reason where nobody asked for it: replaced by another process, or removed. */
   readonly ended: Promise<TenureError | null>;
+}
+
+export interface StopOptions {
+  readonly drainMs?: number | undefined;
+  readonly graceMs?: number | undefined;
 }
 
 export interface AgentWorld extends CrewWorld {
@@ -90,8 +95,8 @@ export class JobAgent implements Agent {
     this.#loops = Promise.all([beats.run(), this.#polls.run(), new Results(crew).run()]);
   }
 
-  stop({ drainMs = DRAIN_MS }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
-    this.#stopping ??= this.#drain(drainMs);
+  stop({ drainMs = DRAIN_MS, graceMs = GRACE_MS }: StopOptions = {}): Promise<void> {
+    this.#stopping ??= this.#drain(drainMs, graceMs);
     return this.#stopping;
   }
 
@@ -114,7 +119,7 @@ export class JobAgent implements Agent {
     }
   }
 
-  async #drain(drainMs: number): Promise<void> {
+  async #drain(drainMs: number, graceMs: number): Promise<void> {
     const crew = this.#crew;
     if (crew === null || this.#phase !== "running") return this.#finish(null);
     this.#phase = "draining";
@@ -122,7 +127,7 @@ export class JobAgent implements Agent {
     await this.#settled(crew, drainMs, () => crew.attempts.size === 0);
     const left = [...crew.attempts.values()];
     for (const attempt of left) attempt.abort("stopping", "This agent stops.");
-    await this.#settled(crew, GRACE_MS, () => left.every((one) => one.outcome !== null || one.isOver));
+    await this.#settled(crew, graceMs, () => left.every((one) => one.outcome !== null || one.isOver));
     for (const attempt of left) handBack(attempt);
     crew.ringAll();
     await this.#settled(crew, FAREWELL_MS, () => crew.attempts.size === 0);

@@ -33,6 +33,8 @@ export class Attempt {
   readonly #clock: Clock;
   /** Made for whoever asks: many handlers never do. */
   #abort: AbortController | null = null;
+  #lost: AbortController | null = null;
+  #lostBy: JobAborted | null = null;
   #leaderEpoch: number;
   #endMs: number;
   #timers: Timer[] = [];
@@ -61,6 +63,15 @@ export class Attempt {
     return this.#abort.signal;
   }
 
+  /** Aborts when the job may be another agent's, also behind a gentler reason to end it. */
+  get lost(): AbortSignal {
+    if (this.#lost === null) {
+      this.#lost = new AbortController();
+      if (this.#lostBy !== null) this.#lost.abort(this.#lostBy);
+    }
+    return this.#lost.signal;
+  }
+
   get aborted(): JobAborted | null {
     return this.#aborted;
   }
@@ -82,14 +93,21 @@ export class Attempt {
 
   /** The first reason counts. */
   abort(reason: AbortReason, message: string): void {
-    if (this.#aborted !== null || this.outcome !== null || this.isOver) return;
-    this.#aborted = new JobAborted(reason, message);
-    this.#abort?.abort(this.#aborted);
+    if (this.outcome !== null || this.isOver) return;
+    const aborted = new JobAborted(reason, message);
+    if (reason === "lease-lost") {
+      this.#lostBy ??= aborted;
+      this.#lost?.abort(aborted);
+    }
+    if (this.#aborted !== null) return;
+    this.#aborted = aborted;
+    this.#abort?.abort(aborted);
   }
 
   settle(outcome: Outcome): void {
     this.outcome ??= outcome;
     this.#stopTimers();
+    this.logs.release();
   }
 
   /** The cluster refused what it said first. */
@@ -105,6 +123,7 @@ export class Attempt {
   finish(): void {
     this.isOver = true;
     this.#stopTimers();
+    this.logs.release();
   }
 
   #watchLease(): void {

@@ -132,6 +132,8 @@ export class Crew {
     } catch (error) {
       attempt.settle(outcomeOfThrow(error, attempt.aborted));
     }
+    // A drain waits for what it has aborted.
+    this.idleBell.ring();
     if (attempt.isOver) return;
     if (attempt.isLost) return this.finish(attempt);
     this.beatBell.ring();
@@ -143,6 +145,9 @@ export class Crew {
     return {
       get signal() {
         return attempt.signal;
+      },
+      get lost() {
+        return attempt.lost;
       },
       attempt: attempt.lease.attempt,
       progress: (share, message = null) => {
@@ -156,6 +161,7 @@ export class Crew {
         attempt.logs.write(text);
         this.beatBell.ring();
       },
+      logRoom: () => (isHeard() ? attempt.logs.room() : Promise.resolve()),
     };
   }
 }

@@ -8,6 +8,8 @@ import type { LogChunk } from "../ports/jobs.ts";
 
 /** Of one attempt, waiting. */
 export const LOG_BUFFER_BYTES_MAX = 1024 * 1024;
+/** Above it, whoever can wait does. */
+const LOG_BUFFER_BYTES_HIGH = LOG_BUFFER_BYTES_MAX / 2;
 /** Of well-formed text in UTF-8. */
 const BYTES_PER_UNIT_MAX = 3;
 const UNITS_PER_CHUNK_MAX = Math.floor(LOG_CHUNK_BYTES_MAX / BYTES_PER_UNIT_MAX);
@@ -24,9 +26,26 @@ export class LogBuffer {
   #waitingBytes = 0;
   #endOffset = 0;
   #droppedBytes = 0;
+  #waiters: (() => void)[] = [];
 
   get isEmpty(): boolean {
     return this.#chunks.length === 0 && this.#open === "";
+  }
+
+  /** Half of it is free. */
+  get hasRoom(): boolean {
+    return this.#waitingBytes <= LOG_BUFFER_BYTES_HIGH;
+  }
+
+  /** Resolves when it has room, or when nobody takes any of it any more. */
+  room(): Promise<void> {
+    return this.hasRoom ? Promise.resolve() : new Promise((resolve) => void this.#waiters.push(resolve));
+  }
+
+  release(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const resolve of waiters) resolve();
   }
 
   write(text: string): void {
@@ -77,6 +96,7 @@ export class LogBuffer {
     const left = this.#chunks.findIndex(({ offset }) => offset > last);
     const gone = this.#chunks.splice(0, left === -1 ? this.#chunks.length : left);
     for (const { bytes } of gone) this.#waitingBytes -= bytes;
+    if (this.hasRoom) this.release();
   }
 
   #append(text: string, bytes: number): void {

@@ -66,7 +66,9 @@ export function outcomeOfReturn(value: unknown): Outcome {
   return { kind: "completed", result: parseJson(text) as Json };
 }
 
-export function outcomeOfThrow(error: unknown, aborted: JobAborted | null): Outcome {
+export function outcomeOfThrow(error: unknown, abortedBy: JobAborted | null): Outcome {
+  // A handler may also end by itself for such a reason.
+  const aborted = abortedBy ?? (error instanceof JobAborted ? error : null);
   switch (aborted?.reason) {
     case "cancelled":
       return { kind: "cancelled" };

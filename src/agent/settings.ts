@@ -26,12 +26,16 @@ export interface AgentJob<Payload = Json> {
 export interface JobContext {
   /** Aborts when the job is cancelled, takes too long, may be another agent's, or the agent stops. `reason` is a JobAborted. */
   readonly signal: AbortSignal;
+  /** Aborts when the job may be another agent's, also while a handler still ends what `signal` has aborted for another reason. */
+  readonly lost: AbortSignal;
   /** 1 for the first. */
   readonly attempt: number;
   /** From 0 to 1, or null where nobody knows; the last one counts. */
   readonly progress: (share: number | null, message?: string | null) => void;
   /** In order; what is more than the cluster takes is left out, with a line that says how much. */
   readonly log: (text: string) => void;
+  /** Resolves when there is room for more of the log; for whoever prints much and can wait, so that nothing is left out. */
+  readonly logRoom: () => Promise<void>;
 }
 
 /** To return is to say that it is done, also where it was cancelled meanwhile; to throw is to say that it is not. */

@@ -11,3 +11,4 @@ export {
   type JobsParts,
 } from "./options.ts";
 export { type Api, createApi, type KnownRoute } from "./server.ts";
+export type { WebFile } from "./web.ts";

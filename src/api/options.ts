@@ -10,6 +10,7 @@ import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Views } from "../ports/views.ts";
+import type { WebFile } from "./web.ts";
 
 export interface ApiOptions {
   readonly cluster: Cluster;
@@ -36,6 +37,8 @@ export interface ApiOptions {
   readonly tls?: ApiTls | null | undefined;
   readonly limits?: Partial<ApiLimits> | undefined;
   readonly extraRoutes?: readonly ExtraRoute[] | undefined;
+  /** The dashboard; absent: `/` is no route. */
+  readonly web?: readonly WebFile[] | undefined;
   /** Told of what no handler should have thrown, after the caller was answered: the process may want to end. */
   readonly onFault?: ((error: unknown) => void) | undefined;
 }

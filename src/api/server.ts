@@ -9,6 +9,7 @@ import type { FastifyInstance } from "fastify";
 import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { adminHandlers } from "./admin-handlers.ts";
+import { drainHandlers } from "./drain-handlers.ts";
 import { Audit } from "./audit.ts";
 import { Callers } from "./callers.ts";
 import { clusterHandlers } from "./cluster-handlers.ts";
@@ -28,6 +29,7 @@ import { scopeHandlers } from "./scope-handlers.ts";
 import { steeringHandlers } from "./steering-handlers.ts";
 import { StreamPlaces } from "./stream-places.ts";
 import { Traffic } from "./traffic.ts";
+import { registerWeb } from "./web.ts";
 
 const STOP_GRACE_MS = 5_000;
 
@@ -39,6 +41,8 @@ export interface Api {
   routes(): readonly KnownRoute[];
   /** New certificates, for new connections. Only where it was made with TLS. */
   reload(tls: ApiTls): void;
+  /** What new connections are shown, in PEM; null without TLS. */
+  certificate(): string | null;
   /** Safe to call twice. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -66,11 +70,13 @@ class ApiServer implements Api {
   readonly #callers: Callers;
   readonly #counters = new HttpCounters();
   readonly #routes: KnownRoute[] = [];
+  #certificate: string | null;
   #stopped: Promise<void> | undefined;
 
   constructor(options: ApiOptions) {
     const { tls = null, keys, jobs, isLoopback, sha256, clientRoleOf } = options;
     this.#options = options;
+    this.#certificate = tls?.cert ?? null;
     this.#limits = { ...API_LIMITS, ...options.limits };
     this.#audit = new Audit(options.audit);
     this.#polls = new LongPolls(options.clock);
@@ -121,10 +127,12 @@ class ApiServer implements Api {
       ...clusterHandlers(service),
       ...scopeHandlers(service),
       ...adminHandlers(service),
+      ...drainHandlers(service, jobs?.jobs),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
     registerExtras(app, this.#options.extraRoutes ?? []);
+    registerWeb(app, this.#options.web ?? [], this.#options.cluster);
     await app.ready();
   }
 
@@ -149,6 +157,11 @@ class ApiServer implements Api {
   reload(tls: ApiTls): void {
     const server = this.#app.server as { setSecureContext?: (options: object) => void };
     server.setSecureContext?.(tlsOptions(tls));
+    this.#certificate = tls.cert;
+  }
+
+  certificate(): string | null {
+    return this.#certificate;
   }
 
   stop(graceMs: number = STOP_GRACE_MS): Promise<void> {

@@ -8,7 +8,7 @@ import { fenced, requestOf, unkeyedEpoch } from "./mutation.ts";
 import { beFresh } from "./reads.ts";
 import { Refusal } from "./refusal.ts";
 
-type Ids = "removeAgent" | "pauseQueue" | "resumeQueue" | "drain" | "createKey" | "keys" | "revokeKey";
+type Ids = "removeAgent" | "drainAgent" | "pauseQueue" | "resumeQueue" | "drain" | "createKey" | "keys" | "revokeKey";
 
 const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -18,6 +18,12 @@ export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handl
     removeAgent: async (call) => {
       const request = requestOf(service, call, call.query.leader_epoch);
       await fenced(service, unkeyedEpoch(request), () => jobs.removeAgent(request, call.params.name));
+      return { body: {} };
+    },
+    drainAgent: async (call) => {
+      const { drain = true, leader_epoch: leaderEpoch } = call.body;
+      const request = requestOf(service, call, leaderEpoch);
+      await fenced(service, unkeyedEpoch(request), () => jobs.drainAgent(request, call.params.name, drain));
       return { body: {} };
     },
     pauseQueue: async (call) => {

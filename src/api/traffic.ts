@@ -14,6 +14,7 @@ import type { ApiLimits, ApiOptions } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
 import { answerTo, Refusal, type Stage, stopping } from "./refusal.ts";
+import { crossOriginHeaders, preflightHeaders } from "./web.ts";
 
 /** Requests for what is no route are counted under this name. */
 const NO_ROUTE = "none";
@@ -90,9 +91,11 @@ export class Traffic {
   }
 
   #arrive(request: FastifyRequest, reply: FastifyReply): void {
-    const { clock, nodeId, clusterId } = this.#options;
+    const { clock, nodeId, clusterId, cluster } = this.#options;
     const startedAtMs = clock.monotonicMs();
     reply.header("x-tenure-cluster", clusterId);
+    // Before anything is refused: the members' pages are to read that too.
+    reply.headers(crossOriginHeaders(request.headers.origin, cluster));
     const over = new AbortController();
     const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
     const address = (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
@@ -184,7 +187,8 @@ export class Traffic {
 
   #answerNoRoute(request: FastifyRequest, reply: FastifyReply): void {
     const path = request.url.split("?", 1)[0] ?? "";
-    const methods = methodsOf(path, this.#options.extraRoutes ?? []);
+    const { extraRoutes = [], web = [], cluster } = this.#options;
+    const methods = methodsOf(path, [...extraRoutes, ...web.map((file) => ({ method: "GET", path: file.path }))]);
     if (methods.length === 0) {
       return this.answerError(
         new Refusal("NOT_FOUND", "There is no such path in this API; docs/reference/api.md lists all."),
@@ -193,7 +197,12 @@ export class Traffic {
       );
     }
     void reply.header("allow", [...methods, "OPTIONS"].join(", "));
-    if (request.method === "OPTIONS") return void reply.code(204).send();
+    if (request.method === "OPTIONS") {
+      return void reply
+        .headers(preflightHeaders(request.headers.origin, cluster, methods))
+        .code(204)
+        .send();
+    }
     this.answerError(
       new Refusal("METHOD_NOT_ALLOWED", `This path takes ${methods.join(" or ")}, not ${request.method}.`),
       request,

@@ -2,25 +2,26 @@
 // documented in docs/reference/cli.md, and a test compares.
 
 import type { AgentView, JobBrief } from "../client/index.ts";
-import { columns, isoTime, printable } from "./output.ts";
+import { type Paint, paintState, PLAIN } from "./colour.ts";
+import { columns, isoTime, printable, table } from "./output.ts";
 
 export function agentObject(agent: AgentView) {
   const { name, state, kinds, labels, platform, capacity, running, session, registeredAtMs } = agent;
   return { name, state, kinds, labels, platform, capacity, running, session, registered_at: isoTime(registeredAtMs) };
 }
 
-export function agentsTable(agents: readonly AgentView[]): string {
+export function agentsTable(agents: readonly AgentView[], paint: Paint = PLAIN): string {
   const rows = agents.map(({ name, state, running, capacity, platform, kinds, labels, registeredAtMs }) => [
-    name,
-    state,
+    printable(name),
+    paintState(state, paint),
     `${running}/${capacity}`,
-    platform,
+    printable(platform),
     isoTime(registeredAtMs),
-    kinds.join(","),
-    labelsText(labels),
+    printable(kinds.join(",")),
+    printable(labelsText(labels)),
   ]);
   const head = ["NAME", "STATE", "RUNS", "PLATFORM", "REGISTERED", "KINDS", "LABELS"];
-  return columns([head, ...rows.map((row) => row.map(printable))]);
+  return table(head, rows, paint);
 }
 
 export function agentDetails(agent: AgentView, held: readonly JobBrief[]) {

@@ -1,10 +1,12 @@
-// `tenure agent list|show|remove`: the agents of Tenure's servers, seen, and taken out of service.
+// `tenure agent list|show|drain|remove`: the agents of Tenure's servers, seen, and taken out of service. `start` is in
+// agent-start.ts.
 
 import type { Client, JobBrief } from "../client/index.ts";
 import { assertNever } from "../contract/errors.ts";
 import { AGENT_HELP, readAgentFlags } from "./agent-flags.ts";
 import { agentDetails, agentObject, agentsTable, agentText } from "./agent-view.ts";
 import { clientOf, readConnection } from "./cluster-connection.ts";
+import { paintFor } from "./colour.ts";
 import { listText } from "./list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "./output.ts";
 import { named } from "./words.ts";
@@ -13,6 +15,8 @@ import { named } from "./words.ts";
 const FRESH = { consistency: "linearizable" } as const;
 
 export async function agent(args: readonly string[]): Promise<number> {
+  // Loaded for whoever runs one: the others only ask.
+  if (args[0] === "start") return await (await import("./agent-start.ts")).agentStart(args.slice(1));
   const flags = readAgentFlags(args);
   if (flags === "help") {
     process.stdout.write(AGENT_HELP);
@@ -25,7 +29,9 @@ export async function agent(args: readonly string[]): Promise<number> {
   switch (step.verb) {
     case "list": {
       const agents = await client.agents(FRESH);
-      const text = listText(connection.output, "agents", agents.map(agentObject), () => agentsTable(agents));
+      const text = listText(connection.output, "agents", agents.map(agentObject), () =>
+        agentsTable(agents, paintFor(process.stdout, process.env)),
+      );
       process.stdout.write(text);
       return 0;
     }
@@ -35,6 +41,12 @@ export async function agent(args: readonly string[]): Promise<number> {
       process.stdout.write(isJson ? json(agentDetails(one, held)) : agentText(one, held));
       return 0;
     }
+    case "drain":
+      await client.drainAgent(step.name, !step.undo);
+      process.stdout.write(
+        isJson ? json({ name: step.name, draining: !step.undo }) : drainedText(printable(step.name), step.undo),
+      );
+      return 0;
     case "remove":
       await client.removeAgent(step.name);
       process.stdout.write(
@@ -46,6 +58,12 @@ export async function agent(args: readonly string[]): Promise<number> {
     default:
       return assertNever(step, "agent");
   }
+}
+
+function drainedText(name: string, isUndone: boolean): string {
+  return isUndone
+    ? `${name} is given jobs again\n`
+    : `${name} drains: it is given no new jobs, and what it runs goes on (\`tenure agent show ${name}\` says what is left)\n`;
 }
 
 /** As many as its capacity at most. */

@@ -112,9 +112,15 @@ export function backendSource(url: string, environment: Environment): BackendSou
       return serversSource(given, scheme);
     default:
       throw new UsageError(
-        "--backend must begin with postgres://, postgresql://, etcd://, etcds://, https:// or http:// (Tenure's own servers)",
+        `--backend must begin with postgres://, postgresql://, etcd://, etcds://, https:// or http:// (Tenure's own servers), not with ${schemeText(url)}`,
       );
   }
+}
+
+/** The rest may hold a password. */
+function schemeText(url: string): string {
+  const found = /^[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\//.exec(url)?.[0];
+  return found === undefined ? "anything else" : JSON.stringify(found);
 }
 
 interface Given {
@@ -180,7 +186,9 @@ function overlay(environment: Environment, parameters: [string, string][], names
   const known = names.map((name) => name.toLowerCase());
   for (const [name] of parameters) {
     if (!known.includes(name)) {
-      throw new UsageError(`--backend has a parameter ${name}, which does not exist here${suggestion(name, known)}`);
+      throw new UsageError(
+        `--backend has a parameter ${name}, which does not exist here${suggestion(name, known) || `; give ${known.join(", ")}`}`,
+      );
     }
   }
   return { ...environment, ...Object.fromEntries(parameters.map(([name, value]) => [name.toUpperCase(), value])) };

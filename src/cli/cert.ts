@@ -140,8 +140,9 @@ async function inspectFile(file: string, nowMs: number): Promise<readonly Inspec
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new TenureError("CONFIG_INVALID", `${file} can't be read (${why}).`, { cause: error });
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "there is no such file" : message;
+    throw new TenureError("CONFIG_INVALID", `${file} can't be read: ${why}.`, { cause: error });
   }
   try {
     return inspect(text, nowMs);

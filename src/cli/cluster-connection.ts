@@ -1,5 +1,6 @@
 // What `tenure cluster` and `tenure member` share: where the servers are, and with what one proves to be an operator.
-// A key on the command line shows in the list of processes; the variables and the file do not.
+// A key on the command line shows in the list of processes; the variables and the file do not. Flags go before variables, those
+// before the client's file (cluster-client-file.ts), and that before the defaults.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -7,7 +8,10 @@ import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { clientWith } from "../client/client.ts";
 import { type ClientHistory, historyWith } from "../client/history.ts";
 import type { Client, ClientOptions, NodeAnswer } from "../client/index.ts";
+import { type ClientFile, readClientFile } from "./cluster-client-file.ts";
 import { certificateFetch, trustTold } from "./cluster-transport.ts";
+import { paintFor } from "./colour.ts";
+import { warningText } from "./complaint.ts";
 import { oneOf, UsageError } from "./flags.ts";
 import { type Output, OUTPUTS } from "./output.ts";
 
@@ -24,6 +28,9 @@ export const CONNECTION_HELP = `  --url URL[,URL…]   any of the servers, bette
   --client-key FILE  its private key, as PEM
   -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
+
+Without flags and variables, ~/.config/tenure/config.toml counts, or the file that TENURE_CONFIG names: url, key or key_file,
+ca_file, output (\`tenure config show --client\`).
 `;
 
 export const CONNECTION_KINDS = {
@@ -42,8 +49,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Connection {
   readonly urls: readonly string[];
   readonly key: string | undefined;
-  /** The flag or variable that brought the key; null where there is none. */
-  readonly keyFrom: "--key" | "TENURE_API_KEY" | "TENURE_API_KEY_FILE" | null;
+  /** The flag or variable that brought the key, or the client's file; null where there is none. */
+  readonly keyFrom: string | null;
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
   readonly output: Output;
 }
@@ -54,30 +61,69 @@ export function readConnection(
   environment: Environment,
   outputs: readonly Output[] = OUTPUTS,
 ): Connection {
-  const text = values.url ?? nonEmpty(environment["TENURE_URL"]) ?? URL_DEFAULT;
-  const urls = text.split(",").map((url) => url.trim());
-  if (urls.some((url) => url === ""))
-    throw new UsageError(`--url has an empty place between its commas: ${JSON.stringify(text)}`);
-  const { ca, cert, "client-key": clientKey } = values;
+  const file = readClientFile(environment);
+  for (const warning of file?.warnings ?? []) {
+    process.stderr.write(warningText(warning, paintFor(process.stderr, environment)));
+  }
+  const { urls, urlFrom } = urlsOf(values.url, environment, file);
+  const { cert, "client-key": clientKey } = values;
+  const ca = values.ca ?? caOf(file, urlFrom, urls);
   if ((cert === undefined) !== (clientKey === undefined)) {
     throw new UsageError(`--${cert === undefined ? "client-key needs --cert" : "cert needs --client-key"} beside it`);
   }
   const hasTls = ca !== undefined || cert !== undefined;
-  if (hasTls && urls.some((url) => !url.startsWith("https://"))) {
-    throw new UsageError("--ca and --cert are for https:// URLs, and one of these is not");
+  const open = urls.find((url) => !url.startsWith("https://"));
+  if (hasTls && open !== undefined) {
+    throw new UsageError(`--ca and --cert are for https:// URLs, and ${JSON.stringify(open)} is none`);
   }
   const tls = {
-    ...(ca === undefined ? {} : { ca: contentsOf("--ca", ca) }),
+    ...(ca === undefined ? {} : { ca: contentsOf(values.ca === undefined ? "ca_file" : "--ca", ca) }),
     ...(cert === undefined ? {} : { cert: contentsOf("--cert", cert) }),
     ...(clientKey === undefined ? {} : { key: contentsOf("--client-key", clientKey) }),
   };
-  if (hasTls) refuseUnusable(tls, values);
+  if (hasTls) refuseUnusable(tls, ca === undefined ? values : { ...values, ca });
   return {
     urls,
-    ...keyOf(values.key, environment),
+    ...keyOf(values.key, environment, file),
     tls: hasTls ? tls : null,
-    output: oneOf("-o", values.output ?? "table", outputs),
+    output: oneOf("-o", values.output ?? usualOutput(file, outputs), outputs),
   };
+}
+
+function urlsOf(flag: string | undefined, environment: Environment, file: ClientFile | null) {
+  const said = file?.says.url;
+  const places: readonly [string | undefined, string][] = [
+    [flag, "--url"],
+    [nonEmpty(environment["TENURE_URL"]), "TENURE_URL"],
+    [Array.isArray(said) ? said.join(",") : said, "url"],
+  ];
+  const [text = URL_DEFAULT, urlFrom] = places.find(([one]) => one !== undefined) ?? [URL_DEFAULT, "default"];
+  const urls = text.split(",").map((url) => url.trim());
+  if (urls.some((url) => url === ""))
+    throw new UsageError(`${urlFrom} has an empty place between its commas: ${JSON.stringify(text)}`);
+  const wrong = urls.find((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ""));
+  if (wrong !== undefined) {
+    const found = wrong.includes("@") ? `a text of ${wrong.length} characters` : JSON.stringify(wrong);
+    throw new UsageError(
+      `${urlFrom} takes http://host:port or https://host:port, or several with commas between, not ${found}`,
+    );
+  }
+  return { urls, urlFrom };
+}
+
+/** The file's authority is for the file's servers; other servers that are given without TLS have no use for it. */
+function caOf(file: ClientFile | null, urlFrom: string, urls: readonly string[]): string | undefined {
+  const ca = file?.says.ca_file;
+  if (file === null || ca === undefined) return undefined;
+  if (urls.every((url) => url.startsWith("https://"))) return file.pathOf(ca);
+  if (urlFrom !== "url") return undefined;
+  throw new TenureError("CONFIG_INVALID", `${file.path}: ca_file is for https:// URLs, and one of url is not.`);
+}
+
+/** The file's `jsonl` is for lists; a command that prints one object prints it as JSON. */
+function usualOutput(file: ClientFile | null, outputs: readonly Output[]): Output {
+  const output = file?.says.output ?? "table";
+  return outputs.includes(output) ? output : "json";
 }
 
 /** Here, and not at the first connection: what a server would be said to refuse is wrong on this machine. */
@@ -133,17 +179,28 @@ function keyAdvice({ keyFrom, tls }: Connection): string {
     : `The key came from ${keyFrom}: give one that this cluster knows (\`tenure key list\` shows their names).`;
 }
 
-function keyOf(flag: string | undefined, environment: Environment): Pick<Connection, "key" | "keyFrom"> {
+function keyOf(
+  flag: string | undefined,
+  environment: Environment,
+  clientFile: ClientFile | null,
+): Pick<Connection, "key" | "keyFrom"> {
   if (flag !== undefined) return { key: flag, keyFrom: "--key" };
   const key = nonEmpty(environment["TENURE_API_KEY"]);
   if (key !== undefined) return { key, keyFrom: "TENURE_API_KEY" };
   const file = nonEmpty(environment["TENURE_API_KEY_FILE"]);
-  if (file === undefined) return { key: undefined, keyFrom: null };
-  const text = contentsOf("TENURE_API_KEY_FILE", file).trim();
-  if (text === "" || text.length > KEY_BYTES_MAX || /\s/.test(text)) {
-    throw new TenureError("CONFIG_INVALID", `TENURE_API_KEY_FILE: ${file} must hold one key and nothing else.`);
-  }
-  return { key: text, keyFrom: "TENURE_API_KEY_FILE" };
+  if (file !== undefined) return { key: keyIn("TENURE_API_KEY_FILE", file), keyFrom: "TENURE_API_KEY_FILE" };
+  if (clientFile === null) return { key: undefined, keyFrom: null };
+  const { path, says, pathOf } = clientFile;
+  if (says.key !== undefined) return { key: says.key, keyFrom: `key in ${path}` };
+  if (says.key_file === undefined) return { key: undefined, keyFrom: null };
+  return { key: keyIn("key_file", pathOf(says.key_file)), keyFrom: `key_file in ${path}` };
+}
+
+function keyIn(name: string, file: string): string {
+  const text = contentsOf(name, file).trim();
+  if (text !== "" && text.length <= KEY_BYTES_MAX && !/\s/.test(text)) return text;
+  const found = text === "" ? "nothing" : /\s/.test(text) ? "several words" : `${text.length} characters`;
+  throw new TenureError("CONFIG_INVALID", `${name}: ${file} must hold one key and nothing else, found ${found}.`);
 }
 
 function contentsOf(flag: string, file: string): string {

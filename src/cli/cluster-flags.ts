@@ -3,8 +3,9 @@
 import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "./cluster-connection.ts";
 import { parseFlags, suggestion, UsageError } from "./flags.ts";
 import { withLongOutput } from "./output.ts";
+import { oneName, refuseStray } from "./words.ts";
 
-const VERBS = ["status", "elections", "transfer", "snapshot"] as const;
+const VERBS = ["status", "elections", "transfer", "drain", "snapshot"] as const;
 const SNAPSHOT_VERBS = ["save", "verify"] as const;
 
 export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|json]: Tenure's own servers, seen and steered.
@@ -12,6 +13,7 @@ export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|
   status                 the members, who leads, what is wrong; works without a leader and with nodes down
   elections              the last elections, newest first, with their votes
   transfer               hands leadership to another voter; prints from whom to whom, and how long it took
+  drain NODE             takes a node out: another leads, and it does not want to until drain --undo, or until it is started anew
   snapshot save FILE     saves a snapshot on a server, fetches it, checks it and writes it to FILE
   snapshot verify FILE   checks such a file and the state in it; asks no server
 
@@ -19,19 +21,22 @@ export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|
   --to NODE          transfer: to this voter (default: the one that is best caught up)
   --force            transfer: do not wait until the target has caught up; it must still win its election
                      snapshot save: replace FILE if it is there
+                     drain: also where nobody else can lead
+  --undo             drain: it may lead again
 ${CONNECTION_HELP}
 exit codes: 0 done; 64 wrong use, a target that can't lead, or a place where FILE can't be written; 65 the file is no whole
-snapshot; 69 nobody leads, no server answers, or the transfer failed and nothing has changed; 74 the disk here fails; 75 it may
+snapshot; 69 nobody leads, no server answers, there is no such node, or the transfer failed and nothing has changed; 74 the disk here fails; 75 it may
 have been done, look, or the disk here is full; 77 the key may not do this; 78 a wrong setting, a
 certificate that is not trusted (--ca) or can't be used, or FILE is there already (docs/errors.md); 130 and 143 --watch or snapshot save was ended by SIGINT or SIGTERM
 `;
 
-const KINDS = { ...CONNECTION_KINDS, watch: "switch", to: "value", force: "switch" } as const;
+const KINDS = { ...CONNECTION_KINDS, watch: "switch", to: "value", force: "switch", undo: "switch" } as const;
 
 export type ClusterStep =
   | { readonly verb: "status"; readonly watch: boolean }
   | { readonly verb: "elections" }
   | { readonly verb: "transfer"; readonly to: string | undefined; readonly force: boolean }
+  | { readonly verb: "drain"; readonly node: string; readonly undo: boolean; readonly force: boolean }
   | { readonly verb: "snapshot-save"; readonly file: string; readonly force: boolean }
   | { readonly verb: "snapshot-verify"; readonly file: string };
 
@@ -44,14 +49,22 @@ export function readClusterFlags(args: readonly string[]): ClusterFlags | "help"
   const { values, words: before, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) return "help";
   const words = [...before, ...(rest ?? [])];
-  const { watch, to, force, ...connection } = values;
+  const { watch, to, force, undo, ...connection } = values;
   const verb = chosen(words[0], VERBS);
   if (watch !== undefined && verb !== "status") throw new UsageError(`--watch belongs to status, not to ${verb}`);
   if (to !== undefined && verb !== "transfer") throw new UsageError(`--to belongs to transfer, not to ${verb}`);
+  refuseStray(values, ["undo"], "drain", verb);
   const isForced = force !== undefined;
+  if (verb === "drain") {
+    if (isForced && undo !== undefined) throw new UsageError("--undo needs no --force");
+    return {
+      step: { verb, node: oneName("cluster", words), undo: undo !== undefined, force: isForced },
+      connection,
+    };
+  }
   if (verb === "snapshot") return { step: snapshotStep(words, isForced), connection };
   if (isForced && verb !== "transfer") {
-    throw new UsageError(`--force belongs to transfer and snapshot save, not to ${verb}`);
+    throw new UsageError(`--force belongs to transfer, drain and snapshot save, not to ${verb}`);
   }
   if (words.length > 1)
     throw new UsageError(

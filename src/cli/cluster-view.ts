@@ -2,7 +2,8 @@
 // Pure. The leader's own view is the best one; without a leader, that of the node that is furthest.
 
 import type { AlertView, ClusterView, ElectionView, MemberView, NodeAnswer } from "../client/index.ts";
-import { columns, duration, isoTime, printable } from "./output.ts";
+import { type Paint, paintState, PLAIN } from "./colour.ts";
+import { columns, duration, isoTime, printable, table } from "./output.ts";
 
 /**
  * `ok`: the leader hears from it, or nobody leads and it answers. `unresponsive`: the leader does not. `starting`: it is
@@ -76,7 +77,8 @@ function rowOf(
     views.find(({ nodeId, incarnation }) => nodeId === member.nodeId && incarnation === member.incarnation) ?? null;
   const why = own === null ? (silent.find(({ url }) => url === member.url)?.why ?? null) : null;
   const isLeader = leader === member.nodeId && member.isLeader;
-  const role = own?.role === "DRAINING" ? "draining" : isLeader ? "leader" : "follower";
+  const isDraining = own?.role === "DRAINING" || own?.isDraining === true;
+  const role = isDraining ? "draining" : isLeader ? "leader" : "follower";
   return { member, role, health: healthOf(member, isLeader, own, why), own, why };
 }
 
@@ -120,7 +122,7 @@ function spareText(voters: number, working: number, isLed: boolean): string {
   return `${count}: ${spare === 0 ? "none" : spare} may fail`;
 }
 
-export function statusText(status: ClusterStatus): string {
+export function statusText(status: ClusterStatus, paint: Paint = PLAIN): string {
   const { view, leader, rows, alerts, silent } = status;
   if (view === null)
     return `no server answers:\n${silent.map(({ url, why }) => `  ${url}: ${printable(why)}\n`).join("")}`;
@@ -129,15 +131,16 @@ export function statusText(status: ClusterStatus): string {
   return [
     columns(isSite ? siteHead(view, leader, rows) : clusterHead(view, leader, rows)),
     "\n",
-    columns([
+    table(
       ["NODE", titles[0]!, "KIND", "ROLE", "HEALTH", "LAG", "CONTACT", "FREE", titles[1]!],
-      ...rows.map((row) => rowText(row, isSite)),
-    ]),
+      rows.map((row) => rowText(row, isSite, paint)),
+      paint,
+    ),
     ...[
       notes(status)
         .map((note) => `${note}\n`)
         .join(""),
-      columns(alerts.map(alertRow)),
+      columns(alerts.map((alert) => alertRow(alert, paint))),
     ].map((part) => (part === "" ? "" : `\n${part}`)),
   ].join("");
 }
@@ -185,11 +188,11 @@ function commitText({ commit, stalenessMs, nodeId }: ClusterView): string {
 }
 
 /** Messages say "this node": whoever reads those of all has to be told which. */
-function alertRow({ severity, sinceWallMs, name, message, raisedBy }: StatusAlert): string[] {
-  return [severity, isoTime(sinceWallMs), name, printable(`${raisedBy.join(", ")}: ${message}`)];
+function alertRow({ severity, sinceWallMs, name, message, raisedBy }: StatusAlert, paint: Paint): string[] {
+  return [paintState(severity, paint), isoTime(sinceWallMs), name, printable(`${raisedBy.join(", ")}: ${message}`)];
 }
 
-function rowText({ member, role, health, own }: MemberRow, isSite: boolean): string[] {
+function rowText({ member, role, health, own }: MemberRow, isSite: boolean, paint: Paint): string[] {
   const { nodeId, incarnation, kind, progress, address, url } = member;
   const free =
     own === null
@@ -199,12 +202,12 @@ function rowText({ member, role, health, own }: MemberRow, isSite: boolean): str
     nodeId,
     incarnation.slice(0, 8),
     kind,
-    role,
-    health,
-    progress === null || role === "leader"
+    paintState(role, paint),
+    paintState(health, paint),
+    progress === null || member.isLeader
       ? "-"
       : `${progress.lag}${progress.state === "replicate" ? "" : ` ${progress.state}`}`,
-    progress === null || role === "leader" ? "-" : `${duration(progress.lastContactMs)} ago`,
+    progress === null || member.isLeader ? "-" : `${duration(progress.lastContactMs)} ago`,
     free,
     printable((isSite ? url : address) ?? "-"),
   ];
@@ -220,6 +223,13 @@ function notes({ rows, strangers, silent }: ClusterStatus): string[] {
     ...strangers.map(
       ({ nodeId, notReadyReason }) =>
         `${nodeId} answers and is no member: it ${printable(notReadyReason ?? "has not heard of that yet")}`,
+    ),
+    ...rows.flatMap(({ member, own }) =>
+      own?.isDraining === true
+        ? [
+            `${member.nodeId} is drained: it leads only where nobody else can (tenure cluster drain ${member.nodeId} --undo)`,
+          ]
+        : [],
     ),
     ...rows.flatMap(({ member, own }) =>
       own === null || own.isReady ? [] : [`${member.nodeId} is not ready: ${printable(own.notReadyReason ?? "?")}`],
@@ -295,7 +305,7 @@ export function electionsOf(answers: readonly NodeAnswer[]): ElectionView[] {
   return [...found.values()].toSorted((a, b) => b.term - a.term || b.startedAtMs - a.startedAtMs);
 }
 
-export function electionsTable(elections: readonly ElectionView[]): string {
+export function electionsTable(elections: readonly ElectionView[], paint: Paint = PLAIN): string {
   const rows = elections.map(
     ({ term, stage, reason, candidate, votes, startedAtMs, durationMs, result, repeated = 1 }) => [
       isoTime(startedAtMs),
@@ -308,7 +318,7 @@ export function electionsTable(elections: readonly ElectionView[]): string {
       votesText(votes),
     ],
   );
-  return columns([["AT", "TERM", "STAGE", "CANDIDATE", "WHY", "RESULT", "TOOK", "VOTES"], ...rows]);
+  return table(["AT", "TERM", "STAGE", "CANDIDATE", "WHY", "RESULT", "TOOK", "VOTES"], rows, paint);
 }
 
 export function votesText(votes: ElectionView["votes"]): string {

@@ -1,4 +1,4 @@
-// `tenure cluster status|elections|transfer|snapshot`: what an operator asks of Tenure's own servers, and the steps that
+// `tenure cluster status|elections|transfer|drain|snapshot`: what an operator asks of Tenure's own servers, and the steps that
 // change who leads them. Everything but `snapshot verify` talks to the servers' API as any other client does.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,6 +7,7 @@ import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import type { Client } from "../client/index.ts";
 import { clientOf, type Connection, readConnection, refuseStrangers } from "./cluster-connection.ts";
+import { drainNode } from "./cluster-drain.ts";
 import { CLUSTER_HELP, readClusterFlags } from "./cluster-flags.ts";
 import { saveSnapshot, snapshotObject, snapshotText, verifySnapshot } from "./cluster-snapshot.ts";
 import {
@@ -18,6 +19,7 @@ import {
   statusOf,
   statusText,
 } from "./cluster-view.ts";
+import { paintFor } from "./colour.ts";
 import { oneOf } from "./flags.ts";
 import { duration, isoTime, json, OUTPUTS } from "./output.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -44,6 +46,8 @@ export async function cluster(args: readonly string[]): Promise<number> {
       return await elections(connection);
     case "transfer":
       return await transfer(connection, step.to, step.force);
+    case "drain":
+      return await drainNode(connection, step);
     case "snapshot-save":
       return await save(connection, step.file, step.force);
     default:
@@ -74,7 +78,9 @@ async function status(connection: Connection): Promise<number> {
   const answers = await clientOf(connection).nodes();
   refuseStrangers(answers);
   const found = statusOf(answers);
-  process.stdout.write(connection.output === "json" ? json(statusObject(found)) : statusText(found));
+  process.stdout.write(
+    connection.output === "json" ? json(statusObject(found)) : statusText(found, paintFor(process.stdout, process.env)),
+  );
   return found.leader === null ? ERRORS.ERR_NO_LEADER.exit : 0;
 }
 
@@ -87,7 +93,10 @@ async function watch(connection: Connection): Promise<number> {
       const found = statusOf(await client.nodes({ signal: end.signal }));
       const at = isoTime(systemClock.wallMs());
       if (connection.output === "json") process.stdout.write(json({ at, ...statusObject(found) }));
-      else process.stdout.write(`${isScreen ? CLEAR_SCREEN : ""}${at}\n${statusText(found)}${isScreen ? "" : "\n"}`);
+      else
+        process.stdout.write(
+          `${isScreen ? CLEAR_SCREEN : ""}${at}\n${statusText(found, paintFor(process.stdout, process.env))}${isScreen ? "" : "\n"}`,
+        );
       await sleep(WATCH_EVERY_MS, undefined, { signal: end.signal });
     }
   } catch (error) {
@@ -108,7 +117,7 @@ async function elections(connection: Connection): Promise<number> {
   const isJson = connection.output === "json";
   const note = electionsNote(answers);
   if (isJson) process.stdout.write(json({ elections: found.map(electionObject) }));
-  else if (note === null) process.stdout.write(electionsTable(found));
+  else if (note === null) process.stdout.write(electionsTable(found, paintFor(process.stdout, process.env)));
   if (note !== null) process.stderr.write(`tenure: ${note}\n`);
   // Each node remembers its own campaigns, so what a silent one did is missing.
   for (const { url, why } of silent) process.stderr.write(`tenure: without those of ${url}: ${why}\n`);

@@ -73,8 +73,8 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "server",
-    summary: "one node of Tenure's own cluster: start, recover, restore",
-    verbs: { start: "none", recover: "none", restore: "none" },
+    summary: "one node of Tenure's own cluster: start, controller, recover, restore",
+    verbs: { start: "none", controller: "none", recover: "none", restore: "none" },
     flags: [
       { name: "--config", value: "file" },
       BACKEND,
@@ -87,12 +87,13 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "cluster",
-    summary: "that cluster, seen and steered: status, elections, transfer, snapshot",
-    verbs: { status: "none", elections: "none", transfer: "none", snapshot: ["save", "verify"] },
+    summary: "that cluster, seen and steered: status, elections, transfer, drain, snapshot",
+    verbs: { status: "none", elections: "none", transfer: "none", drain: "any", snapshot: ["save", "verify"] },
     flags: [
       { name: "--watch", value: "none" },
       { name: "--to", value: "any" },
       { name: "--force", value: "none" },
+      { name: "--undo", value: "none" },
       ...CONNECTION,
     ],
   },
@@ -150,9 +151,22 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "agent",
-    summary: "who runs its jobs: list, show, remove",
-    verbs: { list: "none", show: "any", remove: "any" },
-    flags: LISTING,
+    summary: "who runs its jobs: start, list, show, drain, remove",
+    verbs: { start: "none", list: "none", show: "any", drain: "any", remove: "any" },
+    flags: [
+      { name: "--undo", value: "none" },
+      { name: "--server", value: "any" },
+      { name: "--name", value: "any" },
+      { name: "--capacity", value: "any" },
+      { name: "--label", value: "any" },
+      { name: "--platform", value: "any" },
+      { name: "--kinds", value: ["exec"] },
+      { name: "--lease", value: "any" },
+      { name: "--grace", value: "any" },
+      { name: "--drain", value: "any" },
+      { name: "--log-level", value: ["trace", "debug", "info", "warn", "error", "silent"] },
+      ...LISTING,
+    ],
   },
   {
     name: "queue",
@@ -226,9 +240,15 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "config",
-    summary: "a server's configuration file: check, show",
+    summary: "a server's configuration file, or your own: check, show",
     verbs: { check: "file", show: "file" },
-    flags: [OUTPUT, HELP],
+    flags: [{ name: "--client", value: "none" }, OUTPUT, HELP],
+  },
+  {
+    name: "dev",
+    summary: "three nodes on this machine with sample jobs, to look at and to kill",
+    verbs: {},
+    flags: [{ name: "--for", value: "any" }, { name: "--json", value: "none" }, HELP],
   },
   {
     name: "completion",

@@ -4,7 +4,9 @@
 import { SERVER_ENVIRONMENT, type ServerConfig, ServerConfigFile, showAddress, toSnake } from "../contract/index.ts";
 import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../core/kit/limits.ts";
 import { electionConfig } from "../core/raft/index.ts";
-import { columns, printable } from "./output.ts";
+import { type Paint, PLAIN } from "./colour.ts";
+import { suggestion } from "./flags.ts";
+import { printable, table } from "./output.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -73,6 +75,8 @@ function effective(config: ServerConfig): object {
     peer: { ...toSnake(peer), listen: showAddress(peer.listen) },
     api: { ...toSnake(api), listen: showAddress(api.listen) },
     bootstrap: { expect: bootstrapExpect },
+    // The labels' names are the user's.
+    agent: { ...toSnake({ ...rest.agent, labels: {} }), labels: rest.agent.labels },
     election: toSnake(electionConfig(election)),
     snapshots: {
       after_entries: snapshots.afterEntries ?? SNAPSHOT_AFTER_ENTRIES,
@@ -100,11 +104,29 @@ export function withoutSecrets(text: string): string {
   return `${url.protocol}//${user}${url.host}${url.pathname}${query.length === 0 ? "" : `?${query.join("&")}`}`;
 }
 
-export function settingsText(settings: readonly Setting[]): string {
+/**
+ * A variable that only looks like one of ours changes nothing, and whoever set it thinks that it does. It is no mistake: others
+ * may name theirs so (Kubernetes makes some up from the name of a service).
+ */
+export function variableWarnings(environment: Environment): string[] {
+  const known = Object.keys(SERVER_ENVIRONMENT);
+  return Object.keys(environment)
+    .filter((name) => name.startsWith("TENURE_") && !known.includes(name))
+    .flatMap((name) => {
+      const near = suggestion(name, known);
+      return near === "" ? [] : [`${printable(name)} is set, and no server reads it${near}`];
+    });
+}
+
+export function settingsText(settings: readonly Setting[], paint: Paint = PLAIN): string {
   const rows = settings.map(({ key, value, from, variable }) => [
     key,
     variable === null ? from : `${from} (${variable})`,
     value === null ? "-" : typeof value === "string" ? value : JSON.stringify(value),
   ]);
-  return columns([["KEY", "FROM", "VALUE"], ...rows.map((row) => row.map(printable))]);
+  return table(
+    ["KEY", "FROM", "VALUE"],
+    rows.map((row) => row.map(printable)),
+    paint,
+  );
 }

@@ -10,20 +10,27 @@ import { TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { Security } from "../drivers/wire/security.ts";
 import { chosen } from "./cluster-flags.ts";
-import { settingsOf, settingsText } from "./config-show.ts";
+import { paintFor, paintState } from "./colour.ts";
+import { warningText } from "./complaint.ts";
+import { clientSettings } from "./config-client.ts";
+import { readConfigFile } from "./config-file.ts";
+import { settingsOf, settingsText, variableWarnings } from "./config-show.ts";
 import { oneOf, parseFlags, UsageError } from "./flags.ts";
 import { columns, duration, json, type Output, OUTPUTS, withLongOutput } from "./output.ts";
-import { readConfig } from "./server.ts";
+import { configOf } from "./server.ts";
 
 const VERBS = ["check", "show"] as const;
 const CERTIFICATE_SOON_MS = 14 * 24 * 3_600_000;
 
-export const CONFIG_HELP = `tenure config VERB FILE [-o table|json]: a server's configuration, with this machine's environment.
+export const CONFIG_HELP = `tenure config VERB FILE [-o table|json]: a server's configuration (TOML or JSON), with this machine's environment.
 
   check FILE         would \`tenure server start --config FILE\` work here? Every field, the files that it names, certificates, keys
   show FILE          every setting as it is in effect: its value, and whether the file, the environment or nobody said so. A
                      password in the backend's URL is not shown
+  show --client      the same of this user's own file, which says where commands find a cluster: TENURE_CONFIG, or
+                     ~/.config/tenure/config.toml. A key is not shown
 
+  --client           show: this user's file, and not a server's
   -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
 
@@ -32,7 +39,7 @@ It starts nothing and writes nothing. Warnings do not change the exit code.
 exit codes: 0 it is valid; 64 wrong use; 78 it is not, and each wrong field is named (docs/reference/configuration.md)
 `;
 
-const KINDS = { output: "value", help: "switch" } as const;
+const KINDS = { client: "switch", output: "value", help: "switch" } as const;
 
 export async function config(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
@@ -42,23 +49,42 @@ export async function config(args: readonly string[]): Promise<number> {
   }
   const [verb, file, more] = [...words, ...(rest ?? [])];
   const step = chosen(verb, VERBS);
-  if (file === undefined || file === "") throw new UsageError(`${step} needs a file: tenure config ${step} FILE`);
-  if (more !== undefined) throw new UsageError(`${step} takes one file`);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
-  const found = readConfig(file);
-  return step === "check" ? check(file, found, output) : show(file, found, output);
+  if (values.client !== undefined) {
+    if (step !== "show") throw new UsageError(`--client belongs to show, not to ${step}`);
+    if (file !== undefined) throw new UsageError(`show --client takes no file, and found ${JSON.stringify(file)}`);
+    return showClient(output);
+  }
+  if (file === undefined || file === "") throw new UsageError(`${step} needs a file: tenure config ${step} FILE`);
+  if (more !== undefined) throw new UsageError(`${step} takes one file, and found ${JSON.stringify(more)} behind it`);
+  // Read once: it may be a pipe.
+  const raw = readConfigFile(file);
+  const found = configOf(raw, file);
+  return step === "check" ? check(file, found, output) : show(file, raw, found, output);
 }
 
-function show(file: string, found: ServerConfig, output: Output): number {
-  const settings = settingsOf(JSON.parse(readFileSync(file, "utf8")), found, process.env);
-  process.stdout.write(output === "json" ? json({ file, settings }) : settingsText(settings));
+function show(file: string, raw: unknown, found: ServerConfig, output: Output): number {
+  const settings = settingsOf(raw, found, process.env);
+  process.stdout.write(
+    output === "json" ? json({ file, settings }) : settingsText(settings, paintFor(process.stdout, process.env)),
+  );
+  return 0;
+}
+
+function showClient(output: Output): number {
+  const { file, settings, warnings } = clientSettings(process.env);
+  for (const warning of warnings) process.stderr.write(warningText(warning, paintFor(process.stderr, process.env)));
+  process.stdout.write(
+    output === "json" ? json({ file, settings }) : settingsText(settings, paintFor(process.stdout, process.env)),
+  );
   return 0;
 }
 
 function check(file: string, found: ServerConfig, output: Output): number {
   const problems = fileProblems(found, systemClock.wallMs());
-  if (problems.length > 0) throw new TenureError("CONFIG_INVALID", `${file}: ${problems.join("; ")}.`);
-  const warnings = configWarnings(found, systemClock.wallMs());
+  if (problems.length > 1) throw new TenureError("CONFIG_INVALID", [`${file}:`, ...problems].join("\n  "));
+  if (problems.length === 1) throw new TenureError("CONFIG_INVALID", `${file}: ${problems[0]}.`);
+  const warnings = [...configWarnings(found, systemClock.wallMs()), ...variableWarnings(process.env)];
   process.stdout.write(
     output === "json" ? json(configObject(file, found, warnings)) : configText(file, found, warnings),
   );
@@ -203,7 +229,7 @@ function configText(
     ["API at", placeText(api)],
     ...(backend === null ? [["others", Object.keys(peers).join(", ") || "none"]] : []),
     ["keys", keys.map(({ name, role }) => `${name} (${role})`).join(", ") || "none"],
-    ...warnings.map((warning) => ["warning", warning]),
+    ...warnings.map((warning) => [paintState("warning", paintFor(process.stdout, process.env)), warning]),
   ];
   return columns(rows);
 }

@@ -1,4 +1,4 @@
-// Three servers as processes of this machine, on free loopback ports, with their files in one temporary directory. Whoever
+// Three nodes as processes of this machine, on free loopback ports, with their files in one temporary directory. Whoever
 // dies is started again after a while; whoever is frozen goes on at the latest when a helper process, which outlives us,
 // says so. `stop` ends them all and removes the directory.
 
@@ -10,14 +10,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfigFile } from "../contract/index.ts";
+import { childrenOf } from "../drivers/processes/index.ts";
 import { type DevNode, lastWords } from "./dev-view.ts";
 
 const IDS = ["n1", "n2", "n3"] as const;
-const MAIN_FILE = fileURLToPath(new URL("./main.ts", import.meta.url));
-const LEASH_FILE = new URL("./dev-leash.ts", import.meta.url).href;
+const EXTENSION = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+const MAIN_FILE = fileURLToPath(new URL(`./main${EXTENSION}`, import.meta.url));
+const LEASH_FILE = new URL(`./dev-leash${EXTENSION}`, import.meta.url).href;
+/** Their files go anyway: nobody waits longer than this at a terminal. */
+const STOP_LIMIT_MS = 3_000;
 /** Nobody stays frozen for longer, whatever becomes of us. */
 const FREEZE_MAX_S = 60;
-const STOP_LIMIT_MS = 5_000;
 /** Below the range from which the kernel takes ports for outgoing connections: a server must find its port again. */
 const PORT_LOWEST = 15_000;
 const PORT_HIGHEST = 32_000;
@@ -29,6 +32,8 @@ interface Seat {
   readonly logFile: string;
   child: ChildProcess | null;
   thawer: ChildProcess | null;
+  /** Processes that stand still. */
+  frozen: readonly number[];
   restart: { readonly timer: ReturnType<typeof setTimeout>; readonly atMs: number } | null;
   isReady: boolean;
   /** Where the words of its present process begin. */
@@ -39,6 +44,8 @@ interface Seat {
 export interface DevClusterOptions {
   /** When one that has died is started again. */
   readonly restartAfterMs: number;
+  /** So many commands at once run on each node that does not lead; none where it is left out. */
+  readonly capacity?: number | undefined;
   /** A server ended that nobody had told to. */
   died?(id: string, how: string): void;
   started?(id: string, pid: number): void;
@@ -69,6 +76,10 @@ export class DevCluster {
   static async create(options: DevClusterOptions): Promise<DevCluster> {
     const directory = mkdtempSync(join(tmpdir(), "tenure-dev-"));
     const key = randomBytes(24).toString("base64url");
+    const workerKey = randomBytes(24).toString("base64url");
+    const keyFile = join(directory, "worker.key");
+    writeFileSync(keyFile, workerKey, { mode: 0o600 });
+    const { capacity } = options;
     const ports = await freePorts(2 * IDS.length);
     const addresses = IDS.map((_id, at) => ({
       peer: `127.0.0.1:${ports[2 * at]}`,
@@ -83,7 +94,11 @@ export class DevCluster {
         api: { listen: addresses[at]!.api, advertise: `http://${addresses[at]!.api}` },
         peers: Object.fromEntries(IDS.map((other, where) => [other, addresses[where]!.peer])),
         bootstrap: { expect: [...IDS] },
-        keys: [{ name: "npm-start", sha256: createHash("sha256").update(key).digest("hex"), role: "operator" }],
+        keys: [
+          { name: "npm-start", sha256: sha256(key), role: "operator" },
+          ...(capacity === undefined ? [] : [{ name: "workers", sha256: sha256(workerKey), role: "agent" } as const]),
+        ],
+        ...(capacity === undefined ? {} : { agent: { enabled: true, capacity, key_file: keyFile } }),
       };
       writeFileSync(configFile, JSON.stringify(config, null, 2), { mode: 0o600 });
       return {
@@ -92,6 +107,7 @@ export class DevCluster {
         logFile: join(directory, `${id}.log`),
         child: null,
         thawer: null,
+        frozen: [],
         restart: null,
         isReady: false,
         logStartBytes: 0,
@@ -121,6 +137,15 @@ export class DevCluster {
     this.#hasAnswered = true;
   }
 
+  urlOf(id: string): string {
+    return this.urls[IDS.findIndex((one) => one === id)] ?? "";
+  }
+
+  /** The dashboard, as an operator. */
+  get page(): string {
+    return `${this.urls[0]}/#key=${this.key}`;
+  }
+
   kill(id: string): void {
     this.#seat(id).child?.kill("SIGKILL");
   }
@@ -133,20 +158,21 @@ export class DevCluster {
   freeze(id: string): void {
     const seat = this.#seat(id);
     if (seat.child?.pid === undefined || seat.thawer !== null) return;
-    const thaw = `sleep ${FREEZE_MAX_S}; kill -CONT ${seat.child.pid}`;
-    const helper = spawn("/bin/sh", ["-c", thaw], { detached: true, stdio: "ignore" });
+    // The whole node: its supervisor and what that has started.
+    const pids = [seat.child.pid, ...childrenOf(seat.child.pid)];
+    const script = `sleep ${FREEZE_MAX_S}; kill -CONT ${pids.join(" ")}`;
+    const helper = spawn("/bin/sh", ["-c", script], { detached: true, stdio: "ignore" });
     helper.once("exit", () => {
       if (seat.thawer === helper) seat.thawer = null;
     });
     helper.unref();
     seat.thawer = helper;
-    seat.child.kill("SIGSTOP");
+    seat.frozen = pids;
+    for (const pid of pids) send(pid, "SIGSTOP");
   }
 
   thaw(id: string): void {
-    const seat = this.#seat(id);
-    seat.child?.kill("SIGCONT");
-    endHelper(seat);
+    thaw(this.#seat(id));
   }
 
   /** Why a node's last process ended, as far as it said so. */
@@ -221,12 +247,29 @@ async function end(seat: Seat): Promise<void> {
   const { child } = seat;
   if (child === null) return;
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  child.kill("SIGCONT");
-  endHelper(seat);
+  thaw(seat);
   child.kill("SIGTERM");
   const limit = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
   await ended;
   clearTimeout(limit);
+}
+
+function thaw(seat: Seat): void {
+  for (const pid of seat.frozen) send(pid, "SIGCONT");
+  seat.frozen = [];
+  endHelper(seat);
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 /** The helper's group: `sleep` is a child of its shell. */

@@ -3,10 +3,14 @@
 
 import { rmSync } from "node:fs";
 
-process.once("disconnect", () => {
-  const directory = process.env["TENURE_DEV_DIRECTORY"];
-  if (directory !== undefined) rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
-  process.kill(process.pid, "SIGKILL");
-});
-// The listener alone would keep a server alive that has ended its work.
-process.channel?.unref();
+const directory = process.env["TENURE_DEV_DIRECTORY"];
+// The node's own processes are its supervisor's to end.
+delete process.env["TENURE_DEV_DIRECTORY"];
+if (directory !== undefined) {
+  process.once("disconnect", () => {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+    process.kill(process.pid, "SIGKILL");
+  });
+  // The listener alone would keep a server alive that has ended its work.
+  process.channel?.unref();
+}

@@ -1,65 +1,95 @@
-// The small load of `npm start`: one client that takes a scope and lets it go again, some twenty times a second, and says
-// how long writes stood still after something was done to the leader: from then to the next write that was acknowledged.
+// The sample jobs of `npm start`: small commands, some ten a second, which the workers of nodes that do not lead run. It says how
+// long no job was accepted after something was done to the leader: from then to the next that was.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { randomUUID } from "node:crypto";
 import { TenureError } from "../core/kit/errors.ts";
 import { type Client, createClient } from "../client/index.ts";
 
-const SCOPE = "npm-start";
-const EVERY_MS = 40;
+const EVERY_MS = 100;
 const RETRY_MS = 5;
 /** On one machine a server that says nothing for so long is frozen. */
 const ATTEMPT_MS = 100;
 const CALL_LIMIT_MS = 5_000;
-const TTL_MS = 5_000;
+/** They are looked for at the end; of a demonstration that ran for hours, the last. */
+const IDS_KEPT_MAX = 2_000;
+const RETENTION_MS = 3_600_000;
+const SAMPLES = [
+  "echo sorting the mail; sleep 0.2; echo done",
+  "echo counting the stars; sleep 0.3; echo 7 of them",
+  "echo folding the maps; sleep 0.1; echo folded",
+] as const;
+
+/** What was done to the leader, in one word, and for people. */
+export interface Cause {
+  readonly cause: string;
+  readonly text: string;
+}
+
+export interface Failover {
+  readonly cause: string;
+  readonly ms: number;
+}
 
 export class DevLoad {
-  acknowledged = 0;
+  accepted = 0;
+  readonly failovers: Failover[] = [];
   readonly #client: Client;
-  readonly #resumed: (what: string, afterMs: number) => void;
-  /** One for its whole life: a grant whose answer was lost is given again. */
-  readonly #session = randomUUID();
-  #wound: { readonly what: string; readonly atMs: number } | null = null;
+  readonly #resumed: (text: string, afterMs: number) => void;
+  readonly #ids: string[] = [];
+  #wound: { readonly cause: Cause; readonly atMs: number } | null = null;
 
-  constructor(urls: readonly string[], key: string, resumed: (what: string, afterMs: number) => void) {
+  constructor(urls: readonly string[], key: string, resumed: (text: string, afterMs: number) => void) {
     this.#client = createClient({ urls, key, timeoutMs: CALL_LIMIT_MS });
     this.#resumed = resumed;
   }
 
   /** Something was done to the leader just now. What is known already is not counted from a later moment. */
-  mark(what: string): void {
-    this.#wound ??= { what, atMs: performance.now() };
+  mark(cause: string, text: string): void {
+    this.#wound ??= { cause: { cause, text }, atMs: performance.now() };
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const sentMs = performance.now();
-      const isDone = await this.#write(signal).catch((error: unknown) => {
+      const id = await this.#submit(signal).catch((error: unknown) => {
         // A server that starts, stops or is frozen: that is what this demonstration is about.
-        if (signal.aborted || TenureError.is(error)) return false;
+        if (signal.aborted || TenureError.is(error)) return null;
         throw error;
       });
-      if (isDone) this.#acknowledge(sentMs);
-      await sleep(isDone ? EVERY_MS : RETRY_MS, undefined, { signal }).catch(() => undefined);
+      if (id !== null) this.#acceptedAs(id, sentMs);
+      await sleep(id === null ? RETRY_MS : EVERY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  async #write(signal: AbortSignal): Promise<boolean> {
-    const request = { scope: SCOPE, session: this.#session, identity: "npm start", ttlMs: TTL_MS, waitMs: 0 };
-    const options = { signal, attemptMs: ATTEMPT_MS };
-    const grant = await this.#client.scopes.acquire(request, options);
-    if (!grant.granted) return false;
-    await this.#client.scopes.resign({ scope: SCOPE, session: this.#session, epoch: grant.epoch }, options);
-    return true;
+  /** How many of the jobs that were accepted nobody knows any more. */
+  async lost(): Promise<number> {
+    let lost = 0;
+    for (const id of this.#ids) {
+      const isKnown = await this.#client.job(id, { consistency: "linearizable" }).then(
+        () => true,
+        (error: unknown) => !(TenureError.is(error) && error.code === "NOT_FOUND"),
+      );
+      if (!isKnown) lost++;
+    }
+    return lost;
   }
 
-  /** A write that was sent before it says nothing about what came after. */
-  #acknowledge(sentMs: number): void {
-    this.acknowledged++;
+  #submit(signal: AbortSignal): Promise<string> {
+    const script = SAMPLES[this.accepted % SAMPLES.length]!;
+    const job = { kind: "exec", payload: { command: ["sh", "-c", script] }, retentionMs: RETENTION_MS };
+    return this.#client.submit(job, { signal, attemptMs: ATTEMPT_MS });
+  }
+
+  /** One that was sent before it says nothing about what came after. */
+  #acceptedAs(id: string, sentMs: number): void {
+    this.accepted++;
+    this.#ids.push(id);
+    if (this.#ids.length > IDS_KEPT_MAX) this.#ids.shift();
     const wound = this.#wound;
     if (wound === null || sentMs < wound.atMs) return;
     this.#wound = null;
-    this.#resumed(wound.what, performance.now() - wound.atMs);
+    const ms = performance.now() - wound.atMs;
+    this.failovers.push({ cause: wound.cause.cause, ms: Math.round(ms) });
+    this.#resumed(wound.cause.text, ms);
   }
 }

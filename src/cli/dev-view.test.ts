@@ -28,53 +28,59 @@ const model: DevModel = {
   ],
   status,
   election,
-  commitsPerSecond: 49.7,
-  acknowledged: 1_234,
+  jobsPerSecond: 9.7,
+  accepted: 1_234,
+  failoverMs: 97,
+  page: "http://127.0.0.1:17401/#key=k",
   happened: ["   1.000 s  n1 leads term 7"],
   directory: "/somewhere",
 };
 
 describe("the screen of npm start", () => {
   it("shows who leads, the last election with its votes, commits per second, uptime, and how to kill the leader", () => {
-    expect(screenText(model)).toBe(`Tenure: three servers on this machine, in /somewhere
+    expect(screenText(model)).toBe(`Tenure: three nodes on this machine, in /somewhere
 
-leader   n1 leads term 7
-elected  term 7 in 6ms (leader-gone): n1 yes, n2 yes
-commits  50 per second, 1234 writes acknowledged
-uptime   1m05s
+leader    n1 leads, epoch 7
+elected   term 7 in 6ms (leader-gone): n1 yes, n2 yes
+jobs      10 jobs/s, 1234 accepted
+failover  no job was accepted for 97ms, the last time
+page      http://127.0.0.1:17401/#key=k
+uptime    1m05s
 
 NODE  PID  STATE               ROLE      COMMIT  LAG
 n1    101  running             LEADER    40      -
 n2    102  running             follower  40      0
 n3    -    dead, back in 1.9s  -         -       0
 
-kill -9 101 kills the leader. You will see another node lead within some tens of milliseconds, writes go on, and the dead node come back after 3 s
-k kill -9 the leader · t transfer · s freeze the leader, or let it go on · q quit
+kill -9 101 kills the leader. You will see another node lead after some tens of milliseconds, jobs go on, and the dead node come back after 3 s
+k kill -9 the leader · p pause it, or let it go on · d drain it · t transfer · q quit
 
    1.000 s  n1 leads term 7
 `);
   });
 
   it("shows that nobody leads", () => {
-    const text = screenText({ ...model, status: EMPTY_STATUS, election: null, commitsPerSecond: null });
-    expect(text).toContain("leader   nobody\n");
+    const text = screenText({ ...model, status: EMPTY_STATUS, election: null, jobsPerSecond: null });
+    expect(text).toContain("leader    nobody\n");
     expect(text).toContain("nobody leads at this moment");
   });
 
   it("is one line elsewhere, with the process to kill", () => {
-    expect(plainText(model)).toBe("n1 leads term 7 (pid 101), 50 commits/s, 1234 writes acknowledged");
+    expect(plainText(model)).toBe("n1 leads, epoch 7 (pid 101), 10 jobs/s, 1234 accepted");
   });
 });
 
 describe("what happened between two looks", () => {
   it("a new leader, with its votes", () => {
-    expect(changesBetween(EMPTY_STATUS, status, election)).toEqual(["n1 leads term 7, elected in 6ms: n1 yes, n2 yes"]);
+    expect(changesBetween(EMPTY_STATUS, status, election)).toEqual([
+      "n1 leads, epoch 7, elected in 6ms: n1 yes, n2 yes",
+    ]);
     expect(changesBetween(status, status, election)).toEqual([]);
   });
 
   it("the same node in another term is news; votes of another election are not shown with it", () => {
     const later = statusOf(answers(viewOf("n1", { term: 9 })));
-    expect(changesBetween(status, later, election)).toEqual(["n1 leads term 9"]);
+    expect(changesBetween(status, later, election)).toEqual(["n1 leads, epoch 9"]);
   });
 
   it("a learner that became a voter, and a node that came in", () => {

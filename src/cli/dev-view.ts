@@ -20,9 +20,12 @@ export interface DevModel {
   readonly status: ClusterStatus;
   /** The last one that was won. */
   readonly election: ElectionView | null;
-  /** Null until it was measured. */
-  readonly commitsPerSecond: number | null;
-  readonly acknowledged: number;
+  /** That were finished; null until it was measured. */
+  readonly jobsPerSecond: number | null;
+  readonly accepted: number;
+  /** How long no job was accepted the last time that something happened to the leader. */
+  readonly failoverMs: number | null;
+  readonly page: string | null;
   /** The newest last. */
   readonly happened: readonly string[];
   readonly directory: string;
@@ -30,29 +33,30 @@ export interface DevModel {
 
 export const EMPTY_STATUS: ClusterStatus = statusOf([]);
 const HAPPENED_SHOWN_MAX = 10;
+const KEYS_TEXT = "k kill -9 the leader · p pause it, or let it go on · d drain it · t transfer · q quit";
 
 export function screenText(model: DevModel): string {
-  const { uptimeMs, nodes, status, election, commitsPerSecond, acknowledged, happened, directory } = model;
+  const { uptimeMs, nodes, status, election, happened, directory, page } = model;
   const leader = nodes.find(({ id }) => id === status.leader);
   const head = [
-    ["leader", status.leader === null ? "nobody" : `${status.leader} leads term ${status.view?.term ?? "?"}`],
+    ["leader", status.leader === null ? "nobody" : `${status.leader} leads, epoch ${status.view?.term ?? "?"}`],
     ["elected", election === null ? "-" : electionText(election)],
+    ["jobs", jobsText(model)],
     [
-      "commits",
-      commitsPerSecond === null
-        ? "-"
-        : `${commitsPerSecond.toFixed(0)} per second, ${acknowledged} writes acknowledged`,
+      "failover",
+      model.failoverMs === null ? "none yet" : `no job was accepted for ${duration(model.failoverMs)}, the last time`,
     ],
+    ["page", page ?? "-"],
     ["uptime", duration(uptimeMs)],
   ];
   return [
-    `Tenure: three servers on this machine, in ${directory}\n\n`,
+    `Tenure: three nodes on this machine, in ${directory}\n\n`,
     columns(head),
     "\n",
     columns([["NODE", "PID", "STATE", "ROLE", "COMMIT", "LAG"], ...nodes.map((node) => nodeRow(node, status))]),
     "\n",
     `${adviceText(leader)}\n`,
-    "k kill -9 the leader · t transfer · s freeze the leader, or let it go on · q quit\n",
+    `${KEYS_TEXT}\n`,
     "\n",
     happened
       .slice(-HAPPENED_SHOWN_MAX)
@@ -61,10 +65,15 @@ export function screenText(model: DevModel): string {
   ].join("");
 }
 
+function jobsText({ jobsPerSecond, accepted }: DevModel): string {
+  const rate = jobsPerSecond === null ? "" : `${jobsPerSecond.toFixed(0)} jobs/s, `;
+  return `${rate}${accepted} accepted`;
+}
+
 export function adviceText(leader: DevNode | undefined): string {
   const pid = leader?.pid ?? null;
   if (pid === null) return "nobody leads at this moment: the others elect a leader as soon as two of three run";
-  return `kill -9 ${pid} kills the leader. You will see another node lead within some tens of milliseconds, writes go on, and the dead node come back after 3 s`;
+  return `kill -9 ${pid} kills the leader. You will see another node lead after some tens of milliseconds, jobs go on, and the dead node come back after 3 s`;
 }
 
 function nodeRow({ id, pid, state, restartInMs }: DevNode, { rows, leader }: ClusterStatus): string[] {
@@ -91,12 +100,12 @@ export function electionText({ term, reason, durationMs, votes }: ElectionView):
 }
 
 /** Every second or so where there is no screen. */
-export function plainText({ status, nodes, commitsPerSecond, acknowledged }: DevModel): string {
-  const leads = status.leader === null ? "nobody leads" : `${status.leader} leads term ${status.view?.term ?? "?"}`;
+export function plainText(model: DevModel): string {
+  const { status, nodes } = model;
+  const leads = status.leader === null ? "nobody leads" : `${status.leader} leads, epoch ${status.view?.term ?? "?"}`;
   const leader = nodes.find(({ id }) => id === status.leader);
   const pid = leader === undefined || leader.pid === null ? "" : ` (pid ${leader.pid})`;
-  const rate = commitsPerSecond === null ? "" : `, ${commitsPerSecond.toFixed(0)} commits/s`;
-  return `${leads}${pid}${rate}, ${acknowledged} writes acknowledged`;
+  return `${leads}${pid}, ${jobsText(model)}`;
 }
 
 /** A Node error as it is printed where nobody caught it, or what the command itself says on its way out. */
@@ -120,7 +129,7 @@ export function changesBetween(before: ClusterStatus, after: ClusterStatus, elec
       election !== null && election.term === term
         ? `, elected in ${duration(election.durationMs)}: ${votesText(election.votes)}`
         : "";
-    lines.push(`${after.leader} leads term ${term}${votes}`);
+    lines.push(`${after.leader} leads, epoch ${term}${votes}`);
   }
   for (const { member } of after.rows) {
     const old = before.rows.find((row) => row.member.nodeId === member.nodeId);

@@ -1,46 +1,59 @@
-// `npm start`: three real servers on this machine, a small load, and a view of both: who leads, the last election with its
-// votes, commits per second. Keys kill, freeze and hand over; the same can be done from another terminal. A terminal gets a
-// screen, everything else plain lines. Nothing is left behind, whichever way it ends.
+// `tenure dev` (`npm start`): three real nodes on this machine, sample jobs that their workers run, and a view of both: who leads,
+// the last election with its votes, jobs per second, how long the last failover took. Keys kill, pause, drain and hand over; the
+// same can be done from another terminal. A terminal gets a screen, everything else plain lines. With --for it kills its leader
+// twice by itself, and says how that went. Nothing is left behind, whichever way it ends.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { ERRORS } from "../core/kit/errors.ts";
 import { type Client, createClient, type ElectionView } from "../client/index.ts";
 import { type ClusterStatus, electionsOf, statusOf } from "./cluster-view.ts";
 import { DevCluster } from "./dev-cluster.ts";
-import { DevLoad } from "./dev-load.ts";
+import { DevLoad, type Failover } from "./dev-load.ts";
 import { adviceText, changesBetween, type DevModel, EMPTY_STATUS, plainText, screenText } from "./dev-view.ts";
-import { EXIT_USAGE, parseFlags, UsageError } from "./flags.ts";
-import { duration } from "./output.ts";
+import { parseDuration, parseFlags, UsageError } from "./flags.ts";
+import { duration, json } from "./output.ts";
 
 const EXIT_SIGINT = 130;
 const EXIT_SIGTERM = 143;
+const EXIT_NOT_WELL = 1;
 const EXIT_NEVER_LED = ERRORS.ERR_NO_LEADER.exit;
 const PARENT_LOOK_MS = 500;
 const RESTART_AFTER_MS = 3_000;
 /** What fails so often before any server has answered will not succeed by itself. */
 const FAILED_STARTS_MAX = 3;
 const LOOK_EVERY_MS = 100;
+const COUNT_EVERY_MS = 500;
 const LOOK_LIMIT_MS = 300;
+const SUMMARY_LIMIT_MS = 5_000;
 const DRAW_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 2_000;
-/** Commits are counted over so long. */
-const RATE_WINDOW_MS = 2_000;
+/** Finished jobs are counted over so long. */
+const RATE_WINDOW_MS = 4_000;
+/** Of commands at once on each node that does not lead. */
+const CAPACITY = 4;
+/** A node that was drained by a key may lead again after so long. */
+const DRAINED_MS = 10_000;
+/** With --for: the leader is killed after these shares of the time. */
+const KILLS_AT: readonly number[] = [1 / 3, 2 / 3];
+/** On a machine that does other things, they and the end may be so late. */
+const LATE_MS_MAX = 30_000;
 const HAPPENED_KEPT_MAX = 50;
-const SECONDS_MAX = 86_400;
 const SCREEN = {
   enter: "\u001B[?1049h\u001B[?25l",
   leave: "\u001B[?25h\u001B[?1049l",
   home: "\u001B[H\u001B[J",
 } as const;
 
-const HELP = `npm start [-- --seconds N]: three Tenure servers on this machine, in the terminal.
+export const DEV_HELP = `tenure dev [--for D] [--json] (npm start [-- --for D]): three nodes on this machine with sample jobs, in the terminal.
 
-  --seconds N  end by itself after N seconds (default: with q or Ctrl-C)
+  --for D      end by itself after so long, such as 30s; the leader is killed twice on the way
+  --json       one JSON object at the end: {failovers: [{cause, ms}], jobs, lost, leader, epoch}
   --help       this text
 
-Keys: k kill -9 the leader; t transfer leadership; s freeze the leader, or let it go on; q quit.
+Keys: k kill -9 the leader; p pause it (SIGSTOP), or let it go on; d drain it; t transfer leadership; q quit.
 
-exit codes: 0 ended as asked, after somebody led; 64 wrong use; 69 nobody ever led, or no server came up in three tries; 130, 143 ended by a signal
+exit codes: 0 ended as asked, after somebody led, and no job was lost; 1 a job was lost, or with --for a killed leader had no successor;
+64 wrong use; 69 nobody ever led, or no server came up in three tries; 130, 143 ended by a signal
 `;
 
 /** What is known, and what is told; everything else asks it. */
@@ -50,28 +63,35 @@ class Show {
   cluster: DevCluster | null = null;
   load: DevLoad | null = null;
   readonly #startedMs = performance.now();
-  readonly #isScreen = process.stdout.isTTY && process.env["TERM"] !== "dumb";
+  readonly #isScreen: boolean;
+  /** Standard output is the summary's alone, where one is asked for. */
+  readonly #out: NodeJS.WriteStream;
   readonly #happened: string[] = [];
   #election: ElectionView | null = null;
-  #commits: { readonly atMs: number; readonly commit: number }[] = [];
+  #finished: { readonly atMs: number; readonly jobs: number }[] = [];
   #drawnMs = Number.NEGATIVE_INFINITY;
 
+  constructor(isForPrograms: boolean) {
+    this.#isScreen = !isForPrograms && process.stdout.isTTY && process.env["TERM"] !== "dumb";
+    this.#out = isForPrograms ? process.stderr : process.stdout;
+  }
+
   begin(): void {
-    if (this.#isScreen) process.stdout.write(SCREEN.enter);
-    this.tell("starting three servers");
+    if (this.#isScreen) this.#out.write(SCREEN.enter);
+    this.tell("starting three nodes");
   }
 
   end(): void {
     if (!this.#isScreen) return;
-    process.stdout.write(SCREEN.leave);
-    for (const line of this.#happened.slice(-HAPPENED_KEPT_MAX)) process.stdout.write(`${line}\n`);
+    this.#out.write(SCREEN.leave);
+    for (const line of this.#happened.slice(-HAPPENED_KEPT_MAX)) this.#out.write(`${line}\n`);
   }
 
   tell(text: string): void {
     const line = `${((performance.now() - this.#startedMs) / 1_000).toFixed(3).padStart(8)} s  ${text}`;
     this.#happened.push(line);
     if (this.#happened.length > HAPPENED_KEPT_MAX) this.#happened.shift();
-    if (!this.#isScreen) process.stdout.write(`${line}\n`);
+    if (!this.#isScreen) this.#out.write(`${line}\n`);
     else this.draw();
   }
 
@@ -82,19 +102,30 @@ class Show {
     const isNewLeader = status.leader !== null && status.leader !== this.status.leader;
     this.status = status;
     if (status.leader !== null) this.hasLed = true;
-    if (status.view !== null) this.#commits.push({ atMs: nowMs, commit: status.view.commit });
-    this.#commits = this.#commits.filter(({ atMs }) => nowMs - atMs <= RATE_WINDOW_MS);
     for (const change of changes) this.tell(change);
     if (isNewLeader && !this.#isScreen) {
       this.tell(adviceText(this.#model(nowMs).nodes.find(({ id }) => id === status.leader)));
     }
   }
 
+  /** Three nodes vote, run, and agree on who leads. */
+  get isWhole(): boolean {
+    const { leader, rows } = this.status;
+    const voters = rows.filter(({ member, own }) => member.kind === "voter" && own !== null);
+    const nodes = this.cluster?.nodes(performance.now()) ?? [];
+    return leader !== null && voters.length === nodes.length && nodes.every(({ state }) => state === "running");
+  }
+
+  counted(jobs: number): void {
+    const atMs = performance.now();
+    this.#finished = [...this.#finished.filter((one) => atMs - one.atMs <= RATE_WINDOW_MS), { atMs, jobs }];
+  }
+
   draw(): void {
     const nowMs = performance.now();
     if (this.#isScreen) {
       this.#drawnMs = nowMs;
-      process.stdout.write(SCREEN.home + screenText(this.#model(nowMs)).replaceAll("\n", "\u001B[K\n"));
+      this.#out.write(SCREEN.home + screenText(this.#model(nowMs)).replaceAll("\n", "\u001B[K\n"));
     } else if (nowMs - this.#drawnMs >= PLAIN_EVERY_MS && this.status.view !== null) {
       this.#drawnMs = nowMs;
       this.tell(plainText(this.#model(nowMs)));
@@ -102,24 +133,31 @@ class Show {
   }
 
   #model(nowMs: number): DevModel {
-    const [first, last] = [this.#commits[0], this.#commits.at(-1)];
+    const [first, last] = [this.#finished[0], this.#finished.at(-1)];
     const spanMs = first === undefined || last === undefined ? 0 : last.atMs - first.atMs;
     return {
       uptimeMs: nowMs - this.#startedMs,
       nodes: this.cluster?.nodes(nowMs) ?? [],
       status: this.status,
       election: this.#election,
-      commitsPerSecond:
-        spanMs < RATE_WINDOW_MS / 4 ? null : (Math.max(0, last!.commit - first!.commit) * 1_000) / spanMs,
-      acknowledged: this.load?.acknowledged ?? 0,
+      jobsPerSecond: spanMs < RATE_WINDOW_MS / 4 ? null : (Math.max(0, last!.jobs - first!.jobs) * 1_000) / spanMs,
+      accepted: this.load?.accepted ?? 0,
+      failoverMs: this.load?.failovers.at(-1)?.ms ?? null,
+      page: this.cluster?.page ?? null,
       happened: this.#happened,
       directory: this.cluster?.directory ?? "…",
     };
   }
 }
 
-async function run(seconds: number | undefined): Promise<number> {
-  const show = new Show();
+interface Flags {
+  /** Undefined: until somebody ends it. */
+  readonly forMs: number | undefined;
+  readonly json: boolean;
+}
+
+async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
+  const show = new Show(isForPrograms);
   const stop = new AbortController();
   let code: number | null = null;
   let reason: string | null = null;
@@ -136,9 +174,10 @@ async function run(seconds: number | undefined): Promise<number> {
   show.begin();
   const cluster = await DevCluster.create({
     restartAfterMs: RESTART_AFTER_MS,
+    capacity: CAPACITY,
     started: (id, pid) => show.tell(`${id} runs as process ${pid}`),
     died: (id, how) => {
-      if (id === show.status.leader) show.load?.mark(`the end of ${id}`);
+      if (id === show.status.leader) show.load?.mark("death", `the end of ${id}`);
       const words = how.startsWith("SIG") ? null : cluster.lastWords(id);
       const said = words === null ? "" : `${id} said: ${words}`;
       if (cluster.failedStarts(id) >= FAILED_STARTS_MAX) {
@@ -153,30 +192,84 @@ async function run(seconds: number | undefined): Promise<number> {
   });
   show.cluster = cluster;
   const { urls, key } = cluster;
+  show.tell(`the page: ${cluster.page}`);
   show.tell(`jobs and scopes are served at ${urls.join(", ")}: docs/jobs.md, docs/server.md`);
   show.tell(`as their operator: export TENURE_URL=${urls.join(",")} TENURE_API_KEY=${key}`);
   const client = createClient({ urls, key });
-  const load = new DevLoad(urls, key, (what, afterMs) =>
-    show.tell(`writes went on ${duration(afterMs)} after ${what}`),
-  );
+  const load = new DevLoad(urls, key, (text, afterMs) => show.tell(`jobs went on ${duration(afterMs)} after ${text}`));
   show.load = load;
+  let summary: Summary | null = null;
   try {
     cluster.start();
     const keys = readKeys(
       (name) => void press(name, show, cluster, client).catch((error: unknown) => show.tell((error as Error).message)),
       () => end(null),
     );
-    if (seconds !== undefined) setTimeout(() => end(null), seconds * 1_000);
-    await Promise.all([look(show, cluster, client, stop.signal), load.run(stop.signal), draw(show, stop.signal)]);
+    if (forMs !== undefined) void arrange(forMs, show, cluster, stop.signal).then(() => end(null));
+    await Promise.all([
+      look(show, cluster, client, stop.signal),
+      count(show, client, stop.signal),
+      load.run(stop.signal),
+      draw(show, stop.signal),
+    ]);
     keys();
+    if (show.hasLed && code === null) summary = await summarized(show, load, client);
   } finally {
     show.tell("stopping");
     await cluster.stop();
-    show.tell(`ended; ${load.acknowledged} writes were acknowledged`);
+    show.tell(`ended; ${load.accepted} jobs were accepted`);
     show.end();
   }
   if (reason !== null) process.stderr.write(`npm start: ${reason as string}\n`);
-  return code ?? (show.hasLed ? 0 : EXIT_NEVER_LED);
+  if (isForPrograms && summary !== null) process.stdout.write(json(summary));
+  return code ?? (summary === null ? EXIT_NEVER_LED : isWell(summary, forMs) ? 0 : EXIT_NOT_WELL);
+}
+
+interface Summary {
+  readonly failovers: readonly Failover[];
+  /** That were accepted. */
+  readonly jobs: number;
+  readonly lost: number;
+  readonly leader: string | null;
+  readonly epoch: number | null;
+}
+
+async function summarized(show: Show, load: DevLoad, client: Client): Promise<Summary> {
+  show.tell("looking for every job that was accepted");
+  // Somebody may have died just now.
+  const leader = await client.leader({ timeoutMs: SUMMARY_LIMIT_MS }).catch(() => null);
+  const lost = await load.lost();
+  if (lost > 0) show.tell(`${lost} jobs that were accepted are lost`);
+  return {
+    failovers: load.failovers,
+    jobs: load.accepted,
+    lost,
+    leader: leader?.leaderId ?? null,
+    epoch: leader?.term ?? null,
+  };
+}
+
+function isWell({ failovers, lost }: Summary, forMs: number | undefined): boolean {
+  return lost === 0 && (forMs === undefined || failovers.length >= KILLS_AT.length);
+}
+
+/** What happens by itself: each kill when its time has come and all three run; the end when both were survived, or late. */
+async function arrange(forMs: number, show: Show, cluster: DevCluster, signal: AbortSignal): Promise<void> {
+  const startedMs = performance.now();
+  const passedMs = (): number => performance.now() - startedMs;
+  const until = async (shareMs: number, isSo: () => boolean, lateMs: number): Promise<void> => {
+    while (!signal.aborted && (passedMs() < shareMs || (!isSo() && passedMs() < shareMs + lateMs))) {
+      await pause(LOOK_EVERY_MS, signal);
+    }
+  };
+  for (const share of KILLS_AT) {
+    const { length: survived } = show.load?.failovers ?? [];
+    await until(forMs * share, () => show.isWhole, LATE_MS_MAX);
+    if (signal.aborted) return;
+    killLeader(show, cluster);
+    await until(0, () => (show.load?.failovers.length ?? 0) > survived, forMs + LATE_MS_MAX);
+  }
+  await until(forMs, () => true, 0);
 }
 
 async function look(show: Show, cluster: DevCluster, client: Client, signal: AbortSignal): Promise<void> {
@@ -186,6 +279,14 @@ async function look(show: Show, cluster: DevCluster, client: Client, signal: Abo
     for (const { view } of answers) if (view !== null) cluster.ready(view.nodeId);
     show.saw(statusOf(answers), electionsOf(answers));
     await pause(LOOK_EVERY_MS, signal);
+  }
+}
+
+async function count(show: Show, client: Client, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const stats = await client.stats({ signal, timeoutMs: LOOK_LIMIT_MS }).catch(() => null);
+    if (stats !== null) show.counted(stats.finished);
+    await pause(COUNT_EVERY_MS, signal);
   }
 }
 
@@ -201,31 +302,48 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }
 
+function killLeader(show: Show, cluster: DevCluster): void {
+  const { leader } = show.status;
+  if (leader === null) return show.tell("nobody leads at this moment");
+  show.load?.mark("kill", `kill -9 of ${leader}`);
+  show.tell(`kill -9 ${leader}`);
+  cluster.kill(leader);
+}
+
 async function press(name: string, show: Show, cluster: DevCluster, client: Client): Promise<void> {
   const { leader } = show.status;
-  if (name === "s" && cluster.frozen !== null) {
+  if (name === "p" && cluster.frozen !== null) {
     show.tell(`${cluster.frozen} goes on (SIGCONT)`);
     cluster.thaw(cluster.frozen);
     return;
   }
-  if (leader === null) {
-    show.tell("nobody leads at this moment");
-    return;
-  }
-  if (name === "k") {
-    show.load?.mark(`kill -9 of ${leader}`);
-    show.tell(`kill -9 ${leader}`);
-    cluster.kill(leader);
-  } else if (name === "s") {
-    show.load?.mark(`the freezing of ${leader}`);
-    show.tell(`${leader} is frozen (SIGSTOP); s lets it go on`);
+  if (name === "k") return killLeader(show, cluster);
+  if (!["p", "t", "d"].includes(name)) return;
+  if (leader === null) return show.tell("nobody leads at this moment");
+  const startedMs = performance.now();
+  if (name === "p") {
+    show.load?.mark("pause", `the pause of ${leader}`);
+    show.tell(`${leader} is paused (SIGSTOP); p lets it go on`);
     cluster.freeze(leader);
   } else if (name === "t") {
-    const startedMs = performance.now();
-    show.load?.mark("the wish to transfer");
+    show.load?.mark("transfer", "the wish to transfer");
     const { oldLeaderId, newLeaderId } = await client.transfer();
     show.tell(`${oldLeaderId} → ${newLeaderId ?? "?"} in ${duration(performance.now() - startedMs)}`);
-  }
+  } else await drain(leader, show, cluster, client);
+}
+
+async function drain(nodeId: string, show: Show, cluster: DevCluster, client: Client): Promise<void> {
+  const startedMs = performance.now();
+  show.load?.mark("drain", `the drain of ${nodeId}`);
+  const { leaderId } = await client.drainNode(cluster.urlOf(nodeId), { nodeId });
+  const took = duration(performance.now() - startedMs);
+  show.tell(
+    `${nodeId} is drained, and ${leaderId ?? "nobody yet"} leads, in ${took}; it may lead again in ${duration(DRAINED_MS)}`,
+  );
+  setTimeout(
+    () => void client.drainNode(cluster.urlOf(nodeId), { nodeId, drain: false }).catch(() => undefined),
+    DRAINED_MS,
+  );
 }
 
 /** Single keys, where there is a keyboard. Returns the way to stop. */
@@ -246,29 +364,25 @@ function readKeys(pressed: (name: string) => void, quit: () => void): () => void
   };
 }
 
-function secondsOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (!(seconds > 0 && seconds <= SECONDS_MAX))
-    throw new UsageError(`--seconds takes a number up to ${SECONDS_MAX}, not ${JSON.stringify(text)}`);
-  return seconds;
-}
+/** Nobody waits longer at a terminal. */
+const FOR_MS_MAX = 86_400_000;
 
-// ---- the command: at the end, because classes exist only below their declaration -------------------------
-
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // `npm start | head` has read enough.
-  if (error.code === "EPIPE") process.exit(0);
-  throw error;
-});
-try {
-  const { values, words } = parseFlags(process.argv.slice(2), { seconds: "value", help: "switch" } as const);
+export async function dev(args: readonly string[]): Promise<number> {
+  const { values, words } = parseFlags(args, { for: "value", json: "switch", help: "switch" } as const);
   if (words.length > 0) throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag`);
-  if (values.help === undefined) process.exitCode = await run(secondsOf(values.seconds));
-  else process.stdout.write(HELP);
-} catch (error) {
-  if (!(error instanceof UsageError) && !TenureError.is(error)) throw error;
-  process.stderr.write(`npm start: ${error.message} (npm start -- --help)\n`);
-  process.exitCode = error instanceof UsageError ? EXIT_USAGE : ERRORS[error.code].exit;
+  if (values.help !== undefined) {
+    process.stdout.write(DEV_HELP);
+    return 0;
+  }
+  // `npm start | head` has read enough.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+  const forMs = values.for === undefined ? undefined : parseDuration("--for", values.for, FOR_MS_MAX);
+  if (forMs === 0) throw new UsageError("--for takes a duration such as 30s, not 0");
+  const code = await run({ forMs, json: values.json !== undefined });
+  // A key that is read, or a timer, must not hold it.
+  process.stdout.write("", () => process.exit(code));
+  return code;
 }
-process.stdout.write("", () => process.exit());

@@ -1,6 +1,7 @@
 // What a doctor says: one row for each check, how bad it is, what was seen, what that means and what mends it. Pure.
 
 import { assertNever } from "../core/kit/assert.ts";
+import { type Paint, paintState, PLAIN } from "./colour.ts";
 import { columns, printable } from "./output.ts";
 
 /** `unknown`: could not be looked at; the row says why. */
@@ -71,8 +72,8 @@ export function reportObject(backend: string, where: string, checks: readonly Ch
 }
 
 /** The rows, then what is to be done, the worst first. */
-export function reportText(where: string, checks: readonly Check[]): string {
-  const rows = checks.map(({ level, name, seen }) => [mark(level), name, printable(seen)]);
+export function reportText(where: string, checks: readonly Check[], paint: Paint = PLAIN): string {
+  const rows = checks.map(({ level, name, seen }) => [paintState(mark(level), paint), name, printable(seen)]);
   const worst = (["problem", "warning", "unknown"] as const).flatMap((level) =>
     checks.filter((check) => check.level === level),
   );
@@ -81,12 +82,12 @@ export function reportText(where: string, checks: readonly Check[]): string {
     worst.length === 0
       ? "All is well."
       : `${problems} problem${problems === 1 ? "" : "s"}, ${warnings} warning${warnings === 1 ? "" : "s"}, ${unknowns} not checked.`;
-  return `${where}\n\n${columns(rows)}\n${worst.map(remedyText).join("")}${verdict}\n`;
+  return `${where}\n\n${columns(rows)}\n${worst.map((check) => remedyText(check, paint)).join("")}${verdict}\n`;
 }
 
-function remedyText({ level, name, means, advice, sql }: Check): string {
+function remedyText({ level, name, means, advice, sql }: Check, paint: Paint): string {
   const lines = [
-    `${mark(level)}: ${name}`,
+    `${paintState(mark(level), paint)}: ${name}`,
     `  means: ${printable(means)}`,
     ...(advice === "" ? [] : [`  do:    ${printable(advice)}`]),
     ...sql.map((statement) => `  sql:   ${printable(statement)}`),

@@ -5,6 +5,7 @@ import { etcdSettings } from "../electors/etcd/index.ts";
 import { settingsOf } from "../electors/postgres/index.ts";
 import { serversSettings } from "../electors/servers/index.ts";
 import { backendSource, backendUrl } from "./backend.ts";
+import { paintFor } from "./colour.ts";
 import { judgeEtcd } from "./doctor-etcd.ts";
 import { lookAtEtcd } from "./doctor-etcd-look.ts";
 import { judgePostgres } from "./doctor-postgres-judge.ts";
@@ -38,12 +39,15 @@ export async function doctor(args: readonly string[]): Promise<number> {
     process.stdout.write(DOCTOR_HELP);
     return 0;
   }
-  if (words.length > 0) throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag`);
+  if (words.length > 0)
+    throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag, and doctor takes flags alone`);
   if (values.scope === "") throw new UsageError("--scope must not be empty");
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
   const { kind, where, checks } = await examine(backendUrl(values.backend, process.env), values.scope);
   process.stdout.write(
-    output === "json" ? json(reportObject(kind, where, checks)) : reportText(`${kind} at ${where}`, checks),
+    output === "json"
+      ? json(reportObject(kind, where, checks))
+      : reportText(`${kind} at ${where}`, checks, paintFor(process.stdout, process.env)),
   );
   return exitCode(checks, values.strict !== undefined);
 }

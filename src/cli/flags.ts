@@ -42,14 +42,16 @@ export function parseFlags<Name extends string>(args: readonly string[], kinds: 
     const flag = equals < 0 ? arg : arg.slice(0, equals);
     const name = flag.slice(2) as Name;
     if (!flag.startsWith("--") || !Object.hasOwn(kinds, name)) throw unknownFlag(flag, Object.keys(kinds));
-    if (values[name] !== undefined && kinds[name] !== "list") throw new UsageError(`${flag} is given twice`);
+    if (values[name] !== undefined && kinds[name] !== "list")
+      throw new UsageError(`${flag} is given twice; give it once`);
     if (kinds[name] === "switch") {
-      if (equals >= 0) throw new UsageError(`${flag} takes no value`);
+      if (equals >= 0) throw new UsageError(`${flag} takes no value, and has ${JSON.stringify(arg.slice(equals + 1))}`);
       values[name] = "";
       continue;
     }
     const value = equals < 0 ? args[++at] : arg.slice(equals + 1);
-    if (value === undefined || value === "--") throw new UsageError(`${flag} takes a value`);
+    if (value === undefined || value === "--")
+      throw new UsageError(`${flag} takes a value, and there is none behind it`);
     values[name] = value;
     if (kinds[name] === "list") lists[name] = [...(lists[name] ?? []), value];
   }
@@ -57,12 +59,8 @@ export function parseFlags<Name extends string>(args: readonly string[], kinds: 
 }
 
 function unknownFlag(flag: string, names: readonly string[]): UsageError {
-  return new UsageError(
-    `there is no ${flag}${suggestion(
-      flag,
-      names.map((name) => `--${name}`),
-    )}`,
-  );
+  const flags = names.map((name) => `--${name}`);
+  return new UsageError(`there is no ${flag}${suggestion(flag, flags) || `; give ${flags.join(", ")}`}`);
 }
 
 /** `500ms`, `2s`, `1.5m`, `1h`, `7d` in milliseconds. */

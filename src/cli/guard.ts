@@ -9,7 +9,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { assert } from "../core/kit/assert.ts";
 import { Guard, type GuardEffect, type GuardInput, type GuardReason } from "../core/supervise/guard.ts";
-import { livingMembers, signalGroup } from "./guard-group.ts";
+import { livingMembers, signalGroup } from "../drivers/processes/index.ts";
 import {
   encode,
   type Ended,

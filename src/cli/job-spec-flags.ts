@@ -3,6 +3,7 @@
 
 import type { JobRequest, Json } from "../client/index.ts";
 import { parseJson } from "../contract/parse-json.ts";
+import { jsonFaultAt } from "./config-json-fault.ts";
 import { parseDuration, type ParsedFlags, UsageError } from "./flags.ts";
 
 const DAY_MS = 86_400_000;
@@ -140,7 +141,9 @@ export function jsonOf(what: string, text: string): Json {
     return parseJson(text) as Json;
   } catch (error) {
     const found = text.length > 40 ? `${text.slice(0, 40)}…` : text;
-    const why = (error as Error).message.replaceAll(/\s+/g, " ");
+    if (!(error instanceof SyntaxError)) throw error;
+    const { at, expected } = jsonFaultAt(text);
+    const why = `at character ${at + 1} ${expected} is expected`;
     throw new UsageError(`${what} must be JSON, such as {"a": 1} or "text", not ${JSON.stringify(found)} (${why})`);
   }
 }
@@ -158,7 +161,7 @@ export function nameOf(flag: string, text: string): string {
 }
 
 /** Of `K=V`, again and again. The value may have a `=` of its own. */
-function pairs(flag: string, texts: readonly string[]): Readonly<Record<string, string>> {
+export function pairs(flag: string, texts: readonly string[]): Readonly<Record<string, string>> {
   const found = new Map<string, string>();
   for (const text of texts) {
     const equals = text.indexOf("=");

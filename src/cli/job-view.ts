@@ -10,7 +10,8 @@ import type {
   PendingReasonView,
 } from "../client/index.ts";
 import { assertNever } from "../contract/errors.ts";
-import { columns, duration, isoTime, printable } from "./output.ts";
+import { type Paint, paintState, PLAIN } from "./colour.ts";
+import { columns, duration, isoTime, printable, table } from "./output.ts";
 
 const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
 /** Of what may be large, in lines for people; -o json has all of it. */
@@ -23,17 +24,17 @@ export function isFinished({ state }: Pick<JobView, "state">): boolean {
 
 // ---- lists --------------------------------------------------------------------------------------------
 
-export function jobsTable(jobs: readonly JobBrief[], nowMs: number): string {
+export function jobsTable(jobs: readonly JobBrief[], nowMs: number, paint: Paint = PLAIN): string {
   const rows = jobs.map((job) => [
     job.id,
     printable(job.kind),
-    job.state,
+    paintState(job.state, paint),
     printable(job.queue),
     String(attemptsOf(job)),
     duration(Math.max(0, nowMs - job.submittedAtMs)),
     whyOf(job, nowMs),
   ]);
-  return columns([["ID", "KIND", "STATE", "QUEUE", "ATTEMPT", "AGE", "WHY"], ...rows]);
+  return table(["ID", "KIND", "STATE", "QUEUE", "ATTEMPT", "AGE", "WHY"], rows, paint);
 }
 
 /** Those that counted: what was handed back costs nothing. */
@@ -83,17 +84,17 @@ export function pendingText(reason: PendingReasonView): string {
 
 // ---- one ----------------------------------------------------------------------------------------------
 
-export function jobText(job: JobView): string {
-  return `${columns(linesOf(job))}${attemptsText(job.attempts)}${timelineText(job)}`;
+export function jobText(job: JobView, paint: Paint = PLAIN): string {
+  return `${columns(linesOf(job, paint))}${attemptsText(job.attempts, paint)}${timelineText(job, paint)}`;
 }
 
-function linesOf(job: JobView): string[][] {
+function linesOf(job: JobView, paint: Paint): string[][] {
   const { spec, lease } = job;
   const progress = progressText(job.progress);
   return [
     ["id", job.id],
     ["kind", printable(spec.kind)],
-    ["state", job.state],
+    ["state", paintState(job.state, paint)],
     ...optional("why pending", job.pendingReason && pendingText(job.pendingReason)),
     ...optional("agent", lease && `${printable(lease.agent)}, lease of ${duration(lease.ttlMs)}`),
     ...optional("progress", job.progress && `${progress === "" ? "-" : progress}, at ${isoTime(job.progress.atMs)}`),
@@ -135,7 +136,7 @@ function jsonText(value: Json): string | null {
   return value === null ? null : cut(printable(JSON.stringify(value)), LONG_LETTERS);
 }
 
-function attemptsText(attempts: readonly JobAttemptView[]): string {
+function attemptsText(attempts: readonly JobAttemptView[], paint: Paint): string {
   if (attempts.length === 0) return "";
   const rows = attempts.map((one) => [
     String(one.attempt),
@@ -148,10 +149,10 @@ function attemptsText(attempts: readonly JobAttemptView[]): string {
     one.end ?? "-",
   ]);
   const head = ["ATTEMPT", "EPOCH", "LEADER EPOCH", "AGENT", "ASSIGNED", "STARTED", "ENDED", "END"];
-  return `\n${columns([head, ...rows])}`;
+  return `\n${table(head, rows, paint)}`;
 }
 
-function timelineText({ timeline }: JobView): string {
+function timelineText({ timeline }: JobView, paint: Paint): string {
   if (timeline.length === 0) return "";
   const rows = timeline.map(({ atMs, what, attempt, agent, end }) => [
     isoTime(atMs),
@@ -160,18 +161,18 @@ function timelineText({ timeline }: JobView): string {
     agent === null ? "-" : printable(agent),
     end === null ? "-" : printable(end),
   ]);
-  return `\n${columns([["AT", "WHAT", "ATTEMPT", "AGENT", "END"], ...rows])}`;
+  return `\n${table(["AT", "WHAT", "ATTEMPT", "AGENT", "END"], rows, paint)}`;
 }
 
 /** How it ended, in one line, without the id. */
-export function outcomeText(job: JobView): string {
+export function outcomeText(job: JobView, paint: Paint = PLAIN): string {
   const { state, error, result, finishedAtMs, submittedAtMs } = job;
   const took = finishedAtMs === null ? "" : ` after ${duration(Math.max(0, finishedAtMs - submittedAtMs))}`;
   if (state === "failed")
-    return `failed${took}: ${error === null ? "nobody said why" : oneLine(error.message, LONG_LETTERS)}`;
+    return `${paintState(state, paint)}${took}: ${error === null ? "nobody said why" : oneLine(error.message, LONG_LETTERS)}`;
   if (state === "completed" && result !== null)
-    return `completed${took}, result ${oneLine(JSON.stringify(result), LONG_LETTERS)}`;
-  return `${state}${took}`;
+    return `${paintState(state, paint)}${took}, result ${oneLine(JSON.stringify(result), LONG_LETTERS)}`;
+  return `${paintState(state, paint)}${took}`;
 }
 
 export function oneLine(text: string, letters: number = SHORT_LETTERS): string {

@@ -6,6 +6,7 @@
 import type { Client, JobBrief, JobsQuery, JobView, ReadOptions } from "../client/index.ts";
 import { assertNever, ERRORS, TenureError } from "../contract/errors.ts";
 import { clientOf, type Connection, readConnection } from "./cluster-connection.ts";
+import { paintFor } from "./colour.ts";
 import { followJob, type Told } from "./job-follow.ts";
 import { JOB_HELP, type JobStep, LIST_PAGE_MAX, readJobFlags } from "./job-flags.ts";
 import { briefObject, jobObject, type JobRefusal, pieceObject, steeredObject, waitedObject } from "./job-object.ts";
@@ -67,7 +68,7 @@ async function submit(connection: Connection, step: StepOf<"submit">): Promise<n
   };
   try {
     const ended = await followJob(client, id, { signal: end.signal, tell });
-    say(outcomeText(ended));
+    say(outcomeText(ended, paintFor(process.stderr, process.env)));
     if (!isTable) process.stdout.write(json(jobObject(ended)));
     return ended.state === "completed" ? 0 : EXIT_NOT_COMPLETED;
   } catch (error) {
@@ -92,7 +93,7 @@ async function list(connection: Connection, { query, limit }: StepOf<"list">): P
   const { jobs, hasMore } = found;
   if (connection.output === "json") process.stdout.write(json({ jobs: jobs.map(briefObject), has_more: hasMore }));
   else if (connection.output === "jsonl") for (const one of jobs) process.stdout.write(json(briefObject(one)));
-  else process.stdout.write(jobsTable(jobs, Date.now()));
+  else process.stdout.write(jobsTable(jobs, Date.now(), paintFor(process.stdout, process.env)));
   if (hasMore) say(`these are the newest ${limit}, and there are more: --limit N shows more of them`);
   return 0;
 }
@@ -128,7 +129,9 @@ async function fresh<T>(
 async function show(connection: Connection, id: string): Promise<number> {
   const client = clientOf(connection);
   const { found } = await fresh(async (how) => await client.job(id, how));
-  process.stdout.write(connection.output === "json" ? json(jobObject(found)) : jobText(found));
+  process.stdout.write(
+    connection.output === "json" ? json(jobObject(found)) : jobText(found, paintFor(process.stdout, process.env)),
+  );
   return 0;
 }
 
@@ -201,7 +204,8 @@ async function wait(connection: Connection, { ids, timeoutMs }: StepOf<"wait">):
     if (refusal !== null) sayRefusal(id, refusal);
     else if (found === null || !isFinished(found)) {
       say(`${id} is ${found?.state ?? "not finished, as far as is known,"} after ${duration(timeoutMs ?? 0)}`);
-    } else if (output === "table") process.stdout.write(`${id}  ${outcomeText(found)}\n`);
+    } else if (output === "table")
+      process.stdout.write(`${id}  ${outcomeText(found, paintFor(process.stdout, process.env))}\n`);
   };
   try {
     const all = await waitForJobs(clientOf(connection), ids, { signal: end.signal, timeoutMs, tell });

@@ -10,8 +10,9 @@ import { type KeyView, newKey, type NewKey } from "../client/index.ts";
 import { assertNever } from "../contract/errors.ts";
 import { clientOf, CONNECTION_HELP, CONNECTION_KINDS, readConnection } from "./cluster-connection.ts";
 import { chosen } from "./cluster-flags.ts";
+import { type Paint, paintFor } from "./colour.ts";
 import { oneOf, parseFlags, UsageError } from "./flags.ts";
-import { columns, isoTime, json, printable, withLongOutput } from "./output.ts";
+import { isoTime, json, printable, table, withLongOutput } from "./output.ts";
 
 const VERBS = ["create", "list", "revoke"] as const;
 /** As the contract has them (ROLES; a test compares). */
@@ -66,7 +67,9 @@ export async function key(args: readonly string[]): Promise<number> {
     }
     case "list": {
       const keys = await clientOf(connection).keys.list({ consistency: "linearizable" });
-      process.stdout.write(isJson ? json({ keys: keys.map(keyObject) }) : keysTable(keys));
+      process.stdout.write(
+        isJson ? json({ keys: keys.map(keyObject) }) : keysTable(keys, paintFor(process.stdout, process.env)),
+      );
       return 0;
     }
     case "revoke":
@@ -139,7 +142,7 @@ function keyObject({ name, role, createdAtMs, createdBy }: KeyView) {
   return { name, role, created_at: isoTime(createdAtMs), created_by: createdBy };
 }
 
-function keysTable(keys: readonly KeyView[]): string {
+function keysTable(keys: readonly KeyView[], paint: Paint): string {
   const rows = keys.map((one) => [one.name, one.role, isoTime(one.createdAtMs), one.createdBy].map(printable));
-  return columns([["NAME", "ROLE", "CREATED", "BY"], ...rows]);
+  return table(["NAME", "ROLE", "CREATED", "BY"], rows, paint);
 }

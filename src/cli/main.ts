@@ -4,6 +4,8 @@
 
 import { readFileSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { paintFor } from "./colour.ts";
+import { complaint, complaintLines } from "./complaint.ts";
 import { COMMAND_TABLE } from "./completion-table.ts";
 import { EXIT_USAGE, suggestion, UsageError } from "./flags.ts";
 
@@ -32,6 +34,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   event: async () => (await import("./event.ts")).event,
   cert: async () => (await import("./cert.ts")).cert,
   config: async () => (await import("./config.ts")).config,
+  dev: async () => (await import("./dev.ts")).dev,
   completion: async () => (await import("./completion.ts")).completion,
   version: async () => version,
   "--version": async () => version,
@@ -48,13 +51,14 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
     process.stderr.write(`tenure: this is Node ${process.version}, and 22.18 or newer is needed. Install one.\n`);
     return ERRORS.BACKEND_UNSUPPORTED.exit;
   }
+  const paint = paintFor(process.stderr, process.env);
   if (name === undefined) {
     process.stderr.write(HELP);
     return EXIT_USAGE;
   }
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (load === undefined) {
-    process.stderr.write(`tenure: there is no command ${JSON.stringify(name)}${hint(name)}\n`);
+    process.stderr.write(complaint("tenure", `there is no command ${JSON.stringify(name)}${hint(name)}`, paint));
     return EXIT_USAGE;
   }
   try {
@@ -63,7 +67,7 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
     )(args);
   } catch (error) {
     if (error instanceof UsageError) {
-      process.stderr.write(`tenure ${name}: ${error.message} (tenure ${name} --help)\n`);
+      process.stderr.write(complaint(`tenure ${name}`, `${error.message} (tenure ${name} --help)`, paint));
       return error.exitCode;
     }
     if (isMissingServer(error)) {
@@ -73,7 +77,8 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
       return EXIT_UNAVAILABLE;
     }
     if (!TenureError.is(error)) throw error;
-    process.stderr.write(`tenure: ${error.message.replaceAll(/\s*\n\s*/g, " ")}\n`);
+    const tell = error.code === "CONFIG_INVALID" ? complaintLines : complaint;
+    process.stderr.write(tell("tenure", error.message, paint));
     return ERRORS[error.code].exit;
   }
 }

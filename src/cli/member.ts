@@ -5,8 +5,10 @@
 import type { ClusterView, MemberChange, MemberView } from "../client/index.ts";
 import { clientOf, CONNECTION_HELP, CONNECTION_KINDS, readConnection } from "./cluster-connection.ts";
 import { chosen } from "./cluster-flags.ts";
+import { type Paint, paintFor, paintState } from "./colour.ts";
+import { warningText } from "./complaint.ts";
 import { parseFlags, UsageError } from "./flags.ts";
-import { columns, json, printable, withLongOutput } from "./output.ts";
+import { json, printable, table, withLongOutput } from "./output.ts";
 
 const VERBS = ["add", "promote", "replace", "remove"] as const;
 /** A change waits for a majority of both configurations, and a promotion for the new voter to catch up. */
@@ -45,13 +47,15 @@ export async function member(args: readonly string[]): Promise<number> {
     // What the warning can't be made of does not stop the change: the leader itself says what is wrong.
     const view = await client.cluster().catch(() => null);
     for (const warning of view === null ? [] : removalWarnings(view, change.nodeId)) {
-      process.stderr.write(`tenure: warning: ${warning}\n`);
+      process.stderr.write(warningText(warning, paintFor(process.stderr, process.env)));
     }
   }
   const { op, nodeId, message, members } = await client.changeMember(change);
   const object = { op, node_id: nodeId, message, members: members.map(memberObject) };
   process.stdout.write(
-    connection.output === "json" ? json(object) : `${printable(message)}\n\n${membersTable(members)}`,
+    connection.output === "json"
+      ? json(object)
+      : `${printable(message)}\n\n${membersTable(members, paintFor(process.stdout, process.env))}`,
   );
   return 0;
 }
@@ -89,13 +93,13 @@ function memberObject({ nodeId, incarnation, kind, isLeader, address, url }: Mem
   return { node_id: nodeId, incarnation, kind, is_leader: isLeader, address, url };
 }
 
-function membersTable(members: readonly MemberView[]): string {
+function membersTable(members: readonly MemberView[], paint: Paint): string {
   const rows = members.map(({ nodeId, incarnation, kind, isLeader, address }) => [
     nodeId,
     incarnation.slice(0, 8),
     kind,
-    isLeader ? "leader" : "follower",
+    paintState(isLeader ? "leader" : "follower", paint),
     printable(address ?? "-"),
   ]);
-  return columns([["NODE", "DISK ID", "KIND", "ROLE", "ADDRESS"], ...rows]);
+  return table(["NODE", "DISK ID", "KIND", "ROLE", "ADDRESS"], rows, paint);
 }

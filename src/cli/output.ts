@@ -1,5 +1,8 @@
 // How commands print what they found: columns for people, one JSON object on one line for programs.
 
+import { type Paint, visibleLength } from "./colour.ts";
+import { UsageError } from "./flags.ts";
+
 export const OUTPUTS = ["table", "json"] as const;
 /** Of what may be many: `jsonl` is one object on a line for each. */
 export const LIST_OUTPUTS = [...OUTPUTS, "jsonl"] as const;
@@ -12,6 +15,9 @@ export function withLongOutput(args: readonly string[]): string[] {
     if (end >= 0 && at > end) return arg;
     if (arg === "-o") return "--output";
     if (arg === "--json") return "--output=json";
+    if (arg.startsWith("--json=")) {
+      throw new UsageError(`--json takes no value, and has ${JSON.stringify(arg.slice("--json=".length))}`);
+    }
     return arg.startsWith("-o=") ? `--output=${arg.slice(3)}` : arg;
   });
 }
@@ -19,11 +25,20 @@ export function withLongOutput(args: readonly string[]): string[] {
 /** Left-aligned columns, two spaces apart; the last one is as long as it is. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
-  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, cell.length)));
+  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, visibleLength(cell))));
   return rows
-    .map((row) => row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0))).join("  "))
+    .map((row) => row.map((cell, at) => (at === row.length - 1 ? cell : padded(cell, widths[at] ?? 0))).join("  "))
     .map((line) => `${line.trimEnd()}\n`)
     .join("");
+}
+
+/** Columns below their names. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[], paint: Paint): string {
+  return columns([head.map((name) => paint("bold", name)), ...rows]);
+}
+
+function padded(cell: string, width: number): string {
+  return `${cell}${" ".repeat(width - visibleLength(cell))}`;
 }
 
 /** What others wrote (identities, names) must not move a terminal's cursor. */

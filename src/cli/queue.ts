@@ -13,7 +13,8 @@ import {
 import { chosen } from "./cluster-flags.ts";
 import { parseFlags } from "./flags.ts";
 import { listText } from "./list-output.ts";
-import { columns, json, LIST_OUTPUTS, OUTPUTS, printable, withLongOutput } from "./output.ts";
+import { type Paint, paintFor, paintState, PLAIN } from "./colour.ts";
+import { json, LIST_OUTPUTS, OUTPUTS, printable, withLongOutput, table } from "./output.ts";
 import { noName, oneName } from "./words.ts";
 
 const VERBS = ["list", "pause", "resume"] as const;
@@ -46,7 +47,11 @@ export async function queue(args: readonly string[]): Promise<number> {
   switch (step.verb) {
     case "list": {
       const queues = await client.queues({ consistency: "linearizable" });
-      process.stdout.write(listText(connection.output, "queues", queues.map(queueObject), () => queuesTable(queues)));
+      process.stdout.write(
+        listText(connection.output, "queues", queues.map(queueObject), () =>
+          queuesTable(queues, paintFor(process.stdout, process.env)),
+        ),
+      );
       return 0;
     }
     case "pause":
@@ -78,12 +83,12 @@ export function queueObject({ queue: name, paused, pending, running }: QueueView
   return { name, paused, pending, running };
 }
 
-export function queuesTable(queues: readonly QueueView[]): string {
+export function queuesTable(queues: readonly QueueView[], paint: Paint = PLAIN): string {
   const rows = queues.map(({ queue: name, paused, pending, running }) => [
     printable(name),
-    paused ? "paused" : "open",
+    paintState(paused ? "paused" : "open", paint),
     String(pending),
     String(running),
   ]);
-  return columns([["NAME", "STATE", "PENDING", "RUNNING"], ...rows]);
+  return table(["NAME", "STATE", "PENDING", "RUNNING"], rows, paint);
 }

@@ -13,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { assertNever } from "../core/kit/assert.ts";
 import type { GuardPlan, GuardReason, Moment } from "../core/supervise/guard.ts";
-import { childrenOf, livingMembers, signalGroup } from "./guard-group.ts";
+import { childrenOf, livingMembers, signalGroup } from "../drivers/processes/index.ts";
 import { encode, type Ended, type FromGuard, GUARD_FD, Lines, moment, type ToGuard } from "./guard-protocol.ts";
 
 /** Beside this file, with this file's extension: unbuilt and built. */

@@ -5,7 +5,8 @@ import type { ScheduleRequest, ScheduleView } from "../client/index.ts";
 import { toCamel, toSnake } from "../contract/snake-case.ts";
 import { labelsText } from "./agent-view.ts";
 import { UsageError } from "./flags.ts";
-import { columns, duration, isoTime, printable } from "./output.ts";
+import { type Paint, PLAIN } from "./colour.ts";
+import { columns, duration, isoTime, printable, table } from "./output.ts";
 
 export function scheduleObject(schedule: ScheduleView) {
   const { name, cron, timeZone, spec, overlap, catchUp, paused, lastAtMs, nextAtMs } = schedule;
@@ -34,7 +35,7 @@ export function scheduleOfFile(what: string, contents: unknown): ScheduleRequest
   return toCamel(own) as unknown as ScheduleRequest;
 }
 
-export function schedulesTable(schedules: readonly ScheduleView[]): string {
+export function schedulesTable(schedules: readonly ScheduleView[], paint: Paint = PLAIN): string {
   const rows = schedules.map(({ name, cron, timeZone, spec, paused, lastAtMs, nextAtMs }) => [
     name,
     cron,
@@ -45,7 +46,11 @@ export function schedulesTable(schedules: readonly ScheduleView[]): string {
     timeOrNull(lastAtMs) ?? "-",
   ]);
   const head = ["NAME", "CRON", "ZONE", "KIND", "STATE", "NEXT", "LAST"];
-  return columns([head, ...rows.map((row) => row.map(printable))]);
+  return table(
+    head,
+    rows.map((row) => row.map(printable)),
+    paint,
+  );
 }
 
 export function scheduleText(schedule: ScheduleView): string {

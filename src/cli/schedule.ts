@@ -3,6 +3,7 @@
 import type { ScheduleRequest } from "../client/index.ts";
 import { assertNever } from "../contract/errors.ts";
 import { clientOf, readConnection } from "./cluster-connection.ts";
+import { paintFor } from "./colour.ts";
 import { readJsonFile, readPayload } from "./job-payload.ts";
 import { listText } from "./list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "./output.ts";
@@ -26,7 +27,9 @@ export async function schedule(args: readonly string[]): Promise<number> {
   switch (step.verb) {
     case "list": {
       const all = await client.schedules(FRESH);
-      const text = listText(connection.output, "schedules", all.map(scheduleObject), () => schedulesTable(all));
+      const text = listText(connection.output, "schedules", all.map(scheduleObject), () =>
+        schedulesTable(all, paintFor(process.stdout, process.env)),
+      );
       process.stdout.write(text);
       return 0;
     }

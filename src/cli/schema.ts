@@ -164,10 +164,13 @@ function textOf(error: unknown): string {
 
 function verbOf(words: readonly string[], rest: readonly string[] | undefined): (typeof VERBS)[number] {
   const [word, extra = rest?.[0]] = words;
-  if (word === undefined) throw new UsageError("say what: print, apply or check");
+  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
   const verb = VERBS.find((one) => one === word);
-  if (verb === undefined) throw new UsageError(`there is no schema ${JSON.stringify(word)}${suggestion(word, VERBS)}`);
-  if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} is one word too many`);
+  if (verb === undefined)
+    throw new UsageError(
+      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
+    );
+  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
   return verb;
 }
 

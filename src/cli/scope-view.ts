@@ -2,7 +2,8 @@
 // of the objects are documented in docs/reference/cli.md, and a test compares.
 
 import type { ScopeDetails, ScopeRecord, SessionRecord, TransitionRecord } from "../ports/scope-admin.ts";
-import { columns, duration, isoTime, printable } from "./output.ts";
+import { type Paint, paintState, PLAIN } from "./colour.ts";
+import { columns, duration, isoTime, printable, table } from "./output.ts";
 
 export type ScopeState = "held" | "free" | "stale";
 
@@ -35,19 +36,19 @@ export function scopeObject(record: ScopeRecord, moment: Moment) {
   };
 }
 
-export function scopeTable(records: readonly ScopeRecord[], moment: Moment): string {
+export function scopeTable(records: readonly ScopeRecord[], moment: Moment, paint: Paint = PLAIN): string {
   const rows = records.map((record) => {
     const ageMs = ageOf(record, moment.nowMs);
     return [
       printable(record.scope),
-      stateOf(record, moment),
+      paintState(stateOf(record, moment), paint),
       String(record.epoch),
       record.acquiredAtMs === null ? "-" : isoTime(record.acquiredAtMs),
       ageMs === null ? "-" : duration(ageMs),
       record.identity === null ? "-" : printable(record.identity),
     ];
   });
-  return columns([["SCOPE", "STATE", "EPOCH", "SINCE", "HEARTBEAT", "LEADER"], ...rows]);
+  return table(["SCOPE", "STATE", "EPOCH", "SINCE", "HEARTBEAT", "LEADER"], rows, paint);
 }
 
 export function detailsObject(record: ScopeRecord, details: ScopeDetails | null, moment: Moment) {
@@ -103,7 +104,7 @@ export function transitionObject({ atMs, epoch, identity, reason, heldMs }: Tran
   return { at: isoTime(atMs), epoch, identity, reason, held_ms: heldMs };
 }
 
-export function transitionTable(transitions: readonly TransitionRecord[]): string {
+export function transitionTable(transitions: readonly TransitionRecord[], paint: Paint = PLAIN): string {
   const rows = transitions.map(({ atMs, epoch, identity, reason, heldMs }) => [
     isoTime(atMs),
     String(epoch),
@@ -111,5 +112,5 @@ export function transitionTable(transitions: readonly TransitionRecord[]): strin
     heldMs === null ? "-" : duration(heldMs),
     printable(identity),
   ]);
-  return columns([["AT", "EPOCH", "WHAT", "HELD", "LEADER"], ...rows]);
+  return table(["AT", "EPOCH", "WHAT", "HELD", "LEADER"], rows, paint);
 }

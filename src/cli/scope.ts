@@ -13,6 +13,7 @@ import { createElector } from "../entry/index.ts";
 import { servers } from "../entry/servers.ts";
 import type { ScopeAdmin, ScopeRecord } from "../ports/scope-admin.ts";
 import { backendFrom, backendSource } from "./backend.ts";
+import { paintFor } from "./colour.ts";
 import { suggestion } from "./flags.ts";
 import { duration, isoTime, json, printable } from "./output.ts";
 import { readScopeFlags, SCOPE_HELP, type ScopeFlags } from "./scope-flags.ts";
@@ -73,7 +74,9 @@ async function answer(desk: Desk, flags: ScopeFlags): Promise<number> {
     const records = await desk.admin.list();
     const moment = momentNow();
     const scopes = records.map((record) => scopeObject(record, moment));
-    process.stdout.write(asJson ? json({ scopes }) : scopeTable(records, moment));
+    process.stdout.write(
+      asJson ? json({ scopes }) : scopeTable(records, moment, paintFor(process.stdout, process.env)),
+    );
     return 0;
   }
   const record = await desk.admin.find(flags.scope);
@@ -89,7 +92,7 @@ async function answer(desk: Desk, flags: ScopeFlags): Promise<number> {
     case "history": {
       const transitions = await desk.admin.history(record.scope);
       const object = { scope: record.scope, transitions: transitions.map(transitionObject) };
-      process.stdout.write(asJson ? json(object) : transitionTable(transitions));
+      process.stdout.write(asJson ? json(object) : transitionTable(transitions, paintFor(process.stdout, process.env)));
       return 0;
     }
     case "watch":

@@ -1,6 +1,6 @@
 // The API of one server in front of its parts, whatever they stand on, and what it is reached with.
 
-import { hash } from "node:crypto";
+import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { createApi, type Api, type ApiTls, type JobsParts } from "../api/index.ts";
@@ -12,6 +12,7 @@ import { createMetrics, type LogSink } from "../drivers/telemetry/index.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
+import { readWeb } from "./server-web.ts";
 
 export interface ApiParts {
   readonly clusterId: string;
@@ -30,6 +31,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     server: server(),
     jobs: jobs.stats(),
     http: api.stats(),
+    apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
   }));
   const api: Api = await createApi({
@@ -47,12 +49,18 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     sha256: (text) => hash("sha256", text),
     parseTime: (text) => Date.parse(text),
     tls,
+    web: readWeb(),
     // A broken invariant ends the process; anything else was one caller's bad luck, and is in the log.
     onFault: (error) => {
       if (error instanceof InvariantError) onFatal(error);
     },
   });
   return api;
+}
+
+/** Of the first in the file, the API's own. */
+function notAfterMs(certificate: string | null): number | null {
+  return certificate === null ? null : new X509Certificate(certificate).validToDate.getTime();
 }
 
 export function apiUrlOf({ api }: ServerConfig, listening: ServerConfig["api"]["listen"]): string {

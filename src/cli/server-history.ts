@@ -1,12 +1,15 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
+import { withWorkerAnswers } from "../controller/worker-queries.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { readStampOf } from "../engine/stamp-reader.ts";
 import { Archive, type ArchiveOptions, exchangeSegments, Retention, type SegmentFetcher } from "../logs/index.ts";
+import type { Clearance } from "../ports/clearance.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { Logger } from "../ports/logger.ts";
+import type { PeerQueries } from "../ports/peer-queries.ts";
 import type { ConsensusNode } from "./server-consensus.ts";
 
 const MIB = 2 ** 20;
@@ -53,6 +56,7 @@ export function exchangeHistory(
   { engine, wire, random }: ConsensusNode,
   archive: Archive,
   logger: Logger,
+  clearance?: Clearance,
 ): SegmentFetcher {
   const members = (): readonly string[] => {
     const { peer, configuration } = engine.status();
@@ -60,7 +64,13 @@ export function exchangeHistory(
     return [...new Set([...voters, ...votersOutgoing, ...learners])].filter((member) => member !== peer);
   };
   const part = random.fork("history");
-  return exchangeSegments({ archive, queries: wire, members, clock: systemClock, random: part, logger });
+  const queries: PeerQueries = {
+    askable: () => wire.askable(),
+    ask: (peer, query) => wire.ask(peer, query),
+    onQuery: (answer) => wire.onQuery(clearance === undefined ? answer : withWorkerAnswers(clearance, answer)),
+    onAskable: (listener) => wire.onAskable(listener),
+  };
+  return exchangeSegments({ archive, queries, members, clock: systemClock, random: part, logger });
 }
 
 /** Lets go of what is older than it is kept, until it is stopped; before the archive is closed. */

@@ -14,6 +14,8 @@ import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { newJobId } from "../drivers/system/ids.ts";
 import type { Archive, SegmentFetcher } from "../logs/index.ts";
+import type { Clearance } from "../ports/clearance.ts";
+import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { ConsensusNode } from "./server-consensus.ts";
@@ -29,6 +31,11 @@ export interface JobsNodeOptions {
   readonly consensus: ConsensusNode;
   readonly jobs: ServerMachine["jobs"];
   readonly archive: Archive;
+  /** Whether this node leads, as its services see it. */
+  readonly leading: Consensus;
+  /** Of this node itself. */
+  readonly worker: string | undefined;
+  readonly clearance: Clearance | undefined;
   /** Null: all of it. */
   readonly keepDays: number | null;
   readonly dataDir: string;
@@ -53,13 +60,14 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     logger,
     onReset: () => made.feeder?.restart(),
   });
-  const leadership = new RaftLeadership(consensus.engine);
+  const leadership = new RaftLeadership(options.leading);
   const jobs = new JobsService({
     log,
     fold,
     digest: systemDigest,
     // A recovery has another cluster id, and so another author (design D13).
     author: consensus.clusterId,
+    worker: options.worker,
     leadership,
     clock: systemClock,
     random: consensus.random.fork("jobs"),
@@ -77,7 +85,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const meter = new JobsMeter({ leadership, clock: systemClock });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
-  const fetcher = exchangeHistory(consensus, archive, logger);
+  const fetcher = exchangeHistory(consensus, archive, logger, options.clearance);
   const retention = retainHistory(archive, options.keepDays, logger);
   return {
     parts: { jobs, views, events, keys },

@@ -1,7 +1,7 @@
 // A killed leader is replaced as soon as its connections close, and Linux closes them only when it has taken back all of the
 // process's memory: at a million pending jobs, a gigabyte in small pages, that took longer than the election. Large pages are
 // given back many times faster, and glibc asks for them only when it is told to, in the environment and before the process
-// starts. So `tenure server start` starts itself once more in its own place: same process number, same files, nothing done yet.
+// starts. The supervisor starts its controller with that; a controller without one (`tenure server controller`) starts itself once more in its own place: same process number, same files, nothing done yet.
 
 const VARIABLE = "GLIBC_TUNABLES";
 
@@ -14,6 +14,9 @@ export const TUNABLES = [
   `glibc.malloc.mmap_threshold=${32 * 1024 * 1024}`,
   `glibc.malloc.trim_threshold=${1024 * 1024 * 1024}`,
 ].join(":");
+
+/** For a process that we start ourselves; what the operator has chosen goes before it. */
+export const MEMORY_ENVIRONMENT = { [VARIABLE]: TUNABLES };
 
 export interface OwnProcess {
   readonly platform: string;

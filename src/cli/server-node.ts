@@ -6,15 +6,20 @@
 
 import type { Api } from "../api/index.ts";
 import { showAddress, type ServerConfig } from "../contract/index.ts";
+import { ClearedConsensus } from "../controller/cleared-consensus.ts";
 import { ClusterService } from "../controller/cluster.ts";
 import type { ClusterMachine } from "../controller/cluster-machine.ts";
 import { ScopesService } from "../controller/scopes.ts";
+import { emptyWorker } from "../controller/worker-queries.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import type { PeerKey } from "../core/kit/ids.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
 import type { PeerTls } from "../drivers/wire/index.ts";
 import type { Archive } from "../logs/index.ts";
+import type { Clearance } from "../ports/clearance.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Consensus } from "../ports/consensus.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
@@ -23,6 +28,7 @@ import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { startJobs } from "./server-jobs.ts";
 import { serverMachine } from "./server-machine.ts";
 import { serverStats } from "./server-stats.ts";
+import { workerName } from "./server-supervised.ts";
 
 /** How long a stopping leader waits for another to take over. */
 const HAND_OVER_MS = 3_000;
@@ -34,6 +40,8 @@ export interface ServerNodeOptions {
   readonly logs: LogSink;
   readonly signal?: AbortSignal | undefined;
   readonly onFatal: (error: unknown) => void;
+  /** Where a supervisor may run a worker on this node. */
+  readonly clearance?: Clearance | undefined;
   /** For tests: what stands between the engine and the world. */
   readonly world?: Pick<ConsensusOptions, "io" | "wrapDisk" | "wrapWire"> | undefined;
 }
@@ -61,19 +69,25 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   };
   const consensus = await openConsensus(consensusOptions(config, options, machine, keepIn, fail, made));
   const { engine, wire, directory, random } = consensus;
-  attach(engine);
+  const { clearance } = options;
+  const gate = gateOf(consensus, options);
+  const leading: Consensus = gate ?? engine;
+  attach(leading);
   const loop = startLoopMonitor();
-  const cluster = clusterOf(config, options, consensus, machine, made.archive!);
+  const cluster = clusterOf(config, options, consensus, leading, machine, made.archive!);
   made.cluster = cluster;
   const scopes = new ScopesService({
     log: scopesParts.log,
     applied: scopesParts.fold,
-    consensus: engine,
+    consensus: leading,
     clock: systemClock,
     random: random.fork("scopes"),
   });
   const jobs = await startJobs({
     consensus,
+    leading,
+    worker: clearance === undefined ? undefined : workerName(config.nodeId),
+    clearance,
     jobs: jobsParts,
     archive: made.archive!,
     keepDays: config.history.keepDays,
@@ -85,6 +99,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     scopes.close();
     cluster.stop();
     loop.stop();
+    gate?.close();
     await consensus.stop();
   };
   try {
@@ -106,6 +121,13 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     await stopParts();
     throw error;
   }
+}
+
+/** Between consensus and everybody else, where a worker may run on this node. */
+function gateOf({ engine, wire }: ConsensusNode, { clearance, logs }: ServerNodeOptions): ClearedConsensus | null {
+  if (clearance === undefined) return null;
+  const empty = (peer: PeerKey): Promise<void> => emptyWorker(wire, peer);
+  return new ClearedConsensus({ consensus: engine, clearance, clock: systemClock, logger: logs.logger, empty });
 }
 
 /** What the engine and its directory are made with; the archive is opened before the first entry is applied. */
@@ -149,6 +171,7 @@ function clusterOf(
   config: ServerConfig,
   options: ServerNodeOptions,
   node: ConsensusNode,
+  leading: Consensus,
   machine: ClusterMachine,
   archive: Archive,
 ): ClusterService {
@@ -156,7 +179,7 @@ function clusterOf(
   return new ClusterService({
     clusterId: node.clusterId,
     version: options.version,
-    consensus: engine,
+    consensus: leading,
     peers: wire,
     clock: systemClock,
     random: random.fork("cluster"),
@@ -188,13 +211,15 @@ interface Parts {
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
   const { consensus, cluster, scopes, api, apiUrl, stopParts } = parts;
   let stopping: Promise<void> | null = null;
-  const { directory, engine } = consensus;
+  const { directory } = consensus;
+  const { willingness } = cluster;
   // Whose disk is low leaves leading to those who have room, if there are any.
-  const stopWatching = directory.onChange((state) => engine.setWilling(state === "ok"));
-  if (directory.state() !== "ok") engine.setWilling(false);
+  const stopWatching = directory.onChange((state) => willingness.set("disk", state !== "ok"));
+  if (directory.state() !== "ok") willingness.set("disk", true);
   const stop = async (): Promise<void> => {
     stopWatching();
     cluster.setDraining(true);
+    willingness.set("stopping", true);
     await handOver(consensus);
     await api.stop();
     await stopParts();
@@ -215,7 +240,6 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
 
 /** Leadership first, then the end: nobody has to notice that a node was stopped in order. */
 async function handOver({ engine }: ConsensusNode): Promise<void> {
-  engine.setWilling(false);
   const untilMs = systemClock.monotonicMs() + HAND_OVER_MS;
   const { configuration } = engine.status();
   if (configuration.voters.length < 2) return;

@@ -27,6 +27,7 @@ import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { Site } from "./server-postgres.ts";
 import { nextFire } from "./server-schedules.ts";
 import { jobsStats } from "./server-stats.ts";
+import { workerName } from "./server-supervised.ts";
 import { parseJson } from "../core/kit/parse-json.ts";
 
 export const LOG = "jobs";
@@ -60,6 +61,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
     get author() {
       return `${siteId}.${blockOf(log.head().epoch)}`;
     },
+    worker: options.clearance === undefined ? undefined : workerName(site.config.nodeId),
     leadership,
     clock: systemClock,
     random: random.fork("jobs"),

@@ -59,6 +59,7 @@ export function siteStats({ cluster, log, elector, directory, loopDelayMs }: Sit
       droppedFrames: 0,
       connections: 0,
       refused: {},
+      certificateNotAfterMs: null,
     },
     disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
     loopDelayMs,

@@ -198,7 +198,13 @@ function campaignerOf(site: Site, log: PostgresLog): { elector: Elector; leaders
     onTransition: () => made.leadership?.look(),
   });
   const confirm = (epoch: number): Promise<boolean> => log.confirm(epoch);
-  const leadership = new ElectorLeadership({ elector, clock: systemClock, logger, confirm });
+  const leadership = new ElectorLeadership({
+    elector,
+    clock: systemClock,
+    logger,
+    confirm,
+    clearance: options.clearance,
+  });
   made.leadership = leadership;
   return { elector, leadership };
 }

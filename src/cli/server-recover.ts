@@ -144,7 +144,8 @@ function readSnapshotFile(path: string): Uint8Array {
   try {
     return readFileSync(path);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "there is no such file" : message;
     throw new TenureError("SNAPSHOT_INVALID", `${path} can't be read: ${why}.`, { cause: error });
   }
 }

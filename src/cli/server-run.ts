@@ -1,6 +1,7 @@
-// `tenure server start` as a process: signals, the log, and how it ends.
+// `tenure server controller` as a process: signals, the log, and how it ends.
 //
-// SIGTERM, SIGINT   leadership is handed over, requests under way are answered, exit 0; a second one ends it at once
+// SIGTERM, SIGINT   leadership is handed over, requests under way are answered, exit 0; a second one ends it at once, where no
+//                   supervisor does that
 // SIGHUP            certificates are read again
 // a failed sync, a broken invariant   logged, exit with the code of the registry: nothing was promised since
 
@@ -9,6 +10,7 @@ import type { ServerConfig } from "../contract/index.ts";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { openLogSink, type LogSink } from "../drivers/telemetry/index.ts";
 import type { ServerNode, ServerNodeOptions } from "./server-node.ts";
+import { followSupervisor, isSupervised, type Supervised } from "./server-supervised.ts";
 
 const EXIT_SOFTWARE = 70;
 /** A disk that hangs must not keep a node from being stopped. */
@@ -22,14 +24,17 @@ export async function runServer(config: ServerConfig, flags: { readonly bootstra
   process.on("uncaughtException", fatal);
   process.on("unhandledRejection", fatal);
   const stop = new AbortController();
+  const supervised = isSupervised() ? followSupervisor(logs.logger) : null;
   const stopFor = (signal: NodeJS.Signals): void => {
+    // A signal to all of them comes from its sender and from the supervisor.
+    if (stop.signal.aborted && supervised !== null) return;
     if (stop.signal.aborted) ending.resolve(exitOf(signal));
     logs.logger.info({ event: "stopping", signal }, "stopping in order; once more ends it at once");
     stop.abort(new TenureError("BACKEND_UNAVAILABLE", `stopped by ${signal}`));
   };
   process.on("SIGTERM", stopFor);
   process.on("SIGINT", stopFor);
-  const run = lifetime(config, flags.bootstrap, logs, stop.signal, fatal);
+  const run = lifetime(config, flags.bootstrap, logs, stop.signal, fatal, supervised);
   // A rejection that got past here would end the process with 0, after the last thing that holds it open.
   const code = await Promise.race([run.catch((error: unknown) => logFatal(logs, error)), ending.promise]);
   await logs.close();
@@ -43,10 +48,13 @@ async function lifetime(
   logs: LogSink,
   signal: AbortSignal,
   onFatal: (error: unknown) => void,
+  supervised: Supervised | null,
 ): Promise<number> {
   let node: Pick<ServerNode, "reload" | "stop">;
   try {
-    node = await startNode(config, { bootstrap, version: packageVersion(), logs, signal, onFatal });
+    const clearance = supervised?.clearance;
+    node = await startNode(config, { bootstrap, version: packageVersion(), logs, signal, onFatal, clearance });
+    supervised?.up();
   } catch (error) {
     if (signal.aborted) return 0;
     if (!TenureError.is(error)) throw error;

@@ -69,5 +69,6 @@ function wireStats(stats: WireStats): ServerStats["wire"] {
     droppedFrames: stats.droppedUnconnected + stats.droppedFull + stats.droppedBulks,
     connections: stats.connected,
     refused: { ...stats.refused },
+    certificateNotAfterMs: stats.certificateNotAfterMs,
   };
 }

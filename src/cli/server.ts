@@ -1,39 +1,41 @@
-// `tenure server start|recover|restore`: one node of Tenure's own cluster, and what an operator does to its data directory
+// `tenure server start|controller|recover|restore`: one node of Tenure's own cluster, and what an operator does to its data directory
 // when the cluster itself can't help any more.
 
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parseServerConfig, type ServerConfig } from "../contract/index.ts";
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import { sentenceEnd } from "../core/kit/suggestion.ts";
 import { electionConfig } from "../core/raft/index.ts";
 import { backendSource } from "./backend.ts";
+import { readConfigFile } from "./config-file.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
 import { json, OUTPUTS, withLongOutput } from "./output.ts";
 import { withLargePages } from "./server-memory.ts";
 
 export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure's own cluster, or of a site on your Postgres.
 
-  start      runs the node until SIGTERM or SIGINT, which hand leadership over first; SIGHUP reloads certificates
+  start      runs the node until SIGTERM or SIGINT, which hand leadership over first; SIGHUP reloads certificates. A supervisor
+             with two processes: the controller, and, where agent.enabled is set and the node does not lead, a worker
+  controller the controller alone, for those who supervise it themselves
   recover    the node is stopped and a quorum is lost for good: makes its data directory a new cluster of one
   restore    the data directory is empty: fills it from a saved snapshot, as a new cluster of one
 
   --config FILE         the configuration (docs/reference/configuration.md); \`tenure config check FILE\` checks it
-  --backend URL         start: postgres://…, the log is kept there and the nodes find each other there. Better in the
+  --backend URL         start, controller: postgres://…, the log is kept there and the nodes find each other there. Better in the
                         configuration or in TENURE_SERVER_BACKEND: others on this machine see a command line
-  --bootstrap           start: this is the first node of a new cluster. Give it once: an empty directory then founds a
+  --bootstrap           start, controller: this is the first node of a new cluster. Give it once: an empty directory then founds a
                         cluster, unless a configured peer already has one
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
   --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
   -o table|json         recover, restore: for people (default), or one JSON object; --json is -o json
   --help                this text
 
-exit codes: 0 done, or stopped in order; 64 wrong use; 65 the snapshot is not whole; 70 a mistake of ours; 74 the disk failed;
+exit codes: 0 done, or stopped in order; the controller's, where a restart does not mend it or it ends five times soon after its
+start; 64 wrong use; 65 the snapshot is not whole; 70 a mistake of ours; 74 the disk failed;
 78 the configuration, an address that is taken, the certificates or the data directory (docs/errors.md)
 `;
 
-const VERBS = ["start", "recover", "restore"] as const;
+const VERBS = ["start", "controller", "recover", "restore"] as const;
 const FLAGS = {
   config: "value",
   backend: "value",
@@ -52,13 +54,21 @@ export async function server(args: readonly string[]): Promise<number> {
   }
   const verb = verbOf(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
-  if (verb !== "start") refuseFlags(verb, values, ["backend"]);
+  if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend"]);
   const config = readConfig(values.config, values.backend);
   switch (verb) {
-    case "start": {
+    case "start":
+    case "controller": {
       refuseFlags(verb, values, ["force-new-cluster", "snapshot"]);
       if (config.backend !== null && values.bootstrap !== undefined) {
         throw new UsageError("--bootstrap founds a cluster of its own, and with a backend there is none: leave it out");
+      }
+      if (verb === "start") {
+        const { superviseServer } = await import("./server-supervise.ts");
+        return superviseServer(
+          config,
+          args.filter((arg) => arg !== verb),
+        );
       }
       // A disk that hangs may hold several threads; names still have to be looked up. Read before the first is used.
       process.env["UV_THREADPOOL_SIZE"] ??= "8";
@@ -94,7 +104,10 @@ function verbOf(words: readonly string[]): (typeof VERBS)[number] {
   const [word, extra] = words;
   if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
   const verb = VERBS.find((one) => one === word);
-  if (verb === undefined) throw new UsageError(`there is no ${JSON.stringify(word)}${suggestion(word, VERBS)}`);
+  if (verb === undefined)
+    throw new UsageError(
+      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
+    );
   if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
   return verb;
 }
@@ -115,34 +128,29 @@ export function readConfig(path: string | undefined, backend?: string): ServerCo
   if (path === undefined && (backend ?? process.env["TENURE_SERVER_BACKEND"] ?? "") === "") {
     throw new UsageError("--config is missing: name the configuration file");
   }
-  const config = parseServerConfig(path === undefined ? {} : readJson(path), {
+  return configOf(path === undefined ? {} : readConfigFile(path), path, backend);
+}
+
+/** `raw` is what the file says, which lies at `path`. */
+export function configOf(raw: unknown, path: string | undefined, backend?: string): ServerConfig {
+  return parseServerConfig(raw, {
     environment: process.env,
     backend,
     configDir: resolve(path === undefined ? "." : dirname(path)),
     checkElection: electionConfig,
+    checkBackend,
+    file: path,
   });
-  if (config.backend !== null) checkBackend(config.backend, backend === undefined ? "backend" : "--backend");
-  return config;
 }
 
 /** Its parameters are as much of the configuration as any field. */
-function checkBackend(url: string, name: string): void {
+function checkBackend(url: string): string | undefined {
   try {
     backendSource(url, process.env);
+    return undefined;
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    const text = `${name}: ${error.message.replace(/^--backend /, "it ")}`;
-    throw new TenureError("CONFIG_INVALID", `${text}${sentenceEnd(text)}`, { cause: error });
-  }
-}
-
-function readJson(path: string): unknown {
-  try {
-    return JSON.parse(readFileSync(path, "utf8"));
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const what = error instanceof SyntaxError ? "is not JSON" : "can't be read";
-    throw new TenureError("CONFIG_INVALID", `${path} ${what}: ${why}.`, { cause: error });
+    if (!(error instanceof UsageError) && !(TenureError.is(error) && error.code === "CONFIG_INVALID")) throw error;
+    return error.message.replace(/^--backend /, "").replace(/\.$/, "");
   }
 }
 

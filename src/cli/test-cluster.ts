@@ -38,6 +38,7 @@ export function viewOf(nodeId: string, changes: Partial<ClusterView> = {}): Clus
     alerts: [],
     snapshot: null,
     disk: { state: "ok", freeBytes: 5 * 1024 ** 3 },
+    isDraining: false,
     isReady: true,
     notReadyReason: null,
     ...changes,

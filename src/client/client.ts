@@ -14,6 +14,7 @@ import type {
   LeaderView,
   MemberChange,
   MemberChangeView,
+  NodeDrainView,
   SnapshotView,
   TransferView,
 } from "./views.ts";
@@ -53,6 +54,15 @@ export interface ClientCluster {
     request?: { readonly target?: string | undefined; readonly force?: boolean | undefined },
     options?: CallOptions,
   ): Promise<TransferView>;
+  /**
+   * Takes the node at `url` out, or in again: another leads, and it does not want to until it is undone, or started anew.
+   * Refused where nobody else could lead; not with `force`.
+   */
+  drainNode(
+    url: string,
+    request: { readonly nodeId: string; readonly drain?: boolean | undefined; readonly force?: boolean | undefined },
+    options?: CallOptions,
+  ): Promise<NodeDrainView>;
   changeMember(change: MemberChange, options?: CallOptions): Promise<MemberChangeView>;
   /** On the leader, or on the node at `url`. */
   saveSnapshot(
@@ -145,6 +155,16 @@ class ServersClient implements ClientCluster {
   ): Promise<TransferView> {
     const body = { ...(target === undefined ? {} : { target }), ...(force ? { force } : {}) };
     return await this.#admin<TransferView>("/v1/admin/transfer", body, options);
+  }
+
+  async drainNode(
+    url: string,
+    { nodeId, drain = true, force = false }: Parameters<ClientCluster["drainNode"]>[1],
+    options: CallOptions = {},
+  ): Promise<NodeDrainView> {
+    const path = `/v1/admin/nodes/${encodeURIComponent(nodeId)}/drain`;
+    const body = { drain, ...(force ? { force } : {}) };
+    return await this.#caller.bodyOf(await this.#caller.ask(url, { method: "POST", path, body }, options));
   }
 
   async changeMember(change: MemberChange, options: CallOptions = {}): Promise<MemberChangeView> {

@@ -130,7 +130,8 @@ export interface AgentView {
   readonly labels: Readonly<Record<string, string>>;
   readonly platform: string;
   readonly capacity: number;
-  readonly state: "online" | "offline";
+  /** `draining`: it is there, and is given nothing more. */
+  readonly state: "online" | "draining" | "offline";
   readonly registeredAtMs: number;
   readonly running: number;
 }

@@ -60,6 +60,8 @@ export interface ClientJobs {
   agents(options?: ReadOptions): Promise<readonly AgentView[]>;
   /** What it holds is lost to it. */
   removeAgent(name: string, options?: MutateOptions): Promise<void>;
+  /** No new jobs for it, or again; what it has goes on. Its next start begins without. */
+  drainAgent(name: string, isDraining: boolean, options?: MutateOptions): Promise<void>;
   queues(options?: ReadOptions): Promise<readonly QueueView[]>;
   pauseQueue(queue: string, options?: MutateOptions): Promise<void>;
   resumeQueue(queue: string, options?: MutateOptions): Promise<void>;
@@ -115,6 +117,9 @@ export function jobsOf(caller: Caller): ClientJobs {
     agents: (options = {}) => listNamed<AgentView>(caller, "agents", options),
     removeAgent: async (name, options) => {
       await mutate("DELETE", `/v1/agents/${encodeURIComponent(name)}`, {}, options);
+    },
+    drainAgent: async (name, drain, options) => {
+      await mutate("POST", `/v1/agents/${encodeURIComponent(name)}/drain`, { drain }, options);
     },
     queues: (options = {}) => listNamed<QueueView>(caller, "queues", options),
     pauseQueue: async (queue, options) => {

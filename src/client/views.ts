@@ -31,8 +31,18 @@ export interface ClusterView {
   readonly alerts: readonly AlertView[];
   readonly snapshot: SnapshotView | null;
   readonly disk: { readonly state: "ok" | "low" | "full" | "stalled"; readonly freeBytes: number | null };
+  /** An operator has taken it out: it does not want to lead. Older servers do not say. */
+  readonly isDraining?: boolean | undefined;
   readonly isReady: boolean;
   readonly notReadyReason: string | null;
+}
+
+export interface NodeDrainView {
+  readonly nodeId: string;
+  readonly isDraining: boolean;
+  readonly role: ClusterView["role"];
+  readonly leaderId: string | null;
+  readonly leaderEpoch: number | null;
 }
 
 export interface MemberView {

@@ -110,10 +110,18 @@ export const ClusterAnswer = strict({
   alerts: Type.Array(Alert),
   snapshot: nullable(SnapshotAnswer),
   disk: strict({ state: oneOf("ok", "low", "full", "stalled"), free_bytes: nullable(Type.Number()) }),
+  is_draining: Type.Boolean(),
   is_ready: Type.Boolean(),
   not_ready_reason: nullable(Text),
 });
 
+export const DrainNodeAnswer = strict({
+  node_id: Text,
+  is_draining: Type.Boolean(),
+  role: RoleOfNode,
+  leader_id: nullable(Text),
+  leader_epoch: nullable(integer(0)),
+});
 export const TransferAnswer = strict({
   success: Type.Boolean(),
   message: Text,

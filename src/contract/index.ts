@@ -3,6 +3,7 @@
 export { allows, closes, type Role, ROLES } from "./roles.ts";
 export { requestText } from "./body-hash.ts";
 export { certificateCaller, type CertificateCaller, type ClientCertificate } from "./certificate-role.ts";
+export { ClientConfigFile, parseClientConfig } from "./client-config.ts";
 export { errorBody, type ErrorBody, type Leadership, notLeaderBody, statusOf } from "./error-body.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
 export {
@@ -39,5 +40,5 @@ export {
   type ServerConfig,
 } from "./server-config.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./server-config-schema.ts";
-export { describeMistakes, type Mistake, type Shape, shape, type ValueOf } from "./shape.ts";
+export { describeMistakes, listMistakes, type Mistake, type Shape, shape, type ValueOf } from "./shape.ts";
 export { type Camel, camelKey, type Snake, snakeKey, toCamel, toSnake } from "./snake-case.ts";

@@ -121,7 +121,7 @@ export const AgentsAnswer = strict({
       labels: Texts,
       platform: Text,
       capacity: Count,
-      state: oneOf("online", "offline"),
+      state: oneOf("online", "draining", "offline"),
       registered_at_ms: WallMs,
       running: Count,
     }),

@@ -236,6 +236,15 @@ const STEERING = {
     body: null,
     answer: answers.DoneAnswer,
   },
+  drainAgent: {
+    ...STEER,
+    method: "POST",
+    path: "/v1/agents/:name/drain",
+    summary: "Give an agent no new jobs, or give them again; what it has goes on.",
+    params: nameParams,
+    body: shape(requests.DrainBody),
+    answer: answers.DoneAnswer,
+  },
   pauseQueue: {
     ...STEER,
     method: "POST",

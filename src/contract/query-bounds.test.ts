@@ -72,6 +72,11 @@ const TABLE: Readonly<Record<string, Bounds>> = {
   queue: NAME,
   agent: NAME,
   name: NAME,
+  node_id: [
+    ["n".repeat(63), "n".repeat(64)],
+    ["n-1", "-n"],
+    ["n1", "N1"],
+  ],
   after: NAME,
   entity: [[long(JOB_NAME_BYTES_MAX), long(JOB_NAME_BYTES_MAX + 1)]],
   search: [

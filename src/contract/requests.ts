@@ -50,6 +50,11 @@ export const WatchQuery = strict({
 export const NoQuery = strict({});
 
 export const TransferBody = strict({ target: Type.Optional(NodeId), force: Type.Optional(Type.Boolean()) });
+export const NodeParams = strict({ node_id: NodeId });
+export const DrainNodeBody = strict({
+  drain: Type.Optional(Type.Boolean()),
+  force: Type.Optional(Type.Boolean()),
+});
 export const MembersBody = strict({
   op: oneOf("add", "promote", "replace", "remove"),
   node_id: NodeId,

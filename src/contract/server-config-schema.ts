@@ -2,7 +2,7 @@
 // defaults and variables, and a test compares.
 
 import { Type, type Static } from "typebox";
-import { MEMBERS_MAX } from "../core/kit/limits.ts";
+import { AGENT_CAPACITY_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, MEMBERS_MAX } from "../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
 import { NODE_ID_PATTERN, NodeId } from "./requests.ts";
 import { RoleName } from "./roles.ts";
@@ -99,11 +99,22 @@ export const ServerConfigFile = strict({
       ),
     }),
   ),
+  agent: Type.Optional(
+    strict({
+      enabled: Type.Optional(Type.Boolean()),
+      capacity: Type.Optional(integer(1, AGENT_CAPACITY_MAX)),
+      labels: Type.Optional(Type.Record(Type.String(), text(JOB_NAME_BYTES_MAX), { maxProperties: JOB_LABELS_MAX })),
+      servers: Type.Optional(Type.Array(ApiUrl, { maxItems: MEMBERS_MAX })),
+      key_file: Type.Optional(Path),
+      ca_file: Type.Optional(Path),
+    }),
+  ),
   log: Type.Optional(strict({ level: Type.Optional(oneOf("trace", "debug", "info", "warn", "error", "silent")) })),
 });
 
 export type ServerConfigFile = Static<typeof ServerConfigFile>;
-export const serverConfigShape = shape(ServerConfigFile);
+/** A key in the clear, or a URL with a password, must not be repeated by the message that refuses it. */
+export const serverConfigShape = shape(ServerConfigFile, (field) => !/^(backend|keys)\b/.test(field));
 
 /** What differs between the nodes of one cluster, so that they can share one file; and the one URL with a password in it. */
 export const SERVER_ENVIRONMENT = {
@@ -123,10 +134,12 @@ export const SERVER_DEFAULTS = {
   "api.listen": "127.0.0.1:7401",
   /** Four segments of the log: room to compact, and to say so. */
   "disk.min_free_bytes": 64 * 1024 * 1024,
+  "agent.enabled": false,
+  "agent.capacity": 1,
   "log.level": "info",
 } as const;
 
-function isApiUrl(value: string): boolean {
+export function isApiUrl(value: string): boolean {
   const url = URL.parse(value);
   if (url === null || !/^https?:$/.test(url.protocol)) return false;
   return `${url.protocol}//${url.host}` === value.replace(/\/$/, "") || /:(80|443)\/?$/.test(value);

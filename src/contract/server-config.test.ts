@@ -44,6 +44,7 @@ describe("what is taken", () => {
       snapshots: {},
       disk: { minFreeBytes: 67_108_864 },
       history: { quotaBytes: null, keepDays: null },
+      agent: { enabled: false, capacity: 1, labels: {}, servers: [], keyFile: null, caFile: null },
       log: { level: "info" },
     });
   });

@@ -6,13 +6,9 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { ElectionConfig } from "../core/raft/config.ts";
 import { isLoopback, isWildcard, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
 import type { Role } from "./roles.ts";
-import {
-  SERVER_DEFAULTS,
-  SERVER_ENVIRONMENT,
-  type ServerConfigFile,
-  serverConfigShape,
-} from "./server-config-schema.ts";
-import { describeMistakes, type Mistake } from "./shape.ts";
+import { checkFile } from "./server-config-mistakes.ts";
+import { SERVER_DEFAULTS, SERVER_ENVIRONMENT, type ServerConfigFile } from "./server-config-schema.ts";
+import { listMistakes, type Mistake } from "./shape.ts";
 import { snakeKey, toCamel } from "./snake-case.ts";
 
 export interface ServerConfig {
@@ -41,6 +37,16 @@ export interface ServerConfig {
   readonly disk: { readonly minFreeBytes: number };
   /** Of events; null: what fits on the disk, and for ever. */
   readonly history: { readonly quotaBytes: number | null; readonly keepDays: number | null };
+  /** The worker that runs here while this node does not lead; off unless it is switched on. */
+  readonly agent: {
+    readonly enabled: boolean;
+    readonly capacity: number;
+    readonly labels: Readonly<Record<string, string>>;
+    /** Of the cluster's APIs; empty: this node's own. */
+    readonly servers: readonly string[];
+    readonly keyFile: string | null;
+    readonly caFile: string | null;
+  };
   readonly log: { readonly level: LogLevel };
 }
 
@@ -59,30 +65,57 @@ export interface ConfigSurroundings {
   readonly backend?: string | undefined;
   /** Where the file lies: its relative paths begin there. Those of the environment begin at the working directory. */
   readonly configDir: string;
+  /** The file's name, for messages. */
+  readonly file?: string | undefined;
   /** `electionConfig` of core/raft, which knows how the election's numbers must relate; throws CONFIG_INVALID. */
   readonly checkElection: (given: Partial<ElectionConfig>) => unknown;
+  /** What is wrong with the parameters of the backend's URL, as it follows its name; undefined: nothing. */
+  readonly checkBackend?: ((url: string) => string | undefined) | undefined;
 }
 
 const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/** `raw` is the parsed JSON. Throws CONFIG_INVALID that names every wrong field. */
+/** `raw` is what the file says. Throws CONFIG_INVALID that names every wrong field. */
 export function parseServerConfig(raw: unknown, surroundings: ConfigSurroundings): ServerConfig {
   const { configDir, environment } = surroundings;
-  const checked = serverConfigShape.check(withEnvironment(raw, surroundings));
-  if (!checked.ok) throw invalid(checked.mistakes.map((mistake) => namedByPlace(mistake, surroundings)));
-  const file = checked.value;
+  const { mistakes, file, isIntact } = checkFile(withEnvironment(raw, surroundings));
+  if (file === null) throw invalid(mistakes, surroundings);
   const config = assembled(file, (path) => (path.startsWith("/") ? path : `${configDir}/${path}`), environment);
-  const mistakes = [
+  const relations = relationMistakes(file, config, surroundings).filter(({ field }) => isIntact(readsOf(field)));
+  if (mistakes.length + relations.length > 0) throw invalid([...mistakes, ...relations], surroundings);
+  return config;
+}
+
+function relationMistakes(file: ServerConfigFile, config: ServerConfig, surroundings: ConfigSurroundings): Mistake[] {
+  return [
     ...exposureMistakes(config),
     ...advertiseMistakes(config),
-    ...backendMistakes(file),
+    ...backendMistakes(file, surroundings.checkBackend),
     ...keyMistakes(config.keys),
     ...selfMistakes(file, config),
     ...electionMistakes(config.election, surroundings.checkElection),
   ];
-  if (mistakes.length > 0) throw invalid(mistakes);
-  return config;
 }
+
+/** Which fields a relation is about, by the one that it names. */
+function readsOf(field: string): readonly string[] {
+  const [section = ""] = field.split(/[.[]/);
+  return READS[field] ?? READS[section] ?? [section];
+}
+
+const READS: Readonly<Record<string, readonly string[]>> = {
+  "peer.tls": ["backend", "peer.listen", "peer.tls"],
+  "peer.advertise": ["peer.listen", "peer.advertise", "peers", "node_id"],
+  "api.tls": ["api.listen", "api.tls"],
+  keys: ["keys", "api.listen", "api.tls"],
+  peers: ["peers", "node_id", "peer.listen", "peer.advertise"],
+  election: [
+    "election.election_timeout_min_ms",
+    "election.election_timeout_max_ms",
+    "election.heartbeat_interval_ms",
+    "election.lease_renewal_interval_ms",
+  ],
+};
 
 function assembled(
   file: ServerConfigFile,
@@ -128,7 +161,22 @@ function assembled(
     snapshots: toCamel(file.snapshots ?? {}),
     disk: { minFreeBytes: file.disk?.min_free_bytes ?? SERVER_DEFAULTS["disk.min_free_bytes"] },
     history: { quotaBytes: file.history?.quota_bytes ?? null, keepDays: file.history?.keep_days ?? null },
+    agent: agentOf(file.agent ?? {}, resolve),
     log: { level: file.log?.level ?? SERVER_DEFAULTS["log.level"] },
+  };
+}
+
+function agentOf(
+  agent: NonNullable<ServerConfigFile["agent"]>,
+  resolve: (path: string) => string,
+): ServerConfig["agent"] {
+  return {
+    enabled: agent.enabled ?? SERVER_DEFAULTS["agent.enabled"],
+    capacity: agent.capacity ?? SERVER_DEFAULTS["agent.capacity"],
+    labels: agent.labels ?? {},
+    servers: agent.servers ?? [],
+    keyFile: agent.key_file === undefined ? null : resolve(agent.key_file),
+    caFile: agent.ca_file === undefined ? null : resolve(agent.ca_file),
   };
 }
 
@@ -154,15 +202,17 @@ function namedByPlace(mistake: Mistake, { environment, backend }: ConfigSurround
 }
 
 /** What only nodes with a log of their own have. */
-function backendMistakes(file: ServerConfigFile): Mistake[] {
+function backendMistakes(file: ServerConfigFile, check: ConfigSurroundings["checkBackend"]): Mistake[] {
   if (file.backend === undefined) return [];
-  return (["peer", "peers", "bootstrap", "election", "history"] as const)
+  const message = check?.(file.backend);
+  const stray = (["peer", "peers", "bootstrap", "election", "history"] as const)
     .filter((section) => file[section] !== undefined)
     .map((field) => ({
       field,
       message:
         "means nothing with backend: the nodes find each other, and all that they keep, in the database. Leave it out",
     }));
+  return [...(message === undefined ? [] : [{ field: "backend", message }]), ...stray];
 }
 
 function exposureMistakes({ backend, peer, api, keys }: ServerConfig): Mistake[] {
@@ -270,10 +320,16 @@ function electionMistakes(
   }
 }
 
-function invalid(mistakes: readonly Mistake[]): TenureError {
+function invalid(mistakes: readonly Mistake[], surroundings: ConfigSurroundings): TenureError {
+  const named = mistakes.map((mistake) => namedByPlace(mistake, surroundings));
+  const file = surroundings.file === undefined ? "" : ` (${surroundings.file})`;
   return new TenureError(
     "CONFIG_INVALID",
-    `The server's configuration is not valid: ${describeMistakes(mistakes, "the file")} docs/reference/configuration.md lists every field.`,
+    listMistakes(
+      `The server's configuration${file} is not valid:`,
+      named,
+      "docs/reference/configuration.md lists every field.",
+    ),
   );
 }
 

@@ -1,9 +1,11 @@
 // A schema that was compiled, and mistakes as people read them: each names its field and says what is wanted. All of
-// a value's mistakes are told at once, up to a bound; none repeats the value, which may be a secret or a megabyte.
+// a value's mistakes are told at once, up to a bound. What was found is told only where the schema's user says which fields are
+// open: elsewhere a value may be a secret or a megabyte.
 
 import { type Static, type TObject, type TSchema, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { sentenceEnd, suggestion } from "../core/kit/suggestion.ts";
+import { foundText, printable } from "./found.ts";
 
 const MISTAKES_MAX = 16;
 const FIELD_LENGTH_MAX = 128;
@@ -26,12 +28,21 @@ export interface Shape<T = unknown> {
 /** What is typed `T` after a check of a `Shape<T>`. */
 export type ValueOf<S> = S extends Shape<infer T> ? T : never;
 
-export function shape<Schema extends TSchema>(schema: Schema): Shape<Static<Schema>> {
+/** `isOpen`: mistakes tell what was found, and show texts and numbers of the fields of which it is true. */
+export function shape<Schema extends TSchema>(
+  schema: Schema,
+  isOpen?: (field: string) => boolean,
+): Shape<Static<Schema>> {
   const compiled = Compile(schema);
   return {
     schema,
-    check: (value) =>
-      compiled.Check(value) ? { ok: true, value } : { ok: false, mistakes: explain(schema, compiled.Errors(value)) },
+    check: (value) => {
+      if (compiled.Check(value)) return { ok: true, value };
+      const found =
+        isOpen &&
+        ((pointer: string): string => `, found ${foundText(valueAt(value, pointer), isOpen(fieldOf(pointer)))}`);
+      return { ok: false, mistakes: explain(schema, compiled.Errors(value), found) };
+    },
   };
 }
 
@@ -65,6 +76,13 @@ export function describeMistakes(mistakes: readonly Mistake[], whole: string): s
   return `${text}${sentenceEnd(text)}`;
 }
 
+/** One mistake is a sentence behind `head`; several are a line each, indented. */
+export function listMistakes(head: string, mistakes: readonly Mistake[], tail: string, whole = "the file"): string {
+  if (mistakes.length === 1) return `${head} ${describeMistakes(mistakes, whole)} ${tail}`;
+  const lines = mistakes.map((mistake) => `  ${describeMistakes([mistake], whole).replace(/\.$/, "")}`);
+  return [head, ...lines, tail].join("\n");
+}
+
 interface SchemaError {
   readonly keyword: string;
   readonly schemaPath: string;
@@ -76,43 +94,59 @@ interface SchemaError {
 interface Fragment {
   readonly properties?: Readonly<Record<string, unknown>>;
   readonly wanted?: string;
+  readonly type?: string;
 }
 
-function explain(schema: TSchema, errors: readonly SchemaError[]): Mistake[] {
+/** ", found …". Undefined: nothing of the value is told, nor more than is needed of what is expected. */
+type Found = ((pointer: string) => string) | undefined;
+
+function explain(schema: TSchema, errors: readonly SchemaError[], foundAt: Found): Mistake[] {
   const found = new Map<string, Mistake>();
   // A misspelt name first: it explains the one that is missing.
-  const rank = ({ keyword }: SchemaError): number => (keyword === "additionalProperties" ? 0 : 1);
+  const rank = ({ keyword }: SchemaError): number => (["additionalProperties", "boolean"].includes(keyword) ? 0 : 1);
   for (const error of errors.toSorted((a, b) => rank(a) - rank(b))) {
-    for (const mistake of mistakesOf(schema, error)) {
+    for (const mistake of mistakesOf(schema, error, foundAt)) {
       if (found.size < MISTAKES_MAX && !found.has(mistake.field)) found.set(mistake.field, mistake);
     }
   }
   return [...found.values()];
 }
 
-function mistakesOf(schema: TSchema, error: SchemaError): Mistake[] {
+function mistakesOf(schema: TSchema, error: SchemaError, foundAt: Found): Mistake[] {
   const at = fieldOf(error.instancePath);
   const fragment = fragmentAt(schema, error.schemaPath);
   const params = error.params;
   switch (error.keyword) {
-    // Said once more by `additionalProperties`, with the object's other names.
-    case "boolean":
-      return [];
-    case "additionalProperties": {
-      const known = Object.keys(fragment.properties ?? {});
-      return (params["additionalProperties"] as string[]).map((name) => ({
-        field: below(at, name),
-        message: `is not known${suggestion(name, known)}`,
-      }));
+    // Of each unknown name; those of one object once more, all together, unless the checker has given up before.
+    case "boolean": {
+      const around = fragmentAt(schema, error.schemaPath.replace(/\/additionalProperties$/, ""));
+      const name = unescaped(error.instancePath.slice(error.instancePath.lastIndexOf("/") + 1));
+      return [unknownName(at, name, around, foundAt)];
     }
+    case "additionalProperties":
+      return (params["additionalProperties"] as string[]).map((name) =>
+        unknownName(below(at, name), name, fragment, foundAt),
+      );
     case "required":
       return (params["requiredProperties"] as string[]).map((name) => ({
         field: below(at, name),
-        message: "is missing",
+        message: `is missing${foundAt === undefined ? "" : expectedOf(fragment.properties?.[name] as Fragment | undefined)}`,
       }));
-    default:
-      return [{ field: at, message: wanted(error, fragment) }];
+    default: {
+      const message = wanted(error, fragment);
+      return [{ field: at, message: message === EMPTY ? message : `${message}${foundAt?.(error.instancePath) ?? ""}` }];
+    }
   }
+}
+
+/** Says what was found as well. */
+const EMPTY = "must not be empty";
+
+function unknownName(field: string, name: string, { properties = {} }: Fragment, foundAt: Found): Mistake {
+  const known = Object.keys(properties);
+  const near = suggestion(name, known);
+  const all = foundAt === undefined || known.length === 0 ? "" : `: expected ${known.join(", ")}`;
+  return { field, message: `is not known${near || all}` };
 }
 
 function wanted({ keyword, params, message }: SchemaError, fragment: Fragment): string {
@@ -126,7 +160,7 @@ function wanted({ keyword, params, message }: SchemaError, fragment: Fragment): 
     case "maximum":
       return `must be at most ${limit}`;
     case "minLength":
-      return limit === "1" ? "must not be empty" : `must have at least ${limit} characters`;
+      return limit === "1" ? EMPTY : `must have at least ${limit} characters`;
     case "maxLength":
       return `must have at most ${limit} bytes`;
     case "maxItems":
@@ -148,6 +182,11 @@ const ARTICLES: Readonly<Record<string, string>> = {
   boolean: "true or false",
 };
 
+function expectedOf({ wanted: told, type = "" }: Fragment = {}): string {
+  const kind = told ?? ARTICLES[type];
+  return kind === undefined ? "" : `: expected ${kind}`;
+}
+
 /** Where the schema itself stands at a pointer such as `#/properties/a`. */
 function fragmentAt(schema: TSchema, pointer: string): Fragment {
   let at: unknown = schema;
@@ -158,6 +197,13 @@ function fragmentAt(schema: TSchema, pointer: string): Fragment {
   return typeof at === "object" && at !== null ? at : {};
 }
 
+function valueAt(value: unknown, pointer: string): unknown {
+  return pointer
+    .split("/")
+    .slice(1)
+    .reduce<unknown>((at, step) => (at as Record<string, unknown> | null)?.[unescaped(step)], value);
+}
+
 function fieldOf(pointer: string): string {
   return pointer
     .split("/")
@@ -166,14 +212,9 @@ function fieldOf(pointer: string): string {
 }
 
 function below(field: string, step: string): string {
-  const name = printable(step);
+  const name = step === "" ? '""' : printable(step);
   const whole = /^\d+$/.test(name) && field !== "" ? `${field}[${name}]` : `${field}${field === "" ? "" : "."}${name}`;
   return whole.length > FIELD_LENGTH_MAX ? `${whole.slice(0, FIELD_LENGTH_MAX)}…` : whole;
-}
-
-/** Names come from outside and go into logs and terminals. */
-function printable(name: string): string {
-  return name === "" ? '""' : name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, "?");
 }
 
 function unescaped(step: string): string {

@@ -38,6 +38,7 @@ import {
   type OwnAddress,
   type Surroundings,
 } from "./cluster-view.ts";
+import { drainNode, Willingness } from "./node-drain.ts";
 import { Membership, notLeader } from "./membership.ts";
 import { diskIn } from "./membership-rules.ts";
 
@@ -71,6 +72,8 @@ export interface ClusterOptions {
 }
 
 export class ClusterService implements Cluster {
+  /** Whether this node wants to lead, and what speaks against it. */
+  readonly willingness: Willingness;
   readonly #options: ClusterOptions;
   readonly #consensus: Consensus;
   readonly #clock: Clock;
@@ -92,6 +95,7 @@ export class ClusterService implements Cluster {
   constructor(options: ClusterOptions) {
     const { consensus, peers, clock, random, machine, own } = options;
     this.#options = options;
+    this.willingness = new Willingness(consensus);
     this.#consensus = consensus;
     this.#clock = clock;
     this.#around = { consensus, peers, own };
@@ -174,6 +178,7 @@ export class ClusterService implements Cluster {
       alerts: this.#health.alerts,
       snapshot: snapshots.newest(),
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
+      isDraining: this.willingness.has("drained"),
       isReady: notReadyReason === null,
       notReadyReason,
     };
@@ -248,6 +253,13 @@ export class ClusterService implements Cluster {
     }
     const [oldLeaderId, newId] = [nodeIdOf(status.peer), newLeaderId === null ? null : nodeIdOf(newLeaderId)];
     return { success, message, oldLeaderId, newLeaderId: newId };
+  }
+
+  async drain(isDraining: boolean, force: boolean): Promise<void> {
+    const [willingness, consensus] = [this.willingness, this.#consensus];
+    const transfer = (): Promise<TransferView> => this.transfer(null, false);
+    if (isDraining) await drainNode({ willingness, consensus, clock: this.#clock, transfer }, force);
+    else willingness.set("drained", false);
   }
 
   /** Null: the best one. */

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { type Rig, rig, settled } from "../electors/test-seat.ts";
+import type { Clearance } from "../ports/clearance.ts";
 import { ElectorLeadership } from "./elector-leadership.ts";
 
 interface Stage extends Rig {
@@ -11,7 +12,7 @@ interface Stage extends Rig {
   readonly asked: PromiseWithResolvers<boolean>[];
 }
 
-function stage(): Stage {
+function stage(clearance?: Clearance): Stage {
   const made: { leadership?: ElectorLeadership } = {};
   const asked: PromiseWithResolvers<boolean>[] = [];
   const rigged = rig({ onTransition: () => made.leadership?.look() });
@@ -20,6 +21,7 @@ function stage(): Stage {
     elector: rigged.elector,
     clock: rigged.clock,
     logger: quiet,
+    clearance,
     confirm: () => {
       const one = Promise.withResolvers<boolean>();
       asked.push(one);
@@ -160,5 +162,83 @@ describe("how it lets go", () => {
     await stopping;
     await clock.advance(60_000);
     expect(seat.acquires).toHaveLength(1);
+  });
+});
+
+describe("who does not want to lead", () => {
+  test("lets go of what it leads, and campaigns only when it wants to again", async () => {
+    const { leadership, seat, clock, told } = await leading();
+    leadership.setWilling(false);
+    leadership.setWilling(false);
+    await settled();
+    await seat.released();
+    await clock.advance(60_000);
+    expect(seat.acquires).toHaveLength(1);
+    leadership.setWilling(true);
+    await settled();
+    await seat.grant(9);
+    expect(told).toEqual([7, null, 9]);
+  });
+
+  test("stops waiting for the scope, and may still be stopped", async () => {
+    const { leadership, seat, clock } = stage();
+    await settled();
+    leadership.setWilling(false);
+    await settled();
+    await clock.advance(60_000);
+    expect(seat.acquires).toHaveLength(1);
+    await leadership.stop();
+    expect(leadership.epoch()).toBeNull();
+  });
+});
+
+describe("on a node that may have a worker", () => {
+  function cleared(): {
+    readonly clearance: Clearance;
+    readonly asked: ((is: boolean) => void)[];
+    readonly happened: string[];
+  } {
+    const asked: ((is: boolean) => void)[] = [];
+    const happened: string[] = [];
+    const clearance: Clearance = {
+      clear: (epoch) => {
+        happened.push(`clear ${epoch}`);
+        return new Promise((answer) => asked.push(answer));
+      },
+      empty: () => Promise.resolve(false),
+      opened: (epoch) => happened.push(`opened ${epoch}`),
+      release: () => happened.push("released"),
+    };
+    return { clearance, asked, happened };
+  }
+
+  test("leads when it is cleared, is turning over until then, and releases it when it does not lead any more", async () => {
+    const { clearance, asked, happened } = cleared();
+    const { leadership, seat, told } = stage(clearance);
+    await seat.grant(7);
+    expect(leadership.epoch()).toBeNull();
+    expect(leadership.isTurningOver()).toBe(true);
+    asked[0]!(true);
+    await settled();
+    expect(leadership.epoch()).toBe(7);
+    expect(leadership.isTurningOver()).toBe(false);
+    seat.claim.lost(7, "session-ended");
+    await settled();
+    expect(happened).toEqual(["released", "clear 7", "opened 7", "released"]);
+    expect(told).toEqual([7, null]);
+  });
+
+  test("lets the scope go where the worker is not gone after 150 ms", async () => {
+    const { clearance, asked, happened } = cleared();
+    const { leadership, seat, clock } = stage(clearance);
+    await seat.grant(7);
+    await clock.advance(150);
+    await settled();
+    expect(happened).toEqual(["released", "clear 7", "released"]);
+    asked[0]!(true);
+    await settled();
+    expect(leadership.epoch()).toBeNull();
+    expect(leadership.isTurningOver()).toBe(false);
+    expect(seat.releases).toHaveLength(1);
   });
 });

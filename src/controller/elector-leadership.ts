@@ -9,6 +9,7 @@
 // - A hand-over is bounded: where nobody takes over, this node campaigns again.
 
 import { TenureError } from "../core/kit/errors.ts";
+import type { Clearance } from "../ports/clearance.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Elector, Term } from "../ports/elector.ts";
 import type { Leadership } from "../ports/leadership.ts";
@@ -17,6 +18,8 @@ import { Confirmations } from "./scopes-confirmations.ts";
 
 /** What a person must mend was refused: it is tried again so seldom, and said each time. */
 const REFUSED_PAUSE_MS = 5_000;
+/** Somebody else leads sooner than a worker that can't be killed dies. */
+const CLEAR_MS_MAX = 150;
 /** Requests wait so long for a successor before they are told that nobody leads here. */
 const HANDING_OVER_MS_MAX = 1_000;
 
@@ -26,6 +29,8 @@ export interface ElectorLeadershipOptions {
   readonly logger: Logger;
   /** True: at some time after the call no higher epoch was in force in the log. */
   readonly confirm: (epoch: number) => Promise<boolean>;
+  /** Where the node may have a worker: whoever can't be cleared of it lets the scope go. */
+  readonly clearance?: Clearance | undefined;
 }
 
 interface Reign {
@@ -41,12 +46,17 @@ export class ElectorLeadership implements Leadership {
   #campaign: Promise<void> | undefined;
   #reign: Reign | null = null;
   #handingOver: Timer | null = null;
+  #isClearing = false;
+  #isWilling = true;
+  /** Ends the campaign that goes on; or, while this node does not want to lead, the wait for that to be over. */
+  #turn = new AbortController();
 
   constructor(options: ElectorLeadershipOptions) {
     this.#options = options;
   }
 
   start(): void {
+    this.#options.clearance?.release();
     this.#campaign ??= this.#run();
   }
 
@@ -63,7 +73,7 @@ export class ElectorLeadership implements Leadership {
   }
 
   isTurningOver(): boolean {
-    return this.#handingOver !== null;
+    return this.#handingOver !== null || this.#isClearing;
   }
 
   async confirm(): Promise<boolean> {
@@ -93,6 +103,13 @@ export class ElectorLeadership implements Leadership {
     return true;
   }
 
+  /** One that does not want to lead lets go, and campaigns no more. */
+  setWilling(isWilling: boolean): void {
+    if (isWilling === this.#isWilling) return;
+    this.#isWilling = isWilling;
+    if (isWilling || !this.handOver()) this.#turn.abort(new TenureError("ELECTOR_CLOSED", "the node was drained"));
+  }
+
   /** Somebody leads, wherever. */
   heardOfLeader(): void {
     if (this.#reign === null) this.#handedOver();
@@ -109,10 +126,17 @@ export class ElectorLeadership implements Leadership {
     const { elector, logger } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      this.#turn = new AbortController();
+      const turn = AbortSignal.any([signal, this.#turn.signal]);
+      if (!this.#isWilling) {
+        await aborted(turn);
+        continue;
+      }
       try {
-        await elector.lead((term) => this.#lead(term), { signal });
+        await elector.lead((term) => this.#lead(term), { signal: turn });
       } catch (error) {
         if (signal.aborted) return;
+        if (turn.aborted) continue;
         const message = error instanceof Error ? error.message : String(error);
         logger.error({ event: "campaign-refused", code: TenureError.is(error) ? error.code : "bug" }, message);
         await this.#pause(REFUSED_PAUSE_MS);
@@ -128,13 +152,33 @@ export class ElectorLeadership implements Leadership {
     const reign: Reign = { epoch, confirmations: new Confirmations({ readIndex }), handOver: resolve };
     signal.addEventListener("abort", () => resolve(), { once: true });
     if (signal.aborted) return;
+    if (!(await this.#cleared(epoch))) return;
+    if (signal.aborted) return this.#options.clearance?.release();
     this.#reign = reign;
+    this.#options.clearance?.opened(epoch);
     this.#handedOver();
     this.look();
     await over;
     this.#reign = null;
     reign.confirmations.close();
     this.look();
+    this.#options.clearance?.release();
+  }
+
+  /** False: the worker is not gone, and another must lead. */
+  async #cleared(epoch: number): Promise<boolean> {
+    const { clearance, logger } = this.#options;
+    if (clearance === undefined) return true;
+    this.#isClearing = true;
+    this.look();
+    const isCleared = await this.#within(CLEAR_MS_MAX, clearance.clear(epoch)).catch(() => false);
+    this.#isClearing = false;
+    if (isCleared) return true;
+    const why = `this node was elected (epoch ${epoch}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;
+    logger.error({ event: "not-cleared", epoch }, why);
+    clearance.release();
+    this.look();
+    return false;
   }
 
   async #within(limitMs: number, answer: Promise<boolean>): Promise<boolean> {
@@ -160,4 +204,9 @@ export class ElectorLeadership implements Leadership {
       signal.addEventListener("abort", stopped, { once: true });
     });
   }
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

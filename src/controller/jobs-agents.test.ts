@@ -6,15 +6,15 @@ import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { JobsStage, newFold } from "./test-jobs.ts";
-import { drain } from "./test-scopes.ts";
+import { advance, drain } from "./test-scopes.ts";
 
-async function leading(): Promise<{ stage: JobsStage; fold: JobsFold }> {
+async function leading(): Promise<{ stage: JobsStage; fold: JobsFold; clock: ManualClock }> {
   const clock = new ManualClock();
   const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
   stage.leadership.set(1);
   await drain();
-  return { stage, fold };
+  return { stage, fold, clock };
 }
 
 describe("log chunks", () => {
@@ -30,6 +30,41 @@ describe("log chunks", () => {
     expect(await ends(chunk(9, "behind a gap"))).toEqual([6]);
     expect(await ends()).toEqual([]);
     expect(await ends({ ...chunk(6, "x"), jobEpoch: 9 })).toEqual([null]);
+  });
+});
+
+describe("an agent that an operator drains", () => {
+  it("hears nothing while it waits, is given what waits when it is undone, and keeps what it had", async () => {
+    const { stage } = await leading();
+    await stage.submit();
+    const lease = await stage.leased("a");
+    const request = { caller: "op", idempotencyKey: null, bodyHash: "" };
+    await stage.service.drainAgent(request, "agent-a", true);
+    expect(stage.service.agents()).toMatchObject([{ state: "draining", running: 1 }]);
+    const jobId = await stage.submit();
+    expect(stage.service.whyPending(jobId)).toMatchObject({ reason: "no-agent" });
+    expect((await stage.poll("a")).leases).toEqual([]);
+    const waiting = stage.poll("a", { waitMs: 5_000 });
+    await drain();
+    expect(await stage.complete("a", lease)).toMatchObject({ ok: true });
+    await stage.service.drainAgent(request, "agent-a", false);
+    expect((await waiting).leases).toMatchObject([{ jobId }]);
+    await expect(stage.service.drainAgent(request, "nobody", true)).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+
+  it("is counted as one that is there by the next leader too", async () => {
+    const { stage, clock } = await leading();
+    await stage.submit();
+    await stage.leased("a");
+    await stage.service.drainAgent({ caller: "op", idempotencyKey: null, bodyHash: "" }, "agent-a", true);
+    stage.leadership.set(null);
+    stage.leadership.set(2);
+    await drain();
+    // Nobody hears of it: it goes offline as any other, and comes back draining.
+    await advance(clock, 100_000);
+    expect(stage.service.agents()).toMatchObject([{ state: "offline" }]);
+    await stage.poll("a");
+    expect(stage.service.agents()).toMatchObject([{ state: "draining" }]);
   });
 });
 

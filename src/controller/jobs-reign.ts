@@ -235,6 +235,7 @@ const OF_WORK_THAT_GOES_ON: ReadonlySet<JobsCommandKind> = new Set<JobsCommandKi
   "report",
   "results",
   "remove-agent",
+  "drain-agent",
   "hand-back",
 ]);
 

@@ -58,7 +58,7 @@ export class JobsTimers {
     this.#clock = options.clock;
     this.#schedules = new JobsSchedules(options);
     const { applied } = options.fold.book;
-    for (const agent of applied.agents()) if (agent.state === "online") this.heard(agent);
+    for (const agent of applied.agents()) if (agent.state !== "offline") this.heard(agent);
     for (const lease of applied.leases()) {
       this.#start(lease);
       const known = this.#sessions.get(lease.agent);

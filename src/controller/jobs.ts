@@ -55,6 +55,8 @@ export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "on
   readonly find: (jobId: string) => Promise<Job | null>;
   /** Up to which event they have everything. */
   readonly viewsPosition: () => Promise<number>;
+  /** This node's own worker, which was killed before this node leads: its jobs are handed back first of all. */
+  readonly worker?: string | undefined;
 }
 
 export class JobsService implements Jobs {
@@ -132,6 +134,10 @@ export class JobsService implements Jobs {
 
   async removeAgent(request: Request, name: string): Promise<void> {
     await this.#run<"remove-agent">({ kind: "remove-agent", request, name });
+  }
+
+  async drainAgent(request: Request, name: string, draining: boolean): Promise<void> {
+    await this.#run<"drain-agent">({ kind: "drain-agent", request, name, draining });
   }
 
   async pauseQueue(request: Request, queue: string, paused: boolean): Promise<void> {
@@ -334,6 +340,9 @@ export class JobsService implements Jobs {
       },
     });
     this.#reign = reign;
+    const { worker } = this.#options;
+    // Decided in this turn, before anybody else asks. Where that fails, their leases end by themselves.
+    if (worker !== undefined) void reign.run<"hand-back">({ kind: "hand-back", name: worker }).catch(() => undefined);
   }
 }
 

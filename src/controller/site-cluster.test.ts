@@ -12,6 +12,7 @@ class HandSite {
   epoch: number | null = null;
   isTurningOver = false;
   handOvers = 0;
+  isWilling = true;
   heartbeatAgeMs: number | null = null;
   readonly cluster: SiteCluster;
   // ---- the log
@@ -41,6 +42,10 @@ class HandSite {
         isTurningOver: () => this.isTurningOver,
         handOver: () => ++this.handOvers > 0,
         heardOfLeader: () => undefined,
+        setWilling: (isWilling) => {
+          this.isWilling = isWilling;
+          if (!isWilling) this.epoch = null;
+        },
       },
       log: this,
       nodes: this,
@@ -176,5 +181,44 @@ describe("a transfer", () => {
     site.all = [site.node("n1", 0), site.node("n2", 60_000)];
     await expect(site.cluster.transfer(null, false)).rejects.toMatchObject({ code: "TRANSFER_TARGET_INVALID" });
     expect(site.handOvers).toBe(1);
+  });
+});
+
+describe("a node that is taken out", () => {
+  test("that leads lets go, and is out when another leads; undone, it campaigns again", async () => {
+    const site = new HandSite();
+    site.epoch = 3;
+    const drained = site.cluster.drain(true, false);
+    await settled();
+    expect(site.isWilling).toBe(false);
+    await site.tell(N2);
+    await site.clock.advance(10);
+    await drained;
+    expect(site.cluster.view()).toMatchObject({ isDraining: true, role: "STANDBY", leader: { nodeId: "n2" } });
+    await site.cluster.drain(true, false);
+    await site.cluster.drain(false, false);
+    expect(site.isWilling).toBe(true);
+    expect(site.cluster.view().isDraining).toBe(false);
+  });
+
+  test("that does not lead is out at once", async () => {
+    const site = new HandSite();
+    await site.tell(N2);
+    await site.cluster.drain(true, false);
+    expect(site.isWilling).toBe(false);
+  });
+
+  test("is not, where nobody takes over or nobody could; by force it is", async () => {
+    const site = new HandSite();
+    site.epoch = 3;
+    const drained = site.cluster.drain(true, false).catch((error: unknown) => error);
+    await site.clock.advance(4_000);
+    expect(await drained).toMatchObject({ code: "ERR_LEADER_TRANSFER_FAILED" });
+    expect([site.isWilling, site.cluster.view().isDraining]).toEqual([true, false]);
+    site.all = [site.node("n1", 0), site.node("n2", 60_000)];
+    await expect(site.cluster.drain(true, false)).rejects.toMatchObject({ code: "TRANSFER_TARGET_INVALID" });
+    expect(site.isWilling).toBe(true);
+    await site.cluster.drain(true, true);
+    expect(site.isWilling).toBe(false);
   });
 });

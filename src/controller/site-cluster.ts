@@ -45,7 +45,7 @@ export interface SiteClusterOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly elector: Pick<Elector, "observe" | "stats">;
-  readonly leadership: Pick<ElectorLeadership, "epoch" | "isTurningOver" | "handOver" | "heardOfLeader">;
+  readonly leadership: Pick<ElectorLeadership, "epoch" | "isTurningOver" | "handOver" | "heardOfLeader" | "setWilling">;
   /** How long a leader may lead without a word from the database. */
   readonly trustMs: number;
   readonly log: {
@@ -66,6 +66,8 @@ export class SiteCluster implements Cluster {
   #leaderless: { readonly sinceMs: number; readonly sinceWallMs: number } | null = null;
   #sharedSinceWallMs: number | null = null;
   #isDraining = false;
+  /** An operator has taken it out. */
+  #isDrained = false;
   #failure: string | null = null;
 
   constructor(options: SiteClusterOptions) {
@@ -121,6 +123,7 @@ export class SiteCluster implements Cluster {
       // Where the state is kept, and how much of it, is the database's to tell.
       snapshot: null,
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
+      isDraining: this.#isDrained,
       isReady: notReadyReason === null,
       notReadyReason,
     };
@@ -257,28 +260,59 @@ export class SiteCluster implements Cluster {
   }
 
   async transfer(target: string | null, _force: boolean): Promise<TransferView> {
-    const { nodeId, leadership, nodes, clock } = this.#options;
+    const { nodeId, leadership } = this.#options;
     const epoch = leadership.epoch();
     if (epoch === null) throw new TenureError("NOT_LEADER", `Node ${nodeId} does not lead.`);
-    const others = nodes.all.filter((node) => node.nodeId !== nodeId && node.silentMs <= SILENT_MS_MAX);
-    this.#checkTarget(
-      target,
-      others.map((node) => node.nodeId),
-    );
+    this.#checkTarget(target, this.#others());
     leadership.handOver();
-    const untilMs = clock.monotonicMs() + TRANSFER_MS_MAX;
-    while (clock.monotonicMs() < untilMs) {
-      const leader = this.#leader;
-      if (leader !== null && leader.epoch > epoch && leader.identity !== nodeId) {
-        const message = `leadership was handed over to ${leader.identity}`;
-        return { success: true, message, oldLeaderId: nodeId, newLeaderId: leader.identity };
-      }
-      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TRANSFER_LOOK_MS, resume));
+    const leader = await this.#successor(epoch);
+    if (leader !== null) {
+      const message = `leadership was handed over to ${leader.identity}`;
+      return { success: true, message, oldLeaderId: nodeId, newLeaderId: leader.identity };
     }
     throw new TenureError(
       "ERR_LEADER_TRANSFER_FAILED",
       `nobody else took over within ${TRANSFER_MS_MAX} ms; ${nodeId} campaigns again. Look at the other nodes' logs.`,
     );
+  }
+
+  /** One that is drained does not campaign: unlike a voter it does not lead where nobody else can. */
+  async drain(isDraining: boolean, force: boolean): Promise<void> {
+    const { nodeId, leadership } = this.#options;
+    const before = this.#isDrained;
+    const epoch = leadership.epoch();
+    if (isDraining && !before && !force && this.#others().length === 0) {
+      throw invalid(
+        `${nodeId} is the only node that is heard of; start another first, or use force: then nobody leads`,
+      );
+    }
+    this.#isDrained = isDraining;
+    leadership.setWilling(!isDraining);
+    if (!isDraining || epoch === null || (await this.#successor(epoch)) !== null || force) return;
+    this.#isDrained = before;
+    leadership.setWilling(!before);
+    throw new TenureError(
+      "ERR_LEADER_TRANSFER_FAILED",
+      `nobody else took over within ${TRANSFER_MS_MAX} ms; ${nodeId} campaigns again. Look at the other nodes: they may be drained too.`,
+    );
+  }
+
+  #others(): string[] {
+    const { nodeId, nodes } = this.#options;
+    const heard = nodes.all.filter((node) => node.nodeId !== nodeId && node.silentMs <= SILENT_MS_MAX);
+    return heard.map((node) => node.nodeId);
+  }
+
+  /** Who leads behind this epoch of ours; null: nobody in time. */
+  async #successor(epoch: number): Promise<Leader | null> {
+    const { nodeId, clock } = this.#options;
+    const untilMs = clock.monotonicMs() + TRANSFER_MS_MAX;
+    while (clock.monotonicMs() < untilMs) {
+      const leader = this.#leader;
+      if (leader !== null && leader.epoch > epoch && leader.identity !== nodeId) return leader;
+      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TRANSFER_LOOK_MS, resume));
+    }
+    return null;
   }
 
   #checkTarget(target: string | null, others: readonly string[]): void {

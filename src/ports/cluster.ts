@@ -1,5 +1,6 @@
 // The cluster as one node sees it and as an operator steers it: what the API serves and nothing of how. Everything that is
-// shown comes from memory; everything that steers works on the leader alone and rejects with NOT_LEADER elsewhere.
+// shown comes from memory; everything that steers works on the leader alone and rejects with NOT_LEADER elsewhere, but for
+// `drain` and the snapshots, which are about this node.
 
 import type { ElectionRecord } from "../core/raft/types.ts";
 
@@ -12,6 +13,11 @@ export interface Cluster {
   catchUp(timeoutMs: number): Promise<boolean>;
   /** To the best other voter where no target is named. Rejects with TRANSFER_TARGET_INVALID, ERR_LEADER_TRANSFER_FAILED, … */
   transfer(target: string | null, force: boolean): Promise<TransferView>;
+  /**
+   * Takes this node out: another leads, and this one does not want to until it is undone, or started anew. Resolves when that
+   * is so. Refused where nobody else could lead, and then nothing has changed; not with `force`.
+   */
+  drain(isDraining: boolean, force: boolean): Promise<void>;
   changeMember(change: MemberChange): Promise<MemberChangeView>;
   /** Saves a snapshot of the applied state on this node now, and resolves when it is durable. */
   saveSnapshot(): Promise<SnapshotView>;
@@ -44,6 +50,8 @@ export interface ClusterView {
   readonly snapshot: SnapshotView | null;
   readonly disk: DiskView;
   /** Recovered, has once had everything that was committed when it started, and was not removed since. */
+  /** An operator has taken it out (`drain`): it does not want to lead. */
+  readonly isDraining: boolean;
   readonly isReady: boolean;
   readonly notReadyReason: string | null;
 }

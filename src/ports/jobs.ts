@@ -40,6 +40,8 @@ export interface Jobs {
   /** An answer for each, in order. */
   results(session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]>;
   removeAgent(request: Request, name: string): Promise<void>;
+  /** No new jobs for this agent, or again; what it has goes on. Of its present session. */
+  drainAgent(request: Request, name: string, draining: boolean): Promise<void>;
   pauseQueue(request: Request, queue: string, paused: boolean): Promise<void>;
   putSchedule(request: Request, schedule: Schedule): Promise<void>;
   deleteSchedule(request: Request, name: string): Promise<void>;
@@ -137,7 +139,8 @@ export type ResultAnswer =
     };
 
 export interface AgentView extends AgentInfo {
-  readonly state: "online" | "offline";
+  /** `draining`: it is there, and is given nothing more. */
+  readonly state: "online" | "draining" | "offline";
   readonly registeredAtMs: number;
   /** Jobs that it has. */
   readonly running: number;

@@ -59,6 +59,8 @@ export interface WireStats {
   readonly connections: number;
   /** Connections refused or ended for cause, by reason. */
   readonly refused: Readonly<Record<string, number>>;
+  /** When the certificate for other nodes ends, as it is in use; null without TLS. */
+  readonly certificateNotAfterMs: number | null;
 }
 
 /** Of jobs, their events and what is made of them, on one node. */

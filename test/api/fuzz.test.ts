@@ -75,8 +75,11 @@ async function prepare(id: RouteId, param: string, body: unknown): Promise<strin
       return "nightly";
     }
     case "removeAgent":
+    case "drainAgent":
       await leased();
       return "a-1";
+    case "drainNode":
+      return "n1";
     case "revokeKey":
       await t.keys.create(REQUEST, { name: "ci", role: "viewer", sha256: "c".repeat(64) });
       return "ci";

@@ -22,9 +22,12 @@ export class TestCluster implements Cluster {
   term = 7;
   stalenessMs: number | null = 0;
   isReady = true;
+  isDraining = false;
   notReadyReason: string | null = null;
   disk: ClusterView["disk"] = { state: "ok", freeBytes: 1_000_000_000 };
   alerts: AlertView[] = [];
+  /** Where members serve clients; those that are not here tell none. */
+  memberUrls: Readonly<Record<string, string>> = {};
   /** No leader confirms anything in time. */
   isCutOff = false;
   readonly #members = new Map<string, MemberView["kind"]>([
@@ -46,7 +49,15 @@ export class TestCluster implements Cluster {
 
   /** Everything that a call may change. */
   fingerprint(): string {
-    return JSON.stringify([this.role, this.leaderId, this.term, [...this.#members], this.#snapshot, this.#applied]);
+    return JSON.stringify([
+      this.role,
+      this.leaderId,
+      this.term,
+      this.isDraining,
+      [...this.#members],
+      this.#snapshot,
+      this.#applied,
+    ]);
   }
 
   currentRole(): ClusterView["role"] {
@@ -89,6 +100,7 @@ export class TestCluster implements Cluster {
       alerts: this.alerts,
       snapshot: this.#snapshot,
       disk: this.disk,
+      isDraining: this.isDraining,
       isReady: this.isReady,
       notReadyReason: this.notReadyReason,
     };
@@ -107,6 +119,11 @@ export class TestCluster implements Cluster {
     this.term++;
     this.follow(chosen);
     return { success: true, message: `${chosen} leads`, oldLeaderId: SELF, newLeaderId: chosen };
+  }
+
+  async drain(isDraining: boolean, force: boolean): Promise<void> {
+    if (isDraining && this.role !== "STANDBY") await this.transfer("n2", force);
+    this.isDraining = isDraining;
   }
 
   async changeMember(change: MemberChange): Promise<MemberChangeView> {
@@ -146,7 +163,7 @@ export class TestCluster implements Cluster {
       kind,
       isLeader: nodeId === this.leaderId,
       address: `${nodeId}:7400`,
-      url: null,
+      url: this.memberUrls[nodeId] ?? null,
       isConnected: true,
       progress:
         this.role === "LEADER"

@@ -137,6 +137,15 @@ export class TestJobs implements Jobs, Views {
     });
   }
 
+  async drainAgent(request: Request, name: string, draining: boolean): Promise<void> {
+    this.#once(request, () => {
+      const agent = this.#agents.get(name);
+      if (agent === undefined) throw new TenureError("NOT_FOUND", `There is no agent ${name}.`);
+      this.#agents.set(name, { ...agent, state: draining ? "draining" : "online" });
+      this.#tell("worker:registered", name, "worker");
+    });
+  }
+
   async pauseQueue(request: Request, queue: string, paused: boolean): Promise<void> {
     this.#once(request, () => {
       if (paused) this.#paused.add(queue);

@@ -50,6 +50,7 @@ export function sourceOf(
         droppedFrames: 5,
         connections: 2,
         refused: { "bad-certificate": 1 },
+        certificateNotAfterMs: 1_900_000_000_500,
       },
       disk: { freeBytes: 1_000, isFull: false },
       loopDelayMs: empty,
@@ -83,6 +84,7 @@ export function sourceOf(
       badConnections: 0,
       streams: 3,
     },
+    apiCertificateNotAfterMs: 1_910_000_000_000,
     droppedLogLines: 0,
   };
 }

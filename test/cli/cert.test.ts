@@ -165,7 +165,7 @@ it.concurrent("show tells what is in a file, and warns of what is wrong", async 
 
 it.concurrent.each([
   ["a key", (dir: string) => join(dir, "ca.key"), "a private key, which is never shown"],
-  ["what is not there", (dir: string) => join(dir, "none.crt"), "can't be read (ENOENT)"],
+  ["what is not there", (dir: string) => join(dir, "none.crt"), "can't be read: there is no such file"],
 ])("show of %s says so, with exit code 78", async (_what, file, said) => {
   const dir = await authority();
   const shown = await tenure("cert", "show", file(dir));

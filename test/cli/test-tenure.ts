@@ -35,11 +35,14 @@ export interface Said {
   readonly stderr: string;
 }
 
-export function start(args: readonly string[]) {
-  const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("TENURE_"));
+/** Whoever runs the tests may have a configuration of his own. */
+const NO_FILES = join(COMPILE_CACHE, "none");
+
+export function start(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const clean = Object.entries(process.env).filter(([name]) => !/^TENURE_|_COLOR$/.test(name));
   const child = spawn(process.execPath, [MAIN_FILE, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...Object.fromEntries(clean), NODE_COMPILE_CACHE: COMPILE_CACHE },
+    env: { ...Object.fromEntries(clean), NODE_COMPILE_CACHE: COMPILE_CACHE, XDG_CONFIG_HOME: NO_FILES, ...environment },
   });
   const said = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { childrenOf, livingMembers } from "../../src/cli/guard-group.ts";
+import { childrenOf, livingMembers } from "../../src/drivers/processes/index.ts";
 import { waitFor } from "../servers/index.ts";
 
 /** A single scan misses a relay in most tries; the more there are, the surer a wrong answer is seen. */

@@ -1,6 +1,7 @@
 // A cluster with mutual TLS between its nodes and on its API, set up with `tenure cert` as the documentation says: who is let
 // in, who is not, and how certificates are renewed while it runs.
 
+import { X509Certificate } from "node:crypto";
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
@@ -180,6 +181,13 @@ describe("SIGHUP", () => {
       node.signal("SIGHUP");
       await waitFor("the new certificate", async () => (await shown(node)) !== was);
       await waitFor("it to say so", () => node.log().includes('"event":"reloaded"'));
+      // In use, not only on the disk: both are counted from what was taken over.
+      const { validToDate } = new X509Certificate(readFileSync(join(node.home, `${node.id}.crt`)));
+      const { body } = await node.call<{ text: string }>("/metrics", { key: CLIENT_KEY });
+      for (const use of ["peer", "api"])
+        expect(body.text).toContain(
+          `tenure_certificate_not_after_seconds{use="${use}"} ${validToDate.getTime() / 1_000}\n`,
+        );
     }
     await ledger.progress(5);
     await ledger.rest();

@@ -56,6 +56,8 @@ export interface ServerProcessOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** What ends it at once, and lets it clear away what is outside of its directory. */
   readonly lastSignal: "SIGQUIT" | "SIGKILL";
+  /** What it writes to its error stream, as it comes: `log` keeps only the last of it. */
+  readonly told?: ((text: string) => void) | undefined;
 }
 
 export class ServerProcess {
@@ -78,6 +80,7 @@ export class ServerProcess {
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#log = (this.#log + text).slice(-LOG_CHARS_MAX);
+      options.told?.(text);
     });
     this.gone = new Promise((resolve) => {
       this.#child.once("error", (error) => {

@@ -6,7 +6,7 @@
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
@@ -21,6 +21,7 @@ const run = promisify(execFile);
 export const CLIENT_KEY = "client-key-of-the-test";
 export const OPERATOR_KEY = "operator-key-of-the-test";
 export const VIEWER_KEY = "viewer-key-of-the-test";
+const AGENT_KEY = "agent-key-of-the-test";
 
 /** For tests in which nobody is meant to campaign, however busy the machine is. A dead leader is still noticed at once. */
 export const CALM_ELECTION = {
@@ -37,6 +38,8 @@ export interface TenureClusterOptions {
   readonly tls?: boolean | undefined;
   readonly election?: ServerConfigFile["election"] | undefined;
   readonly snapshots?: ServerConfigFile["snapshots"] | undefined;
+  /** Each node is a supervisor with two processes; its worker takes so many jobs at once. */
+  readonly supervised?: { readonly capacity: number } | undefined;
   /** Before the first start of a node. */
   readonly prepare?: ((node: TenureNode) => void) | undefined;
 }
@@ -111,6 +114,8 @@ export class TenureCluster {
       ...(snapshots === undefined ? {} : { snapshots }),
     });
     if (tls === true) await this.issue(id);
+    const { supervised } = this.#options;
+    if (supervised !== undefined) superviseIn(node, supervised.capacity);
     this.#options.prepare?.(node);
     this.#nodes.set(id, node);
     return node;
@@ -223,6 +228,17 @@ function pair(id: string): { readonly cert_file: string; readonly key_file: stri
   return { cert_file: `${id}.crt`, key_file: `${id}.key` };
 }
 
-function keyEntry(role: "client" | "operator" | "viewer", key: string) {
+function keyEntry(role: "client" | "operator" | "viewer" | "agent", key: string) {
   return { name: `the-${role}`, role, sha256: createHash("sha256").update(key).digest("hex") };
+}
+
+/** With a key of its own, as an operator would give it. */
+function superviseIn(node: TenureNode, capacity: number): void {
+  const keyFile = join(node.home, "agent.key");
+  writeFileSync(keyFile, AGENT_KEY, { mode: 0o600 });
+  node.isSupervised = true;
+  node.configure({
+    keys: [...(node.config.keys ?? []), keyEntry("agent", AGENT_KEY)],
+    agent: { enabled: true, capacity, key_file: keyFile },
+  });
 }

@@ -71,6 +71,10 @@ export class TenureNode {
   readonly dataDir: string;
   /** For `node` itself, from the next start on: planted mistakes. */
   nodeFlags: readonly string[] = [];
+  /** `tenure server start`, from the next start on: a supervisor with a controller and, while it does not lead, a worker. */
+  isSupervised = false;
+  /** What it logs, from the next start on. */
+  told: ((text: string) => void) | undefined;
   #config: ServerConfigFile;
   #process: ServerProcess | undefined;
   #isFrozen = false;
@@ -127,7 +131,17 @@ export class TenureNode {
     this.#isFrozen = false;
     this.#process = new ServerProcess({
       command: process.execPath,
-      args: ["--no-warnings", ...this.nodeFlags, TENURE_MAIN, "server", "start", "--config", this.configFile, ...flags],
+      args: [
+        "--no-warnings",
+        ...this.nodeFlags,
+        TENURE_MAIN,
+        "server",
+        this.isSupervised ? "start" : "controller",
+        "--config",
+        this.configFile,
+        ...flags,
+      ],
+      told: this.told,
       directory: this.home,
       env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
       lastSignal: "SIGKILL",
@@ -144,6 +158,12 @@ export class TenureNode {
     await this.#process?.end("SIGKILL");
   }
 
+  /** Of a supervised node: its last controller, which may be gone. */
+  get controllerPid(): number | undefined {
+    const started = [...this.log().matchAll(/"event":"controller-started","pid":(\d+)/g)].at(-1);
+    return started === undefined ? undefined : Number(started[1]);
+  }
+
   /** SIGSTOP: the kernel still takes connections for it, and nobody answers. */
   stop(): void {
     this.#isFrozen = true;
@@ -157,6 +177,19 @@ export class TenureNode {
 
   signal(signal: NodeJS.Signals): void {
     this.#process?.signal(signal);
+    // Frozen is the whole node; everything else is the supervisor's to pass on.
+    if (this.isSupervised && (signal === "SIGSTOP" || signal === "SIGCONT")) this.signalController(signal);
+  }
+
+  /** Of a supervised node. */
+  signalController(signal: NodeJS.Signals): void {
+    const { controllerPid } = this;
+    if (controllerPid === undefined) return;
+    try {
+      process.kill(controllerPid, signal);
+    } catch {
+      // It is gone.
+    }
   }
 
   /** SIGTERM, in order; resolves to the exit code. */

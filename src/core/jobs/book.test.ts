@@ -186,7 +186,8 @@ describe("any commands in any order", () => {
           const isLease = command.kind === "lease";
           const running =
             isLease && isKnown(desk, command.agent) ? desk.book.state.jobsOfAgent(command.agent.name).size : 0;
-          const expected = isLease ? dumbPick(desk.book, command.agent, command.max, desk.nowMs, running) : [];
+          const max = isLease && !isDrained(desk, command.agent) ? command.max : 0;
+          const expected = isLease ? dumbPick(desk.book, command.agent, max, desk.nowMs, running) : [];
           const decision = desk.propose(command);
           if (decision.kind === "decided") memory.learn(command, decision.answer);
           if (decision.kind === "decided" && isLease) {
@@ -204,6 +205,17 @@ describe("any commands in any order", () => {
   function isKnown(desk: Desk, { name, session }: AgentInfo): boolean {
     const known = desk.book.state.agents.get(name);
     return known?.info.session === session && known.state !== "removed";
+  }
+
+  /** By the events, not by the book: the last word about this session. */
+  function isDrained(desk: Desk, { name, session }: AgentInfo): boolean {
+    if (!isKnown(desk, { name, session } as AgentInfo)) return false;
+    const ofIt = desk.events.filter(({ eventType, entityId }) => eventType.startsWith("worker:") && entityId === name);
+    // Another session in between began anew.
+    const since = ofIt.findLastIndex(({ eventType, payload }) =>
+      eventType === "worker:removed" ? true : payload["sessionHash"] !== session,
+    );
+    return ofIt.slice(since + 1).findLast(({ payload }) => "draining" in payload)?.payload["draining"] === true;
   }
 
   it("that are refused, or change nothing, leave every byte as it was", () => {

@@ -60,6 +60,8 @@ export type JobsCommand =
   /** It was not heard for long. Its leases, if it has any, end by themselves. */
   | { readonly kind: "agent-offline"; readonly name: string; readonly session: string }
   | { readonly kind: "remove-agent"; readonly request: Request; readonly name: string }
+  /** No new jobs for it, or again; what it has goes on. Of its present session. */
+  | { readonly kind: "drain-agent"; readonly request: Request; readonly name: string; readonly draining: boolean }
   /** All leases of an agent, at once and without cost: its node is about to lead. */
   | { readonly kind: "hand-back"; readonly name: string }
   | { readonly kind: "pause-queue"; readonly request: Request; readonly queue: string; readonly paused: boolean }
@@ -113,6 +115,7 @@ export interface JobsAnswers {
   readonly "attempt-timed-out": { readonly state: JobState | null };
   readonly "agent-offline": { readonly isChanged: boolean };
   readonly "remove-agent": { readonly lost: readonly LeaseRef[] };
+  readonly "drain-agent": { readonly isChanged: boolean };
   readonly "hand-back": { readonly handedBack: readonly LeaseRef[] };
   readonly "pause-queue": { readonly isChanged: boolean };
   readonly "put-schedule": { readonly isChanged: boolean };

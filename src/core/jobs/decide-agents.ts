@@ -1,11 +1,11 @@
 // What happens to leases without a word of the agent that has them, and to agents: a lease that nobody renewed, an attempt
-// that took too long, an agent that is silent, removed or about to stop, an answer that did not reach it.
+// that took too long, an agent that is silent, removed, drained or about to stop, an answer that did not reach it.
 
 import type { LeaseRef } from "../../ports/jobs.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "./commands.ts";
 import { answeredBefore, decided, draft, leasedBy, leaseRef, refused, unchanged } from "./decision.ts";
 import { type EndOptions, endAttempt } from "./ending.ts";
-import type { EventDraft, Offline, Removed } from "./events.ts";
+import type { EventDraft, Offline, Registered, Removed } from "./events.ts";
 import { markOf } from "./idempotency.ts";
 import type { JobRecord, Run } from "./records.ts";
 import type { BookState } from "./state.ts";
@@ -71,6 +71,23 @@ export function decideRemoveAgent(
     return leaseRef(ticket.id, run);
   });
   return decided(drafts, { lost });
+}
+
+export function decideDrainAgent(
+  state: BookState,
+  { request, name, draining }: CommandOf<"drain-agent">,
+  context: DecideContext,
+): Decided<"drain-agent"> {
+  const before = answeredBefore(state, request, "drain-agent", context.nowMs, () => ({ isChanged: false }));
+  if (before !== null) return before;
+  const record = state.agents.get(name);
+  if (record === undefined || record.state === "removed") return refused("NOT_FOUND", `There is no agent ${name}.`);
+  const isChanged = record.isDraining !== draining;
+  if (!isChanged && request.idempotencyKey === null) return unchanged({ isChanged });
+  const { session, kinds, labels, platform, capacity } = record.info;
+  const about = { sessionHash: session, kinds, labels, platform, capacity };
+  const payload: Registered = { ...about, draining, ...markOf(request, "drain-agent") };
+  return decided([draft(context, "worker:registered", name, payload)], { isChanged });
 }
 
 export function decideHandBack(

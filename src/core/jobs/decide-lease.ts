@@ -44,7 +44,8 @@ export function decideLease(
   readyNow(state, context);
   const running = isNew ? 0 : state.jobsOfAgent(agent.name).size;
   // Attempts add to what a snapshot takes: past a limit others have to end first.
-  const room = state.isOvergrown ? 0 : Math.min(max, agent.capacity - running);
+  const isDraining = !isNew && known.isDraining;
+  const room = state.isOvergrown || isDraining ? 0 : Math.min(max, agent.capacity - running);
   const picked = pick(state.ready, agent, room, (queue) => state.paused.get(queue) !== undefined);
   const numbered = poll === undefined ? {} : { poll };
   const leases = picked.map((slot): GivenLease => {
@@ -104,7 +105,8 @@ function sessionProblem({ info, state, past }: AgentRecord, { name, session }: A
 }
 
 function agentProblem(state: BookState, known: AgentRecord | undefined, info: AgentInfo): Refused | null {
-  const record: AgentRecord = { info, state: "online", registeredAtMs: 0, sinceMs: 0, past: known?.past ?? [] };
+  const times = { registeredAtMs: 0, sinceMs: 0 };
+  const record: AgentRecord = { info, state: "online", ...times, isDraining: false, past: known?.past ?? [] };
   const before = known === undefined ? 0 : state.weights.agent(known);
   const bytes = state.agentBytes - before + state.weights.agent(record);
   const { agentBytesMax } = state.limits;

@@ -9,6 +9,7 @@ import type { JobsBook } from "./book.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers, JobsCommand, JobsCommandKind } from "./commands.ts";
 import {
   decideAgentOffline,
+  decideDrainAgent,
   decideHandBack,
   decideLeaseExpired,
   decideRemoveAgent,
@@ -60,6 +61,8 @@ function anyDecision(
       return decideAgentOffline(state, command, context);
     case "remove-agent":
       return decideRemoveAgent(state, command, context);
+    case "drain-agent":
+      return decideDrainAgent(state, command, context);
     case "hand-back":
       return decideHandBack(state, command, context);
     case "pause-queue":

@@ -111,12 +111,17 @@ export interface Cancelled extends Marked {
   readonly cause: EndCause;
 }
 
-export interface Registered {
+export interface Registered extends Marked {
   readonly sessionHash: string;
   readonly kinds: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly platform: string;
   readonly capacity: number;
+  /**
+   * An operator's word about this session: all else is as it was. Not a type of its own, at which a node of an older release
+   * would stop in the middle of an upgrade; that one gives jobs to the agent while it leads (decision 0020).
+   */
+  readonly draining?: boolean;
 }
 
 export interface Offline {

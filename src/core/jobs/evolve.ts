@@ -77,16 +77,22 @@ function change(state: BookState, event: JobsEvent, atMs: number): boolean {
 }
 
 function registered(state: BookState, event: JobsEvent, atMs: number): boolean {
-  const { sessionHash: session, kinds, labels, platform, capacity } = payloadOf<Registered>(event);
+  const { sessionHash: session, kinds, labels, platform, capacity, draining } = payloadOf<Registered>(event);
   const name = event.entityId;
   const before = state.agents.get(name);
   const isSame = before?.info.session === session;
+  if (draining !== undefined) {
+    if (!isSame || before.state === "removed") return false;
+    state.agents.set(name, { ...before, isDraining: draining });
+    return true;
+  }
   const past = before === undefined ? [] : isSame ? before.past : [...before.past, before.info.session];
   state.agents.set(name, {
     info: { name, session, kinds, labels, platform, capacity },
     state: "online",
     registeredAtMs: isSame ? before.registeredAtMs : atMs,
     sinceMs: atMs,
+    isDraining: isSame && before.isDraining,
     past: past.slice(-AGENT_SESSIONS_KEPT),
   });
   return true;

@@ -106,6 +106,8 @@ export interface AgentRecord {
   readonly registeredAtMs: number;
   /** When it took this state. */
   readonly sinceMs: number;
+  /** An operator wants it to be given nothing more. Of this session only: the next one begins without. */
+  readonly isDraining: boolean;
   /** Sessions before this one, newest last. */
   readonly past: readonly string[];
 }

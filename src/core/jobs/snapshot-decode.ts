@@ -10,6 +10,7 @@ import type { AgentInfo, JobFailure, JobProgress, Schedule } from "./model.ts";
 import type { EndedRun, JobRecord, Run, Ticket } from "./records.ts";
 import {
   AGENT_STATES,
+  type DRAINING,
   ENDS,
   FLAG,
   MAGIC,
@@ -90,12 +91,12 @@ class BookDecoder {
 
   #agent(): void {
     const reader = this.#reader;
-    const info = parseJson(this.#flatText()) as AgentInfo;
+    const { draining = false, ...info } = parseJson(this.#flatText()) as AgentInfo & Partial<typeof DRAINING>;
     const state = this.#oneOf(AGENT_STATES);
     const registeredAtMs = reader.uint53();
     const sinceMs = reader.uint53();
     const past = this.#list(AGENT_SESSIONS_KEPT, () => this.#name());
-    this.#state.agents.set(info.name, { info, state, registeredAtMs, sinceMs, past });
+    this.#state.agents.set(info.name, { info, state, registeredAtMs, sinceMs, isDraining: draining, past });
   }
 
   #schedule(): void {

@@ -31,6 +31,9 @@ export const ENDS: readonly AttemptEnd[] = [
 export const REPORTS: readonly (Reported | null)[] = [null, "completed", "failed", "cancelled", "handed-back"];
 export const AGENT_STATES: readonly AgentRecord["state"][] = ["online", "offline", "removed"];
 
+/** Stands in an agent's text where it drains: whoever does not know it reads the agent all the same. */
+export const DRAINING = { draining: true } as const;
+
 export const FLAG = {
   notBefore: 1,
   concurrency: 2,

@@ -18,6 +18,7 @@ export const KINDS: readonly Step["kind"][] = [
   ...(["submit", "submit", "submit", "lease", "lease", "lease", "lease", "results", "results", "results"] as const),
   ...(["cancel", "retry", "report", "lease-expired", "attempt-timed-out", "agent-offline", "remove-agent"] as const),
   ...([
+    "drain-agent",
     "hand-back",
     "take-back",
     "pause-queue",
@@ -106,6 +107,8 @@ export function commandOf(desk: Desk, memory: Memory, { kind, a, b, c }: Step): 
     case "remove-agent":
     case "hand-back":
       return { kind, request, name: `a${1 + (a % 3)}` };
+    case "drain-agent":
+      return { kind, request, name: `a${1 + (a % 3)}`, draining: b % 2 === 0 };
     case "agent-offline":
       return { kind, name: `a${1 + (a % 3)}`, session: `a${1 + (a % 3)}-s${1 + (b % 2)}` };
     case "pause-queue":

@@ -133,9 +133,10 @@ export class BookView implements JobsView {
     const running = new Map<string, number>();
     for (const { run } of this.#leased()) running.set(run.agent, (running.get(run.agent) ?? 0) + 1);
     const views: AgentView[] = [];
-    for (const { info, state: is, registeredAtMs } of this.#all(state.agents)) {
+    for (const { info, state: is, registeredAtMs, isDraining } of this.#all(state.agents)) {
       if (is === "removed") continue;
-      views.push({ ...info, state: is, registeredAtMs, running: running.get(info.name) ?? 0 });
+      const shown = is === "online" && isDraining ? "draining" : is;
+      views.push({ ...info, state: shown, registeredAtMs, running: running.get(info.name) ?? 0 });
     }
     return views.sort((one, other) => byText(one.name, other.name));
   }

@@ -14,7 +14,8 @@ const PROGRESS_BYTES = 41;
 const FINISHED_BYTES = 16;
 const TEXT_BYTES = 4;
 const KEY_BYTES = 33;
-const AGENT_BYTES = 22;
+/** The last: that it drains. */
+const AGENT_BYTES = 22 + 16;
 const SCHEDULE_BYTES = 21;
 
 type Canonical = (value: Json) => string;

@@ -25,9 +25,9 @@ export function whyPending(
   let isIdle = false;
   /** Of the agent that comes closest, as far as can be told: one of this kind lacks less than one of another. */
   let missing: string | null = null;
-  for (const { info, state } of agents) {
+  for (const { info, state, isDraining: isDrained } of agents) {
     if (state !== "online") continue;
-    const lacks = one.missingAt(info);
+    const lacks = one.missingAt(info) ?? (isDrained ? "an agent that is not draining" : null);
     if (lacks === null) {
       fitting++;
       isIdle ||= runningAt(info.name) < info.capacity;

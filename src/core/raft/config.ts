@@ -76,16 +76,18 @@ function durationMistakes(config: ElectionConfig): string[] {
 function relationMistakes(config: ElectionConfig): string[] {
   const mistakes: string[] = [];
   if (config.electionTimeoutMaxMs <= config.electionTimeoutMinMs) {
-    mistakes.push("electionTimeoutMaxMs must be above electionTimeoutMinMs, or votes split for ever");
+    mistakes.push(
+      `electionTimeoutMaxMs must be above electionTimeoutMinMs (${config.electionTimeoutMinMs}), or votes split for ever, found ${config.electionTimeoutMaxMs}`,
+    );
   }
   if (config.heartbeatIntervalMs * 2 > config.electionTimeoutMinMs) {
     mistakes.push(
-      "heartbeatIntervalMs must be at most half of electionTimeoutMinMs, or one lost heartbeat starts an election",
+      `heartbeatIntervalMs must be at most half of electionTimeoutMinMs (${config.electionTimeoutMinMs}), or one lost heartbeat starts an election, found ${config.heartbeatIntervalMs}`,
     );
   }
   if (config.enableLease && config.leaseRenewalIntervalMs >= leaseMs(config)) {
     mistakes.push(
-      `leaseRenewalIntervalMs must be below the lease of ${leaseMs(config).toFixed(0)} ms that electionTimeoutMinMs allows`,
+      `leaseRenewalIntervalMs must be below the lease of ${leaseMs(config).toFixed(0)} ms that electionTimeoutMinMs allows, found ${config.leaseRenewalIntervalMs}`,
     );
   }
   if (!Number.isInteger(config.nodePriority) || config.nodePriority < 0 || config.nodePriority > 255) {

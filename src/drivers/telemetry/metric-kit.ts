@@ -7,6 +7,8 @@ export interface MetricsSource {
   readonly server: ServerStats;
   readonly jobs: JobsServerStats;
   readonly http: HttpSource;
+  /** Null without TLS. */
+  readonly apiCertificateNotAfterMs: number | null;
   readonly droppedLogLines: number;
 }
 

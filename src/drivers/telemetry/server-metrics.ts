@@ -2,7 +2,7 @@
 // nowhere else. docs/reference/metrics.md explains each; a test compares both ways.
 
 import { JOB_METRICS } from "./job-metrics.ts";
-import { buckets, counter, gauge, histogram, labelled, type ServerMetric } from "./metric-kit.ts";
+import { buckets, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
 
 export const SERVER_METRICS: readonly ServerMetric[] = [
   counter(
@@ -105,6 +105,15 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     "Connections refused or ended for cause, by reason.",
     ({ server }) => Object.entries(server.wire.refused).map(([reason, value]) => ({ labels: { reason }, value })),
   ),
+  labelled(
+    "tenure_certificate_not_after_seconds",
+    "gauge",
+    "When a certificate of this node ends, in seconds since 1970, by what it is for; absent without TLS.",
+    ({ server, apiCertificateNotAfterMs }) => [
+      ...endOf("peer", server.wire.certificateNotAfterMs),
+      ...endOf("api", apiCertificateNotAfterMs),
+    ],
+  ),
   gauge(
     "tenure_disk_free_bytes",
     "Free space of the data directory; absent where unknown.",
@@ -134,3 +143,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
   ),
   ...JOB_METRICS,
 ];
+
+function endOf(use: "peer" | "api", notAfterMs: number | null): readonly Sample[] {
+  return notAfterMs === null ? [] : [{ labels: { use }, value: Math.floor(notAfterMs / 1_000) }];
+}

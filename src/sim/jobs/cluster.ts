@@ -20,6 +20,7 @@ import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
 import { SimArchive, type StoredHistory } from "./archive.ts";
 import type { JobsKnobs } from "./knobs.ts";
+import { Moonlight, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { SimViews, type StoredRows } from "./views.ts";
@@ -67,6 +68,7 @@ export class JobsCluster {
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
+  readonly #moonlight: Moonlight;
   readonly #rows = new Map<string, StoredRows>();
   readonly #histories = new Map<string, StoredHistory>();
 
@@ -83,9 +85,14 @@ export class JobsCluster {
       link: this.knobs.link,
       disk: this.knobs.disk,
       restartAfterExitMs: RESTART_AFTER_EXIT_MS,
-      start: (boot) => (this.agents.includes(boot.node) ? options.startAgent(this, boot) : this.#start(boot)),
+      start: (boot) => {
+        if (this.agents.includes(boot.node)) options.startAgent(this, boot);
+        else if (!this.#moonlight.isWorker(boot.node)) this.#start(boot);
+        else if (this.#moonlight.started(boot)) options.startAgent(this, boot);
+      },
       trace: options.narrate,
     });
+    this.#moonlight = new Moonlight(this.world, this.probes);
     this.oracle = new JobsOracle(this.probes, this.secrets, (node, error) => this.world.report(node, error));
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
@@ -165,14 +172,15 @@ export class JobsCluster {
     }).then(
       (started) => {
         engine = started;
-        if (this.world.node(node).process.life?.number === boot.life)
-          this.#started(boot, started, { fold, archive, log: jobsLog });
+        if (this.world.node(node).process.life?.number !== boot.life) return;
+        if (this.knobs.moonlights) engine = this.#moonlight.over(started, boot);
+        this.#started(boot, started, engine, { fold, archive, log: jobsLog });
       },
       (error: unknown) => boot.fatal(error),
     );
   }
 
-  #started(boot: Boot, engine: Engine, { fold, archive, log }: MachineParts): void {
+  #started(boot: Boot, engine: Engine, leading: Consensus, { fold, archive, log }: MachineParts): void {
     const { node, life, clock, random } = boot;
     this.#founded.add(node);
     engine.subscribe((event) => {
@@ -190,7 +198,8 @@ export class JobsCluster {
       fold,
       digest: this.#options.digest,
       author: `${CLUSTER_ID}.0`,
-      leadership: new RaftLeadership(engine),
+      leadership: new RaftLeadership(leading),
+      worker: this.knobs.moonlights ? workerOf(node) : undefined,
       clock,
       random: random.fork("jobs"),
       newId,

@@ -38,6 +38,8 @@ export interface JobsKnobs {
   /** So many more times the leader's wall clock is set, mostly forwards. */
   readonly wallJumps: number;
   readonly faultsUntilMs: number;
+  /** Servers work while they do not lead. */
+  readonly moonlights: boolean;
   /** A race for ten jobs (race.ts): agents do what they are given, and only servers fail. */
   readonly race: boolean;
 }
@@ -88,6 +90,7 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
     faults: 4 + random.fork("faults").below(Math.ceil(seconds * 2)),
     wallJumps: random.fork("wall-jumps").pick([0, 0, 0, 12]),
     faultsUntilMs: Math.floor(seconds * 1_000),
+    moonlights: random.fork("moonlights").chance(0.4),
     race: false,
   };
 }
@@ -110,6 +113,7 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     ),
     faults: 2 + random.fork("race-faults").below(6),
     wallJumps: 0,
+    moonlights: false,
     race: true,
   };
 }

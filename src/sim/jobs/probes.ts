@@ -32,6 +32,9 @@ export const JOBS_PROBES = [
   "missed-events-read",
   "missed-events-not-there-yet",
   "leader-paused",
+  "worker-started",
+  "worker-killed",
+  "not-cleared-in-time",
 ] as const;
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];

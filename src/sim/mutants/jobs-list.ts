@@ -16,6 +16,8 @@ const LEASE = "core/jobs/decide-lease.ts";
 const AGENTS = "core/jobs/decide-agents.ts";
 const RESULTS = "core/jobs/decide-results.ts";
 const TABLE = "core/jobs/table.ts";
+const CLEARED = "controller/cleared-consensus.ts";
+const NODE = "core/supervise/node.ts";
 
 function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
   return { name, breaks, edits, subject: "jobs" };
@@ -161,5 +163,20 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     file: TABLE,
     find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
     replace: "",
+  }),
+  mutant("gate-open-beside-the-worker", "§2.3", {
+    file: CLEARED,
+    find: "if (!status.established || (this.#isOpen && this.#term === status.term)) return status;",
+    replace: "if (this.#limit !== undefined) return status;",
+  }),
+  mutant("cleared-before-the-worker-is-gone", "§2.3", {
+    file: NODE,
+    find: "if (this.#clearing !== null && isGone(this.#agent)) {",
+    replace: "if (this.#clearing !== null) {",
+  }),
+  mutant("worker-started-beside-a-leader", "§2.3", {
+    file: NODE,
+    find: "if (this.#plan.moonlights && !this.#isHeld && isDue) {",
+    replace: "if (this.#plan.moonlights && isDue) {",
   }),
 ];

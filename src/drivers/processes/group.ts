@@ -2,19 +2,29 @@
 // reaped still answers signal 0 (in a container whose first process does not reap, for ever), so a group that
 // answers is looked up in /proc, where there is one.
 
-import { readdirSync, readFileSync } from "node:fs";
-import { assert } from "../core/kit/assert.ts";
+import { assert } from "../../core/kit/assert.ts";
+import { processes } from "./table.ts";
 
 /** True if somebody was there to get it. */
 export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   assert(group > 1, "0 and 1 would be our own group and everybody");
+  return signalTarget(-group, signal);
+}
+
+/** True if it was there to get it. */
+export function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
+  assert(pid > 1, "0 would be our own group, 1 is everybody's parent");
+  return signalTarget(pid, signal);
+}
+
+function signalTarget(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(-group, signal);
+    process.kill(target, signal);
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ESRCH") return false;
-    // Members that changed their user can't be signalled by us, but they live.
+    // Those that changed their user can't be signalled by us, but they live.
     if (code === "EPERM") return true;
     throw error;
   }
@@ -40,38 +50,4 @@ export function childrenOf(parent: number): number[] {
 
 function scan(group: number): number {
   return processes()?.filter((one) => one.group === group && one.isAlive).length ?? 1;
-}
-
-export interface ProcessLine {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-  readonly isAlive: boolean;
-}
-
-function processes(): ProcessLine[] | undefined {
-  let names: string[];
-  try {
-    names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  } catch {
-    return undefined;
-  }
-  return names.length === 0 ? undefined : names.flatMap((pid) => readProcess(pid) ?? []);
-}
-
-function readProcess(pid: string): ProcessLine | undefined {
-  try {
-    return parseStat(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return undefined;
-  }
-}
-
-/** "pid (name) state ppid pgrp …", proc(5): the name may hold anything, parentheses and spaces too. */
-export function parseStat(stat: string): ProcessLine {
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const [state, parent, group] = fields;
-  // The state is the main thread's: that one may have ended while others run on. The 20th field counts the threads.
-  const isAlive = (state !== "Z" && state !== "X") || Number(fields[17]) > 1;
-  return { pid: Number.parseInt(stat, 10), parent: Number(parent), group: Number(group), isAlive };
 }

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { jobEnvironment } from "./exec.ts";
+import { LastLine } from "./last-line.ts";
+import { LogBuffer } from "./log-buffer.ts";
+import { JobAborted, outcomeOfThrow } from "./outcome.ts";
+
+describe("the environment of a command", () => {
+  it("has nothing that is Tenure's: no key, no URL, no channel", () => {
+    const environment = {
+      PATH: "/bin",
+      TENURE_API_KEY: "secret",
+      TENURE_URL: "http://a",
+      TENURE_JOB_ID: "of an outer job",
+      NODE_CHANNEL_FD: "3",
+      GONE: undefined,
+    };
+    expect(jobEnvironment(environment)).toEqual({ PATH: "/bin" });
+  });
+});
+
+describe("the last line", () => {
+  it.each([
+    [[], ""],
+    [["one\ntwo\n"], "two"],
+    [["one\ntw", "o"], "two"],
+    [["one\n", "\n  \n"], "one"],
+    [["50 %\r100 %\r\n"], "100 %"],
+    [["x".repeat(10_000)], "x".repeat(500)],
+  ])("of %j", (texts, expected) => {
+    const line = new LastLine();
+    for (const text of texts) line.write(text);
+    expect(line.text).toBe(expected);
+  });
+});
+
+describe("whoever prints much", () => {
+  it("waits until half of what waits was taken, and not for ever", async () => {
+    const logs = new LogBuffer();
+    let isFree = false;
+    for (let written = 0; written < 10; written++) logs.write("x".repeat(60 * 1024));
+    expect(logs.hasRoom).toBe(false);
+    const room = logs.room().then(() => (isFree = true));
+    logs.confirm(logs.take(1));
+    await Promise.resolve();
+    expect(isFree).toBe(false);
+    while (!logs.hasRoom) logs.confirm(logs.take(64 * 1024));
+    await room;
+    for (let written = 0; written < 10; written++) logs.write("x".repeat(60 * 1024));
+    const released = logs.room();
+    logs.release();
+    await released;
+  });
+});
+
+it("a handler that stops by itself hands its job back", () => {
+  expect(outcomeOfThrow(new JobAborted("stopping", "now"), null)).toEqual({ kind: "handed-back" });
+});

@@ -1,0 +1,80 @@
+// `tenure server start`: what a node's supervisor is told, from its configuration. The supervisor itself (server-supervisor.ts) needs
+// little of what was loaded to check that, and lives as long as the node: so it takes this process's place.
+
+import { createHash } from "node:crypto";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ServerConfig } from "../contract/index.ts";
+import { apiUrlOf } from "./server-api.ts";
+import { MEMORY_ENVIRONMENT } from "./server-memory.ts";
+import { SUPERVISED, workerName } from "./server-supervised.ts";
+import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
+
+/** Jobs of a worker whose node stops may end by themselves for so long. */
+const AGENT_DRAIN = "10s";
+
+export async function superviseServer(config: ServerConfig, flags: readonly string[]): Promise<number> {
+  const spec = specOf(config, flags);
+  // Where somebody holds a channel to this process (`npm start`), it would be cut.
+  if (process.execve !== undefined && !process.connected) {
+    const args = [process.execPath, ...process.execArgv, fileOf("server-supervisor")];
+    process.execve(process.execPath, args, { ...definedOf(process.env), [SPEC]: JSON.stringify(spec) });
+  }
+  const { supervise } = await import("./server-supervisor.ts");
+  return supervise(spec);
+}
+
+function specOf(config: ServerConfig, flags: readonly string[]): SupervisorSpec {
+  const { nodeId, log, agent } = config;
+  return {
+    nodeId,
+    level: log.level,
+    moonlights: agent.enabled,
+    cookie: cookieOf(config),
+    controller: {
+      args: [...process.execArgv, fileOf("main"), "server", "controller", ...flags],
+      // What the operator has chosen goes first.
+      env: { ...MEMORY_ENVIRONMENT, ...definedOf(process.env), [SUPERVISED]: "1" },
+    },
+    agent: agentOf(config),
+  };
+}
+
+/** What lives of this node's workers is known by it, also to the next supervisor: its data directory is nobody else's. */
+function cookieOf({ nodeId, dataDir }: ServerConfig): string {
+  return createHash("sha256")
+    .update(`${nodeId}\n${resolve(dataDir)}`)
+    .digest("hex")
+    .slice(0, 32);
+}
+
+/** It is told nothing of the server's own settings: what it runs inherits its environment. */
+function agentOf(config: ServerConfig): SupervisorSpec["agent"] {
+  const { nodeId, agent, api, log } = config;
+  const urls = agent.servers.length > 0 ? agent.servers : [apiUrlOf(config, api.listen)];
+  const labels = Object.entries(agent.labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]);
+  const flags = ["--name", workerName(nodeId), "--capacity", String(agent.capacity), "--drain", AGENT_DRAIN, ...labels];
+  const ca = agent.caFile === null ? [] : ["--ca", agent.caFile];
+  const others = Object.entries(definedOf(process.env)).filter(([name]) => !name.startsWith("TENURE_"));
+  return {
+    args: [...process.execArgv, fileOf("main"), "agent", "start", ...flags, ...ca],
+    env: {
+      ...Object.fromEntries(others),
+      TENURE_URL: urls.join(","),
+      // Whatever the service's user has in its home is not meant for it.
+      TENURE_CONFIG: "/dev/null",
+      TENURE_LOG_LEVEL: log.level,
+      ...(agent.keyFile === null ? {} : { TENURE_API_KEY_FILE: agent.keyFile }),
+    },
+  };
+}
+
+function definedOf(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
+function fileOf(name: string): string {
+  return fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+}

@@ -1,0 +1,20 @@
+// What a supervisor is told when it takes the place of the process that has read the configuration.
+
+/** Holds it, as JSON; taken out of the environment before anybody inherits it. */
+export const SPEC = "TENURE_SUPERVISOR_SPEC";
+
+export interface SupervisorSpec {
+  readonly nodeId: string;
+  readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent";
+  readonly moonlights: boolean;
+  /** In the environment of every agent of this node, and of all that comes of it. */
+  readonly cookie: string;
+  readonly controller: ChildSpec;
+  readonly agent: ChildSpec;
+}
+
+/** Of Node. */
+export interface ChildSpec {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}

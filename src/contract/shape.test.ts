@@ -1,0 +1,77 @@
+// Mistakes as people read them: with and without what was found.
+
+import { Type } from "typebox";
+import { describe, expect, it } from "vitest";
+import { foundText } from "./found.ts";
+import { oneOf, strict } from "./schema-kit.ts";
+import { listMistakes, shape } from "./shape.ts";
+
+const SCHEMA = strict({
+  name: Type.String({ minLength: 1 }),
+  key: Type.Optional(Type.String({ maxLength: 3 })),
+  level: Type.Optional(oneOf("low", "high")),
+});
+const closed = shape(SCHEMA);
+const open = shape(SCHEMA, (field) => field !== "key");
+
+function told(value: unknown, by = open): string[] {
+  const checked = by.check(value);
+  return checked.ok ? [] : checked.mistakes.map(({ field, message }) => `${field} ${message}`);
+}
+
+describe("a shape", () => {
+  it("tells what was found where its user says that it may", () => {
+    expect(told({ name: 3, level: "loud" })).toEqual([
+      "name must be a text, found 3",
+      'level must be one of low, high, found "loud"',
+    ]);
+    expect(told({ name: 3, level: "loud" }, closed)).toEqual(["name must be a text", "level must be one of low, high"]);
+  });
+
+  it("never tells what stands where a secret does", () => {
+    expect(told({ name: "a", key: "geheim" })).toEqual(["key must have at most 3 bytes, found a text of 6 characters"]);
+    expect(told({ name: "a", key: 4_711 })).toEqual(["key must be a text, found a number"]);
+  });
+
+  it("tells what is expected of what is missing, and which names there are", () => {
+    expect(told({ frobnicate: 1 })).toEqual([
+      "frobnicate is not known: expected name, key, level",
+      "name is missing: expected a text",
+    ]);
+    expect(told({ frobnicate: 1 }, closed)).toEqual(["frobnicate is not known", "name is missing"]);
+    expect(told({ nam: "a" })[0]).toBe("nam is not known; did you mean name?");
+    expect(told({ name: "" })).toEqual(["name must not be empty"]);
+  });
+
+  it("names unknown fields also where there are more than the checker looks for", () => {
+    const many = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`x/${at}`, 1]));
+    for (const one of [open, closed]) {
+      const found = told({ name: "a", ...many }, one);
+      expect(found.length).toBeGreaterThanOrEqual(8);
+      expect(found[0]).toMatch(/^x\/0 is not known/);
+    }
+  });
+});
+
+it("one mistake is a sentence, several are a line each", () => {
+  const one = { field: "a", message: "is missing" };
+  const two = { field: "", message: "is not known; did you mean b?" };
+  expect(listMistakes("It is wrong:", [one], "Look.")).toBe("It is wrong: a is missing. Look.");
+  expect(listMistakes("It is wrong:", [one, two], "Look.")).toBe(
+    "It is wrong:\n  a is missing\n  the file is not known; did you mean b?\nLook.",
+  );
+});
+
+it.each<[unknown, string]>([
+  ["a", '"a"'],
+  ["\u001B[31m", '"?[31m"'],
+  ["x".repeat(81), "a text of 81 characters"],
+  ["http://u:p@h", "a text of 12 characters"],
+  [Number.NEGATIVE_INFINITY, "-inf"],
+  [Number.NaN, "nan"],
+  [null, "null"],
+  [[1], "a list"],
+  [{}, "an object"],
+  [undefined, "nothing"],
+  [Symbol("a date"), "a date"],
+])("found: %o", (value, text) => expect(foundText(value, true)).toBe(text));

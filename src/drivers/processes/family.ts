@@ -1,0 +1,184 @@
+// A family of processes: everything that was started, directly or not, by a command that we started. A process group is not
+// enough: `setsid`, a shell with job control and every daemon leave it. What they can't leave easily is their environment, so a
+// command gets a random variable there, the cookie, and its family is:
+//
+//   those whose environment has the cookie  +  the named roots and groups
+//   + children of any of these  +  members of the groups and sessions of any of these, until nobody is added
+//
+// Never: this process, its ancestors, its own group and session, the first process; and no group or session whose leader
+// lives and is not of the family: that is somebody's shell. Out of reach: one that cleared its environment, left its session
+// and lost its parents before anybody looked.
+//
+// Killing: the roots are stopped before anybody is looked for, and whoever is found is stopped too, until a look finds nobody
+// new. Who is stopped starts nobody, so then all are known, and all are killed. A look takes some 33 µs of a core for each
+// process of the machine, measured: 5 ms with 150, 15 ms with 450; a kill takes three looks at least.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { assert } from "../../core/kit/assert.ts";
+import { signalGroup, signalProcess } from "./group.ts";
+import { type ProcessLine, processes, readProcess, variableOf } from "./table.ts";
+
+export interface Cookie {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface Family {
+  readonly cookie: Cookie;
+  readonly roots: readonly number[];
+  /** Numbers of groups, which are looked for as sessions too. */
+  readonly groups: readonly number[];
+}
+
+export interface FamilyEnd {
+  /** Who lives after all; 1 for some where there is no /proc. */
+  readonly survivors: number;
+  /** Of `process.hrtime`, when a look found nobody alive, or the last look ended. */
+  readonly goneAtNs: bigint;
+  /** How many were found alive. */
+  readonly killed: number;
+}
+
+const QUICK_LOOKS = 5;
+const QUICK_MS = 2;
+const PATIENT_MS = 10;
+
+/** Several at once are one: a look costs the same for all of them. Their cookies have one name. */
+interface Wanted {
+  readonly name: string;
+  readonly values: ReadonlySet<string>;
+  readonly roots: ReadonlySet<number>;
+  readonly groups: ReadonlySet<number>;
+}
+
+/** Resolves when nobody of it lives, or after `withinMs`. */
+export function killFamily({ withinMs, ...family }: Family & { readonly withinMs: number }): Promise<FamilyEnd> {
+  return killFamilies([family], withinMs);
+}
+
+/** Who lives of it; undefined where there is no /proc. */
+export function familyMembers(family: Family): ProcessLine[] | undefined {
+  return look(together([family]), new Map(), () => undefined);
+}
+
+export async function killFamilies(families: readonly Family[], withinMs: number): Promise<FamilyEnd> {
+  const untilMs = performance.now() + withinMs;
+  const wanted = together(families);
+  for (const pid of wanted.roots) signalProcess(pid, "SIGSTOP");
+  const known = new Map<number, ProcessLine>();
+  for (;;) {
+    const found = look(wanted, known, stop);
+    if (found === undefined) return await killGroups(wanted, untilMs);
+    const added = found.filter((one) => known.get(one.pid)?.start !== one.start);
+    for (const one of added) {
+      known.set(one.pid, one);
+      stop(one);
+    }
+    if (added.length === 0 || performance.now() > untilMs) break;
+  }
+  const seen = new Set<string>();
+  for (let looks = 0; ; looks++) {
+    // Again at each look: whoever was missed is not missed twice.
+    for (const one of known.values()) {
+      seen.add(`${one.pid} ${one.start}`);
+      signalProcess(one.pid, "SIGKILL");
+    }
+    if (known.size > 0) await sleep(looks < QUICK_LOOKS ? QUICK_MS : PATIENT_MS);
+    const living = look(wanted, known, stop) ?? [];
+    const goneAtNs = process.hrtime.bigint();
+    if (living.length === 0 || performance.now() > untilMs)
+      return { survivors: living.length, goneAtNs, killed: seen.size };
+    known.clear();
+    for (const one of living) known.set(one.pid, one);
+  }
+}
+
+function together(families: readonly Family[]): Wanted {
+  const names = new Set(families.map(({ cookie }) => cookie.name));
+  assert(names.size === 1, "families that are killed together have cookies of one name");
+  return {
+    name: families[0]!.cookie.name,
+    values: new Set(families.map(({ cookie }) => cookie.value)),
+    roots: new Set(families.flatMap(({ roots }) => roots)),
+    groups: new Set(families.flatMap(({ groups }) => groups)),
+  };
+}
+
+function stop({ pid }: ProcessLine): void {
+  signalProcess(pid, "SIGSTOP");
+}
+
+/** Who lives, with those `known` from an earlier look. `found` is told at once of each that is not: it may not live for long. */
+function look(
+  wanted: Wanted,
+  known: ReadonlyMap<number, ProcessLine>,
+  found: (one: ProcessLine) => void,
+): ProcessLine[] | undefined {
+  const strangers = ourselves(wanted.roots);
+  const candidates: ProcessLine[] = [];
+  const members = new Set<number>();
+  const table = processes((one) => {
+    if (!one.isAlive || one.isKernel || one.pid <= 1 || strangers.has(one.pid)) return;
+    candidates.push(one);
+    const isKnown = known.get(one.pid)?.start === one.start;
+    const isNamed = wanted.roots.has(one.pid) || wanted.groups.has(one.group) || wanted.groups.has(one.session);
+    if (!isKnown && !isNamed && !hasCookie(one.pid, wanted)) return;
+    members.add(one.pid);
+    if (!isKnown) found(one);
+  });
+  if (table === undefined) return undefined;
+  const byPid = new Map(table.map((one) => [one.pid, one]));
+  for (let size = -1; size !== members.size;) {
+    size = members.size;
+    addRelatives(candidates, byPid, members);
+  }
+  return candidates.filter((one) => members.has(one.pid));
+}
+
+function hasCookie(pid: number, { name, values }: Wanted): boolean {
+  const value = variableOf(pid, name);
+  return value !== undefined && values.has(value);
+}
+
+function addRelatives(
+  candidates: readonly ProcessLine[],
+  byPid: ReadonlyMap<number, ProcessLine>,
+  members: Set<number>,
+): void {
+  const own = byPid.get(process.pid);
+  const groups = new Set<number>();
+  const sessions = new Set<number>();
+  const isOurs = (leader: number): boolean => members.has(leader) || byPid.get(leader)?.isAlive !== true;
+  for (const pid of members) {
+    const one = byPid.get(pid)!;
+    if (one.group > 1 && one.group !== own?.group && isOurs(one.group)) groups.add(one.group);
+    if (one.session > 1 && one.session !== own?.session && isOurs(one.session)) sessions.add(one.session);
+  }
+  for (const one of candidates) {
+    if (members.has(one.parent) || groups.has(one.group) || sessions.has(one.session)) members.add(one.pid);
+  }
+}
+
+/** This process and its ancestors, without those that are named. */
+function ourselves(named: ReadonlySet<number>): Set<number> {
+  const line = new Set<number>();
+  for (let pid = process.pid; pid > 0 && !line.has(pid); pid = readProcess(pid)?.parent ?? 0) line.add(pid);
+  for (const pid of named) line.delete(pid);
+  return line;
+}
+
+/** Where there is no table: what has a number. */
+async function killGroups({ roots, groups }: Wanted, untilMs: number): Promise<FamilyEnd> {
+  const killed = new Set<number>();
+  for (;;) {
+    const living = [
+      ...[...roots].filter((pid) => signalProcess(pid, "SIGKILL")),
+      ...[...groups].filter((group) => signalGroup(group, "SIGKILL")).map((group) => -group),
+    ];
+    for (const target of living) killed.add(target);
+    const goneAtNs = process.hrtime.bigint();
+    if (living.length === 0 || performance.now() > untilMs)
+      return { survivors: living.length === 0 ? 0 : 1, goneAtNs, killed: killed.size };
+    await sleep(PATIENT_MS);
+  }
+}

@@ -1,0 +1,162 @@
+// The keeper: a shell beside an agent that kills the agent's jobs when the agent can't: after kill -9, and when it stands still
+// (SIGSTOP) for so long that its leases are over while its jobs run on (trap 49).
+//
+// It is a process of its own in a session of its own, and reads a pipe that only the agent writes: `+GROUP` and `-GROUP`, a
+// line for each. The pipe ends with the agent, however that ends. Then the groups that were named are killed, and everything
+// whose environment has the agent's cookie, until nobody is found. Plain POSIX sh, for dash and busybox; a process that cleared
+// its environment and left its group as well is not found by it.
+//
+// A second shell looks once a second whether the agent is stopped (state T in /proc): that needs no word from it, which could be
+// late for other reasons. Its own environment has no cookie: it would find itself.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { assert } from "../../core/kit/assert.ts";
+
+const SCRIPT = `
+trap '' TERM INT HUP QUIT
+cookie=$1 agent=$2 patience=$3 groups=' '
+
+found() {
+  for file in $(grep -lF -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
+    pid=\${file#/proc/}
+    pid=\${pid%/environ}
+    [ "$pid" = "$agent" ] || echo "$pid"
+  done
+}
+
+sweep() {
+  rounds=0
+  while :; do
+    # Stopped first: who is stopped starts nobody.
+    all=
+    while :; do
+      now=$(found)
+      [ "$now" = "$all" ] && break
+      all=$now
+      for one in $groups $all; do kill -STOP -- "-$one" 2>/dev/null; done
+      for one in $all; do kill -STOP "$one" 2>/dev/null; done
+    done
+    for one in $groups $all; do kill -KILL -- "-$one" 2>/dev/null; done
+    for one in $all; do kill -KILL "$one" 2>/dev/null; done
+    [ -z "$all" ] && return
+    rounds=$((rounds + 1))
+    [ "$rounds" -gt 100 ] && return
+    [ "$rounds" -gt 20 ] && sleep 1
+  done
+}
+
+watch() {
+  stopped=0
+  while [ -d "/proc/$agent" ]; do
+    sleep 1
+    read -r line 2>/dev/null < "/proc/$agent/stat" || return
+    line=\${line##*) }
+    case $line in
+      [Tt]*) stopped=$((stopped + 1)) ;;
+      *) stopped=0 ;;
+    esac
+    [ "$stopped" -ge "$patience" ] && sweep
+  done
+}
+
+[ -r "/proc/$agent/stat" ] && watch < /dev/null &
+while read -r line; do
+  case $line in
+    +*) groups="$groups\${line#+} " ;;
+    -*) before=\${groups%% \${line#-} *} after=\${groups#* \${line#-} }
+        [ "$before" = "$groups" ] || groups="$before $after" ;;
+  esac
+done
+sweep
+`;
+
+/** Of the time that a lease has left at least when the agent stands still: beats come three times in it. */
+const LEASE_SHARE = 0.6;
+const PATIENCE_S_MIN = 1;
+const RESTART_MS_MIN = 200;
+const RESTART_MS_MAX = 10_000;
+/** It goes on by itself where somebody outlives SIGKILL. */
+const CLOSE_MS = 3_000;
+
+export interface KeeperOptions {
+  readonly cookie: { readonly name: string; readonly value: string };
+  readonly leaseMs: number;
+  /** It ended although nobody asked for it, or can't be started; another is started. */
+  readonly onTrouble: (what: string) => void;
+}
+
+export class Keeper {
+  readonly #options: KeeperOptions;
+  readonly #groups = new Set<number>();
+  #child: ChildProcess | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #restartMs = RESTART_MS_MIN;
+  #isClosed = false;
+
+  constructor(options: KeeperOptions) {
+    // It stands in a pattern of grep and in one line.
+    assert(/^[A-Za-z0-9_-]+$/.test(options.cookie.value), "a cookie is letters and digits");
+    this.#options = options;
+    this.#start();
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  group(group: number, isAlive: boolean): void {
+    if (isAlive) this.#groups.add(group);
+    else this.#groups.delete(group);
+    this.#tell(`${isAlive ? "+" : "-"}${group}\n`);
+  }
+
+  /** Everything that is left of the agent's jobs is killed now; resolves when the keeper has ended, or it takes long. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    const child = this.#child;
+    if (child === null) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    child.once("exit", () => resolve());
+    const late = setTimeout(resolve, CLOSE_MS);
+    child.stdin?.end();
+    await promise;
+    clearTimeout(late);
+  }
+
+  #start(): void {
+    const { cookie, leaseMs } = this.#options;
+    const patience = Math.max(PATIENCE_S_MIN, Math.floor((leaseMs * LEASE_SHARE) / 1_000));
+    const child = spawn(
+      "sh",
+      ["-c", SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, `${process.pid}`, `${patience}`],
+      {
+        stdio: ["pipe", "ignore", "ignore"],
+        env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
+        cwd: "/",
+        detached: true,
+      },
+    );
+    this.#child = child;
+    child.unref();
+    child.stdin.on("error", () => undefined);
+    child.once("error", (error) => this.#ended(child, `the keeper can't be started: ${error.message}`));
+    child.once("exit", (code, signal) => this.#ended(child, `the keeper ended (${signal ?? `exit code ${code}`})`));
+    for (const group of this.#groups) this.#tell(`+${group}\n`);
+  }
+
+  #ended(child: ChildProcess, what: string): void {
+    if (this.#child !== child) return;
+    this.#child = null;
+    if (this.#isClosed) return;
+    this.#options.onTrouble(`${what}; another is started`);
+    this.#timer = setTimeout(() => this.#start(), this.#restartMs);
+    this.#timer.unref();
+    this.#restartMs = Math.min(RESTART_MS_MAX, this.#restartMs * 2);
+  }
+
+  #tell(line: string): void {
+    if (this.#child?.stdin?.writable === true) this.#child.stdin.write(line);
+  }
+}

@@ -1,0 +1,88 @@
+// `npm run chaos -- node`: reads the command line, runs on each backend, and reports as text and as one JSON object.
+
+import { parseArgs } from "node:util";
+import type { Figures } from "./figures.ts";
+import { UsageError, whole } from "./flags.ts";
+import { type NodeRunResult, runNodes } from "./node-run.ts";
+
+const HELP = `npm run chaos -- node [options]
+
+  Three nodes, each a supervisor with a controller and, while it does not lead, a worker that runs real commands. The leader's
+  whole node, or its controller alone, is killed again and again. By the stamps in the logs no node may ever have had an open
+  gate and a living worker, and no job may have lost an attempt because its worker's node was to lead.
+
+  --failovers N    on each backend (default 200)
+  --backend NAME   embedded (default), postgres, or both, one after the other
+  --json           one JSON object as the last line
+  --help           this text
+
+exit codes: 0 all of that held; 1 otherwise; 64 wrong use
+`;
+const FAILOVERS = 200;
+
+export async function nodeCommand(args: readonly string[]): Promise<number> {
+  const values = parsed(args);
+  if (values.help === true) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  const failovers = whole("failovers", values.failovers, 1, 100_000) ?? FAILOVERS;
+  const runs: NodeRunResult[] = [];
+  for (const backend of backendsOf(values.backend ?? "embedded")) {
+    const run = await runNodes({
+      backend,
+      failovers,
+      log: (text) => console.error(`chaos node on ${backend}: ${text}`),
+    });
+    runs.push(run);
+    console.log(people(run));
+  }
+  if (values.json === true) console.log(JSON.stringify({ chaos: "node", node: process.version, runs }));
+  return runs.some(({ failed }) => failed.length > 0) ? 1 : 0;
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        failovers: { type: "string" },
+        backend: { type: "string" },
+        json: { type: "boolean" },
+        help: { type: "boolean" },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function backendsOf(name: string): readonly ("embedded" | "postgres")[] {
+  if (name === "both") return ["embedded", "postgres"];
+  if (name === "embedded" || name === "postgres") return [name];
+  throw new UsageError(`--backend is embedded, postgres or both, not ${name}`);
+}
+
+function people({
+  backend,
+  failovers,
+  after,
+  gates,
+  workers,
+  jobs,
+  handed_back: back,
+  lost,
+  failed,
+}: NodeRunResult): string {
+  return [
+    `${backend}: ${failovers} failovers; the next job was accepted after`,
+    `  the whole node was killed: ${time(after.node)}`,
+    `  its controller was killed: ${time(after.controller)}`,
+    `  ${gates} gates and ${workers} workers, none at once on a node; ${jobs} jobs, ${back} attempts handed back, ${lost} lost`,
+    ...failed.map((reason) => `FAILED: ${reason}`),
+  ].join("\n");
+}
+
+function time({ count, p50_ms, p99_ms, max_ms }: Figures): string {
+  return `${count} × p50 ${p50_ms} ms, p99 ${p99_ms} ms, max ${max_ms} ms`;
+}

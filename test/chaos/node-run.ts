@@ -1,0 +1,133 @@
+// Failovers of whole nodes: supervisors with a controller and, while they do not lead, a worker that runs real commands. The
+// leader's whole node, or its controller alone, is killed; the time until the next job is accepted is measured; and by the
+// stamps in the logs no node ever had an open gate and a living worker (node-stamps.ts).
+
+import { type Client, createClient, type JobView } from "../../src/client/index.ts";
+import { startPostgres, startTenureCluster, type TenureCluster, type TenureNode, waitFor } from "../servers/index.ts";
+import { type Figures, figuresOf } from "./figures.ts";
+import { NodeStamps, type Overlap } from "./node-stamps.ts";
+
+export type Strike = "node" | "controller";
+const STRIKES = ["node", "controller"] as const;
+/** A worker always has something to do. */
+const BACKLOG = 12;
+const WORK_S = 3;
+const CALL_MS = 10_000;
+const SETTLE_MS = 120_000;
+/** The sessions of a dead leader on Postgres end so late. */
+const SERVER_TIMEOUT_MS = 2_000;
+
+export interface NodeRunOptions {
+  readonly backend: "embedded" | "postgres";
+  readonly failovers: number;
+  readonly log: (text: string) => void;
+}
+
+export interface NodeRunResult {
+  readonly backend: string;
+  readonly failovers: number;
+  readonly after: Readonly<Record<Strike, Figures>>;
+  readonly gates: number;
+  readonly workers: number;
+  readonly jobs: number;
+  /** Attempts that ended because their worker's node was to lead; none of them cost the job anything. */
+  readonly handed_back: number;
+  /** Attempts of workers that were killed for a leader that then was too late to be cleared. */
+  readonly lost: number;
+  readonly overlaps: readonly Overlap[];
+  readonly failed: readonly string[];
+}
+
+export async function runNodes(options: NodeRunOptions): Promise<NodeRunResult> {
+  const database = options.backend === "postgres" ? await startPostgres({ settings: { fsync: "off" } }) : null;
+  const stamps = new Map<string, NodeStamps>();
+  const backend = database === null ? undefined : `${database.url()}?tenure_server_timeout_ms=${SERVER_TIMEOUT_MS}`;
+  let cluster: TenureCluster | null = null;
+  try {
+    cluster = await startTenureCluster({
+      backend,
+      supervised: { capacity: 2 },
+      prepare: (node) => {
+        const own = new NodeStamps(node.id);
+        stamps.set(node.id, own);
+        node.told = (text) => own.take(text);
+      },
+    });
+    return await play(cluster, stamps, options);
+  } finally {
+    await cluster?.end();
+    await database?.end();
+  }
+}
+
+async function play(
+  cluster: TenureCluster,
+  stamps: ReadonlyMap<string, NodeStamps>,
+  { backend, failovers, log }: NodeRunOptions,
+): Promise<NodeRunResult> {
+  const client = createClient({ urls: cluster.urls, key: cluster.key, timeoutMs: CALL_MS });
+  const jobs: string[] = [];
+  // One attempt is all that a job has: what is handed back must not cost it.
+  const submit = async (): Promise<void> => {
+    const payload = { command: ["sleep", String(WORK_S)] };
+    jobs.push(await client.submit({ kind: "exec", payload, attemptsMax: 1 }));
+  };
+  const times: Record<Strike, number[]> = { node: [], controller: [] };
+  for (let at = 0; at < failovers; at++) {
+    while ((await client.stats()).byState.pending < BACKLOG) await submit();
+    const leader = await leaderWithBusyWorkers(cluster, client);
+    const strike = STRIKES[at % STRIKES.length]!;
+    const fromMs = performance.now();
+    const gone = strike === "node" ? leader.kill9() : Promise.resolve(leader.signalController("SIGKILL"));
+    await submit();
+    const ms = performance.now() - fromMs;
+    times[strike].push(ms);
+    await gone;
+    if (strike === "node") {
+      stamps.get(leader.id)!.ended(process.hrtime.bigint());
+      leader.start();
+    }
+    log(
+      `failover ${at + 1} of ${failovers}: the ${strike} of ${leader.id} was killed, the next job accepted after ${Math.round(ms)} ms`,
+    );
+    await cluster.steady();
+  }
+  const ended = await Promise.all(jobs.map((id) => client.wait(id, { signal: AbortSignal.timeout(SETTLE_MS) })));
+  const all = [...stamps.values()];
+  const overlaps = all.flatMap((one) => one.overlaps());
+  const unfinished = ended.filter(({ state }) => state !== "completed");
+  return {
+    backend,
+    failovers: times.node.length + times.controller.length,
+    after: { node: figuresOf(times.node), controller: figuresOf(times.controller) },
+    gates: all.reduce((sum, { gates }) => sum + gates, 0),
+    workers: all.reduce((sum, { workers }) => sum + workers, 0),
+    jobs: jobs.length,
+    handed_back: countEnds(ended, "handed-back"),
+    lost: countEnds(ended, "lost"),
+    overlaps,
+    failed: [
+      ...overlaps.map(
+        ({ node, gate, worker }) => `on ${node} a gate (${gate}) and a worker (${worker}) were open at once`,
+      ),
+      ...unfinished.map(({ id, state, error }) => `job ${id} is ${state}: ${error?.message ?? ""}`),
+    ],
+  };
+}
+
+function countEnds(ended: readonly JobView[], end: string): number {
+  return ended.flatMap(({ attempts }) => attempts).filter((one) => one.end === end).length;
+}
+
+/** Both others work: whoever is elected next has to be cleared. */
+async function leaderWithBusyWorkers(cluster: TenureCluster, client: Client): Promise<TenureNode> {
+  let leader = "";
+  await waitFor("two busy workers and a leader", async () => {
+    leader = await cluster.leader();
+    const agents = await client.agents().catch(() => []);
+    const isBusy = ({ name, state, running }: (typeof agents)[number]): boolean =>
+      name !== `${leader}-worker` && state === "online" && running > 0;
+    return agents.filter(isBusy).length === cluster.nodes.length - 1;
+  });
+  return cluster.node(leader);
+}

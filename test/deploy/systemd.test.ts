@@ -1,0 +1,93 @@
+// deploy/systemd as systemd reads it: `systemd-analyze verify` finds nothing, and the exposure that it counts is the one that
+// docs/deploy.md states. The units are not started here: that needs a machine with systemd as its first process.
+
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readAgentStartFlags } from "../../src/cli/agent-start-flags.ts";
+import { ERRORS } from "../../src/core/kit/errors.ts";
+
+const UNITS = ["tenure-server.service", "tenure-agent.service"];
+/** Of the machine, not of npm. */
+const ANALYZE = "systemd-analyze";
+const isThere = spawnSync(ANALYZE, ["--version"]).status === 0;
+if (!isThere) console.log("systemd-analyze is not here: the units are only read");
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "tenure-units-"));
+  // It looks whether the program is there.
+  for (const unit of UNITS)
+    writeFileSync(join(directory, unit), source(unit).replaceAll("/usr/local/bin/tenure", process.execPath));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function source(unit: string): string {
+  return readFileSync(join("deploy/systemd", unit), "utf8");
+}
+
+/** Every value of a key, in order. */
+function values(unit: string, key: string): string[] {
+  return [...source(unit).matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
+}
+
+function analyze(...args: string[]): { status: number | null; text: string } {
+  const { status, stdout, stderr } = spawnSync(ANALYZE, args, { cwd: directory, encoding: "utf8" });
+  return { status, text: `${stdout}${stderr}` };
+}
+
+describe.skipIf(!isThere)("systemd-analyze", () => {
+  it.each(UNITS)("verifies %s without a word", (unit) => {
+    expect(analyze("verify", `./${unit}`)).toEqual({ status: 0, text: "" });
+  });
+
+  it.each(UNITS)("counts the exposure of %s that the documentation states, at most", (unit) => {
+    const [, stated = ""] = new RegExp(`\`${unit}\`: ([\\d.]+)`).exec(readFileSync("docs/deploy.md", "utf8")) ?? [];
+    const [, counted = ""] =
+      /exposure level for \S+: ([\d.]+)/.exec(analyze("security", "--offline=true", unit).text) ?? [];
+    expect(counted).not.toBe("");
+    expect(Number(counted)).toBeLessThanOrEqual(Number(stated));
+  });
+
+  it("would complain of a mistake", () => {
+    const unit = UNITS[0]!;
+    writeFileSync(
+      join(directory, unit),
+      readFileSync(join(directory, unit), "utf8").replace("KillMode=mixed", "KillMode=mix"),
+    );
+    expect(analyze("verify", `./${unit}`).text).toContain("mix");
+  });
+});
+
+describe.each(UNITS)("%s", (unit) => {
+  it("is not started again where only a person can mend it", () => {
+    const codes = values(unit, "RestartPreventExitStatus").join(" ").split(" ");
+    expect(codes).toEqual(expect.arrayContaining(["64", String(ERRORS.CONFIG_INVALID.exit)]));
+    expect(codes).not.toContain(String(ERRORS.BACKEND_UNAVAILABLE.exit));
+  });
+
+  it("lets V8 compile, lets the supervisor end its children, and leaves nobody behind", () => {
+    expect(values(unit, "MemoryDenyWriteExecute")).toEqual(["no"]);
+    expect(values(unit, "KillMode")).toEqual(["mixed"]);
+    expect(values(unit, "OOMPolicy")).toEqual(["continue"]);
+    // server-run.ts gives itself 20 s to stop, an agent its jobs 30.
+    expect(Number(values(unit, "TimeoutStopSec"))).toBeGreaterThan(35);
+  });
+
+  it("has a user of its own, which deploy/systemd/tenure.sysusers.conf makes", () => {
+    const [user = ""] = values(unit, "User");
+    expect(readFileSync("deploy/systemd/tenure.sysusers.conf", "utf8")).toMatch(new RegExp(`^u ${user} `, "m"));
+  });
+});
+
+it("the agent's unit gives flags that the command knows, whatever the machine is called", () => {
+  const [line = ""] = values("tenure-agent.service", "ExecStart");
+  const [command, verb, start, ...args] = line
+    .replace(" $AGENT_FLAGS", "")
+    .replace("%H", "Build-7.example.net")
+    .split(" ");
+  expect([command, verb, start]).toEqual(["/usr/local/bin/tenure", "agent", "start"]);
+  expect(readAgentStartFlags(args, {})).toMatchObject({ name: "Build-7.example.net" });
+});

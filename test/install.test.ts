@@ -1,0 +1,173 @@
+// Both packages as a stranger gets them: packed, installed by npm into an empty folder, and used there as their READMEs say. The
+// dependencies of the server come from the registry; where it can't be reached, these skip themselves.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { removeDirectory, temporaryDirectory } from "./servers/directories.ts";
+import { freePort, type PostgresServer, startPostgres, waitFor } from "./servers/index.ts";
+import { ServerProcess } from "./servers/server-process.ts";
+
+/** As it is installed there, by the PATH. */
+const TENURE = "tenure";
+const NPM_FLAGS = ["--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
+const hasRegistry = spawnSync("npm", ["ping", "--loglevel=silent"], { timeout: 20_000 }).status === 0;
+if (!hasRegistry) console.log("the package registry can't be reached: tenure-server is not installed");
+
+let directory: string;
+let path: string;
+
+beforeAll(async () => {
+  directory = await temporaryDirectory("install", undefined);
+  path = `${resolve("node_modules/.bin")}:${process.env["PATH"] ?? ""}`;
+  execFileSync("tsc", ["-p", "tsconfig.build.json", "--outDir", join(directory, "dist")], {
+    env: { ...process.env, PATH: path },
+  });
+}, 120_000);
+afterAll(() => removeDirectory(directory));
+
+/** Packs the manifest with the build, as `npm pack` does in the repository; the folder in which it is installed. */
+function installed(name: string, from: string, files: readonly string[]): string {
+  const [source, home] = [join(directory, `${name}-source`), join(directory, `${name}-home`)];
+  for (const folder of [source, home]) mkdirSync(folder);
+  for (const file of files) cpSync(join(from, file), join(source, file), { recursive: true });
+  cpSync(join(directory, "dist"), join(source, "dist"), { recursive: true });
+  const env = { ...process.env, PATH: path };
+  execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", home], { cwd: source, env });
+  writeFileSync(join(home, "package.json"), '{ "private": true, "type": "module" }');
+  const packed = readdirSync(home).find((file) => file.endsWith(".tgz"));
+  execFileSync("npm", ["install", `./${packed}`, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
+  return home;
+}
+
+/** What publint finds, in words. */
+async function lint(pkgDir: string): Promise<string[]> {
+  const { messages, pkg } = await publint({ pkgDir, pack: false, strict: true });
+  return messages.map((message) => formatMessage(message, pkg) ?? message.code);
+}
+
+/** The code blocks of a README in one language, in order. */
+function blocks(file: string, language: string): string[] {
+  const found = readFileSync(file, "utf8").matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"));
+  return [...found].map(([, text = ""]) => text);
+}
+
+describe("tenure", () => {
+  let home: string;
+  let postgres: PostgresServer;
+  beforeAll(async () => {
+    home = installed("tenure", ".", ["package.json", "README.md", "LICENSE"]);
+    postgres = await startPostgres();
+  }, 120_000);
+  afterAll(() => postgres?.end());
+
+  it("has nothing that publint would change", async () => {
+    expect(await lint(join(home, "node_modules/tenure"))).toEqual([]);
+  });
+
+  it("runs the README's first lines on a real Postgres", () => {
+    symlinkSync(resolve("node_modules/pg"), join(home, "node_modules/pg"));
+    const [snippet = ""] = blocks("README.md", "ts");
+    expect(snippet).toContain("payNext(client)");
+    const around = `
+      const url = process.env.DATABASE_URL;
+      async function payNext(client) {
+        await client.query("create table if not exists payments (at timestamptz default now())");
+        const { rows } = await client.query("select count(*)::int as paid from payments");
+        if (rows[0].paid === 3) { console.log("3 payments are committed"); process.exit(0); }
+        await client.query("insert into payments default values");
+      }`;
+    // Plain JavaScript: it has no types to take away.
+    writeFileSync(join(home, "main.js"), `${around}\n${snippet}`);
+    const ran = spawnSync(process.execPath, ["main.js"], {
+      cwd: home,
+      env: { ...process.env, DATABASE_URL: postgres.url() },
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    expect(ran, ran.stderr).toMatchObject({ status: 0, stdout: "3 payments are committed\n" });
+  });
+
+  it.each([
+    { module: "Node16", moduleResolution: "Node16" },
+    { module: "NodeNext", moduleResolution: "NodeNext" },
+    { module: "ESNext", moduleResolution: "Bundler" },
+  ])("has types for every subpath, resolved by $moduleResolution", (resolution) => {
+    const { exports } = JSON.parse(readFileSync("package.json", "utf8")) as { exports: Record<string, unknown> };
+    const entries = Object.keys(exports).filter((key) => key !== "./package.json");
+    expect(entries.length).toBeGreaterThan(7);
+    // An entry whose types are not found is an error; one that is `any` gives true in the second line, which is one too.
+    const text = entries.map((entry, at) => {
+      const name = `tenure${entry.slice(1)}`;
+      return `import * as e${at} from ${JSON.stringify(name)};\nexport const a${at}: 0 extends 1 & typeof e${at} ? true : false = false;`;
+    });
+    writeFileSync(join(home, "every.ts"), text.join("\n"));
+    const compilerOptions = {
+      ...resolution,
+      strict: true,
+      noEmit: true,
+      target: "ES2024",
+      lib: ["ESNext"],
+      typeRoots: [resolve("node_modules/@types")],
+      types: ["node"],
+    };
+    writeFileSync(join(home, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["every.ts"] }));
+    const { stdout } = spawnSync(resolve("node_modules/.bin/tsc"), ["-p", "."], { cwd: home, encoding: "utf8" });
+    expect(stdout).toBe("");
+  });
+});
+
+describe.skipIf(!hasRegistry)("tenure-server", () => {
+  const terminals: ServerProcess[] = [];
+  let home: string;
+  let env: Record<string, string>;
+
+  beforeAll(async () => {
+    home = installed("tenure-server", "packages/tenure-server", ["package.json", "README.md"]);
+    const [peer, api] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+    // The README's own ports may be in use here.
+    env = {
+      PATH: `${join(home, "node_modules/.bin")}:${path}`,
+      HOME: home,
+      TENURE_PEER_LISTEN: peer,
+      TENURE_API_LISTEN: api,
+      TENURE_URL: `http://${api}`,
+    };
+  }, 180_000);
+  afterAll(() => Promise.all(terminals.map((terminal) => terminal.end("SIGKILL"))));
+
+  /** One block of the README; its last line goes on until it is ended. */
+  function terminal(text: string): void {
+    const script = `set -eu\n${text.replace(/^(tenure (?:server|agent) start )/m, "exec $1")}`;
+    const folder = join(home, `terminal-${terminals.length}`);
+    mkdirSync(folder);
+    terminals.push(
+      new ServerProcess({ command: "sh", args: ["-c", script], directory: folder, env, lastSignal: "SIGKILL" }),
+    );
+  }
+
+  it("has nothing that publint would change", async () => {
+    expect(await lint(join(home, "node_modules/tenure-server"))).toEqual([]);
+  });
+
+  it("does what its README says, in three terminals", async () => {
+    const [server = "", agent = "", third = "", ...more] = blocks("packages/tenure-server/README.md", "sh");
+    expect(more).toEqual([]);
+    const tenure = (...args: string[]) =>
+      spawnSync(TENURE, args, { env, cwd: home, encoding: "utf8", timeout: 60_000 });
+    terminal(server);
+    await waitFor("a leader", () => tenure("cluster", "status").status === 0);
+    terminal(agent);
+    const ran = spawnSync("sh", ["-euc", third], { env, cwd: home, encoding: "utf8", timeout: 60_000 });
+    expect(ran, `${ran.stderr}\n${terminals.map(({ log }) => log).join("\n")}`).toMatchObject({ status: 0 });
+    expect(ran.stdout).toMatch(/^hello$/m);
+    expect(ran.stdout).toContain("completed");
+    for (const one of terminals.toReversed()) {
+      await one.end("SIGTERM");
+      expect(one.exitCode, one.log).toBe(0);
+    }
+  });
+});

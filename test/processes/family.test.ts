@@ -1,0 +1,145 @@
+// Whole families of real processes, which do what daemons do to get away: each is found and gone.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { familyMembers, killFamily } from "../../src/drivers/processes/index.ts";
+import { waitFor } from "../servers/index.ts";
+
+const NAME = "TENURE_TEST_COOKIE";
+
+class TestFamily {
+  readonly cookie = { name: NAME, value: randomUUID() };
+  readonly folder = mkdtempSync(join(tmpdir(), "tenure-family-"));
+  readonly root: ChildProcess;
+
+  /** `$PIDS` is a folder for those who are to die: `echo > $PIDS/$$`. */
+  constructor(script: string, options: { readonly withCookie?: boolean } = {}) {
+    const cookie = options.withCookie === false ? {} : { [NAME]: this.cookie.value };
+    this.root = spawn("sh", ["-c", script], {
+      stdio: "ignore",
+      detached: true,
+      env: { ...process.env, PIDS: this.folder, STAY: STAY_SCRIPT, ...cookie },
+    });
+    onTestFinished(() => {
+      for (const pid of [...this.pids(), this.root.pid!]) killed(pid);
+      rmSync(this.folder, { recursive: true, force: true });
+    });
+  }
+
+  pids(): number[] {
+    return readdirSync(this.folder).map(Number);
+  }
+
+  async ready(count: number): Promise<this> {
+    await waitFor(`${count} processes`, () => this.pids().length >= count);
+    return this;
+  }
+
+  kill(named: { readonly roots?: readonly number[]; readonly groups?: readonly number[] } = {}) {
+    return killFamily({ cookie: this.cookie, roots: [], groups: [], withinMs: 20_000, ...named });
+  }
+
+  living(): number[] {
+    return this.pids().filter((pid) => isAlive(pid));
+  }
+}
+
+function killed(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return false;
+  }
+}
+
+/** Says its number and stays; `$STAY` is the same for a shell inside of a shell. */
+const STAY_SCRIPT = "echo > $PIDS/$$; exec sleep 1000";
+const STAY = 'sh -c "$STAY"';
+
+describe.runIf(process.platform === "linux")("a family is gone", () => {
+  it.each([
+    ["a tree", `${STAY} & sh -c '${STAY} & wait' & wait`, 2],
+    ["grandchildren in sessions of their own", `setsid sh -c '${STAY} & wait' & wait`, 1],
+    ["a double fork, whose parents have ended", `(setsid sh -c '${STAY} & exit 0' &); exit 0`, 1],
+    ["those that ignore SIGTERM", `sh -c 'trap "" TERM HUP INT; ${STAY}; exit' & wait`, 1],
+    ["stopped ones", `sh -c 'echo > $PIDS/$$; kill -STOP $$; sleep 1000' & wait`, 1],
+    ["one that cleared its environment, with its parent", `env -i PIDS=$PIDS STAY="$STAY" setsid ${STAY} & wait`, 1],
+    [
+      "one that cleared its environment and lost its parent, but is in the session of another",
+      `setsid sh -c 'env -i PIDS=$PIDS STAY="$STAY" ${STAY} & ${STAY} & exit 0' & wait`,
+      2,
+    ],
+  ])("%s", async (_name, script, count) => {
+    const family = await new TestFamily(script).ready(count);
+    expect(family.living()).toHaveLength(count);
+    const end = await family.kill();
+    expect(family.living()).toEqual([]);
+    expect(end).toMatchObject({ survivors: 0 });
+    expect(end.killed).toBeGreaterThanOrEqual(count);
+    expect(end.goneAtNs).toBeLessThanOrEqual(process.hrtime.bigint());
+  });
+
+  it("by its root and its group too, where nobody has the cookie", async () => {
+    const tree = await new TestFamily(`${STAY} & setsid ${STAY} & wait`, { withCookie: false }).ready(2);
+    expect((await tree.kill({ roots: [tree.root.pid!] })).survivors).toBe(0);
+    expect(tree.living()).toEqual([]);
+    const orphans = await new TestFamily(`${STAY} & exit 0`, { withCookie: false }).ready(1);
+    await waitFor("the leader to end", () => !isAlive(orphans.root.pid!));
+    expect(await orphans.kill({ groups: [orphans.root.pid!] })).toMatchObject({ survivors: 0, killed: 1 });
+    expect(orphans.living()).toEqual([]);
+  });
+
+  it("also where each starts the next one and ends, in a session of its own", async () => {
+    // Bounded: 400 of them at most.
+    const relay = `i=$((\${I:-0}+1)); export I=$i; echo > $PIDS/$$; [ $i -lt 400 ] && setsid sh -c "$RELAY" & exit 0`;
+    const family = await new TestFamily(
+      `RELAY='${relay.replaceAll("'", `'"'"'`)}'; export RELAY; sh -c "$RELAY"`,
+    ).ready(3);
+    expect((await family.kill()).survivors).toBe(0);
+    const before = family.pids().length;
+    expect(family.living()).toEqual([]);
+    expect(before).toBeLessThan(400);
+    await new Promise((resolve) => void setTimeout(resolve, 100));
+    expect(family.pids(), "nobody starts another").toHaveLength(before);
+  });
+
+  it("and nobody else: no namesake of the cookie, no stranger in the shell that it was started from", async () => {
+    const family = new TestFamily(`TENURE_TEST_COOKIE_2=$${NAME} ${NAME}=$${NAME}x ${STAY} & OTHER=1 ${STAY} & wait`, {
+      withCookie: false,
+    });
+    await family.ready(2);
+    const own = await new TestFamily(`exec ${STAY}`).ready(1);
+    // A shell of another session runs one of ours among its own.
+    const shell = new TestFamily(`${STAY} & ${NAME}=${own.cookie.value} ${STAY} & wait`, { withCookie: false });
+    await shell.ready(2);
+    expect(familyMembers({ cookie: own.cookie, roots: [], groups: [] })).toHaveLength(2);
+    expect(await own.kill()).toMatchObject({ killed: 2, survivors: 0 });
+    expect(family.living()).toHaveLength(2);
+    expect(shell.living()).toHaveLength(1);
+    for (const one of [family, shell]) await one.kill({ groups: [one.root.pid!] });
+  });
+
+  it("within a few milliseconds, and at once where there is nobody", async () => {
+    const nobody = { cookie: { name: NAME, value: randomUUID() }, roots: [], groups: [] };
+    const startMs = performance.now();
+    for (let round = 0; round < 20; round++) familyMembers(nobody);
+    const lookMs = (performance.now() - startMs) / 20;
+    const family = await new TestFamily(`for i in 1 2 3 4 5 6 7 8; do ${STAY} & done; wait`).ready(8);
+    const killMs = performance.now();
+    await family.kill();
+    console.log(`a look: ${lookMs.toFixed(1)} ms; killing 9: ${(performance.now() - killMs).toFixed(1)} ms`);
+    expect(await killFamily({ ...nobody, withinMs: 0 })).toMatchObject({ survivors: 0, killed: 0 });
+  });
+});

@@ -1,0 +1,46 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { type Address, formatAddress, HOME, JOB_STATES, jobsPath, keyOf, parseAddress, VIEWS } from "./address.ts";
+
+const text = fc.string({ unit: "binary", maxLength: 20 });
+const addresses: fc.Arbitrary<Address> = fc.record({
+  view: fc.constantFrom(...VIEWS),
+  states: fc.subarray([...JOB_STATES]),
+  kind: text,
+  queue: text,
+  search: text,
+  cursor: text,
+  job: text,
+  scope: text,
+});
+
+it("what is written into the URL is read back from it, whatever it is", () => {
+  fc.assert(
+    fc.property(addresses, (address) => {
+      // A browser has no lone surrogates in its URLs.
+      const wanted = JSON.parse(JSON.stringify(address), (_key, value: unknown) =>
+        typeof value === "string" ? value.toWellFormed() : value,
+      ) as Address;
+      expect(parseAddress(formatAddress(wanted))).toEqual(wanted);
+    }),
+  );
+});
+
+it("the default is an empty query, and a strange one opens something", () => {
+  expect(formatAddress(HOME)).toBe("?");
+  expect(parseAddress("?view=nothing&state=failed,wrong,pending&other=1")).toEqual({
+    ...HOME,
+    states: ["pending", "failed"],
+  });
+});
+
+it("the list is asked for with what is filtered, and nothing else", () => {
+  expect(jobsPath(HOME, 50)).toBe("/v1/jobs?limit=50");
+  const address = { ...HOME, states: ["failed"] as const, kind: "a b", search: "  ", cursor: "c/1" };
+  expect(jobsPath(address, 10)).toBe("/v1/jobs?limit=10&state=failed&kind=a+b&cursor=c%2F1");
+});
+
+it("a key comes in the fragment, and what is none is not taken for one", () => {
+  expect(keyOf("#key=abc%2Fdef")).toBe("abc/def");
+  for (const hash of ["", "#", "#key=", "#main", "#other=key=x", "#key=%zz"]) expect(keyOf(hash)).toBeNull();
+});

@@ -1,0 +1,74 @@
+// The frame: a way past it for keyboards, the status bar, the views, the drawer of events.
+
+import { assertNever } from "../../src/contract/errors.ts";
+import { VIEWS, type ViewName } from "./address.ts";
+import { ClusterPage } from "./cluster-view.tsx";
+import { EventsDrawer, isDrawerOpen } from "./events-drawer.tsx";
+import { JobsPage } from "./jobs-view.tsx";
+import { KeyForm } from "./key-form.tsx";
+import { isOpen } from "./nodes.ts";
+import { address, key } from "./page.ts";
+import { Link } from "./parts.tsx";
+import { ScopesPage } from "./scopes-view.tsx";
+import { StatusBar } from "./status-bar.tsx";
+import { Talk } from "./talk.tsx";
+import { WorkPage } from "./work-view.tsx";
+
+const NAMES: Readonly<Record<ViewName, string>> = {
+  cluster: "Cluster",
+  jobs: "Jobs",
+  work: "Agents and queues",
+  scopes: "Scopes",
+};
+
+export function App() {
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>
+        To the content
+      </a>
+      <header>
+        <StatusBar />
+        <nav aria-label="Views" class="views">
+          {VIEWS.map((view) => (
+            <Link key={view} to={{ view, job: "", cursor: "" }} current={address.value.view === view}>
+              {NAMES[view]}
+            </Link>
+          ))}
+          {key.value !== "" && (
+            <button type="button" class="quiet forget" onClick={() => (key.value = "")}>
+              Forget key
+            </button>
+          )}
+        </nav>
+      </header>
+      <main id="main" tabIndex={-1} class={isDrawerOpen.value ? "above" : ""}>
+        <KeyForm />
+        {isOpen.value && <View view={address.value.view} />}
+      </main>
+      {isOpen.value && <EventsDrawer />}
+      <Talk />
+    </>
+  );
+}
+
+/** Not by its #main: what stands behind a # may be a key, and is taken out of the address. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>("#main")?.focus();
+}
+
+function View({ view }: { readonly view: ViewName }) {
+  switch (view) {
+    case "cluster":
+      return <ClusterPage />;
+    case "jobs":
+      return <JobsPage />;
+    case "work":
+      return <WorkPage />;
+    case "scopes":
+      return <ScopesPage />;
+    default:
+      return assertNever(view, "view");
+  }
+}

@@ -1,0 +1,177 @@
+// The cluster: what is wrong with it, who led, its members, and its jobs in numbers.
+
+import type { MemberView, StatsView } from "../../src/client/index.ts";
+import { changes, client } from "./events.ts";
+import type { Look } from "./leadership.ts";
+import { useLoaded } from "./load.ts";
+import { cluster, leadership, nodes, read } from "./nodes.ts";
+import { now } from "./page.ts";
+import { Badge, Failed } from "./parts.tsx";
+import { askFirst } from "./talk.tsx";
+import { TimelineView } from "./timeline-view.tsx";
+import { count, duration } from "./words.ts";
+
+export function ClusterPage() {
+  return (
+    <>
+      <Alerts />
+      <Numbers />
+      <TimelineView />
+      <Members />
+    </>
+  );
+}
+
+function Alerts() {
+  const raised = nodes.value.flatMap(({ isReached, nodeId, cluster: view }) =>
+    isReached ? (view?.alerts ?? []).map((alert) => ({ ...alert, by: nodeId ?? "?" })) : [],
+  );
+  if (raised.length === 0) return null;
+  return (
+    <section aria-labelledby="alerts-title">
+      <h2 id="alerts-title">Alerts</h2>
+      <ul class="alerts">
+        {raised.map(({ name, severity, message, sinceWallMs, nodeId, by }) => (
+          <li key={`${by} ${name} ${nodeId ?? ""}`} class={severity === "critical" ? "bad" : "warn"}>
+            <strong>{name}</strong> {by}: {message} <span class="hint">for {duration(now.value - sinceWallMs)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Numbers() {
+  const { data, error } = useLoaded("stats", (signal) => read<StatsView>("/v1/stats", signal), changes.build);
+  if (data === undefined) return error === null ? null : <Failed error={error} />;
+  const { byState, agentsOnline, staleRejected, finished } = data;
+  const running = (byState.assigned ?? 0) + (byState.building ?? 0) + (byState.cancelling ?? 0);
+  const numbers: [string, number, string][] = [
+    ["Pending", byState.pending ?? 0, ""],
+    ["Running", running, ""],
+    ["Finished", finished, ""],
+    ["Failed, kept", byState.failed ?? 0, ""],
+    ["Agents online", agentsOnline, ""],
+    ["Stale results refused", staleRejected, "STALE_EPOCH: whoever reported had lost the job before"],
+  ];
+  return (
+    <section aria-label="Jobs in numbers">
+      <dl class="numbers">
+        {numbers.map(([name, value, title]) => (
+          <div key={name} title={title}>
+            <dt>{name}</dt>
+            <dd>{count(value)}</dd>
+          </div>
+        ))}
+      </dl>
+      <Failed error={error} />
+    </section>
+  );
+}
+
+function Members() {
+  const view = cluster.value;
+  if (view === null) return <p class="hint">No node has said yet who belongs to the cluster.</p>;
+  const { leader } = leadership.value;
+  return (
+    <section aria-labelledby="members-title">
+      <h2 id="members-title">Nodes</h2>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Kind</th>
+              <th scope="col">Role</th>
+              <th scope="col">Health</th>
+              <th scope="col">Behind by</th>
+              <th scope="col">Address</th>
+              <th scope="col">Version</th>
+              <th scope="col">
+                <span class="unseen">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {view.members.map((member) => (
+              <MemberRow
+                key={`${member.nodeId}@${member.incarnation}`}
+                member={member}
+                leader={leader}
+                look={nodes.value.find(({ nodeId }) => nodeId === member.nodeId)}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="hint">
+        Cluster <span class="theirs">{view.clusterId}</span>,{" "}
+        {view.backend === "raft" ? "on its nodes' own disks" : "on Postgres"}
+        {view.isJoint ? "; the membership is changing" : ""}.
+      </p>
+    </section>
+  );
+}
+
+interface RowProps {
+  readonly member: MemberView;
+  readonly leader: string | null;
+  readonly look: Look | undefined;
+}
+
+function MemberRow({ member, leader, look }: RowProps) {
+  const { nodeId, kind, url, progress } = member;
+  const isLeader = nodeId === leader;
+  const health = healthOf(member, isLeader, look);
+  const canLead = kind === "voter" && !isLeader && leader !== null && health === "ok";
+  return (
+    <tr>
+      <th scope="row" class="theirs">
+        {nodeId}
+      </th>
+      <td>{kind}</td>
+      <td>{isLeader ? <Badge tone="good" text="leader" /> : look?.role === "DRAINING" ? "draining" : "follower"}</td>
+      <td>
+        <Badge tone={health === "ok" ? "good" : health === "starting" ? "busy" : "bad"} text={health} />
+      </td>
+      <td>{isLeader ? "-" : behindText(progress, look)}</td>
+      <td>
+        <span class="theirs">{url ?? "tells none"}</span>
+      </td>
+      <td>{look?.cluster?.version ?? "-"}</td>
+      <td class="actions">
+        {canLead && (
+          <button
+            type="button"
+            aria-label={`Hand leadership to ${nodeId}`}
+            onClick={() =>
+              askFirst({
+                title: `Hand leadership to ${nodeId}?`,
+                text: `${leader} stops taking writes for a moment, and ${nodeId} goes on in a new epoch.`,
+                verb: "Hand over",
+                act: async () => {
+                  const { newLeaderId } = await client.peek().transfer({ target: nodeId });
+                  return `${newLeaderId ?? nodeId} leads.`;
+                },
+              })
+            }
+          >
+            Make leader
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function behindText(progress: MemberView["progress"], look: Look | undefined): string {
+  if (progress !== null) return `${count(progress.lag)} entries`;
+  return look?.isReached !== true || look.stalenessMs === null ? "-" : duration(look.stalenessMs);
+}
+
+function healthOf({ progress }: MemberView, isLeader: boolean, look: Look | undefined): string {
+  if (look?.isReached === true) return look.cluster?.isReady === false ? "starting" : "ok";
+  if (!isLeader && progress !== null) return progress.healthy ? "ok" : "unresponsive";
+  if (isLeader) return "ok";
+  return look === undefined ? "not asked" : (look.why ?? "…");
+}

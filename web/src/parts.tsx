@@ -1,0 +1,45 @@
+// Small parts that every view uses.
+
+import type { ComponentChildren } from "preact";
+import { type Address, formatAddress } from "./address.ts";
+import { address, go } from "./page.ts";
+import type { Tone } from "./words.ts";
+
+export function Badge({ tone, text }: { readonly tone: Tone; readonly text: string }) {
+  return <span class={`badge ${tone}`}>{text}</span>;
+}
+
+/** What went wrong with the last request; what was there before stays. */
+export function Failed({ error }: { readonly error: string | null }) {
+  if (error === null) return null;
+  return (
+    <p class="failed" role="status">
+      {error}
+    </p>
+  );
+}
+
+/** A real link: it can be opened in a tab of its own, and copied. */
+export function Link({ to, class: name, current, children }: LinkProps) {
+  return (
+    <a
+      href={formatAddress({ ...address.value, ...to })}
+      {...(name === undefined ? {} : { class: name })}
+      {...(current === true ? { "aria-current": "page" as const } : {})}
+      onClick={(event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+        event.preventDefault();
+        go(to);
+      }}
+    >
+      {children}
+    </a>
+  );
+}
+
+interface LinkProps {
+  readonly to: Partial<Address>;
+  readonly class?: string | undefined;
+  readonly current?: boolean | undefined;
+  readonly children: ComponentChildren;
+}
