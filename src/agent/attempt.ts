@@ -80,6 +80,11 @@ export class Attempt {
     return this.#leaderEpoch;
   }
 
+  /** The lease is over, or so nearly that nothing may be begun under it. */
+  get isTooLate(): boolean {
+    return this.#clock.monotonicMs() >= this.#endMs - this.lease.ttlMs * MARGIN_SHARE;
+  }
+
   /** What it prints must be there before its result: afterwards nobody takes it. */
   get isReadyToReport(): boolean {
     return this.outcome !== null && !this.isOver && !this.isSending && !this.needsRenewal && this.logs.isEmpty;

@@ -23,6 +23,7 @@ export class Beats {
   #sentMs = Number.NEGATIVE_INFINITY;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
+  #turns = 0;
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -79,19 +80,31 @@ export class Beats {
     }
   }
 
+  /** Those that have ended first, whose results wait for their logs; of the others another one comes first each time. */
+  #inTurn(): readonly Attempt[] {
+    const all = [...this.#crew.attempts.values()];
+    const ended = all.filter(({ outcome }) => outcome !== null);
+    const others = all.filter(({ outcome }) => outcome === null);
+    const first = others.length === 0 ? 0 : this.#turns++ % others.length;
+    return [...ended, ...others.slice(first), ...others.slice(0, first)];
+  }
+
   #reports(): Reports {
     const progress: LeaseCall["progress"][number][] = [];
     const logs: LeaseCall["logs"][number][] = [];
     const taken: ((logEnds: LeaseAnswer["logEnds"]) => void)[] = [];
     let bytesLeft = LOG_BYTES_PER_CALL;
-    for (const attempt of this.#crew.attempts.values()) {
+    const turn = this.#inTurn();
+    let waiting = turn.filter((one) => !one.logs.isEmpty).length;
+    for (const attempt of turn) {
       const said = attempt.progress;
       if (said !== null && attempt.outcome === null) progress.push({ ...attempt.ref, progress: said });
       taken.push(() => {
         if (attempt.progress === said) attempt.progress = null;
       });
       if (bytesLeft <= 0 || logs.length >= LOG_CHUNKS_PER_CALL_MAX || attempt.logs.isEmpty) continue;
-      const chunks: readonly LogChunk[] = attempt.logs.take(bytesLeft).slice(0, LOG_CHUNKS_PER_CALL_MAX - logs.length);
+      const share = Math.ceil(bytesLeft / Math.max(1, waiting--));
+      const chunks: readonly LogChunk[] = attempt.logs.take(share).slice(0, LOG_CHUNKS_PER_CALL_MAX - logs.length);
       const at = logs.length;
       for (const chunk of chunks) {
         logs.push({ ...attempt.ref, chunk });

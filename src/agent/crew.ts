@@ -60,7 +60,10 @@ export class Crew {
     if (this.attempts.has(lease.leaseId)) return;
     const attempt = new Attempt(this.world.clock, lease, sentMs);
     this.attempts.set(lease.leaseId, attempt);
-    void this.#run(attempt);
+    // One that stood still may hear of it when it is over (trap 51): then nothing is begun.
+    if (attempt.isTooLate) attempt.settle({ kind: "handed-back" });
+    else void this.#run(attempt);
+    this.resultBell.ring();
     // Its time has run since the call was sent, up to a third of it: the beat must know.
     this.beatBell.ring();
   }

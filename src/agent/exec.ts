@@ -75,12 +75,14 @@ export class ExecJobs {
       environment: this.#environmentOf(job, context, env),
       directory: cwd,
       cookie: { name: JOB_COOKIE, value: newCookie() },
+      mayStart: () => !context.signal.aborted && !this.#now.signal.aborted,
       onOutput: (from, text) => {
         if (from === "stderr") lastLine.write(text);
         context.log(text);
         void output?.taken();
       },
     });
+    if (started.kind === "refused" && context.signal.aborted) throw context.signal.reason;
     if (started.kind === "refused") throw new JobError(`The command was not started: ${started.message}.`);
     output = new Output(started, context);
     const fields = { job: job.id, attempt: context.attempt };

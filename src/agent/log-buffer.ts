@@ -29,7 +29,7 @@ export class LogBuffer {
   #waiters: (() => void)[] = [];
 
   get isEmpty(): boolean {
-    return this.#chunks.length === 0 && this.#open === "";
+    return this.#chunks.length === 0 && this.#open === "" && this.#droppedBytes === 0;
   }
 
   /** Half of it is free. */
@@ -56,16 +56,13 @@ export class LogBuffer {
       this.#droppedBytes += bytes;
       return;
     }
-    if (this.#droppedBytes > 0) {
-      const note = `\n[${this.#droppedBytes} bytes left out: the cluster did not take the log fast enough]\n`;
-      this.#droppedBytes = 0;
-      this.#append(note, note.length);
-    }
+    this.#noteDropped();
     this.#append(whole, bytes);
   }
 
   /** The next ones, oldest first, of at most so many bytes together; the first always. They stay until `confirm`. */
   take(bytesMax: number): readonly LogChunk[] {
+    this.#noteDropped();
     this.#cut();
     const taken: LogChunk[] = [];
     let bytes = 0;
@@ -97,6 +94,15 @@ export class LogBuffer {
     const gone = this.#chunks.splice(0, left === -1 ? this.#chunks.length : left);
     for (const { bytes } of gone) this.#waitingBytes -= bytes;
     if (this.hasRoom) this.release();
+  }
+
+  /** As soon as there is room for it, also where nothing is printed behind it. */
+  #noteDropped(): void {
+    if (this.#droppedBytes === 0) return;
+    const note = `\n[${this.#droppedBytes} bytes left out: the cluster did not take the log fast enough]\n`;
+    if (this.#waitingBytes + note.length > LOG_BUFFER_BYTES_MAX) return;
+    this.#droppedBytes = 0;
+    this.#append(note, note.length);
   }
 
   #append(text: string, bytes: number): void {

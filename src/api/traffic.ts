@@ -14,13 +14,15 @@ import type { ApiLimits, ApiOptions } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
 import { answerTo, Refusal, type Stage, stopping } from "./refusal.ts";
-import { crossOriginHeaders, preflightHeaders } from "./web.ts";
+import { crossOriginHeaders, isForeignPage, preflightHeaders } from "./web.ts";
 
 /** Requests for what is no route are counted under this name. */
 const NO_ROUTE = "none";
 /** Callers whose rates are remembered; the one not seen for the longest goes first. */
 const RATED_CALLERS_MAX = 10_000;
 const ADDRESS_LENGTH_MAX = 64;
+const ORIGIN_SHOWN_MAX = 128;
+const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 type Limiter = ReturnType<FastifyInstance["createRateLimit"]>;
 
@@ -110,6 +112,14 @@ export class Traffic {
       over.abort("over");
     });
     if (this.#isStopping()) throw stopping(nodeId);
+    const { origin, host } = request.headers;
+    if (!READS.has(request.method) && isForeignPage(origin, host, cluster)) {
+      const whose = JSON.stringify(String(origin).slice(0, ORIGIN_SHOWN_MAX));
+      throw new Refusal(
+        "PERMISSION_DENIED",
+        `A page of ${whose} may change nothing here: it is none of this cluster's.`,
+      );
+    }
     // Names and values stand in one list.
     if (request.raw.rawHeaders.length > 2 * this.#limits.headersMax) {
       throw new Refusal("PAYLOAD_TOO_LARGE", `More than ${this.#limits.headersMax} headers were sent. Send fewer.`);

@@ -102,6 +102,17 @@ export function preflightHeaders(origin: string | undefined, cluster: Members, m
   };
 }
 
+/**
+ * Whether a page that is none of ours has sent this. A browser says in `Origin` whose page it acts for; a certificate, and a
+ * machine's own loopback, go along by themselves, so a stranger's page must not steer by them. Who is no browser sends none.
+ */
+export function isForeignPage(origin: string | undefined, host: string | undefined, cluster: Members): boolean {
+  if (origin === undefined) return false;
+  // Behind a proxy that speaks TLS the scheme is another one.
+  const isOwn = URL.canParse(origin) && new URL(origin).host === host?.toLowerCase();
+  return !isOwn && !originsOf(cluster).includes(origin);
+}
+
 /** `scheme://host:port` and nothing else, so that no member's URL can say more in a header than where it is. */
 function originsOf(cluster: Members): string[] {
   const urls = cluster.view().members.flatMap(({ url }) => (url !== null && URL.canParse(url) ? [new URL(url)] : []));

@@ -3,16 +3,17 @@
 //
 // SIGTERM, SIGINT      no new jobs; running ones have drainMs, then they are ended and handed back; exit 0
 // once more            jobs are killed and handed back, exit 143 or 130
-// replaced, removed    jobs are killed, exit with the code of the registry
+// replaced, removed    jobs are killed, exit 76
 // its supervisor died  (where there is a channel to one) jobs are killed, exit 69
 // kill -9, SIGSTOP     the keeper kills the jobs
 
 import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
 import { Complaints, ExecJobs, jobEnvironment } from "../agent/index.ts";
 import type { Client } from "../client/index.ts";
 import type { LogLevel } from "../contract/index.ts";
 import type { Json } from "../core/kit/json.ts";
-import { ERRORS, type TenureError } from "../core/kit/errors.ts";
+import type { TenureError } from "../core/kit/errors.ts";
 import { AGENT_COOKIE, Keeper, killFamily, openProcesses } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { openLogSink } from "../drivers/telemetry/index.ts";
@@ -40,6 +41,8 @@ const KILL_MS = 6_000;
 /** For what was killed in a hurry to be handed back. */
 const HURRY_MS = 2_000;
 const EXIT_SUPERVISOR_GONE = 69;
+const EXIT_REPLACED = 76;
+const OOM_FILE = "/proc/self/oom_score_adj";
 const EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
 type Ending =
@@ -48,7 +51,17 @@ type Ending =
   | { readonly kind: "second-signal"; readonly code: number }
   | { readonly kind: "supervisor-gone" };
 
+/** A service that the kernel is to spare (OOMScoreAdjust) does not mean its jobs, which inherit it. */
+function spareNobody(): void {
+  try {
+    if (Number(readFileSync(OOM_FILE, "utf8")) < 0) writeFileSync(OOM_FILE, "0");
+  } catch {
+    // There is no such thing here.
+  }
+}
+
 export async function runAgent(options: AgentRunOptions): Promise<number> {
+  spareNobody();
   const { name, leaseMs } = options;
   const logs = openLogSink({ level: options.logLevel, fields: { agent: name } });
   const { logger } = logs;
@@ -82,7 +95,8 @@ export async function runAgent(options: AgentRunOptions): Promise<number> {
     return await lifetime(agent, jobs, logger, options);
   } finally {
     jobs.kill();
-    await jobs.idle();
+    // A directory that hangs may keep one from starting, or from being refused.
+    await withinMs(KILL_MS, jobs.idle());
     // Whoever lost the cookie of its job has the agent's.
     await killFamily({ cookie, roots: [], groups: [], withinMs: KILL_MS });
     await keeper.close();
@@ -128,7 +142,8 @@ async function codeOf(ending: Ending, agent: Agent, jobs: ExecJobs, logger: Logg
     case "ended": {
       const { code, message } = ending.error!;
       logger.error({ event: "replaced", code }, message);
-      return ERRORS[code].exit;
+      // A code of its own: who restarts it would take the name back, and the jobs with it, for ever.
+      return EXIT_REPLACED;
     }
     case "second-signal":
       jobs.kill();

@@ -74,7 +74,7 @@ export function readConnection(
   const hasTls = ca !== undefined || cert !== undefined;
   const open = urls.find((url) => !url.startsWith("https://"));
   if (hasTls && open !== undefined) {
-    throw new UsageError(`--ca and --cert are for https:// URLs, and ${JSON.stringify(open)} is none`);
+    throw new UsageError(`--ca and --cert are for https:// URLs, and ${shownUrl(open)} is none`);
   }
   const tls = {
     ...(ca === undefined ? {} : { ca: contentsOf(values.ca === undefined ? "ca_file" : "--ca", ca) }),
@@ -84,7 +84,7 @@ export function readConnection(
   if (hasTls) refuseUnusable(tls, ca === undefined ? values : { ...values, ca });
   return {
     urls,
-    ...keyOf(values.key, environment, file),
+    ...keyOf(values.key, environment, isFilesOwn(file, urlFrom, urls) ? file : null),
     tls: hasTls ? tls : null,
     output: oneOf("-o", values.output ?? usualOutput(file, outputs), outputs),
   };
@@ -100,15 +100,19 @@ function urlsOf(flag: string | undefined, environment: Environment, file: Client
   const [text = URL_DEFAULT, urlFrom] = places.find(([one]) => one !== undefined) ?? [URL_DEFAULT, "default"];
   const urls = text.split(",").map((url) => url.trim());
   if (urls.some((url) => url === ""))
-    throw new UsageError(`${urlFrom} has an empty place between its commas: ${JSON.stringify(text)}`);
+    throw new UsageError(`${urlFrom} has an empty place between its commas: ${shownUrl(text)}`);
   const wrong = urls.find((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ""));
   if (wrong !== undefined) {
-    const found = wrong.includes("@") ? `a text of ${wrong.length} characters` : JSON.stringify(wrong);
     throw new UsageError(
-      `${urlFrom} takes http://host:port or https://host:port, or several with commas between, not ${found}`,
+      `${urlFrom} takes http://host:port or https://host:port, or several with commas between, not ${shownUrl(wrong)}`,
     );
   }
   return { urls, urlFrom };
+}
+
+/** There may be a password in front of an @. */
+function shownUrl(url: string): string {
+  return url.includes("@") ? `a text of ${url.length} characters` : JSON.stringify(url);
 }
 
 /** The file's authority is for the file's servers; other servers that are given without TLS have no use for it. */
@@ -118,6 +122,14 @@ function caOf(file: ClientFile | null, urlFrom: string, urls: readonly string[])
   if (urls.every((url) => url.startsWith("https://"))) return file.pathOf(ca);
   if (urlFrom !== "url") return undefined;
   throw new TenureError("CONFIG_INVALID", `${file.path}: ca_file is for https:// URLs, and one of url is not.`);
+}
+
+/** The file's key is for the file's servers: to others it would be given away. */
+function isFilesOwn(file: ClientFile | null, urlFrom: string, urls: readonly string[]): boolean {
+  const said = file?.says.url;
+  if (urlFrom === "url" || said === undefined) return true;
+  const own = Array.isArray(said) ? said : said.split(",").map((url) => url.trim());
+  return urls.every((url) => own.includes(url));
 }
 
 /** The file's `jsonl` is for lists; a command that prints one object prints it as JSON. */

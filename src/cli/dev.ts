@@ -256,6 +256,7 @@ function isWell({ failovers, lost }: Summary, forMs: number | undefined): boolea
 /** What happens by itself: each kill when its time has come and all three run; the end when both were survived, or late. */
 async function arrange(forMs: number, show: Show, cluster: DevCluster, signal: AbortSignal): Promise<void> {
   const startedMs = performance.now();
+  const lateMsMax = Math.min(forMs, LATE_MS_MAX);
   const passedMs = (): number => performance.now() - startedMs;
   const until = async (shareMs: number, isSo: () => boolean, lateMs: number): Promise<void> => {
     while (!signal.aborted && (passedMs() < shareMs || (!isSo() && passedMs() < shareMs + lateMs))) {
@@ -264,10 +265,10 @@ async function arrange(forMs: number, show: Show, cluster: DevCluster, signal: A
   };
   for (const share of KILLS_AT) {
     const { length: survived } = show.load?.failovers ?? [];
-    await until(forMs * share, () => show.isWhole, LATE_MS_MAX);
+    await until(forMs * share, () => show.isWhole, lateMsMax);
     if (signal.aborted) return;
     killLeader(show, cluster);
-    await until(0, () => (show.load?.failovers.length ?? 0) > survived, forMs + LATE_MS_MAX);
+    await until(0, () => (show.load?.failovers.length ?? 0) > survived, forMs + lateMsMax);
   }
   await until(forMs, () => true, 0);
 }

@@ -86,7 +86,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const jobs = await startJobs({
     consensus,
     leading,
-    worker: clearance === undefined ? undefined : workerName(config.nodeId),
+    worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
     clearance,
     jobs: jobsParts,
     archive: made.archive!,
@@ -116,7 +116,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     });
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
-    return assemble(config, { consensus, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
+    return assemble(config, { consensus, leading, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
   } catch (error) {
     await stopParts();
     throw error;
@@ -201,6 +201,7 @@ function clusterOf(
 
 interface Parts {
   readonly consensus: ConsensusNode;
+  readonly leading: Consensus;
   readonly cluster: ClusterService;
   readonly scopes: ScopesService;
   readonly api: Api;
@@ -209,7 +210,8 @@ interface Parts {
 }
 
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
-  const { consensus, cluster, scopes, api, apiUrl, stopParts } = parts;
+  const { consensus, leading, cluster, scopes, api, apiUrl, stopParts } = parts;
+  const { engine } = consensus;
   let stopping: Promise<void> | null = null;
   const { directory } = consensus;
   const { willingness } = cluster;
@@ -219,6 +221,8 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
   const stop = async (): Promise<void> => {
     stopWatching();
     cluster.setDraining(true);
+    // The successor's worker is ended first; whom nobody follows is unwilling all the same.
+    if (leading !== engine && engine.status().role === "leader") await within(HAND_OVER_MS, leading.transfer(null));
     willingness.set("stopping", true);
     await handOver(consensus);
     await api.stop();
@@ -236,6 +240,13 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     },
     stop: () => (stopping ??= stop()),
   };
+}
+
+async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const limit = systemClock.setTimer(systemClock.monotonicMs() + limitMs, () => late.resolve());
+  await Promise.race([work.catch(() => undefined), late.promise]);
+  limit.cancel();
 }
 
 /** Leadership first, then the end: nobody has to notice that a node was stopped in order. */

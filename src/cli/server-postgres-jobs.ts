@@ -61,7 +61,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
     get author() {
       return `${siteId}.${blockOf(log.head().epoch)}`;
     },
-    worker: options.clearance === undefined ? undefined : workerName(site.config.nodeId),
+    worker: isMoonlighting(site) ? workerName(site.config.nodeId) : undefined,
     leadership,
     clock: systemClock,
     random: random.fork("jobs"),
@@ -102,6 +102,10 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
       await views.close();
     },
   };
+}
+
+function isMoonlighting({ config, options }: Site): boolean {
+  return options.clearance !== undefined && config.agent.enabled;
 }
 
 function blockOf(epoch: number): number {

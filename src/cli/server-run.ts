@@ -6,13 +6,18 @@
 // a failed sync, a broken invariant   logged, exit with the code of the registry: nothing was promised since
 
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerConfig } from "../contract/index.ts";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { lockDirectory } from "../drivers/disk/lock.ts";
 import { openLogSink, type LogSink } from "../drivers/telemetry/index.ts";
 import type { ServerNode, ServerNodeOptions } from "./server-node.ts";
 import { followSupervisor, isSupervised, type Supervised } from "./server-supervised.ts";
 
 const EXIT_SOFTWARE = 70;
+/** A process of a gigabyte takes a while to go. */
+const ORPHAN_MS_MAX = 15_000;
+const ORPHAN_LOOK_MS = 50;
 /** A disk that hangs must not keep a node from being stopped. */
 const STOP_MS_MAX = 20_000;
 const STOP_LATE = "stopping took too long, probably because the disk hangs; what was not synced was promised to nobody";
@@ -53,7 +58,13 @@ async function lifetime(
   let node: Pick<ServerNode, "reload" | "stop">;
   try {
     const clearance = supervised?.clearance;
-    node = await startNode(config, { bootstrap, version: packageVersion(), logs, signal, onFatal, clearance });
+    const options = { bootstrap, version: packageVersion(), logs, signal, onFatal, clearance };
+    node = await startNode(config, options).catch(async (error: unknown) => {
+      if (supervised === null || !isInUse(error)) throw error;
+      // Its supervisor has the directory to itself: the holder is a controller whose supervisor was killed, and ends.
+      await untilFree(config.dataDir, signal);
+      return startNode(config, options);
+    });
     supervised?.up();
   } catch (error) {
     if (signal.aborted) return 0;
@@ -72,6 +83,22 @@ async function lifetime(
   clearTimeout(late);
   logs.logger.info({ event: "stopped" }, "stopped");
   return 0;
+}
+
+function isInUse(error: unknown): boolean {
+  return TenureError.is(error) && error.code === "DATA_DIRECTORY_IN_USE";
+}
+
+async function untilFree(dataDir: string, signal: AbortSignal): Promise<void> {
+  for (const untilMs = Date.now() + ORPHAN_MS_MAX; Date.now() < untilMs && !signal.aborted;) {
+    try {
+      lockDirectory(dataDir).release();
+      return;
+    } catch (error) {
+      if (!isInUse(error)) return;
+    }
+    await sleep(ORPHAN_LOOK_MS);
+  }
 }
 
 /** The code of the other kind of node is not loaded. */

@@ -28,6 +28,7 @@ function specOf(config: ServerConfig, flags: readonly string[]): SupervisorSpec 
   const { nodeId, log, agent } = config;
   return {
     nodeId,
+    dataDir: resolve(config.dataDir),
     level: log.level,
     moonlights: agent.enabled,
     cookie: cookieOf(config),
@@ -55,7 +56,8 @@ function agentOf(config: ServerConfig): SupervisorSpec["agent"] {
   const labels = Object.entries(agent.labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]);
   const flags = ["--name", workerName(nodeId), "--capacity", String(agent.capacity), "--drain", AGENT_DRAIN, ...labels];
   const ca = agent.caFile === null ? [] : ["--ca", agent.caFile];
-  const others = Object.entries(definedOf(process.env)).filter(([name]) => !name.startsWith("TENURE_"));
+  // PGPASSWORD and the like are the server's way to its database.
+  const others = Object.entries(definedOf(process.env)).filter(([name]) => !/^(TENURE_|PG)/.test(name));
   return {
     args: [...process.execArgv, fileOf("main"), "agent", "start", ...flags, ...ca],
     env: {

@@ -14,6 +14,10 @@ export const SUPERVISED = "TENURE_SUPERVISED";
 const ALIVE_EVERY_MS = 500;
 /** Longer than a transfer takes; then the worker comes back. */
 const EMPTY_MS = 3_000;
+/** A supervisor that does not answer an `empty` by then has something else to do. */
+const EMPTY_ANSWER_MS = 1_000;
+/** After a clearance that came too late: longer than the elections that follow from it. */
+const HOLD_MS = 5_000;
 
 export interface Supervised {
   readonly clearance: Clearance;
@@ -65,7 +69,16 @@ function clearanceOver(logger: Logger): Clearance {
   return {
     clear: (epoch) => ask(epoch, { kind: "clear", epoch }),
     // Whoever leads, or is about to, has asked for more.
-    empty: async () => (asked !== null || isOpen ? false : ask(EMPTIED, { kind: "empty", forMs: EMPTY_MS })),
+    empty: async () => {
+      if (asked !== null || isOpen) return false;
+      const answer = ask(EMPTIED, { kind: "empty", forMs: EMPTY_MS });
+      const forget = setTimeout(() => {
+        if (asked?.epoch !== EMPTIED) return;
+        asked.resolve(false);
+        asked = null;
+      }, EMPTY_ANSWER_MS);
+      return answer.finally(() => clearTimeout(forget));
+    },
     opened: (epoch) => {
       isOpen = true;
       const stamps = { gone_at_ns: goneAtNs, at_ns: String(process.hrtime.bigint()) };
@@ -74,7 +87,7 @@ function clearanceOver(logger: Logger): Clearance {
         `this node leads in epoch ${epoch}, and no worker runs on it`,
       );
     },
-    release: () => {
+    release: (isLate = false) => {
       asked?.resolve(false);
       asked = null;
       if (isOpen) {
@@ -84,7 +97,7 @@ function clearanceOver(logger: Logger): Clearance {
         );
       }
       isOpen = false;
-      tell({ kind: "released" });
+      tell({ kind: "released", holdMs: isLate ? HOLD_MS : 0 });
     },
   };
 }

@@ -5,6 +5,8 @@ export const SPEC = "TENURE_SUPERVISOR_SPEC";
 
 export interface SupervisorSpec {
   readonly nodeId: string;
+  /** One supervisor at a time has it. */
+  readonly dataDir: string;
   readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent";
   readonly moonlights: boolean;
   /** In the environment of every agent of this node, and of all that comes of it. */

@@ -5,7 +5,10 @@
 // SIGHUP            goes on to the controller, which reads its certificates again
 // Its own death, by whatever way, is theirs.
 
+import { mkdirSync } from "node:fs";
+import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import type { NodePlan } from "../core/supervise/node.ts";
+import { lockDirectory } from "../drivers/disk/lock.ts";
 import { systemChildren } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { openLogSink } from "../drivers/telemetry/log-sink.ts";
@@ -16,8 +19,14 @@ import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
 const PLAN: Omit<NodePlan, "moonlights"> = { hangMs: 10_000, startMs: 120_000, stopMs: 40_000 };
 
 export async function supervise(spec: SupervisorSpec): Promise<number> {
-  const { nodeId, level, moonlights, cookie } = spec;
+  const { nodeId, level, moonlights, cookie, dataDir } = spec;
   const logs = openLogSink({ level, fields: { node: nodeId, part: "supervisor" } });
+  const refusal = lockRefusal(dataDir);
+  if (refusal !== null) {
+    process.stderr.write(`tenure: ${refusal.message}\n`);
+    await logs.close();
+    process.exit(ERRORS[refusal.code].exit);
+  }
   const supervisor = new Supervisor({
     plan: { ...PLAN, moonlights },
     children: systemChildren(cookie, (part) => ({ command: process.execPath, ...spec[part] })),
@@ -25,7 +34,6 @@ export async function supervise(spec: SupervisorSpec): Promise<number> {
     logger: logs.logger,
     nowNs: () => process.hrtime.bigint(),
   });
-  process.title = `tenure server ${nodeId}`;
   process.on("SIGTERM", () => supervisor.stop("SIGTERM"));
   process.on("SIGINT", () => supervisor.stop("SIGINT"));
   process.on("SIGHUP", () => supervisor.reload());
@@ -35,8 +43,24 @@ export async function supervise(spec: SupervisorSpec): Promise<number> {
   process.exit(code);
 }
 
+/**
+ * Two supervisors would start and kill each other's workers. It is held until this process ends. Null: it has it, or the directory
+ * can't be used at all, which its controller says better.
+ */
+function lockRefusal(dataDir: string): TenureError | null {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    lockDirectory(dataDir, "supervisor");
+    return null;
+  } catch (error) {
+    return TenureError.is(error) && error.code === "DATA_DIRECTORY_IN_USE" ? error : null;
+  }
+}
+
 const told = process.env[SPEC];
 if (told !== undefined) {
   delete process.env[SPEC];
-  await supervise(JSON.parse(told) as SupervisorSpec);
+  const spec = JSON.parse(told) as SupervisorSpec;
+  process.title = `tenure server ${spec.nodeId}`;
+  await supervise(spec);
 }

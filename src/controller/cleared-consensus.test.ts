@@ -8,7 +8,7 @@ import type { Consensus } from "../ports/consensus.ts";
 import { ClearedConsensus } from "./cleared-consensus.ts";
 
 function stage(first: Partial<RaftStatus> = {}) {
-  const status = { role: "follower", term: 1, established: false, ...first } as {
+  const status = { role: "follower", term: 1, established: false, configuration: { voters: [] }, ...first } as {
     -readonly [K in keyof RaftStatus]: RaftStatus[K];
   };
   const listeners = new Set<(event: RaftEvent) => void>();
@@ -38,7 +38,7 @@ function stage(first: Partial<RaftStatus> = {}) {
       clear: (epoch) => new Promise((answer) => asked.push({ epoch, answer })),
       empty: () => Promise.resolve(false),
       opened: (epoch) => happened.push(`opened ${epoch}`),
-      release: () => happened.push("released"),
+      release: (isLate) => happened.push(isLate === true ? "released late" : "released"),
     },
   });
   gate.subscribe((event) => happened.push(event.kind === "role" ? event.role : event.kind));
@@ -182,6 +182,6 @@ describe("a planned transfer", () => {
     expect(asked).toEqual(["empty n3@a"]);
     await clock.advance(300);
     await transferred;
-    expect(asked).toEqual(["empty n3@a", "transfer to null"]);
+    expect(asked).toEqual(["empty n3@a", "transfer to n3@a"]);
   });
 });

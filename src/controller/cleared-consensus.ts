@@ -3,7 +3,7 @@
 // standby that is taking over; who can't be cleared in time lets another lead.
 //
 //   following ──established──▶ clearing ──cleared──▶ open ──role lost──▶ following (released)
-//                                 └──refused, too late──▶ transfer, else step down
+//                                 └──refused, too late──▶ transfer, else step down; for a while no worker is started
 //
 // Invariant: `established` is shown for a term only between `opened(term)` and the next `release()`.
 
@@ -19,6 +19,8 @@ import type { Logger } from "../ports/logger.ts";
 const CLEAR_MS_MAX = 150;
 /** A successor that does not answer is cleared when it is elected. */
 const EMPTY_MS_MAX = 300;
+/** For a hand-over by one that may do nothing meanwhile. */
+const YIELD_MS_MAX = 1_000;
 
 export interface ClearedConsensusOptions {
   readonly consensus: Consensus;
@@ -40,6 +42,7 @@ export class ClearedConsensus implements Consensus {
   /** The term for which the node was cleared, or is being. */
   #term: number | null = null;
   #isOpen = false;
+  #isLate = false;
   #limit: Timer | null = null;
 
   constructor({ consensus, clearance, clock, logger, empty }: ClearedConsensusOptions) {
@@ -100,10 +103,15 @@ export class ClearedConsensus implements Consensus {
   async #yield(term: number): Promise<void> {
     const why = `this node was elected (term ${term}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;
     this.#logger.error({ event: "not-cleared", term }, why);
-    const isDone = await this.#inner.transfer(null).then(
+    this.#isLate = true;
+    const late = Promise.withResolvers<boolean>();
+    const limit = this.#clock.setTimer(this.#clock.monotonicMs() + YIELD_MS_MAX, () => late.resolve(false));
+    const transferred = this.transfer(null).then(
       ({ success }) => success,
       () => false,
     );
+    const isDone = await Promise.race([transferred, late.promise]);
+    limit.cancel();
     const { role, term: now } = this.#inner.status();
     if (!isDone && role === "leader" && now === term) this.#inner.stepDown();
   }
@@ -117,7 +125,10 @@ export class ClearedConsensus implements Consensus {
       await Promise.race([this.#empty(next).catch(() => undefined), late.promise]);
       limit.cancel();
     }
-    return this.#inner.transfer(target, force);
+    const result = await this.#inner.transfer(next, force);
+    // It was our own choice, and may have been a bad one.
+    const isOver = result.success || result.isUnknown || target !== null || next === null;
+    return isOver ? result : this.#inner.transfer(null, force);
   }
 
   /** Whom consensus would choose, about: healthy, willing, and furthest. */
@@ -137,7 +148,8 @@ export class ClearedConsensus implements Consensus {
     this.#term = null;
     this.#isOpen = false;
     this.#limit?.cancel();
-    this.#clearance.release();
+    this.#clearance.release(this.#isLate);
+    this.#isLate = false;
   }
 
   #tell(event: RaftEvent): void {

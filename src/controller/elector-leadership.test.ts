@@ -207,7 +207,7 @@ describe("on a node that may have a worker", () => {
       },
       empty: () => Promise.resolve(false),
       opened: (epoch) => happened.push(`opened ${epoch}`),
-      release: () => happened.push("released"),
+      release: (isLate) => happened.push(isLate === true ? "released late" : "released"),
     };
     return { clearance, asked, happened };
   }
@@ -234,7 +234,7 @@ describe("on a node that may have a worker", () => {
     await seat.grant(7);
     await clock.advance(150);
     await settled();
-    expect(happened).toEqual(["released", "clear 7", "released"]);
+    expect(happened).toEqual(["released", "clear 7", "released late"]);
     asked[0]!(true);
     await settled();
     expect(leadership.epoch()).toBeNull();

@@ -176,7 +176,7 @@ export class ElectorLeadership implements Leadership {
     if (isCleared) return true;
     const why = `this node was elected (epoch ${epoch}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;
     logger.error({ event: "not-cleared", epoch }, why);
-    clearance.release();
+    clearance.release(true);
     this.look();
     return false;
   }

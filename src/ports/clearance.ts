@@ -8,6 +8,9 @@ export interface Clearance {
   empty(): Promise<boolean>;
   /** The gate is open, from now on. */
   opened(epoch: number): void;
-  /** This node does not lead. Told at every end of a leadership, and once where none has begun. */
-  release(): void;
+  /**
+   * This node does not lead. Told at every end of a leadership, and once where none has begun. `isLate`: it was not cleared in
+   * time; then no worker is started for a while, so that the next election finds none.
+   */
+  release(isLate?: boolean): void;
 }

@@ -11,6 +11,8 @@ export interface ProcessCommand {
   readonly directory: string | null;
   /** Of one process, not one job's: found again in everything that it starts. */
   readonly cookie: { readonly name: string; readonly value: string };
+  /** Asked just before it is started: what it waits for before may take long. */
+  readonly mayStart: () => boolean;
   /** In order for each of the two; characters are whole. */
   readonly onOutput: (from: "stdout" | "stderr", text: string) => void;
 }

@@ -10,7 +10,8 @@ export type FromController =
   | { readonly kind: "up" }
   | { readonly kind: "clear"; readonly epoch: number }
   | { readonly kind: "empty"; readonly forMs: number }
-  | { readonly kind: "released" };
+  /** `holdMs`: no worker is started for so long. */
+  | { readonly kind: "released"; readonly holdMs?: number | undefined };
 
 export interface Cleared {
   readonly kind: "cleared";
@@ -25,8 +26,12 @@ export function readFromController(message: unknown): FromController | null {
   switch (message.kind) {
     case "alive":
     case "up":
-    case "released":
       return { kind: message.kind };
+    case "released":
+      return {
+        kind: "released",
+        holdMs: "holdMs" in message && typeof message.holdMs === "number" ? message.holdMs : 0,
+      };
     case "clear":
       return "epoch" in message && typeof message.epoch === "number" ? { kind: "clear", epoch: message.epoch } : null;
     case "empty":

@@ -7,6 +7,9 @@ import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Cleared, readFromController } from "./messages.ts";
 
+/** Until processes that have outlived SIGKILL are looked for again. */
+const AGAIN_MS = 2_000;
+
 export interface SupervisorOptions {
   readonly plan: NodePlan;
   readonly children: Children;
@@ -114,6 +117,8 @@ export class Supervisor {
       const fields = { event: "agent-gone", at_ns: String(goneAtNs), ms: Math.round(clock.monotonicMs() - fromMs) };
       logger.info(fields, "the agent and its jobs are gone");
     }
+    // Nobody is quicker for being asked all the time.
+    if (survivors > 0) await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + AGAIN_MS, resume));
     this.#step({ kind: "agent-gone", run, survivors });
   }
 }

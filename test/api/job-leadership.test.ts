@@ -20,6 +20,7 @@ const MUTATIONS: readonly (readonly [method: string, path: string, body: Record<
   ["PUT", "/v1/schedules/nightly", { cron: "0 3 * * *", spec: { kind: "build" } }],
   ["DELETE", "/v1/schedules/nightly", undefined],
   ["DELETE", "/v1/agents/a-1", undefined],
+  ["POST", "/v1/agents/a-1/drain", {}],
   ["POST", "/v1/queues/default/pause", {}],
   ["POST", "/v1/queues/default/resume", {}],
   ["POST", "/v1/admin/drain", {}],

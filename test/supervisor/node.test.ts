@@ -1,5 +1,6 @@
 // One node as processes: a supervisor, its controller, its worker and the worker's jobs; killed, frozen and configured wrongly.
 
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -33,6 +34,13 @@ function eventsOf(node: TenureNode, event: string): readonly Readonly<Record<str
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
 }
 
+/** All that came of a node's worker, by what it has in its environment. */
+function comeOf(pid: number): number[] {
+  const value = /TENURE_AGENT_COOKIE=([^\0]+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))![1]!;
+  const family = { cookie: { name: "TENURE_AGENT_COOKIE", value }, roots: [], groups: [] };
+  return familyMembers(family)!.map((one) => one.pid);
+}
+
 /** A job that says who it is, on a worker of a node that does not lead. */
 async function runningJob(on: TenureCluster): Promise<{ readonly node: TenureNode; readonly pid: number }> {
   const client = createClient({ urls: on.urls, key: on.key });
@@ -63,10 +71,12 @@ describe("the supervisor", () => {
     const { node, pid } = await runningJob(await started());
     const controller = node.controllerPid!;
     const worker = Number(eventsOf(node, "agent-started").at(-1)!["pid"]);
-    const job = familyMembers({ cookie: { name: "TENURE_NO_SUCH", value: "" }, roots: [pid], groups: [] })!;
-    expect(job.length).toBeGreaterThan(0);
+    const all = comeOf(pid);
+    // The agent, the shell, its sleep, and the one that left for a session of its own.
+    expect(all.length).toBeGreaterThanOrEqual(4);
+    expect(all).toContain(worker);
     process.kill(node.pid!, "SIGKILL");
-    await waitFor("their end", () => ![controller, worker, pid, ...job.map((one) => one.pid)].some(isAlive));
+    await waitFor("their end", () => ![controller, ...all].some(isAlive));
   });
 
   test("starts a controller and a worker again that die", { timeout: LIMIT_MS }, async () => {
@@ -95,11 +105,52 @@ describe("the supervisor", () => {
 
   test("stops both in order, and leaves nobody behind", { timeout: LIMIT_MS }, async () => {
     const { node, pid } = await runningJob(await started());
-    const controller = node.controllerPid!;
+    const all = [node.controllerPid!, ...comeOf(pid)];
     expect(await node.term()).toBe(0);
-    expect([controller, pid].filter(isAlive)).toEqual([]);
+    expect(all.filter(isAlive)).toEqual([]);
     expect(eventsOf(node, "stopped").length).toBeGreaterThan(0);
   });
+
+  test(
+    "is one at a time for a directory, and the next waits for what was left of one that was killed",
+    { timeout: LIMIT_MS },
+    async () => {
+      const on = await started(1);
+      const node = on.node("n1");
+      const second = spawnSync(process.execPath, ["src/cli/main.ts", "server", "start", "--config", node.configFile], {
+        encoding: "utf8",
+      });
+      expect(second).toMatchObject({
+        status: 78,
+        stderr: expect.stringContaining(`is in use by process ${node.pid}`) as string,
+      });
+      // Its controller can't follow it at once, and holds the directory meanwhile.
+      const orphan = node.controllerPid!;
+      process.kill(orphan, "SIGSTOP");
+      process.kill(node.pid!, "SIGKILL");
+      const third = spawn(process.execPath, ["src/cli/main.ts", "server", "start", "--config", node.configFile], {
+        stdio: "ignore",
+      });
+      try {
+        await new Promise((resume) => setTimeout(resume, 3_000));
+        process.kill(orphan, "SIGCONT");
+        await waitFor(
+          "the next one to lead",
+          async () =>
+            (
+              (await fetch(`${node.url}/role`, { headers: { "x-api-key": on.key } }).then(
+                (answer) => answer.json(),
+                () => ({}),
+              )) as { role?: string }
+            ).role === "LEADER",
+        );
+        expect(third.exitCode).toBeNull();
+      } finally {
+        third.kill("SIGTERM");
+        await new Promise((resume) => third.once("exit", resume));
+      }
+    },
+  );
 
   test("ends with the controller's code where a restart does not mend it", { timeout: LIMIT_MS }, async () => {
     const on = await started(1);

@@ -117,6 +117,18 @@ it("nobody else's page may", async () => {
   }
 });
 
+it("nobody else's page changes anything, whatever it is let in by; a member's page and this node's own may", async () => {
+  const [member = ""] = members();
+  const pause = (origin: string) => t.call("POST", "/v1/queues/q/pause", {}, "operator-key", { origin });
+  for (const origin of ["https://example.org", "null", `${member}.example.org`, "*"]) {
+    const { status, json } = await pause(origin);
+    expect([status, json], origin).toMatchObject([403, { error: "PERMISSION_DENIED" }]);
+  }
+  for (const origin of [member, new URL(t.url).origin, `https://${new URL(t.url).host}`]) {
+    expect((await pause(origin)).status, origin).toBe(200);
+  }
+});
+
 it("a stream says it too", async () => {
   const [origin = ""] = members();
   const over = new AbortController();

@@ -54,6 +54,15 @@ describe("promotion", () => {
     expect(told.at(30, { kind: "agent-gone", run: 3, survivors: 0 })).toEqual([{ kind: "cleared", epoch: 7 }]);
   });
 
+  it("that came too late leaves the node without a worker for a while: the next election is to find none", () => {
+    const told = standby();
+    told.at(10, { kind: "clear", run: 1, epoch: 7 });
+    told.at(170, { kind: "released", run: 1, holdMs: 5_000 });
+    expect(told.at(180, { kind: "agent-gone", run: 3, survivors: 0 })).toEqual([]);
+    expect(told.at(300, { kind: "clear", run: 1, epoch: 9 })).toEqual([{ kind: "cleared", epoch: 9 }]);
+    expect(told.at(10_000, { kind: "released", run: 1 })).toEqual([{ kind: "spawn", part: "agent", run: 4 }]);
+  });
+
   it("of a controller that died meanwhile is nobody's: the next one asks for itself", () => {
     const told = standby();
     told.at(10, { kind: "clear", run: 1, epoch: 7 });
@@ -87,6 +96,14 @@ describe("a transfer that is planned", () => {
     told.at(12, { kind: "agent-gone", run: 3, survivors: 0 });
     expect(told.at(2_009, { kind: "tick" })).toEqual([]);
     expect(told.at(2_010, { kind: "tick" })).toEqual([{ kind: "spawn", part: "agent", run: 4 }]);
+  });
+
+  it("that is asked for twice is answered twice", () => {
+    const told = standby();
+    told.at(10, { kind: "empty", run: 1, forMs: 2_000 });
+    told.at(12, { kind: "agent-gone", run: 3, survivors: 0 });
+    expect(told.at(13, { kind: "empty", run: 1, forMs: 5_000 })).toEqual([{ kind: "cleared", epoch: 0 }]);
+    expect(told.at(2_500, { kind: "tick" })).toEqual([]);
   });
 
   it("says nothing to a node that leads", () => {
@@ -153,11 +170,20 @@ describe("crashes", () => {
 describe("a child that says nothing", () => {
   it("is replaced", () => {
     const told = standby();
-    for (let nowMs = 500; nowMs <= 10_500; nowMs += 500) {
-      told.at(nowMs, { kind: "alive", part: "agent", run: 3 });
+    for (let nowMs = 500; nowMs <= 10_000; nowMs += 500) {
+      expect(told.at(nowMs, { kind: "alive", part: "agent", run: 3 })).toEqual([]);
       expect(told.at(nowMs, { kind: "tick" })).toEqual([]);
     }
-    expect(told.at(11_000, { kind: "tick" })).toEqual([{ kind: "signal", part: "controller", signal: "SIGKILL" }]);
+    expect(told.at(10_500, { kind: "tick" })).toEqual([{ kind: "signal", part: "controller", signal: "SIGKILL" }]);
+  });
+
+  it("is noticed also where its sibling talks all the time, and no tick ever comes", () => {
+    const told = standby();
+    const seen: NodeEffect[] = [];
+    for (let nowMs = 400; nowMs <= 12_000; nowMs += 400) {
+      seen.push(...told.at(nowMs, { kind: "alive", part: "agent", run: 3 }));
+    }
+    expect(seen).toEqual([{ kind: "signal", part: "controller", signal: "SIGKILL" }]);
   });
 
   it("trap 49: is not blamed for the time in which we were frozen ourselves", () => {

@@ -47,7 +47,7 @@ export type NodeInput =
   /** The controller may be handed leadership soon: as `clear`, but by itself it lasts only so long. */
   | { readonly kind: "empty"; readonly run: number; readonly forMs: number }
   /** The controller does not lead. */
-  | { readonly kind: "released"; readonly run: number }
+  | { readonly kind: "released"; readonly run: number; readonly holdMs?: number | undefined }
   /** Of the agent and its jobs. */
   | { readonly kind: "agent-gone"; readonly run: number; readonly survivors: number }
   | { readonly kind: "stop"; readonly signal: "SIGTERM" | "SIGINT" };
@@ -123,6 +123,7 @@ export class NodeSupervision {
     if (this.#isOver) return [];
     const effects: NodeEffect[] = [];
     this.#take(nowMs, input, effects);
+    this.#listen(nowMs, effects);
     this.#look(nowMs, effects);
     return effects;
   }
@@ -133,7 +134,7 @@ export class NodeSupervision {
         assert(this.#controller.phase === "off", "a node is started once");
         return this.#spawnController(nowMs, effects);
       case "tick":
-        return this.#listen(nowMs, effects);
+        return;
       case "alive":
       case "up": {
         const child = this.#running(input.part, input.run);
@@ -157,13 +158,14 @@ export class NodeSupervision {
         if (this.#agent.phase === "unknown") this.#endUnknown(effects);
         return this.#endAgent(effects);
       case "empty":
-        if (this.#running("controller", input.run) === null || this.#isHeld) return;
+        // Whoever leads, or is about to, has asked for more.
+        if (this.#running("controller", input.run) === null || (this.#isHeld && this.#emptyUntilMs === null)) return;
         this.#isHeld = true;
         this.#emptyUntilMs = nowMs + input.forMs;
         this.#clearing = EMPTIED;
         return this.#endAgent(effects);
       case "released":
-        return this.#released(input.run);
+        return this.#released(nowMs, input.run, input.holdMs ?? 0);
       case "agent-gone":
         return this.#agentGone(nowMs, input.run, input.survivors, effects);
       case "stop":
@@ -240,14 +242,14 @@ export class NodeSupervision {
     effects.push({ kind: "tell", level: "error", event: "controller-ended", text: next });
   }
 
-  #released(run: number): void {
+  #released(nowMs: number, run: number, holdMs: number): void {
     if (this.#running("controller", run) === null) return;
     if (this.#agent.phase === "given-up" && this.#isHeld) {
       this.#agent = { phase: "off" };
       this.#crashes.agent = 0;
     }
-    this.#isHeld = false;
-    this.#emptyUntilMs = null;
+    this.#isHeld = holdMs > 0;
+    this.#emptyUntilMs = holdMs > 0 ? nowMs + holdMs : null;
     this.#clearing = null;
   }
 
@@ -290,6 +292,7 @@ export class NodeSupervision {
     }
     const { failedAfterMs } = agent;
     this.#agent = { phase: "off" };
+    if (survivors > 0) this.#clearing = null;
     if (failedAfterMs === null || this.#stopping !== null) return;
     if (this.#crashed("agent", failedAfterMs) >= CRASHES_MAX) {
       this.#agent = { phase: "given-up" };

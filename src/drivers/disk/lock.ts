@@ -12,10 +12,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { TenureError } from "../../core/kit/errors.ts";
 
-const LOCK_NAME = "lock";
-const HOLDER_NAME = "holder";
+/** Two, because a supervisor and its controller hold one each: who holds the first may still wait for the second. */
+const NAMES = {
+  controller: { lock: "lock", holder: "holder" },
+  supervisor: { lock: "supervisor-lock", holder: "supervisor-holder" },
+} as const;
 /** No part of what the directory holds for the node. */
-export const LOCK_NAMES: readonly string[] = [LOCK_NAME, HOLDER_NAME];
+export const LOCK_NAMES: readonly string[] = Object.values(NAMES).flatMap(({ lock, holder }) => [lock, holder]);
 
 const SQLITE_BUSY = 5;
 
@@ -24,18 +27,19 @@ export interface DirectoryLock {
 }
 
 /** Throws DATA_DIRECTORY_IN_USE where somebody has it, in this process or another one. */
-export function lockDirectory(path: string): DirectoryLock {
+export function lockDirectory(path: string, whose: keyof typeof NAMES = "controller"): DirectoryLock {
+  const { lock, holder } = NAMES[whose];
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(join(path, LOCK_NAME), { timeout: 0 });
+    database = new DatabaseSync(join(path, lock), { timeout: 0 });
     // A journal in memory: the file stays the only one, and it stays empty, because nothing is ever written to it.
     database.exec("PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     if (database?.isOpen === true) database.close();
-    throw refusal(path, error);
+    throw refusal(path, lock, holder, error);
   }
   const held = database;
-  tellHolder(path);
+  tellHolder(join(path, holder));
   return {
     release: () => {
       if (held.isOpen) held.close();
@@ -43,15 +47,15 @@ export function lockDirectory(path: string): DirectoryLock {
   };
 }
 
-function refusal(path: string, error: unknown): TenureError {
+function refusal(path: string, lock: string, holder: string, error: unknown): TenureError {
   const { errcode, message } = error as { errcode?: unknown; message?: unknown };
   if (errcode !== SQLITE_BUSY) {
-    const what = `${join(path, LOCK_NAME)} can't be locked: ${String(message)}.`;
+    const what = `${join(path, lock)} can't be locked: ${String(message)}.`;
     return new TenureError("CONFIG_INVALID", `${what} Remove that file if no server runs here, then start again.`, {
       cause: error,
     });
   }
-  const pid = holderOf(path);
+  const pid = holderOf(join(path, holder));
   const who = pid === null ? "another server" : pid === process.pid ? "this process" : `process ${pid}`;
   return new TenureError(
     "DATA_DIRECTORY_IN_USE",
@@ -60,18 +64,18 @@ function refusal(path: string, error: unknown): TenureError {
 }
 
 /** On a full disk it can't be told, and a server whose disk is full has to start: it answers, and waits for room. */
-function tellHolder(path: string): void {
+function tellHolder(file: string): void {
   try {
-    writeFileSync(join(path, HOLDER_NAME), `${process.pid}\n`, { mode: 0o600 });
+    writeFileSync(file, `${process.pid}\n`, { mode: 0o600 });
   } catch {
     // The lock is held all the same; whoever is refused reads of "another server".
   }
 }
 
 /** Null where it is not known: the holder may not have got so far as to write it. */
-function holderOf(path: string): number | null {
+function holderOf(file: string): number | null {
   try {
-    const pid = Number(readFileSync(join(path, HOLDER_NAME), "utf8"));
+    const pid = Number(readFileSync(file, "utf8"));
     return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
   } catch {
     return null;

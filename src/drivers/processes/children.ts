@@ -47,7 +47,9 @@ export function systemChildren(node: string, commandOf: (part: ChildPart) => Chi
     endAgents: async () => {
       const pids = agent?.pid === undefined ? [] : [agent.pid];
       const isReaped = agent === null || agent.exitCode !== null || agent.signalCode !== null;
-      return killFamily({ cookie, roots: isReaped ? [] : pids, groups: pids, withinMs: KILL_MS_MAX });
+      // Once it was reaped its number may be another's; whoever is left of it has the cookie.
+      const known = isReaped ? [] : pids;
+      return killFamily({ cookie, roots: known, groups: known, withinMs: KILL_MS_MAX });
     },
   };
 }

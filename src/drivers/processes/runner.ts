@@ -27,6 +27,7 @@ async function startCommand(
   const [program, ...args] = words;
   const wrong = directory === null ? null : await wrongDirectory(directory);
   if (wrong !== null) return { kind: "refused", message: wrong };
+  if (!command.mayStart()) return { kind: "refused", message: "it may not run any more" };
   let child: ChildProcess;
   try {
     child = spawn(program, args, {

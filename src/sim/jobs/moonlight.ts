@@ -17,6 +17,7 @@ import { type JobsProbeCounts, reached } from "./probes.ts";
 
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 const PLAN = { moonlights: true, hangMs: 10_000, startMs: 60_000, stopMs: 10_000 };
+const HOLD_MS = 1_000;
 const CHANNEL_MS: readonly [number, number] = [0.1, 5];
 /** Mostly quick; sometimes so slow that somebody else has to lead. */
 const KILL_MS: readonly (readonly [number, number])[] = [
@@ -141,7 +142,7 @@ export class Moonlight {
       opened: () => {
         if (this.#isAlive(workerOf(node))) this.#world.report(node, new Error("a gate opens beside a living worker"));
       },
-      release: () => later(() => channel.told?.({ kind: "released" })),
+      release: (isLate = false) => later(() => channel.told?.({ kind: "released", holdMs: isLate ? HOLD_MS : 0 })),
     };
   }
 
