@@ -69,6 +69,7 @@ export async function runAgent(options: AgentRunOptions): Promise<number> {
   const keeper = new Keeper({
     cookie,
     leaseMs,
+    hasSupervisor: process.send !== undefined,
     onTrouble: (what) => logger.error({ event: "keeper" }, what),
   });
   const jobs = new ExecJobs({

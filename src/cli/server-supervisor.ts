@@ -8,7 +8,7 @@
 import { mkdirSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import type { NodePlan } from "../core/supervise/node.ts";
-import { lockDirectory } from "../drivers/disk/lock.ts";
+import { type DirectoryLock, lockDirectory } from "../drivers/disk/lock.ts";
 import { systemChildren } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { openLogSink } from "../drivers/telemetry/log-sink.ts";
@@ -21,11 +21,11 @@ const PLAN: Omit<NodePlan, "moonlights"> = { hangMs: 10_000, startMs: 120_000, s
 export async function supervise(spec: SupervisorSpec): Promise<number> {
   const { nodeId, level, moonlights, cookie, dataDir } = spec;
   const logs = openLogSink({ level, fields: { node: nodeId, part: "supervisor" } });
-  const refusal = lockRefusal(dataDir);
-  if (refusal !== null) {
-    process.stderr.write(`tenure: ${refusal.message}\n`);
+  const lock = locked(dataDir);
+  if (TenureError.is(lock)) {
+    process.stderr.write(`tenure: ${lock.message}\n`);
     await logs.close();
-    process.exit(ERRORS[refusal.code].exit);
+    process.exit(ERRORS[lock.code].exit);
   }
   const supervisor = new Supervisor({
     plan: { ...PLAN, moonlights },
@@ -40,18 +40,18 @@ export async function supervise(spec: SupervisorSpec): Promise<number> {
   supervisor.start();
   const code = await supervisor.ended;
   await logs.close();
+  lock?.release();
   process.exit(code);
 }
 
 /**
- * Two supervisors would start and kill each other's workers. It is held until this process ends. Null: it has it, or the directory
- * can't be used at all, which its controller says better.
+ * Two supervisors would start and kill each other's workers. Whoever has it must keep it: what nobody refers to is closed. Null: the
+ * directory can't be used at all, which its controller says better.
  */
-function lockRefusal(dataDir: string): TenureError | null {
+function locked(dataDir: string): DirectoryLock | TenureError | null {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    lockDirectory(dataDir, "supervisor");
-    return null;
+    return lockDirectory(dataDir, "supervisor");
   } catch (error) {
     return TenureError.is(error) && error.code === "DATA_DIRECTORY_IN_USE" ? error : null;
   }

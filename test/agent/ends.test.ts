@@ -96,7 +96,7 @@ test("replaced by another process of its name: its jobs are killed, and it says 
   const { id, pids } = await tree(first);
   const before = pids.living();
   await TestAgent.start("twice", cluster.urls, ["--lease", "3s"]);
-  expect(await first.exit).toBe(69);
+  expect(await first.exit).toBe(76);
   expect(before.filter((pid) => isAlive(pid))).toEqual([]);
   await first.said("replaced");
   expect(first.lines("replaced")).toMatchObject([{ code: "STALE_EPOCH" }]);

@@ -107,7 +107,7 @@ describe("the supervisor", () => {
     const { node, pid } = await runningJob(await started());
     const all = [node.controllerPid!, ...comeOf(pid)];
     expect(await node.term()).toBe(0);
-    expect(all.filter(isAlive)).toEqual([]);
+    expect(all.filter(isAlive).map((one) => readFileSync(`/proc/${one}/cmdline`, "utf8"))).toEqual([]);
     expect(eventsOf(node, "stopped").length).toBeGreaterThan(0);
   });
 

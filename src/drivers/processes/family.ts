@@ -39,6 +39,8 @@ export interface FamilyEnd {
   readonly killed: number;
 }
 
+/** In the environment of a keeper (keeper.ts). */
+export const KEEPER = "TENURE_KEEPER";
 const QUICK_LOOKS = 5;
 const QUICK_MS = 2;
 const PATIENT_MS = 10;
@@ -155,7 +157,9 @@ function addRelatives(
     if (one.session > 1 && one.session !== own?.session && isOurs(one.session)) sessions.add(one.session);
   }
   for (const one of candidates) {
-    if (members.has(one.parent) || groups.has(one.group) || sessions.has(one.session)) members.add(one.pid);
+    const isRelated = members.has(one.parent) || groups.has(one.group) || sessions.has(one.session);
+    // A keeper ends with its agent by itself, and must not be stopped by somebody who may be killed before it goes on.
+    if (isRelated && !members.has(one.pid) && variableOf(one.pid, KEEPER) === undefined) members.add(one.pid);
   }
 }
 

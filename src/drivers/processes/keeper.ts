@@ -11,10 +11,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { assert } from "../../core/kit/assert.ts";
+import { KEEPER } from "./family.ts";
 
 const SCRIPT = `
 trap '' TERM INT HUP QUIT
-cookie=$1 agent=$2 patience=$3 groups=' '
+cookie=$1 agent=$2 patience=$3 parent=$4 groups=' '
 
 found() {
   for file in $(grep -lF -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
@@ -55,6 +56,10 @@ watch() {
       [Tt]*) stopped=$((stopped + 1)) ;;
       *) stopped=0 ;;
     esac
+    # Stopped by a supervisor that then was killed itself: nobody would ever continue it.
+    above=\${line#* }
+    above=\${above%% *}
+    [ "$stopped" -gt 0 ] && [ "$parent" != 0 ] && [ "$above" != "$parent" ] && kill -KILL "$agent"
     [ "$stopped" -ge "$patience" ] && sweep
   done
 }
@@ -81,6 +86,8 @@ const CLOSE_MS = 3_000;
 export interface KeeperOptions {
   readonly cookie: { readonly name: string; readonly value: string };
   readonly leaseMs: number;
+  /** The parent of this process is its supervisor. */
+  readonly hasSupervisor?: boolean | undefined;
   /** It ended although nobody asked for it, or can't be started; another is started. */
   readonly onTrouble: (what: string) => void;
 }
@@ -127,13 +134,14 @@ export class Keeper {
 
   #start(): void {
     const { cookie, leaseMs } = this.#options;
+    const parent = this.#options.hasSupervisor === true ? process.ppid : 0;
     const patience = Math.max(PATIENCE_S_MIN, Math.floor((leaseMs * LEASE_SHARE) / 1_000));
     const child = spawn(
       "sh",
-      ["-c", SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, `${process.pid}`, `${patience}`],
+      ["-c", SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, `${process.pid}`, `${patience}`, `${parent}`],
       {
         stdio: ["pipe", "ignore", "ignore"],
-        env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
+        env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [KEEPER]: "1" },
         cwd: "/",
         detached: true,
       },
