@@ -34,6 +34,7 @@ const LONG = [
   "test/processes/*.test.ts",
   "test/supervisor/*.test.ts",
   "test/demo-failover.test.ts",
+  "test/cli/{job,steering}.test.ts",
   "test/compat/compat.test.ts",
   "test/conformance/node-controller-guards.test.ts",
   "test/{binary,install}.test.ts",

@@ -91,7 +91,7 @@ async function play(
     log(
       `failover ${at + 1} of ${failovers}: the ${strike} of ${leader.id} was killed, the next job accepted after ${Math.round(ms)} ms`,
     );
-    await cluster.steady();
+    await steady(cluster, stamps);
   }
   const ended = await Promise.all(jobs.map((id) => client.wait(id, { signal: AbortSignal.timeout(SETTLE_MS) })));
   const all = [...stamps.values()];
@@ -114,6 +114,18 @@ async function play(
       ...unfinished.map(({ id, state, error }) => `job ${id} is ${state}: ${error?.message ?? ""}`),
     ],
   };
+}
+
+/** A supervisor whose controller is killed again and again gives up; whoever runs it starts it again, as a service manager does. */
+async function steady(cluster: TenureCluster, stamps: ReadonlyMap<string, NodeStamps>): Promise<void> {
+  await waitFor("a cluster of voters with a leader", async () => {
+    for (const node of cluster.nodes) {
+      if (node.pid !== undefined) continue;
+      stamps.get(node.id)!.ended(process.hrtime.bigint());
+      node.start();
+    }
+    return cluster.isSteady();
+  });
 }
 
 function countEnds(ended: readonly JobView[], end: string): number {
