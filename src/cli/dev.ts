@@ -195,6 +195,7 @@ async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
   show.tell(`the page: ${cluster.page}`);
   show.tell(`jobs and scopes are served at ${urls.join(", ")}: docs/jobs.md, docs/server.md`);
   show.tell(`as their operator: export TENURE_URL=${urls.join(",")} TENURE_API_KEY=${key}`);
+  if (import.meta.url.endsWith(".ts")) show.tell("then, for instance: npm run -s tenure -- job submit -- echo hello");
   const client = createClient({ urls, key });
   const load = new DevLoad(urls, key, (text, afterMs) => show.tell(`jobs went on ${duration(afterMs)} after ${text}`));
   show.load = load;
