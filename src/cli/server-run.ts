@@ -6,6 +6,7 @@
 // a failed sync, a broken invariant   logged, exit with the code of the registry: nothing was promised since
 
 import { readFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerConfig } from "../contract/index.ts";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
@@ -101,13 +102,22 @@ async function untilFree(dataDir: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The code of the other kind of node is not loaded. */
+/**
+ * The code of the other kind of node is not loaded. Where Node keeps what it has compiled (NODE_COMPILE_CACHE), it writes that
+ * down when a process ends itself, which a leader whose supervisor was killed does: written now, that takes no second then.
+ */
 async function startNode(
   config: ServerConfig,
   options: ServerNodeOptions & { readonly signal: AbortSignal },
 ): Promise<Pick<ServerNode, "reload" | "stop">> {
-  if (config.backend === null) return (await import("./server-node.ts")).startServerNode(config, options);
-  return (await import("./server-postgres.ts")).startPostgresNode({ ...config, backend: config.backend }, options);
+  if (config.backend === null) {
+    const { startServerNode } = await import("./server-node.ts");
+    flushCompileCache();
+    return startServerNode(config, options);
+  }
+  const { startPostgresNode } = await import("./server-postgres.ts");
+  flushCompileCache();
+  return startPostgresNode({ ...config, backend: config.backend }, options);
 }
 
 function reloadCertificates(node: Pick<ServerNode, "reload">, logs: LogSink): void {
