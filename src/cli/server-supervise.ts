@@ -14,7 +14,7 @@ import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
 const AGENT_DRAIN = "10s";
 
 export async function superviseServer(config: ServerConfig, flags: readonly string[]): Promise<number> {
-  const spec = specOf(config, flags);
+  const spec = specOf(config, flags, process.env);
   // Where somebody holds a channel to this process (`npm start`), it would be cut.
   if (process.execve !== undefined && !process.connected) {
     const args = [process.execPath, ...process.execArgv, fileOf("server-supervisor")];
@@ -24,7 +24,7 @@ export async function superviseServer(config: ServerConfig, flags: readonly stri
   return supervise(spec);
 }
 
-function specOf(config: ServerConfig, flags: readonly string[]): SupervisorSpec {
+export function specOf(config: ServerConfig, flags: readonly string[], environment: NodeJS.ProcessEnv): SupervisorSpec {
   const { nodeId, log, agent } = config;
   return {
     nodeId,
@@ -35,14 +35,14 @@ function specOf(config: ServerConfig, flags: readonly string[]): SupervisorSpec 
     controller: {
       args: [...process.execArgv, fileOf("main"), "server", "controller", ...flags],
       // What the operator has chosen goes first.
-      env: { ...MEMORY_ENVIRONMENT, ...definedOf(process.env), [SUPERVISED]: "1" },
+      env: { ...MEMORY_ENVIRONMENT, ...definedOf(environment), [SUPERVISED]: "1" },
     },
-    agent: agentOf(config),
+    agent: agentOf(config, environment),
   };
 }
 
 /** What lives of this node's workers is known by it, also to the next supervisor: its data directory is nobody else's. */
-function cookieOf({ nodeId, dataDir }: ServerConfig): string {
+export function cookieOf({ nodeId, dataDir }: Pick<ServerConfig, "nodeId" | "dataDir">): string {
   return createHash("sha256")
     .update(`${nodeId}\n${resolve(dataDir)}`)
     .digest("hex")
@@ -50,14 +50,14 @@ function cookieOf({ nodeId, dataDir }: ServerConfig): string {
 }
 
 /** It is told nothing of the server's own settings: what it runs inherits its environment. */
-function agentOf(config: ServerConfig): SupervisorSpec["agent"] {
+function agentOf(config: ServerConfig, environment: NodeJS.ProcessEnv): SupervisorSpec["agent"] {
   const { nodeId, agent, api, log } = config;
   const urls = agent.servers.length > 0 ? agent.servers : [apiUrlOf(config, api.listen)];
   const labels = Object.entries(agent.labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]);
   const flags = ["--name", workerName(nodeId), "--capacity", String(agent.capacity), "--drain", AGENT_DRAIN, ...labels];
   const ca = agent.caFile === null ? [] : ["--ca", agent.caFile];
   // PGPASSWORD and the like are the server's way to its database.
-  const others = Object.entries(definedOf(process.env)).filter(([name]) => !/^(TENURE_|PG)/.test(name));
+  const others = Object.entries(definedOf(environment)).filter(([name]) => !/^(TENURE_|PG)/.test(name));
   return {
     args: [...process.execArgv, fileOf("main"), "agent", "start", ...flags, ...ca],
     env: {

@@ -72,13 +72,14 @@ function people({
   jobs,
   handed_back: back,
   lost,
+  stamps,
   failed,
 }: NodeRunResult): string {
   return [
     `${backend}: ${failovers} failovers; the next job was accepted after`,
     `  the whole node was killed: ${time(after.node)}`,
     `  its controller was killed: ${time(after.controller)}`,
-    `  ${gates} gates and ${workers} workers, none at once on a node; ${jobs} jobs, ${back} attempts handed back, ${lost} lost`,
+    `  ${gates} gates and ${workers} workers, none at once on a node, nor any of the jobs' own ${stamps} signs of life beside a gate; ${jobs} jobs, ${back} attempts handed back, ${lost} lost`,
     ...failed.map((reason) => `FAILED: ${reason}`),
   ].join("\n");
 }

@@ -2,7 +2,9 @@
 // leader's whole node, or its controller alone, is killed; the time until the next job is accepted is measured; and by the
 // stamps in the logs no node ever had an open gate and a living worker (node-stamps.ts).
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, createClient, type JobView } from "../../src/client/index.ts";
+import type { Json } from "../../src/core/kit/json.ts";
 import {
   OPERATOR_KEY,
   startPostgres,
@@ -13,14 +15,17 @@ import {
 } from "../servers/index.ts";
 import { type Figures, figuresOf } from "./figures.ts";
 import { NodeStamps, type Overlap } from "./node-stamps.ts";
+import { StampedWork } from "./node-work.ts";
 
 export type Strike = "node" | "controller";
 const STRIKES = ["node", "controller"] as const;
 /** A worker always has something to do. */
 const BACKLOG = 12;
-const WORK_S = 3;
+const PROBE_EVERY_MS = 2;
 const CALL_MS = 10_000;
 const SETTLE_MS = 120_000;
+/** What must not be: then the logs are shown. */
+const SLOW_MS = 400;
 /** The sessions of a dead leader on Postgres end so late. */
 const SERVER_TIMEOUT_MS = 2_000;
 
@@ -41,6 +46,8 @@ export interface NodeRunResult {
   readonly handed_back: number;
   /** Attempts of workers that were killed for a leader that then was too late to be cleared. */
   readonly lost: number;
+  /** How often the jobs themselves said that they live. */
+  readonly stamps: number;
   readonly overlaps: readonly Overlap[];
   readonly failed: readonly string[];
 }
@@ -75,23 +82,23 @@ async function play(
   const client = createClient({ urls: cluster.urls, key: cluster.key, timeoutMs: CALL_MS });
   const jobs: string[] = [];
   // One attempt is all that a job has: what is handed back must not cost it.
-  const submit = async (): Promise<string> => {
-    // What leaves its session is as much of the job as what does not.
-    const payload = { command: ["sh", "-c", `setsid sleep ${WORK_S} & sleep ${WORK_S}`] };
+  const work = new StampedWork(cluster);
+  const submit = async (payload: Json): Promise<string> => {
     const id = await client.submit({ kind: "exec", payload, attemptsMax: 1 });
     jobs.push(id);
     return id;
   };
   const times: Record<Strike, number[]> = { node: [], controller: [] };
   for (let at = 0; at < failovers; at++) {
-    while ((await client.stats()).byState.pending < BACKLOG) await submit();
-    const leader = await leaderWithBusyWorkers(cluster, client);
+    const leader = await leaderWithBusyWorkers(cluster, client, () => submit(work.payload));
     const strike = STRIKES[at % STRIKES.length]!;
     const { term } = await client.leader();
     const living = cluster.nodes.find(({ id }) => id !== leader.id)!;
     const fromMs = performance.now();
+    if (strike === "controller" && leader.controllerPid === undefined)
+      throw new Error(`${leader.id} has no controller`);
     const gone = strike === "node" ? leader.kill9() : Promise.resolve(leader.signalController("SIGKILL"));
-    const ms = (await acceptedAfter({ client, living }, term, submit)) - fromMs;
+    const ms = (await acceptedAfter({ client, living }, term, () => submit({ command: ["true"] }))) - fromMs;
     times[strike].push(ms);
     await gone;
     if (strike === "node") {
@@ -101,11 +108,13 @@ async function play(
     log(
       `failover ${at + 1} of ${failovers}: the ${strike} of ${leader.id} was killed, the next job accepted after ${Math.round(ms)} ms`,
     );
+    if (ms > SLOW_MS) log(whatOthersLogged(cluster, leader, fromMs));
     await steady(cluster, stamps);
   }
   const ended = await Promise.all(jobs.map((id) => client.wait(id, { signal: AbortSignal.timeout(SETTLE_MS) })));
   const all = [...stamps.values()];
   const overlaps = all.flatMap((one) => one.overlaps());
+  const { count, inGates } = work.read(stamps);
   const unfinished = ended.filter(({ state }) => state !== "completed");
   return {
     backend,
@@ -116,11 +125,14 @@ async function play(
     jobs: jobs.length,
     handed_back: countEnds(ended, "handed-back"),
     lost: countEnds(ended, "lost"),
+    stamps: count,
     overlaps,
     failed: [
       ...overlaps.map(
         ({ node, gate, worker }) => `on ${node} a gate (${gate}) and a worker (${worker}) were open at once`,
       ),
+      ...inGates.map((stamp) => `a job lived while its node led: ${stamp}`),
+      ...(count === 0 ? ["no job has left a stamp"] : []),
       ...unfinished.map(({ id, state, error }) => `job ${id} is ${state}: ${error?.message ?? ""}`),
     ],
   };
@@ -128,35 +140,57 @@ async function play(
 
 /**
  * When the first job was accepted by a leader behind this term. One that is killed may accept some before it is dead: who takes
- * those for the next leader's measures nothing.
+ * those for the next leader's measures nothing. Whose each is, is asked beside, so that the answer's way is not counted.
  */
 async function acceptedAfter(
   { client, living }: { readonly client: Client; readonly living: TenureNode },
   term: number,
   submit: () => Promise<string>,
 ): Promise<number> {
-  for (;;) {
+  const found: number[] = [];
+  const looks: Promise<void>[] = [];
+  while (found.length === 0) {
     const id = await submit();
     const atMs = performance.now();
-    let sequence = 0;
-    // Asked while nobody leads, it has no answer yet.
-    await waitFor(`job ${id} to be shown`, async () => {
-      const shown = await client.job(id, { consistency: "linearizable" }).catch(() => null);
-      sequence = shown?.submittedSequence ?? 0;
-      return sequence > 0;
+    const look = epochOf(client, living, id).then((epoch) => {
+      if (epoch > term) found.push(atMs);
     });
-    if ((await epochOf(living, sequence)) > term) return atMs;
+    looks.push(look);
+    await sleep(PROBE_EVERY_MS);
   }
+  await Promise.all(looks);
+  return Math.min(...found);
 }
 
-/** Of an event that is committed; this node may be a little behind. */
-async function epochOf(node: TenureNode, sequence: number): Promise<number> {
+/** For whoever asks why that failover took so long. */
+function whatOthersLogged({ nodes }: TenureCluster, killed: TenureNode, fromMs: number): string {
+  const fromWallMs = performance.timeOrigin + fromMs;
+  const lines = nodes.flatMap((node) =>
+    node === killed
+      ? []
+      : node
+          .log()
+          .split("\n")
+          .map((line) => ({ node, line })),
+  );
+  const since = lines.filter(({ line }) => Date.parse(/"time":"([^"]+)"/.exec(line)?.[1] ?? "") >= fromWallMs);
+  return [
+    `killed at ${new Date(fromWallMs).toISOString()}; the others:`,
+    ...since.map(({ node, line }) => `  ${node.id} ${line}`),
+  ].join("\n");
+}
+
+/** In which a job was accepted. Asked while nobody leads, it has no answer yet; and this node may be a little behind. */
+async function epochOf(client: Client, node: TenureNode, id: string): Promise<number> {
   let epoch = 0;
-  await waitFor(`event ${sequence} on ${node.id}`, async () => {
-    const path = `/api/events/since/${sequence - 1}`;
-    const { body } = await node.call<{ events?: readonly { sequence: number; leaderEpoch: number }[] }>(path, {
-      key: OPERATOR_KEY,
-    });
+  await waitFor(`job ${id} on ${node.id}`, async () => {
+    const shown = await client.job(id, { consistency: "linearizable" }).catch(() => null);
+    if (shown === null) return false;
+    const { submittedSequence: sequence } = shown;
+    const { body } = await node.call<{ events?: readonly { sequence: number; leaderEpoch: number }[] }>(
+      `/api/events/since/${sequence - 1}`,
+      { key: OPERATOR_KEY },
+    );
     epoch = body.events?.find((event) => event.sequence === sequence)?.leaderEpoch ?? 0;
     return epoch > 0;
   });
@@ -180,9 +214,14 @@ function countEnds(ended: readonly JobView[], end: string): number {
 }
 
 /** Both others work: whoever is elected next has to be cleared. */
-async function leaderWithBusyWorkers(cluster: TenureCluster, client: Client): Promise<TenureNode> {
+async function leaderWithBusyWorkers(
+  cluster: TenureCluster,
+  client: Client,
+  submit: () => Promise<string>,
+): Promise<TenureNode> {
   let leader = "";
   await waitFor("two busy workers and a leader", async () => {
+    while ((await client.stats()).byState.pending < BACKLOG) await submit();
     leader = await cluster.leader();
     const agents = await client.agents().catch(() => []);
     const isBusy = ({ name, state, running }: (typeof agents)[number]): boolean =>

@@ -55,6 +55,11 @@ export class NodeStamps {
     );
   }
 
+  /** Whether its gate was open from before the one moment until behind the other. */
+  isOpenAll(fromNs: bigint, toNs: bigint): boolean {
+    return this.#gates.some((gate) => gate.from < fromNs && (gate.to === null || gate.to > toNs));
+  }
+
   #line(line: string): void {
     if (!line.startsWith("{")) return;
     const { event, at_ns: stamp } = JSON.parse(line) as { readonly event?: string; readonly at_ns?: string };

@@ -78,6 +78,7 @@ export class TenureNode {
   #config: ServerConfigFile;
   #process: ServerProcess | undefined;
   #isFrozen = false;
+  #controllerPid: number | undefined;
 
   /** Not for tests: TenureCluster makes these. */
   constructor(home: string, config: ServerConfigFile) {
@@ -129,6 +130,7 @@ export class TenureNode {
   start(flags: readonly string[] = []): void {
     if (this.pid !== undefined) return;
     this.#isFrozen = false;
+    this.#controllerPid = undefined;
     this.#process = new ServerProcess({
       command: process.execPath,
       args: [
@@ -141,7 +143,12 @@ export class TenureNode {
         this.configFile,
         ...flags,
       ],
-      told: this.told,
+      told: (text) => {
+        // As it comes: `log` forgets what is long ago.
+        const started = [...text.matchAll(/"event":"controller-started","pid":(\d+)/g)].at(-1);
+        if (started !== undefined) this.#controllerPid = Number(started[1]);
+        this.told?.(text);
+      },
       directory: this.home,
       env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
       lastSignal: "SIGKILL",
@@ -160,8 +167,7 @@ export class TenureNode {
 
   /** Of a supervised node: its last controller, which may be gone. */
   get controllerPid(): number | undefined {
-    const started = [...this.log().matchAll(/"event":"controller-started","pid":(\d+)/g)].at(-1);
-    return started === undefined ? undefined : Number(started[1]);
+    return this.#controllerPid;
   }
 
   /** SIGSTOP: the kernel still takes connections for it, and nobody answers. */
