@@ -1,4 +1,5 @@
 // The door: a node's two processes, started, stopped and replaced by role.
 
-export { type Cleared, type FromController, readCleared } from "./messages.ts";
+export { SupervisedClearance, type SupervisedClearanceOptions } from "./clearance.ts";
+export type { FromController } from "./messages.ts";
 export { Supervisor, type SupervisorOptions } from "./supervisor.ts";

@@ -20,7 +20,7 @@ import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
 import { SimArchive, type StoredHistory } from "./archive.ts";
 import type { JobsKnobs } from "./knobs.ts";
-import { Moonlight, workerOf } from "./moonlight.ts";
+import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { SimViews, type StoredRows } from "./views.ts";
@@ -35,6 +35,8 @@ const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
 export interface JobsServer {
   readonly engine: Engine;
+  /** As everybody but the engine sees it: behind the gate of a node that works. */
+  readonly consensus: Consensus;
   readonly fold: JobsFold;
   readonly service: JobsService;
   readonly feeder: JobsFeeder;
@@ -79,16 +81,19 @@ export class JobsCluster {
     this.names = Array.from({ length: this.knobs.servers }, (_, at) => `n${at + 1}`);
     this.agents = Array.from({ length: this.knobs.agents }, (_, at) => `w${at + 1}`);
     const all = [...this.names, ...this.agents];
+    const processes = this.knobs.moonlights ? [...all, ...this.names.map(supervisorOf)] : all;
     this.world = new World({
       seed: options.seed,
-      nodes: options.reversed === true ? all.toReversed() : all,
+      nodes: options.reversed === true ? processes.toReversed() : processes,
       link: this.knobs.link,
       disk: this.knobs.disk,
       restartAfterExitMs: RESTART_AFTER_EXIT_MS,
       start: (boot) => {
         if (this.agents.includes(boot.node)) options.startAgent(this, boot);
-        else if (!this.#moonlight.isWorker(boot.node)) this.#start(boot);
-        else if (this.#moonlight.started(boot)) options.startAgent(this, boot);
+        else if (this.#moonlight.isSupervisor(boot.node)) this.#moonlight.supervise(boot);
+        else if (this.#moonlight.isWorker(boot.node)) {
+          if (this.#moonlight.started(boot)) options.startAgent(this, boot);
+        } else if (!this.knobs.moonlights || this.#moonlight.begins(boot)) this.#start(boot);
       },
       trace: options.narrate,
     });
@@ -115,6 +120,11 @@ export class JobsCluster {
       if (status?.role === "leader" && status.term > (best?.term ?? -1)) best = { name, term: status.term };
     }
     return best?.name;
+  }
+
+  /** Where servers work. */
+  crashLoop(node: string): void {
+    this.#moonlight.crashLoop(node);
   }
 
   /** Clocks keep drifting: that is no fault. */
@@ -211,7 +221,7 @@ export class JobsCluster {
       expired: (nowMs, limit) => views.expired(nowMs, limit),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
-    this.#servers.set(node, { life, server: { engine, fold, service, feeder } });
+    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder } });
   }
 
   #rowsOf(node: string): StoredRows {

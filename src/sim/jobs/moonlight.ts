@@ -1,24 +1,33 @@
-// Servers that work while they do not lead: the supervisor of production on each of them, with simulated processes. Supervisor
-// and controller are one process here, which dies as one; the worker is another on the same machine, and sees a moment later
-// that its supervisor is gone.
+// Servers that work while they do not lead: on each machine the supervisor of production, the controller (which is the server)
+// and a worker, three simulated processes of which each is killed, frozen and started by itself.
+//
+//   n1-supervisor ──starts──▶ n1, n1-worker       what the world starts beside that ends at once: nobody wants it
+//
+// A controller and a worker see a moment later that their supervisor is gone, and end. A supervisor sees a moment later that its
+// controller is gone.
 //
 // What must never be (specification §2.3): on one node an open gate and a living worker.
 
+import { TenureError } from "../../core/kit/errors.ts";
+import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { RaftLeadership } from "../../controller/raft-leadership.ts";
 import { ClearedConsensus } from "../../controller/cleared-consensus.ts";
 import type { Child, ChildEvents, Children } from "../../ports/children.ts";
-import type { Clearance } from "../../ports/clearance.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Consensus } from "../../ports/consensus.ts";
-import { readCleared, Supervisor } from "../../supervisor/index.ts";
+import { type FromController, SupervisedClearance, Supervisor } from "../../supervisor/index.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
-const PLAN = { moonlights: true, hangMs: 10_000, startMs: 60_000, stopMs: 10_000 };
-const HOLD_MS = 1_000;
+const PLAN = { moonlights: true, hangMs: 2_000, startMs: 60_000, stopMs: 10_000 };
+const ALIVE_EVERY_MS = 500;
 const CHANNEL_MS: readonly [number, number] = [0.1, 5];
+/** How long processes take to see that another is gone. */
+const LOOK_MS: readonly [number, number] = [1, 60];
+/** A worker whose loop stands still sees it late. */
+const WORKER_LOOKS_MS: readonly (readonly [number, number])[] = [LOOK_MS, LOOK_MS, [500, 3_000]];
 /** Mostly quick; sometimes so slow that somebody else has to lead. */
 const KILL_MS: readonly (readonly [number, number])[] = [
   [1, 30],
@@ -26,19 +35,47 @@ const KILL_MS: readonly (readonly [number, number])[] = [
   [20, 120],
   [140, 400],
 ];
-/** How often a worker looks whether its supervisor lives. */
-const ORPHAN_LOOK_MS = 60;
+/** More ends in a row than a supervisor puts up with. */
+const DOOMED = 6;
+/** How often a worker outlives SIGKILL for a while. */
+const SURVIVES = 0.05;
 
 export function workerOf(node: string): string {
   return `${node}-worker`;
 }
 
+export function supervisorOf(node: string): string {
+  return `${node}-supervisor`;
+}
+
+function nodeOf(process: string): string {
+  return process.slice(0, process.lastIndexOf("-"));
+}
+
+/** From a supervisor to one controller: none has taken it yet, one life has, or it is over. */
+interface Channel {
+  readonly supervisor: Boot;
+  readonly events: ChildEvents;
+  readonly toSupervisor: Later;
+  taken: { readonly life: number; readonly heard: (message: object) => void; readonly later: Later } | null;
+}
+
+type Later = (fire: () => void) => void;
+
 export class Moonlight {
   readonly #world: World;
   readonly #probes: JobsProbeCounts;
-  /** By node: in whose life its worker was started; absent where none is wanted. */
-  readonly #wanted = new Map<string, number>();
-  readonly #open = new Map<string, { readonly life: number; readonly leadership: RaftLeadership }>();
+  /** By node: in which life of the supervisor its worker was started, and who hears of it; absent where none is wanted. */
+  readonly #wanted = new Map<string, { readonly supervisor: Boot; readonly events: ChildEvents }>();
+  /** By node: of the last controller that was asked for. */
+  readonly #channels = new Map<string, Channel>();
+  readonly #gates = new Map<
+    string,
+    { readonly life: number; readonly leadership: RaftLeadership; readonly clearance: SupervisedClearance }
+  >();
+
+  /** By node: so many of its next controllers end soon after their start. */
+  readonly #doomed = new Map<string, number>();
 
   constructor(world: World, probes: JobsProbeCounts) {
     this.#world = world;
@@ -49,129 +86,223 @@ export class Moonlight {
     return name.endsWith("-worker");
   }
 
-  /** A worker's process begins; false: nobody wants it (the world starts whoever is dead when the faults are over). */
-  started({ node: name, clock }: Boot): boolean {
-    const node = name.slice(0, -"-worker".length);
-    const life = this.#wanted.get(node);
-    if (life === undefined) {
-      this.#world.crash(name);
-      return false;
-    }
-    const look = (): void => {
-      if (this.#isOpen(node)) this.#world.report(node, new Error("a worker lives on a node whose gate is open"));
-      else if (this.#lives(node, life)) clock.setTimer(clock.monotonicMs() + ORPHAN_LOOK_MS, look);
-      else this.#kill(node);
-    };
-    look();
-    return true;
+  isSupervisor(name: string): boolean {
+    return name.endsWith("-supervisor");
   }
 
-  /** The consensus that a server's services see, behind the gate. */
-  over(consensus: Consensus, { node, life, clock, random }: Boot): Consensus {
-    const part = random.fork("supervisor");
-    const controller: { told: ((message: unknown) => void) | null; heard: (message: object) => void } = {
-      told: null,
-      heard: () => undefined,
-    };
-    const later = laterOn(clock, part);
+  /** Its controller ends, and the next ones do soon after their start, until the supervisor gives up. */
+  crashLoop(node: string): void {
+    this.#doomed.set(node, DOOMED);
+    this.#kill(node);
+  }
+
+  /** A supervisor's process begins. */
+  supervise(boot: Boot): void {
+    const node = nodeOf(boot.node);
+    const { clock, random } = boot;
     const children: Children = {
-      start: (which, events) =>
-        which === "controller" ? this.#controller(controller, events, later) : this.#worker(node, life),
+      start: (part, events) =>
+        part === "controller" ? this.#startController(node, boot, events) : this.#startWorker(node, boot, events),
       endAgents: async () => {
-        const [least, most] = part.pick(KILL_MS);
-        const name = workerOf(node);
-        const wasThere = this.#isAlive(name);
+        const [least, most] = random.pick(KILL_MS);
+        const wasThere = this.#isAlive(workerOf(node));
         this.#wanted.delete(node);
-        await new Promise<void>((resume) => later(() => resume(), part.between(least, most)));
-        this.#kill(node);
+        await new Promise<void>((resume) => after(clock, random.between(least, most), resume));
+        if (wasThere && random.chance(SURVIVES)) {
+          reached(this.#probes, "worker-survived");
+          return { survivors: 1, goneAtNs: 0n };
+        }
+        this.#kill(workerOf(node));
         if (wasThere) reached(this.#probes, "worker-killed");
         return { survivors: 0, goneAtNs: 0n };
       },
     };
     const supervisor = new Supervisor({ plan: PLAN, children, clock, logger: NO_LOGGER, nowNs: () => 0n });
     supervisor.start();
+    void supervisor.ended.then(() => {
+      reached(this.#probes, "supervisor-gave-up");
+      this.#doomed.delete(node);
+      boot.fatal(new TenureError("BACKEND_UNAVAILABLE", "the supervisor has given up; who runs it starts it again"));
+    });
+  }
+
+  // ---- the controller --------------------------------------------------------------------------------
+
+  #startController(node: string, supervisor: Boot, events: ChildEvents): Child {
+    const { clock, random } = supervisor;
+    const channel: Channel = { supervisor, events, toSupervisor: laterOn(clock, random), taken: null };
+    this.#channels.set(node, channel);
+    // One of the supervisor before may still be there, and has the disk: it ends soon.
+    const start = (): void => {
+      if (channel.taken === null && !this.#world.start(node)) after(clock, random.between(...LOOK_MS), start);
+    };
+    start();
+    const look = (): void => {
+      const { taken } = channel;
+      if (taken === null || this.#lives(node, taken.life)) return after(clock, random.between(...LOOK_MS), look);
+      reached(this.#probes, "controller-lost");
+      events.exited({ code: null, signal: "SIGKILL" });
+    };
+    look();
+    return {
+      pid: 1,
+      startedAtNs: 0n,
+      send: (message) => channel.taken?.later(() => channel.taken?.heard(message)),
+      signal: (signal) => {
+        const { taken } = channel;
+        if (signal !== "SIGKILL" || taken === null || !this.#lives(node, taken.life)) return;
+        reached(this.#probes, "hung-controller-killed");
+        this.#kill(node);
+      },
+    };
+  }
+
+  /** A controller's process begins; false: its supervisor has not asked for it. */
+  begins({ node, life, clock, random }: Boot): boolean {
+    const channel = this.#channels.get(node);
+    if (channel === undefined || channel.taken !== null || !this.#isOwn(channel.supervisor)) {
+      this.#world.crash(node);
+      return false;
+    }
+    const part = random.fork("channel");
+    const clearance = (): SupervisedClearance | undefined => {
+      const gate = this.#gates.get(node);
+      return gate?.life === life ? gate.clearance : undefined;
+    };
+    channel.taken = { life, later: laterOn(clock, part), heard: (message) => clearance()?.heard(message) };
+    const tick = (): void => {
+      channel.toSupervisor(() => channel.events.told({ kind: "alive" } satisfies FromController));
+      after(clock, ALIVE_EVERY_MS, tick);
+    };
+    tick();
+    const look = (): void => {
+      if (this.#isOwn(channel.supervisor)) after(clock, part.between(...LOOK_MS), look);
+      else this.#kill(node);
+    };
+    look();
+    const doomed = this.#doomed.get(node) ?? 0;
+    if (doomed > 0) {
+      this.#doomed.set(node, doomed - 1);
+      after(clock, part.between(...LOOK_MS), () => this.#kill(node));
+    }
+    return true;
+  }
+
+  /** The consensus that a server's services see, behind the gate. */
+  over(consensus: Consensus, { node, life, clock, random }: Boot): Consensus {
+    const channel = this.#channels.get(node)!;
+    const tell = (message: FromController): void => channel.toSupervisor(() => channel.events.told(message));
+    const clearance = new SupervisedClearance({ tell, clock, logger: NO_LOGGER, nowNs: () => 0n });
+    const opened = clearance.opened.bind(clearance);
+    clearance.opened = (epoch) => {
+      opened(epoch);
+      if (this.#isAlive(workerOf(node))) this.#world.report(node, new Error("a gate opens beside a living worker"));
+    };
     const gate = new ClearedConsensus({
       consensus,
-      clearance: this.#clearance(node, controller, later),
+      clearance,
       clock,
       logger: { ...NO_LOGGER, error: () => reached(this.#probes, "not-cleared-in-time") },
+      empty: (peer) => this.#emptied(node, peer, random.fork("empty")),
     });
-    later(() => controller.told?.({ kind: "up" }));
-    this.#open.set(node, { life, leadership: new RaftLeadership(gate) });
+    tell({ kind: "up" });
+    this.#gates.set(node, { life, leadership: new RaftLeadership(gate), clearance });
     return gate;
   }
 
-  #controller(
-    channel: { told: ((message: unknown) => void) | null; heard: (message: object) => void },
-    events: ChildEvents,
-    later: (fire: () => void) => void,
-  ): Child {
-    channel.told = (message) => events.told(message);
-    return { pid: 1, startedAtNs: 0n, send: (message) => later(() => channel.heard(message)), signal: () => undefined };
+  /** As a question to a peer: there and back, each after a moment, if at all. */
+  #emptied(from: string, peer: PeerKey, random: Random): Promise<void> {
+    const to = nodeIdOf(peer);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const call = (name: string, fire: () => void): void =>
+      this.#world.node(name).process.life?.schedule(this.#world.nowMs + random.between(...CHANNEL_MS), fire);
+    call(to, () => {
+      const gate = this.#gates.get(to);
+      if (gate === undefined || !this.#lives(to, gate.life)) return;
+      void gate.clearance.empty().then((isEmpty) => {
+        if (isEmpty) reached(this.#probes, "successor-emptied");
+        call(from, resolve);
+      });
+    });
+    return promise;
   }
 
-  #worker(node: string, life: number): Child {
+  // ---- the worker ------------------------------------------------------------------------------------
+
+  #startWorker(node: string, supervisor: Boot, events: ChildEvents): Child {
     const name = workerOf(node);
     if (!this.#world.nodes.some((one) => one.name === name)) this.#world.addNode(name);
-    this.#wanted.set(node, life);
+    this.#wanted.set(node, { supervisor, events });
     if (!this.#world.start(name)) this.#world.report(node, new Error("a second worker begins beside the first"));
     else reached(this.#probes, "worker-started");
     return { pid: 2, startedAtNs: 0n, send: () => undefined, signal: () => undefined };
   }
 
-  #clearance(
-    node: string,
-    channel: { told: ((message: unknown) => void) | null; heard: (message: object) => void },
-    later: (fire: () => void) => void,
-  ): Clearance {
-    let asked: { readonly epoch: number; readonly resolve: (isCleared: boolean) => void } | null = null;
-    channel.heard = (message) => {
-      const cleared = readCleared(message);
-      if (cleared === null || cleared.epoch !== asked?.epoch) return;
-      asked.resolve(true);
-      asked = null;
+  /** A worker's process begins; false: nobody wants it. */
+  started({ node: name, life, clock, random }: Boot): boolean {
+    const node = nodeOf(name);
+    const wanted = this.#wanted.get(node);
+    if (wanted === undefined || !this.#isOwn(wanted.supervisor)) {
+      this.#world.crash(name);
+      return false;
+    }
+    const { supervisor, events } = wanted;
+    const toSupervisor = laterOn(supervisor.clock, supervisor.random);
+    const tick = (): void => {
+      toSupervisor(() => events.told({ kind: "alive" }));
+      after(clock, ALIVE_EVERY_MS, tick);
     };
-    return {
-      clear: (epoch) => {
-        const { promise, resolve } = Promise.withResolvers<boolean>();
-        asked = { epoch, resolve };
-        later(() => channel.told?.({ kind: "clear", epoch }));
-        return promise;
-      },
-      empty: () => Promise.resolve(false),
-      opened: () => {
-        if (this.#isAlive(workerOf(node))) this.#world.report(node, new Error("a gate opens beside a living worker"));
-      },
-      release: (isLate = false) => later(() => channel.told?.({ kind: "released", holdMs: isLate ? HOLD_MS : 0 })),
+    tick();
+    const part = random.fork("look");
+    const [least, most] = part.pick(WORKER_LOOKS_MS);
+    const look = (): void => {
+      if (this.#isOpen(node)) this.#world.report(node, new Error("a worker lives on a node whose gate is open"));
+      else if (this.#isOwn(supervisor)) after(clock, part.between(least, most), look);
+      else this.#kill(name);
     };
+    look();
+    // Whoever kills it hears of it by that; all other ends the supervisor sees by itself.
+    const seen = (): void => {
+      if (this.#lives(name, life)) after(supervisor.clock, supervisor.random.between(...LOOK_MS), seen);
+      else if (this.#wanted.get(node) === wanted) events.exited({ code: null, signal: "SIGKILL" });
+    };
+    seen();
+    return true;
   }
+
+  // ---- who lives -------------------------------------------------------------------------------------
 
   #isOpen(node: string): boolean {
-    const open = this.#open.get(node);
-    return open !== undefined && this.#lives(node, open.life) && open.leadership.epoch() !== null;
+    const gate = this.#gates.get(node);
+    return gate !== undefined && this.#lives(node, gate.life) && gate.leadership.epoch() !== null;
   }
 
-  #lives(node: string, life: number): boolean {
-    return this.#world.node(node).process.life?.number === life;
+  #isOwn({ node, life }: Boot): boolean {
+    return this.#lives(node, life);
+  }
+
+  #lives(name: string, life: number): boolean {
+    return this.#world.node(name).process.life?.number === life;
   }
 
   #isAlive(name: string): boolean {
     return this.#world.nodes.some((one) => one.name === name && one.process.life !== undefined);
   }
 
-  #kill(node: string): void {
-    const name = workerOf(node);
+  #kill(name: string): void {
     if (this.#isAlive(name)) this.#world.crash(name);
   }
 }
 
+function after(clock: Clock, ms: number, fire: () => void): void {
+  clock.setTimer(clock.monotonicMs() + ms, fire);
+}
+
 /** Over a channel: after a moment, and in order. */
-function laterOn(clock: Clock, random: Random): (fire: () => void, afterMs?: number) => void {
+function laterOn(clock: Clock, random: Random): Later {
   let lastMs = 0;
-  return (fire, afterMs) => {
-    const nowMs = clock.monotonicMs();
-    const atMs = nowMs + (afterMs ?? random.between(...CHANNEL_MS));
-    if (afterMs === undefined) lastMs = Math.max(lastMs, atMs);
-    clock.setTimer(afterMs === undefined ? lastMs : atMs, fire);
+  return (fire) => {
+    lastMs = Math.max(lastMs, clock.monotonicMs() + random.between(...CHANNEL_MS));
+    clock.setTimer(lastMs, fire);
   };
 }

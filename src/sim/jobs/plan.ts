@@ -6,10 +6,15 @@ import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
 import type { JobsCluster } from "./cluster.ts";
 import type { JobsKnobs } from "./knobs.ts";
+import { supervisorOf, workerOf } from "./moonlight.ts";
 import { reached } from "./probes.ts";
 
 type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-leader"; readonly restartAfterMs: number }
+  /** Where servers work: of the leader's machine. Its controller and its worker see it, and end. */
+  | { readonly kind: "crash-supervisor"; readonly restartAfterMs: number }
+  | { readonly kind: "pause-supervisor"; readonly node: string; readonly forMs: number }
+  | { readonly kind: "crash-worker" | "crash-loop"; readonly node: string }
   | { readonly kind: "pause-leader" | "isolate-leader" | "hang-leader-disk"; readonly forMs: number }
   | { readonly kind: "transfer" }
   | { readonly kind: "jump-leader"; readonly byMs: number }
@@ -51,6 +56,19 @@ const OWN_KINDS: readonly OwnKind[] = [
   "pause-agent",
   "cut-agent",
 ];
+/** Of servers that work. */
+const MOONLIGHT_KINDS: readonly OwnKind[] = [
+  ...OWN_KINDS,
+  "crash-leader",
+  "crash-supervisor",
+  "crash-supervisor",
+  "crash-supervisor",
+  "pause-supervisor",
+  "pause-supervisor",
+  "transfer",
+  "crash-worker",
+  "crash-loop",
+];
 /** Of a race: leaders die, are cut off, stand still and give up. */
 const RACE_KINDS: readonly OwnKind[] = [
   "crash-leader",
@@ -76,9 +94,9 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
     weights: knobs.race ? RACE_WEIGHTS : WEIGHTS,
     durationMs: DURATION_MS,
   }).map((fault) => (fault.kind === "wall-jump" ? { ...fault, byMs: fault.byMs % WALL_JUMP_MS_MAX } : fault));
-  const kinds = knobs.race ? RACE_KINDS : OWN_KINDS;
+  const kinds = knobs.race ? RACE_KINDS : knobs.moonlights ? MOONLIGHT_KINDS : OWN_KINDS;
   const own = Array.from({ length: knobs.faults }, (_, at) =>
-    drawOwn(random.fork(`own/${at}`), kinds, agents, untilMs),
+    drawOwn(random.fork(`own/${at}`), kinds, { names, agents }, untilMs),
   );
   const jumps = Array.from({ length: knobs.wallJumps }, (_, at) => drawJump(random.fork(`jump/${at}`), untilMs));
   // One that certainly has an effect (trap 33).
@@ -91,7 +109,12 @@ function drawJump(random: Random, untilMs: number): JobsFault {
   return { atMs, kind: "jump-leader", byMs: Math.floor(random.between(-0.3, 1) * WALL_JUMP_MS_MAX) };
 }
 
-function drawOwn(random: Random, kinds: readonly OwnKind[], agents: readonly string[], untilMs: number): JobsFault {
+function drawOwn(
+  random: Random,
+  kinds: readonly OwnKind[],
+  { names, agents }: Pick<JobsCluster, "names" | "agents">,
+  untilMs: number,
+): JobsFault {
   const atMs = Math.floor(random.between(600, untilMs));
   const drawnMs = DURATION_MS[0] * Math.exp(random.next() * Math.log(DURATION_MS[1] / DURATION_MS[0]));
   const forMs = Math.max(1, Math.floor(Math.min(drawnMs, untilMs - atMs)));
@@ -99,7 +122,14 @@ function drawOwn(random: Random, kinds: readonly OwnKind[], agents: readonly str
   const node = random.pick(agents);
   switch (kind) {
     case "crash-leader":
+    case "crash-supervisor":
       return { atMs, kind, restartAfterMs: forMs };
+    case "pause-supervisor":
+      return { atMs, kind, node: supervisorOf(random.pick(names)), forMs };
+    case "crash-worker":
+      return { atMs, kind, node: workerOf(random.pick(names)) };
+    case "crash-loop":
+      return { atMs, kind, node: random.pick(names) };
     case "pause-leader":
     case "isolate-leader":
       return { atMs, kind, forMs };
@@ -123,12 +153,22 @@ function drawOwn(random: Random, kinds: readonly OwnKind[], agents: readonly str
 export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () => void): void {
   switch (fault.kind) {
     case "crash-leader":
+    case "crash-supervisor":
     case "pause-leader":
     case "isolate-leader":
     case "hang-leader-disk":
     case "jump-leader":
     case "transfer":
       return applyToLeader(cluster, fault, hit);
+    case "pause-supervisor":
+      return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
+    case "crash-worker":
+      // Its supervisor starts the next.
+      if (cluster.world.nodes.some(({ name }) => name === fault.node) && cluster.world.crash(fault.node)) hit();
+      return;
+    case "crash-loop":
+      hit();
+      return cluster.crashLoop(fault.node);
     case "crash-agent":
       return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
     case "pause-agent":
@@ -142,7 +182,10 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
   }
 }
 
-type LeaderFault = Extract<OwnFault, { kind: `${string}-leader` | "hang-leader-disk" | "transfer" }>;
+type LeaderFault = Extract<
+  OwnFault,
+  { kind: `${string}-leader` | "crash-supervisor" | "hang-leader-disk" | "transfer" }
+>;
 
 function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void): void {
   const node = cluster.leader();
@@ -151,6 +194,8 @@ function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void
   switch (fault.kind) {
     case "crash-leader":
       return apply(world, { ...fault, kind: "crash", node }, { hit });
+    case "crash-supervisor":
+      return apply(world, { ...fault, kind: "crash", node: supervisorOf(node) }, { hit });
     case "pause-leader":
       reached(cluster.probes, "leader-paused");
       return apply(world, { ...fault, kind: "pause", node }, { hit });
@@ -165,7 +210,7 @@ function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void
     case "transfer":
       world.call(node, () => {
         hit();
-        void cluster.server(node)?.engine.transfer(null);
+        void cluster.server(node)?.consensus.transfer(null);
       });
       return;
     default:

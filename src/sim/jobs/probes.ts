@@ -34,7 +34,12 @@ export const JOBS_PROBES = [
   "leader-paused",
   "worker-started",
   "worker-killed",
+  "worker-survived",
   "not-cleared-in-time",
+  "controller-lost",
+  "hung-controller-killed",
+  "supervisor-gave-up",
+  "successor-emptied",
 ] as const;
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];

@@ -179,4 +179,14 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "if (this.#plan.moonlights && !this.#isHeld && isDue) {",
     replace: "if (this.#plan.moonlights && isDue) {",
   }),
+  mutant("survivor-taken-for-dead", "§2.3", {
+    file: NODE,
+    find: "if (survivors > 0 && !isTimeUp) {",
+    replace: "if (survivors > 1_000 && !isTimeUp) {",
+  }),
+  mutant("worker-of-the-supervisor-before-forgotten", "§2.3", {
+    file: NODE,
+    find: '#agent: Agent = { phase: "unknown" };',
+    replace: '#agent: Agent = { phase: "off" };',
+  }),
 ];
