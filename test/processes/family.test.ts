@@ -1,6 +1,6 @@
 // Whole families of real processes, which do what daemons do to get away: each is found and gone.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -141,5 +141,24 @@ describe.runIf(process.platform === "linux")("a family is gone", () => {
     await family.kill();
     console.log(`a look: ${lookMs.toFixed(1)} ms; killing 9: ${(performance.now() - killMs).toFixed(1)} ms`);
     expect(await killFamily({ ...nobody, withinMs: 0 })).toMatchObject({ survivors: 0, killed: 0 });
+  });
+
+  it("is not said to be gone by one that can't open a file any more", async () => {
+    const family = await new TestFamily(`${STAY} & wait`).ready(1);
+    const script = `
+      import { closeSync, openSync } from "node:fs";
+      import { killFamily } from ${JSON.stringify(new URL("../../src/drivers/processes/index.ts", import.meta.url).href)};
+      const cookie = ${JSON.stringify(family.cookie)};
+      const taken = [];
+      try { for (;;) taken.push(openSync("/dev/null", "r")); } catch {}
+      const blind = await killFamily({ cookie, roots: [], groups: [], withinMs: 200 });
+      for (const file of taken) closeSync(file);
+      const seeing = await killFamily({ cookie, roots: [], groups: [], withinMs: 20_000 });
+      console.log(JSON.stringify([blind.survivors, seeing.survivors, seeing.killed]));
+    `;
+    const args = ["-c", 'ulimit -n 64; exec "$0" --no-warnings --input-type=module -e "$1"', process.execPath, script];
+    const { stdout, stderr } = spawnSync("sh", args, { encoding: "utf8", timeout: 60_000 });
+    expect(stdout.trim(), stderr).toBe("[1,0,2]");
+    expect(family.living()).toEqual([]);
   });
 });

@@ -31,7 +31,7 @@ export interface Family {
 }
 
 export interface FamilyEnd {
-  /** Who lives after all; 1 for some where there is no /proc. */
+  /** Who lives after all; 1 for some where there is no /proc, and where it can't be read. */
   readonly survivors: number;
   /** Of `process.hrtime`, when a look found nobody alive, or the last look ended. */
   readonly goneAtNs: bigint;
@@ -58,9 +58,9 @@ export function killFamily({ withinMs, ...family }: Family & { readonly withinMs
   return killFamilies([family], withinMs);
 }
 
-/** Who lives of it; undefined where there is no /proc. */
+/** Who lives of it; undefined where there is no /proc, or it can't be read. */
 export function familyMembers(family: Family): ProcessLine[] | undefined {
-  return look(together([family]), new Map(), () => undefined);
+  return lookIfPossible(together([family]), new Map(), () => undefined) ?? undefined;
 }
 
 export async function killFamilies(families: readonly Family[], withinMs: number): Promise<FamilyEnd> {
@@ -69,8 +69,13 @@ export async function killFamilies(families: readonly Family[], withinMs: number
   for (const pid of wanted.roots) signalProcess(pid, "SIGSTOP");
   const known = new Map<number, ProcessLine>();
   for (;;) {
-    const found = look(wanted, known, stop);
+    const found = lookIfPossible(wanted, known);
     if (found === undefined) return await killGroups(wanted, untilMs);
+    if (found === null) {
+      if (performance.now() > untilMs) return { survivors: 1, goneAtNs: process.hrtime.bigint(), killed: 0 };
+      await sleep(PATIENT_MS);
+      continue;
+    }
     const added = found.filter((one) => known.get(one.pid)?.start !== one.start);
     for (const one of added) {
       known.set(one.pid, one);
@@ -85,11 +90,12 @@ export async function killFamilies(families: readonly Family[], withinMs: number
       seen.add(`${one.pid} ${one.start}`);
       signalProcess(one.pid, "SIGKILL");
     }
-    if (known.size > 0) await sleep(looks < QUICK_LOOKS ? QUICK_MS : PATIENT_MS);
-    const living = look(wanted, known, stop) ?? [];
+    if (known.size > 0 || looks > 0) await sleep(looks < QUICK_LOOKS ? QUICK_MS : PATIENT_MS);
+    const living = lookIfPossible(wanted, known) ?? null;
     const goneAtNs = process.hrtime.bigint();
-    if (living.length === 0 || performance.now() > untilMs)
-      return { survivors: living.length, goneAtNs, killed: seen.size };
+    if (living?.length === 0 || performance.now() > untilMs)
+      return { survivors: living?.length ?? Math.max(1, known.size), goneAtNs, killed: seen.size };
+    if (living === null) continue;
     known.clear();
     for (const one of living) known.set(one.pid, one);
   }
@@ -108,6 +114,19 @@ function together(families: readonly Family[]): Wanted {
 
 function stop({ pid }: ProcessLine): void {
   signalProcess(pid, "SIGSTOP");
+}
+
+/** Null: that can't be known now. Nobody may take it for "nobody". */
+function lookIfPossible(
+  wanted: Wanted,
+  known: ReadonlyMap<number, ProcessLine>,
+  found: (one: ProcessLine) => void = stop,
+): ProcessLine[] | null | undefined {
+  try {
+    return look(wanted, known, found);
+  } catch {
+    return null;
+  }
 }
 
 /** Who lives, with those `known` from an earlier look. `found` is told at once of each that is not: it may not live for long. */

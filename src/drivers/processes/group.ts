@@ -3,7 +3,7 @@
 // answers is looked up in /proc, where there is one.
 
 import { assert } from "../../core/kit/assert.ts";
-import { processes } from "./table.ts";
+import { type ProcessLine, processes } from "./table.ts";
 
 /** True if somebody was there to get it. */
 export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
@@ -30,7 +30,7 @@ function signalTarget(target: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** How many members live; where there is no /proc, 1 for some. */
+/** How many members live; where there is no /proc, or it can't be read, 1 for some. */
 export function livingMembers(group: number): number {
   if (!signalGroup(group, 0)) return 0;
   const living = scan(group);
@@ -43,11 +43,19 @@ export function livingMembers(group: number): number {
   return stopped;
 }
 
-/** By the number of the parent; where there is no /proc, nobody. */
+/** By the number of the parent; where there is no /proc, or it can't be read, nobody. */
 export function childrenOf(parent: number): number[] {
-  return (processes() ?? []).filter((one) => one.parent === parent).map((one) => one.pid);
+  return (table() ?? []).filter((one) => one.parent === parent).map((one) => one.pid);
 }
 
 function scan(group: number): number {
-  return processes()?.filter((one) => one.group === group && one.isAlive).length ?? 1;
+  return table()?.filter((one) => one.group === group && one.isAlive).length ?? 1;
+}
+
+function table(): ProcessLine[] | undefined {
+  try {
+    return processes();
+  } catch {
+    return undefined;
+  }
 }

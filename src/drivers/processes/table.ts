@@ -1,5 +1,6 @@
 // The table of processes as /proc shows it. A process that ends while it is read is left out: that is no error. Where there is
-// no /proc (macOS) there is no table, and callers fall back to what signals can tell.
+// no /proc (macOS) there is no table, and callers fall back to what signals can tell. Where it can't be read now (this process has
+// no file descriptors left, say) everything here throws: an empty answer would mean that nobody lives.
 
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 
@@ -45,7 +46,8 @@ export function processes(found: (one: ProcessLine) => void = () => undefined): 
 function list(): string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  } catch {
+  } catch (error) {
+    if (!isGone(error)) throw error;
     return [];
   }
 }
@@ -86,12 +88,13 @@ export function variableOf(pid: number, name: string): string | undefined {
 /** One for all: hundreds of files are read within milliseconds. */
 let shared = Buffer.allocUnsafe(CHUNK_BYTES);
 
-/** Valid until the next call; empty where it can't be read. */
+/** Valid until the next call; empty where it has ended, or is none of ours. */
 function readWhole(path: string): Buffer {
   let file: number;
   try {
     file = openSync(path, "r");
-  } catch {
+  } catch (error) {
+    if (!isGone(error) && !isAnothers(error)) throw error;
     return Buffer.alloc(0);
   }
   let bytes = 0;
@@ -103,10 +106,21 @@ function readWhole(path: string): Buffer {
       bytes += read;
       if (bytes === shared.length) shared = Buffer.concat([shared, Buffer.allocUnsafe(shared.length)]);
     }
-  } catch {
+  } catch (error) {
     // It has ended meanwhile.
+    if (!isGone(error) && !isAnothers(error)) throw error;
   } finally {
     closeSync(file);
   }
   return shared.subarray(0, bytes);
+}
+
+function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" || code === "ESRCH";
+}
+
+function isAnothers(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "EACCES" || code === "EPERM";
 }
