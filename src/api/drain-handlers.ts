@@ -25,21 +25,20 @@ export function drainHandlers(service: Service, jobs: Jobs | undefined): Pick<Ha
   };
 }
 
-/** Design D17: no new leases while leadership is handed over; where that comes to nothing, leases again. */
+/** Design D17: no new leases while leadership is handed over; where that comes to nothing, leases again, unless an operator wants none. */
 async function whileQuiet(jobs: Jobs, work: () => Promise<void>): Promise<void> {
-  const wasQuiet = jobs.isDraining();
   setQuiet(jobs, true);
   try {
     await work();
   } finally {
-    if (!wasQuiet) setQuiet(jobs, false);
+    setQuiet(jobs, false);
   }
 }
 
 /** Of this leader's term: where that is over there is nothing to say. */
 function setQuiet(jobs: Jobs, isQuiet: boolean): void {
   try {
-    jobs.setDraining(isQuiet);
+    jobs.setDraining(isQuiet, "hand-over");
   } catch (error) {
     if (!TenureError.is(error) || error.code !== "NOT_LEADER") throw error;
   }

@@ -123,6 +123,22 @@ describe("a job that is ready", () => {
     expect(waiting.value?.leases).toHaveLength(1);
   });
 
+  it("is not given out while one of two who asked for quiet still wants it", async () => {
+    const { stage } = await leading();
+    const waiting = parked(stage, agentOf("a"));
+    await drain();
+    stage.service.setDraining(true, "hand-over");
+    stage.service.setDraining(true);
+    await stage.submit();
+    stage.service.setDraining(false, "hand-over");
+    await drain();
+    expect(stage.service.isDraining()).toBe(true);
+    expect(waiting.state).toBe("pending");
+    stage.service.setDraining(false);
+    await drain();
+    expect(waiting.value?.leases).toHaveLength(1);
+  });
+
   it("submitted in the turn in which a known agent asks is given to it", async () => {
     const { stage } = await leading();
     await stage.poll("a", { agent: agentOf("a"), max: 0 });

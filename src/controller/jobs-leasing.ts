@@ -23,7 +23,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import { type CommandOf, type DecideContext, type JobsAnswers, openClasses } from "../core/jobs/index.ts";
 import type { JobsCommand, JobsCommandKind, OpenClass } from "../core/jobs/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
-import type { GivenLease, LeaseAnswer, LeaseCall } from "../ports/jobs.ts";
+import type { DrainedBy, GivenLease, LeaseAnswer, LeaseCall } from "../ports/jobs.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { type Poll, JobsPolls } from "./jobs-polls.ts";
 import type { JobsTimers } from "./jobs-timers.ts";
@@ -72,7 +72,7 @@ export class JobsLeasing {
   readonly #options: JobsLeasingOptions;
   readonly #fold: JobsFold;
   readonly #polls: JobsPolls<ParkedCall>;
-  #isDraining = false;
+  readonly #drainedBy = new Set<DrainedBy>();
   #isOver = false;
   #isHanding = false;
   /** Jobs may be ready beside agents that wait for them. */
@@ -91,15 +91,16 @@ export class JobsLeasing {
 
   /** Somebody waits for jobs, and may be given them. */
   get isWanting(): boolean {
-    return this.#polls.isWanting && !this.#isDraining;
+    return this.#polls.isWanting && !this.isDraining;
   }
 
   get isDraining(): boolean {
-    return this.#isDraining;
+    return this.#drainedBy.size > 0;
   }
 
-  setDraining(draining: boolean): void {
-    this.#isDraining = draining;
+  setDraining(draining: boolean, by: DrainedBy): void {
+    if (draining) this.#drainedBy.add(by);
+    else this.#drainedBy.delete(by);
     this.handOut();
   }
 
@@ -133,7 +134,7 @@ export class JobsLeasing {
     const reported = this.#report(call);
     this.#endEarlier(call);
     const takenBack = this.#takeBack(call);
-    const mayGive = !this.#isDraining && !signal.aborted;
+    const mayGive = !this.isDraining && !signal.aborted;
     const max = mayGive && !this.#options.isFull() ? call.max : 0;
     const first = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll });
     if (first.kind === "refused") {
@@ -158,7 +159,7 @@ export class JobsLeasing {
     this.#options.timers().answered(agent);
     const { leaderEpoch } = this.#options.context;
     const { logEnds } = reported;
-    return { leaderEpoch, renewed, leases: given.leases, logEnds, isDraining: this.#isDraining };
+    return { leaderEpoch, renewed, leases: given.leases, logEnds, isDraining: this.isDraining };
   }
 
   /** Only who has a lease can keep it. */
@@ -224,7 +225,7 @@ export class JobsLeasing {
   async #wait(call: LeaseCall, signal: AbortSignal): Promise<Given> {
     const { agent, max, ttlMs, waitMs, poll } = call;
     // What came since it was looked at woke nobody.
-    if (this.#isOver || this.#isDraining || this.#hasNews(call)) return NOTHING;
+    if (this.#isOver || this.isDraining || this.#hasNews(call)) return NOTHING;
     if (poll !== undefined && poll < this.#options.timers().lastPoll(agent)) return NOTHING;
     const waiting: ParkedCall = { agent, max, ttlMs, poll, given: NOTHING };
     const parked = this.#polls.park(waiting, waitMs, signal);

@@ -21,7 +21,7 @@ import {
 } from "../core/jobs/index.ts";
 import type { Job } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
+import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import type { ExpiredJobs } from "../ports/views.ts";
 import { EventTime } from "./event-time.ts";
@@ -118,8 +118,8 @@ export class JobsReign {
     return this.#leasing.isDraining;
   }
 
-  setDraining(draining: boolean): void {
-    this.#leasing.setDraining(draining);
+  setDraining(draining: boolean, by: DrainedBy): void {
+    this.#leasing.setDraining(draining, by);
   }
 
   end(): void {

@@ -11,6 +11,7 @@ import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.t
 import type { Clock, Timer } from "../ports/clock.ts";
 import type {
   AgentView,
+  DrainedBy,
   Jobs,
   JobsStats,
   LeaseAnswer,
@@ -154,8 +155,8 @@ export class JobsService implements Jobs {
     await this.#run<"delete-schedule">({ kind: "delete-schedule", request, name });
   }
 
-  setDraining(draining: boolean): void {
-    this.#serving().setDraining(draining);
+  setDraining(draining: boolean, by: DrainedBy = "operator"): void {
+    this.#serving().setDraining(draining, by);
   }
 
   isDraining(): boolean {

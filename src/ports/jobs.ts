@@ -26,6 +26,9 @@ export interface Request {
   readonly leaderEpoch?: number | undefined;
 }
 
+/** An operator, of the whole cluster; or the hand-over of a leader whose node is drained. */
+export type DrainedBy = "operator" | "hand-over";
+
 export interface Jobs {
   // ---- mutations: the leader's ---------------------------------------------------------------------
 
@@ -45,8 +48,8 @@ export interface Jobs {
   pauseQueue(request: Request, queue: string, paused: boolean): Promise<void>;
   putSchedule(request: Request, schedule: Schedule): Promise<void>;
   deleteSchedule(request: Request, name: string): Promise<void>;
-  /** Quiet (D17): no new leases from now on, until it is taken back. Of this leader's term only. */
-  setDraining(draining: boolean): void;
+  /** Quiet (D17): no new leases from now on, until everybody has taken it back who asked. Of this leader's term only. */
+  setDraining(draining: boolean, by?: DrainedBy): void;
   /** Whether this node leads and is quiet. */
   isDraining(): boolean;
 
