@@ -19,6 +19,6 @@ ln -sf "$secret/$TENURE_NODE_ID.key" "$run/node.key"
 
 # Only while the config map tenure-bootstrap is there, which is deleted when the cluster stands.
 if [ "${BOOTSTRAP_NODE:-}" = "$TENURE_NODE_ID" ]; then
-  exec tini -- tenure server start --config "${CONFIG_FILE:-/etc/tenure/tenure.json}" --bootstrap
+  exec tini -- tenure server start --config "${CONFIG_FILE:-/etc/tenure/tenure.toml}" --bootstrap
 fi
-exec tini -- tenure server start --config "${CONFIG_FILE:-/etc/tenure/tenure.json}"
+exec tini -- tenure server start --config "${CONFIG_FILE:-/etc/tenure/tenure.toml}"

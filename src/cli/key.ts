@@ -131,7 +131,8 @@ function printOffline(request: Pick<KeyView, "name" | "role">, { secret, sha256 
     return 0;
   }
   process.stderr.write(
-    `put this into "keys" of the configuration of every node, and start it anew:\n${JSON.stringify(entry)}\n` +
+    `put this into the configuration of every node, and start it anew (in JSON: into "keys", as an object):\n` +
+      `[[keys]]\nname = ${JSON.stringify(entry.name)}\nsha256 = "${sha256}"\nrole = "${entry.role}"\n` +
       `${request.name}, ${request.role}; keep it, it stands nowhere else:\n`,
   );
   process.stdout.write(`${secret}\n`);

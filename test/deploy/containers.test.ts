@@ -76,7 +76,7 @@ describe("three nodes and an agent, as compose.yaml starts them", () => {
   /** The container's paths and names are the test's; everything else stays as it is written. */
   function localised(text: string, name: string): string {
     return text
-      .replaceAll("/etc/tenure/tenure.json", join(directory, name, "tenure.json"))
+      .replaceAll("/etc/tenure/tenure.toml", join(directory, name, "tenure.toml"))
       .replaceAll("/tls/", `${join(directory, "tls", name)}/`)
       .replaceAll(/https:\/\/(n\d):7401/g, (_, node: string) => `https://${api[node]}`);
   }
@@ -123,10 +123,10 @@ describe("three nodes and an agent, as compose.yaml starts them", () => {
       peers[node] = `127.0.0.1:${await freePort()}`;
     }
     for (const node of NODES) {
-      const config = localised(readFileSync("deploy/docker/tenure.json", "utf8"), node);
+      const config = localised(readFileSync("deploy/docker/tenure.toml", "utf8"), node);
       mkdirSync(join(directory, node), { recursive: true });
       writeFileSync(
-        join(directory, node, "tenure.json"),
+        join(directory, node, "tenure.toml"),
         config.replaceAll(/\b(n\d):7400/g, (_, name: string) => peers[name]!),
       );
       start(node, node === "n1" ? bootstrap.services["n1"]!.command! : service(node).command!, {

@@ -4,6 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { parse as parseToml } from "smol-toml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { removeDirectory, temporaryDirectory } from "../servers/directories.ts";
@@ -59,7 +60,7 @@ function found(kind: string, name: string, from = manifests(text)): Manifest {
   return one;
 }
 
-const config = JSON.parse(readFileSync(join(FOLDER, "tenure.json"), "utf8")) as {
+const config = parseToml(readFileSync(join(FOLDER, "tenure.toml"), "utf8")) as unknown as {
   peers: Record<string, string>;
   bootstrap: { expect: string[] };
 };
@@ -145,7 +146,7 @@ describe("the manifests", () => {
       const [, generated = ""] = /"configMap":\{"name":"(tenure-config-\w+)"/.exec(server) ?? [];
       expect(found("ConfigMap", generated, all)).toHaveProperty("data", {
         "start.sh": readFileSync(join(FOLDER, "start.sh"), "utf8"),
-        "tenure.json": readFileSync(join(FOLDER, "tenure.json"), "utf8"),
+        "tenure.toml": readFileSync(join(FOLDER, "tenure.toml"), "utf8"),
       });
       expect(server).toContain('"image":"registry.example.net/tenure:0.1.0"');
     },
@@ -186,8 +187,8 @@ describe("start.sh, with the environment of the manifest", () => {
   function run(pod: string | undefined, more: Readonly<Record<string, string>> = {}) {
     const home = join(directory, pod ?? "none");
     mkdirSync(join(home, "run"), { recursive: true });
-    const file = join(home, "tenure.json");
-    writeFileSync(file, readFileSync(join(FOLDER, "tenure.json"), "utf8").replaceAll("/run/tenure", join(home, "run")));
+    const file = join(home, "tenure.toml");
+    writeFileSync(file, readFileSync(join(FOLDER, "tenure.toml"), "utf8").replaceAll("/run/tenure", join(home, "run")));
     const env: Record<string, string> = {
       ...(pod === undefined ? {} : { TENURE_NODE_ID: pod }),
       POD_NAMESPACE: "jobs",
@@ -212,7 +213,7 @@ describe("start.sh, with the environment of the manifest", () => {
   it.each(PODS)("%s starts with a configuration that is right, and founds nothing", (pod) => {
     const { status, stdout, stderr } = run(pod);
     expect(status, stderr).toBe(0);
-    expect(stdout.split("\n")[0]).toBe(`server start --config ${join(directory, pod, "tenure.json")}`);
+    expect(stdout.split("\n")[0]).toBe(`server start --config ${join(directory, pod, "tenure.toml")}`);
     expect(stdout).toContain(pod);
   });
 
