@@ -6,7 +6,7 @@ import type { Look } from "./leadership.ts";
 import { useLoaded } from "./load.ts";
 import { cluster, leadership, nodes, read } from "./nodes.ts";
 import { now } from "./page.ts";
-import { Badge, Failed } from "./parts.tsx";
+import { Badge, Columns, Failed } from "./parts.tsx";
 import { askFirst } from "./talk.tsx";
 import { TimelineView } from "./timeline-view.tsx";
 import { count, duration } from "./words.ts";
@@ -78,20 +78,7 @@ function Members() {
       <h2 id="members-title">Nodes</h2>
       <div class="scroll">
         <table>
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">Kind</th>
-              <th scope="col">Role</th>
-              <th scope="col">Health</th>
-              <th scope="col">Behind by</th>
-              <th scope="col">Address</th>
-              <th scope="col">Version</th>
-              <th scope="col">
-                <span class="unseen">Actions</span>
-              </th>
-            </tr>
-          </thead>
+          <Columns names={["Node", "Kind", "Role", "Health", "Behind by", "Address", "Version"]} hasActions />
           <tbody>
             {view.members.map((member) => (
               <MemberRow

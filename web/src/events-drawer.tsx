@@ -5,7 +5,7 @@ import type { EventView } from "../../src/client/index.ts";
 import { assertNever } from "../../src/contract/errors.ts";
 import { perSecond, recent, seen, streamState } from "./events.ts";
 import { nodes } from "./nodes.ts";
-import { Link } from "./parts.tsx";
+import { Columns, Link } from "./parts.tsx";
 import { readAt } from "./request.ts";
 import { clockTime, count, fullTime } from "./words.ts";
 
@@ -129,17 +129,7 @@ function Rows() {
   if (events.length === 0) return <p class="hint empty">Nothing has happened yet.</p>;
   return (
     <table>
-      <thead>
-        <tr>
-          <th scope="col">Sequence</th>
-          <th scope="col">At</th>
-          <th scope="col">Event</th>
-          <th scope="col">Of</th>
-          <th scope="col">Leader epoch</th>
-          <th scope="col">Payload</th>
-          <th scope="col">Hash</th>
-        </tr>
-      </thead>
+      <Columns names={["Sequence", "At", "Event", "Of", "Leader epoch", "Payload", "Hash"]} />
       <tbody>
         {events.map((event) => (
           <EventRow key={event.sequence} event={event} />

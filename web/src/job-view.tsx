@@ -6,7 +6,7 @@ import { useLoaded } from "./load.ts";
 import { LogView } from "./log-view.tsx";
 import { read } from "./nodes.ts";
 import { now } from "./page.ts";
-import { Badge, Failed, Link } from "./parts.tsx";
+import { Badge, Columns, Failed, Link } from "./parts.tsx";
 import { askFirst } from "./talk.tsx";
 import { ago, attemptText, clockTime, duration, fullTime, isFenced, pendingText, toneOf } from "./words.ts";
 
@@ -119,17 +119,7 @@ function Attempts({ attempts }: { readonly attempts: readonly JobAttemptView[] }
       <h3 id="attempts-title">Attempts</h3>
       <div class="scroll">
         <table id="attempts">
-          <thead>
-            <tr>
-              <th scope="col">Attempt</th>
-              <th scope="col">Job epoch</th>
-              <th scope="col">Leader epoch</th>
-              <th scope="col">Agent</th>
-              <th scope="col">Given out</th>
-              <th scope="col">For</th>
-              <th scope="col">What became of it</th>
-            </tr>
-          </thead>
+          <Columns names={["Attempt", "Job epoch", "Leader epoch", "Agent", "Given out", "For", "What became of it"]} />
           <tbody>
             {attempts.map((one) => (
               <tr key={one.attempt}>

@@ -9,7 +9,7 @@ import { JobPage } from "./job-view.tsx";
 import { useLoaded } from "./load.ts";
 import { read } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
-import { Badge, Failed, Link } from "./parts.tsx";
+import { Badge, Columns, Failed, Link } from "./parts.tsx";
 import { ago, fullTime, toneOf } from "./words.ts";
 
 const PAGE_SIZE = 50;
@@ -116,18 +116,7 @@ function Table({ jobs, isStale }: { readonly jobs: readonly JobBrief[]; readonly
   return (
     <div class={`scroll ${isStale ? "stale" : ""}`}>
       <table id="jobs">
-        <thead>
-          <tr>
-            <th scope="col">Job</th>
-            <th scope="col">Kind</th>
-            <th scope="col">State</th>
-            <th scope="col">Queue</th>
-            <th scope="col">Job epoch</th>
-            <th scope="col">Agent</th>
-            <th scope="col">Submitted</th>
-            <th scope="col">About</th>
-          </tr>
-        </thead>
+        <Columns names={["Job", "Kind", "State", "Queue", "Job epoch", "Agent", "Submitted", "About"]} />
         <tbody>
           {jobs.map((job) => (
             <tr key={job.id}>

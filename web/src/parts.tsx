@@ -19,6 +19,31 @@ export function Failed({ error }: { readonly error: string | null }) {
   );
 }
 
+/** The head of a table; the last column may hold buttons. */
+export function Columns({ names, hasActions }: ColumnsProps) {
+  return (
+    <thead>
+      <tr>
+        {names.map((name) => (
+          <th scope="col" key={name}>
+            {name}
+          </th>
+        ))}
+        {hasActions === true && (
+          <th scope="col">
+            <span class="unseen">Actions</span>
+          </th>
+        )}
+      </tr>
+    </thead>
+  );
+}
+
+interface ColumnsProps {
+  readonly names: readonly string[];
+  readonly hasActions?: boolean | undefined;
+}
+
 /** A real link: it can be opened in a tab of its own, and copied. */
 export function Link({ to, class: name, current, children }: LinkProps) {
   return (

@@ -5,7 +5,7 @@ import { client } from "./events.ts";
 import { useLoaded } from "./load.ts";
 import { cluster } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
-import { Badge, Failed, Link } from "./parts.tsx";
+import { Badge, Columns, Failed, Link } from "./parts.tsx";
 import { askFirst } from "./talk.tsx";
 import { ago, clockTime, duration, fullTime } from "./words.ts";
 
@@ -29,17 +29,7 @@ function Scopes() {
       {data !== undefined && data.length > 0 && (
         <div class="scroll">
           <table id="scopes">
-            <thead>
-              <tr>
-                <th scope="col">Scope</th>
-                <th scope="col">Epoch</th>
-                <th scope="col">Held by</th>
-                <th scope="col">Since</th>
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              </tr>
-            </thead>
+            <Columns names={["Scope", "Epoch", "Held by", "Since"]} hasActions />
             <tbody>
               {data.map((one) => (
                 <ScopeRow key={one.scope} scope={one} again={again} />
@@ -127,15 +117,7 @@ function Transitions({ transitions }: { readonly transitions: readonly ScopeTran
   return (
     <div class="scroll">
       <table id="history">
-        <thead>
-          <tr>
-            <th scope="col">At</th>
-            <th scope="col">Epoch</th>
-            <th scope="col">Who</th>
-            <th scope="col">What</th>
-            <th scope="col">Held for</th>
-          </tr>
-        </thead>
+        <Columns names={["At", "Epoch", "Who", "What", "Held for"]} />
         <tbody>
           {transitions.map(({ atMs, epoch, identity, reason, heldMs }) => (
             <tr key={`${epoch} ${reason} ${atMs}`}>

@@ -6,7 +6,7 @@ import { pairsText } from "./job-view.tsx";
 import { useLoaded } from "./load.ts";
 import { leadership } from "./nodes.ts";
 import { now } from "./page.ts";
-import { Badge, Failed, Link } from "./parts.tsx";
+import { Badge, Columns, Failed, Link } from "./parts.tsx";
 import { bodyAt, READ_LIMIT_MS } from "./request.ts";
 import { act, askFirst } from "./talk.tsx";
 import { ago, count, fullTime } from "./words.ts";
@@ -41,20 +41,7 @@ function Agents() {
       {data !== undefined && data.length > 0 && (
         <div class="scroll">
           <table id="agents">
-            <thead>
-              <tr>
-                <th scope="col">Agent</th>
-                <th scope="col">State</th>
-                <th scope="col">Runs</th>
-                <th scope="col">Kinds</th>
-                <th scope="col">Labels</th>
-                <th scope="col">Platform</th>
-                <th scope="col">Since</th>
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              </tr>
-            </thead>
+            <Columns names={["Agent", "State", "Runs", "Kinds", "Labels", "Platform", "Since"]} hasActions />
             <tbody>
               {data.map((agent) => (
                 <AgentRow key={agent.name} agent={agent} canDrain={canDrain} again={again} />
@@ -137,17 +124,7 @@ function Queues() {
       {data !== undefined && data.length > 0 && (
         <div class="scroll">
           <table id="queues">
-            <thead>
-              <tr>
-                <th scope="col">Queue</th>
-                <th scope="col">State</th>
-                <th scope="col">Pending</th>
-                <th scope="col">Running</th>
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              </tr>
-            </thead>
+            <Columns names={["Queue", "State", "Pending", "Running"]} hasActions />
             <tbody>
               {data.map((one) => (
                 <QueueRow key={one.queue} queue={one} again={again} />
@@ -206,15 +183,7 @@ function Schedules() {
       {data !== undefined && data.length > 0 && (
         <div class="scroll">
           <table id="schedules">
-            <thead>
-              <tr>
-                <th scope="col">Schedule</th>
-                <th scope="col">When</th>
-                <th scope="col">Kind</th>
-                <th scope="col">Last</th>
-                <th scope="col">Next</th>
-              </tr>
-            </thead>
+            <Columns names={["Schedule", "When", "Kind", "Last", "Next"]} />
             <tbody>
               {data.map((one) => (
                 <ScheduleRow key={one.name} schedule={one} />
