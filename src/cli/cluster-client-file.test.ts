@@ -64,6 +64,21 @@ describe("the client's file", () => {
     expect(() => readConnection({}, said('url = "https://a:1"\nca_file = "none"'))).toThrow("ca_file: can't read");
   });
 
+  it("has a key for its own servers: to others it would be given away", () => {
+    const environment = said('url = ["http://a:1", "http://b:2"]\nkey = "secret"');
+    expect(readConnection({ url: "http://b:2" }, environment)).toMatchObject({ key: "secret" });
+    expect(readConnection({ url: "http://b:2,http://c:3" }, environment)).toMatchObject({ key: undefined });
+    expect(readConnection({}, { ...environment, TENURE_URL: "http://c:3" })).toMatchObject({ key: undefined });
+    // Who names no servers has one key for all.
+    expect(readConnection({ url: "http://c:3" }, said('key = "secret"'))).toMatchObject({ key: "secret" });
+  });
+
+  it("knows whether anybody has named a server", () => {
+    expect(readConnection({}, said("")).isDefault).toBe(true);
+    expect(readConnection({ url: URL_DEFAULT }, said("")).isDefault).toBe(false);
+    expect(readConnection({}, said('url = "http://a:1"')).isDefault).toBe(false);
+  });
+
   it("has an authority for its own servers: others that are given without TLS do not ask for it", () => {
     const environment = said('url = "https://a:1"\nca_file = "none"');
     expect(readConnection({ url: "http://127.0.0.1:7401" }, environment).tls).toBeNull();

@@ -7,7 +7,7 @@ import { createSecureContext } from "node:tls";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { clientWith } from "../client/client.ts";
 import { type ClientHistory, historyWith } from "../client/history.ts";
-import type { Client, ClientOptions, NodeAnswer } from "../client/index.ts";
+import type { Client, ClientFetch, ClientOptions, NodeAnswer } from "../client/index.ts";
 import { type ClientFile, readClientFile } from "./cluster-client-file.ts";
 import { certificateFetch, trustTold } from "./cluster-transport.ts";
 import { paintFor } from "./colour.ts";
@@ -19,6 +19,7 @@ import { type Output, OUTPUTS } from "./output.ts";
 export const URL_DEFAULT = "http://127.0.0.1:7401";
 /** An election takes less than a second: whoever waits at a terminal is told after this. */
 const LEADER_WAIT_MS = 3_000;
+const DEFAULT = "default";
 const KEY_BYTES_MAX = 4 * 1024;
 
 export const CONNECTION_HELP = `  --url URL[,URL…]   any of the servers, better all (or TENURE_URL; default ${URL_DEFAULT})
@@ -48,6 +49,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Connection {
   readonly urls: readonly string[];
+  /** Nobody has named any server. */
+  readonly isDefault: boolean;
   readonly key: string | undefined;
   /** The flag or variable that brought the key, or the client's file; null where there is none. */
   readonly keyFrom: string | null;
@@ -84,6 +87,7 @@ export function readConnection(
   if (hasTls) refuseUnusable(tls, ca === undefined ? values : { ...values, ca });
   return {
     urls,
+    isDefault: urlFrom === DEFAULT,
     ...keyOf(values.key, environment, isFilesOwn(file, urlFrom, urls) ? file : null),
     tls: hasTls ? tls : null,
     output: oneOf("-o", values.output ?? usualOutput(file, outputs), outputs),
@@ -97,7 +101,7 @@ function urlsOf(flag: string | undefined, environment: Environment, file: Client
     [nonEmpty(environment["TENURE_URL"]), "TENURE_URL"],
     [Array.isArray(said) ? said.join(",") : said, "url"],
   ];
-  const [text = URL_DEFAULT, urlFrom] = places.find(([one]) => one !== undefined) ?? [URL_DEFAULT, "default"];
+  const [text = URL_DEFAULT, urlFrom] = places.find(([one]) => one !== undefined) ?? [URL_DEFAULT, DEFAULT];
   const urls = text.split(",").map((url) => url.trim());
   if (urls.some((url) => url === ""))
     throw new UsageError(`${urlFrom} has an empty place between its commas: ${shownUrl(text)}`);
@@ -174,12 +178,25 @@ export function historyOf(connection: Connection, urls: readonly string[]): Clie
   return historyWith({ ...optionsOf(connection), urls }, keyAdvice(connection));
 }
 
-function optionsOf({ urls, key, tls }: Connection): ClientOptions {
-  return {
-    urls,
-    key,
-    leaderWaitMs: LEADER_WAIT_MS,
-    fetch: trustTold(tls === null ? (url, init) => fetch(url, init) : certificateFetch(tls)),
+function optionsOf({ urls, isDefault, key, tls }: Connection): ClientOptions {
+  const told = trustTold(tls === null ? (url, init) => fetch(url, init) : certificateFetch(tls));
+  return { urls, key, leaderWaitMs: LEADER_WAIT_MS, fetch: isDefault ? defaultTold(told) : told };
+}
+
+/** Once, where nothing listens at the address that nobody has chosen. */
+function defaultTold(fetch: ClientFetch): ClientFetch {
+  let isTold = false;
+  return async (url, init) => {
+    try {
+      return await fetch(url, init);
+    } catch (error) {
+      if (!isTold && init.signal?.aborted !== true) {
+        const text = `${URL_DEFAULT} is the default, and does not answer. Name your servers with --url or TENURE_URL.`;
+        process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+      }
+      isTold = true;
+      throw error;
+    }
   };
 }
 
@@ -188,7 +205,7 @@ function keyAdvice({ keyFrom, tls }: Connection): string {
   if (keyFrom === null && tls?.cert !== undefined) return "Check what --cert names (`tenure cert show`).";
   return keyFrom === null
     ? "Name a file that holds the key in TENURE_API_KEY_FILE, or give it with TENURE_API_KEY or --key; or a client certificate with --cert and --client-key."
-    : `The key came from ${keyFrom}: give one that this cluster knows (\`tenure key list\` shows their names).`;
+    : `The key came from ${keyFrom}: give one that this cluster knows, or ask its operator for one (\`tenure key create\`).`;
 }
 
 function keyOf(

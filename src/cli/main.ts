@@ -43,12 +43,18 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   "-h": async () => help,
 };
 
-const NODE_MAJOR_MIN = 22;
+/** Of the library, and of what comes with it; all else is the servers' (`engines` of the two packages). */
+const NODE_MIN: readonly [number, number] = [22, 18];
+const SERVERS_NODE_MIN: readonly [number, number] = [24, 0];
+const WITH_THE_LIBRARY: ReadonlySet<string> = new Set(["run", "scope", "doctor", "schema", "help", "version"]);
 const EXIT_UNAVAILABLE = 69;
 
 async function main(name: string | undefined, args: readonly string[]): Promise<number> {
-  if (Number(process.versions.node.split(".", 1)[0]) < NODE_MAJOR_MIN) {
-    process.stderr.write(`tenure: this is Node ${process.version}, and 22.18 or newer is needed. Install one.\n`);
+  const [major, minor] = WITH_THE_LIBRARY.has(name ?? "help") ? NODE_MIN : SERVERS_NODE_MIN;
+  const [ownMajor = 0, ownMinor = 0] = process.versions.node.split(".").map(Number);
+  if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
+    const needed = `${major}${minor === 0 ? "" : `.${minor}`}`;
+    process.stderr.write(`tenure: this is Node ${process.version}, and ${needed} or newer is needed. Install one.\n`);
     return ERRORS.BACKEND_UNSUPPORTED.exit;
   }
   const paint = paintFor(process.stderr, process.env);
