@@ -16,7 +16,7 @@ import type { Json } from "../core/kit/json.ts";
 import type { TenureError } from "../core/kit/errors.ts";
 import { AGENT_COOKIE, Keeper, killFamily, openProcesses } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
-import { openLogSink } from "../drivers/telemetry/index.ts";
+import { openLogSink } from "../drivers/telemetry/log-sink.ts";
 import { type Agent, createAgent } from "../entry/agent.ts";
 import type { Logger } from "../ports/logger.ts";
 

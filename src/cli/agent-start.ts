@@ -17,7 +17,7 @@ export async function agentStart(args: readonly string[]): Promise<number> {
   if (process.platform === "win32")
     throw new UsageError("start needs process groups and signals, which Windows does not have");
   const { connection, name, ...options } = flags;
-  const client = clientOf(readConnection(connection, process.env));
+  const client = clientOf(await readConnection(connection, process.env));
   return await runAgent({ ...options, client, name: name ?? `${hostName()}-${process.pid}` });
 }
 

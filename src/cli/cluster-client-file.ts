@@ -3,7 +3,7 @@
 
 import { existsSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
-import { type ClientConfigFile, parseClientConfig } from "../contract/index.ts";
+import type { ClientConfigFile } from "../contract/index.ts";
 import { readConfigFile } from "./config-file.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -17,17 +17,24 @@ export interface ClientFile {
 }
 
 /** Null where there is none. */
-export function readClientFile(environment: Environment): ClientFile | null {
+export async function readClientFile(environment: Environment): Promise<ClientFile | null> {
   const named = nonEmpty(environment["TENURE_CONFIG"]);
   const path = named ?? usualPath(environment);
   if (path === undefined) return null;
-  const says = parseClientConfig(readConfigFile(path, named === undefined ? undefined : "TENURE_CONFIG"), path);
+  const says = await checked(readConfigFile(path, named === undefined ? undefined : "TENURE_CONFIG"), path);
   return {
     path,
     says,
     pathOf: (file) => (isAbsolute(file) ? file : join(dirname(path), file)),
     warnings: says.key !== undefined && isOpenToOthers(path) ? [openText(path)] : [],
   };
+}
+
+/** The schemas are some seven hundred files: who has nothing to check does not load them. */
+async function checked(raw: unknown, path: string): Promise<ClientConfigFile> {
+  if (typeof raw === "object" && raw !== null && Object.keys(raw).length === 0) return {};
+  const { parseClientConfig } = await import("../contract/index.ts");
+  return parseClientConfig(raw, path);
 }
 
 /** The environment's home alone, so that whoever empties the environment gets no file. */

@@ -59,12 +59,12 @@ export interface Connection {
 }
 
 /** `outputs`: what `-o` may be; of what may be many, LIST_OUTPUTS. */
-export function readConnection(
+export async function readConnection(
   values: ConnectionValues,
   environment: Environment,
   outputs: readonly Output[] = OUTPUTS,
-): Connection {
-  const file = readClientFile(environment);
+): Promise<Connection> {
+  const file = await readClientFile(environment);
   for (const warning of file?.warnings ?? []) {
     process.stderr.write(warningText(warning, paintFor(process.stderr, environment)));
   }

@@ -45,26 +45,26 @@ describe("the command line of tenure cluster", () => {
 });
 
 describe("where the servers are, and who asks", () => {
-  it("comes from the flags, else from the environment, else it is this machine", () => {
-    expect(readConnection({}, {})).toMatchObject({
+  it("comes from the flags, else from the environment, else it is this machine", async () => {
+    expect(await readConnection({}, {})).toMatchObject({
       urls: [`http://${SERVER_DEFAULTS["api.listen"]}`],
       key: undefined,
       tls: null,
       output: "table",
     });
     const environment = { TENURE_URL: "http://a:1, http://b:2", TENURE_API_KEY: "k1" };
-    expect(readConnection({}, environment)).toMatchObject({ urls: ["http://a:1", "http://b:2"], key: "k1" });
-    expect(readConnection({ url: "http://c:3", key: "k2" }, environment)).toMatchObject({
+    expect(await readConnection({}, environment)).toMatchObject({ urls: ["http://a:1", "http://b:2"], key: "k1" });
+    expect(await readConnection({ url: "http://c:3", key: "k2" }, environment)).toMatchObject({
       urls: ["http://c:3"],
       key: "k2",
     });
   });
 
-  it("it is known where the key came from, for whoever is refused", () => {
+  it("it is known where the key came from, for whoever is refused", async () => {
     const environment = { TENURE_API_KEY: "k1" };
-    expect(readConnection({}, {}).keyFrom).toBeNull();
-    expect(readConnection({}, environment).keyFrom).toBe("TENURE_API_KEY");
-    expect(readConnection({ key: "k2" }, environment).keyFrom).toBe("--key");
+    expect((await readConnection({}, {})).keyFrom).toBeNull();
+    expect((await readConnection({}, environment)).keyFrom).toBe("TENURE_API_KEY");
+    expect((await readConnection({ key: "k2" }, environment)).keyFrom).toBe("--key");
   });
 
   it.each([
@@ -74,8 +74,8 @@ describe("where the servers are, and who asks", () => {
     [{ ca: "x", url: "http://a" }, "for https:// URLs"],
     [{ ca: "/nowhere/ca.pem", url: "https://a" }, "--ca: can't read /nowhere/ca.pem: there is no such file"],
     [{ output: "yaml" }, "-o takes table or json"],
-  ])("%j is refused", (values, message) => {
-    expect(() => readConnection(values, {})).toThrow(message);
+  ])("%j is refused", async (values, message) => {
+    await expect(readConnection(values, {})).rejects.toThrow(message);
   });
 });
 

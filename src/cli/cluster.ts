@@ -38,7 +38,7 @@ export async function cluster(args: readonly string[]): Promise<number> {
   const { step } = flags;
   // Offline: neither a key nor a certificate is looked for.
   if (step.verb === "snapshot-verify") return await verify(step.file, flags.connection.output);
-  const connection = readConnection(flags.connection, process.env);
+  const connection = await readConnection(flags.connection, process.env);
   switch (step.verb) {
     case "status":
       return step.watch ? await watch(connection) : await status(connection);

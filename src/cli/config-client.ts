@@ -23,8 +23,8 @@ export interface ClientSettings {
   readonly warnings: readonly string[];
 }
 
-export function clientSettings(environment: Environment): ClientSettings {
-  const file = readClientFile(environment);
+export async function clientSettings(environment: Environment): Promise<ClientSettings> {
+  const file = await readClientFile(environment);
   const fields = Object.keys(ClientConfigFile.properties) as Field[];
   const settings = fields.map((field) => settingOf(field, file, environment));
   return { file: file?.path ?? null, settings: settings.map(withoutLoser(settings)), warnings: file?.warnings ?? [] };

@@ -53,7 +53,7 @@ export async function config(args: readonly string[]): Promise<number> {
   if (values.client !== undefined) {
     if (step !== "show") throw new UsageError(`--client belongs to show, not to ${step}`);
     if (file !== undefined) throw new UsageError(`show --client takes no file, and found ${JSON.stringify(file)}`);
-    return showClient(output);
+    return await showClient(output);
   }
   if (file === undefined || file === "") throw new UsageError(`${step} needs a file: tenure config ${step} FILE`);
   if (more !== undefined) throw new UsageError(`${step} takes one file, and found ${JSON.stringify(more)} behind it`);
@@ -71,8 +71,8 @@ function show(file: string, raw: unknown, found: ServerConfig, output: Output): 
   return 0;
 }
 
-function showClient(output: Output): number {
-  const { file, settings, warnings } = clientSettings(process.env);
+async function showClient(output: Output): Promise<number> {
+  const { file, settings, warnings } = await clientSettings(process.env);
   for (const warning of warnings) process.stderr.write(warningText(warning, paintFor(process.stderr, process.env)));
   process.stdout.write(
     output === "json" ? json({ file, settings }) : settingsText(settings, paintFor(process.stdout, process.env)),

@@ -17,7 +17,7 @@ export async function event(args: readonly string[]): Promise<number> {
     return 0;
   }
   const { step } = flags;
-  const connection = readConnection(flags.connection, process.env, step.verb === "tail" ? LIST_OUTPUTS : OUTPUTS);
+  const connection = await readConnection(flags.connection, process.env, step.verb === "tail" ? LIST_OUTPUTS : OUTPUTS);
   const end = untilSignal();
   try {
     switch (step.verb) {

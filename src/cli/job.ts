@@ -30,7 +30,7 @@ export async function job(args: readonly string[]): Promise<number> {
     return 0;
   }
   const { step } = flags;
-  const connection = readConnection(flags.connection, process.env, step.verb === "show" ? OUTPUTS : LIST_OUTPUTS);
+  const connection = await readConnection(flags.connection, process.env, step.verb === "show" ? OUTPUTS : LIST_OUTPUTS);
   switch (step.verb) {
     case "submit":
       return await submit(connection, step);

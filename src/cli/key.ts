@@ -56,7 +56,7 @@ export async function key(args: readonly string[]): Promise<number> {
     return 0;
   }
   const step = readStep([...words, ...(rest ?? [])], values);
-  const connection = readConnection(values, process.env);
+  const connection = await readConnection(values, process.env);
   const isJson = connection.output === "json";
   switch (step.verb) {
     case "create": {

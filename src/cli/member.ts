@@ -41,7 +41,7 @@ export async function member(args: readonly string[]): Promise<number> {
     return 0;
   }
   const change = readChange([...words, ...(rest ?? [])], values.voter !== undefined);
-  const connection = readConnection(values, process.env);
+  const connection = await readConnection(values, process.env);
   const client = clientOf(connection, CHANGE_LIMIT_MS);
   if (change.op === "remove") {
     // What the warning can't be made of does not stop the change: the leader itself says what is wrong.

@@ -41,7 +41,7 @@ export async function queue(args: readonly string[]): Promise<number> {
     return 0;
   }
   const { step } = flags;
-  const connection = readConnection(flags.connection, process.env, step.verb === "list" ? LIST_OUTPUTS : OUTPUTS);
+  const connection = await readConnection(flags.connection, process.env, step.verb === "list" ? LIST_OUTPUTS : OUTPUTS);
   const client = clientOf(connection);
   const isJson = connection.output === "json";
   switch (step.verb) {
