@@ -7,18 +7,13 @@
 
 import { readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerConfig } from "../contract/index.ts";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
-import { lockDirectory } from "../drivers/disk/lock.ts";
 import { openLogSink, type LogSink } from "../drivers/telemetry/index.ts";
 import type { ServerNode, ServerNodeOptions } from "./server-node.ts";
 import { followSupervisor, isSupervised, type Supervised } from "./server-supervised.ts";
 
 const EXIT_SOFTWARE = 70;
-/** A process of a gigabyte takes a while to go. */
-const ORPHAN_MS_MAX = 15_000;
-const ORPHAN_LOOK_MS = 50;
 /** A disk that hangs must not keep a node from being stopped. */
 const STOP_MS_MAX = 20_000;
 const STOP_LATE = "stopping took too long, probably because the disk hangs; what was not synced was promised to nobody";
@@ -60,12 +55,7 @@ async function lifetime(
   try {
     const clearance = supervised?.clearance;
     const options = { bootstrap, version: packageVersion(), logs, signal, onFatal, clearance };
-    node = await startNode(config, options).catch(async (error: unknown) => {
-      if (supervised === null || !isInUse(error)) throw error;
-      // Its supervisor has the directory to itself: the holder is a controller whose supervisor was killed, and ends.
-      await untilFree(config.dataDir, signal);
-      return startNode(config, options);
-    });
+    node = await startNode(config, options);
     supervised?.up();
   } catch (error) {
     if (signal.aborted) return 0;
@@ -84,22 +74,6 @@ async function lifetime(
   clearTimeout(late);
   logs.logger.info({ event: "stopped" }, "stopped");
   return 0;
-}
-
-function isInUse(error: unknown): boolean {
-  return TenureError.is(error) && error.code === "DATA_DIRECTORY_IN_USE";
-}
-
-async function untilFree(dataDir: string, signal: AbortSignal): Promise<void> {
-  for (const untilMs = Date.now() + ORPHAN_MS_MAX; Date.now() < untilMs && !signal.aborted;) {
-    try {
-      lockDirectory(dataDir).release();
-      return;
-    } catch (error) {
-      if (!isInUse(error)) return;
-    }
-    await sleep(ORPHAN_LOOK_MS);
-  }
 }
 
 /**

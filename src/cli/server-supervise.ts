@@ -1,7 +1,6 @@
 // `tenure server start`: what a node's supervisor is told, from its configuration. The supervisor itself (server-supervisor.ts) needs
 // little of what was loaded to check that, and lives as long as the node: so it takes this process's place.
 
-import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfig } from "../contract/index.ts";
@@ -12,13 +11,16 @@ import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
 
 /** Jobs of a worker whose node stops may end by themselves for so long. */
 const AGENT_DRAIN = "10s";
+/** Of one variable Linux takes 128 KiB, and characters may be several bytes. */
+const SPEC_LENGTH_MAX = 30_000;
 
 export async function superviseServer(config: ServerConfig, flags: readonly string[]): Promise<number> {
   const spec = specOf(config, flags, process.env);
-  // Where somebody holds a channel to this process (`npm start`), it would be cut.
-  if (process.execve !== undefined && !process.connected) {
+  // Where somebody holds a channel to this process (`npm start`), it would be cut; a huge environment does not fit.
+  const text = JSON.stringify(spec);
+  if (process.execve !== undefined && !process.connected && text.length < SPEC_LENGTH_MAX) {
     const args = [process.execPath, ...process.execArgv, fileOf("server-supervisor")];
-    process.execve(process.execPath, args, { ...definedOf(process.env), [SPEC]: JSON.stringify(spec) });
+    process.execve(process.execPath, args, { ...definedOf(process.env), [SPEC]: text });
   }
   const { supervise } = await import("./server-supervisor.ts");
   return supervise(spec);
@@ -31,7 +33,6 @@ export function specOf(config: ServerConfig, flags: readonly string[], environme
     dataDir: resolve(config.dataDir),
     level: log.level,
     moonlights: agent.enabled,
-    cookie: cookieOf(config),
     controller: {
       args: [...process.execArgv, fileOf("main"), "server", "controller", ...flags],
       // What the operator has chosen goes first.
@@ -39,14 +40,6 @@ export function specOf(config: ServerConfig, flags: readonly string[], environme
     },
     agent: agentOf(config, environment),
   };
-}
-
-/** What lives of this node's workers is known by it, also to the next supervisor: its data directory is nobody else's. */
-export function cookieOf({ nodeId, dataDir }: Pick<ServerConfig, "nodeId" | "dataDir">): string {
-  return createHash("sha256")
-    .update(`${nodeId}\n${resolve(dataDir)}`)
-    .digest("hex")
-    .slice(0, 32);
 }
 
 /** It is told nothing of the server's own settings: what it runs inherits its environment. */

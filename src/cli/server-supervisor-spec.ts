@@ -9,8 +9,6 @@ export interface SupervisorSpec {
   readonly dataDir: string;
   readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent";
   readonly moonlights: boolean;
-  /** In the environment of every agent of this node, and of all that comes of it. */
-  readonly cookie: string;
   readonly controller: ChildSpec;
   readonly agent: ChildSpec;
 }

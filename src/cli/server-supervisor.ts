@@ -9,7 +9,7 @@ import { mkdirSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import type { NodePlan } from "../core/supervise/node.ts";
 import { type DirectoryLock, lockDirectory } from "../drivers/disk/lock.ts";
-import { systemChildren } from "../drivers/processes/index.ts";
+import { killControllers, nodeCookie, systemChildren } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { openLogSink } from "../drivers/telemetry/log-sink.ts";
 import { Supervisor } from "../supervisor/index.ts";
@@ -19,7 +19,7 @@ import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
 const PLAN: Omit<NodePlan, "moonlights"> = { hangMs: 10_000, startMs: 120_000, stopMs: 40_000 };
 
 export async function supervise(spec: SupervisorSpec): Promise<number> {
-  const { nodeId, level, moonlights, cookie, dataDir } = spec;
+  const { nodeId, level, moonlights, dataDir } = spec;
   const logs = openLogSink({ level, fields: { node: nodeId, part: "supervisor" } });
   const lock = locked(dataDir);
   if (TenureError.is(lock)) {
@@ -27,6 +27,9 @@ export async function supervise(spec: SupervisorSpec): Promise<number> {
     await logs.close();
     process.exit(ERRORS[lock.code].exit);
   }
+  const cookie = nodeCookie(dataDir);
+  // It may hang, and then does not see that its supervisor is gone; whoever has our lock is the only one to have any.
+  await killControllers(cookie);
   const supervisor = new Supervisor({
     plan: { ...PLAN, moonlights },
     children: systemChildren(cookie, (part) => ({ command: process.execPath, ...spec[part] })),

@@ -114,14 +114,16 @@ async function play(
   const ended = await Promise.all(jobs.map((id) => client.wait(id, { signal: AbortSignal.timeout(SETTLE_MS) })));
   const all = [...stamps.values()];
   const overlaps = all.flatMap((one) => one.overlaps());
+  const gates = all.reduce((sum, one) => sum + one.gates, 0);
+  const workers = all.reduce((sum, one) => sum + one.workers, 0);
   const { count, inGates } = work.read(stamps);
   const unfinished = ended.filter(({ state }) => state !== "completed");
   return {
     backend,
     failovers: times.node.length + times.controller.length,
     after: { node: figuresOf(times.node), controller: figuresOf(times.controller) },
-    gates: all.reduce((sum, { gates }) => sum + gates, 0),
-    workers: all.reduce((sum, { workers }) => sum + workers, 0),
+    gates,
+    workers,
     jobs: jobs.length,
     handed_back: countEnds(ended, "handed-back"),
     lost: countEnds(ended, "lost"),
@@ -133,6 +135,9 @@ async function play(
       ),
       ...inGates.map((stamp) => `a job lived while its node led: ${stamp}`),
       ...(count === 0 ? ["no job has left a stamp"] : []),
+      ...(gates < failovers ? [`${gates} gates for ${failovers} failovers: not all of them are in the logs`] : []),
+      ...(workers === 0 ? ["no worker has run"] : []),
+      ...all.flatMap(({ strange }) => strange.map((line) => `a line that is none of the log's: ${line}`)),
       ...unfinished.map(({ id, state, error }) => `job ${id} is ${state}: ${error?.message ?? ""}`),
     ],
   };

@@ -19,6 +19,7 @@ export class NodeStamps {
   readonly #node: string;
   readonly #gates: Span[] = [];
   readonly #workers: Span[] = [];
+  readonly #strange: string[] = [];
   #rest = "";
 
   constructor(node: string) {
@@ -27,6 +28,11 @@ export class NodeStamps {
 
   get gates(): number {
     return this.#gates.length;
+  }
+
+  /** Lines that are none of a log: a stamp may have been among them. */
+  get strange(): readonly string[] {
+    return this.#strange;
   }
 
   get workers(): number {
@@ -61,7 +67,10 @@ export class NodeStamps {
   }
 
   #line(line: string): void {
-    if (!line.startsWith("{")) return;
+    if (!line.startsWith("{")) {
+      if (line !== "") this.#strange.push(line);
+      return;
+    }
     const { event, at_ns: stamp } = JSON.parse(line) as { readonly event?: string; readonly at_ns?: string };
     if (event === undefined || stamp === undefined) return;
     const atNs = BigInt(stamp);

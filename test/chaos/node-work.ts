@@ -3,7 +3,7 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cookieOf } from "../../src/cli/server-supervise.ts";
+import { nodeCookie } from "../../src/drivers/processes/index.ts";
 import type { Json } from "../../src/core/kit/json.ts";
 import type { TenureCluster } from "../servers/index.ts";
 import type { NodeStamps } from "./node-stamps.ts";
@@ -34,9 +34,7 @@ export class StampedWork {
 
   /** How many stamps there are, and those that certainly fell into an open gate of their own node. */
   read(stamps: ReadonlyMap<string, NodeStamps>): { readonly count: number; readonly inGates: readonly string[] } {
-    const byCookie = new Map(
-      this.#cluster.nodes.map(({ id, dataDir }) => [cookieOf({ nodeId: id, dataDir }), stamps.get(id)!]),
-    );
+    const byCookie = new Map(this.#cluster.nodes.map(({ id, dataDir }) => [nodeCookie(dataDir), stamps.get(id)!]));
     const lines = readFileSync(this.#file, "utf8").trimEnd().split("\n");
     const inGates = lines.filter((line) => {
       const [cookie = "", up = ""] = line.split(" ");

@@ -143,6 +143,17 @@ describe.runIf(process.platform === "linux")("a family is gone", () => {
     expect(await killFamily({ ...nobody, withinMs: 0 })).toMatchObject({ survivors: 0, killed: 0 });
   });
 
+  it("has those that outlived an earlier kill, and nobody who has got the number of one", async () => {
+    const orphan = await new TestFamily(`exec ${STAY}`, { withCookie: false }).ready(1);
+    const nobody = { cookie: { name: NAME, value: randomUUID() }, roots: [], groups: [], withinMs: 20_000 };
+    const [line] = familyMembers({ ...nobody, roots: [orphan.root.pid!] })!;
+    const another = { ...line!, start: line!.start - 1 };
+    expect(await killFamily({ ...nobody, left: [another] })).toMatchObject({ survivors: 0, killed: 0 });
+    expect(orphan.living()).toHaveLength(1);
+    expect(await killFamily({ ...nobody, left: [line!] })).toMatchObject({ survivors: 0, killed: 1, left: [] });
+    expect(orphan.living()).toHaveLength(0);
+  });
+
   it("is not said to be gone by one that can't open a file any more", async () => {
     const family = await new TestFamily(`${STAY} & wait`).ready(1);
     const script = `

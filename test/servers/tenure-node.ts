@@ -131,6 +131,7 @@ export class TenureNode {
     if (this.pid !== undefined) return;
     this.#isFrozen = false;
     this.#controllerPid = undefined;
+    let rest = "";
     this.#process = new ServerProcess({
       command: process.execPath,
       args: [
@@ -145,7 +146,9 @@ export class TenureNode {
       ],
       told: (text) => {
         // As it comes: `log` forgets what is long ago.
-        const started = [...text.matchAll(/"event":"controller-started","pid":(\d+)/g)].at(-1);
+        const lines = (rest + text).split("\n");
+        rest = lines.pop() ?? "";
+        const started = [...lines.join("\n").matchAll(/"event":"controller-started","pid":(\d+)/g)].at(-1);
         if (started !== undefined) this.#controllerPid = Number(started[1]);
         this.told?.(text);
       },

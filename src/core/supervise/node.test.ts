@@ -141,9 +141,11 @@ describe("crashes", () => {
   it("that a restart does not mend end the node at once, with the same code", () => {
     const told = new Told({ moonlights: false });
     told.at(0, { kind: "start" });
+    // Also before it was up: an earlier supervisor may have left a worker behind.
     expect(told.at(10, { kind: "exited", part: "controller", run: 1, how: exit(78) })).toEqual([
-      { kind: "end", code: 78 },
+      { kind: "end-agent", run: 2 },
     ]);
+    expect(told.at(20, { kind: "agent-gone", run: 2, survivors: 0 })).toEqual([{ kind: "end", code: 78 }]);
   });
 
   it("of the agent end no node: after five in a row it stays away until the role changes", () => {

@@ -161,7 +161,7 @@ export class NodeSupervision {
         // Whoever leads, or is about to, has asked for more.
         if (this.#running("controller", input.run) === null || (this.#isHeld && this.#emptyUntilMs === null)) return;
         this.#isHeld = true;
-        this.#emptyUntilMs = nowMs + input.forMs;
+        this.#emptyUntilMs = Math.max(this.#emptyUntilMs ?? 0, nowMs + input.forMs);
         this.#clearing = EMPTIED;
         return this.#endAgent(effects);
       case "released":
@@ -204,8 +204,10 @@ export class NodeSupervision {
       }
       this.#endAgent(effects);
     }
-    const isNobodyLeft = this.#agent.phase === "unknown" || isGone(this.#agent);
-    if (this.#controller.phase === "running" || !isNobodyLeft) return;
+    if (this.#controller.phase === "running") return;
+    // Of a supervisor before us, and nobody has looked yet.
+    if (this.#agent.phase === "unknown") this.#endUnknown(effects);
+    if (!isGone(this.#agent)) return;
     this.#isOver = true;
     effects.push({ kind: "end", code: stopping.code });
   }

@@ -2,13 +2,18 @@
 // supervisor, which says how they end. A channel connects them: when one of the two dies, the other sees it close.
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { statSync } from "node:fs";
 import type { ChildEvents, ChildPart, Children } from "../../ports/children.ts";
-import { killFamily } from "./family.ts";
+import { type FamilyEnd, killFamily } from "./family.ts";
 
-/** All that comes of an agent has this in its environment. */
+/** All that comes of an agent has this in its environment; a controller has the other. */
 export const AGENT_COOKIE = "TENURE_AGENT_COOKIE";
+const CONTROLLER_COOKIE = "TENURE_CONTROLLER_COOKIE";
 /** Uninterruptible sleep outlives SIGKILL; whoever waits asks again. */
 const KILL_MS_MAX = 2_000;
+/** One of a gigabyte takes a while to go. */
+const CONTROLLER_KILL_MS_MAX = 15_000;
 /** As a shell says it. */
 const EXIT_NOT_STARTED = 126;
 
@@ -18,20 +23,48 @@ export interface ChildCommand {
   readonly env: NodeJS.ProcessEnv;
 }
 
+/**
+ * The same for every supervisor of this directory, by whatever name it is called, and for no other: not for one of that name in a
+ * container, whose processes are seen from outside.
+ */
+export function nodeCookie(dataDir: string): string {
+  const stat = statSync(dataDir, { throwIfNoEntry: false });
+  const identity = stat === undefined ? dataDir : `${stat.dev}:${stat.ino}`;
+  return createHash("sha256").update(identity).digest("hex").slice(0, 32);
+}
+
+/** Of a supervisor before: a controller that has not seen its end. */
+export async function killControllers(node: string): Promise<void> {
+  await killFamily({
+    cookie: { name: CONTROLLER_COOKIE, value: node },
+    roots: [],
+    groups: [],
+    withinMs: CONTROLLER_KILL_MS_MAX,
+  });
+}
+
 /** `node`: the same for every supervisor of this node, and for no other node. */
 export function systemChildren(node: string, commandOf: (part: ChildPart) => ChildCommand): Children {
   const cookie = { name: AGENT_COOKIE, value: node };
   let agent: ChildProcess | null = null;
+  let left: FamilyEnd["left"] = [];
   return {
     start: (part, events) => {
       const { command, args, env } = commandOf(part);
-      const mark = part === "agent" ? { [cookie.name]: cookie.value } : {};
+      const mark = { [part === "agent" ? AGENT_COOKIE : CONTROLLER_COOKIE]: node };
       const startedAtNs = process.hrtime.bigint();
-      const child = spawn(command, args, {
-        stdio: ["ignore", "inherit", "inherit", "ipc"],
-        detached: true,
-        env: { ...env, ...mark },
-      });
+      let child: ChildProcess;
+      try {
+        child = spawn(command, args, {
+          stdio: ["ignore", "inherit", "inherit", "ipc"],
+          detached: true,
+          env: { ...env, ...mark },
+        });
+      } catch {
+        // No memory, say. Of some refusals Node tells by an event, of others by throwing.
+        setImmediate(() => events.exited({ code: EXIT_NOT_STARTED, signal: null }));
+        return { pid: null, startedAtNs, send: () => undefined, signal: () => undefined };
+      }
       watch(child, events);
       if (part === "agent") agent = child;
       return {
@@ -49,7 +82,9 @@ export function systemChildren(node: string, commandOf: (part: ChildPart) => Chi
       const isReaped = agent === null || agent.exitCode !== null || agent.signalCode !== null;
       // Once it was reaped its number may be another's; whoever is left of it has the cookie.
       const known = isReaped ? [] : pids;
-      return killFamily({ cookie, roots: known, groups: known, withinMs: KILL_MS_MAX });
+      const end = await killFamily({ cookie, roots: known, groups: known, left, withinMs: KILL_MS_MAX });
+      ({ left } = end);
+      return end;
     },
   };
 }

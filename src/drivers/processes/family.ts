@@ -28,6 +28,8 @@ export interface Family {
   readonly roots: readonly number[];
   /** Numbers of groups, which are looked for as sessions too. */
   readonly groups: readonly number[];
+  /** Who outlived an earlier kill: those whose parents we have killed ourselves are found by nothing else. */
+  readonly left?: readonly ProcessLine[] | undefined;
 }
 
 export interface FamilyEnd {
@@ -35,6 +37,8 @@ export interface FamilyEnd {
   readonly survivors: number;
   /** Of `process.hrtime`, when a look found nobody alive, or the last look ended. */
   readonly goneAtNs: bigint;
+  /** Them, as far as they are known: for the next kill. */
+  readonly left: readonly ProcessLine[];
   /** How many were found alive. */
   readonly killed: number;
 }
@@ -51,6 +55,7 @@ interface Wanted {
   readonly values: ReadonlySet<string>;
   readonly roots: ReadonlySet<number>;
   readonly groups: ReadonlySet<number>;
+  readonly left: readonly ProcessLine[];
 }
 
 /** Resolves when nobody of it lives, or after `withinMs`. */
@@ -67,37 +72,46 @@ export async function killFamilies(families: readonly Family[], withinMs: number
   const untilMs = performance.now() + withinMs;
   const wanted = together(families);
   for (const pid of wanted.roots) signalProcess(pid, "SIGSTOP");
-  const known = new Map<number, ProcessLine>();
+  const known = new Map(wanted.left.map((one) => [one.pid, one]));
   for (;;) {
     const found = lookIfPossible(wanted, known);
     if (found === undefined) return await killGroups(wanted, untilMs);
     if (found === null) {
-      if (performance.now() > untilMs) return { survivors: 1, goneAtNs: process.hrtime.bigint(), killed: 0 };
+      if (performance.now() > untilMs)
+        return { survivors: 1, left: wanted.left, goneAtNs: process.hrtime.bigint(), killed: 0 };
       await sleep(PATIENT_MS);
       continue;
     }
     const added = found.filter((one) => known.get(one.pid)?.start !== one.start);
-    for (const one of added) {
-      known.set(one.pid, one);
-      stop(one);
-    }
+    // Who is not there any more is forgotten: the number may be another's soon.
+    known.clear();
+    for (const one of found) known.set(one.pid, one);
+    for (const one of added) stop(one);
     if (added.length === 0 || performance.now() > untilMs) break;
   }
   const seen = new Set<string>();
-  for (let looks = 0; ; looks++) {
-    // Again at each look: whoever was missed is not missed twice.
+  // By their numbers, right after a look has seen them: later a number may be another's.
+  const kill = (): void => {
     for (const one of known.values()) {
       seen.add(`${one.pid} ${one.start}`);
       signalProcess(one.pid, "SIGKILL");
     }
-    if (known.size > 0 || looks > 0) await sleep(looks < QUICK_LOOKS ? QUICK_MS : PATIENT_MS);
+  };
+  kill();
+  for (let looks = 0; ; looks++) {
+    if (known.size > 0) await sleep(looks < QUICK_LOOKS ? QUICK_MS : PATIENT_MS);
     const living = lookIfPossible(wanted, known) ?? null;
     const goneAtNs = process.hrtime.bigint();
-    if (living?.length === 0 || performance.now() > untilMs)
-      return { survivors: living?.length ?? Math.max(1, known.size), goneAtNs, killed: seen.size };
-    if (living === null) continue;
-    known.clear();
-    for (const one of living) known.set(one.pid, one);
+    const isLate = performance.now() > untilMs;
+    if (living !== null) {
+      if (living.length === 0 || isLate) return { survivors: living.length, left: living, goneAtNs, killed: seen.size };
+      // Again at each look: whoever was missed is not missed twice.
+      known.clear();
+      for (const one of living) known.set(one.pid, one);
+      kill();
+    } else if (isLate) {
+      return { survivors: Math.max(1, known.size), left: [...known.values()], goneAtNs, killed: seen.size };
+    } else if (known.size === 0) await sleep(PATIENT_MS);
   }
 }
 
@@ -109,6 +123,7 @@ function together(families: readonly Family[]): Wanted {
     values: new Set(families.map(({ cookie }) => cookie.value)),
     roots: new Set(families.flatMap(({ roots }) => roots)),
     groups: new Set(families.flatMap(({ groups }) => groups)),
+    left: families.flatMap(({ left = [] }) => left),
   };
 }
 
@@ -201,7 +216,7 @@ async function killGroups({ roots, groups }: Wanted, untilMs: number): Promise<F
     for (const target of living) killed.add(target);
     const goneAtNs = process.hrtime.bigint();
     if (living.length === 0 || performance.now() > untilMs)
-      return { survivors: living.length === 0 ? 0 : 1, goneAtNs, killed: killed.size };
+      return { survivors: living.length === 0 ? 0 : 1, left: [], goneAtNs, killed: killed.size };
     await sleep(PATIENT_MS);
   }
 }

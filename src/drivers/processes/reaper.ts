@@ -1,7 +1,11 @@
 // Kills families one batch at a time: a look at all processes blocks the event loop for milliseconds, and an agent that loses
 // a hundred leases at once must not do a hundred times what one look can do for all. Renewals run between the looks.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Family, type FamilyEnd, familyMembers, killFamilies } from "./family.ts";
+
+/** A kill takes some ten milliseconds. */
+const PATIENCE_MS = 250;
 
 interface Request {
   readonly family: Family;
@@ -27,19 +31,26 @@ export class Reaper {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
       this.#waiting = [];
-      try {
-        const families = batch.map(({ family }) => family);
-        const end = await killFamilies(families, Math.max(...batch.map(({ withinMs }) => withinMs)));
-        for (const { family, resolve } of batch) resolve(end.survivors === 0 ? end : own(family, end));
-      } catch (error) {
+      const killing = kill(batch).catch((error: unknown) => {
         for (const { reject } of batch) reject(error);
-      }
+      });
+      // One that nothing kills must not keep the next ones waiting.
+      await Promise.race([killing, sleep(PATIENCE_MS, undefined, { ref: false })]);
     }
     this.#isBusy = false;
   }
 }
 
-/** Somebody survived: of whom? */
-function own(family: Family, end: FamilyEnd): FamilyEnd {
-  return { ...end, survivors: familyMembers(family)?.length ?? end.survivors };
+async function kill(batch: readonly Request[]): Promise<void> {
+  const families = batch.map(({ family }) => family);
+  const end = await killFamilies(families, Math.max(...batch.map(({ withinMs }) => withinMs)));
+  for (const { family, resolve } of batch) resolve(end.survivors === 0 ? end : own(family, families, end));
+}
+
+/** Somebody survived: of whom? Who is known by nothing any more, because its parents are dead, may be anybody's. */
+function own(family: Family, all: readonly Family[], end: FamilyEnd): FamilyEnd {
+  const members = all.map((one) => new Set(familyMembers(one)?.map(({ pid }) => pid)));
+  const mine = members[all.indexOf(family)]!;
+  const left = end.left.filter(({ pid }) => mine.has(pid) || !members.some((one) => one.has(pid)));
+  return { ...end, left, survivors: end.left.length === 0 ? end.survivors : left.length };
 }

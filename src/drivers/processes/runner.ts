@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { ProcessCommand, Processes, RefusedProcess, StartedProcess } from "../../ports/processes.ts";
+import type { FamilyEnd } from "./family.ts";
 import { signalGroup } from "./group.ts";
 import { Reaper } from "./reaper.ts";
 
@@ -63,6 +64,8 @@ class Started implements StartedProcess {
   readonly #onGroup: NonNullable<ProcessesOptions["onGroup"]>;
   /** Its number may be somebody else's then. */
   #isGone = false;
+  /** Who outlived the last kill. */
+  #left: FamilyEnd["left"] = [];
 
   constructor(
     child: ChildProcess,
@@ -103,8 +106,9 @@ class Started implements StartedProcess {
     if (this.#isGone) return { survivors: 0, killed: 0 };
     // At once, others may be in front of us. Not killed yet: who is dead is nobody's parent any more.
     signalGroup(this.pid, "SIGSTOP");
-    const family = { cookie: this.#cookie, roots: [], groups: [this.pid] };
-    const { survivors, killed } = await this.#reaper.kill(family, withinMs);
+    const family = { cookie: this.#cookie, roots: [], groups: [this.pid], left: this.#left };
+    const { survivors, left, killed } = await this.#reaper.kill(family, withinMs);
+    this.#left = left;
     if (survivors === 0) {
       this.#isGone = true;
       this.#onGroup(this.pid, false);

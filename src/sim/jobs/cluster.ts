@@ -127,6 +127,10 @@ export class JobsCluster {
     this.#moonlight.crashLoop(node);
   }
 
+  stopNode(node: string): void {
+    this.#moonlight.stop(node);
+  }
+
   /** Clocks keep drifting: that is no fault. */
   calm(): void {
     this.world.calm();

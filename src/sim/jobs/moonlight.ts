@@ -35,6 +35,8 @@ const KILL_MS: readonly (readonly [number, number])[] = [
   [20, 120],
   [140, 400],
 ];
+/** How long a process takes to end in order. */
+const STOP_MS: readonly [number, number] = [5, 800];
 /** More ends in a row than a supervisor puts up with. */
 const DOOMED = 6;
 /** How often a worker outlives SIGKILL for a while. */
@@ -74,6 +76,7 @@ export class Moonlight {
     { readonly life: number; readonly leadership: RaftLeadership; readonly clearance: SupervisedClearance }
   >();
 
+  readonly #supervisors = new Map<string, { readonly boot: Boot; readonly supervisor: Supervisor }>();
   /** By node: so many of its next controllers end soon after their start. */
   readonly #doomed = new Map<string, number>();
 
@@ -94,6 +97,14 @@ export class Moonlight {
   crashLoop(node: string): void {
     this.#doomed.set(node, DOOMED);
     this.#kill(node);
+  }
+
+  /** SIGTERM to its supervisor. */
+  stop(node: string): void {
+    const running = this.#supervisors.get(node);
+    if (running !== undefined && this.#isOwn(running.boot)) {
+      this.#world.call(supervisorOf(node), () => running.supervisor.stop("SIGTERM"));
+    }
   }
 
   /** A supervisor's process begins. */
@@ -118,11 +129,14 @@ export class Moonlight {
       },
     };
     const supervisor = new Supervisor({ plan: PLAN, children, clock, logger: NO_LOGGER, nowNs: () => 0n });
+    this.#supervisors.set(node, { boot, supervisor });
+    // One of the supervisor before that hangs does not see that it is gone.
+    this.#kill(node);
     supervisor.start();
-    void supervisor.ended.then(() => {
-      reached(this.#probes, "supervisor-gave-up");
+    void supervisor.ended.then((code) => {
+      reached(this.#probes, code === 0 ? "stopped-in-order" : "supervisor-gave-up");
       this.#doomed.delete(node);
-      boot.fatal(new TenureError("BACKEND_UNAVAILABLE", "the supervisor has given up; who runs it starts it again"));
+      boot.fatal(new TenureError("BACKEND_UNAVAILABLE", "the node has ended; who runs it starts it again"));
     });
   }
 
@@ -150,7 +164,10 @@ export class Moonlight {
       send: (message) => channel.taken?.later(() => channel.taken?.heard(message)),
       signal: (signal) => {
         const { taken } = channel;
-        if (signal !== "SIGKILL" || taken === null || !this.#lives(node, taken.life)) return;
+        if (taken === null || !this.#lives(node, taken.life)) return;
+        // In order: it hands over, and ends; one that hangs does not.
+        if (signal === "SIGTERM")
+          return this.#world.node(node).process.life?.schedule(this.#soon(random), () => this.#kill(node));
         reached(this.#probes, "hung-controller-killed");
         this.#kill(node);
       },
@@ -235,7 +252,9 @@ export class Moonlight {
     this.#wanted.set(node, { supervisor, events });
     if (!this.#world.start(name)) this.#world.report(node, new Error("a second worker begins beside the first"));
     else reached(this.#probes, "worker-started");
-    return { pid: 2, startedAtNs: 0n, send: () => undefined, signal: () => undefined };
+    const drain = (): void =>
+      this.#world.node(name).process.life?.schedule(this.#soon(supervisor.random), () => this.#kill(name));
+    return { pid: 2, startedAtNs: 0n, send: () => undefined, signal: drain };
   }
 
   /** A worker's process begins; false: nobody wants it. */
@@ -268,6 +287,11 @@ export class Moonlight {
     };
     seen();
     return true;
+  }
+
+  /** Of the world's clock. */
+  #soon(random: Random): number {
+    return this.#world.nowMs + random.between(...STOP_MS);
   }
 
   // ---- who lives -------------------------------------------------------------------------------------

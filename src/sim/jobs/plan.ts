@@ -12,9 +12,10 @@ import { reached } from "./probes.ts";
 type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-leader"; readonly restartAfterMs: number }
   /** Where servers work: of the leader's machine. Its controller and its worker see it, and end. */
-  | { readonly kind: "crash-supervisor"; readonly restartAfterMs: number }
-  | { readonly kind: "pause-supervisor"; readonly node: string; readonly forMs: number }
-  | { readonly kind: "crash-worker" | "crash-loop"; readonly node: string }
+  | { readonly kind: "crash-leading-supervisor"; readonly restartAfterMs: number }
+  | { readonly kind: "crash-supervisor"; readonly node: string; readonly restartAfterMs: number }
+  | { readonly kind: "pause-supervisor" | "pause-worker"; readonly node: string; readonly forMs: number }
+  | { readonly kind: "crash-worker" | "crash-loop" | "stop-node"; readonly node: string }
   | { readonly kind: "pause-leader" | "isolate-leader" | "hang-leader-disk"; readonly forMs: number }
   | { readonly kind: "transfer" }
   | { readonly kind: "jump-leader"; readonly byMs: number }
@@ -60,14 +61,18 @@ const OWN_KINDS: readonly OwnKind[] = [
 const MOONLIGHT_KINDS: readonly OwnKind[] = [
   ...OWN_KINDS,
   "crash-leader",
-  "crash-supervisor",
+  "crash-leading-supervisor",
+  "crash-leading-supervisor",
   "crash-supervisor",
   "crash-supervisor",
   "pause-supervisor",
   "pause-supervisor",
+  "pause-worker",
+  "pause-worker",
   "transfer",
   "crash-worker",
   "crash-loop",
+  "stop-node",
 ];
 /** Of a race: leaders die, are cut off, stand still and give up. */
 const RACE_KINDS: readonly OwnKind[] = [
@@ -122,13 +127,18 @@ function drawOwn(
   const node = random.pick(agents);
   switch (kind) {
     case "crash-leader":
-    case "crash-supervisor":
+    case "crash-leading-supervisor":
       return { atMs, kind, restartAfterMs: forMs };
+    case "crash-supervisor":
+      return { atMs, kind, node: supervisorOf(random.pick(names)), restartAfterMs: forMs };
     case "pause-supervisor":
       return { atMs, kind, node: supervisorOf(random.pick(names)), forMs };
+    case "pause-worker":
+      return { atMs, kind, node: workerOf(random.pick(names)), forMs };
     case "crash-worker":
       return { atMs, kind, node: workerOf(random.pick(names)) };
     case "crash-loop":
+    case "stop-node":
       return { atMs, kind, node: random.pick(names) };
     case "pause-leader":
     case "isolate-leader":
@@ -153,7 +163,7 @@ function drawOwn(
 export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () => void): void {
   switch (fault.kind) {
     case "crash-leader":
-    case "crash-supervisor":
+    case "crash-leading-supervisor":
     case "pause-leader":
     case "isolate-leader":
     case "hang-leader-disk":
@@ -162,10 +172,18 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       return applyToLeader(cluster, fault, hit);
     case "pause-supervisor":
       return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
+    case "pause-worker":
+      if (isThere(cluster, fault.node)) apply(cluster.world, { ...fault, kind: "pause" }, { hit });
+      return;
+    case "crash-supervisor":
+      return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
     case "crash-worker":
       // Its supervisor starts the next.
-      if (cluster.world.nodes.some(({ name }) => name === fault.node) && cluster.world.crash(fault.node)) hit();
+      if (isThere(cluster, fault.node) && cluster.world.crash(fault.node)) hit();
       return;
+    case "stop-node":
+      hit();
+      return cluster.stopNode(fault.node);
     case "crash-loop":
       hit();
       return cluster.crashLoop(fault.node);
@@ -182,9 +200,14 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
   }
 }
 
+/** A worker is, since it was first wanted. */
+function isThere({ world }: JobsCluster, worker: string): boolean {
+  return world.nodes.some(({ name }) => name === worker);
+}
+
 type LeaderFault = Extract<
   OwnFault,
-  { kind: `${string}-leader` | "crash-supervisor" | "hang-leader-disk" | "transfer" }
+  { kind: `${string}-leader` | "crash-leading-supervisor" | "hang-leader-disk" | "transfer" }
 >;
 
 function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void): void {
@@ -194,7 +217,7 @@ function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void
   switch (fault.kind) {
     case "crash-leader":
       return apply(world, { ...fault, kind: "crash", node }, { hit });
-    case "crash-supervisor":
+    case "crash-leading-supervisor":
       return apply(world, { ...fault, kind: "crash", node: supervisorOf(node) }, { hit });
     case "pause-leader":
       reached(cluster.probes, "leader-paused");

@@ -39,6 +39,7 @@ export const JOBS_PROBES = [
   "controller-lost",
   "hung-controller-killed",
   "supervisor-gave-up",
+  "stopped-in-order",
   "successor-emptied",
 ] as const;
 
