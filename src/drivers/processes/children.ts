@@ -2,7 +2,6 @@
 // supervisor, which says how they end. A channel connects them: when one of the two dies, the other sees it close.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { ChildEvents, ChildPart, Children } from "../../ports/children.ts";
 import { type FamilyEnd, killFamily } from "./family.ts";
@@ -29,8 +28,7 @@ export interface ChildCommand {
  */
 export function nodeCookie(dataDir: string): string {
   const stat = statSync(dataDir, { throwIfNoEntry: false });
-  const identity = stat === undefined ? dataDir : `${stat.dev}:${stat.ino}`;
-  return createHash("sha256").update(identity).digest("hex").slice(0, 32);
+  return stat === undefined ? dataDir : `${stat.dev}-${stat.ino}`;
 }
 
 /** Of a supervisor before: a controller that has not seen its end. */
