@@ -84,6 +84,10 @@ export class EtcdCluster {
     });
   }
 
+  get pids(): number[] {
+    return [...this.#nodes.values()].flatMap(({ process: server }) => server?.pid ?? []);
+  }
+
   signal(name: string, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
     this.#nodes.get(name)!.process?.signal(signal);
   }

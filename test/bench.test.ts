@@ -81,6 +81,15 @@ describe("without a peer", () => {
     });
   });
 
+  test("idle: every part of a node, beside a bare Node", { timeout: LIMIT_MS }, async () => {
+    const row = { mb: positive, of_bare_node: positive, core_percent: notNegative };
+    const parts = ["bare Node", "supervisor", "controller, leading", "controller, following", "agent"];
+    expect(await jsonOf("idle", "--seconds", "1")).toMatchObject({
+      bench: "idle",
+      rows: expect.arrayContaining(parts.map((part) => ({ part, ...row }))) as unknown,
+    });
+  });
+
   test("a wrong flag is refused before anything is started", { timeout: LIMIT_MS }, async () => {
     for (const [args, message] of [
       [["failover", "--kind", "nap"], "--kind takes kill, stop, cut, not nap"],
@@ -88,6 +97,7 @@ describe("without a peer", () => {
       [["writes", "--clients", "1,x"], "--clients takes a whole number, not x"],
       [["jobs", "--backends", "disk"], "--backends takes embedded, postgres, not disk"],
       [["events", "--events", "x"], "--events takes a whole number, not x"],
+      [["idle", "--seconds", "0"], "--seconds takes a whole number, not 0"],
       [["sloth"], 'there is no "sloth"'],
     ] as const) {
       const { code, errors } = await bench(...args);

@@ -1,5 +1,6 @@
 // The sample jobs of `npm start`: small commands, some ten a second, which the workers of nodes that do not lead run. It says how
-// long no job was accepted after something was done to the leader: from then to the next that was.
+// long it took, after something was done to the leader, until the next leader had accepted a job. One that is dying may accept some
+// before it is dead; so each job is looked up, and only one of a later epoch counts.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { TenureError } from "../core/kit/errors.ts";
@@ -36,16 +37,26 @@ export class DevLoad {
   readonly #client: Client;
   readonly #resumed: (text: string, afterMs: number) => void;
   readonly #ids: string[] = [];
-  #wound: { readonly cause: Cause; readonly atMs: number } | null = null;
+  #wound: { readonly cause: Cause; readonly epoch: number; readonly atMs: number } | null = null;
+  /** Ends the pause between two jobs: whoever counts milliseconds does not sleep. */
+  #haste = new AbortController();
+  /** One after the other: the first job of the next leader is to be found first. */
+  #looks: Promise<void> = Promise.resolve();
 
   constructor(urls: readonly string[], key: string, resumed: (text: string, afterMs: number) => void) {
     this.#client = createClient({ urls, key, timeoutMs: CALL_LIMIT_MS });
     this.#resumed = resumed;
   }
 
-  /** Something was done to the leader just now. What is known already is not counted from a later moment. */
-  mark(cause: string, text: string): void {
-    this.#wound ??= { cause: { cause, text }, atMs: performance.now() };
+  /** Something was done to the leader of this epoch just now. What is known already is not counted from a later moment. */
+  mark(cause: string, text: string, epoch: number): void {
+    this.#wound ??= { cause: { cause, text }, epoch, atMs: performance.now() };
+    this.#haste.abort();
+  }
+
+  /** It came to nothing: the leader goes on. */
+  forget(cause: string): void {
+    if (this.#wound?.cause.cause === cause) this.#healed();
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -57,8 +68,11 @@ export class DevLoad {
         throw error;
       });
       if (id !== null) this.#acceptedAs(id, sentMs);
-      await sleep(id === null ? RETRY_MS : EVERY_MS, undefined, { signal }).catch(() => undefined);
+      const isHasty = id === null || this.#wound !== null;
+      const ended = isHasty ? signal : AbortSignal.any([signal, this.#haste.signal]);
+      await sleep(isHasty ? RETRY_MS : EVERY_MS, undefined, { signal: ended }).catch(() => undefined);
     }
+    await this.#looks;
   }
 
   /** How many of the jobs that were accepted nobody knows any more. */
@@ -87,9 +101,30 @@ export class DevLoad {
     if (this.#ids.length > IDS_KEPT_MAX) this.#ids.shift();
     const wound = this.#wound;
     if (wound === null || sentMs < wound.atMs) return;
-    this.#wound = null;
     const ms = performance.now() - wound.atMs;
-    this.failovers.push({ cause: wound.cause.cause, ms: Math.round(ms) });
-    this.#resumed(wound.cause.text, ms);
+    this.#looks = this.#looks.then(async () => {
+      if (this.#wound !== wound || (await this.#epochOf(id)) <= wound.epoch || this.#wound !== wound) return;
+      this.#healed();
+      this.failovers.push({ cause: wound.cause.cause, ms: Math.round(ms) });
+      this.#resumed(wound.cause.text, ms);
+    });
+  }
+
+  #healed(): void {
+    this.#wound = null;
+    this.#haste = new AbortController();
+  }
+
+  /** In which it was accepted; 0 where nobody can say so now: then the next one is asked for. */
+  async #epochOf(id: string): Promise<number> {
+    try {
+      const { submittedSequence } = await this.#client.job(id, { consistency: "linearizable" });
+      const signal = AbortSignal.timeout(CALL_LIMIT_MS);
+      for await (const { leaderEpoch } of this.#client.events({ after: submittedSequence - 1, signal }))
+        return leaderEpoch;
+    } catch (error) {
+      if (!TenureError.is(error) && (error as Error).name !== "TimeoutError") throw error;
+    }
+    return 0;
   }
 }

@@ -108,6 +108,11 @@ class Show {
     }
   }
 
+  /** Something was done to the leader just now. */
+  mark(cause: string, text: string): void {
+    this.load?.mark(cause, text, this.status.view?.term ?? 0);
+  }
+
   /** Three nodes vote, run, and agree on who leads. */
   get isWhole(): boolean {
     const { leader, rows } = this.status;
@@ -177,7 +182,7 @@ async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
     capacity: CAPACITY,
     started: (id, pid) => show.tell(`${id} runs as process ${pid}`),
     died: (id, how) => {
-      if (id === show.status.leader) show.load?.mark("death", `the end of ${id}`);
+      if (id === show.status.leader) show.mark("death", `the end of ${id}`);
       const words = how.startsWith("SIG") ? null : cluster.lastWords(id);
       const said = words === null ? "" : `${id} said: ${words}`;
       if (cluster.failedStarts(id) >= FAILED_STARTS_MAX) {
@@ -307,7 +312,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 function killLeader(show: Show, cluster: DevCluster): void {
   const { leader } = show.status;
   if (leader === null) return show.tell("nobody leads at this moment");
-  show.load?.mark("kill", `kill -9 of ${leader}`);
+  show.mark("kill", `kill -9 of ${leader}`);
   show.tell(`kill -9 ${leader}`);
   cluster.kill(leader);
 }
@@ -316,6 +321,7 @@ async function press(name: string, show: Show, cluster: DevCluster, client: Clie
   const { leader } = show.status;
   if (name === "p" && cluster.frozen !== null) {
     show.tell(`${cluster.frozen} goes on (SIGCONT)`);
+    show.load?.forget("pause");
     cluster.thaw(cluster.frozen);
     return;
   }
@@ -324,20 +330,26 @@ async function press(name: string, show: Show, cluster: DevCluster, client: Clie
   if (leader === null) return show.tell("nobody leads at this moment");
   const startedMs = performance.now();
   if (name === "p") {
-    show.load?.mark("pause", `the pause of ${leader}`);
+    show.mark("pause", `the pause of ${leader}`);
     show.tell(`${leader} is paused (SIGSTOP); p lets it go on`);
     cluster.freeze(leader);
   } else if (name === "t") {
-    show.load?.mark("transfer", "the wish to transfer");
-    const { oldLeaderId, newLeaderId } = await client.transfer();
+    show.mark("transfer", "the wish to transfer");
+    const { oldLeaderId, newLeaderId } = await client.transfer().catch((error: unknown) => {
+      show.load?.forget("transfer");
+      throw error;
+    });
     show.tell(`${oldLeaderId} → ${newLeaderId ?? "?"} in ${duration(performance.now() - startedMs)}`);
   } else await drain(leader, show, cluster, client);
 }
 
 async function drain(nodeId: string, show: Show, cluster: DevCluster, client: Client): Promise<void> {
   const startedMs = performance.now();
-  show.load?.mark("drain", `the drain of ${nodeId}`);
-  const { leaderId } = await client.drainNode(cluster.urlOf(nodeId), { nodeId });
+  show.mark("drain", `the drain of ${nodeId}`);
+  const { leaderId } = await client.drainNode(cluster.urlOf(nodeId), { nodeId }).catch((error: unknown) => {
+    show.load?.forget("drain");
+    throw error;
+  });
   const took = duration(performance.now() - startedMs);
   show.tell(
     `${nodeId} is drained, and ${leaderId ?? "nobody yet"} leads, in ${took}; it may lead again in ${duration(DRAINED_MS)}`,

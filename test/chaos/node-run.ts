@@ -18,7 +18,8 @@ import { NodeStamps, type Overlap } from "./node-stamps.ts";
 import { StampedWork } from "./node-work.ts";
 
 export type Strike = "node" | "controller";
-const STRIKES = ["node", "controller"] as const;
+/** Not one after the other: two nodes that take turns would each be struck in one way only. */
+const STRIKES = ["node", "controller", "controller", "node"] as const;
 /** A worker always has something to do. */
 const BACKLOG = 12;
 const PROBE_EVERY_MS = 2;

@@ -25,7 +25,10 @@ interface Drained {
 it.each(["embedded", "postgres"] as const)(
   "%s: loses nothing, commits nothing twice, and refuses nothing for long",
   async (backend) => {
-    const cluster = await startTenureCluster(backend === "postgres" ? { backend: await database() } : {});
+    const cluster = await startTenureCluster({
+      supervised: { capacity: 1 },
+      backend: backend === "postgres" ? await database() : undefined,
+    });
     onTestFinished(() => cluster.end());
     const access = ["--url", cluster.urls.join(","), "--key", cluster.key];
     const load = new JobLoad({ urls: cluster.urls, key: cluster.key, perSecond: PER_SECOND, batch: BATCH });

@@ -73,6 +73,8 @@ export class TenureNode {
   nodeFlags: readonly string[] = [];
   /** `tenure server start`, from the next start on: a supervisor with a controller and, while it does not lead, a worker. */
   isSupervised = false;
+  /** The program, from the next start on: that of the sources, or a built one, which runs as its users run it. */
+  main = TENURE_MAIN;
   /** What it logs, from the next start on. */
   told: ((text: string) => void) | undefined;
   #config: ServerConfigFile;
@@ -137,7 +139,7 @@ export class TenureNode {
       args: [
         "--no-warnings",
         ...this.nodeFlags,
-        TENURE_MAIN,
+        this.main,
         "server",
         this.isSupervised ? "start" : "controller",
         "--config",
@@ -153,7 +155,7 @@ export class TenureNode {
         this.told?.(text);
       },
       directory: this.home,
-      env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
+      env: this.main === TENURE_MAIN ? { NODE_COMPILE_CACHE: COMPILE_CACHE } : {},
       lastSignal: "SIGKILL",
     });
   }
