@@ -65,7 +65,9 @@ it("lists the fields of the client's file with their variables, and no other", (
     "TENURE_URL",
     "TENURE_API_KEY",
     "TENURE_API_KEY_FILE",
-    undefined,
+    "TENURE_SERVERS_CA_FILE",
+    "TENURE_SERVERS_CERT_FILE",
+    "TENURE_SERVERS_KEY_FILE",
     undefined,
   ]);
 });

@@ -211,6 +211,25 @@ describe("results", () => {
 });
 
 describe("logs", () => {
+  it.each([100, 20])(
+    "cost nobody a lease where the way takes only %i bytes in a millisecond, and arrive all the same",
+    async (bytesPerMs) => {
+      const desk = new TestDesk();
+      const { handler, seen, end } = held();
+      await desk.start(handler);
+      await desk.give();
+      desk.bytesPerMs = bytesPerMs;
+      const text = `${"x".repeat(1_023)}\n`.repeat(400);
+      seen.context?.log(text);
+      await desk.clock.advance(120_000);
+      expect(seen.context?.signal.aborted).toBe(false);
+      expect([...desk.logs.values()].join("")).toHaveLength(text.length);
+      end.resolve(null);
+      await settled();
+      expect(desk.sent).toHaveLength(1);
+    },
+  );
+
   it("C5: go on where the cluster's ends when a part of them was refused", async () => {
     const desk = new TestDesk();
     const { handler, seen } = held();

@@ -1,5 +1,9 @@
 // The beat: renews every lease, and brings progress and logs. It never waits for a handler, nor for a poll that is parked
 // (trap 52), and one is under way at a time, so what is printed arrives in order.
+//
+//   reporting ──a beat with reports fails──▶ bare: only renews ──a beat succeeds──▶ reporting, with fewer logs at once
+//
+// What a handler prints must not cost it its lease, however slow the way to the cluster is.
 
 import { LOG_CHUNKS_PER_CALL_MAX } from "../core/kit/limits.ts";
 import type { LeaseAnswer, LeaseCall, LogChunk } from "../ports/jobs.ts";
@@ -10,6 +14,14 @@ import { type Crew, isAboutContent, isReplaced } from "./crew.ts";
 const REPORT_MS = 100;
 /** Of logs in one call; one unit may take six letters in JSON, and a call at most a MiB. */
 const LOG_BYTES_PER_CALL = 128 * 1024;
+/** At least one chunk always goes out. */
+const LOG_BYTES_PER_CALL_MIN = 1;
+/** After a failure a quarter of it, after a success this much more. */
+const LOG_BYTES_FALL = 4;
+const LOG_BYTES_RISE = LOG_BYTES_PER_CALL / 16;
+/** Shares of a lease: a call with reports leaves time for bare ones behind it. */
+const REPORT_SHARE = 1 / 4;
+const BARE_SHARE = 1 / 2;
 
 interface Reports {
   readonly progress: LeaseCall["progress"];
@@ -18,12 +30,16 @@ interface Reports {
   readonly confirm: (logEnds: LeaseAnswer["logEnds"]) => void;
 }
 
+const NOTHING: Reports = { progress: [], logs: [], confirm: () => undefined };
+
 export class Beats {
   readonly #crew: Crew;
   #sentMs = Number.NEGATIVE_INFINITY;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #turns = 0;
+  #isBare = false;
+  #logBytesMax = LOG_BYTES_PER_CALL;
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -60,21 +76,30 @@ export class Beats {
   async #beat(): Promise<void> {
     const { world, info, settings, attempts, over } = this.#crew;
     const { clock, desk } = world;
-    const reports = this.#reports();
+    const reports = this.#isBare ? NOTHING : this.#reports();
     const sentMs = clock.monotonicMs();
     this.#sentMs = sentMs;
     const renew = Array.from(attempts.values(), (one) => one.ref);
     const { progress, logs } = reports;
     const call = { agent: info, renew, progress, logs, max: 0, waitMs: 0, ttlMs: settings.leaseMs };
+    const isReporting = progress.length + logs.length > 0;
+    const timeoutMs = settings.leaseMs * (isReporting ? REPORT_SHARE : BARE_SHARE);
+    // Where the way is slow, one long attempt gets further than several that are each cut off.
+    const attemptMs = isReporting && this.#logBytesMax < LOG_BYTES_PER_CALL ? timeoutMs : undefined;
     try {
-      const answer = await desk.lease(call, { signal: over.signal, timeoutMs: settings.leaseMs / 2 });
+      const answer = await desk.lease(call, { signal: over.signal, timeoutMs, attemptMs });
       this.#failures = 0;
+      this.#isBare = false;
+      if (logs.length > 0) this.#logBytesMax = Math.min(LOG_BYTES_PER_CALL, this.#logBytesMax + LOG_BYTES_RISE);
       reports.confirm(answer.logEnds);
       this.#crew.heard(sentMs, answer);
     } catch (error) {
       if (isReplaced(error)) return this.#crew.onReplaced(error);
       // Leases must not end for what a handler printed.
       if (isAboutContent(error)) reports.confirm([]);
+      this.#isBare = true;
+      if (logs.length > 0)
+        this.#logBytesMax = Math.max(LOG_BYTES_PER_CALL_MIN, Math.floor(this.#logBytesMax / LOG_BYTES_FALL));
       this.#notBeforeMs = clock.monotonicMs() + this.#crew.failed(error, this.#failures++);
       this.#sentMs = Number.NEGATIVE_INFINITY;
     }
@@ -93,7 +118,7 @@ export class Beats {
     const progress: LeaseCall["progress"][number][] = [];
     const logs: LeaseCall["logs"][number][] = [];
     const taken: ((logEnds: LeaseAnswer["logEnds"]) => void)[] = [];
-    let bytesLeft = LOG_BYTES_PER_CALL;
+    let bytesLeft = this.#logBytesMax;
     const turn = this.#inTurn();
     let waiting = turn.filter((one) => !one.logs.isEmpty).length;
     for (const attempt of turn) {

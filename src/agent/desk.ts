@@ -6,6 +6,8 @@ export interface DeskOptions {
   readonly signal: AbortSignal;
   /** For the call as a whole. */
   readonly timeoutMs: number;
+  /** How long one node may say nothing, where the call may be repeated; else the desk's own. */
+  readonly attemptMs?: number | undefined;
 }
 
 /** Rejects with a TenureError. What is only renewed and reported (`max` 0) may be repeated on the way; a lease may not. */

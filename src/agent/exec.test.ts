@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { jobEnvironment } from "./exec.ts";
+import type { StartedProcess } from "../ports/processes.ts";
+import { ExecJobs, jobEnvironment } from "./exec.ts";
 import { LastLine } from "./last-line.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import { JobAborted, outcomeOfThrow } from "./outcome.ts";
+import { TestDesk } from "./test-desk.ts";
 
 describe("the environment of a command", () => {
   it("has nothing that is Tenure's: no key, no URL, no channel", () => {
@@ -50,6 +52,38 @@ describe("whoever prints much", () => {
     logs.release();
     await released;
   });
+});
+
+it("who outlives SIGKILL is killed again until nobody is left, while the job itself has ended", async () => {
+  const desk = new TestDesk();
+  const told: string[] = [];
+  const tell = (fields: object): void => void told.push((fields as { event: string }).event);
+  const survivors = [2, 1, 0, 0];
+  const started: StartedProcess = {
+    kind: "started",
+    pid: 2,
+    ended: Promise.resolve({ code: 0, signal: null }),
+    printed: Promise.resolve(),
+    setReading: () => undefined,
+    terminate: () => undefined,
+    kill: () => Promise.resolve({ survivors: survivors.shift()!, killed: 0 }),
+  };
+  const jobs = new ExecJobs({
+    clock: desk.clock,
+    processes: { start: () => Promise.resolve(started) },
+    logger: { info: tell, warn: tell, error: tell },
+    graceMs: 1_000,
+    environment: {},
+    cookies: {},
+    newCookie: () => "c",
+  });
+  await desk.start((job, context) => jobs.run(job, context));
+  await desk.give({ payload: { command: ["true"] } });
+  expect(desk.sent).toMatchObject([{ outcome: { kind: "completed" } }]);
+  expect(told).toEqual(["job_begun", "job_survivors", "job_ended"]);
+  await desk.clock.advance(60_000);
+  expect(told.at(-1)).toBe("job_survivors_gone");
+  expect(survivors).toEqual([0]);
 });
 
 it("a handler that stops by itself hands its job back", () => {

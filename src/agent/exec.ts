@@ -5,7 +5,7 @@
 //      └─ lease-lost, also in a grace; all end now ────────▶ sweeping ──▶ aborted
 //
 // Invariants: the handler settles only when nobody of the family lives, or SIGKILL did not help for KILL_MS, which is said
-// loudly; an exit code that came before an abort counts; renewals never wait for any of this (trap 52).
+// loudly, and then it is tried again until it helps; an exit code that came before an abort counts; renewals never wait for any of this (trap 52).
 
 import type { Json } from "../core/kit/json.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -18,6 +18,8 @@ import type { AgentJob, JobContext } from "./settings.ts";
 
 /** A process in uninterruptible sleep outlives SIGKILL, though it runs no more of its own code. */
 const KILL_MS = 5_000;
+/** Between two tries to kill those who outlived the first. */
+const AGAIN_MS = 5_000;
 /** For what was printed before the end, where somebody who got away holds the other end of the pipe. */
 const PRINTED_MS = 1_000;
 const JOB_COOKIE = "TENURE_JOB_COOKIE";
@@ -36,6 +38,7 @@ export interface ExecOptions {
 }
 
 type Exit = Awaited<StartedProcess["ended"]>;
+const NEVER = new Promise<never>(() => undefined);
 
 export class ExecJobs {
   readonly #options: ExecOptions;
@@ -138,9 +141,21 @@ export class ExecJobs {
       const text = `${survivors} processes of this job live on after SIGKILL (group ${started.pid}); look at this machine`;
       logger.error({ event: "job_survivors", ...fields, survivors, group: started.pid }, text);
       context.log(`\n[tenure: ${text}]\n`);
+      void this.#killAgain(started, fields);
     }
     output.drain();
     await this.#within(PRINTED_MS, started.printed);
+  }
+
+  /** Until nobody is left, or this agent ends: then all that it has started is killed. */
+  async #killAgain(started: StartedProcess, fields: { readonly job: string; readonly attempt: number }): Promise<void> {
+    const now = this.#now.signal;
+    for (let survivors = 1; survivors > 0;) {
+      await this.#within(AGAIN_MS, NEVER, now);
+      if (now.aborted) return;
+      ({ survivors } = await started.kill(KILL_MS));
+    }
+    this.#options.logger.info({ event: "job_survivors_gone", ...fields }, "nobody of this job lives any more");
   }
 
   async #within(limitMs: number, promise: Promise<unknown>, ...signals: readonly AbortSignal[]): Promise<void> {

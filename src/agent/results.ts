@@ -13,6 +13,9 @@ import { refusedOutcome } from "./outcome.ts";
 
 /** Of all results in one call, in letters of JSON; a single one may have more. */
 const BATCH_LETTERS_MAX = 256 * 1024;
+/** How long one node may say nothing: for each so many letters, and twice as long after each failure. */
+const ATTEMPT_MS = 1_000;
+const ATTEMPT_LETTERS = 128 * 1024;
 
 export class Results {
   readonly #crew: Crew;
@@ -55,7 +58,9 @@ export class Results {
     for (const attempt of batch) attempt.isSending = true;
     let answers: readonly ResultAnswer[];
     try {
-      answers = await world.desk.results(info.session, calls, { signal: over.signal, timeoutMs: settings.leaseMs });
+      const attemptMs = Math.min(settings.leaseMs, attemptMsOf(calls) * 2 ** Math.min(failures, 10));
+      const options = { signal: over.signal, timeoutMs: settings.leaseMs, attemptMs };
+      answers = await world.desk.results(info.session, calls, options);
     } catch (error) {
       for (const attempt of batch) attempt.isSending = false;
       if (isAboutContent(error)) {
@@ -97,6 +102,11 @@ export class Results {
     if (only.isReplaced) return this.#crew.finish(only);
     only.replace(refusedOutcome(error.message));
   }
+}
+
+function attemptMsOf(calls: readonly ResultCall[]): number {
+  const letters = calls.reduce((sum, { outcome }) => sum + JSON.stringify(outcome).length, 0);
+  return ATTEMPT_MS * Math.ceil((letters + 1) / ATTEMPT_LETTERS);
 }
 
 function callOf({ ref, leaderEpoch, outcome }: Attempt): ResultCall {

@@ -1,5 +1,6 @@
 // A made-up cluster for an agent's tests: what it was asked, and what it answers. Time is the test's.
 
+import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { GivenLease, JobSpec, LeaseAnswer, LeaseCall, LogChunk, ResultAnswer, ResultCall } from "../ports/jobs.ts";
@@ -86,11 +87,13 @@ export class TestDesk implements LeaseDesk {
   answer: (call: ResultCall) => ResultAnswer | Error = () => ({ ok: true, state: "completed", isRepeated: false });
   /** What every poll is refused with from the next on. */
   pollError: Error | null = null;
+  /** How fast a beat goes out; one that takes longer than its attempt gets nowhere until its time is over. */
+  bytesPerMs = Infinity;
   #last: readonly GivenLease[] = [];
   #parked: ((leases: readonly GivenLease[]) => void) | null = null;
   #given = 0;
 
-  lease(call: Call, { signal }: DeskOptions): Promise<LeaseAnswer> {
+  lease(call: Call, { signal, timeoutMs, attemptMs = 1_000 }: DeskOptions): Promise<LeaseAnswer> {
     if (call.max > 0) {
       this.polls.push(call);
       if (this.pollError !== null) return Promise.reject(this.pollError);
@@ -102,7 +105,15 @@ export class TestDesk implements LeaseDesk {
     this.beats.push({ atMs: this.clock.monotonicMs(), call });
     const { renewal } = this;
     if (renewal instanceof Error) return Promise.reject(renewal);
-    return Promise.resolve(this.#answerTo(call, [], renewal));
+    if (this.bytesPerMs === Infinity) return Promise.resolve(this.#answerTo(call, [], renewal));
+    const tookMs = JSON.stringify(call).length / this.bytesPerMs;
+    const isCutOff = tookMs > attemptMs;
+    return new Promise((resolve, reject) => {
+      this.clock.setTimer(this.clock.monotonicMs() + (isCutOff ? timeoutMs : tookMs), () => {
+        if (isCutOff) reject(new TenureError("BACKEND_UNAVAILABLE", "no answer in time"));
+        else resolve(this.#answerTo(call, [], renewal));
+      });
+    });
   }
 
   results(_session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {

@@ -2,7 +2,8 @@
 // agent that a server's supervisor starts.
 //
 // SIGTERM, SIGINT      no new jobs; running ones have drainMs, then they are ended and handed back; exit 0
-// once more            jobs are killed and handed back, exit 143 or 130
+// once more            jobs are killed and handed back, exit 143 or 130; not where a supervisor started it, which kills in its own way:
+//                      who signals a whole service (systemd, tini -g) reaches both, and the supervisor tells its agent as well
 // replaced, removed    jobs are killed, exit 76
 // its supervisor died  (where there is a channel to one) jobs are killed, exit 69
 // kill -9, SIGSTOP     the keeper kills the jobs
@@ -111,7 +112,10 @@ async function lifetime(agent: Agent, jobs: ExecJobs, logger: Logger, options: A
   const starting = new AbortController();
   let stopped: Promise<void> | null = null;
   const onSignal = (signal: "SIGINT" | "SIGTERM"): void => {
-    if (stopped !== null) return ending.resolve({ kind: "second-signal", code: EXITS[signal] });
+    if (stopped !== null) {
+      if (process.send === undefined) ending.resolve({ kind: "second-signal", code: EXITS[signal] });
+      return;
+    }
     const text = "no new jobs, running ones may end; once more ends it at once";
     logger.info({ event: "draining", signal, running: agent.running, drain_ms: drainMs }, text);
     starting.abort();

@@ -1,6 +1,6 @@
 // The client's file behind flags and variables: found, checked, and in effect where nobody said anything else.
 
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
@@ -146,8 +146,31 @@ describe("tenure config show --client", () => {
       key: { value: "…", from: "file", variable: null },
       key_file: { value: null, from: "default", variable: null },
       ca_file: { value: null, from: "default", variable: null },
+      cert_file: { value: null, from: "default", variable: null },
+      client_key_file: { value: null, from: "default", variable: null },
       output: { value: "table", from: "default", variable: null },
     });
+  });
+
+  it("shows the files of TLS, from where they are named", async () => {
+    const environment = { ...said('ca_file = "ca.crt"\nclient_key_file = "me.key"'), TENURE_SERVERS_CA_FILE: "/ca" };
+    expect(await of(environment)).toMatchObject({
+      ca_file: { value: "/ca", from: "environment", variable: "TENURE_SERVERS_CA_FILE" },
+      cert_file: { value: null, from: "default", variable: null },
+      client_key_file: { value: join(directory, "me.key"), from: "file", variable: null },
+    });
+  });
+
+  it("knows the variables that docs/reference/configuration.md lists, field by field", async () => {
+    const [, table = ""] = readFileSync("docs/reference/configuration.md", "utf8").split("\n## Your own file\n");
+    const rows = [...(table.split("\n## ")[0] ?? "").matchAll(/^\| `(\w+)` \| (?:`(TENURE_\w+)`|–) \|/gm)];
+    expect(rows.length).toBeGreaterThan(5);
+    for (const [, field = "", variable] of rows) {
+      const found = (await of(variable === undefined ? {} : { [variable]: "x" }))[field];
+      expect(found, field).toMatchObject(
+        variable === undefined ? { from: "default" } : { from: "environment", variable },
+      );
+    }
   });
 
   it("shows the one key that counts", async () => {

@@ -2,13 +2,12 @@
 // A key on the command line shows in the list of processes; the variables and the file do not. Flags go before variables, those
 // before the client's file (cluster-client-file.ts), and that before the defaults.
 
-import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { clientWith } from "../client/client.ts";
 import { type ClientHistory, historyWith } from "../client/history.ts";
 import type { Client, ClientFetch, ClientOptions, NodeAnswer } from "../client/index.ts";
 import { type ClientFile, readClientFile } from "./cluster-client-file.ts";
+import { contentsOf, readTls, type TlsTexts } from "./cluster-connection-tls.ts";
 import { certificateFetch, trustTold } from "./cluster-transport.ts";
 import { paintFor } from "./colour.ts";
 import { warningText } from "./complaint.ts";
@@ -24,14 +23,14 @@ const KEY_BYTES_MAX = 4 * 1024;
 
 export const CONNECTION_HELP = `  --url URL[,URL…]   any of the servers, better all (or TENURE_URL; default ${URL_DEFAULT})
   --key KEY          the API key (better TENURE_API_KEY, or TENURE_API_KEY_FILE with a file that holds it)
-  --ca FILE          the authority that signed the servers' certificates, as PEM
-  --cert FILE        a client certificate, as PEM; with --client-key, instead of a key
-  --client-key FILE  its private key, as PEM
+  --ca FILE          the authority that signed the servers' certificates, as PEM (or TENURE_SERVERS_CA_FILE)
+  --cert FILE        a client certificate, as PEM; with --client-key, instead of a key (or TENURE_SERVERS_CERT_FILE)
+  --client-key FILE  its private key, as PEM (or TENURE_SERVERS_KEY_FILE)
   -o table|json      for people (default), or one JSON object on a line; --json is -o json
   --help             this text
 
 Without flags and variables, ~/.config/tenure/config.toml counts, or the file that TENURE_CONFIG names: url, key or key_file,
-ca_file, output (\`tenure config show --client\`).
+ca_file, cert_file, client_key_file, output (\`tenure config show --client\`).
 `;
 
 export const CONNECTION_KINDS = {
@@ -54,7 +53,9 @@ export interface Connection {
   readonly key: string | undefined;
   /** The flag or variable that brought the key, or the client's file; null where there is none. */
   readonly keyFrom: string | null;
-  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
+  readonly tls: TlsTexts | null;
+  /** The same of the client certificate. */
+  readonly certFrom: string | null;
   readonly output: Output;
 }
 
@@ -69,27 +70,20 @@ export async function readConnection(
     process.stderr.write(warningText(warning, paintFor(process.stderr, environment)));
   }
   const { urls, urlFrom } = urlsOf(values.url, environment, file);
-  const { cert, "client-key": clientKey } = values;
-  const ca = values.ca ?? caOf(file, urlFrom, urls);
-  if ((cert === undefined) !== (clientKey === undefined)) {
-    throw new UsageError(`--${cert === undefined ? "client-key needs --cert" : "cert needs --client-key"} beside it`);
-  }
-  const hasTls = ca !== undefined || cert !== undefined;
+  const isOwn = isFilesOwn(file, urlFrom, urls);
   const open = urls.find((url) => !url.startsWith("https://"));
-  if (hasTls && open !== undefined) {
-    throw new UsageError(`--ca and --cert are for https:// URLs, and ${shownUrl(open)} is none`);
-  }
-  const tls = {
-    ...(ca === undefined ? {} : { ca: contentsOf(values.ca === undefined ? "ca_file" : "--ca", ca) }),
-    ...(cert === undefined ? {} : { cert: contentsOf("--cert", cert) }),
-    ...(clientKey === undefined ? {} : { key: contentsOf("--client-key", clientKey) }),
+  const asked = {
+    environment,
+    file,
+    isUrlOfFile: urlFrom === "url",
+    isFilesOwn: isOwn,
+    open: open && shownUrl(open),
   };
-  if (hasTls) refuseUnusable(tls, ca === undefined ? values : { ...values, ca });
   return {
     urls,
     isDefault: urlFrom === DEFAULT,
-    ...keyOf(values.key, environment, isFilesOwn(file, urlFrom, urls) ? file : null),
-    tls: hasTls ? tls : null,
+    ...keyOf(values.key, environment, isOwn ? file : null),
+    ...readTls(values, asked),
     output: oneOf("-o", values.output ?? usualOutput(file, outputs), outputs),
   };
 }
@@ -119,16 +113,7 @@ function shownUrl(url: string): string {
   return url.includes("@") ? `a text of ${url.length} characters` : JSON.stringify(url);
 }
 
-/** The file's authority is for the file's servers; other servers that are given without TLS have no use for it. */
-function caOf(file: ClientFile | null, urlFrom: string, urls: readonly string[]): string | undefined {
-  const ca = file?.says.ca_file;
-  if (file === null || ca === undefined) return undefined;
-  if (urls.every((url) => url.startsWith("https://"))) return file.pathOf(ca);
-  if (urlFrom !== "url") return undefined;
-  throw new TenureError("CONFIG_INVALID", `${file.path}: ca_file is for https:// URLs, and one of url is not.`);
-}
-
-/** The file's key is for the file's servers: to others it would be given away. */
+/** The file's key and certificate are for the file's servers: to others they would be given away. */
 function isFilesOwn(file: ClientFile | null, urlFrom: string, urls: readonly string[]): boolean {
   const said = file?.says.url;
   if (urlFrom === "url" || said === undefined) return true;
@@ -140,25 +125,6 @@ function isFilesOwn(file: ClientFile | null, urlFrom: string, urls: readonly str
 function usualOutput(file: ClientFile | null, outputs: readonly Output[]): Output {
   const output = file?.says.output ?? "table";
   return outputs.includes(output) ? output : "json";
-}
-
-/** Here, and not at the first connection: what a server would be said to refuse is wrong on this machine. */
-function refuseUnusable(tls: NonNullable<Connection["tls"]>, { ca, cert, "client-key": key }: ConnectionValues): void {
-  try {
-    createSecureContext(tls);
-  } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException;
-    const text =
-      code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH"
-        ? `--client-key ${key} is not the key of --cert ${cert}. Give the two that were issued together (\`tenure cert show\`).`
-        : `${listed({ "--ca": ca, "--cert": cert, "--client-key": key })} can't be used: ${message}. They are PEM files.`;
-    throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
-  }
-}
-
-function listed(files: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(files).filter(([, file]) => file !== undefined);
-  return given.map(([flag, file]) => `${flag} ${file}`).join(", ");
 }
 
 /** Where no server gave its view, and one that answers lets nobody in, or is not trusted: that is not "down". */
@@ -201,8 +167,8 @@ function defaultTold(fetch: ClientFetch): ClientFetch {
 }
 
 /** What the server calls X-API-Key or a client certificate, here. */
-function keyAdvice({ keyFrom, tls }: Connection): string {
-  if (keyFrom === null && tls?.cert !== undefined) return "Check what --cert names (`tenure cert show`).";
+function keyAdvice({ keyFrom, certFrom }: Connection): string {
+  if (keyFrom === null && certFrom !== null) return `Check what ${certFrom} names (\`tenure cert show\`).`;
   return keyFrom === null
     ? "Name a file that holds the key in TENURE_API_KEY_FILE, or give it with TENURE_API_KEY or --key; or a client certificate with --cert and --client-key."
     : `The key came from ${keyFrom}: give one that this cluster knows, or ask its operator for one (\`tenure key create\`).`;
@@ -230,15 +196,6 @@ function keyIn(name: string, file: string): string {
   if (text !== "" && text.length <= KEY_BYTES_MAX && !/\s/.test(text)) return text;
   const found = text === "" ? "nothing" : /\s/.test(text) ? "several words" : `${text.length} characters`;
   throw new TenureError("CONFIG_INVALID", `${name}: ${file} must hold one key and nothing else, found ${found}.`);
-}
-
-function contentsOf(flag: string, file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such file" : (error as Error).message;
-    throw new TenureError("CONFIG_INVALID", `${flag}: can't read ${file}: ${why}.`, { cause: error });
-  }
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -2,6 +2,7 @@
 
 import { ClientConfigFile } from "../contract/index.ts";
 import { type ClientFile, readClientFile } from "./cluster-client-file.ts";
+import { TLS_PLACES } from "./cluster-connection-tls.ts";
 import { URL_DEFAULT } from "./cluster-connection.ts";
 import type { Setting } from "./config-show.ts";
 
@@ -12,6 +13,7 @@ const VARIABLES: Partial<Record<Field, string>> = {
   url: "TENURE_URL",
   key: "TENURE_API_KEY",
   key_file: "TENURE_API_KEY_FILE",
+  ...Object.fromEntries(Object.values(TLS_PLACES).map(({ field, variable }) => [field, variable])),
 };
 const DEFAULTS: Partial<Record<Field, unknown>> = { url: URL_DEFAULT, output: "table" };
 const HIDDEN = "…";

@@ -92,14 +92,24 @@ function check(file: string, found: ServerConfig, output: Output): number {
 }
 
 /** What would keep the server from starting. */
-function fileProblems({ nodeId, dataDir, peer, api }: ServerConfig, nowMs: number): string[] {
+function fileProblems({ nodeId, dataDir, peer, api, agent }: ServerConfig, nowMs: number): string[] {
   const clientCaFile = api.tls?.clientCaFile ?? null;
   return [
     ...directoryProblems(dataDir),
     ...(peer.tls === null ? [] : peerProblems(nodeId, peer.tls, nowMs)),
     ...(api.tls === null ? [] : pairProblems("api.tls", api.tls, nowMs)),
     ...(clientCaFile === null ? [] : certificateProblems("api.tls.client_ca_file", clientCaFile, nowMs)),
+    ...(agent.caFile === null ? [] : certificateProblems("agent.ca_file", agent.caFile, nowMs)),
+    ...(agent.keyFile === null ? [] : keyFileProblems("agent.key_file", agent.keyFile)),
   ];
+}
+
+function keyFileProblems(field: string, file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").trim() === "" ? [`${field}: ${file} is empty`] : [];
+  } catch (error) {
+    return [`${field}: can't read ${file}: ${readingError(error)}`];
+  }
 }
 
 function directoryProblems(dataDir: string): string[] {
@@ -185,7 +195,27 @@ export function configWarnings(found: ServerConfig, nowMs: number): string[] {
     ...(!keys.some(({ role }) => role === "operator") && (api.tls?.clientCaFile ?? null) === null
       ? ["nobody may steer: there is no key with the role operator, and no api.tls.client_ca_file"]
       : []),
+    ...workerWarnings(found, members.size),
     ...new Set(files.flatMap((file) => expiryWarnings(file, nowMs))),
+  ];
+}
+
+/** Its worker is a client like any other, and has to be let in. */
+function workerWarnings({ agent, api, keys, backend }: ServerConfig, nodes: number): string[] {
+  if (!agent.enabled) return [];
+  const needsKey = keys.some(({ role }) => role === "agent") || api.tls !== null;
+  return [
+    ...(needsKey && agent.keyFile === null
+      ? ["agent.enabled without agent.key_file: the worker needs a key of the role agent, and is refused without one"]
+      : []),
+    ...(api.tls !== null && agent.caFile === null
+      ? [
+          "agent.enabled without agent.ca_file: the worker trusts the API's certificate only if a public authority signed it",
+        ]
+      : []),
+    ...(backend === null && nodes === 1
+      ? ["agent.enabled on a single node: it always leads, and who leads never works; run tenure agent start beside it"]
+      : []),
   ];
 }
 

@@ -1,6 +1,6 @@
 // The sample jobs of `npm start`: small commands, some ten a second, which the workers of nodes that do not lead run. It says how
 // long it took, after something was done to the leader, until the next leader had accepted a job. One that is dying may accept some
-// before it is dead; so each job is looked up, and only one of a later epoch counts.
+// before it is dead; so only a job counts that is sent when somebody leads in a later epoch.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { TenureError } from "../core/kit/errors.ts";
@@ -8,12 +8,16 @@ import { type Client, createClient } from "../client/index.ts";
 
 const EVERY_MS = 100;
 const RETRY_MS = 5;
+/** So long nothing is sent before somebody else leads; afterwards it may be that nobody will, because the leader was not hit. */
+const HASTE_MS = 3_000;
 /** On one machine a server that says nothing for so long is frozen. */
 const ATTEMPT_MS = 100;
 const CALL_LIMIT_MS = 5_000;
 /** They are looked for at the end; of a demonstration that ran for hours, the last. */
 const IDS_KEPT_MAX = 2_000;
 const RETENTION_MS = 3_600_000;
+/** Theirs alone: what a user submits is not lost among them, nor stopped with them. */
+const QUEUE = "samples";
 const SAMPLES = [
   "echo sorting the mail; sleep 0.2; echo done",
   "echo counting the stars; sleep 0.3; echo 7 of them",
@@ -24,6 +28,11 @@ const SAMPLES = [
 export interface Cause {
   readonly cause: string;
   readonly text: string;
+}
+
+interface Wound extends Cause {
+  readonly epoch: number;
+  readonly atMs: number;
 }
 
 export interface Failover {
@@ -37,11 +46,9 @@ export class DevLoad {
   readonly #client: Client;
   readonly #resumed: (text: string, afterMs: number) => void;
   readonly #ids: string[] = [];
-  #wound: { readonly cause: Cause; readonly epoch: number; readonly atMs: number } | null = null;
+  #wound: Wound | null = null;
   /** Ends the pause between two jobs: whoever counts milliseconds does not sleep. */
   #haste = new AbortController();
-  /** One after the other: the first job of the next leader is to be found first. */
-  #looks: Promise<void> = Promise.resolve();
 
   constructor(urls: readonly string[], key: string, resumed: (text: string, afterMs: number) => void) {
     this.#client = createClient({ urls, key, timeoutMs: CALL_LIMIT_MS });
@@ -50,29 +57,25 @@ export class DevLoad {
 
   /** Something was done to the leader of this epoch just now. What is known already is not counted from a later moment. */
   mark(cause: string, text: string, epoch: number): void {
-    this.#wound ??= { cause: { cause, text }, epoch, atMs: performance.now() };
+    this.#wound ??= { cause, text, epoch, atMs: performance.now() };
     this.#haste.abort();
   }
 
   /** It came to nothing: the leader goes on. */
   forget(cause: string): void {
-    if (this.#wound?.cause.cause === cause) this.#healed();
+    if (this.#wound?.cause === cause) this.#healed();
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const sentMs = performance.now();
-      const id = await this.#submit(signal).catch((error: unknown) => {
-        // A server that starts, stops or is frozen: that is what this demonstration is about.
-        if (signal.aborted || TenureError.is(error)) return null;
-        throw error;
-      });
-      if (id !== null) this.#acceptedAs(id, sentMs);
-      const isHasty = id === null || this.#wound !== null;
-      const ended = isHasty ? signal : AbortSignal.any([signal, this.#haste.signal]);
-      await sleep(isHasty ? RETRY_MS : EVERY_MS, undefined, { signal: ended }).catch(() => undefined);
+      const wound = this.#wound;
+      const isNext = wound !== null && (await this.#term(signal)) > wound.epoch;
+      const isWaiting = wound !== null && !isNext && performance.now() - wound.atMs < HASTE_MS;
+      const id = isWaiting ? null : await this.#submit(signal);
+      if (id !== null) this.#acceptedAs(id, isNext ? wound : null);
+      const ended = id === null ? signal : AbortSignal.any([signal, this.#haste.signal]);
+      await sleep(id === null ? RETRY_MS : EVERY_MS, undefined, { signal: ended }).catch(() => undefined);
     }
-    await this.#looks;
   }
 
   /** How many of the jobs that were accepted nobody knows any more. */
@@ -88,43 +91,41 @@ export class DevLoad {
     return lost;
   }
 
-  #submit(signal: AbortSignal): Promise<string> {
+  /** Null: a server that starts, stops or is frozen. That is what this demonstration is about. */
+  async #submit(signal: AbortSignal): Promise<string | null> {
     const script = SAMPLES[this.accepted % SAMPLES.length]!;
-    const job = { kind: "exec", payload: { command: ["sh", "-c", script] }, retentionMs: RETENTION_MS };
-    return this.#client.submit(job, { signal, attemptMs: ATTEMPT_MS });
+    const payload = { command: ["sh", "-c", script] };
+    const job = { kind: "exec", queue: QUEUE, payload, retentionMs: RETENTION_MS };
+    try {
+      return await this.#client.submit(job, { signal, attemptMs: ATTEMPT_MS });
+    } catch (error) {
+      if (signal.aborted || TenureError.is(error)) return null;
+      throw error;
+    }
   }
 
-  /** One that was sent before it says nothing about what came after. */
-  #acceptedAs(id: string, sentMs: number): void {
+  /** Of whoever leads now; 0: nobody says so in time. */
+  #term(signal: AbortSignal): Promise<number> {
+    return this.#client.leader({ signal, timeoutMs: ATTEMPT_MS }).then(
+      ({ term }) => term,
+      () => 0,
+    );
+  }
+
+  /** By the next leader, where there was a wound. */
+  #acceptedAs(id: string, wound: Wound | null): void {
     this.accepted++;
     this.#ids.push(id);
     if (this.#ids.length > IDS_KEPT_MAX) this.#ids.shift();
-    const wound = this.#wound;
-    if (wound === null || sentMs < wound.atMs) return;
+    if (wound === null || this.#wound !== wound) return;
+    this.#healed();
     const ms = performance.now() - wound.atMs;
-    this.#looks = this.#looks.then(async () => {
-      if (this.#wound !== wound || (await this.#epochOf(id)) <= wound.epoch || this.#wound !== wound) return;
-      this.#healed();
-      this.failovers.push({ cause: wound.cause.cause, ms: Math.round(ms) });
-      this.#resumed(wound.cause.text, ms);
-    });
+    this.failovers.push({ cause: wound.cause, ms: Math.round(ms) });
+    this.#resumed(wound.text, ms);
   }
 
   #healed(): void {
     this.#wound = null;
     this.#haste = new AbortController();
-  }
-
-  /** In which it was accepted; 0 where nobody can say so now: then the next one is asked for. */
-  async #epochOf(id: string): Promise<number> {
-    try {
-      const { submittedSequence } = await this.#client.job(id, { consistency: "linearizable" });
-      const signal = AbortSignal.timeout(CALL_LIMIT_MS);
-      for await (const { leaderEpoch } of this.#client.events({ after: submittedSequence - 1, signal }))
-        return leaderEpoch;
-    } catch (error) {
-      if (!TenureError.is(error) && (error as Error).name !== "TimeoutError") throw error;
-    }
-    return 0;
   }
 }

@@ -32,13 +32,30 @@ const model: DevModel = {
   accepted: 1_234,
   failoverMs: 97,
   page: "http://127.0.0.1:17401/#key=k",
+  access: "export TENURE_URL=http://127.0.0.1:17401 TENURE_API_KEY=k",
   happened: ["   1.000 s  n1 leads term 7"],
   directory: "/somewhere",
 };
 
+const SIZE = { rows: 50, columns: 200 };
+
 describe("the screen of npm start", () => {
+  it("fits into 80 × 24 with all that matters, and shows of what has happened as much as there is room for", () => {
+    const access = `export TENURE_URL=${["17401", "17402", "17403"].map((port) => `http://127.0.0.1:${port}`).join(",")} TENURE_API_KEY=${"k".repeat(32)}`;
+    const page = `http://127.0.0.1:17401/#key=${"k".repeat(32)}`;
+    const happened = Array.from({ length: 30 }, (_, at) => `${at} ${"happened ".repeat(20)}`);
+    const text = screenText(
+      { ...model, access, page, happened, directory: "/tmp/tenure-dev-a1b2c3" },
+      { rows: 24, columns: 80 },
+    );
+    const lines = text.trimEnd().split("\n");
+    expect(lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / 80)), 0)).toBeLessThan(24);
+    expect(text).toContain(access);
+    expect(lines.at(-1)).toMatch(/^29 happened .{68}$/);
+  });
+
   it("shows who leads, the last election with its votes, commits per second, uptime, and how to kill the leader", () => {
-    expect(screenText(model)).toBe(`Tenure: three nodes on this machine, in /somewhere
+    expect(screenText(model, SIZE)).toBe(`Tenure: three nodes on this machine, in /somewhere
 
 leader    n1 leads, epoch 7
 elected   term 7 in 6ms (leader-gone): n1 yes, n2 yes
@@ -46,21 +63,23 @@ jobs      10 jobs/s, 1234 accepted
 failover  no job was accepted for 97ms, the last time
 page      http://127.0.0.1:17401/#key=k
 uptime    1m05s
+in another terminal:
+export TENURE_URL=http://127.0.0.1:17401 TENURE_API_KEY=k
 
 NODE  PID  STATE               ROLE      COMMIT  LAG
 n1    101  running             LEADER    40      -
 n2    102  running             follower  40      0
 n3    -    dead, back in 1.9s  -         -       0
 
-kill -9 101 kills the leader. You will see another node lead after some tens of milliseconds, jobs go on, and the dead node come back after 3 s
-k kill -9 the leader · p pause it, or let it go on · d drain it · t transfer · q quit
+kill -9 101 kills the leader: jobs go on within 0.2 s or so, it is back after 3 s
+k kill the leader · p pause it or let it go on · d drain it · t transfer · q quit
 
    1.000 s  n1 leads term 7
 `);
   });
 
   it("shows that nobody leads", () => {
-    const text = screenText({ ...model, status: EMPTY_STATUS, election: null, jobsPerSecond: null });
+    const text = screenText({ ...model, status: EMPTY_STATUS, election: null, jobsPerSecond: null }, SIZE);
     expect(text).toContain("leader    nobody\n");
     expect(text).toContain("nobody leads at this moment");
   });

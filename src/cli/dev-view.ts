@@ -26,17 +26,25 @@ export interface DevModel {
   /** How long no job was accepted the last time that something happened to the leader. */
   readonly failoverMs: number | null;
   readonly page: string | null;
+  /** What another terminal needs to be told; null: not known yet. */
+  readonly access: string | null;
   /** The newest last. */
   readonly happened: readonly string[];
   readonly directory: string;
 }
 
 export const EMPTY_STATUS: ClusterStatus = statusOf([]);
-const HAPPENED_SHOWN_MAX = 10;
-const KEYS_TEXT = "k kill -9 the leader · p pause it, or let it go on · d drain it · t transfer · q quit";
+export interface ScreenSize {
+  readonly rows: number;
+  readonly columns: number;
+}
 
-export function screenText(model: DevModel): string {
-  const { uptimeMs, nodes, status, election, happened, directory, page } = model;
+const HAPPENED_SHOWN_MAX = 10;
+const KEYS_TEXT = "k kill the leader · p pause it or let it go on · d drain it · t transfer · q quit";
+
+/** What is above fits into any terminal of 80 × 24; what has happened gets the rows that are left, a line each. */
+export function screenText(model: DevModel, { rows, columns: width }: ScreenSize): string {
+  const { uptimeMs, nodes, status, election, happened, directory, page, access } = model;
   const leader = nodes.find(({ id }) => id === status.leader);
   const head = [
     ["leader", status.leader === null ? "nobody" : `${status.leader} leads, epoch ${status.view?.term ?? "?"}`],
@@ -49,20 +57,26 @@ export function screenText(model: DevModel): string {
     ["page", page ?? "-"],
     ["uptime", duration(uptimeMs)],
   ];
-  return [
+  const above = [
     `Tenure: three nodes on this machine, in ${directory}\n\n`,
     columns(head),
+    ...(access === null ? [] : [`in another terminal:\n${access}\n`]),
     "\n",
     columns([["NODE", "PID", "STATE", "ROLE", "COMMIT", "LAG"], ...nodes.map((node) => nodeRow(node, status))]),
     "\n",
     `${adviceText(leader)}\n`,
     `${KEYS_TEXT}\n`,
     "\n",
-    happened
-      .slice(-HAPPENED_SHOWN_MAX)
-      .map((line) => `${line}\n`)
-      .join(""),
   ].join("");
+  const used = above.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / width)), 0);
+  const left = Math.min(HAPPENED_SHOWN_MAX, Math.max(1, rows - used));
+  return (
+    above +
+    happened
+      .slice(-left)
+      .map((line) => `${line.slice(0, width)}\n`)
+      .join("")
+  );
 }
 
 function jobsText({ jobsPerSecond, accepted }: DevModel): string {
@@ -73,7 +87,7 @@ function jobsText({ jobsPerSecond, accepted }: DevModel): string {
 export function adviceText(leader: DevNode | undefined): string {
   const pid = leader?.pid ?? null;
   if (pid === null) return "nobody leads at this moment: the others elect a leader as soon as two of three run";
-  return `kill -9 ${pid} kills the leader. You will see another node lead after some tens of milliseconds, jobs go on, and the dead node come back after 3 s`;
+  return `kill -9 ${pid} kills the leader: jobs go on within 0.2 s or so, it is back after 3 s`;
 }
 
 function nodeRow({ id, pid, state, restartInMs }: DevNode, { rows, leader }: ClusterStatus): string[] {

@@ -5,11 +5,11 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { ERRORS } from "../core/kit/errors.ts";
-import { type Client, createClient, type ElectionView } from "../client/index.ts";
-import { type ClusterStatus, electionsOf, statusOf } from "./cluster-view.ts";
+import { type Client, createClient } from "../client/index.ts";
+import { electionsOf, statusOf } from "./cluster-view.ts";
 import { DevCluster } from "./dev-cluster.ts";
 import { DevLoad, type Failover } from "./dev-load.ts";
-import { adviceText, changesBetween, type DevModel, EMPTY_STATUS, plainText, screenText } from "./dev-view.ts";
+import { accessText, Show } from "./dev-show.ts";
 import { parseDuration, parseFlags, UsageError } from "./flags.ts";
 import { duration, json } from "./output.ts";
 
@@ -26,9 +26,6 @@ const COUNT_EVERY_MS = 500;
 const LOOK_LIMIT_MS = 300;
 const SUMMARY_LIMIT_MS = 5_000;
 const DRAW_EVERY_MS = 200;
-const PLAIN_EVERY_MS = 2_000;
-/** Finished jobs are counted over so long. */
-const RATE_WINDOW_MS = 4_000;
 /** Of commands at once on each node that does not lead. */
 const CAPACITY = 4;
 /** A node that was drained by a key may lead again after so long. */
@@ -37,12 +34,6 @@ const DRAINED_MS = 10_000;
 const KILLS_AT: readonly number[] = [1 / 3, 2 / 3];
 /** On a machine that does other things, they and the end may be so late. */
 const LATE_MS_MAX = 30_000;
-const HAPPENED_KEPT_MAX = 50;
-const SCREEN = {
-  enter: "\u001B[?1049h\u001B[?25l",
-  leave: "\u001B[?25h\u001B[?1049l",
-  home: "\u001B[H\u001B[J",
-} as const;
 
 export const DEV_HELP = `tenure dev [--for D] [--json] (npm start [-- --for D]): three nodes on this machine with sample jobs, in the terminal.
 
@@ -55,105 +46,6 @@ Keys: k kill -9 the leader; p pause it (SIGSTOP), or let it go on; d drain it; t
 exit codes: 0 ended as asked, after somebody led, and no job was lost; 1 a job was lost, or with --for a killed leader had no successor;
 64 wrong use; 69 nobody ever led, or no server came up in three tries; 130, 143 ended by a signal
 `;
-
-/** What is known, and what is told; everything else asks it. */
-class Show {
-  status: ClusterStatus = EMPTY_STATUS;
-  hasLed = false;
-  cluster: DevCluster | null = null;
-  load: DevLoad | null = null;
-  readonly #startedMs = performance.now();
-  readonly #isScreen: boolean;
-  /** Standard output is the summary's alone, where one is asked for. */
-  readonly #out: NodeJS.WriteStream;
-  readonly #happened: string[] = [];
-  #election: ElectionView | null = null;
-  #finished: { readonly atMs: number; readonly jobs: number }[] = [];
-  #drawnMs = Number.NEGATIVE_INFINITY;
-
-  constructor(isForPrograms: boolean) {
-    this.#isScreen = !isForPrograms && process.stdout.isTTY && process.env["TERM"] !== "dumb";
-    this.#out = isForPrograms ? process.stderr : process.stdout;
-  }
-
-  begin(): void {
-    if (this.#isScreen) this.#out.write(SCREEN.enter);
-    this.tell("starting three nodes");
-  }
-
-  end(): void {
-    if (!this.#isScreen) return;
-    this.#out.write(SCREEN.leave);
-    for (const line of this.#happened.slice(-HAPPENED_KEPT_MAX)) this.#out.write(`${line}\n`);
-  }
-
-  tell(text: string): void {
-    const line = `${((performance.now() - this.#startedMs) / 1_000).toFixed(3).padStart(8)} s  ${text}`;
-    this.#happened.push(line);
-    if (this.#happened.length > HAPPENED_KEPT_MAX) this.#happened.shift();
-    if (!this.#isScreen) this.#out.write(`${line}\n`);
-    else this.draw();
-  }
-
-  saw(status: ClusterStatus, elections: readonly ElectionView[]): void {
-    const nowMs = performance.now();
-    this.#election = elections.find(({ stage, result }) => stage === "vote" && result === "won") ?? this.#election;
-    const changes = changesBetween(this.status, status, this.#election);
-    const isNewLeader = status.leader !== null && status.leader !== this.status.leader;
-    this.status = status;
-    if (status.leader !== null) this.hasLed = true;
-    for (const change of changes) this.tell(change);
-    if (isNewLeader && !this.#isScreen) {
-      this.tell(adviceText(this.#model(nowMs).nodes.find(({ id }) => id === status.leader)));
-    }
-  }
-
-  /** Something was done to the leader just now. */
-  mark(cause: string, text: string): void {
-    this.load?.mark(cause, text, this.status.view?.term ?? 0);
-  }
-
-  /** Three nodes vote, run, and agree on who leads. */
-  get isWhole(): boolean {
-    const { leader, rows } = this.status;
-    const voters = rows.filter(({ member, own }) => member.kind === "voter" && own !== null);
-    const nodes = this.cluster?.nodes(performance.now()) ?? [];
-    return leader !== null && voters.length === nodes.length && nodes.every(({ state }) => state === "running");
-  }
-
-  counted(jobs: number): void {
-    const atMs = performance.now();
-    this.#finished = [...this.#finished.filter((one) => atMs - one.atMs <= RATE_WINDOW_MS), { atMs, jobs }];
-  }
-
-  draw(): void {
-    const nowMs = performance.now();
-    if (this.#isScreen) {
-      this.#drawnMs = nowMs;
-      this.#out.write(SCREEN.home + screenText(this.#model(nowMs)).replaceAll("\n", "\u001B[K\n"));
-    } else if (nowMs - this.#drawnMs >= PLAIN_EVERY_MS && this.status.view !== null) {
-      this.#drawnMs = nowMs;
-      this.tell(plainText(this.#model(nowMs)));
-    }
-  }
-
-  #model(nowMs: number): DevModel {
-    const [first, last] = [this.#finished[0], this.#finished.at(-1)];
-    const spanMs = first === undefined || last === undefined ? 0 : last.atMs - first.atMs;
-    return {
-      uptimeMs: nowMs - this.#startedMs,
-      nodes: this.cluster?.nodes(nowMs) ?? [],
-      status: this.status,
-      election: this.#election,
-      jobsPerSecond: spanMs < RATE_WINDOW_MS / 4 ? null : (Math.max(0, last!.jobs - first!.jobs) * 1_000) / spanMs,
-      accepted: this.load?.accepted ?? 0,
-      failoverMs: this.load?.failovers.at(-1)?.ms ?? null,
-      page: this.cluster?.page ?? null,
-      happened: this.#happened,
-      directory: this.cluster?.directory ?? "…",
-    };
-  }
-}
 
 interface Flags {
   /** Undefined: until somebody ends it. */
@@ -197,10 +89,7 @@ async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
   });
   show.cluster = cluster;
   const { urls, key } = cluster;
-  show.tell(`the page: ${cluster.page}`);
-  show.tell(`jobs and scopes are served at ${urls.join(", ")}: docs/jobs.md, docs/server.md`);
-  show.tell(`as their operator: export TENURE_URL=${urls.join(",")} TENURE_API_KEY=${key}`);
-  if (import.meta.url.endsWith(".ts")) show.tell("then, for instance: npm run -s tenure -- job submit -- echo hello");
+  introduce(show, cluster);
   const client = createClient({ urls, key });
   const load = new DevLoad(urls, key, (text, afterMs) => show.tell(`jobs went on ${duration(afterMs)} after ${text}`));
   show.load = load;
@@ -219,16 +108,25 @@ async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
       draw(show, stop.signal),
     ]);
     keys();
+    // Whoever stands still answers nobody.
+    if (cluster.frozen !== null) cluster.thaw(cluster.frozen);
     if (show.hasLed && code === null) summary = await summarized(show, load, client);
   } finally {
     show.tell("stopping");
     await cluster.stop();
-    show.tell(`ended; ${load.accepted} jobs were accepted`);
+    show.tell(`ended; ${load.accepted} jobs were accepted${summary === null ? "" : `, ${summary.lost} were lost`}`);
     show.end();
   }
   if (reason !== null) process.stderr.write(`npm start: ${reason as string}\n`);
   if (isForPrograms && summary !== null) process.stdout.write(json(summary));
   return code ?? (summary === null ? EXIT_NEVER_LED : isWell(summary, forMs) ? 0 : EXIT_NOT_WELL);
+}
+
+function introduce(show: Show, cluster: DevCluster): void {
+  show.tell(`the page: ${cluster.page}`);
+  show.tell(`jobs and scopes are served at ${cluster.urls.join(", ")}: docs/jobs.md, docs/server.md`);
+  show.tell(`as their operator: ${accessText(cluster)}`);
+  if (import.meta.url.endsWith(".ts")) show.tell("then, for instance: npm run -s tenure -- job submit -- echo hello");
 }
 
 interface Summary {

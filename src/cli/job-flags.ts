@@ -65,7 +65,7 @@ submit:
 
 list:
   --state S[,S…]          ${JOB_STATES.join(", ")}
-  --kind K                of this kind
+  --kind K                of this kind; submit: the same as the word KIND
   --agent NAME            that this agent has or had
   --search TEXT           with all of these words
   --limit N               at most so many (default: ${LIST_LIMIT})
@@ -101,7 +101,7 @@ type OwnFlag = keyof typeof OWN_KINDS;
 const KINDS = { ...CONNECTION_KINDS, ...OWN_KINDS } as const;
 
 const FLAGS_OF: Readonly<Record<Verb, readonly OwnFlag[]>> = {
-  submit: [...(Object.keys(SPEC_KINDS) as OwnFlag[]), "idempotency-key", "detach"],
+  submit: [...(Object.keys(SPEC_KINDS) as OwnFlag[]), "kind", "idempotency-key", "detach"],
   list: ["state", "kind", "queue", "agent", "search", "limit"],
   show: [],
   logs: ["attempt", "follow"],
@@ -143,7 +143,7 @@ function stepOf(
   if (verb === "submit") {
     const key = values["idempotency-key"];
     if (key === "") throw new UsageError("--idempotency-key must not be empty");
-    const spec = readSpec(before, rest, { values, lists }, nowMs);
+    const spec = readSpec(kindWords(before, values.kind), rest, { values, lists }, nowMs);
     return { verb, ...spec, idempotencyKey: key, detach: values.detach !== undefined };
   }
   const words = [...before, ...(rest ?? [])];
@@ -169,6 +169,14 @@ function stepOf(
     default:
       return assertNever(verb, "job");
   }
+}
+
+/** `submit KIND` and, as with `schedule put`, `submit --kind KIND`. */
+function kindWords(words: readonly string[], kind: string | undefined): readonly string[] {
+  if (kind === undefined) return words;
+  const stray = words.find((word) => word !== kind);
+  if (stray === undefined) return [nameOf("--kind", kind)];
+  throw new UsageError(`the kind is ${JSON.stringify(stray)}, and ${JSON.stringify(kind)} by --kind; give one of them`);
 }
 
 function refuseStray(verb: Verb, values: Partial<Record<OwnFlag, string>>): void {

@@ -31,6 +31,28 @@ describe("a list of jobs", () => {
     ]);
   });
 
+  it("says of one that waits whether its queue is paused, where that is known", () => {
+    const jobs = [
+      briefOf({ queue: "mail" }),
+      briefOf({ queue: "mail", readyAtMs: NOW_MS + 1, failures: 1, errorMessage: "no room" }),
+      briefOf(),
+      briefOf({ queue: "mail", state: "building" }),
+    ];
+    const why = (paused: ReadonlySet<string> | null) =>
+      jobsTable(jobs, NOW_MS, undefined, paused)
+        .trimEnd()
+        .split("\n")
+        .slice(1)
+        .map((line) => line.split(/ {2,}/).slice(6).join(""));
+    expect(why(new Set(["mail"]))).toEqual([
+      "queue paused",
+      "queue paused, not before 2030-01-01T00:01:00.001Z; no room",
+      "ready",
+      "-",
+    ]);
+    expect(why(null)).toEqual(["-", "not before 2030-01-01T00:01:00.001Z; no room", "-", "-"]);
+  });
+
   it("lets nobody steer the terminal", () => {
     const evil = `a${ESCAPE}[2Jb`;
     const table = jobsTable([briefOf({ kind: evil, queue: evil, state: "failed", errorMessage: evil })], NOW_MS);

@@ -24,7 +24,13 @@ export function isFinished({ state }: Pick<JobView, "state">): boolean {
 
 // ---- lists --------------------------------------------------------------------------------------------
 
-export function jobsTable(jobs: readonly JobBrief[], nowMs: number, paint: Paint = PLAIN): string {
+/** `paused`: the queues that are; null where nobody could tell. */
+export function jobsTable(
+  jobs: readonly JobBrief[],
+  nowMs: number,
+  paint: Paint = PLAIN,
+  paused: ReadonlySet<string> | null = null,
+): string {
   const rows = jobs.map((job) => [
     job.id,
     printable(job.kind),
@@ -32,7 +38,7 @@ export function jobsTable(jobs: readonly JobBrief[], nowMs: number, paint: Paint
     printable(job.queue),
     String(attemptsOf(job)),
     duration(Math.max(0, nowMs - job.submittedAtMs)),
-    whyOf(job, nowMs),
+    whyOf(job, nowMs, paused),
   ]);
   return table(["ID", "KIND", "STATE", "QUEUE", "ATTEMPT", "AGE", "WHY"], rows, paint);
 }
@@ -43,16 +49,22 @@ function attemptsOf({ state, failures, losses }: JobBrief): number {
   return failures + losses + (isOneMore ? 1 : 0);
 }
 
-function whyOf({ state, readyAtMs, errorMessage, progress, agent }: JobBrief, nowMs: number): string {
+function whyOf(job: JobBrief, nowMs: number, paused: ReadonlySet<string> | null): string {
+  const { state, errorMessage, progress, agent } = job;
   const error = errorMessage === null ? "" : oneLine(errorMessage);
-  if (state === "pending") {
-    const wait = readyAtMs > nowMs ? `not before ${isoTime(readyAtMs)}` : "";
-    return [wait, error].filter((text) => text !== "").join("; ") || "-";
-  }
+  if (state === "pending") return [waitText(job, nowMs, paused), error].filter((text) => text !== "").join("; ") || "-";
   if (state === "failed") return error || "-";
   if (FINAL.includes(state)) return "-";
   const at = agent === null ? "" : `at ${printable(agent)}`;
   return [at, progressText(progress)].filter((text) => text !== "").join(", ") || "-";
+}
+
+/** What a list knows of it; whether agents are busy, or none takes it, is asked for one job alone (`show`). */
+function waitText({ queue, readyAtMs }: JobBrief, nowMs: number, paused: ReadonlySet<string> | null): string {
+  const time = readyAtMs > nowMs ? `not before ${isoTime(readyAtMs)}` : "";
+  const queued = paused?.has(queue) === true ? "queue paused" : "";
+  const waits = [queued, time].filter((text) => text !== "").join(", ");
+  return waits === "" && paused !== null ? "ready" : waits;
 }
 
 export function progressText(progress: Omit<JobProgressView, "atMs"> | null): string {

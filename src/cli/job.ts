@@ -89,13 +89,26 @@ function printLog(text: string): void {
 
 async function list(connection: Connection, { query, limit }: StepOf<"list">): Promise<number> {
   const client = clientOf(connection);
-  const { found } = await fresh(async (how) => await listed(client, { ...query, ...how }, limit));
+  const { found, how } = await fresh(async (way) => await listed(client, { ...query, ...way }, limit));
   const { jobs, hasMore } = found;
   if (connection.output === "json") process.stdout.write(json({ jobs: jobs.map(briefObject), has_more: hasMore }));
   else if (connection.output === "jsonl") for (const one of jobs) process.stdout.write(json(briefObject(one)));
-  else process.stdout.write(jobsTable(jobs, Date.now(), paintFor(process.stdout, process.env)));
+  else {
+    const paused = jobs.some(({ state }) => state === "pending") ? await pausedQueues(client, how) : null;
+    process.stdout.write(jobsTable(jobs, Date.now(), paintFor(process.stdout, process.env), paused));
+  }
   if (hasMore) say(`these are the newest ${limit}, and there are more: --limit N shows more of them`);
   return 0;
+}
+
+/** Null where no answer comes: a list without it is better than none. */
+async function pausedQueues(client: Client, how: ReadOptions): Promise<ReadonlySet<string> | null> {
+  try {
+    return new Set((await client.queues(how)).flatMap(({ queue, paused }) => (paused ? [queue] : [])));
+  } catch (error) {
+    if (!TenureError.is(error)) throw error;
+    return null;
+  }
 }
 
 async function listed(

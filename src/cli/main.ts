@@ -2,14 +2,18 @@
 // `tenure`: finds the command and runs it. Each command is one file, loaded when it is asked for, and gives an exit
 // code; what a user got wrong and what the world refused are one line on stderr and an exit code of the registry.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { paintFor } from "./colour.ts";
 import { complaint, complaintLines } from "./complaint.ts";
 import { COMMAND_TABLE } from "./completion-table.ts";
 import { EXIT_USAGE, suggestion, UsageError } from "./flags.ts";
 
-const SUMMARIES = COMMAND_TABLE.map(({ name, summary }) => `  tenure ${name.padEnd(11)} ${summary}\n`);
+/** It is for who has the repository, and packed with nothing (`files` of the two packages). */
+const DEV = "dev";
+const hasDev = existsSync(new URL(`./dev${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+const LISTED = COMMAND_TABLE.filter(({ name }) => name !== DEV || hasDev);
+const SUMMARIES = LISTED.map(({ name, summary }) => `  tenure ${name.padEnd(11)} ${summary}\n`);
 const HELP = `tenure: leadership for services. At most one instance's writes count.
 
 ${SUMMARIES.join("")}
@@ -77,9 +81,11 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
       return error.exitCode;
     }
     if (isMissingServer(error)) {
-      process.stderr.write(
-        `tenure: \`tenure ${name}\` is in the package tenure-server: npm install --global tenure-server\n`,
-      );
+      const where =
+        name === DEV
+          ? "in Tenure's repository, and in no package: npm start there; here, `tenure server start` runs a node"
+          : "in the package tenure-server: npm install --global tenure-server";
+      process.stderr.write(`tenure: \`tenure ${name}\` is ${where}\n`);
       return EXIT_UNAVAILABLE;
     }
     if (!TenureError.is(error)) throw error;
@@ -89,7 +95,7 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
   }
 }
 
-/** The library's package has this file, and not the servers. */
+/** The library's package has this file, and not the servers; neither package has `dev`. */
 function isMissingServer(error: unknown): boolean {
   const { code, url } = error as { readonly code?: unknown; readonly url?: unknown };
   return (
@@ -99,7 +105,7 @@ function isMissingServer(error: unknown): boolean {
 
 function hint(name: string): string {
   const near = suggestion(name, Object.keys(COMMANDS));
-  return near === "" ? `; the commands are ${COMMAND_TABLE.map((one) => one.name).join(", ")}` : near;
+  return near === "" ? `; the commands are ${LISTED.map((one) => one.name).join(", ")}` : near;
 }
 
 async function version(): Promise<number> {

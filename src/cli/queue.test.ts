@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { UsageError } from "./flags.ts";
 import { listText } from "./list-output.ts";
-import { queueObject, queuesTable, readQueueFlags } from "./queue.ts";
+import type { Client, JobBrief, ScheduleView } from "../client/index.ts";
+import { queueObject, queuesTable, readQueueFlags, strangerText } from "./queue.ts";
+import { briefOf, jobOf } from "./test-job.ts";
 
 const step = (...args: readonly string[]) => {
   const found = readQueueFlags(args);
@@ -55,5 +57,23 @@ describe("tenure queue", () => {
     expect(text("json")).toBe(`{"queues":[${lines.join(",")}]}\n`);
     expect(listText("json", "queues", [], () => "")).toBe('{"queues":[]}\n');
     expect(listText("jsonl", "queues", [], () => "")).toBe("");
+  });
+});
+
+describe("a queue that is paused or resumed", () => {
+  const clientOf = (jobs: readonly JobBrief[]): Pick<Client, "queues" | "schedules" | "jobs"> => ({
+    queues: async () => [...QUEUES, { queue: "defualt", paused: true, pending: 0, running: 0 }],
+    schedules: async () => [{ spec: { ...jobOf().spec, queue: "nightly" } } as ScheduleView],
+    async *jobs(query) {
+      yield* jobs.filter(({ queue }) => queue === query?.queue);
+    },
+  });
+
+  it("is told to be unknown where no job and no schedule has it, with the name that may be meant", async () => {
+    const client = clientOf([briefOf({ queue: "done", state: "completed" })]);
+    for (const known of ["default", "nightly", "done"]) expect(await strangerText(client, known), known).toBeNull();
+    expect(await strangerText(client, "defualt")).toBe("no job is in the queue defualt; did you mean default?");
+    expect(await strangerText(client, "nightl")).toBe("no job is in the queue nightl; did you mean nightly?");
+    expect(await strangerText(client, "reports")).toBe("no job is in the queue reports, and no schedule has it");
   });
 });

@@ -1,8 +1,8 @@
 // `tenure queue list|pause|resume`: the queues of Tenure's servers. A queue exists by its name: one that nobody has used yet can
 // be paused too, before the first job comes.
 
-import type { QueueView } from "../client/index.ts";
-import { assertNever } from "../contract/errors.ts";
+import type { Client, QueueView } from "../client/index.ts";
+import { assertNever, TenureError } from "../contract/errors.ts";
 import {
   clientOf,
   CONNECTION_HELP,
@@ -11,18 +11,22 @@ import {
   readConnection,
 } from "./cluster-connection.ts";
 import { chosen } from "./cluster-flags.ts";
-import { parseFlags } from "./flags.ts";
+import { warningText } from "./complaint.ts";
+import { parseFlags, suggestion } from "./flags.ts";
 import { listText } from "./list-output.ts";
 import { type Paint, paintFor, paintState, PLAIN } from "./colour.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable, withLongOutput, table } from "./output.ts";
 import { noName, oneName } from "./words.ts";
 
 const VERBS = ["list", "pause", "resume"] as const;
+/** Where a job waits that names no queue: it may be meant before there is any. */
+const QUEUE_DEFAULT = "default";
 
 export const QUEUE_HELP = `tenure queue VERB [NAME] [--url URL[,URL…]] [-o table|json]: the queues in which jobs wait for agents.
 
   list               every queue that has jobs or is paused; also -o jsonl, one object on a line for each
-  pause NAME         its jobs are given to no agent any more; those that run go on. A queue without jobs can be paused too
+  pause NAME         its jobs are given to no agent any more; those that run go on. A queue without jobs can be paused too; of a
+                     name that no job and no schedule has, stderr says so
   resume NAME        they are given out again
 
 ${CONNECTION_HELP}
@@ -57,14 +61,44 @@ export async function queue(args: readonly string[]): Promise<number> {
     case "pause":
       await client.pauseQueue(step.name);
       process.stdout.write(isJson ? json({ name: step.name, paused: true }) : `${printable(step.name)} is paused\n`);
+      await tellStranger(client, step.name);
       return 0;
     case "resume":
       await client.resumeQueue(step.name);
       process.stdout.write(isJson ? json({ name: step.name, paused: false }) : `${printable(step.name)} goes on\n`);
+      await tellStranger(client, step.name);
       return 0;
     default:
       return assertNever(step, "queue");
   }
+}
+
+async function tellStranger(client: Client, name: string): Promise<void> {
+  const text = await strangerText(client, name).catch((error: unknown) => {
+    // What was asked for is done, whatever becomes of the look behind it.
+    if (TenureError.is(error)) return null;
+    throw error;
+  });
+  if (text !== null) process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+}
+
+/** Null for a queue that a job has, or had while it is kept, or a schedule. Others are meant for jobs to come, or mistyped. */
+export async function strangerText(
+  client: Pick<Client, "queues" | "schedules" | "jobs">,
+  name: string,
+): Promise<string | null> {
+  if (name === QUEUE_DEFAULT) return null;
+  const queues = await client.queues({ consistency: "linearizable" });
+  if (queues.some((one) => one.queue === name && one.pending + one.running > 0)) return null;
+  const scheduled = (await client.schedules()).map(({ spec }) => spec.queue);
+  if (scheduled.includes(name)) return null;
+  const finished = await client.jobs({ queue: name, pageSize: 1 }).next();
+  if (finished.done !== true) return null;
+  const others = new Set([QUEUE_DEFAULT, ...queues.map((one) => one.queue), ...scheduled]);
+  // Paused by mistake, it is among them itself.
+  others.delete(name);
+  const near = suggestion(name, [...others]);
+  return `no job is in the queue ${name}${near === "" ? ", and no schedule has it" : near}`;
 }
 
 export function readQueueFlags(

@@ -1,7 +1,7 @@
 // One server of Tenure as an object: every part made and joined, started and stopped in order. The command around it
 // (server-run.ts) owns the process; tests own several of these.
 //
-//   consensus (directory, wire, engine) ──▶ cluster, scopes ──▶ API listens
+//   consensus (directory, wire, engine) ──▶ scopes, cluster ──▶ jobs ──▶ API listens
 //   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
 
 import type { Api } from "../api/index.ts";
@@ -25,7 +25,7 @@ import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
 import { diskGuarded } from "./server-disk-guard.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
-import { startJobs } from "./server-jobs.ts";
+import { type JobsNode, startJobs } from "./server-jobs.ts";
 import { serverMachine } from "./server-machine.ts";
 import { serverStats } from "./server-stats.ts";
 import { workerName } from "./server-supervised.ts";
@@ -83,19 +83,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     clock: systemClock,
     random: random.fork("scopes"),
   });
-  const jobs = await startJobs({
-    consensus,
-    leading,
-    worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
-    clearance,
-    jobs: jobsParts,
-    archive: made.archive!,
-    keepDays: config.history.keepDays,
-    dataDir: config.dataDir,
-    logger,
-  });
+  const started: { jobs?: JobsNode } = {};
   const stopParts = async (): Promise<void> => {
-    await jobs.stop();
+    await started.jobs?.stop();
     scopes.close();
     cluster.stop();
     loop.stop();
@@ -103,7 +93,20 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     await consensus.stop();
   };
   try {
+    // In the turn in which consensus began: the vote that ends an outage is often won while the jobs are opened.
     cluster.start();
+    const jobs = await startJobs({
+      consensus,
+      leading,
+      worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
+      clearance,
+      jobs: jobsParts,
+      archive: made.archive!,
+      keepDays: config.history.keepDays,
+      dataDir: config.dataDir,
+      logger,
+    });
+    started.jobs = jobs;
     const api = await openApi(config, {
       cluster,
       scopes: diskGuarded(scopes, directory),
@@ -196,6 +199,7 @@ function clusterOf(
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
     expect: options.bootstrap ? config.bootstrapExpect : undefined,
+    onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });
 }
 

@@ -175,6 +175,7 @@ async function openParts(
     log,
     nodes,
     disk: directory,
+    onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });
   return { siteId, log, nodes, elector, leadership, cluster, jobs };
 }

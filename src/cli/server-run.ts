@@ -2,7 +2,7 @@
 //
 // SIGTERM, SIGINT   leadership is handed over, requests under way are answered, exit 0; a second one ends it at once, where no
 //                   supervisor does that
-// SIGHUP            certificates are read again
+// SIGHUP            certificates are read again; while the node starts, once it is up
 // a failed sync, a broken invariant   logged, exit with the code of the registry: nothing was promised since
 
 import { readFileSync } from "node:fs";
@@ -35,7 +35,8 @@ export async function runServer(config: ServerConfig, flags: { readonly bootstra
   };
   process.on("SIGTERM", stopFor);
   process.on("SIGINT", stopFor);
-  const run = lifetime(config, flags.bootstrap, logs, stop.signal, fatal, supervised);
+  const isUp = reloadOnSignal(logs);
+  const run = lifetime(config, flags.bootstrap, logs, stop.signal, fatal, supervised, isUp);
   // A rejection that got past here would end the process with 0, after the last thing that holds it open.
   const code = await Promise.race([run.catch((error: unknown) => logFatal(logs, error)), ending.promise]);
   await logs.close();
@@ -50,6 +51,7 @@ async function lifetime(
   signal: AbortSignal,
   onFatal: (error: unknown) => void,
   supervised: Supervised | null,
+  isUp: (node: Pick<ServerNode, "reload">) => void,
 ): Promise<number> {
   let node: Pick<ServerNode, "reload" | "stop">;
   try {
@@ -63,8 +65,7 @@ async function lifetime(
     process.stderr.write(`tenure: ${error.message}\n`);
     return logFatal(logs, error);
   }
-  const reload = (): void => reloadCertificates(node, logs);
-  process.on("SIGHUP", reload);
+  isUp(node);
   // It may have come while the node was starting.
   if (!signal.aborted) {
     await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
@@ -92,6 +93,20 @@ async function startNode(
   const { startPostgresNode } = await import("./server-postgres.ts");
   flushCompileCache();
   return startPostgresNode({ ...config, backend: config.backend }, options);
+}
+
+/** From now on. What is asked for before the node is up is done then: it may have read its certificates before they were renewed. */
+function reloadOnSignal(logs: LogSink): (node: Pick<ServerNode, "reload">) => void {
+  let running: Pick<ServerNode, "reload"> | null = null;
+  let isAsked = false;
+  process.on("SIGHUP", () => {
+    if (running === null) isAsked = true;
+    else reloadCertificates(running, logs);
+  });
+  return (node) => {
+    running = node;
+    if (isAsked) reloadCertificates(node, logs);
+  };
 }
 
 function reloadCertificates(node: Pick<ServerNode, "reload">, logs: LogSink): void {

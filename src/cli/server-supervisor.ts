@@ -1,8 +1,8 @@
 // The supervisor of one node as a process. It starts the controller (`tenure server controller`) and, where `agent.enabled` is
 // set and the node does not lead, the agent (`tenure agent start`).
 //
-// SIGTERM, SIGINT   both end in order, exit 0; a second one ends them at once
-// SIGHUP            goes on to the controller, which reads its certificates again
+// SIGTERM, SIGINT   both end in order, exit 0; a second one ends them at once. Before the controller is started none is
+// SIGHUP            goes on to the controller, which reads its certificates again; of one that starts, once it is up
 // Its own death, by whatever way, is theirs.
 
 import { mkdirSync } from "node:fs";
@@ -12,6 +12,7 @@ import { type DirectoryLock, lockDirectory } from "../drivers/disk/lock.ts";
 import { killControllers, nodeCookie, systemChildren } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { openLogSink } from "../drivers/telemetry/log-sink.ts";
+import type { Child, ChildEvents, Children } from "../ports/children.ts";
 import { Supervisor } from "../supervisor/index.ts";
 import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
 
@@ -28,23 +29,56 @@ export async function supervise(spec: SupervisorSpec): Promise<number> {
     process.exit(ERRORS[lock.code].exit);
   }
   const cookie = nodeCookie(dataDir);
-  // It may hang, and then does not see that its supervisor is gone; whoever has our lock is the only one to have any.
-  await killControllers(cookie);
   const supervisor = new Supervisor({
     plan: { ...PLAN, moonlights },
-    children: systemChildren(cookie, (part) => ({ command: process.execPath, ...spec[part] })),
+    children: reloadedWhenHeard(systemChildren(cookie, (part) => ({ command: process.execPath, ...spec[part] }))),
     clock: systemClock,
     logger: logs.logger,
     nowNs: () => process.hrtime.bigint(),
   });
-  process.on("SIGTERM", () => supervisor.stop("SIGTERM"));
-  process.on("SIGINT", () => supervisor.stop("SIGINT"));
+  // Before anything is waited for: of a signal that nobody handles a process dies.
+  const again = Promise.withResolvers<void>();
+  let isStopping = false;
+  const stopFor = (signal: "SIGTERM" | "SIGINT"): void => {
+    if (isStopping) again.resolve();
+    isStopping = true;
+    supervisor.stop(signal);
+  };
+  process.on("SIGTERM", () => stopFor("SIGTERM"));
+  process.on("SIGINT", () => stopFor("SIGINT"));
   process.on("SIGHUP", () => supervisor.reload());
-  supervisor.start();
+  // It may hang, and then does not see that its supervisor is gone; whoever has our lock is the only one to have any.
+  await Promise.race([killControllers(cookie), again.promise]);
+  if (!isStopping) supervisor.start();
   const code = await supervisor.ended;
   await logs.close();
   lock?.release();
   process.exit(code);
+}
+
+/** A controller that loads its code would die of SIGHUP: it is told with its first word, behind which it remembers that. */
+function reloadedWhenHeard(children: Children): Children {
+  const startController = (events: ChildEvents): Child => {
+    let isHeard = false;
+    let isAsked = false;
+    const child = children.start("controller", {
+      exited: (how) => events.exited(how),
+      told: (message) => {
+        if (!isHeard && isAsked) child.signal("SIGHUP");
+        isHeard = true;
+        events.told(message);
+      },
+    });
+    const signal: Child["signal"] = (which) => {
+      if (which === "SIGHUP" && !isHeard) isAsked = true;
+      else child.signal(which);
+    };
+    return { ...child, signal };
+  };
+  return {
+    start: (part, events) => (part === "controller" ? startController(events) : children.start(part, events)),
+    endAgents: () => children.endAgents(),
+  };
 }
 
 /**

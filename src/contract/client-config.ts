@@ -27,6 +27,8 @@ export const ClientConfigFile = strict({
   key: Type.Optional(text(KEY_BYTES_MAX)),
   key_file: Type.Optional(text(PATH_BYTES_MAX)),
   ca_file: Type.Optional(text(PATH_BYTES_MAX)),
+  cert_file: Type.Optional(text(PATH_BYTES_MAX)),
+  client_key_file: Type.Optional(text(PATH_BYTES_MAX)),
   output: Type.Optional(oneOf("table", "json", "jsonl")),
 });
 

@@ -39,6 +39,7 @@ function stage(first: Partial<RaftStatus> = {}) {
       empty: () => Promise.resolve(false),
       opened: (epoch) => happened.push(`opened ${epoch}`),
       release: (isLate) => happened.push(isLate === true ? "released late" : "released"),
+      drained: () => undefined,
     },
   });
   gate.subscribe((event) => happened.push(event.kind === "role" ? event.role : event.kind));
@@ -171,6 +172,7 @@ describe("a planned transfer", () => {
         empty: () => Promise.resolve(true),
         opened: () => undefined,
         release: () => undefined,
+        drained: () => undefined,
       },
       empty: (peer) => {
         asked.push(`empty ${peer}`);

@@ -38,7 +38,7 @@ import {
   type OwnAddress,
   type Surroundings,
 } from "./cluster-view.ts";
-import { drainNode, Willingness } from "./node-drain.ts";
+import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership, notLeader } from "./membership.ts";
 import { diskIn } from "./membership-rules.ts";
 
@@ -69,12 +69,15 @@ export interface ClusterOptions {
   readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
+  /** An operator wants this node out, or in again. */
+  readonly onDrain?: ((isWanted: boolean) => void) | undefined;
 }
 
 export class ClusterService implements Cluster {
   /** Whether this node wants to lead, and what speaks against it. */
   readonly willingness: Willingness;
   readonly #options: ClusterOptions;
+  readonly #drains: Drains;
   readonly #consensus: Consensus;
   readonly #clock: Clock;
   readonly #around: Surroundings;
@@ -96,6 +99,7 @@ export class ClusterService implements Cluster {
     const { consensus, peers, clock, random, machine, own } = options;
     this.#options = options;
     this.willingness = new Willingness(consensus);
+    this.#drains = new Drains((isDrained) => this.willingness.set("drained", isDrained), options.onDrain);
     this.#consensus = consensus;
     this.#clock = clock;
     this.#around = { consensus, peers, own };
@@ -120,11 +124,12 @@ export class ClusterService implements Cluster {
     });
   }
 
+  /** In the turn in which consensus began: elections that are won before are in no history and in no count. */
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "running";
     this.#unsubscribe = this.#consensus.subscribe((event) => this.#event(event));
-    // What happened before anybody listened is over; who leads is not.
+    // Whoever starts it later misses what happened before; who leads it need not miss.
     const { role, term, leader } = this.#consensus.status();
     if (leader !== null) this.#event({ kind: "role", role, term, leader });
     this.#membership.start();
@@ -178,7 +183,7 @@ export class ClusterService implements Cluster {
       alerts: this.#health.alerts,
       snapshot: snapshots.newest(),
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
-      isDraining: this.willingness.has("drained"),
+      isDraining: this.#drains.isDrained,
       isReady: notReadyReason === null,
       notReadyReason,
     };
@@ -256,10 +261,10 @@ export class ClusterService implements Cluster {
   }
 
   async drain(isDraining: boolean, force: boolean): Promise<void> {
-    const [willingness, consensus] = [this.willingness, this.#consensus];
+    const [drains, consensus] = [this.#drains, this.#consensus];
     const transfer = (): Promise<TransferView> => this.transfer(null, false);
-    if (isDraining) await drainNode({ willingness, consensus, clock: this.#clock, transfer }, force);
-    else willingness.set("drained", false);
+    if (isDraining) await drainNode({ drains, consensus, clock: this.#clock, transfer }, force);
+    else drains.undo();
   }
 
   /** Null: the best one. */

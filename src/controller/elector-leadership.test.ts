@@ -208,6 +208,7 @@ describe("on a node that may have a worker", () => {
       empty: () => Promise.resolve(false),
       opened: (epoch) => happened.push(`opened ${epoch}`),
       release: (isLate) => happened.push(isLate === true ? "released late" : "released"),
+      drained: () => undefined,
     };
     return { clearance, asked, happened };
   }

@@ -1,8 +1,11 @@
 // A node that is taken out, on whole servers in a simulated world.
 
 import { describe, expect, test } from "vitest";
+import { HandClock, settled } from "../electors/test-seat.ts";
+import type { TransferView } from "../ports/cluster.ts";
+import type { RaftStatus } from "../core/raft/index.ts";
 import { TestServers } from "../sim/controller/test-servers.ts";
-import { Willingness } from "./node-drain.ts";
+import { drainNode, Drains, Willingness } from "./node-drain.ts";
 
 const ALL = ["n1", "n2", "n3"];
 
@@ -77,6 +80,111 @@ describe("a node that is taken out", () => {
     await servers.world.runFor(2_000);
     await expect(drain(servers, follower)).rejects.toMatchObject({ code: "ERR_NO_LEADER" });
     expect(servers.view(follower).isDraining).toBe(false);
+  });
+});
+
+/** A leader whose transfers end when a test says so. */
+class HandNode {
+  readonly clock = new HandClock();
+  readonly told: boolean[] = [];
+  readonly drains = new Drains((isDrained) => void this.told.push(isDrained));
+  leads = true;
+  #transfers: PromiseWithResolvers<TransferView>[] = [];
+
+  drain(force = false): Promise<string> {
+    const options = { consensus: this, drains: this.drains, clock: this.clock, transfer: () => this.#transfer() };
+    return drainNode(options, force).then(
+      () => "drained",
+      (error: Error) => error.message,
+    );
+  }
+
+  /** All that are under way. */
+  async transferred(isTakenOver: boolean): Promise<void> {
+    if (isTakenOver) this.leads = false;
+    const view = { success: true, message: "", oldLeaderId: "n1", newLeaderId: "n2" };
+    for (const { resolve } of this.#transfers.splice(0)) resolve(view);
+    await settled();
+  }
+
+  status(): RaftStatus {
+    const role = this.leads ? "leader" : "follower";
+    const transfer = this.#transfers.length > 0 ? "n2@a1" : null;
+    return { role, established: this.leads, leader: this.leads ? "n1@a1" : "n2@a1", transfer } as RaftStatus;
+  }
+
+  #transfer(): Promise<TransferView> {
+    const transfer = Promise.withResolvers<TransferView>();
+    this.#transfers.push(transfer);
+    return transfer.promise;
+  }
+}
+
+describe("a request that comes while an earlier one waits", () => {
+  test("an undo is the last word: the drain that waited for its transfer says so, and the node stays in", async () => {
+    const node = new HandNode();
+    const drained = node.drain();
+    node.drains.undo();
+    await node.transferred(true);
+    expect(await drained).toContain("undone by a later request");
+    expect([node.drains.isDrained, node.told]).toEqual([false, []]);
+  });
+
+  test("an undo ends the wait for another leader too", async () => {
+    const node = new HandNode();
+    const drained = node.drain();
+    await node.transferred(false);
+    expect(node.drains.isDrained).toBe(true);
+    node.drains.undo();
+    await node.clock.advance(10);
+    expect(await drained).toContain("undone by a later request");
+    expect(node.told).toEqual([true, false]);
+  });
+
+  test("a drain behind an undo stands, whatever becomes of the one before", async () => {
+    const node = new HandNode();
+    const first = node.drain();
+    node.drains.undo();
+    const second = node.drain();
+    await node.transferred(true);
+    await node.clock.advance(10);
+    expect([await first, await second]).toEqual([expect.stringContaining("undone"), "drained"]);
+    expect(node.drains.isDrained).toBe(true);
+  });
+
+  test("one that fails leaves a node drained that was drained by force before", async () => {
+    const node = new HandNode();
+    const forced = node.drain(true);
+    await node.transferred(false);
+    await node.clock.advance(10);
+    expect(await forced).toBe("drained");
+    const plain = node.drain();
+    await node.transferred(false);
+    await node.clock.advance(3_100);
+    expect(await plain).toContain("nobody else took over");
+    expect([node.drains.isDrained, node.told]).toEqual([true, [true]]);
+  });
+
+  test("one that fails leaves a node drained that is drained by force meanwhile", async () => {
+    const node = new HandNode();
+    const plain = node.drain();
+    const forced = node.drain(true);
+    await node.clock.advance(10);
+    expect(await forced).toBe("drained");
+    await node.transferred(false);
+    await node.clock.advance(3_100);
+    expect(await plain).toContain("nobody else took over");
+    expect(node.drains.isDrained).toBe(true);
+  });
+
+  test("two that both fail have changed nothing", async () => {
+    const node = new HandNode();
+    const both = [node.drain(), node.drain()];
+    await node.clock.advance(1_000);
+    await node.transferred(false);
+    await node.clock.advance(3_100);
+    for (const said of await Promise.all(both)) expect(said).toContain("nobody else took over");
+    expect(node.drains.isDrained).toBe(false);
   });
 });
 

@@ -8,6 +8,8 @@
 // - Leadership is handed over before the node is unwilling, as any other planned transfer is: where that comes to nothing, and
 //   nobody insists, nothing has changed.
 // - One that is drained leads all the same where nobody else can, and lets go as soon as somebody is there (core/raft).
+// - Requests may come while an earlier one still waits. An undo is carried out at once, and ends what was asked for before it;
+//   one that fails takes back its own word only, not another's.
 
 import { TenureError } from "../core/kit/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -38,19 +40,104 @@ export class Willingness {
   }
 }
 
+/** One request to take a node out. */
+export interface DrainRequest {
+  /** From here on the node is out, until the request fails. Does nothing where it was undone. */
+  takeOut(): void;
+  isUndone(): boolean;
+}
+
+/** Whether an operator has taken a node out: each request has a word of its own, and the node is out while one stands. */
+export class Drains {
+  readonly #changed: (isDrained: boolean) => void;
+  readonly #wanted: (isWanted: boolean) => void;
+  /** Of requests that are not carried out yet. */
+  readonly #words = new Set<DrainRequest>();
+  #underWay = 0;
+  #isWanted = false;
+  #isSettled = false;
+  #undone = 0;
+  #told = false;
+
+  /** `wanted`: out, or asked to be: whoever starts something on this node that would be stopped again waits meanwhile. */
+  constructor(changed: (isDrained: boolean) => void, wanted: (isWanted: boolean) => void = () => undefined) {
+    this.#changed = changed;
+    this.#wanted = wanted;
+  }
+
+  get isDrained(): boolean {
+    return this.#isSettled || this.#words.size > 0;
+  }
+
+  /** Out, as far as requests go that may fail yet. */
+  get isTentative(): boolean {
+    return !this.#isSettled && this.#words.size > 0;
+  }
+
+  undo(): void {
+    this.#undone++;
+    this.#isSettled = false;
+    this.#words.clear();
+    this.#tell();
+  }
+
+  /** Rejects as `carryOut` does, and where it was undone meanwhile; then its word is taken back. */
+  async drain(carryOut: (request: DrainRequest) => Promise<void>): Promise<void> {
+    const undone = this.#undone;
+    const isUndone = (): boolean => this.#undone !== undone;
+    const request: DrainRequest = {
+      isUndone,
+      takeOut: () => {
+        if (!isUndone()) this.#words.add(request);
+        this.#tell();
+      },
+    };
+    this.#underWay++;
+    this.#tell();
+    try {
+      await carryOut(request);
+      if (isUndone()) throw overtaken();
+      this.#isSettled = true;
+    } finally {
+      this.#underWay--;
+      this.#words.delete(request);
+      this.#tell();
+    }
+  }
+
+  #tell(): void {
+    const isWanted = this.isDrained || this.#underWay > 0;
+    if (isWanted !== this.#isWanted) this.#wanted((this.#isWanted = isWanted));
+    if (this.#told === this.isDrained) return;
+    this.#told = this.isDrained;
+    this.#changed(this.#told);
+  }
+}
+
+function overtaken(): TenureError {
+  return new TenureError(
+    "ERR_LEADER_TRANSFER_FAILED",
+    "the drain was undone by a later request while it was carried out, and is off; who leads may have changed all the same. Ask again if the node is to be taken out.",
+  );
+}
+
 export interface NodeDrainOptions {
   readonly consensus: Pick<Consensus, "status">;
-  readonly willingness: Willingness;
+  readonly drains: Drains;
   readonly clock: Clock;
   /** To the best other voter. */
   readonly transfer: () => Promise<TransferView>;
 }
 
 /** Resolves when this node does not lead, or with `force` also where nobody else can. Rejects, and changes nothing. */
-export async function drainNode(options: NodeDrainOptions, force: boolean): Promise<void> {
-  const { consensus, willingness, transfer } = options;
-  if (willingness.has("drained") && consensus.status().role !== "leader") return;
+export function drainNode(options: NodeDrainOptions, force: boolean): Promise<void> {
+  return options.drains.drain((request) => handOver(options, force, request));
+}
+
+async function handOver(options: NodeDrainOptions, force: boolean, request: DrainRequest): Promise<void> {
+  const { consensus, drains, transfer } = options;
   const { role, established, leader, transfer: underWay } = consensus.status();
+  if (drains.isDrained && role !== "leader") return;
   if (role === "leader" && established && underWay === null) {
     try {
       await transfer();
@@ -63,10 +150,9 @@ export async function drainNode(options: NodeDrainOptions, force: boolean): Prom
       "nobody leads: whoever is taken out now may be the one that is needed. Wait, or use force.",
     );
   }
-  willingness.set("drained", true);
-  await handedOver(options, force ? LOOK_MS : HANDED_OVER_MS_MAX);
-  if (consensus.status().role !== "leader" || force) return;
-  willingness.set("drained", false);
+  request.takeOut();
+  await handedOver(options, request, force ? LOOK_MS : HANDED_OVER_MS_MAX);
+  if (consensus.status().role !== "leader" || force || request.isUndone()) return;
   throw new TenureError(
     "ERR_LEADER_TRANSFER_FAILED",
     `nobody else took over within ${HANDED_OVER_MS_MAX} ms, and this node leads on. Look at the other nodes, or use force.`,
@@ -74,9 +160,13 @@ export async function drainNode(options: NodeDrainOptions, force: boolean): Prom
 }
 
 /** Until another is known to lead. */
-async function handedOver({ consensus, clock }: NodeDrainOptions, limitMs: number): Promise<void> {
+async function handedOver(
+  { consensus, clock }: NodeDrainOptions,
+  request: DrainRequest,
+  limitMs: number,
+): Promise<void> {
   const untilMs = clock.monotonicMs() + limitMs;
-  for (;;) {
+  while (!request.isUndone()) {
     const { role, leader } = consensus.status();
     if ((role !== "leader" && leader !== null) || clock.monotonicMs() >= untilMs) return;
     await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + LOOK_MS, resume));

@@ -221,4 +221,35 @@ describe("a node that is taken out", () => {
     await site.cluster.drain(true, true);
     expect(site.isWilling).toBe(false);
   });
+
+  test("is in again when it was undone before another took over: the drain says so", async () => {
+    const site = new HandSite();
+    site.epoch = 3;
+    const drained = site.cluster.drain(true, false).catch((error: unknown) => error);
+    await settled();
+    await site.cluster.drain(false, false);
+    await site.tell(N2);
+    await site.clock.advance(10);
+    expect(await drained).toMatchObject({ message: expect.stringContaining("undone by a later request") as string });
+    expect([site.isWilling, site.cluster.view().isDraining]).toEqual([true, false]);
+  });
+
+  test("by force stays out when an earlier request fails; without force both wait, and both fail", async () => {
+    const site = new HandSite();
+    site.epoch = 3;
+    const plain = [site.cluster.drain(true, false), site.cluster.drain(true, false)].map((one) =>
+      one.catch((error: unknown) => error),
+    );
+    await site.clock.advance(4_000);
+    for (const said of plain) expect(await said).toMatchObject({ code: "ERR_LEADER_TRANSFER_FAILED" });
+    expect([site.isWilling, site.cluster.view().isDraining]).toEqual([true, false]);
+    site.epoch = 4;
+    const third = site.cluster.drain(true, false).catch((error: unknown) => error);
+    await settled();
+    const forced = site.cluster.drain(true, true);
+    await site.clock.advance(4_000);
+    await forced;
+    expect(await third).toMatchObject({ message: expect.stringContaining("stays drained") as string });
+    expect([site.isWilling, site.cluster.view().isDraining]).toEqual([false, true]);
+  });
 });

@@ -23,6 +23,7 @@ import type {
 import type { Elector, Leader } from "../ports/elector.ts";
 import type { LogHead } from "../ports/log.ts";
 import type { ElectorLeadership } from "./elector-leadership.ts";
+import { type DrainRequest, Drains } from "./node-drain.ts";
 
 /** A node that was not heard of for so long is gone, or cut off. */
 const SILENT_MS_MAX = 5_000;
@@ -56,22 +57,27 @@ export interface SiteClusterOptions {
   };
   readonly nodes: { readonly all: readonly SiteNodeView[]; readonly heardMs: number | null };
   readonly disk: { state(): DiskView["state"]; freeBytes(): number | null };
+  /** An operator wants this node out, or in again. */
+  readonly onDrain?: ((isWanted: boolean) => void) | undefined;
 }
 
 export class SiteCluster implements Cluster {
   readonly #options: SiteClusterOptions;
   readonly #stopping = new AbortController();
+  /** Whether an operator has taken it out. */
+  readonly #drains: Drains;
+  /** In which it led when it was taken out last; null: it did not. */
+  #leftEpoch: number | null = null;
   #leader: Leader | null = null;
   /** Since when nobody is known to lead; null: somebody is. */
   #leaderless: { readonly sinceMs: number; readonly sinceWallMs: number } | null = null;
   #sharedSinceWallMs: number | null = null;
   #isDraining = false;
-  /** An operator has taken it out. */
-  #isDrained = false;
   #failure: string | null = null;
 
   constructor(options: SiteClusterOptions) {
     this.#options = options;
+    this.#drains = new Drains((isDrained) => options.leadership.setWilling(!isDrained), options.onDrain);
     this.#look();
   }
 
@@ -123,7 +129,7 @@ export class SiteCluster implements Cluster {
       // Where the state is kept, and how much of it, is the database's to tell.
       snapshot: null,
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
-      isDraining: this.#isDrained,
+      isDraining: this.#drains.isDrained,
       isReady: notReadyReason === null,
       notReadyReason,
     };
@@ -278,22 +284,26 @@ export class SiteCluster implements Cluster {
 
   /** One that is drained does not campaign: unlike a voter it does not lead where nobody else can. */
   async drain(isDraining: boolean, force: boolean): Promise<void> {
+    if (!isDraining) return this.#drains.undo();
+    await this.#drains.drain((request) => this.#letGo(request, force));
+  }
+
+  async #letGo(request: DrainRequest, force: boolean): Promise<void> {
     const { nodeId, leadership } = this.#options;
-    const before = this.#isDrained;
-    const epoch = leadership.epoch();
-    if (isDraining && !before && !force && this.#others().length === 0) {
+    // Where another request has let go already, both wait for whoever leads behind that.
+    const epoch = leadership.epoch() ?? (this.#drains.isTentative && !force ? this.#leftEpoch : null);
+    if (!this.#drains.isDrained && !force && this.#others().length === 0) {
       throw invalid(
         `${nodeId} is the only node that is heard of; start another first, or use force: then nobody leads`,
       );
     }
-    this.#isDrained = isDraining;
-    leadership.setWilling(!isDraining);
-    if (!isDraining || epoch === null || (await this.#successor(epoch)) !== null || force) return;
-    this.#isDrained = before;
-    leadership.setWilling(!before);
+    this.#leftEpoch = epoch;
+    request.takeOut();
+    if (epoch === null || (await this.#successor(epoch)) !== null || force || request.isUndone()) return;
+    const then = this.#drains.isTentative ? `${nodeId} campaigns again` : `${nodeId} stays drained by another request`;
     throw new TenureError(
       "ERR_LEADER_TRANSFER_FAILED",
-      `nobody else took over within ${TRANSFER_MS_MAX} ms; ${nodeId} campaigns again. Look at the other nodes: they may be drained too.`,
+      `nobody else took over within ${TRANSFER_MS_MAX} ms; ${then}. Look at the other nodes: they may be drained too.`,
     );
   }
 

@@ -13,4 +13,6 @@ export interface Clearance {
    * time; then no worker is started for a while, so that the next election finds none.
    */
   release(isLate?: boolean): void;
+  /** An operator has taken this node out, or in again: meanwhile no worker is started. */
+  drained(isDrained: boolean): void;
 }

@@ -78,6 +78,10 @@ export class SupervisedClearance implements Clearance {
     this.#options.tell({ kind: "released", holdMs: isLate ? HOLD_MS : 0 });
   }
 
+  drained(isDrained: boolean): void {
+    this.#options.tell({ kind: "drained", isDrained });
+  }
+
   #ask(epoch: number, message: FromController): Promise<boolean> {
     this.#answer(false);
     const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -1,7 +1,7 @@
 // What a node's controller and its supervisor tell each other, over the channel between them. The end of the channel is a
 // message too: the other one is dead. Both are of one installation, so there is no version.
 //
-//   controller → supervisor   alive*, up, then released | clear, …
+//   controller → supervisor   alive*, up, then released | clear, …; drained, when an operator takes the node out or in again
 //   supervisor → controller   cleared, for each clear that was carried out, and for each empty (with EMPTIED for its epoch)
 
 export type FromController =
@@ -11,7 +11,8 @@ export type FromController =
   | { readonly kind: "clear"; readonly epoch: number }
   | { readonly kind: "empty"; readonly forMs: number }
   /** `holdMs`: no worker is started for so long. */
-  | { readonly kind: "released"; readonly holdMs?: number | undefined };
+  | { readonly kind: "released"; readonly holdMs?: number | undefined }
+  | { readonly kind: "drained"; readonly isDrained: boolean };
 
 export interface Cleared {
   readonly kind: "cleared";
@@ -34,6 +35,10 @@ export function readFromController(message: unknown): FromController | null {
       };
     case "clear":
       return "epoch" in message && typeof message.epoch === "number" ? { kind: "clear", epoch: message.epoch } : null;
+    case "drained":
+      return "isDrained" in message && typeof message.isDrained === "boolean"
+        ? { kind: "drained", isDrained: message.isDrained }
+        : null;
     case "empty":
       return "forMs" in message && typeof message.forMs === "number" ? { kind: "empty", forMs: message.forMs } : null;
     default:

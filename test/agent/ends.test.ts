@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { childrenOf } from "../../src/drivers/processes/index.ts";
 import { type Client, createClient } from "../../src/entry/client.ts";
 import { OPERATOR_KEY as key, startTenureCluster, type TenureCluster, waitFor } from "../servers/index.ts";
-import { isAlive, Pids, TestAgent, TREE, TREE_SIZE } from "./test-agent.ts";
+import { isAlive } from "../processes/living.ts";
+import { Pids, TestAgent, TREE, TREE_SIZE } from "./test-agent.ts";
 
 let cluster: TenureCluster;
 let client: Client;

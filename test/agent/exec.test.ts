@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Client, createClient, type JobRequest } from "../../src/entry/client.ts";
 import { OPERATOR_KEY as key, startTenureCluster, type TenureCluster, waitFor } from "../servers/index.ts";
-import { isAlive, logOf, Pids, TestAgent, TREE, TREE_SIZE } from "./test-agent.ts";
+import { isAlive } from "../processes/living.ts";
+import { logOf, Pids, TestAgent, TREE, TREE_SIZE } from "./test-agent.ts";
 
 let cluster: TenureCluster;
 let client: Client;

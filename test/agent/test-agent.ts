@@ -1,12 +1,13 @@
 // `tenure agent start` as a process, commands that are hard to get rid of, and who of them lives.
 
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Client, JobRequest } from "../../src/entry/client.ts";
+import { isAlive } from "../processes/living.ts";
 import { OPERATOR_KEY, waitFor } from "../servers/index.ts";
 
 const MAIN_FILE = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
@@ -93,14 +94,6 @@ export class Pids {
 
   async ready(count: number): Promise<void> {
     await waitFor(`${count} processes`, () => this.living().length >= count);
-  }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return false;
   }
 }
 

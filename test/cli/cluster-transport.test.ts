@@ -1,6 +1,6 @@
 // The commands over TLS: an authority of one's own, a client certificate, and what is said where one of them is wrong.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { certificateFetch } from "../../src/cli/cluster-transport.ts";
 import { viewOf } from "../../src/cli/test-cluster.ts";
 import { toSnake } from "../../src/contract/snake-case.ts";
-import { atTheEnd, tenure } from "./test-tenure.ts";
+import { atTheEnd, start, tenure } from "./test-tenure.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tenure-tls-"));
 const inside = (name: string): string => join(directory, name);
@@ -81,6 +81,32 @@ describe("tenure cluster over TLS", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^leader +n1, term 7$/m);
     expect(seen.at(-1)?.subject).toBe("URI:spiffe://tenure/operator/alice");
+  });
+
+  it("takes the three files from variables or from the client's file as well, and names who named them", async () => {
+    const variables = {
+      TENURE_URL: url,
+      TENURE_SERVERS_CA_FILE: inside("ca/ca.crt"),
+      TENURE_SERVERS_CERT_FILE: inside("me/operator-alice.crt"),
+      TENURE_SERVERS_KEY_FILE: inside("me/operator-alice.key"),
+    };
+    const config = inside("config.toml");
+    writeFileSync(
+      config,
+      `url = "${url}"\nca_file = "ca/ca.crt"\ncert_file = "me/operator-alice.crt"\nclient_key_file = "me/operator-alice.key"\n`,
+    );
+    for (const environment of [variables, { TENURE_CONFIG: config }]) {
+      const before = seen.length;
+      expect(await start(["cluster", "status"], environment).ended).toMatchObject({ code: 0, stderr: "" });
+      expect(seen.slice(before).map(({ subject }) => subject)).toContain("URI:spiffe://tenure/operator/alice");
+    }
+    const wrong = { ...variables, TENURE_SERVERS_KEY_FILE: inside("stranger/operator-mallory.key") };
+    expect(await start(["cluster", "status"], wrong).ended).toMatchObject({
+      code: 78,
+      stderr: expect.stringMatching(
+        /TENURE_SERVERS_KEY_FILE \S+mallory.key is not the key of TENURE_SERVERS_CERT_FILE \S+alice.crt/,
+      ),
+    });
   });
 
   it.each([

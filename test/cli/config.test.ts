@@ -59,6 +59,26 @@ describe("tenure config check", () => {
       file({ ...VALID, bootstrap: {}, peers: { n2: "127.0.0.1:7202" } }),
     );
     expect(even.warnings).toEqual([expect.stringContaining("there are 2 nodes")]);
+    const worker = await tenureJson<{ warnings: string[] }>(
+      "config",
+      "check",
+      file({
+        ...VALID,
+        bootstrap: {},
+        peers: {},
+        keys: [KEY, { name: "w", role: "agent", sha256: "f".repeat(64) }],
+        agent: { enabled: true },
+      }),
+    );
+    expect(worker.warnings).toEqual([
+      expect.stringContaining("agent.enabled without agent.key_file"),
+      expect.stringContaining("agent.enabled on a single node"),
+    ]);
+    const missing = await tenure("config", "check", file({ ...VALID, agent: { enabled: true, key_file: "nope" } }));
+    expect([missing.code, missing.stderr]).toEqual([
+      78,
+      expect.stringMatching(/agent\.key_file: can't read .*nope: there is no such file/),
+    ]);
   });
 
   it("names every wrong field, each on its line, with 78", async () => {

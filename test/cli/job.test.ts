@@ -257,6 +257,16 @@ describe("list", () => {
     expect(found.jobs.map(({ id }) => id)).toEqual(ids);
   });
 
+  it("says of a job that waits whether its queue is paused", async () => {
+    const kind = `waits-${randomUUID()}`;
+    const queue = `q-${randomUUID()}`;
+    await tenure("queue", "pause", queue, ...access);
+    await detached("--kind", kind, "--queue", queue);
+    expect((await job("list", "--kind", kind)).stdout).toMatch(/ queue paused\n$/);
+    await tenure("queue", "resume", queue, ...access);
+    expect((await job("list", "--kind", kind)).stdout).toMatch(/ ready\n$/);
+  });
+
   it("finds what an agent has had", async () => {
     const id = await detached("bad");
     expect(await finished(id)).toBe("failed");

@@ -127,7 +127,15 @@ describe("tenure queue", () => {
     });
     expect(await tenureJson("queue", "resume", "mail", ...access)).toEqual({ code: 0, name: "mail", paused: false });
     expect((await tenure("queue", "list", ...viewer)).stdout).toMatch(/^mail +open +1 +0$/m);
-    expect(await tenure("queue", "pause", "other", ...access)).toMatchObject({ code: 0, stdout: "other is paused\n" });
+    expect(await tenure("queue", "pause", "other", ...access)).toEqual({
+      code: 0,
+      stdout: "other is paused\n",
+      stderr: "tenure: warning: no job is in the queue other, and no schedule has it\n",
+    });
+    expect(await tenure("queue", "resume", "mial", ...access)).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/no job is in the queue mial; did you mean mail\?\n$/),
+    });
   });
 
   it("refuses what is wrong", async () => {

@@ -9,7 +9,7 @@ import { createElector } from "../../src/entry/index.ts";
 import { prometheusText } from "../../src/entry/prometheus.ts";
 import { testBackend } from "../../src/entry/testing.ts";
 import { sourceOf } from "../api/test-metrics.ts";
-import { knownMetrics, mistakesIn } from "./metric-names.ts";
+import { knownMetrics, mistakesIn, mixturesIn } from "./metric-names.ts";
 
 interface Rule {
   readonly alert: string;
@@ -41,6 +41,10 @@ describe("deploy/prometheus/rules.yaml", () => {
     expect(rules.flatMap(({ alert, expr }) => mistakesIn(expr, known, text).map((why) => `${alert}: ${why}`))).toEqual(
       [],
     );
+  });
+
+  it("mixes no two clusters: what is put together or compared is of one job", () => {
+    expect(rules.flatMap(({ alert, expr }) => mixturesIn(expr).map((what) => `${alert}: ${what}`))).toEqual([]);
   });
 
   it("has the specification's four, with its severities", () => {
@@ -108,5 +112,15 @@ describe("the check itself", () => {
     ["vector(1)", "it asks for no metric"],
   ])("%s: %s", async (expression, why) => {
     expect(mistakesIn(expression, known, await shown()).join()).toContain(why);
+  });
+
+  it.each([
+    ["sum by (scope) (tenure_is_leader) == 0", ["by (scope)"]],
+    ["max(tenure_current_term)", ["max("]],
+    ["absent(tenure_current_term)", ["absent("]],
+    ["up and on (instance) tenure_current_term", ["on (instance)"]],
+    ["min_over_time(tenure_disk_free_bytes[5m]) < 1 and sum by (job, scope) (tenure_is_leader) == 0", []],
+  ])("%s mixes clusters by %j", (expression, mixtures) => {
+    expect(mixturesIn(expression)).toEqual(mixtures);
   });
 });

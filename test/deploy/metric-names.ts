@@ -65,3 +65,9 @@ export function mistakesIn(expression: string, known: ReadonlyMap<string, KnownM
   }
   return [...mistakes, ...groups.filter((name) => !labelsOfAll.has(name)).map((name) => `nothing has a label ${name}`)];
 }
+
+/** What puts together or compares metrics of several jobs, where one Prometheus has several clusters. */
+export function mixturesIn(expression: string): string[] {
+  const all = expression.matchAll(/\b(?:sum|min|max|avg|count|group|absent)\s*\(|\b(?:by|on)\s*\(([^)]*)\)/g);
+  return [...all].flatMap(([what, labels = ""]) => (/\bjob\b/.test(labels) ? [] : [what]));
+}

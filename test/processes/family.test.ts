@@ -2,12 +2,13 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { familyMembers, killFamily } from "../../src/drivers/processes/index.ts";
 import { waitFor } from "../servers/index.ts";
+import { isAlive } from "./living.ts";
 
 const NAME = "TENURE_TEST_COOKIE";
 
@@ -53,14 +54,6 @@ function killed(pid: number): void {
     process.kill(pid, "SIGKILL");
   } catch {
     // It has ended.
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return false;
   }
 }
 
@@ -154,15 +147,16 @@ describe.runIf(process.platform === "linux")("a family is gone", () => {
     expect(orphan.living()).toHaveLength(0);
   });
 
-  it("is not said to be gone by one that can't open a file any more", async () => {
+  it("is not said to be gone by one that can't open a file any more, which kills what it knows by number", async () => {
     const family = await new TestFamily(`${STAY} & wait`).ready(1);
+    const named = await new TestFamily(`exec ${STAY}`, { withCookie: false }).ready(1);
     const script = `
       import { closeSync, openSync } from "node:fs";
       import { killFamily } from ${JSON.stringify(new URL("../../src/drivers/processes/index.ts", import.meta.url).href)};
       const cookie = ${JSON.stringify(family.cookie)};
       const taken = [];
       try { for (;;) taken.push(openSync("/dev/null", "r")); } catch {}
-      const blind = await killFamily({ cookie, roots: [], groups: [], withinMs: 200 });
+      const blind = await killFamily({ cookie, roots: [], groups: [${named.root.pid}], withinMs: 200 });
       for (const file of taken) closeSync(file);
       const seeing = await killFamily({ cookie, roots: [], groups: [], withinMs: 20_000 });
       console.log(JSON.stringify([blind.survivors, seeing.survivors, seeing.killed]));
@@ -171,5 +165,6 @@ describe.runIf(process.platform === "linux")("a family is gone", () => {
     const { stdout, stderr } = spawnSync("sh", args, { encoding: "utf8", timeout: 60_000 });
     expect(stdout.trim(), stderr).toBe("[1,0,2]");
     expect(family.living()).toEqual([]);
+    expect(named.living()).toEqual([]);
   });
 });

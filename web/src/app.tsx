@@ -1,17 +1,20 @@
 // The frame: a way past it for keyboards, the status bar, the views, the drawer of events.
 
+import { useEffect } from "preact/hooks";
 import { assertNever } from "../../src/contract/errors.ts";
 import { VIEWS, type ViewName } from "./address.ts";
 import { ClusterPage } from "./cluster-view.tsx";
 import { EventsDrawer, isDrawerOpen } from "./events-drawer.tsx";
 import { JobsPage } from "./jobs-view.tsx";
 import { KeyForm } from "./key-form.tsx";
-import { isOpen } from "./nodes.ts";
+import { goneSinceMs, isOpen, leadership, reader } from "./nodes.ts";
 import { address, key } from "./page.ts";
 import { Link } from "./parts.tsx";
+import { ReachBanner } from "./reach-banner.tsx";
 import { ScopesPage } from "./scopes-view.tsx";
 import { StatusBar } from "./status-bar.tsx";
 import { Talk } from "./talk.tsx";
+import { titleText } from "./words.ts";
 import { WorkPage } from "./work-view.tsx";
 
 const NAMES: Readonly<Record<ViewName, string>> = {
@@ -22,6 +25,10 @@ const NAMES: Readonly<Record<ViewName, string>> = {
 };
 
 export function App() {
+  const title = titleText(NAMES[address.value.view], leadership.value.leader, goneSinceMs.value !== null);
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
@@ -44,7 +51,8 @@ export function App() {
       </header>
       <main id="main" tabIndex={-1} class={isDrawerOpen.value ? "above" : ""}>
         <KeyForm />
-        {isOpen.value && <View view={address.value.view} />}
+        <ReachBanner />
+        {isOpen.value && <View key={reader.value} view={address.value.view} />}
       </main>
       {isOpen.value && <EventsDrawer />}
       <Talk />

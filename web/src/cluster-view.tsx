@@ -1,15 +1,18 @@
 // The cluster: what is wrong with it, who led, its members, and its jobs in numbers.
 
+import { computed } from "@preact/signals";
 import type { MemberView, StatsView } from "../../src/client/index.ts";
 import { changes, client } from "./events.ts";
 import type { Look } from "./leadership.ts";
 import { useLoaded } from "./load.ts";
-import { cluster, leadership, nodes, read } from "./nodes.ts";
+import { alone, cluster, leadership, nodes, read } from "./nodes.ts";
 import { now } from "./page.ts";
 import { Badge, Columns, Failed } from "./parts.tsx";
-import { askFirst } from "./talk.tsx";
+import { healthOf, lookAtMember } from "./reach.ts";
+import { READ_LIMIT_MS, readAt } from "./request.ts";
+import { Steer } from "./steer.tsx";
 import { TimelineView } from "./timeline-view.tsx";
-import { count, duration } from "./words.ts";
+import { count, duration, refusedSum } from "./words.ts";
 
 export function ClusterPage() {
   return (
@@ -43,30 +46,55 @@ function Alerts() {
 
 function Numbers() {
   const { data, error } = useLoaded("stats", (signal) => read<StatsView>("/v1/stats", signal), changes.build);
+  const { data: refused } = useLoaded(`refused ${reachedUrls.value}`, refusedEverywhere);
   if (data === undefined) return error === null ? null : <Failed error={error} />;
-  const { byState, agentsOnline, staleRejected, finished } = data;
+  const { byState, agentsOnline, finished } = data;
   const running = (byState.assigned ?? 0) + (byState.building ?? 0) + (byState.cancelling ?? 0);
-  const numbers: [string, number, string][] = [
-    ["Pending", byState.pending ?? 0, ""],
-    ["Running", running, ""],
-    ["Finished", finished, ""],
-    ["Failed, kept", byState.failed ?? 0, ""],
-    ["Agents online", agentsOnline, ""],
-    ["Stale results refused", staleRejected, "STALE_EPOCH: whoever reported had lost the job before"],
+  const numbers: [string, number][] = [
+    ["Pending", byState.pending ?? 0],
+    ["Running", running],
+    ["Finished", finished],
+    ["Failed, kept", byState.failed ?? 0],
+    ["Agents online", agentsOnline],
   ];
   return (
     <section aria-label="Jobs in numbers">
       <dl class="numbers">
-        {numbers.map(([name, value, title]) => (
-          <div key={name} title={title}>
+        {numbers.map(([name, value]) => (
+          <div key={name}>
             <dt>{name}</dt>
             <dd>{count(value)}</dd>
           </div>
         ))}
+        {refused !== undefined && (
+          <div title="STALE_EPOCH: whoever reported had lost the job before. Each node counts from its start.">
+            <dt>Stale results refused</dt>
+            <dd id="refused">{count(refused.count)}</dd>
+            <dd class="hint">since {refused.by.join(", ")} started</dd>
+          </div>
+        )}
       </dl>
       <Failed error={error} />
     </section>
   );
+}
+
+/** Another node that answers is asked at once. */
+const reachedUrls = computed(() => nodes.value.flatMap(({ isReached, url }) => (isReached ? [url] : [])).join(" "));
+
+/** Each node counts what it refused itself while it led: of one that does not answer nothing is known. */
+async function refusedEverywhere(signal: AbortSignal) {
+  const asked = nodes.peek().filter(({ isReached }) => isReached);
+  const answers = await Promise.allSettled(
+    asked.map(async ({ url, nodeId }) => {
+      const { staleRejected } = await readAt<StatsView>(url, "/v1/stats", READ_LIMIT_MS, signal);
+      return { by: nodeId ?? url, staleRejected };
+    }),
+  );
+  const counts = answers.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  // What was counted before stays on the screen.
+  if (counts.length === 0) throw new Error("no node says what it has refused");
+  return refusedSum(counts);
 }
 
 function Members() {
@@ -85,7 +113,7 @@ function Members() {
                 key={`${member.nodeId}@${member.incarnation}`}
                 member={member}
                 leader={leader}
-                look={nodes.value.find(({ nodeId }) => nodeId === member.nodeId)}
+                look={lookAtMember(nodes.value, member)}
               />
             ))}
           </tbody>
@@ -109,8 +137,8 @@ interface RowProps {
 function MemberRow({ member, leader, look }: RowProps) {
   const { nodeId, kind, url, progress } = member;
   const isLeader = nodeId === leader;
-  const health = healthOf(member, isLeader, look);
-  const canLead = kind === "voter" && !isLeader && leader !== null && health === "ok";
+  const health = healthOf(member, isLeader, look, alone.value !== null);
+  const canLead = kind === "voter" && !isLeader && leader !== null && health.text === "ok";
   return (
     <tr>
       <th scope="row" class="theirs">
@@ -119,7 +147,7 @@ function MemberRow({ member, leader, look }: RowProps) {
       <td>{kind}</td>
       <td>{isLeader ? <Badge tone="good" text="leader" /> : look?.role === "DRAINING" ? "draining" : "follower"}</td>
       <td>
-        <Badge tone={health === "ok" ? "good" : health === "starting" ? "busy" : "bad"} text={health} />
+        <Badge {...health} />
       </td>
       <td>{isLeader ? "-" : behindText(progress, look)}</td>
       <td>
@@ -128,23 +156,19 @@ function MemberRow({ member, leader, look }: RowProps) {
       <td>{look?.cluster?.version ?? "-"}</td>
       <td class="actions">
         {canLead && (
-          <button
-            type="button"
-            aria-label={`Hand leadership to ${nodeId}`}
-            onClick={() =>
-              askFirst({
-                title: `Hand leadership to ${nodeId}?`,
-                text: `${leader} stops taking writes for a moment, and ${nodeId} goes on in a new epoch.`,
-                verb: "Hand over",
-                act: async () => {
-                  const { newLeaderId } = await client.peek().transfer({ target: nodeId });
-                  return `${newLeaderId ?? nodeId} leads.`;
-                },
-              })
-            }
-          >
-            Make leader
-          </button>
+          <Steer
+            text="Make leader"
+            name={`Hand leadership to ${nodeId}`}
+            ask={{
+              title: `Hand leadership to ${nodeId}?`,
+              text: `${leader} stops taking writes for a moment, and ${nodeId} goes on in a new epoch.`,
+              verb: "Hand over",
+            }}
+            act={async () => {
+              const { newLeaderId } = await client.peek().transfer({ target: nodeId });
+              return `${newLeaderId ?? nodeId} leads.`;
+            }}
+          />
         )}
       </td>
     </tr>
@@ -154,11 +178,4 @@ function MemberRow({ member, leader, look }: RowProps) {
 function behindText(progress: MemberView["progress"], look: Look | undefined): string {
   if (progress !== null) return `${count(progress.lag)} entries`;
   return look?.isReached !== true || look.stalenessMs === null ? "-" : duration(look.stalenessMs);
-}
-
-function healthOf({ progress }: MemberView, isLeader: boolean, look: Look | undefined): string {
-  if (look?.isReached === true) return look.cluster?.isReady === false ? "starting" : "ok";
-  if (!isLeader && progress !== null) return progress.healthy ? "ok" : "unresponsive";
-  if (isLeader) return "ok";
-  return look === undefined ? "not asked" : (look.why ?? "…");
 }

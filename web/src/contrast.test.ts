@@ -57,11 +57,24 @@ describe.each([
     expect(contrast(found?.[text] ?? "", found?.[ground] ?? "")).toBeGreaterThanOrEqual(CONTRAST_MIN);
   });
 
+  it("the focus of a bar in the timeline: one ring against the bar, one against its lane", () => {
+    const rule = /\.term:focus-visible \{([^}]*)\}/.exec(css)?.[1] ?? "";
+    const inner = /inset [^;]*var\(--([\w-]+)\)/.exec(rule)?.[1] ?? "";
+    expect(contrast(found?.[inner] ?? "", found?.["term"] ?? "")).toBeGreaterThanOrEqual(SHAPE_CONTRAST_MIN);
+    expect(contrast(found?.["focus"] ?? "", found?.["panel"] ?? "")).toBeGreaterThanOrEqual(SHAPE_CONTRAST_MIN);
+    // The one around it is drawn where the lane is, not inside of the bar.
+    expect(/outline-offset: (-?\d+)/.exec(rule)?.[1]).toBe("0");
+  });
+
   it.each(["focus", "hatch"])("%s on the ground and on panels", (shape) => {
     for (const ground of ["ground", "panel"]) {
       expect(contrast(found?.[shape] ?? "", found?.[ground] ?? "")).toBeGreaterThanOrEqual(SHAPE_CONTRAST_MIN);
     }
   });
+});
+
+it("nothing is made pale by being seen through: its contrast would be known to nobody", () => {
+  expect(css).not.toMatch(/\bopacity:/);
 });
 
 it("every colour of the one scheme is in the other, and none stands outside of them", () => {

@@ -28,6 +28,12 @@ export function keep(clusterId: string, told: readonly ElectionView[]): void {
   if (isNew) remember(KEPT_NAME, JSON.stringify({ clusterId, elections: merged } satisfies Kept));
 }
 
+export function forgetElections(): void {
+  keptClusterId = null;
+  elections.value = [];
+  remember(KEPT_NAME, "");
+}
+
 function kept(): Kept | null {
   try {
     const found = JSON.parse(recall(KEPT_NAME) ?? "null") as Kept | null;

@@ -4,9 +4,10 @@ import { signal } from "@preact/signals";
 import type { EventView } from "../../src/client/index.ts";
 import { assertNever } from "../../src/contract/errors.ts";
 import { perSecond, recent, seen, streamState } from "./events.ts";
-import { nodes } from "./nodes.ts";
+import { type Comparison, compareHistories, type WholeHistory } from "./histories.ts";
+import { nodes, reader } from "./nodes.ts";
 import { Columns, Link } from "./parts.tsx";
-import { readAt } from "./request.ts";
+import { READ_LIMIT_MS, readAt } from "./request.ts";
 import { clockTime, count, fullTime } from "./words.ts";
 
 const ROWS_MAX = 60;
@@ -24,27 +25,54 @@ type Verdict =
 
 const verdicts = signal<ReadonlyMap<string, Verdict>>(new Map());
 
-async function verify(url: string, nodeId: string): Promise<void> {
-  const put = (verdict: Verdict): void => {
-    verdicts.value = new Map([...verdicts.value, [nodeId, verdict]]);
-  };
-  put({ state: "checking" });
+/** Of the copies with each other; null: not yet, or there are no two. */
+const comparison = signal<Comparison | null>(null);
+const isVerifying = signal(false);
+reader.subscribe(() => {
+  verdicts.value = new Map();
+  comparison.value = null;
+});
+
+type Body = Readonly<Record<string, unknown>>;
+
+async function verdictOf(url: string): Promise<Verdict> {
   try {
-    const body = await readAt<Readonly<Record<string, unknown>>>(url, "/api/events/verify", VERIFY_LIMIT_MS);
+    const body = await readAt<Body>(url, "/api/events/verify", VERIFY_LIMIT_MS);
     if (body["valid"] === true)
-      put({ state: "whole", through: Number(body["throughSequence"]), root: String(body["root"]) });
-    else if (body["valid"] === false)
-      put({ state: "broken", at: Number(body["firstBrokenSequence"]), reason: String(body["reason"]) });
-    else
-      put({ state: "failed", why: typeof body["message"] === "string" ? body["message"] : "the node gave no verdict" });
+      return { state: "whole", through: Number(body["throughSequence"]), root: String(body["root"]) };
+    if (body["valid"] === false)
+      return { state: "broken", at: Number(body["firstBrokenSequence"]), reason: String(body["reason"]) };
+    return { state: "failed", why: typeof body["message"] === "string" ? body["message"] : "the node gave no verdict" };
   } catch (error) {
-    put({ state: "failed", why: error instanceof Error ? error.message : String(error) });
+    return { state: "failed", why: error instanceof Error ? error.message : String(error) };
   }
 }
 
-function verifyAll(): void {
-  verdicts.value = new Map();
-  for (const { url, nodeId, isReached } of nodes.peek()) if (isReached) void verify(url, nodeId ?? url);
+async function rootAt(url: string, size: number): Promise<string> {
+  const { fromRoot } = await readAt<Body>(url, `/v1/events/proof?from_size=${size}`, READ_LIMIT_MS);
+  if (typeof fromRoot !== "string") throw new Error("the node tells no root");
+  return fromRoot;
+}
+
+async function verifyAll(): Promise<void> {
+  if (isVerifying.value) return;
+  isVerifying.value = true;
+  const asked = reader.value;
+  const found = nodes.peek().filter(({ isReached }) => isReached);
+  comparison.value = null;
+  verdicts.value = new Map(found.map(({ url, nodeId }) => [nodeId ?? url, { state: "checking" }]));
+  const whole: WholeHistory[] = [];
+  await Promise.all(
+    found.map(async ({ url, nodeId }) => {
+      const verdict = await verdictOf(url);
+      const name = nodeId ?? url;
+      if (verdict.state === "whole") whole.push({ nodeId: name, url, through: verdict.through, root: verdict.root });
+      if (asked === reader.value) verdicts.value = new Map([...verdicts.value, [name, verdict]]);
+    }),
+  );
+  const compared = await compareHistories(whole, rootAt);
+  if (asked === reader.value) comparison.value = compared;
+  isVerifying.value = false;
 }
 
 export function EventsDrawer() {
@@ -68,7 +96,7 @@ export function EventsDrawer() {
         </span>
         <span class="row">
           <Verdicts />
-          <button type="button" onClick={verifyAll}>
+          <button type="button" aria-disabled={isVerifying.value} onClick={() => void verifyAll()}>
             Verify
           </button>
         </span>
@@ -99,8 +127,32 @@ function Verdicts() {
           </span>
         ))
       )}
+      {comparison.value !== null && <Compared {...comparison.value} />}
     </span>
   );
+}
+
+function Compared(compared: Comparison) {
+  switch (compared.state) {
+    case "same":
+      return <span class="verdict whole">the same</span>;
+    case "differ":
+      return (
+        <strong class="verdict broken" title="Keep both data directories.">
+          they differ: <span class="theirs">{compared.one}</span> and <span class="theirs">{compared.other}</span> in
+          their first {count(compared.through)} events
+        </strong>
+      );
+    case "unknown":
+      return (
+        <span class="verdict failed" title={compared.why}>
+          <span class="theirs">{compared.one}</span> and <span class="theirs">{compared.other}</span> could not be
+          compared
+        </span>
+      );
+    default:
+      return assertNever(compared, "comparison");
+  }
 }
 
 function verdictText(verdict: Verdict): string {

@@ -3,7 +3,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { createClient, type EventView, type StatsView } from "../../src/client/index.ts";
-import { hasLooked, isOpen, leadership, nodes, read } from "./nodes.ts";
+import { hasLooked, isOpen, leadership, nodes, read, reader } from "./nodes.ts";
 import { isVisible, key } from "./page.ts";
 
 /** Mutations, logs and events: finds the leader by itself. It holds nothing, so a new one for each key costs nothing. */
@@ -79,6 +79,14 @@ async function beginning(ended: AbortSignal): Promise<number> {
   streamState.value = "live";
   return Math.max(firstSequence - 1, lastSequence - BEFORE, 0);
 }
+
+/** What another reader was shown is not for this one. */
+reader.subscribe(() => {
+  kept = [];
+  fresh = 0;
+  recent.value = [];
+  seen.value = 0;
+});
 
 function draw(): void {
   const nowMs = performance.now();

@@ -7,9 +7,19 @@ import { LogView } from "./log-view.tsx";
 import { read } from "./nodes.ts";
 import { now } from "./page.ts";
 import { Badge, Columns, Failed, Link } from "./parts.tsx";
-import { askFirst } from "./talk.tsx";
+import { Steer } from "./steer.tsx";
 import { ago, attemptText, clockTime, duration, fullTime, isFenced, pendingText, toneOf } from "./words.ts";
 
+const CANCEL_QUESTION = {
+  title: "Cancel this job?",
+  text: "Whoever runs it is told to stop. What it has done outside is not undone.",
+  verb: "Cancel the job",
+};
+const RETRY_QUESTION = {
+  title: "Run this job once more?",
+  text: "It gets fresh budgets of attempts and losses.",
+  verb: "Run again",
+};
 const FINAL: readonly string[] = ["completed", "failed", "cancelled"];
 /** Of a payload or a result; the API has all of it. */
 const JSON_LETTERS_MAX = 20_000;
@@ -36,31 +46,18 @@ export function JobPage({ id }: { readonly id: string }) {
 
 function Actions({ job, again }: { readonly job: JobView; readonly again: () => void }) {
   const isOver = FINAL.includes(job.state);
-  const steer = (verb: "cancel" | "retry"): void =>
-    askFirst({
-      title: verb === "cancel" ? "Cancel this job?" : "Run this job once more?",
-      text:
-        verb === "cancel"
-          ? "Whoever runs it is told to stop. What it has done outside is not undone."
-          : "It gets fresh budgets of attempts and losses.",
-      verb: verb === "cancel" ? "Cancel the job" : "Run again",
-      act: async () => {
-        const { state } = await client.peek()[verb](job.id);
-        again();
-        return `The job is ${state}.`;
-      },
-    });
+  const steer = async (verb: "cancel" | "retry"): Promise<string> => {
+    const { state } = await client.peek()[verb](job.id);
+    again();
+    return `The job is ${state}.`;
+  };
   return (
     <div class="row">
       {!isOver && job.state !== "cancelling" && (
-        <button type="button" onClick={() => steer("cancel")}>
-          Cancel
-        </button>
+        <Steer text="Cancel" name={`Cancel job ${job.id}`} ask={CANCEL_QUESTION} act={() => steer("cancel")} />
       )}
       {isOver && (
-        <button type="button" onClick={() => steer("retry")}>
-          Run again
-        </button>
+        <Steer text="Run again" name={`Run again job ${job.id}`} ask={RETRY_QUESTION} act={() => steer("retry")} />
       )}
     </div>
   );
@@ -134,9 +131,9 @@ function Attempts({ attempts }: { readonly attempts: readonly JobAttemptView[] }
                 <td>
                   {attemptText(one)}
                   {isFenced(one) && (
-                    <span class="fenced" title="The job has a higher epoch since then">
+                    <span class="fenced" title="A rule, whether one came or not: the job has a higher epoch since then">
                       {" "}
-                      results of epoch {one.jobEpoch} are refused: STALE_EPOCH
+                      a result of epoch {one.jobEpoch} would be refused: STALE_EPOCH
                     </span>
                   )}
                 </td>

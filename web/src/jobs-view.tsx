@@ -1,10 +1,11 @@
 // The list of jobs, newest first, a page at a time. What is searched for stands in the URL, so that it can be sent to
 // somebody; the list follows the events while the newest page is shown.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { JobBrief, JobState } from "../../src/client/index.ts";
 import { JOB_STATES, jobsPath } from "./address.ts";
 import { changes } from "./events.ts";
+import { heldList, heldText } from "./held-list.ts";
 import { JobPage } from "./job-view.tsx";
 import { useLoaded } from "./load.ts";
 import { read } from "./nodes.ts";
@@ -37,7 +38,7 @@ function JobList() {
       {data === undefined ? (
         error === null && <p class="hint">Asking…</p>
       ) : (
-        <Table jobs={data.jobs} isStale={isStale} />
+        <HeldTable key={path} jobs={data.jobs} isStale={isStale} />
       )}
       <nav class="row" aria-label="Pages">
         {cursor !== "" && <Link to={{ cursor: "" }}>Newest</Link>}
@@ -111,8 +112,55 @@ function Typed({ name, label, value }: TypedProps) {
   );
 }
 
-function Table({ jobs, isStale }: { readonly jobs: readonly JobBrief[]; readonly isStale: boolean }) {
-  if (jobs.length === 0) return <p class="hint empty">No job fits. Submit one: tenure job submit --kind KIND</p>;
+interface TableProps {
+  readonly jobs: readonly JobBrief[];
+  /** They are the answer to the question before. */
+  readonly isStale: boolean;
+}
+
+/** Ten jobs a second would pull each row away from under the pointer. */
+function HeldTable({ jobs, isStale }: TableProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [isPointed, setPointed] = useState(false);
+  const [isFocused, setFocused] = useState(false);
+  const [kept, setKept] = useState(jobs);
+  const isHeld = (isPointed || isFocused) && !isStale;
+  useEffect(() => {
+    if (!isHeld) setKept(jobs);
+  }, [isHeld, jobs]);
+  const held = heldList(isHeld ? kept : jobs, jobs);
+  const text = heldText(held, held.newer >= PAGE_SIZE);
+  const show = (): void => {
+    setKept(jobs);
+    // The button goes away, and the focus with it.
+    box.current?.focus({ preventScroll: true });
+  };
+  return (
+    <div
+      ref={box}
+      tabIndex={-1}
+      class="held"
+      onPointerEnter={() => setPointed(true)}
+      onPointerLeave={() => setPointed(false)}
+      onFocusIn={() => setFocused(true)}
+      onFocusOut={({ relatedTarget }) => setFocused(box.current?.contains(relatedTarget as Node | null) === true)}
+    >
+      <p class="held-line">
+        {text === null ? (
+          <span class="hint">{isHeld ? "The list holds still while you are in it." : ""}</span>
+        ) : (
+          <button type="button" class="quiet" onClick={show}>
+            {text}
+          </button>
+        )}
+      </p>
+      <Table jobs={held.rows} isStale={isStale} />
+    </div>
+  );
+}
+
+function Table({ jobs, isStale }: TableProps) {
+  if (jobs.length === 0) return <p class="hint empty">No job fits. Submit one: tenure job submit -- echo hello</p>;
   return (
     <div class={`scroll ${isStale ? "stale" : ""}`}>
       <table id="jobs">

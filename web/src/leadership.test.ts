@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ClusterView } from "../../src/client/index.ts";
-import { leadershipOf, type Look, majorityOf, UNSEEN } from "./leadership.ts";
+import { accessOf, leadershipOf, type Look, majorityOf, UNSEEN } from "./leadership.ts";
 
 const look = (nodeId: string, change: Partial<Look> = {}): Look => ({
   ...UNSEEN,
@@ -33,6 +33,15 @@ it("what a node said before it fell silent does not count", () => {
     reads: { nodeId: "n2" },
   });
   expect(leadershipOf([{ ...leading("n1", 4), isReached: false }])).toMatchObject({ leader: null, reads: null });
+});
+
+it("any node that answers says whether a key is needed, and one that lets the reader in decides", () => {
+  const gone = look("n1", { isReached: false });
+  const message = "A key is needed.";
+  const refusing = look("n2", { isReached: false, refused: { kind: "needed", message } });
+  expect(accessOf([gone, refusing])).toEqual({ kind: "needed", message });
+  expect(accessOf([refusing, look("n3")])).toEqual({ kind: "open" });
+  expect(accessOf([gone])).toEqual({ kind: "open" });
 });
 
 it("a leader that gives no leases leads all the same", () => {

@@ -4,6 +4,21 @@
 // that others name counts, unless it says itself that it does not lead: it may be out of this browser's reach and fine.
 
 import type { ClusterView } from "../../src/client/index.ts";
+import { aloneOf } from "./reach.ts";
+
+/** No key was sent, or one that is not taken. */
+export interface Refusal {
+  readonly kind: "needed" | "refused";
+  readonly message: string;
+}
+
+export type Access = { readonly kind: "open" } | Refusal;
+
+/** Whether the servers let this reader in: any of them, because the page's own may be down. */
+export function accessOf(looks: readonly Look[]): Access {
+  if (looks.some(({ isReached }) => isReached)) return { kind: "open" };
+  return looks.find(({ refused }) => refused !== null)?.refused ?? { kind: "open" };
+}
 
 /** What one node said last. */
 export interface Look {
@@ -12,6 +27,8 @@ export interface Look {
   readonly isReached: boolean;
   /** Why not. */
   readonly why: string | null;
+  /** The last that it said of the reader's key was no. */
+  readonly refused: Refusal | null;
   /** Which cluster it belongs to. */
   readonly clusterId: string | null;
   readonly nodeId: string | null;
@@ -36,6 +53,7 @@ export interface Leadership {
 export const UNSEEN: Omit<Look, "url"> = {
   isReached: false,
   why: null,
+  refused: null,
   clusterId: null,
   nodeId: null,
   role: null,
@@ -54,7 +72,7 @@ export function leadershipOf(looks: readonly Look[]): Leadership {
     reader === undefined
       ? null
       : { nodeId: reader.nodeId ?? reader.url, url: reader.url, stalenessMs: reader.stalenessMs };
-  return { leader, epoch, ...votersOf(reached, leader), reads };
+  return { leader, epoch, ...votersOf(reached, leader, aloneOf(looks) !== null), reads };
 }
 
 function leaderOf(reached: readonly Look[]): { readonly leader: string | null; readonly epoch: number | null } {
@@ -73,15 +91,22 @@ function byEpoch(a: Look, b: Look): number {
   return (b.epoch ?? 0) - (a.epoch ?? 0);
 }
 
-function votersOf(reached: readonly Look[], leader: string | null): Pick<Leadership, "voters" | "working"> {
+function votersOf(
+  reached: readonly Look[],
+  leader: string | null,
+  isAlone: boolean,
+): Pick<Leadership, "voters" | "working"> {
   const views = reached.flatMap((look) => (look.cluster === null ? [] : [{ look, view: look.cluster }]));
   const best = views.find(({ look }) => look.nodeId === leader) ?? views.toSorted((a, b) => byEpoch(a.look, b.look))[0];
   if (best === undefined) return { voters: 0, working: 0 };
   const able = best.view.members.filter(({ kind }) => kind === "voter" || kind === "node");
   const answering = new Set(reached.map(({ nodeId }) => nodeId));
   const works = able.filter(
-    ({ nodeId, progress }) =>
-      answering.has(nodeId) || (leader !== null && (nodeId === leader || progress?.healthy === true)),
+    ({ nodeId, progress, isConnected }) =>
+      answering.has(nodeId) ||
+      (leader !== null && (nodeId === leader || progress?.healthy === true)) ||
+      // Nobody else can be asked: what the one node hears is all that there is.
+      (isAlone && progress === null && isConnected),
   );
   return { voters: able.length, working: works.length };
 }

@@ -3,14 +3,16 @@
 //
 // Where it may go: to the node that served the page, and to the members that this one names. The key goes nowhere else.
 
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal, untracked } from "@preact/signals";
 import type { ClusterView } from "../../src/client/index.ts";
 import { toCamel } from "../../src/contract/snake-case.ts";
-import { elections, keep } from "./election-memory.ts";
-import { type Leadership, leadershipOf, type Look, UNSEEN } from "./leadership.ts";
+import { elections, forgetElections, keep } from "./election-memory.ts";
+import { type Access, accessOf, type Leadership, leadershipOf, type Look, UNSEEN } from "./leadership.ts";
 import { isVisible, key } from "./page.ts";
 import { mayConnect } from "./policy.ts";
+import { aloneOf, blockedText } from "./reach.ts";
 import { ApiError, ask, errorIn, READ_LIMIT_MS, readAt } from "./request.ts";
+import { lookedAway, NOTHING_SEEN, sawLeader, sawNobody, type Seen } from "./seen.ts";
 import { timelineOf } from "./timeline.ts";
 
 const LOOK_EVERY_MS = 250;
@@ -22,15 +24,16 @@ const LOOK_LIMIT_MS = 1_500;
 const CLUSTER_EVERY_MS = 1_000;
 const MEMBERS_MAX = 32;
 
-export type Access = { readonly kind: "open" } | { readonly kind: "needed" | "refused"; readonly message: string };
-
-/** Whether the servers let this reader in. */
-export const access = signal<Access>({ kind: "open" });
-export const isOpen = computed(() => access.value.kind === "open");
 const looks = signal<readonly Look[]>([{ url: location.origin, ...UNSEEN }]);
 /** The page's own node first. */
 export const nodes = computed(() => looks.value);
+/** Whether the servers let this reader in. */
+export const access = computed<Access>(() => accessOf(looks.value));
+export const isOpen = computed(() => access.value.kind === "open");
 export const leadership = computed<Leadership>(() => leadershipOf(looks.value));
+export const alone = computed(() => aloneOf(looks.value));
+/** Why nothing can be changed from here; null: it can. */
+export const blocked = computed(() => blockedText(looks.value, leadership.value));
 export const hasLooked = computed(() => looks.value.some(({ isReached, why }) => isReached || why !== null));
 
 /** The view that says most: the leader's, or that of the node that is read from. */
@@ -44,29 +47,43 @@ export const cluster = computed<ClusterView | null>(() => {
 /** The last in which somebody led. */
 export const lastEpoch = signal<number | null>(null);
 
+const seen = signal<Seen>(NOTHING_SEEN);
 /** Since when nobody leads, as this page saw it; the wall clock. Null: somebody does, or nothing is known yet. */
-export const goneSinceMs = signal<number | null>(null);
-const goneBefore = signal<ReadonlyMap<number, number>>(new Map());
-/** Who led in which epoch, since this page saw it. */
-const seenTerms = signal<ReadonlyMap<number, { readonly nodeId: string; readonly fromMs: number }>>(new Map());
-export const timeline = computed(() =>
-  timelineOf(elections.value, { goneSinceMs: goneSinceMs.value, goneBefore: goneBefore.value, terms: seenTerms.value }),
-);
+export const goneSinceMs = computed(() => seen.value.goneSinceMs);
+export const timeline = computed(() => timelineOf(elections.value, seen.value));
 
 export function start(): void {
   effect(() => {
     const { leader, epoch } = leadership.value;
     if (epoch !== null) lastEpoch.value = epoch;
-    if (leader !== null && epoch !== null) {
-      const sinceMs = goneSinceMs.peek();
-      if (sinceMs !== null) goneBefore.value = new Map([...goneBefore.peek(), [epoch, sinceMs]]);
-      goneSinceMs.value = null;
-      const seen = seenTerms.peek();
-      if (!seen.has(epoch)) seenTerms.value = new Map([...seen, [epoch, { nodeId: leader, fromMs: Date.now() }]]);
-    }
-    if (leader === null && hasLooked.value && isOpen.value) goneSinceMs.value = goneSinceMs.peek() ?? Date.now();
+    if (leader !== null && epoch !== null) seen.value = sawLeader(seen.peek(), leader, epoch, Date.now());
+    else if (leader === null && hasLooked.value && isOpen.value) seen.value = sawNobody(seen.peek(), Date.now());
+  });
+  effect(() => {
+    if (isVisible.value) return;
+    // What the nodes said before is old when the page is looked at again.
+    looks.value = looks.peek().map((look) => ({ ...look, isReached: false, why: null }));
+    seen.value = lookedAway(seen.peek());
+  });
+  let before = key.peek();
+  effect(() => {
+    const isShut = !isOpen.value;
+    const hasChanged = key.value !== before;
+    before = key.value;
+    if (hasChanged || isShut) untracked(forget);
   });
   watch(location.origin);
+}
+
+/** Grows when what was loaded is to be forgotten: with another key, or none that is taken. */
+export const reader = signal(0);
+
+function forget(): void {
+  looks.value = looks.value.map(({ url, refused }) => ({ ...UNSEEN, url, refused }));
+  seen.value = NOTHING_SEEN;
+  lastEpoch.value = null;
+  forgetElections();
+  reader.value++;
 }
 
 const watched = new Set<string>();
@@ -83,6 +100,7 @@ async function keepLooking(url: string): Promise<never> {
   let clusterAtMs = Number.NEGATIVE_INFINITY;
   let misses = 0;
   for (;;) {
+    const asked = reader.value;
     if (isVisible.value) {
       const before = lookOf(url);
       const look = await lookAt(url, before);
@@ -91,18 +109,21 @@ async function keepLooking(url: string): Promise<never> {
       const isDue = hasChanged || performance.now() - clusterAtMs > CLUSTER_EVERY_MS;
       if (look.isReached && isDue && isOpen.value) {
         clusterAtMs = performance.now();
-        put({ ...look, cluster: (await viewOf(url)) ?? look.cluster });
-      } else put(look);
+        put({ ...look, cluster: (await viewOf(url)) ?? look.cluster }, asked);
+      } else put(look, asked);
       misses = look.isReached ? 0 : misses + 1;
       // One that has gone may have been the leader: the others know who is.
       if (before.isReached && !look.isReached) wakeAll();
     }
+    // Asked for another reader than there is now.
+    if (asked !== reader.value) continue;
     const everyMs = leadership.value.leader === null ? LOOK_SOON_MS : LOOK_EVERY_MS;
     await rest(url, Math.min(LOOK_LATE_MS, everyMs * 2 ** Math.min(misses, 8)));
   }
 }
 
 async function lookAt(url: string, before: Look): Promise<Look> {
+  const hasKey = key.value !== "";
   try {
     const response = await ask(url, "/role", LOOK_LIMIT_MS);
     if (response.ok) {
@@ -114,11 +135,11 @@ async function lookAt(url: string, before: Look): Promise<Look> {
         return lost(before, "answers, but not as a Tenure server");
       // Epochs of two clusters do not compare.
       if (url !== location.origin && own !== null && own !== clusterId) return lost(before, "is of another cluster");
-      if (access.value.kind !== "open") access.value = { kind: "open" };
       return {
         ...before,
         isReached: true,
         why: null,
+        refused: null,
         clusterId,
         nodeId: body.nodeId,
         role: body.role,
@@ -128,11 +149,9 @@ async function lookAt(url: string, before: Look): Promise<Look> {
       };
     }
     const { message } = await errorIn(response);
-    // Of another node it may be the way between that is wrong.
-    if (url === location.origin && (response.status === 401 || response.status === 403)) {
-      access.value = { kind: key.value === "" ? "needed" : "refused", message };
-    }
-    return lost(before, message);
+    const isRefused = response.status === 401 || response.status === 403;
+    const kind = hasKey ? "refused" : "needed";
+    return { ...lost(before, message), refused: isRefused ? { kind, message } : before.refused };
   } catch (error) {
     const why =
       error instanceof DOMException && error.name === "TimeoutError" ? "no answer in time" : "can't be reached";
@@ -178,7 +197,9 @@ function lookOf(url: string): Look {
   return looks.value.find((look) => look.url === url) ?? { url, ...UNSEEN };
 }
 
-function put(look: Look): void {
+/** `asked`: for which reader. */
+function put(look: Look, asked: number): void {
+  if (!isVisible.value || asked !== reader.value) return;
   const told = look.cluster?.elections ?? [];
   if (told.length > 0 && look.cluster !== lookOf(look.url).cluster) {
     keep(look.cluster?.clusterId ?? "", told);

@@ -6,7 +6,7 @@ import { useLoaded } from "./load.ts";
 import { cluster } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
 import { Badge, Columns, Failed, Link } from "./parts.tsx";
-import { askFirst } from "./talk.tsx";
+import { Steer } from "./steer.tsx";
 import { ago, clockTime, duration, fullTime } from "./words.ts";
 
 export function ScopesPage() {
@@ -24,7 +24,10 @@ function Scopes() {
       <h2 id="scopes-title">Scopes</h2>
       <Failed error={error} />
       {data?.length === 0 && (
-        <p class="hint empty">Nobody has led a scope here yet. Try it: tenure run --scope try -- sleep 60</p>
+        <p class="hint empty">
+          Nobody has led a scope here yet. Try it: tenure run --scope try --backend {location.origin} -- sleep 60 (with
+          a key of role client in TENURE_API_KEY)
+        </p>
       )}
       {data !== undefined && data.length > 0 && (
         <div class="scroll">
@@ -50,20 +53,19 @@ function ScopeRow({
   readonly scope: ScopeView;
   readonly again: () => void;
 }) {
-  const resign = (force: boolean): void =>
-    askFirst({
-      title: force ? `Take ${scope} away?` : `Ask the holder of ${scope} to step down?`,
-      text: force
-        ? `${holder?.identity ?? "Its holder"} loses it at once, whatever it is doing: its writes are refused from the next epoch on.`
-        : `${holder?.identity ?? "Its holder"} is told with its next renewal, ends its work and resigns.`,
-      verb: force ? "Take it away" : "Ask it to resign",
-      act: async () => {
-        const about = await client.peek().scopes.askResign(scope, force);
-        again();
-        if (about === null) return `Nobody holds ${scope}.`;
-        return force ? `Epoch ${about} of ${scope} is over.` : `The holder in epoch ${about} was asked to resign.`;
-      },
-    });
+  const question = (force: boolean) => ({
+    title: force ? `Take ${scope} away?` : `Ask the holder of ${scope} to step down?`,
+    text: force
+      ? `${holder?.identity ?? "Its holder"} loses it at once, whatever it is doing: its writes are refused from the next epoch on.`
+      : `${holder?.identity ?? "Its holder"} is told with its next renewal, ends its work and resigns.`,
+    verb: force ? "Take it away" : "Ask it to resign",
+  });
+  const resign = async (force: boolean): Promise<string> => {
+    const about = await client.peek().scopes.askResign(scope, force);
+    again();
+    if (about === null) return `Nobody holds ${scope}.`;
+    return force ? `Epoch ${about} of ${scope} is over.` : `The holder in epoch ${about} was asked to resign.`;
+  };
   return (
     <tr>
       <th scope="row">
@@ -82,12 +84,13 @@ function ScopeRow({
       <td class="actions">
         {holder !== null && (
           <>
-            <button type="button" aria-label={`Ask the holder of ${scope} to resign`} onClick={() => resign(false)}>
-              Ask to resign
-            </button>
-            <button type="button" aria-label={`Take ${scope} away`} onClick={() => resign(true)}>
-              Take away
-            </button>
+            <Steer
+              text="Ask to resign"
+              name={`Ask the holder of ${scope} to resign`}
+              ask={question(false)}
+              act={() => resign(false)}
+            />
+            <Steer text="Take away" name={`Take ${scope} away`} ask={question(true)} act={() => resign(true)} />
           </>
         )}
       </td>

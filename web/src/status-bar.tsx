@@ -5,14 +5,12 @@ import { computed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { majorityOf } from "./leadership.ts";
 import { cluster, goneSinceMs, hasLooked, isOpen, lastEpoch, leadership, timeline } from "./nodes.ts";
+import { gapText } from "./timeline.ts";
 import { count, duration } from "./words.ts";
 
 const COUNT_EVERY_MS = 50;
 
-const lastGap = computed(() => {
-  const gap = timeline.value.gaps.findLast(({ toMs }) => toMs !== null);
-  return gap === undefined || gap.toMs === null ? null : { ms: gap.toMs - gap.fromMs, epoch: gap.epoch };
-});
+const lastGap = computed(() => timeline.value.gaps.findLast(({ toMs }) => toMs !== null) ?? null);
 
 export function StatusBar() {
   const { leader, epoch, voters, working, reads } = leadership.value;
@@ -46,7 +44,7 @@ export function StatusBar() {
           <div>
             <dt>Last gap</dt>
             <dd id="gap" title={`Before epoch ${lastGap.value.epoch ?? "?"}, as the nodes that voted saw it`}>
-              {duration(lastGap.value.ms)}
+              {gapText(lastGap.value, lastGap.value.fromMs)}
             </dd>
           </div>
         )}

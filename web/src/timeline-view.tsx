@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 import type { ElectionView } from "../../src/client/index.ts";
 import { cluster, timeline } from "./nodes.ts";
 import { now } from "./page.ts";
-import { type Gap, nodeOf, placed, REASONS, type TermBar } from "./timeline.ts";
+import { type Gap, gapText, lastedText, nodeOf, placed, REASONS, type TermBar } from "./timeline.ts";
 import { clockTime, duration, fullTime } from "./words.ts";
 
 const WINDOWS = [
@@ -22,6 +22,9 @@ const opened = signal<number | null>(null);
 const LABEL_WIDTH = 4;
 /** Nearer to the next, a gap's text would lie over the other's. */
 const GAP_TEXT_WIDTH = 8;
+const END_LABEL_WIDTH = 14;
+/** As in the style sheet: one that has just begun stays in its lane. */
+const BAR_WIDTH_MIN = "10px";
 const SPAN_MS_MIN = 20_000;
 
 export function TimelineView() {
@@ -66,8 +69,17 @@ export function TimelineView() {
         <div class="lane">
           <span class="lane-name">nobody</span>
           <div class="track">
+            {bars.map((one) => (
+              <Unknown key={one.epoch} bar={one} fromMs={fromMs} toMs={toMs} />
+            ))}
             {gaps.map((gap, at) => (
-              <GapBar key={gap.fromMs} gap={gap} next={gaps[at + 1]} fromMs={fromMs} toMs={toMs} />
+              <GapBar
+                key={gap.fromMs}
+                gap={gap}
+                neighbours={[gaps[at - 1], gaps[at + 1]]}
+                fromMs={fromMs}
+                toMs={toMs}
+              />
             ))}
           </div>
         </div>
@@ -83,7 +95,7 @@ export function TimelineView() {
         {bar === undefined ? (
           <p class="hint">Choose a term to see why it began, and who voted.</p>
         ) : (
-          <TermDetails bar={bar} />
+          <TermDetails bar={bar} gap={gaps.find(({ epoch }) => epoch === bar.epoch)} />
         )}
       </div>
     </section>
@@ -104,51 +116,81 @@ interface Placing {
 function Bar({ bar, fromMs, toMs }: Placing & { readonly bar: TermBar }) {
   const place = placed(bar.fromMs, bar.toMs ?? toMs, fromMs, toMs);
   if (place === null) return null;
-  const lasted = duration((bar.toMs ?? toMs) - bar.fromMs);
+  const text = lastedText(bar, toMs);
   return (
     <button
       type="button"
-      class={`term ${bar.toMs === null ? "present" : ""}`}
-      style={{ left: `${place.left}%`, width: `${place.width}%` }}
+      class={`term ${bar.toMs === null ? "present" : ""} ${bar.isEndKnown ? "" : "open-end"}`}
+      style={{ left: `min(${place.left}%, 100% - ${BAR_WIDTH_MIN})`, width: `${place.width}%` }}
       aria-pressed={opened.value === bar.epoch}
-      aria-label={`${bar.nodeId} led in epoch ${bar.epoch} ${bar.toMs === null ? "until now, " : ""}for ${lasted}`}
-      title={`epoch ${bar.epoch}, ${lasted}`}
+      aria-label={`${bar.nodeId} led in epoch ${bar.epoch}${bar.toMs === null ? " until now" : ""}, ${text}`}
+      title={`epoch ${bar.epoch}, ${text}`}
       onClick={() => (opened.value = opened.value === bar.epoch ? null : bar.epoch)}
     >
       {place.width > LABEL_WIDTH ? bar.epoch : ""}
+      {!bar.isEndKnown && place.width > END_LABEL_WIDTH ? ", end not known" : ""}
     </button>
   );
 }
 
-function GapBar({ gap, next, fromMs, toMs }: Placing & { readonly gap: Gap; readonly next: Gap | undefined }) {
+/** In the lane of nobody, where nobody knows whether somebody led. */
+function Unknown({ bar, fromMs, toMs }: Placing & { readonly bar: TermBar }) {
+  const place = bar.isEndKnown || bar.toMs === null ? null : placed(bar.fromMs, bar.toMs, fromMs, toMs);
+  if (place === null) return null;
+  return (
+    <span
+      class="not-known"
+      style={{ left: `${place.left}%`, width: `${place.width}%` }}
+      title={`not known whether somebody led since epoch ${bar.epoch} ended`}
+    >
+      {place.width > END_LABEL_WIDTH ? "not known" : ""}
+    </span>
+  );
+}
+
+interface GapProps extends Placing {
+  readonly gap: Gap;
+  readonly neighbours: readonly [Gap | undefined, Gap | undefined];
+}
+
+function GapBar({ gap, neighbours: [before, next], fromMs, toMs }: GapProps) {
   const place = placed(gap.fromMs, gap.toMs ?? toMs, fromMs, toMs);
   if (place === null) return null;
-  const text = duration((gap.toMs ?? toMs) - gap.fromMs);
+  const text = gapText(gap, toMs);
   // At the right edge the text has no room behind the bar.
   const isLate = place.left > 85;
-  const isAlone = next === undefined || ((next.fromMs - gap.fromMs) / (toMs - fromMs)) * 100 > GAP_TEXT_WIDTH;
+  const roomMs = isLate
+    ? gap.fromMs - (before?.toMs ?? Number.NEGATIVE_INFINITY)
+    : (next?.fromMs ?? Number.POSITIVE_INFINITY) - gap.fromMs;
+  const hasRoom = (roomMs / (toMs - fromMs)) * 100 > GAP_TEXT_WIDTH;
   return (
     <span
       class={`gap ${isLate ? "late" : ""}`}
       style={{ left: `${place.left}%`, width: `${place.width}%` }}
       title={`nobody led for ${text}`}
     >
-      {isAlone && <span class="gap-text">{text}</span>}
+      {hasRoom && <span class="gap-text">{text}</span>}
     </span>
   );
 }
 
-function TermDetails({ bar }: { readonly bar: TermBar }) {
+function TermDetails({ bar, gap }: { readonly bar: TermBar; readonly gap: Gap | undefined }) {
   return (
     <div class="card" id="term">
       <h3>
         Epoch {bar.epoch}: <span class="theirs">{bar.nodeId}</span>
       </h3>
-      {bar.election === null ? (
-        <p>{unknownText(bar)}</p>
-      ) : (
-        <ElectionFacts fromMs={bar.fromMs} election={bar.election} />
-      )}
+      {bar.election === null && <p>{unknownText(bar)}</p>}
+      <dl class="facts">
+        {bar.election !== null && <ElectionFacts fromMs={bar.fromMs} election={bar.election} />}
+        {gap !== undefined && <dt>Nobody led before</dt>}
+        {gap !== undefined && <dd>{gapText(gap, now.value)}</dd>}
+        <dt>Led</dt>
+        <dd>
+          {lastedText(bar, now.value)}
+          {!bar.isEndKnown && bar.toMs !== null && `; not after ${clockTime(bar.toMs)}`}
+        </dd>
+      </dl>
     </div>
   );
 }
@@ -162,7 +204,7 @@ function unknownText({ fromMs }: TermBar): string {
 function ElectionFacts({ fromMs, election }: { readonly fromMs: number; readonly election: ElectionView }) {
   const rivals = election.candidates.filter((one) => one !== election.candidate);
   return (
-    <dl class="facts">
+    <>
       <dt>Began</dt>
       <dd title={fullTime(fromMs)}>{clockTime(fromMs)}</dd>
       <dt>Cause</dt>
@@ -178,6 +220,6 @@ function ElectionFacts({ fromMs, election }: { readonly fromMs: number; readonly
       <dd>{duration(election.durationMs)}</dd>
       {rivals.length > 0 && <dt>Against</dt>}
       {rivals.length > 0 && <dd>{rivals.map(nodeOf).join(", ")}</dd>}
-    </dl>
+    </>
   );
 }

@@ -1,16 +1,23 @@
 // Who led when, made from the elections that the nodes remember: a term begins when a vote is won, and ends when the campaign
 // for the next begins; what lies between is a gap. Pure. A gap begins where the first candidate began, so it is as long as
 // the nodes know of it, or as this page has seen it: a leader that was frozen has been gone for longer, by up to the election
-// timeout. A node that is started again has forgotten the elections that it won.
+// timeout. A node that is started again has forgotten the elections that it won: where epochs are missing nobody knows when
+// the term before them ended, nor who led until the next that is known.
 
 import type { ElectionView } from "../../src/client/index.ts";
+import type { Seen, SeenTerm } from "./seen.ts";
+import { duration } from "./words.ts";
 
 export interface TermBar {
   readonly nodeId: string;
   readonly epoch: number;
   readonly fromMs: number;
+  /** False: this page has only seen it lead since then. */
+  readonly isBeginKnown: boolean;
   /** Null: it lasts. */
   readonly toMs: number | null;
+  /** False: it ended then or, nobody knows when, before. */
+  readonly isEndKnown: boolean;
   /** How it began; null where no node remembers, and this page has only seen it lead. */
   readonly election: ElectionView | null;
 }
@@ -21,6 +28,8 @@ export interface Gap {
   readonly toMs: number | null;
   /** The epoch that ended it; null while nobody leads. */
   readonly epoch: number | null;
+  /** False: it may have begun before. */
+  readonly isBeginKnown: boolean;
 }
 
 export interface Timeline {
@@ -45,50 +54,57 @@ export function mergedElections(lists: readonly (readonly ElectionView[])[]): El
   return [...found.values()].toSorted((a, b) => b.term - a.term || b.startedAtMs - a.startedAtMs);
 }
 
-/** What whoever looks on has seen: since when nobody leads, where that is so; and since when nobody had, before an epoch. */
-export interface Seen {
-  readonly goneSinceMs: number | null;
-  readonly goneBefore: ReadonlyMap<number, number>;
-  /** Who led in an epoch, and since when that was seen. */
-  readonly terms: ReadonlyMap<number, { readonly nodeId: string; readonly fromMs: number }>;
-}
-
-export const NOTHING_SEEN: Seen = { goneSinceMs: null, goneBefore: new Map(), terms: new Map() };
-
-export function timelineOf(elections: readonly ElectionView[], { goneSinceMs, goneBefore, terms }: Seen): Timeline {
+export function timelineOf(elections: readonly ElectionView[], { goneSinceMs, last, terms }: Seen): Timeline {
   const ordered = elections.toSorted((a, b) => a.startedAtMs - b.startedAtMs);
   const begun = beginnings(ordered, terms);
   const bars: TermBar[] = [];
   const gaps: Gap[] = [];
   for (const [at, term] of begun.entries()) {
     const next = begun[at + 1];
-    const toMs = next === undefined ? goneSinceMs : Math.max(term.fromMs, goneFrom(ordered, term, next, goneBefore));
-    bars.push({ ...term, toMs });
+    const isEndKnown =
+      next === undefined
+        ? goneSinceMs === null || last === term.epoch
+        : terms.get(next.epoch)?.after === term.epoch || isFollowedBy(ordered, term, next);
+    const toMs =
+      next === undefined ? goneSinceMs : Math.max(term.fromMs, goneFrom(ordered, term, next, terms.get(next.epoch)));
+    bars.push({ ...term, toMs, isEndKnown });
     // Where nobody has seen the change there is nothing to say about its gap.
     if (toMs === null || toMs === next?.fromMs) continue;
-    gaps.push({ fromMs: toMs, toMs: next?.fromMs ?? null, epoch: next?.epoch ?? null });
+    gaps.push({ fromMs: toMs, toMs: next?.fromMs ?? null, epoch: next?.epoch ?? null, isBeginKnown: isEndKnown });
   }
   return { bars, gaps };
 }
 
-type Begun = Omit<TermBar, "toMs">;
+type Begun = Omit<TermBar, "toMs" | "isEndKnown">;
 
 /** Oldest first. What a node remembers says more than what was seen. */
 function beginnings(ordered: readonly ElectionView[], terms: Seen["terms"]): Begun[] {
   const found = new Map<number, Begun>();
-  for (const [epoch, { nodeId, fromMs }] of terms) found.set(epoch, { nodeId, epoch, fromMs, election: null });
+  for (const [epoch, { nodeId, fromMs, after }] of terms)
+    found.set(epoch, { nodeId, epoch, fromMs, isBeginKnown: after !== null, election: null });
   for (const election of ordered) {
     const { stage, result, candidate, term: epoch } = election;
     if (stage === "vote" && result === "won")
-      found.set(epoch, { nodeId: nodeOf(candidate), epoch, fromMs: endOf(election), election });
+      found.set(epoch, { nodeId: nodeOf(candidate), epoch, fromMs: endOf(election), isBeginKnown: true, election });
   }
   return [...found.values()].toSorted((a, b) => a.epoch - b.epoch);
 }
 
-/** When the one ended that another followed. */
-function goneFrom(ordered: readonly ElectionView[], term: Begun, next: Begun, goneBefore: Seen["goneBefore"]): number {
+/** As the nodes know it: how the next began, and of every epoch between that its candidate got no majority. */
+function isFollowedBy(ordered: readonly ElectionView[], term: Begun, next: Begun): boolean {
+  if (next.election === null) return false;
+  // One that has lost may have lost to somebody who led then.
+  const unwon = new Set(
+    ordered.filter(({ stage, result }) => stage === "vote" && result === "timed-out").map(({ term: epoch }) => epoch),
+  );
+  for (let epoch = term.epoch + 1; epoch < next.epoch; epoch++) if (!unwon.has(epoch)) return false;
+  return true;
+}
+
+/** From when on it is known that nobody led, before another followed. */
+function goneFrom(ordered: readonly ElectionView[], term: Begun, next: Begun, seen: SeenTerm | undefined): number {
   const campaignMs = next.election === null ? next.fromMs : campaignStart(ordered, term.fromMs, next.election);
-  return Math.min(campaignMs, goneBefore.get(next.epoch) ?? Number.POSITIVE_INFINITY);
+  return Math.min(campaignMs, seen?.goneSinceMs ?? Number.POSITIVE_INFINITY);
 }
 
 function endOf({ startedAtMs, durationMs }: ElectionView): number {
@@ -124,6 +140,16 @@ export function placed(fromMs: number, toMs: number, windowFromMs: number, windo
   const left = Math.max(0, (fromMs - windowFromMs) / spanMs);
   const right = Math.min(1, (toMs - windowFromMs) / spanMs);
   return { left: left * 100, width: Math.max(0, right - left) * 100 };
+}
+
+/** No longer than is known. */
+export function lastedText({ fromMs, toMs, isBeginKnown, isEndKnown }: TermBar, nowMs: number): string {
+  if (!isEndKnown) return "end not known";
+  return `for ${isBeginKnown ? "" : "at least "}${duration((toMs ?? nowMs) - fromMs)}`;
+}
+
+export function gapText({ fromMs, toMs, isBeginKnown }: Gap, nowMs: number): string {
+  return `${isBeginKnown ? "" : "at least "}${duration((toMs ?? nowMs) - fromMs)}`;
 }
 
 export const REASONS: Readonly<Record<ElectionView["reason"], string>> = {

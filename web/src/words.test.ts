@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PendingReasonView } from "../../src/client/index.ts";
-import { ago, attemptText, duration, isFenced, pendingText, plainLog, plural } from "./words.ts";
+import { ago, attemptText, duration, isFenced, pendingText, plainLog, plural, refusedSum, titleText } from "./words.ts";
 
 it.each([
   [0, "0 ms"],
@@ -44,6 +44,21 @@ it("an attempt that was taken away is fenced, and one that ended by itself is no
   }));
   expect(own.map(isFenced)).toEqual(own.map(() => false));
   expect(attemptText({ end: "lost" })).toContain("not heard from");
+});
+
+it("what was refused is the sum over the nodes that answer, and they are named", () => {
+  const counts = [
+    { by: "n3", staleRejected: 2 },
+    { by: "n1", staleRejected: 5 },
+  ];
+  expect(refusedSum(counts)).toEqual({ count: 7, by: ["n1", "n3"] });
+  expect(refusedSum([])).toEqual({ count: 0, by: [] });
+});
+
+it("the title says who leads, and which view is open", () => {
+  expect(titleText("Jobs", "n1", false)).toBe("n1 leads – Jobs – Tenure");
+  expect(titleText("Jobs", null, true)).toBe("nobody leads – Jobs – Tenure");
+  expect(titleText("Jobs", null, false)).toBe("Jobs – Tenure");
 });
 
 it("a log is shown without a terminal's escapes", () => {

@@ -76,6 +76,21 @@ export function pendingText(reason: PendingReasonView): string {
   }
 }
 
+/** What each node has refused since it was started, and whose counts these are. */
+export function refusedSum(counts: readonly { readonly by: string; readonly staleRejected: number }[]): {
+  readonly count: number;
+  readonly by: readonly string[];
+} {
+  const sum = counts.reduce((total, { staleRejected }) => total + staleRejected, 0);
+  return { count: sum, by: counts.map(({ by }) => by).toSorted() };
+}
+
+/** Of the tab: who leads comes first, because a tab's end is cut off. */
+export function titleText(view: string, leader: string | null, isGone: boolean): string {
+  const led = leader === null ? (isGone ? "nobody leads" : null) : `${leader} leads`;
+  return [led, view, "Tenure"].filter((part) => part !== null).join(" – ");
+}
+
 export type Tone = "good" | "bad" | "busy" | "plain";
 
 export function toneOf(state: JobState): Tone {

@@ -8,7 +8,7 @@ import { leadership } from "./nodes.ts";
 import { now } from "./page.ts";
 import { Badge, Columns, Failed, Link } from "./parts.tsx";
 import { bodyAt, READ_LIMIT_MS } from "./request.ts";
-import { act, askFirst } from "./talk.tsx";
+import { Steer } from "./steer.tsx";
 import { ago, count, fullTime } from "./words.ts";
 
 export function WorkPage() {
@@ -68,17 +68,11 @@ function AgentRow({ agent, canDrain, again }: AgentProps) {
     again();
     return isDraining ? `${name} is given jobs again.` : `${name} is given no more jobs; what it has goes on.`;
   };
-  const remove = (): void =>
-    askFirst({
-      title: `Remove ${name}?`,
-      text: `What it holds (${running}) is lost to it and runs elsewhere. If it still lives, it comes back by itself.`,
-      verb: "Remove the agent",
-      act: async () => {
-        await client.peek().removeAgent(name);
-        again();
-        return `${name} is removed.`;
-      },
-    });
+  const remove = async (): Promise<string> => {
+    await client.peek().removeAgent(name);
+    again();
+    return `${name} is removed.`;
+  };
   return (
     <tr>
       <th scope="row" class="theirs">
@@ -98,20 +92,34 @@ function AgentRow({ agent, canDrain, again }: AgentProps) {
       <td title={fullTime(registeredAtMs)}>{ago(registeredAtMs, now.value)}</td>
       <td class="actions">
         {canDrain && state !== "offline" && (
-          <button
-            type="button"
-            aria-label={`${isDraining ? "Give jobs again to" : "Drain"} ${name}`}
-            onClick={() => void act(drain)}
-          >
-            {isDraining ? "Undrain" : "Drain"}
-          </button>
+          <Steer
+            text={isDraining ? "Undrain" : "Drain"}
+            name={`${isDraining ? "Give jobs again to" : "Drain"} ${name}`}
+            ask={isDraining ? undefined : drainQuestion(name)}
+            act={drain}
+          />
         )}
-        <button type="button" aria-label={`Remove ${name}`} onClick={remove}>
-          Remove
-        </button>
+        <Steer
+          text="Remove"
+          name={`Remove ${name}`}
+          ask={{
+            title: `Remove ${name}?`,
+            text: `What it holds (${running}) is lost to it and runs elsewhere. If it still lives, it comes back by itself.`,
+            verb: "Remove the agent",
+          }}
+          act={remove}
+        />
       </td>
     </tr>
   );
+}
+
+function drainQuestion(name: string) {
+  return {
+    title: `Drain ${name}?`,
+    text: "It is given no more jobs until somebody undrains it. What it has goes on.",
+    verb: "Drain the agent",
+  };
 }
 
 function Queues() {
@@ -165,12 +173,23 @@ function QueueRow({
       <td>{count(pending)}</td>
       <td>{count(running)}</td>
       <td class="actions">
-        <button type="button" aria-label={`${paused ? "Resume" : "Pause"} ${queue}`} onClick={() => void act(steer)}>
-          {paused ? "Resume" : "Pause"}
-        </button>
+        <Steer
+          text={paused ? "Resume" : "Pause"}
+          name={`${paused ? "Resume" : "Pause"} ${queue}`}
+          ask={paused ? undefined : pauseQuestion(queue)}
+          act={steer}
+        />
       </td>
     </tr>
   );
+}
+
+function pauseQuestion(queue: string) {
+  return {
+    title: `Pause ${queue}?`,
+    text: "None of its jobs is given out until somebody resumes it. What runs goes on.",
+    verb: "Pause the queue",
+  };
 }
 
 function Schedules() {

@@ -27,6 +27,38 @@ function standby(): Told {
   return told;
 }
 
+describe("a node that an operator has taken out", () => {
+  it("gets no worker when it does not lead any more, until it is taken in again", () => {
+    const told = standby();
+    told.at(10, { kind: "clear", run: 1, epoch: 7 });
+    told.at(11, { kind: "agent-gone", run: 3, survivors: 0 });
+    expect(told.at(20, { kind: "drained", run: 1, isDrained: true })).toEqual([]);
+    expect(told.at(21, { kind: "released", run: 1 })).toEqual([]);
+    expect(told.at(60_000, { kind: "tick" })).toEqual([]);
+    expect(told.at(60_001, { kind: "drained", run: 1, isDrained: false })).toEqual([
+      { kind: "spawn", part: "agent", run: 4 },
+    ]);
+  });
+
+  it("keeps one that runs, and gets no other when that ends", () => {
+    const told = standby();
+    expect(told.at(10, { kind: "drained", run: 1, isDrained: true })).toEqual([]);
+    told.at(20_000, { kind: "exited", part: "agent", run: 3, how: exit(70) });
+    told.at(20_001, { kind: "agent-gone", run: 3, survivors: 0 });
+    expect(told.at(80_000, { kind: "tick" })).toEqual([]);
+  });
+
+  it("is in again with a new controller, which knows nothing of it", () => {
+    const told = standby();
+    told.at(10, { kind: "drained", run: 1, isDrained: true });
+    told.at(20_000, { kind: "exited", part: "agent", run: 3, how: exit(70) });
+    told.at(20_001, { kind: "agent-gone", run: 3, survivors: 0 });
+    expect(told.at(30_000, { kind: "exited", part: "controller", run: 1, how: exit(70) })).toEqual([
+      { kind: "spawn", part: "agent", run: 4 },
+    ]);
+  });
+});
+
 describe("promotion", () => {
   it("kills the agent and its jobs first, and only then says that the node is cleared", () => {
     const told = standby();
@@ -136,6 +168,45 @@ describe("crashes", () => {
     ]);
     expect(told.at(nowMs + 1, { kind: "agent-gone", run: 3, survivors: 0 })).toEqual([{ kind: "end", code: 74 }]);
     expect(told.at(nowMs + 2, { kind: "start" })).toEqual([]);
+  });
+
+  it("of a controller that never came up are a loop, however long each start took", () => {
+    const told = new Told();
+    told.at(0, { kind: "start" });
+    let nowMs = 0;
+    for (let run = 1; run < 5; run++) {
+      nowMs += 30_000;
+      expect(told.at(nowMs, { kind: "exited", part: "controller", run, how: exit(70) })).toEqual([]);
+      nowMs += 100 * 2 ** (run - 1);
+      expect(told.at(nowMs, { kind: "tick" })).toEqual([{ kind: "spawn", part: "controller", run: run + 1 }]);
+    }
+    expect(told.at(nowMs + 30_000, { kind: "exited", part: "controller", run: 5, how: exit(70) })).toEqual([
+      { kind: "end-agent", run: 6 },
+    ]);
+    expect(told.at(nowMs + 30_001, { kind: "agent-gone", run: 6, survivors: 0 })).toEqual([{ kind: "end", code: 70 }]);
+  });
+
+  it.each([64, 76, 78])(
+    "of the agent with code %i are final: it would only fail again, or fight for its name",
+    (code) => {
+      const told = standby();
+      told.at(20_000, { kind: "up", part: "agent", run: 3 });
+      told.at(40_000, { kind: "exited", part: "agent", run: 3, how: exit(code) });
+      told.at(40_001, { kind: "agent-gone", run: 3, survivors: 0 });
+      expect(told.node.phases.agent).toBe("given-up");
+      expect(told.at(600_000, { kind: "tick" })).toEqual([]);
+    },
+  );
+
+  it("of the agent for want of a key are tried again every minute: it may be made meanwhile", () => {
+    const told = standby();
+    for (let run = 3; run < 13; run++) {
+      const nowMs = run * 100_000;
+      told.at(nowMs, { kind: "exited", part: "agent", run, how: exit(77) });
+      told.at(nowMs, { kind: "agent-gone", run, survivors: 0 });
+      expect(told.at(nowMs + 59_000, { kind: "alive", part: "controller", run: 1 })).toEqual([]);
+      expect(told.at(nowMs + 60_000, { kind: "tick" })).toEqual([{ kind: "spawn", part: "agent", run: run + 1 }]);
+    }
   });
 
   it("that a restart does not mend end the node at once, with the same code", () => {

@@ -48,6 +48,8 @@ export type NodeInput =
   | { readonly kind: "empty"; readonly run: number; readonly forMs: number }
   /** The controller does not lead. */
   | { readonly kind: "released"; readonly run: number; readonly holdMs?: number | undefined }
+  /** An operator has taken the node out, or in again: meanwhile no agent is started. One that runs works on. */
+  | { readonly kind: "drained"; readonly run: number; readonly isDrained: boolean }
   /** Of the agent and its jobs. */
   | { readonly kind: "agent-gone"; readonly run: number; readonly survivors: number }
   | { readonly kind: "stop"; readonly signal: "SIGTERM" | "SIGINT" };
@@ -67,19 +69,31 @@ type Controller =
   | { readonly phase: "running"; readonly run: number; readonly sinceMs: number; isUp: boolean; silentMs: number }
   | { readonly phase: "waiting"; readonly atMs: number };
 
+interface Failure {
+  readonly afterMs: number;
+  /** It did its work before: how long it ran says nothing where it never did. */
+  readonly wasUp: boolean;
+  readonly code: number | null;
+}
+
 type Agent =
   /** Of a supervisor before us. The controller, when it is up, has the data directory to itself: then nobody else may live. */
   | { readonly phase: "unknown" }
   | { readonly phase: "off" }
   | { readonly phase: "running"; readonly run: number; readonly sinceMs: number; isUp: boolean; silentMs: number }
-  /** `failedAfterMs`: it ended by itself; null: we have ended it. */
-  | { readonly phase: "ending"; readonly run: number; readonly failedAfterMs: number | null }
+  /** `failed`: it ended by itself, or hung; null: we have ended it. */
+  | { readonly phase: "ending"; readonly run: number; readonly failed: Failure | null }
   | { readonly phase: "waiting"; readonly atMs: number }
   /** It fails again and again: tried once more when the node is released again. */
   | { readonly phase: "given-up" };
 
 /** What a restart does not mend: wrong use, unusable data, missing permission, configuration (sysexits). */
 const FINAL_CODES: ReadonlySet<number> = new Set([64, 65, 77, 78]);
+/** Of an agent: wrong use, another has its name (which would be taken back, and its jobs, for ever), configuration. */
+const AGENT_FINAL_CODES: ReadonlySet<number> = new Set([64, 76, 78]);
+/** Its key is not known, or may not do this: a key can be made when the cluster stands, and then nobody has to come by. */
+const AGENT_KEY_CODE = 77;
+const AGENT_KEY_MS = 60_000;
 const CRASHES_MAX = 5;
 /** No epoch: the answer to `empty`. */
 export const EMPTIED = 0;
@@ -101,6 +115,7 @@ export class NodeSupervision {
   /** It was asked for in case that leadership is handed over: the node is released by itself. */
   #emptyUntilMs: number | null = null;
   #stopping: { readonly untilMs: number; readonly code: number } | null = null;
+  #isDrained = false;
   #isOver = false;
   #lastMs: number | null = null;
 
@@ -166,6 +181,9 @@ export class NodeSupervision {
         return this.#endAgent(effects);
       case "released":
         return this.#released(nowMs, input.run, input.holdMs ?? 0);
+      case "drained":
+        if (this.#running("controller", input.run) !== null) this.#isDrained = input.isDrained;
+        return;
       case "agent-gone":
         return this.#agentGone(nowMs, input.run, input.survivors, effects);
       case "stop":
@@ -189,7 +207,7 @@ export class NodeSupervision {
     if (this.#controller.phase === "waiting" && nowMs >= this.#controller.atMs) this.#spawnController(nowMs, effects);
     const agent = this.#agent;
     const isDue = agent.phase === "off" || (agent.phase === "waiting" && nowMs >= agent.atMs);
-    if (this.#plan.moonlights && !this.#isHeld && isDue) {
+    if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {
       const run = ++this.#runs;
       this.#agent = { phase: "running", run, sinceMs: nowMs, isUp: false, silentMs: 0 };
       effects.push({ kind: "spawn", part: "agent", run });
@@ -229,7 +247,8 @@ export class NodeSupervision {
     this.#clearing = null;
     if (this.#stopping !== null) return;
     const isFinal = how.code !== null && FINAL_CODES.has(how.code);
-    const isLoop = this.#crashed("controller", nowMs - child.sinceMs) >= CRASHES_MAX;
+    const failure = failureOf(child, nowMs, how.code);
+    const isLoop = this.#crashed("controller", failure) >= CRASHES_MAX;
     if (isFinal || isLoop) {
       const why = isFinal
         ? "a restart would not mend that"
@@ -238,7 +257,9 @@ export class NodeSupervision {
       this.#stopping = { untilMs: nowMs, code: how.code === null || how.code === 0 ? EXIT_SOFTWARE : how.code };
       return;
     }
-    const delayMs = this.#restarts.controller.delayMs(nowMs - child.sinceMs);
+    const delayMs = this.#delayMs("controller", failure);
+    // It forgets that with its end: who is started anew is willing.
+    this.#isDrained = false;
     this.#controller = { phase: "waiting", atMs: nowMs + delayMs };
     const next = `${text}; it is started again in ${delayMs} ms`;
     effects.push({ kind: "tell", level: "error", event: "controller-ended", text: next });
@@ -259,7 +280,7 @@ export class NodeSupervision {
 
   #endUnknown(effects: NodeEffect[]): void {
     const run = ++this.#runs;
-    this.#agent = { phase: "ending", run, failedAfterMs: null };
+    this.#agent = { phase: "ending", run, failed: null };
     effects.push({ kind: "end-agent", run });
   }
 
@@ -267,7 +288,7 @@ export class NodeSupervision {
     const agent = this.#agent;
     if (agent.phase === "waiting") this.#agent = { phase: "off" };
     if (agent.phase !== "running") return;
-    this.#agent = { phase: "ending", run: agent.run, failedAfterMs: null };
+    this.#agent = { phase: "ending", run: agent.run, failed: null };
     effects.push({ kind: "end-agent", run: agent.run });
   }
 
@@ -275,7 +296,7 @@ export class NodeSupervision {
   #agentExited(nowMs: number, run: number, how: Exit, effects: NodeEffect[]): void {
     const child = this.#running("agent", run);
     if (child === null) return;
-    this.#agent = { phase: "ending", run, failedAfterMs: nowMs - child.sinceMs };
+    this.#agent = { phase: "ending", run, failed: failureOf(child, nowMs, how.code) };
     if (this.#stopping === null) {
       const text = `the agent has ended (${shown(how)})`;
       effects.push({ kind: "tell", level: "error", event: "agent-ended", text });
@@ -292,15 +313,24 @@ export class NodeSupervision {
       effects.push({ kind: "tell", level: "error", event: "agent-survives", text }, { kind: "end-agent", run });
       return;
     }
-    const { failedAfterMs } = agent;
+    const { failed } = agent;
     this.#agent = { phase: "off" };
     if (survivors > 0) this.#clearing = null;
-    if (failedAfterMs === null || this.#stopping !== null) return;
-    if (this.#crashed("agent", failedAfterMs) >= CRASHES_MAX) {
-      this.#agent = { phase: "given-up" };
-      const text = `the agent has ended ${CRASHES_MAX} times in a row, each soon after its start: this node works no more until its role changes or it is restarted`;
-      effects.push({ kind: "tell", level: "error", event: "agent-given-up", text });
-    } else this.#agent = { phase: "waiting", atMs: nowMs + this.#restarts.agent.delayMs(failedAfterMs) };
+    if (failed === null || this.#stopping !== null) return;
+    this.#agent = this.#agentAfter(nowMs, failed, effects);
+  }
+
+  #agentAfter(nowMs: number, failed: Failure, effects: NodeEffect[]): Agent {
+    if (failed.code === AGENT_KEY_CODE) return { phase: "waiting", atMs: nowMs + AGENT_KEY_MS };
+    const isFinal = failed.code !== null && AGENT_FINAL_CODES.has(failed.code);
+    if (this.#crashed("agent", failed) < CRASHES_MAX && !isFinal)
+      return { phase: "waiting", atMs: nowMs + this.#delayMs("agent", failed) };
+    const why = isFinal
+      ? `the agent has ended with exit code ${failed.code}, which a restart does not mend`
+      : `the agent has ended ${CRASHES_MAX} times in a row, each soon after its start`;
+    const text = `${why}: this node works no more until its role changes or it is restarted`;
+    effects.push({ kind: "tell", level: "error", event: "agent-given-up", text });
+    return { phase: "given-up" };
   }
 
   // ---- both ----------------------------------------------------------------------------------------
@@ -311,9 +341,13 @@ export class NodeSupervision {
   }
 
   /** How often in a row. */
-  #crashed(part: Part, ranMs: number): number {
-    this.#crashes[part] = ranMs < SHORT_RUN_MS ? this.#crashes[part] + 1 : 0;
+  #crashed(part: Part, { afterMs, wasUp }: Failure): number {
+    this.#crashes[part] = !wasUp || afterMs < SHORT_RUN_MS ? this.#crashes[part] + 1 : 0;
     return this.#crashes[part];
+  }
+
+  #delayMs(part: Part, { afterMs, wasUp }: Failure): number {
+    return this.#restarts[part].delayMs(wasUp ? afterMs : 0);
   }
 
   #listen(nowMs: number, effects: NodeEffect[]): void {
@@ -331,7 +365,7 @@ export class NodeSupervision {
       child.silentMs = 0;
       if (part === "controller") effects.push({ kind: "signal", part, signal: "SIGKILL" });
       else {
-        this.#agent = { phase: "ending", run: child.run, failedAfterMs: nowMs - child.sinceMs };
+        this.#agent = { phase: "ending", run: child.run, failed: failureOf(child, nowMs, null) };
         effects.push({ kind: "end-agent", run: child.run });
       }
     }
@@ -350,6 +384,10 @@ export class NodeSupervision {
       if (child.phase === "running") effects.push({ kind: "signal", part, signal: "SIGTERM" });
     }
   }
+}
+
+function failureOf(child: { sinceMs: number; isUp: boolean }, nowMs: number, code: number | null): Failure {
+  return { afterMs: nowMs - child.sinceMs, wasUp: child.isUp, code };
 }
 
 function isGone({ phase }: Agent): boolean {

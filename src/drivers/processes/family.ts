@@ -77,8 +77,7 @@ export async function killFamilies(families: readonly Family[], withinMs: number
     const found = lookIfPossible(wanted, known);
     if (found === undefined) return await killGroups(wanted, untilMs);
     if (found === null) {
-      if (performance.now() > untilMs)
-        return { survivors: 1, left: wanted.left, goneAtNs: process.hrtime.bigint(), killed: 0 };
+      if (performance.now() > untilMs) return killBlindly(wanted);
       await sleep(PATIENT_MS);
       continue;
     }
@@ -203,6 +202,13 @@ function ourselves(named: ReadonlySet<number>): Set<number> {
   for (let pid = process.pid; pid > 0 && !line.has(pid); pid = readProcess(pid)?.parent ?? 0) line.add(pid);
   for (const pid of named) line.delete(pid);
   return line;
+}
+
+/** Nobody could look in time. What has a number dies all the same; that others live can't be ruled out. */
+function killBlindly({ roots, groups, left }: Wanted): FamilyEnd {
+  for (const pid of roots) signalProcess(pid, "SIGKILL");
+  for (const group of groups) signalGroup(group, "SIGKILL");
+  return { survivors: 1, left, goneAtNs: process.hrtime.bigint(), killed: roots.size + groups.size };
 }
 
 /** Where there is no table: what has a number. */

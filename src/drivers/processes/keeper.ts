@@ -1,13 +1,17 @@
 // The keeper: a shell beside an agent that kills the agent's jobs when the agent can't: after kill -9, and when it stands still
-// (SIGSTOP) for so long that its leases are over while its jobs run on (trap 49).
+// (SIGSTOP, or a call that does not return) for so long that its leases are over while its jobs run on (trap 49).
 //
 // It is a process of its own in a session of its own, and reads a pipe that only the agent writes: `+GROUP` and `-GROUP`, a
 // line for each. The pipe ends with the agent, however that ends. Then the groups that were named are killed, and everything
 // whose environment has the agent's cookie, until nobody is found. Plain POSIX sh, for dash and busybox; a process that cleared
 // its environment and left its group as well is not found by it.
 //
-// A second shell looks once a second whether the agent is stopped (state T in /proc): that needs no word from it, which could be
-// late for other reasons. Its own environment has no cookie: it would find itself.
+// A second shell looks once a second whether the agent's loop turns: each turn waits, which the kernel counts (voluntary switches
+// in /proc), and a timer here sees to it that there is one. That needs no word from the agent. An agent whose supervisor is gone
+// ends by itself; one that has not after a while is killed. Its own environment has no cookie: it would find itself.
+//
+// Where no process can be started any more (a job has used them all up) a shell ends at its next command. Then the groups die by
+// what it does while it ends, which starts nobody; and where the second shell ends so, the first goes with it and the agent starts another.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { assert } from "../../core/kit/assert.ts";
@@ -25,8 +29,13 @@ found() {
   done
 }
 
+kill_groups() {
+  for one in $groups; do kill -s KILL -- "-$one" 2>/dev/null; done
+}
+
 sweep() {
   rounds=0
+  for one in $groups; do kill -s STOP -- "-$one" 2>/dev/null; done
   while :; do
     # Stopped first: who is stopped starts nobody.
     all=
@@ -34,10 +43,11 @@ sweep() {
       now=$(found)
       [ "$now" = "$all" ] && break
       all=$now
-      for one in $groups $all; do kill -STOP -- "-$one" 2>/dev/null; done
+      for one in $groups $all; do kill -s STOP -- "-$one" 2>/dev/null; done
       for one in $all; do kill -STOP "$one" 2>/dev/null; done
     done
-    for one in $groups $all; do kill -KILL -- "-$one" 2>/dev/null; done
+    kill_groups
+    for one in $all; do kill -s KILL -- "-$one" 2>/dev/null; done
     for one in $all; do kill -KILL "$one" 2>/dev/null; done
     [ -z "$all" ] && return
     rounds=$((rounds + 1))
@@ -46,24 +56,42 @@ sweep() {
   done
 }
 
-watch() {
-  stopped=0
-  while [ -d "/proc/$agent" ]; do
-    sleep 1
-    read -r line 2>/dev/null < "/proc/$agent/stat" || return
-    line=\${line##*) }
-    case $line in
-      [Tt]*) stopped=$((stopped + 1)) ;;
-      *) stopped=0 ;;
-    esac
-    # Stopped by a supervisor that then was killed itself: nobody would ever continue it.
-    above=\${line#* }
-    above=\${above%% *}
-    [ "$stopped" -gt 0 ] && [ "$parent" != 0 ] && [ "$above" != "$parent" ] && kill -KILL "$agent"
-    [ "$stopped" -ge "$patience" ] && sweep
-  done
+# Sets state, above (its parent) and turns (how often it has waited; empty where the kernel does not say).
+look() {
+  turns=
+  read -r line 2>/dev/null < "/proc/$agent/stat" || return
+  line=\${line##*) }
+  state=\${line%% *}
+  above=\${line#* }
+  above=\${above%% *}
+  while read -r name value; do
+    case $name in voluntary_ctxt_switches:) turns=$value ;; esac
+  done 2>/dev/null < "/proc/$agent/status"
 }
 
+watch() {
+  still=0 orphaned=0 turns= before=
+  trap '[ -d "/proc/$agent" ] && kill -KILL $$' EXIT
+  while [ -d "/proc/$agent" ]; do
+    sleep 1
+    look || break
+    # One that runs may be busy, and never wait.
+    if [ "$state" = R ] || [ "$turns" != "$before" ]; then
+      still=0
+    elif [ -n "$turns" ] || [ "$state" = T ] || [ "$state" = t ]; then
+      still=$((still + 1))
+    fi
+    before=$turns
+    if [ "$parent" = 0 ] || [ "$above" = "$parent" ]; then orphaned=0; else orphaned=$((orphaned + 1)); fi
+    # Stopped by a supervisor that then was killed itself, nobody would ever continue it; nor one that hangs.
+    [ "$orphaned" -ge 10 ] && kill -KILL "$agent"
+    [ "$orphaned" -ge 1 ] && [ "$still" -ge 2 ] && kill -KILL "$agent"
+    [ "$still" -ge "$patience" ] && sweep
+  done
+  trap - EXIT
+}
+
+trap kill_groups EXIT
 [ -r "/proc/$agent/stat" ] && watch < /dev/null &
 while read -r line; do
   case $line in
@@ -73,11 +101,14 @@ while read -r line; do
   esac
 done
 sweep
+trap - EXIT
 `;
 
 /** Of the time that a lease has left at least when the agent stands still: beats come three times in it. */
 const LEASE_SHARE = 0.6;
 const PATIENCE_S_MIN = 1;
+/** Its loop turns at least so often; the second shell looks once a second. */
+const TURN_EVERY_MS = 400;
 const RESTART_MS_MIN = 200;
 const RESTART_MS_MAX = 10_000;
 /** It goes on by itself where somebody outlives SIGKILL. */
@@ -97,6 +128,7 @@ export class Keeper {
   readonly #groups = new Set<number>();
   #child: ChildProcess | null = null;
   #timer: NodeJS.Timeout | undefined;
+  readonly #turning: NodeJS.Timeout;
   #restartMs = RESTART_MS_MIN;
   #isClosed = false;
 
@@ -104,6 +136,8 @@ export class Keeper {
     // It stands in a pattern of grep and in one line.
     assert(/^[A-Za-z0-9_-]+$/.test(options.cookie.value), "a cookie is letters and digits");
     this.#options = options;
+    this.#turning = setInterval(() => undefined, TURN_EVERY_MS);
+    this.#turning.unref();
     this.#start();
   }
 
@@ -122,6 +156,7 @@ export class Keeper {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearInterval(this.#turning);
     const child = this.#child;
     if (child === null) return;
     const { promise, resolve } = Promise.withResolvers<void>();

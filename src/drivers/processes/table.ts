@@ -1,6 +1,6 @@
 // The table of processes as /proc shows it. A process that ends while it is read is left out: that is no error. Where there is
-// no /proc (macOS) there is no table, and callers fall back to what signals can tell. Where it can't be read now (this process has
-// no file descriptors left, say) everything here throws: an empty answer would mean that nobody lives.
+// no /proc (macOS), or it may not be listed (a sandbox), there is no table, and callers fall back to what signals can tell. Where it
+// can't be read now (this process has no file descriptors left, say) everything here throws: an empty answer would mean that nobody lives.
 
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 
@@ -47,7 +47,7 @@ function list(): string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   } catch (error) {
-    if (!isGone(error)) throw error;
+    if (!isGone(error) && !isAnothers(error)) throw error;
     return [];
   }
 }
