@@ -12,7 +12,7 @@ import type { Mutant } from "../src/sim/mutants/patch.ts";
 const SEEDS = 10;
 const RACES = 12;
 /** Within so many each of those below is found. */
-const MUTANT_SEEDS = 20;
+const MUTANT_SEEDS = 30;
 const FEW = [1, 2];
 const MINUTES = 60_000;
 

@@ -103,6 +103,24 @@ describe("the supervisor", () => {
     await on.steady();
   });
 
+  test("starts no worker on a node that is taken out, until it is taken in again", { timeout: LIMIT_MS }, async () => {
+    const on = await started();
+    const client = createClient({ urls: on.urls, key: on.key });
+    const node = on.node(await on.leader());
+    const before = eventsOf(node, "agent-started").length;
+    await client.drainNode(node.url, { nodeId: node.id });
+    await waitFor("its gate to be closed", () => eventsOf(node, "gate-closed").length > 0);
+    // Whoever leads now has none either, and says so at once.
+    const next = await on.waitForLeader(node.id);
+    await waitFor("the next leader's worker to be offline", async () => {
+      const agents = await client.agents();
+      return agents.every(({ name, state }) => name !== `${next}-worker` || state === "offline");
+    });
+    expect(eventsOf(node, "agent-started")).toHaveLength(before);
+    await client.drainNode(node.url, { nodeId: node.id, drain: false });
+    await waitFor("its worker", () => eventsOf(node, "agent-started").length > before);
+  });
+
   test("stops both in order, and leaves nobody behind", { timeout: LIMIT_MS }, async () => {
     const { node, pid } = await runningJob(await started());
     const all = [node.controllerPid!, ...comeOf(pid)];

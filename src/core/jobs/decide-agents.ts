@@ -100,6 +100,10 @@ export function decideHandBack(
     drafts.push(endAttempt(context, record, { cause: "handed-back", error: null, mayRetry: true }).draft);
     return leaseRef(record.ticket.id, record.run);
   });
+  // It was killed, so nobody waits for its silence to be long enough.
+  const agent = state.agents.get(name);
+  const gone: Offline | null = agent?.state === "online" ? { sessionHash: agent.info.session } : null;
+  if (gone !== null) drafts.push(draft(context, "worker:offline", name, gone));
   return decided(drafts, { handedBack });
 }
 

@@ -173,6 +173,7 @@ describe("budgets", () => {
     desk.lease();
     const { handedBack } = desk.do<"hand-back">({ kind: "hand-back", name: "a1" });
     expect(handedBack).toMatchObject([{ jobId, jobEpoch: 3 }]);
+    expect(desk.book.applied.agents(), "it was killed").toMatchObject([{ name: "a1", state: "offline", running: 0 }]);
     expect(desk.book.applied.job(jobId!)).toMatchObject({ state: "pending", failures: 0, losses: 0, jobEpoch: 4 });
     expect(desk.lease().leases).toHaveLength(1);
   });

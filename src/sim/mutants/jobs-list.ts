@@ -176,8 +176,8 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   }),
   mutant("worker-started-beside-a-leader", "§2.3", {
     file: NODE,
-    find: "if (this.#plan.moonlights && !this.#isHeld && isDue) {",
-    replace: "if (this.#plan.moonlights && isDue) {",
+    find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
+    replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
   }),
   mutant("survivor-taken-for-dead", "§2.3", {
     file: NODE,
