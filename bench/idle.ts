@@ -66,18 +66,17 @@ async function measured(nodes: TenureCluster) {
     return { part, mb: residentMb(pid), percent: spentUs / (tookMs * 10) };
   });
   if ((await termOf(nodes)) !== term) throw new Error("somebody was elected meanwhile: these nodes were not idle");
-  const bareMb = seen[0]!.mb;
-  const all = [...new Set(seen.map(({ part }) => part))].map((part) => {
-    const rows = seen.filter((one) => one.part === part);
-    const mb = Math.max(...rows.map((one) => one.mb));
+  const rows = [...new Set(seen.map(({ part }) => part))].map((part) => {
+    const same = seen.filter((one) => one.part === part);
+    const mb = Math.max(...same.map((one) => one.mb));
     return {
       part,
       mb: rounded(mb, 1),
-      of_bare_node: rounded(mb / bareMb, 2),
-      core_percent: rounded(Math.max(...rows.map(({ percent }) => percent)), 2),
+      of_bare_node: rounded(mb / seen[0]!.mb, 2),
+      core_percent: rounded(Math.max(...same.map(({ percent }) => percent)), 2),
     };
   });
-  return { bench: "idle", seconds, node: process.version, etcd: etcd?.version ?? null, rows: all };
+  return { bench: "idle", seconds, node: process.version, etcd: etcd?.version ?? null, rows };
 }
 
 async function termOf(nodes: TenureCluster): Promise<number | undefined> {

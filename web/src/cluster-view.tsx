@@ -12,7 +12,7 @@ import { healthOf, lookAtMember } from "./reach.ts";
 import { READ_LIMIT_MS, readAt } from "./request.ts";
 import { Steer } from "./steer.tsx";
 import { TimelineView } from "./timeline-view.tsx";
-import { count, duration, refusedSum } from "./words.ts";
+import { count, duration, plural, refusedSum } from "./words.ts";
 
 export function ClusterPage() {
   return (
@@ -36,7 +36,7 @@ function Alerts() {
       <ul class="alerts">
         {raised.map(({ name, severity, message, sinceWallMs, nodeId, by }) => (
           <li key={`${by} ${name} ${nodeId ?? ""}`} class={severity === "critical" ? "bad" : "warn"}>
-            <strong>{name}</strong> {by}: {message} <span class="hint">for {duration(now.value - sinceWallMs)}</span>
+            <strong>{name}</strong> {by}: {message} <span class="hint">(for {duration(now.value - sinceWallMs)})</span>
           </li>
         ))}
       </ul>
@@ -176,6 +176,6 @@ function MemberRow({ member, leader, look }: RowProps) {
 }
 
 function behindText(progress: MemberView["progress"], look: Look | undefined): string {
-  if (progress !== null) return `${count(progress.lag)} entries`;
+  if (progress !== null) return plural(progress.lag, "entry", "entries");
   return look?.isReached !== true || look.stalenessMs === null ? "-" : duration(look.stalenessMs);
 }
