@@ -12,7 +12,7 @@ const ALONE = [
   "test/wire/messages.test.ts",
 ];
 
-/** Minutes of real processes: they have a command of their own (npm run test:long), which .ci/run calls too. */
+/** Minutes of real processes: npm run test:long, before an issue is called resolved (CONTRIBUTING.md). No part of .ci/run. */
 const LONG = [
   "test/bench.test.ts",
   "test/bench-jobs.test.ts",

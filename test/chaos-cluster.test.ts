@@ -1,5 +1,5 @@
 // Every kind of fault once on a cluster of real processes and disks, as `npm run chaos -- cluster` does a thousand times and
-// `.ci/run` a hundred times; and proof that the same harness reports known mistakes.
+// `.ci/run` thirty times; and proof that the same harness reports known mistakes.
 
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
