@@ -20,9 +20,8 @@ import { firstLine, kindOfViolation, onInterruption, runPool, type Interruption 
 import type { SeedJob, Subject } from "./sim-worker.ts";
 
 const SHRINK_TRIES = 200;
-const MUTANT_SEEDS_MAX = 2_000;
-const ELECTOR_MUTANT_SEEDS_MAX = 1_500;
-const JOBS_MUTANT_SEEDS_MAX = 300;
+/** Within so many seeds each planted mistake is found, whatever the first one is; one that needs luck needs a ploy. */
+const MUTANT_SEEDS_MAX = { raft: 300, elector: 300, jobs: 30 } as const;
 const EXPLAINED_MAX = 3;
 const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;
@@ -216,27 +215,51 @@ async function mutants(flags: Flags): Promise<number> {
   const interruption = onInterruption();
   const all = mutantsOf(flags);
   const chosen = all.filter((mutant) => flags.only === undefined || mutant.name === flags.only);
-  const most = Math.max(...chosen.map(seedsMaxOf));
-  console.log(`${chosen.length} ${chosen.length === 1 ? "mutant" : "mutants"}, up to ${most} seeds each`);
+  const from = flags.from ?? randomInt(1_000_000_000);
+  const most = Math.max(...chosen.map((mutant) => seedsMaxOf(mutant, flags)));
+  console.log(
+    `${counted(chosen.length, "mutant")}, ${counted(flags.runs, "run")} of up to ${most} seeds each, from seed ${from}`,
+  );
   const missed: string[] = [];
   const needed: number[] = [];
+  let caught = 0;
+  let unsound = 0;
   for (const mutant of chosen) {
-    const { seeds, found } = await hunt(mutant, flags.threads, interruption);
-    if (found === null && interruption.exitCode !== null) break;
-    if (found === null) missed.push(mutant.name);
-    else needed.push(found.seed);
-    const why = firstLine(found?.violation ?? "").slice(0, 110);
-    const verdict = found === null ? `MISSED in ${seeds} seeds` : `caught by seed ${found.seed}: ${why}`;
-    console.log(`${mutant.name.padEnd(46)} ${mutant.breaks.padEnd(10)} ${verdict}`);
+    const hunted = await hunt(mutant, flags, from, interruption);
+    unsound += hunted.unsound;
+    if (hunted.needed.length < flags.runs && interruption.exitCode !== null) break;
+    needed.push(...hunted.needed);
+    if (hunted.needed.length < flags.runs) missed.push(mutant.name);
+    else caught++;
+    console.log(`${mutant.name.padEnd(46)} ${mutant.breaks.padEnd(10)} ${verdict(hunted, seedsMaxOf(mutant, flags))}`);
   }
-  const unfinished = chosen.length - needed.length - missed.length;
+  const unfinished = chosen.length - caught - missed.length;
   needed.sort((a, b) => a - b);
   const median_seeds = needed[Math.floor(needed.length / 2)] ?? null;
-  const summary = { mutants: chosen.length, caught: needed.length, missed, unfinished, median_seeds };
+  const most_seeds = needed.at(-1) ?? null;
+  const summary = { mutants: chosen.length, caught, missed, unfinished, median_seeds, most_seeds, unsound };
   const list = missed.length > 0 ? `, missed: ${missed.join(", ")}` : "";
   const left = unfinished > 0 ? `, ${unfinished} not tried to the end` : "";
-  console.log(flags.json ? JSON.stringify(summary) : `${needed.length} of ${chosen.length} caught${list}${left}`);
-  return interruption.exitCode ?? (missed.length === 0 ? 0 : 1);
+  console.log(flags.json ? JSON.stringify(summary) : `${caught} of ${chosen.length} caught${list}${left}`);
+  return interruption.exitCode ?? (missed.length + unsound === 0 ? 0 : 1);
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+/** Of a run: how many seeds it took. */
+interface Hunted {
+  readonly needed: readonly number[];
+  readonly first: Result | null;
+  /** Seeds that fail without the mistake too: findings of their own. */
+  readonly unsound: number;
+}
+
+function verdict({ needed, first }: Hunted, seedsMax: number): string {
+  const why = firstLine(first?.violation ?? "").slice(0, 110);
+  const took = needed.length === 1 ? `caught by seed ${first?.seed}` : `caught after ${needed.join(", ")} seeds`;
+  return first === null ? `MISSED in ${seedsMax} seeds` : `${took}: ${why}`;
 }
 
 function mutantsOf({ elector, jobs }: Flags): readonly Mutant[] {
@@ -244,35 +267,39 @@ function mutantsOf({ elector, jobs }: Flags): readonly Mutant[] {
   return elector ? ELECTOR_MUTANTS : ALL_MUTANTS;
 }
 
-function seedsMaxOf({ subject }: Mutant): number {
-  return { raft: MUTANT_SEEDS_MAX, elector: ELECTOR_MUTANT_SEEDS_MAX, jobs: JOBS_MUTANT_SEEDS_MAX }[subject ?? "raft"];
+function seedsMaxOf({ subject }: Mutant, { seedsAsked }: Flags): number {
+  return seedsAsked ?? MUTANT_SEEDS_MAX[subject ?? "raft"];
 }
 
-/** The first seed that fails with the mistake and passes without it. */
-async function hunt(
-  mutant: Mutant,
-  threads: number,
-  interruption: Interruption,
-): Promise<{ seeds: number; found: Result | null }> {
+/** As many seeds one after the other as it takes to find the mistake `runs` times; each run begins after the seed that ended the last one. */
+async function hunt(mutant: Mutant, flags: Flags, from: number, interruption: Interruption): Promise<Hunted> {
   const limits = mutant.limits ?? {};
   const subject = mutant.subject ?? "raft";
-  const seedsMax = seedsMaxOf(mutant);
-  let seeds = 0;
-  for (;;) {
-    let found: Result | null = null;
-    const next = (): SeedJob | undefined =>
-      seeds < seedsMax && interruption.exitCode === null ? { seed: ++seeds, limits } : undefined;
-    const onResult = (result: Result): boolean => {
-      if (result.violation !== null && (found === null || result.seed < found.seed)) found = result;
-      return found === null;
-    };
-    await runPool(threads, mutant, next, onResult, subject);
-    const caught = found as Result | null;
-    if (caught === null) return { seeds, found: null };
-    const sound = await runHere(subject, { seed: caught.seed, limits });
-    if (sound.violation === null) return { seeds, found: caught };
-    console.log(`seed ${caught.seed} fails without any mistake: ${firstLine(sound.violation)}`);
+  const seedsMax = seedsMaxOf(mutant, flags);
+  const found: Result[] = [];
+  let issued = 0;
+  let newest = from - 1;
+  const next = (): SeedJob | undefined =>
+    from + issued - newest <= seedsMax && interruption.exitCode === null
+      ? { seed: from + issued++, limits }
+      : undefined;
+  const onResult = (result: Result): boolean => {
+    if (result.violation !== null) {
+      found.push(result);
+      newest = Math.max(newest, result.seed);
+    }
+    return found.length < flags.runs;
+  };
+  await runPool(flags.threads, mutant, next, onResult, subject);
+  found.sort((a, b) => a.seed - b.seed);
+  const sound: Result[] = [];
+  for (const one of found.slice(0, flags.runs)) {
+    const { violation } = await runHere(subject, { seed: one.seed, limits });
+    if (violation === null) sound.push(one);
+    else console.log(`FAILED: seed ${one.seed} fails without any mistake: ${firstLine(violation)}`);
   }
+  const needed = sound.map(({ seed }, at) => seed - (sound[at - 1]?.seed ?? from - 1));
+  return { needed, first: sound[0] ?? null, unsound: Math.min(found.length, flags.runs) - sound.length };
 }
 
 async function main(): Promise<number> {

@@ -8,7 +8,7 @@ import type { Logger } from "../../ports/logger.ts";
 import { type Address, requireAddress, requireLoopback } from "./address.ts";
 import { Dial, type DialFailure } from "./dial.ts";
 import { PROTOCOL_MAX, PROTOCOL_MIN, type Refuse } from "./hello.ts";
-import { ASK_INTERVAL_MS, CONTRADICTION_MS } from "./limits.ts";
+import { ASK_INTERVAL_MS, CONTRADICTION_MS, SILENT_SEED_MS } from "./limits.ts";
 import { type RefusalReason, Refusals } from "./refusals.ts";
 import { type PeerTls, Security } from "./security.ts";
 
@@ -43,21 +43,30 @@ export async function askCluster(
   }
 }
 
+export interface ProbeOptions extends AskOptions {
+  readonly waitMs: number;
+  /** How long a seed that takes connections and sends nothing is waited for. */
+  readonly silentMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * The cluster that any seed reports; null where after so long nobody is there at all. A seed that takes the connection and
  * does not answer, because it is frozen or overloaded, is waited for: it may have a cluster, and a second one must not be
- * founded beside it. For the same reason it rejects where after so long the only answer was a refusal, with
- * CERTIFICATE_INVALID or CONFIG_INVALID and what has to be mended. Rejects where the signal aborts.
+ * founded next to it. One that never sent a byte for `silentMs` is absent: that is what a proxy in front of a node that is not
+ * up looks like. It rejects where after so long the only answer was a refusal, or was not of our protocol, with
+ * CERTIFICATE_INVALID or CONFIG_INVALID and what has to be corrected. Rejects where the signal aborts.
  */
-export async function probeCluster(
-  options: AskOptions & { readonly waitMs: number; readonly signal?: AbortSignal | undefined },
-): Promise<string | null> {
+export async function probeCluster(options: ProbeOptions): Promise<string | null> {
   const asking = new Asking(options);
   if (asking.isAlone) return null;
   const enough = new AbortController();
   const signal = AbortSignal.any([enough.signal, ...(options.signal === undefined ? [] : [options.signal])]);
   try {
-    return await Promise.race([asking.until(signal), asking.nobody(options.waitMs, signal)]);
+    return await Promise.race([
+      asking.until(signal),
+      asking.nobody(options.waitMs, options.silentMs ?? SILENT_SEED_MS, signal),
+    ]);
   } finally {
     enough.abort();
     asking.end();
@@ -74,6 +83,8 @@ class Asking {
   readonly #answers = new Map<string, string>();
   /** Seeds whose last dial found nobody. */
   readonly #absent = new Set<string>();
+  /** Seeds that took a connection and sent nothing on it, since when; until they say anything. */
+  readonly #silentSinceMs = new Map<string, number>();
   /** Seeds that answered, though not what was asked: whatever becomes of them now, somebody is there. */
   readonly #refused = new Map<string, Refuse>();
 
@@ -101,19 +112,28 @@ class Asking {
   }
 
   /**
-   * Resolves when so long has passed and every seed was found absent, and rejects where one of them refuses; neither once
-   * somebody has answered.
+   * Resolves when so long has passed and every seed was found absent or has been silent for too long, and rejects where one of
+   * them refuses; neither once somebody has answered.
    */
-  async nobody(afterMs: number, signal: AbortSignal): Promise<null> {
+  async nobody(afterMs: number, silentMs: number, signal: AbortSignal): Promise<null> {
+    const { logger } = this.#options;
     await sleep(afterMs, undefined, { signal });
-    for (let isTold = false; ; isTold = true) {
+    for (let isReported = false; ; isReported = true) {
       const [refused] = this.#refused;
       if (refused !== undefined && this.#answers.size === 0) throw notFounding(...refused);
-      const present = this.#seeds.map(([nodeId]) => nodeId).filter((nodeId) => !this.#absent.has(nodeId));
-      if (present.length === 0) return null;
-      if (!isTold) {
+      const maybe = this.#seeds.map(([nodeId]) => nodeId).filter((nodeId) => !this.#absent.has(nodeId));
+      const nowMs = performance.now();
+      const present = maybe.filter((nodeId) => nowMs - (this.#silentSinceMs.get(nodeId) ?? nowMs) < silentMs);
+      if (present.length === 0) {
+        if (maybe.length > 0) {
+          const why = `${maybe.join(", ")} took connections and sent nothing for ${silentMs} ms: taken for a proxy in front of nodes that are not up`;
+          logger.warn({ event: "silent-peers-absent", peers: maybe.join(",") }, why);
+        }
+        return null;
+      }
+      if (!isReported) {
         const why = `no cluster is founded while ${present.join(", ")} may be there and does not answer; waiting for an answer`;
-        this.#options.logger.warn({ event: "founding-delayed", peers: present.join(",") }, why);
+        logger.warn({ event: "founding-delayed", peers: present.join(",") }, why);
       }
       await sleep(ASK_INTERVAL_MS, undefined, { signal });
     }
@@ -140,6 +160,7 @@ class Asking {
       if (clusterId !== null) {
         this.#answers.set(nodeId, clusterId);
         this.#absent.delete(nodeId);
+        this.#silentSinceMs.delete(nodeId);
         this.#refused.delete(nodeId);
         return;
       }
@@ -184,10 +205,11 @@ class Asking {
     });
   }
 
-  /** Somebody who is not there yet is normal; somebody who refuses must be mended. */
+  /** Somebody who is not there yet is normal; somebody who refuses has to be corrected. */
   #note(nodeId: string, failure: DialFailure): void {
     if (failure.kind === "unreachable") this.#absent.add(nodeId);
     else this.#absent.delete(nodeId);
+    if (failure.kind !== "unreachable") this.#noteWord(nodeId, "silent" in failure && failure.silent === true);
     switch (failure.kind) {
       case "unreachable":
       case "cut":
@@ -203,11 +225,17 @@ class Asking {
     }
     if (!PASSING.has(failure.reason)) this.#refused.set(nodeId, failure);
   }
+
+  /** Whoever was refused a connection in between has not spoken either; one word is enough to be there for good. */
+  #noteWord(nodeId: string, isSilent: boolean): void {
+    if (!isSilent) this.#silentSinceMs.set(nodeId, Infinity);
+    else if (!this.#silentSinceMs.has(nodeId)) this.#silentSinceMs.set(nodeId, performance.now());
+  }
 }
 
 function notFounding(nodeId: string, { reason, message }: Refuse): TenureError {
   return new TenureError(
     OF_CERTIFICATES.has(reason) ? "CERTIFICATE_INVALID" : "CONFIG_INVALID",
-    `peer ${nodeId} answers, but not as a node of a cluster that this one could join: ${message}. It may have a cluster, so no second one is founded beside it. Mend that, or take ${nodeId} out of "peers" if it is none of yours.`,
+    `peer ${nodeId} answers, but not as a node of a cluster that this one could join: ${message}. It may have a cluster, so no second one is founded next to it. Correct that, or take ${nodeId} out of "peers" if it is none of yours.`,
   );
 }

@@ -14,10 +14,15 @@ import { explain, IdentityError, type Security } from "./security.ts";
 export type DialFailure =
   /** No connection came about. `refused`: the other machine said that nobody listens there. */
   | { readonly kind: "unreachable"; readonly refused: boolean; readonly message: string }
-  /** It ended before the acknowledgement, without a word. */
-  | { readonly kind: "cut"; readonly message: string }
-  | ({ readonly kind: "refused-by-us" } & Refuse)
+  /** It ended before the acknowledgement. */
+  | ({ readonly kind: "cut"; readonly message: string } & Spoken)
+  | ({ readonly kind: "refused-by-us" } & Refuse & Spoken)
   | ({ readonly kind: "refused-by-peer" } & Refuse);
+
+interface Spoken {
+  /** Somebody took the connection and sent nothing on it, not even TLS: a proxy does that for a node that is not up. */
+  readonly silent?: boolean | undefined;
+}
 
 export interface DialTarget {
   readonly address: Address;
@@ -39,6 +44,7 @@ export class Dial {
   readonly #connection: Connection;
   #timer: NodeJS.Timeout;
   #isUp = false;
+  #isSecured = false;
   #done = false;
 
   constructor(target: DialTarget, hello: Hello, security: Security | null, result: DialResult) {
@@ -65,6 +71,7 @@ export class Dial {
       this.#isUp = true;
     });
     socket.once(security === null ? "connect" : "secureConnect", () => {
+      this.#isSecured = security !== null;
       if (!this.#done) socket.write(frame(FRAME.hello, encodeHello(this.#hello)));
     });
   }
@@ -81,6 +88,7 @@ export class Dial {
           kind: "refused-by-us",
           reason: "handshake-timeout",
           message: `${where} did not finish the handshake within ${HANDSHAKE_MS_MAX} ms`,
+          silent: this.#isSilent,
         }
       : { kind: "unreachable", refused: false, message: `${where} did not answer within ${DIAL_MS_MAX} ms` };
     this.#fail(failure);
@@ -130,7 +138,9 @@ export class Dial {
     if (end.kind !== "failed") {
       const isUp = this.#isUp;
       const message = `${where} ended the connection${isUp ? " before the handshake was over" : ""}`;
-      this.#fail(isUp ? { kind: "cut", message } : { kind: "unreachable", refused: false, message });
+      this.#fail(
+        isUp ? { kind: "cut", message, silent: this.#isSilent } : { kind: "unreachable", refused: false, message },
+      );
       return;
     }
     const { error } = end;
@@ -138,6 +148,10 @@ export class Dial {
     const code = error.code ?? "";
     if (this.#isUp) return this.#fail(tlsFailure(code, error.message));
     this.#fail({ kind: "unreachable", refused: code === "ECONNREFUSED", message: unreachable(where, code, error) });
+  }
+
+  get #isSilent(): boolean {
+    return !this.#isSecured && this.#connection.receivedBytes === 0;
   }
 
   #fail(failure: DialFailure): void {

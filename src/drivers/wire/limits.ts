@@ -95,3 +95,8 @@ export const COMPLAINTS_MAX = 256;
 /** After the first answer to "which cluster is this", the others get so long to contradict it. */
 export const CONTRADICTION_MS = 300;
 export const ASK_INTERVAL_MS = 250;
+/**
+ * A seed that takes connections and says nothing on them, for so long, is taken for absent by a founder: a proxy accepts for
+ * nodes that are not up. A node that is frozen says nothing either; it gets this long to come back.
+ */
+export const SILENT_SEED_MS = 30_000;
