@@ -1,6 +1,7 @@
 // What a reviewer tried against the fence, and what code does to a transaction by mistake. Each was a hole once.
 
-import { type Client, Pool } from "pg";
+import type { Socket } from "node:net";
+import { type Client, Pool, type PoolClient, Query } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { checkSchema } from "../../src/electors/postgres/schema.ts";
 import { createElector } from "../../src/entry/index.ts";
@@ -140,6 +141,191 @@ describe("work that breaks its transaction", () => {
       await db.query("insert into written values ('kept')");
     });
     expect(await written()).toEqual(["kept"]);
+  });
+});
+
+/** A client of `pg`, with all that it has. */
+type Whole = PooledClient & Client & { connection: { query(text: string): void; stream: Socket } };
+
+describe("work that keeps more of its client than it was lent", () => {
+  const INSERT_LATE = "insert into written values ('late')";
+  /** Each takes something from the client while it is lent; sending on it afterwards must be refused. */
+  const keepers: Record<string, (db: Whole) => (text: string) => unknown> = {
+    "what on() returned": (db) => {
+      const kept = db.on("notice", () => undefined);
+      return (text) => kept.query(text);
+    },
+    "what once() returned": (db) => {
+      const kept = db.once("notice", () => undefined);
+      return (text) => kept.query(text);
+    },
+    "what off() returned": (db) => {
+      const kept = db.off("notice", () => undefined);
+      return (text) => kept.query(text);
+    },
+    "what removeAllListeners() returned": (db) => {
+      const kept = db.removeAllListeners("some event");
+      return (text) => kept.query(text);
+    },
+    "this of a listener": (db) => {
+      let kept: Client = db;
+      const listener = function (this: Client): void {
+        // oxlint-disable-next-line typescript/no-this-alias -- that is what is tried
+        kept = this;
+      };
+      db.on("probe" as never, listener);
+      db.emit("probe" as never);
+      return (text) => kept.query(text);
+    },
+    "its connection": (db) => {
+      const { connection } = db;
+      return (text) => connection.query(text);
+    },
+    "its connection's descriptor": (db) => {
+      const connection = Object.getOwnPropertyDescriptor(db, "connection")!.value as Whole["connection"];
+      return (text) => connection.query(text);
+    },
+    "its socket": (db) => {
+      const { stream } = db.connection;
+      const message = (text: string): Buffer => {
+        const bytes = Buffer.from(`Q....${text}\0`);
+        bytes.writeInt32BE(bytes.length - 1, 1);
+        return bytes;
+      };
+      return (text) => stream.write(message(text));
+    },
+    "a method": (db) => db.query.bind(db) as (text: string) => unknown,
+  };
+
+  test("is refused whatever of it is used after the work has settled, and nothing is written", async () => {
+    await database();
+    const term = await lead("kept");
+    const outcomes: Record<string, unknown> = {};
+    for (const [name, keep] of Object.entries(keepers)) {
+      let send: (text: string) => unknown = () => undefined;
+      await term.tx((db) => {
+        send = keep(db as Whole);
+      });
+      outcomes[name] = await codeOf((async () => send(INSERT_LATE))());
+      // The pool's one client is used once more, so that what was sent on it has been answered.
+      await term.tx((db) => db.query("select 1")).catch(() => undefined);
+    }
+    expect(outcomes).toEqual(Object.fromEntries(Object.keys(keepers).map((name) => [name, "TX_MISUSED"])));
+    expect(await written()).toEqual([]);
+  });
+
+  test("a listener is taken away by the function that was added", async () => {
+    await database();
+    const term = await lead("listeners");
+    const heard: string[] = [];
+    const listener = (notice: { message?: string | undefined }): void => void heard.push(String(notice.message));
+    await term.tx(async (db) => {
+      const whole = db as Whole;
+      whole.on("notice", listener);
+      await db.query("do $$ begin raise notice 'one'; end $$");
+      whole.off("notice", listener);
+      await db.query("do $$ begin raise notice 'two'; end $$");
+    });
+    expect(heard).toEqual(["one"]);
+  });
+
+  test("a method that is replaced on the client is refused: the next one to borrow it would call it", async () => {
+    await database();
+    const term = await lead("patched");
+    const patched = term.tx((db) => {
+      (db as { query: unknown }).query = () => Promise.resolve({ rows: [{ what: "nothing was asked" }] });
+    });
+    expect(await codeOf(patched)).toBe("TX_MISUSED");
+    const { rows } = await term.tx((db) => db.query("select 'asked' as what"));
+    expect(rows).toEqual([{ what: "asked" }]);
+  });
+
+  test.each([Symbol.dispose, Symbol.asyncDispose])(
+    "a client that releases itself by %o is not released",
+    async (how) => {
+      await database();
+      const pool = new Pool({ connectionString: url, max: 1 });
+      closing.push(() => pool.end());
+      const connect = async (): Promise<PoolClient> => {
+        const pooled = await pool.connect();
+        return Object.assign(pooled, { [how]: () => pooled.release() });
+      };
+      const elector = createElector({ scope: "disposed", backend: postgres({ ...FAST, url, connect }) });
+      closing.push(() => elector.close());
+      const term = await elector.acquire();
+      const disposed = term.tx((db) => (db as unknown as Record<symbol, () => unknown>)[how]!());
+      expect(await codeOf(disposed)).toBe("TX_MISUSED");
+    },
+  );
+});
+
+describe("work that ends its transaction where nobody reads its texts", () => {
+  /** Each sends the text past `query(text)`. */
+  const senders: Record<string, (db: Whole, text: string) => unknown> = {
+    "its connection": (db, text) => db.connection.query(text),
+    "the prototype's query": (db, text) => Reflect.apply(Object.getPrototypeOf(db).query, db, [text]),
+    "a submittable that shows another text": (db, text) => {
+      const query = new Query(text);
+      const submit = query.submit.bind(query);
+      const shown = Object.assign(query, {
+        submit: (connection: never) => {
+          shown.text = text;
+          submit(connection);
+        },
+        text: "select 1",
+      });
+      return new Promise((resolve, reject) => {
+        shown.on("end", resolve).on("error", reject);
+        db.query(shown as never);
+      });
+    },
+    "a prepared name": (db, text) => db.query({ name: "ends", text } as never),
+    "a callback": (db, text) => new Promise<void>((resolve) => void db.query(text, () => resolve())),
+    "several statements": (db, text) => db.query(`select 1; /* */ ${text}`),
+    "the client that on() returned": (db, text) => db.on("notice", () => undefined).query(text),
+  };
+
+  test.each(["commit", "rollback", "commit; begin"])(
+    "by %s is reported as misuse, never as committed",
+    async (ending) => {
+      await database();
+      const term = await lead("hidden");
+      const outcomes: Record<string, unknown> = {};
+      for (const [name, send] of Object.entries(senders)) {
+        if (name === "a prepared name" && ending.includes(";")) continue;
+        const ended = term.tx(async (db) => {
+          await send(db as Whole, ending);
+          await db.query("insert into written values ('after')");
+        });
+        outcomes[name] = await codeOf(ended);
+      }
+      expect(outcomes).toEqual(Object.fromEntries(Object.keys(outcomes).map((name) => [name, "TX_MISUSED"])));
+    },
+  );
+
+  test("by a procedure, a DO block, DISCARD ALL or SET TRANSACTION is refused by the server", async () => {
+    const admin = await database();
+    await admin.query("create procedure ends() language plpgsql as $$ begin commit; end $$");
+    const term = await lead("refused");
+    const refused = (text: string): Promise<unknown> => codeOf(term.tx((db) => db.query(text)));
+    expect(await refused("set transaction isolation level serializable")).toBe("25001");
+    expect(await refused("discard all")).toBe("25001");
+    expect(await refused("call ends()")).toBe("2D000");
+    expect(await refused("do $$ begin commit; end $$")).toBe("2D000");
+  });
+
+  test("pg_advisory_unlock_all does not take the fence away: a bump ends the transaction all the same", async () => {
+    const admin = await database();
+    const term = await lead("unlocked");
+    const key = String(await one(admin, "select scope_key from tenure_leader_state where scope = 'unlocked'"));
+    const ended = term.tx(async (db) => {
+      await db.query("select pg_advisory_unlock_all()");
+      await db.query("insert into written values ('stale')");
+      expect(await bumpAgain(admin, key, "unlocked")).toBe(term.epoch + 1);
+      await db.query("insert into written values ('later')");
+    });
+    expect(await codeOf(ended)).not.toBe("resolved");
+    expect(await written()).toEqual([]);
   });
 });
 

@@ -16,6 +16,7 @@ import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Hold } from "../../ports/backend.ts";
 import type { SqlLender, SqlLoan } from "../../ports/sql.ts";
 import { faultOf, sqlstateOf } from "./faults.ts";
+import { lentClient } from "./lent-client.ts";
 import { statements } from "./schema.ts";
 
 export interface PostgresTerm<Client> {
@@ -66,6 +67,8 @@ const NO_SUCH_CURSOR = "34000";
  */
 const MAY_END = /\b(?:begin|start|commit|end|rollback|abort|prepare|savepoint)\b/i;
 
+const GIVES_BACK: ReadonlySet<string | symbol> = new Set(["release", Symbol.dispose, Symbol.asyncDispose]);
+
 export function fenceOf<Client>(tools: FenceTools<Client>): (hold: Hold) => PostgresTerm<Client> {
   const sql = statements(tools.schema);
   return (hold) => {
@@ -100,7 +103,7 @@ async function transact<Client, R>(
     await beginFenced(loan, begin);
     result = await lent.to(work);
   } catch (error) {
-    await rollBack(loan);
+    await rollBack(loan, lent);
     throw staleOr(hold, error);
   }
   let end: "committed" | "rolled back";
@@ -108,17 +111,17 @@ async function transact<Client, R>(
     end = await loan.finish(lent.isMarked ? COMMIT_MARKED : COMMIT);
   } catch (error) {
     if (sqlstateOf(error) === NO_SUCH_CURSOR) {
-      loan.giveBack(true);
+      lent.giveBack(true);
       throw endedInside(hold, error);
     }
     if (!isSettled(error)) {
-      loan.giveBack(true);
+      lent.giveBack(true);
       throw isUnsent(error) ? endedBefore(hold, tools.where, error) : outcomeUnknown(hold, tools.where, error);
     }
-    await rollBack(loan);
+    await rollBack(loan, lent);
     throw staleOr(hold, error);
   }
-  loan.giveBack(false);
+  lent.giveBack(false);
   if (end === "rolled back") throw failedInside(hold);
   return result;
 }
@@ -127,31 +130,28 @@ async function transact<Client, R>(
 function lend<Client>(loan: SqlLoan<Client>) {
   let isOver = false;
   let isMarked = false;
+  let isOpened = false;
   const before = (name: string | symbol, query: unknown): void => {
     if (isOver) throw misuse("its client was used after its work had settled; that statement was not sent");
-    if (name === "release") throw misuse("its client was released by its work; tx does that");
+    if (GIVES_BACK.has(name)) throw misuse("its client was released by its work; tx does that");
     if (isMarked || (name === "query" && !mayEnd(query))) return;
     isMarked = true;
     // Sent ahead on the same connection. If it fails, the transaction has, and COMMIT will say so.
     loan.query(MARK).catch(() => undefined);
   };
-  const guarded = new Proxy(loan.client as object, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== "function") return value;
-      return (...args: unknown[]): unknown => {
-        before(name, args[0]);
-        return Reflect.apply(value, target, args);
-      };
-    },
-  });
+  const opened = (): void => {
+    isOpened = true;
+  };
+  const guarded = lentClient(loan.client, { before, opened });
   return {
     get isMarked() {
       return isMarked;
     },
+    /** `work` has reached the connection itself: the driver may be out of step with the server. */
+    giveBack: (broken: boolean): void => loan.giveBack(broken || isOpened),
     to: async <R>(work: (client: Client) => Promise<R> | R): Promise<R> => {
       try {
-        return await work(guarded as Client);
+        return await work(guarded);
       } finally {
         isOver = true;
       }
@@ -159,9 +159,13 @@ function lend<Client>(loan: SqlLoan<Client>) {
   };
 }
 
-/** A query is a text, or an object with one; what is neither may do anything. */
+/**
+ * A query is a text, or an object that holds one. What is neither may do anything, and so may one that sends by itself (a
+ * cursor, a COPY stream) or whose text is computed each time it is read.
+ */
 function mayEnd(query: unknown): boolean {
-  const text = typeof query === "object" && query !== null && "text" in query ? query.text : query;
+  if (typeof query !== "object" || query === null) return typeof query !== "string" || MAY_END.test(query);
+  const text: unknown = "submit" in query ? undefined : Object.getOwnPropertyDescriptor(query, "text")?.value;
   return typeof text !== "string" || MAY_END.test(text);
 }
 
@@ -185,12 +189,12 @@ async function beginFenced(loan: SqlLoan<unknown>, begin: string): Promise<void>
   }
 }
 
-async function rollBack(loan: SqlLoan<unknown>): Promise<void> {
+async function rollBack(loan: SqlLoan<unknown>, lent: { giveBack(broken: boolean): void }): Promise<void> {
   try {
     await loan.query("rollback");
-    loan.giveBack(false);
+    lent.giveBack(false);
   } catch {
-    loan.giveBack(true);
+    lent.giveBack(true);
   }
 }
 
