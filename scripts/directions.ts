@@ -61,7 +61,7 @@ function allowed(from: string, to: string): boolean | "type" {
   if (to === "drivers/http" && house === "drivers") return true;
   if (house === "drivers") return target === "ports" || to === "core/kit" || (target === "core" && "type");
   if (house === "contract") return to === "core/kit" || (target === "core" && "type");
-  if (house === "api") return target === "contract" || target === "ports" || to === "core/kit";
+  if (house === "api") return target === "contract" || target === "ports" || ["core/kit", "core/events"].includes(to);
   if (house === "client") return target === "contract";
   if (house === "cli") return target === "client" || target === "contract" || target === "cli";
   if (house === WEB) return target === "client" || target === "contract";

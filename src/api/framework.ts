@@ -4,10 +4,9 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { errorBody, statusOf } from "../contract/index.ts";
 import type { ErrorCode } from "../core/kit/errors.ts";
-import { withItsKeys } from "../core/kit/parse-json.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiTls } from "./options.ts";
-import { Refusal } from "./refusal.ts";
+import { parseBody } from "./strict-body.ts";
 
 /** Percent-encoded, a scope of 256 bytes has three times as many characters. */
 const PARAM_LENGTH_MAX = 1_024;
@@ -61,30 +60,14 @@ export function tlsOptions({ cert, key, clientCa }: ApiTls) {
 }
 
 function speakJson(app: FastifyInstance): void {
-  const parse = app.getDefaultJsonParser("error", "error");
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, text, done) => {
-    if (text === "") return done(null, undefined);
-    void parse(request, text as string, (error, value) => {
-      if (error === null || error === undefined) return done(null, withItsKeys(text as string, value));
-      return done(
-        new Refusal("BAD_REQUEST", `The body is not taken as JSON: ${whyNotJson(text as string)}.`, { field: "body" }),
-      );
-    });
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, bytes, done) => {
+    try {
+      done(null, bytes.length === 0 ? undefined : parseBody(bytes as Uint8Array));
+    } catch (error) {
+      done(error as Error);
+    }
   });
-}
-
-/** In our words: the engine's would repeat the text. */
-function whyNotJson(text: string): string {
-  try {
-    JSON.parse(text);
-    return 'it names "__proto__" or "constructor.prototype"';
-  } catch (error) {
-    const said = error instanceof Error ? error.message : "";
-    const at = /position (\d+)/.exec(said)?.[1];
-    if (/end of JSON/.test(said) || Number(at) >= text.length) return "it ends too early";
-    return at === undefined ? "it is not well-formed" : `it is wrong at character ${at}`;
-  }
 }
 
 interface RawSocket {

@@ -105,3 +105,18 @@ describe("an event that this release does not know", () => {
     expect(() => fold.apply(record((text) => text.replace(`"sequence":1`, `"sequence":2`)))).toThrow(broken);
   });
 });
+
+describe("a payload whose names begin with a byte order mark", () => {
+  it("stops no node: whoever applies it reads what the leader wrote", async () => {
+    const { fold, stage } = folded();
+    const records: { position: number; epoch: number; data: Uint8Array }[] = [];
+    fold.follow(({ event, bytes }) => records.push({ position: event.sequence, epoch: 1, data: bytes }));
+    // A name with an escape makes the reader compare texts, not bytes.
+    const payload = { "\n": 0, a: 1, "\ufeffa": 2, "\ufeff": ["\ufeffx"] };
+    await stage.submit({ payload });
+    const other = new JobsFold(digest);
+    for (const record of records) other.apply(record);
+    expect(other.chain).toEqual(fold.chain);
+    expect(other.book.stateHash(digest)).toEqual(fold.book.stateHash(digest));
+  });
+});

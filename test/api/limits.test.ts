@@ -138,11 +138,11 @@ describe("bodies", () => {
 
   it.each([
     ["{", "it ends too early"],
-    ['{"session": }', "not well-formed"],
-    ['{"session": "s", epoch: 1}', "at character 17"],
+    ['{"session": }', "a value was expected, at byte 12"],
+    ['{"session": "s", epoch: 1}', "a key was expected, at byte 17"],
     ['{"__proto__": {"role": "operator"}}', "__proto__"],
     ['{"constructor": {"prototype": {}}}', "constructor.prototype"],
-    ["[".repeat(30_000), "it ends too early"],
+    ["[".repeat(30_000), "nesting deeper than 48, at byte 48"],
   ])("that are no JSON of ours are 400: %#", async (body, why) => {
     await using t = await startApi();
     const { status, json } = await t.call("POST", "/v1/scopes/x/resign", body);
@@ -161,6 +161,23 @@ describe("bodies", () => {
     await using t = await startApi();
     const { status, json } = await t.call("POST", "/v1/scopes/x/resign", body);
     expect([status, json?.["error"]]).toEqual([400, "BAD_REQUEST"]);
+  });
+
+  it.each([
+    ['{"kind":"build","payload":1,"payload":2}', 28],
+    [String.raw`{"kind":"build","queue":"a","\u0071ueue":"b"}`, 28],
+    ['{"kind":"build","payload":[{"x":{"y":1,"y":1}}]}', 39],
+    [Buffer.from('{"kind":"build","payload":"\xff"}', "latin1"), 27],
+    [Buffer.from('{"kind":"build","payload":"\xc0\xaf"}', "latin1"), 27],
+    [Buffer.from('{"kind":"build","payload":"\xed\xa0\x80"}', "latin1"), 27],
+    ['\ufeff{"kind":"build"}', 0],
+  ])("that two readers could understand differently are 400 with the place, and no job: %#", async (body, byte) => {
+    await using t = await startApi();
+    const headers = { "x-api-key": "submitter-key", "content-type": "application/json" };
+    const { status, json } = await t.fetch("/v1/jobs", { method: "POST", headers, body });
+    expect([status, json?.["error"], json?.["field"]]).toEqual([400, "BAD_REQUEST", "body"]);
+    expect(json?.["message"]).toContain(`at byte ${byte}.`);
+    expect((await t.call("GET", "/v1/stats")).json?.["submitted"]).toBe(0);
   });
 
   it("of another type are refused, and it says which is wanted", async () => {

@@ -42,7 +42,7 @@ const ESCAPED = new Uint8Array(256);
 for (const [letter, code] of Object.entries(SHORT_ESCAPES)) ESCAPED[letter.charCodeAt(0)] = code;
 const HAS_SHORT_ESCAPE = new Set(Object.values(SHORT_ESCAPES));
 
-const textDecoder = new TextDecoder("utf-8", { fatal: true });
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export class JsonScanner {
   bytes: Uint8Array;

@@ -11,7 +11,7 @@ import { JSON_DEPTH_MAX } from "../kit/limits.ts";
 import { parseJson } from "../kit/parse-json.ts";
 import { JsonScanner } from "./json-scanner.ts";
 
-const textDecoder = new TextDecoder("utf-8", { fatal: true });
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Throws a JsonError. The bytes' number is the caller's business to bound. */
 export function parseStrictJson(bytes: Uint8Array, depthMax = JSON_DEPTH_MAX): Json {

@@ -25,6 +25,7 @@ export const TEXT_UNITS = [
   "€",
   "\u2028",
   "\ufb33",
+  "\ufeff",
   "😀",
 ];
 

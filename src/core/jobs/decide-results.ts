@@ -18,7 +18,7 @@ import type { BookState } from "./state.ts";
 type Leased = JobRecord & { readonly run: Run };
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 // ---- results -------------------------------------------------------------------------------------------
 

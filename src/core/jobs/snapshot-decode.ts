@@ -28,7 +28,7 @@ import type { BookState, PolicySpec } from "./state.ts";
 const NAME_BYTES_MAX = 4 * 1024;
 const TEXT_BYTES_MAX = SNAPSHOT_BYTES_MAX;
 const NO_ENDED: readonly EndedRun[] = [];
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Records that are read between two yields. */
 const SLICE_RECORDS = 512;
