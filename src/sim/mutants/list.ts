@@ -252,7 +252,7 @@ export const MUTANTS: readonly Mutant[] = [
   }),
   mutant("wild-term-believed", "trap 31", {
     file: ADMISSION,
-    find: 'if (message.term > term + TERM_JUMP_MAX) return "wild-term";',
+    find: 'if (message.term > term + this.#riseAllowed) return "wild-term";',
     replace: "",
   }),
   mutant("gate-open-before-the-no-op", "D9", {
