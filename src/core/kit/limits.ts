@@ -2,15 +2,15 @@
 
 /** The largest term or index that may be decoded: integers above it are not exact in a double. */
 export const INTEGER_MAX = Number.MAX_SAFE_INTEGER;
+/** A term further ahead than this is forged or corrupt, whoever sends it (trap 31). */
+export const TERM_JUMP_MAX = 2 ** 32;
 /**
- * A term further ahead than this is forged or corrupt (trap 31). `recover --force-new-cluster` adds 2^20 (design D1): a
- * node that missed 15 of those still comes back.
+ * How far and how fast other nodes may raise a node's term: so much at once after its start, and then so much in a second,
+ * which it may save up to TERM_JUMP_MAX. An election raises it by one, `recover --force-new-cluster` by 2^20 (design D1): a
+ * node that missed 15 of those comes back at once. At this rate the range of terms lasts for a thousand years, whoever
+ * sends what, and a node that is further off still comes back after a while.
  */
-export const TERM_JUMP_MAX = 2 ** 24;
-/**
- * How fast other nodes may raise a node's term: TERM_JUMP_MAX at once, then so much in a second. An election raises it by
- * one. At this rate the range of terms lasts for a thousand years, whoever sends what.
- */
+export const TERM_RISE_AT_START = 2 ** 24;
 export const TERM_RISE_PER_S_MAX = 2 ** 18;
 
 export const MEMBERS_MAX = 32;

@@ -13,11 +13,17 @@
 //
 // Invariants: at most INTRODUCED_MAX introduced peers are kept, the last ones seen. Two disks of one node id may be
 // among them: a voter whose connection lives must not fall silent because another disk shook hands in its name. Others
-// raise our term by at most TERM_JUMP_MAX at once and TERM_RISE_PER_S_MAX a second.
+// raise our term by at most TERM_RISE_AT_START, and TERM_RISE_PER_S_MAX for each second since our start.
 
 import type { PeerKey } from "../kit/ids.ts";
 import { nodeIdOf } from "../kit/ids.ts";
-import { INTRODUCED_MAX, TERM_JUMP_MAX, TERM_RISE_PER_S_MAX, VOUCH_MS } from "../kit/limits.ts";
+import {
+  INTRODUCED_MAX,
+  TERM_JUMP_MAX,
+  TERM_RISE_AT_START,
+  TERM_RISE_PER_S_MAX,
+  VOUCH_MS,
+} from "../kit/limits.ts";
 import type { RaftOptions } from "./options.ts";
 import { members } from "./quorum.ts";
 import type { ServerState } from "./state.ts";
@@ -44,7 +50,7 @@ export class Admission {
   readonly #introduced = new Set<PeerKey>();
   readonly #lastSeen = new Map<string, PeerKey>();
   #vouched: Vouched | null = null;
-  #riseLeft = TERM_JUMP_MAX;
+  #riseLeft = TERM_RISE_AT_START;
   #riseAtMs: number;
 
   constructor(state: Readonly<ServerState>, options: Pick<RaftOptions, "sponsors" | "trusted">) {
@@ -129,11 +135,17 @@ export class Admission {
   #mayLead(peer: PeerKey): boolean {
     const state = this.#state;
     if (state.hasMember(peer)) return true;
-    const vouched = this.#vouched;
-    if (vouched !== null && state.nowMs < vouched.untilMs && vouched.members.includes(peer)) return true;
+    if (this.#isVouchedFor(peer)) return true;
     if (state.wasRemoved(peer)) return false;
     if (this.#trusted.includes(nodeIdOf(peer))) return true;
     if (members(state.configuration).length > 0 || !this.#introduced.has(peer)) return false;
     return this.#sponsors === undefined || this.#sponsors.includes(nodeIdOf(peer));
+  }
+
+  /** Our own log overtakes what others said of later configurations. */
+  #isVouchedFor(peer: PeerKey): boolean {
+    if (this.#vouched === null || !this.#vouched.members.includes(peer)) return false;
+    const { nowMs, committedConfigurationIndex } = this.#state;
+    return nowMs < this.#vouched.untilMs && this.#vouched.index > committedConfigurationIndex;
   }
 }
