@@ -25,6 +25,8 @@ export interface EngineOptions {
   readonly bootstrap: { readonly incarnation: string; readonly configuration: Configuration } | null;
   readonly election?: Partial<ElectionConfig> | undefined;
   readonly limits?: RaftOptions["limits"];
+  readonly sponsors?: RaftOptions["sponsors"];
+  readonly trusted?: RaftOptions["trusted"];
   readonly snapshots?: Partial<SnapshotPolicy> | undefined;
   readonly segmentBytesMax?: number | undefined;
   readonly reserveBytes?: number | undefined;

@@ -109,6 +109,8 @@ export class Engine implements Consensus {
       snapshot: opened.snapshot === null ? null : opened.snapshot.meta,
       entries: opened.entries,
       limits: options.limits,
+      sponsors: options.sponsors,
+      trusted: options.trusted,
       trace: options.trace,
     });
     this.#own = new OwnSnapshots({

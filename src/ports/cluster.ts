@@ -99,6 +99,9 @@ export type AlertName =
   | "history_quota_near"
   | "history_quota_used"
   | "loop_stalled"
+  | "leader_unknown"
+  | "node_removed"
+  | "disk_cloned"
   | "url_shared";
 
 export interface SnapshotView {

@@ -84,6 +84,10 @@ function messageFacts(message: Message): string {
       return `context:${message.context}`;
     case "MsgReadIndexResp":
       return `context:${message.context} index:${message.index}`;
+    case "MsgAskMembers":
+      return "";
+    case "MsgMembers":
+      return `configuration:${message.index} members:${namesOf(message.members)}`;
     default:
       return assertNever(message, "messageFacts");
   }
@@ -132,6 +136,10 @@ export function eventText(event: RaftEvent): string {
       return `misses ${nameOf(event.peer)}`;
     case "follower-recovered":
       return `hears ${nameOf(event.peer)} again`;
+    case "stranger-leads":
+      return `refuses to follow ${nameOf(event.peer)} at term ${event.term}: no member vouches for it`;
+    case "removed":
+      return `hears from ${event.by} that it was removed`;
     default:
       return assertNever(event, "eventText");
   }

@@ -24,6 +24,9 @@ const KINDS: Readonly<
   history_quota_near: { severity: "warning", code: null },
   history_quota_used: { severity: "critical", code: "QUOTA_EXCEEDED" },
   loop_stalled: { severity: "warning", code: null },
+  leader_unknown: { severity: "critical", code: null },
+  node_removed: { severity: "critical", code: null },
+  disk_cloned: { severity: "critical", code: null },
   // Only sites on a database raise it, and by themselves (controller/site-cluster.ts).
   url_shared: { severity: "warning", code: null },
 };

@@ -136,6 +136,12 @@ export class Health {
       case "follower-recovered":
         this.#unresponsive.delete(event.peer);
         return this.#clearResponsive(at);
+      case "stranger-leads":
+        return this.#strangerLeads(at, event);
+      case "removed": {
+        const message = `${event.by} says that this disk was removed from the cluster: this node campaigns no more. If that is right, stop it; to add it again, start it with an empty data directory`;
+        return this.#board.raise(at, "node_removed", message, nodeIdOf(this.#self));
+      }
       default:
         return assertNever(event, "Health.event");
     }
@@ -151,6 +157,12 @@ export class Health {
       ...this.#board.clearUnless(at, "leader_suspect", (other) => other === nodeId),
       ...this.#board.raise(at, "leader_suspect", message, nodeId),
     ];
+  }
+
+  #strangerLeads(at: Moment, { peer, term }: RaftEvent & { readonly kind: "stranger-leads" }): HealthOutput[] {
+    const nodeId = nodeIdOf(peer);
+    const message = `${nodeId} claims to lead term ${term}, and is no member that this node knows; none of those that it knows vouches for it. If the members changed while this node was away, list the present ones in peer.trust and restart it; if not, ${nodeId} does not belong here`;
+    return this.#board.raise(at, "leader_unknown", message, nodeId);
   }
 
   #roleChanged(at: Moment, event: RaftEvent & { readonly kind: "role" }): HealthOutput[] {
@@ -171,7 +183,9 @@ export class Health {
     this.#lastLeader = leader;
     this.#knownTerm = Math.max(this.#knownTerm, term);
     this.#history.leaderHeard();
-    outputs.push(...this.#board.clearUnless(at, "leader_suspect", () => false));
+    for (const over of ["leader_suspect", "leader_unknown", "node_removed"] as const) {
+      outputs.push(...this.#board.clearUnless(at, over, () => false));
+    }
     outputs.push(...this.#findings(at, this.#splitBrain.leads(term, leader)));
     outputs.push(...this.#failovers.leaderSeen(at.nowMs, term, leader));
     if (leader === this.#self) {

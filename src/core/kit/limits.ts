@@ -2,11 +2,16 @@
 
 /** The largest term or index that may be decoded: integers above it are not exact in a double. */
 export const INTEGER_MAX = Number.MAX_SAFE_INTEGER;
-/**
- * A term further ahead than this is forged or corrupt (trap 31). An election takes milliseconds, so an
- * honest cluster needs decades to get here; `recover --force-new-cluster` adds 2^20 (design D1).
- */
+/** A term further ahead than this is forged or corrupt, whoever sends it (trap 31). */
 export const TERM_JUMP_MAX = 2 ** 32;
+/**
+ * How far and how fast other nodes may raise a node's term: so much at once after its start, and then so much in a second,
+ * which it may save up to TERM_JUMP_MAX. An election raises it by one, `recover --force-new-cluster` by 2^20 (design D1): a
+ * node that missed 15 of those comes back at once. At this rate the range of terms lasts for a thousand years, whoever
+ * sends what, and a node that is further off still comes back after a while.
+ */
+export const TERM_RISE_AT_START = 2 ** 24;
+export const TERM_RISE_PER_S_MAX = 2 ** 18;
 
 export const MEMBERS_MAX = 32;
 /** One change may replace every member: each old one removed, each new one added. */
@@ -16,6 +21,16 @@ export const PEER_KEY_BYTES_MAX = 80;
 export const CLUSTER_ID_BYTES_MAX = 128;
 /** Peers that the wire has introduced and that are still heard, the last ones seen; a node id may have two disks among them. */
 export const INTRODUCED_MAX = 64;
+/**
+ * Disks that were removed and are remembered by name, the latest ones. An older one is refused all the same, because it is
+ * no member; only the reason that it hears is less exact.
+ */
+export const REMOVED_MAX = 128;
+/** How long a member's word counts that somebody else is a member by now; who still needs it asks again. */
+export const VOUCH_MS = 10_000;
+/** So long a node may refuse a leader that it does not know, without another one, before it reports that; and then so often. */
+export const STRANGER_REPORT_AFTER_MS = 5_000;
+export const STRANGER_REPORT_INTERVAL_MS = 60_000;
 
 export const ENTRY_BYTES_MAX = 1024 * 1024;
 /** What an entry costs beside its data, in memory and on disk, about. */

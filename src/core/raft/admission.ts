@@ -1,16 +1,39 @@
 // Who may speak to us, and what no honest peer says. A message that is refused here changes nothing and is
-// counted. Speaking is not counting: a peer that the wire has introduced is heard, so that a new disk can be
-// told of the cluster, but only members of a configuration vote and hold copies (design D5).
+// counted. A handshake proves who somebody is, not that it belongs (trap 72): who raises our term, leads us, gets our vote
+// or counts for us is checked for every message (docs/decisions/0024-membership-of-every-message.md).
 //
-// Invariant: at most INTRODUCED_MAX introduced peers are kept, the last ones seen. Two disks of one node id may be
-// among them: a voter whose connection lives must not fall silent because another disk shook hands in its name.
+// A peer may lead, and so do everything else, if it is
+//   - a member of our committed configuration, or of one that follows it in our log;
+//   - vouched for: one that may lead us named it as a member of a later configuration than our committed one. We may have
+//     been away while the members changed. That word counts for VOUCH_MS;
+//   - trusted by our operator by node id, and not removed as far as we know: for when nobody is left who could vouch;
+//   - introduced and listed by our operator, while our own configuration is empty: a fresh node has to start somewhere.
+// The leader of our term is heard within that term, also when it is removed meanwhile (trap 12); it raises no term then.
+// Anybody who was introduced may ask who the members are.
+//
+// Invariants: at most INTRODUCED_MAX introduced peers are kept, the last ones seen. Two disks of one node id may be
+// among them: a voter whose connection lives must not fall silent because another disk shook hands in its name. Others
+// raise our term by at most TERM_RISE_AT_START, and TERM_RISE_PER_S_MAX for each second since our start.
 
 import type { PeerKey } from "../kit/ids.ts";
 import { nodeIdOf } from "../kit/ids.ts";
-import { INTRODUCED_MAX, TERM_JUMP_MAX } from "../kit/limits.ts";
-import { isMember } from "./quorum.ts";
+import {
+  INTRODUCED_MAX,
+  TERM_JUMP_MAX,
+  TERM_RISE_AT_START,
+  TERM_RISE_PER_S_MAX,
+  VOUCH_MS,
+} from "../kit/limits.ts";
+import type { RaftOptions } from "./options.ts";
+import { members } from "./quorum.ts";
 import type { ServerState } from "./state.ts";
-import type { Message, RefusalReason } from "./types.ts";
+import type { Message, MsgMembers, RefusalReason } from "./types.ts";
+
+interface Vouched {
+  readonly index: number;
+  readonly members: readonly PeerKey[];
+  readonly untilMs: number;
+}
 
 export class Admission {
   readonly refusals: Record<RefusalReason, number> = {
@@ -18,18 +41,28 @@ export class Admission {
     "unknown-peer": 0,
     "wild-term": 0,
     "not-a-member": 0,
+    removed: 0,
     impossible: 0,
   };
   readonly #state: Readonly<ServerState>;
+  readonly #sponsors: readonly string[] | undefined;
+  readonly #trusted: readonly string[];
   readonly #introduced = new Set<PeerKey>();
   readonly #lastSeen = new Map<string, PeerKey>();
+  #vouched: Vouched | null = null;
+  #riseLeft = TERM_RISE_AT_START;
+  #riseAtMs: number;
 
-  constructor(state: Readonly<ServerState>) {
+  constructor(state: Readonly<ServerState>, options: Pick<RaftOptions, "sponsors" | "trusted">) {
     this.#state = state;
+    this.#sponsors = options.sponsors;
+    this.#trusted = options.trusted ?? [];
+    this.#riseAtMs = state.nowMs;
   }
 
-  /** The wire has authenticated this peer. */
+  /** The wire has authenticated this peer. A disk that was removed does not take its node's place again by itself. */
   introduce(peer: PeerKey): void {
+    if (this.#state.wasRemoved(peer)) return;
     this.#introduced.delete(peer);
     this.#introduced.add(peer);
     this.#lastSeen.set(nodeIdOf(peer), peer);
@@ -39,17 +72,22 @@ export class Admission {
     if (this.#lastSeen.get(nodeIdOf(oldest)) === oldest) this.#lastSeen.delete(nodeIdOf(oldest));
   }
 
-  /** The disk last seen under a node id. */
+  /** The disk last seen under a node id, unless it was removed since. */
   diskOf(nodeId: string): PeerKey | undefined {
-    return this.#lastSeen.get(nodeId);
+    const disk = this.#lastSeen.get(nodeId);
+    return disk === undefined || this.#state.wasRemoved(disk) ? undefined : disk;
   }
 
   refusalOf(message: Message): RefusalReason | null {
     const { peer, term, leader, log } = this.#state;
     if (message.to !== peer) return "not-for-us";
     if (message.from === peer) return "impossible";
-    if (!this.#isKnown(message.from)) return "unknown-peer";
-    if (message.term > term + TERM_JUMP_MAX) return "wild-term";
+    const isOfOurs = this.#mayLead(message.from) || (message.from === leader && message.term <= term);
+    if (!isOfOurs && !this.#introduced.has(message.from)) return this.#strange(message.from, "unknown-peer");
+    if (message.type === "MsgAskMembers") return null;
+    if (!isOfOurs) return this.#strange(message.from, "not-a-member");
+    if (message.type === "MsgMembers") return null;
+    if (message.term > term + this.#riseAllowed) return "wild-term";
     const claimsToLead = message.type === "MsgApp" || message.type === "MsgHeartbeat" || message.type === "MsgSnap";
     // It includes a second leader in our own term when we lead: then we are the leader that is known.
     if (claimsToLead && message.term === term && leader !== null && leader !== message.from) return "impossible";
@@ -61,10 +99,53 @@ export class Admission {
     return null;
   }
 
-  #isKnown(peer: PeerKey): boolean {
+  /** A message raised our term by so much. */
+  termRaised(by: number): void {
+    this.#riseLeft = this.#riseAllowed - by;
+    this.#riseAtMs = this.#state.nowMs;
+  }
+
+  /** Somebody who may lead us says who the members are. */
+  vouch({ index, members: named }: MsgMembers): void {
+    const { nowMs, committedConfigurationIndex } = this.#state;
+    // An older configuration than ours proves nothing: it may name members that were removed since.
+    if (index <= committedConfigurationIndex) return;
+    if (this.#vouched !== null && nowMs < this.#vouched.untilMs && index < this.#vouched.index) return;
+    this.#vouched = { index, members: named, untilMs: nowMs + VOUCH_MS };
+  }
+
+  /** Whom to ask who the members are. */
+  askable(): PeerKey[] {
+    const { configuration, committedConfiguration, peer: self } = this.#state;
+    const known = [...members(configuration), ...members(committedConfiguration), ...(this.#vouched?.members ?? [])];
+    const all = new Set([...known, ...[...this.#introduced].filter((peer) => this.#mayLead(peer))]);
+    all.delete(self);
+    return [...all].sort();
+  }
+
+  get #riseAllowed(): number {
+    const refill = ((this.#state.nowMs - this.#riseAtMs) / 1_000) * TERM_RISE_PER_S_MAX;
+    return Math.floor(Math.min(TERM_JUMP_MAX, this.#riseLeft + refill));
+  }
+
+  #strange(peer: PeerKey, reason: "unknown-peer" | "not-a-member"): RefusalReason {
+    return this.#state.wasRemoved(peer) ? "removed" : reason;
+  }
+
+  #mayLead(peer: PeerKey): boolean {
     const state = this.#state;
-    // A leader that is being removed is heard until its removal is committed, and its last words after that (trap 12).
-    if (peer === state.leader || isMember(state.configuration, peer)) return true;
-    return isMember(state.committedConfiguration, peer) || this.#introduced.has(peer);
+    if (state.hasMember(peer)) return true;
+    if (this.#isVouchedFor(peer)) return true;
+    if (state.wasRemoved(peer)) return false;
+    if (this.#trusted.includes(nodeIdOf(peer))) return true;
+    if (members(state.configuration).length > 0 || !this.#introduced.has(peer)) return false;
+    return this.#sponsors === undefined || this.#sponsors.includes(nodeIdOf(peer));
+  }
+
+  /** Our own log overtakes what others said of later configurations. */
+  #isVouchedFor(peer: PeerKey): boolean {
+    if (this.#vouched === null || !this.#vouched.members.includes(peer)) return false;
+    const { nowMs, committedConfigurationIndex } = this.#state;
+    return nowMs < this.#vouched.untilMs && this.#vouched.index > committedConfigurationIndex;
   }
 }

@@ -125,6 +125,13 @@ const messages: { readonly [T in MessageType]: fc.Arbitrary<Message> } = {
   MsgTransferRefused: fc.record({ type: fc.constant("MsgTransferRefused"), ...head, attempt: uint53 }),
   MsgReadIndex: fc.record({ type: fc.constant("MsgReadIndex"), ...head, context: uint53 }),
   MsgReadIndexResp: fc.record({ type: fc.constant("MsgReadIndexResp"), ...head, context: uint53, index: uint53 }),
+  MsgAskMembers: fc.record({ type: fc.constant("MsgAskMembers"), ...head }),
+  MsgMembers: fc.record({
+    type: fc.constant("MsgMembers"),
+    ...head,
+    index: uint53,
+    members: fc.array(peer, { maxLength: 32 }),
+  }),
 };
 
 function vote(type: "MsgVote" | "MsgPreVote"): fc.Arbitrary<Message> {
@@ -283,7 +290,7 @@ describe("messages that are refused, each with its reason", () => {
     expect(decodeMessage(encodeMessage(heartbeat, "cluster-8"), CLUSTER)).toEqual({ ok: false, reason: "cluster" });
   });
   test("an unknown kind", () => {
-    expect(reasonFor(heartbeat, (bytes) => void bytes.fill(13, kindAt, kindAt + 1))).toBe("kind");
+    expect(reasonFor(heartbeat, (bytes) => void bytes.fill(200, kindAt, kindAt + 1))).toBe("kind");
   });
   test("a peer key that is none", () => {
     expect(reasonFor(heartbeat, (bytes) => void bytes.fill(0x40, kindAt + 5, kindAt + 6))).toBe("malformed");

@@ -21,6 +21,7 @@ import {
   MEMBERS_MAX,
   MESSAGE_BYTES_MAX,
   PEER_KEY_BYTES_MAX,
+  REMOVED_MAX,
 } from "../kit/limits.ts";
 import { checkConfiguration } from "./membership.ts";
 import type {
@@ -38,6 +39,9 @@ import type {
 
 const FORMAT_VERSION = 1;
 const CONF_CHANGE_VERSION = 1;
+/** Of a configuration. Releases before tombstones wrote the first alone, as a boolean: their bytes mean the same. */
+const AUTO_LEAVE = 1;
+const HAS_REMOVED = 2;
 /** What an entry needs beside its data: term, index, type, length. */
 const ENTRY_HEADER_BYTES = 21;
 
@@ -56,6 +60,8 @@ const MESSAGE_KINDS: readonly MessageType[] = [
   "MsgTransferRefused",
   "MsgReadIndex",
   "MsgReadIndexResp",
+  "MsgAskMembers",
+  "MsgMembers",
 ];
 const ENTRY_TYPES: readonly EntryType[] = ["EntryNormal", "EntryConfChange"];
 const OPERATIONS: readonly ConfChangeOperation["op"][] = ["add-voter", "add-learner", "remove"];
@@ -162,6 +168,11 @@ function writeFields(w: ByteWriter, message: Message): void {
     case "MsgReadIndexResp":
       w.uint53(message.context);
       return w.uint53(message.index);
+    case "MsgAskMembers":
+      return;
+    case "MsgMembers":
+      w.uint53(message.index);
+      return writePeers(w, message.members);
     default:
       assertNever(message, "writeFields");
   }
@@ -210,6 +221,10 @@ function readMessage(r: ByteReader, type: MessageType): Message {
       return { type, from, to, term, context: r.uint53() };
     case "MsgReadIndexResp":
       return { type, from, to, term, context: r.uint53(), index: r.uint53() };
+    case "MsgAskMembers":
+      return { type, from, to, term };
+    case "MsgMembers":
+      return { type, from, to, term, index: r.uint53(), members: readPeers(r) };
     default:
       return assertNever(type, "readMessage");
   }
@@ -316,17 +331,23 @@ export function writeConfiguration(w: ByteWriter, configuration: Configuration):
   writePeers(w, configuration.votersOutgoing);
   writePeers(w, configuration.learners);
   writePeers(w, configuration.learnersNext);
-  w.bool(configuration.autoLeave);
+  const removed = configuration.removed ?? [];
+  w.u8((configuration.autoLeave ? AUTO_LEAVE : 0) | (removed.length > 0 ? HAS_REMOVED : 0));
+  if (removed.length > 0) writePeers(w, removed);
 }
 
 export function readConfiguration(r: ByteReader): Configuration {
-  const configuration: Configuration = {
+  const lists = {
     voters: readPeers(r),
     votersOutgoing: readPeers(r),
     learners: readPeers(r),
     learnersNext: readPeers(r),
-    autoLeave: r.bool(),
   };
+  const flags = r.u8();
+  if (flags > (AUTO_LEAVE | HAS_REMOVED)) throw new DecodeError("malformed", `flags ${flags}`);
+  const autoLeave = (flags & AUTO_LEAVE) !== 0;
+  const removed = (flags & HAS_REMOVED) !== 0 ? readPeers(r, REMOVED_MAX) : [];
+  const configuration = removed.length > 0 ? { ...lists, autoLeave, removed } : { ...lists, autoLeave };
   const broken = checkConfiguration(configuration);
   if (broken !== null) throw new DecodeError("malformed", broken);
   return configuration;
@@ -384,9 +405,9 @@ function writePeers(w: ByteWriter, peers: readonly PeerKey[]): void {
   for (const peer of peers) w.text(peer);
 }
 
-function readPeers(r: ByteReader): PeerKey[] {
+function readPeers(r: ByteReader, countMax = MEMBERS_MAX): PeerKey[] {
   const count = r.u8();
-  if (count > MEMBERS_MAX) throw new DecodeError("malformed", `${count} peers`);
+  if (count > countMax) throw new DecodeError("malformed", `${count} peers`);
   const peers: PeerKey[] = [];
   for (let i = 0; i < count; i++) peers.push(readPeer(r));
   return peers;

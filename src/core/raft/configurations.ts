@@ -6,6 +6,8 @@
 // is uncommitted, because the next change waits for the one before (trap 10).
 
 import { assert } from "../kit/assert.ts";
+import type { PeerKey } from "../kit/ids.ts";
+import { isMember } from "./quorum.ts";
 import type { Configuration } from "./types.ts";
 
 interface Held {
@@ -35,6 +37,17 @@ export class Configurations {
     const known = this.#held.findLast((one) => one.index <= index);
     assert(known !== undefined, "the configuration of every kept index is known");
     return known.configuration;
+  }
+
+  /** The index of the entry that brought that one. */
+  indexAt(index: number): number {
+    return this.#held.findLast((one) => one.index <= index)!.index;
+  }
+
+  /** Whether a log that is committed up to `index` knows this peer as a member: in that configuration, or in a later one. */
+  hasMember(peer: PeerKey, index: number): boolean {
+    const from = this.indexAt(index);
+    return this.#held.some((one) => one.index >= from && isMember(one.configuration, peer));
   }
 
   append(index: number, term: number, configuration: Configuration): void {

@@ -281,14 +281,13 @@ describe("bad input changes nothing and is counted", () => {
     expectUnchanged(leading, "impossible", claims);
   });
 
-  test("once the wire has introduced a peer it is heard, without being counted as a member", () => {
+  test("that the wire has introduced a peer does not make it a leader", () => {
     const cluster = lone();
     cluster.step(A, { kind: "peer-seen", peer: STRANGER });
-    expect(
-      cluster.receive(heartbeat([STRANGER, A, 2])).ok,
-      "it may lead a configuration that we have not seen yet",
-    ).toBe(true);
-    expect(cluster.status(A)).toMatchObject({ term: 2, leader: STRANGER, configuration: { voters: THREE } });
+    const before = cluster.status(A);
+    expect(cluster.receive(heartbeat([STRANGER, A, 2]))).toMatchObject({ code: "MESSAGE_REFUSED" });
+    expect(cluster.status(A)).toEqual(before);
+    expect(cluster.node(A).raft.refusals["not-a-member"]).toBe(1);
   });
 
   /** A member stays heard also after another disk was seen under its node id. */

@@ -10,13 +10,15 @@
 // - One node id has one vote: two incarnations of it are never both in `voters`, the incoming half.
 //   The old disk may still be in the outgoing half: that is the replacement of design D5.
 // - A voter that becomes a learner goes on counting in the outgoing half, and waits in `learnersNext`.
+// - A disk that was a member and was removed is remembered by name (`removed`), as a reason to refuse it; that it is
+//   no member is enough to refuse it too, so the list may be bounded (docs/decisions/0024).
 // - A configuration that breaks an invariant is never returned. What was asked for wrongly is refused
 //   with a reason; a configuration that is wrong to begin with is our own mistake.
 
 import { assert, assertNever } from "../kit/assert.ts";
 import { nodeIdOf, parsePeerKey, type PeerKey } from "../kit/ids.ts";
-import { CONF_CHANGE_OPERATIONS_MAX, MEMBERS_MAX } from "../kit/limits.ts";
-import { isJoint, members, voterKeys } from "./quorum.ts";
+import { CONF_CHANGE_OPERATIONS_MAX, MEMBERS_MAX, REMOVED_MAX } from "../kit/limits.ts";
+import { isJoint, isMember, members, voterKeys } from "./quorum.ts";
 import type { ConfChange, ConfChangeOperation, Configuration } from "./types.ts";
 
 export type ConfChangeOutcome =
@@ -67,7 +69,7 @@ export function applyConfChange(configuration: Configuration, change: ConfChange
     ? simpleConfiguration(voters, learners)
     : jointConfiguration(configuration.voters, voters, learners);
   const fault = checkConfiguration(next);
-  return fault === null ? { ok: true, configuration: next } : refused(fault);
+  return fault === null ? { ok: true, configuration: remember(configuration, next) } : refused(fault);
 }
 
 /** The first broken invariant, or null. The empty configuration is a whole one. */
@@ -92,6 +94,8 @@ export function checkConfiguration(configuration: Configuration): string | null 
   if (both !== undefined) return `${both} is both a voter and a learner`;
   const unstaged = learnersNext.find((peer) => !votersOutgoing.includes(peer) || voters.includes(peer));
   if (unstaged !== undefined) return `${unstaged} waits to become a learner, but is not an outgoing voter alone`;
+  const removedFault = checkRemoved(configuration);
+  if (removedFault !== null) return removedFault;
   if (!isJoint(configuration) && autoLeave) return "autoLeave without a joint configuration to leave";
   return null;
 }
@@ -99,7 +103,16 @@ export function checkConfiguration(configuration: Configuration): string | null 
 function leaveJoint(configuration: Configuration): ConfChangeOutcome {
   if (!isJoint(configuration)) return refused("there is no joint configuration to leave; name at least one operation");
   const learners = new Set([...configuration.learners, ...configuration.learnersNext]);
-  return { ok: true, configuration: simpleConfiguration(new Set(configuration.voters), learners) };
+  const next = simpleConfiguration(new Set(configuration.voters), learners);
+  return { ok: true, configuration: remember(configuration, next) };
+}
+
+/** Who left is remembered, the latest REMOVED_MAX of them; who is back is not removed any more. */
+function remember(before: Configuration, next: Configuration): Configuration {
+  const present = members(next);
+  const left = members(before).filter((peer) => !present.includes(peer));
+  const removed = [...(before.removed ?? []).filter((peer) => !present.includes(peer)), ...left].slice(-REMOVED_MAX);
+  return removed.length === 0 ? next : { ...next, removed };
 }
 
 /** Changes both sets; returns why it did not. A change that changes nothing hides a misunderstanding. */
@@ -162,6 +175,17 @@ function checkPeers(list: string, peers: readonly PeerKey[]): string | null {
     previous = peer;
   }
   return null;
+}
+
+/** In the order in which they left. */
+function checkRemoved(configuration: Configuration): string | null {
+  const removed = configuration.removed ?? [];
+  if (removed.length > REMOVED_MAX) return `${removed.length} removed; at most ${REMOVED_MAX} are remembered`;
+  if (new Set(removed).size < removed.length) return "a disk was removed twice";
+  const fault = checkPeers("removed", [...removed].sort());
+  if (fault !== null) return fault;
+  const back = removed.find((peer) => isMember(configuration, peer));
+  return back === undefined ? null : `${back} is both a member and removed`;
 }
 
 function repeatedNodeId(peers: readonly PeerKey[]): string | null {

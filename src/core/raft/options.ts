@@ -29,6 +29,10 @@ export interface RaftOptions {
   readonly snapshot: SnapshotMeta | null;
   readonly entries: readonly Entry[];
   readonly limits?: Partial<RaftLimits> | undefined;
+  /** Node ids that may lead a node which has joined nothing yet: those that its operator listed. Absent: whoever is introduced. */
+  readonly sponsors?: readonly string[] | undefined;
+  /** Node ids that an operator calls members although this node's log does not know them (decision 24). */
+  readonly trusted?: readonly string[] | undefined;
   /** Told of every transition, in etcd's words; costs nothing when absent. */
   readonly trace?: ((raft: Raft, ...told: Parameters<Trace>) => void) | undefined;
 }

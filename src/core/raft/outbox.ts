@@ -59,6 +59,8 @@ export class Outbox {
       case "MsgTransferRefused":
       case "MsgReadIndex":
       case "MsgReadIndexResp":
+      case "MsgAskMembers":
+      case "MsgMembers":
         this.#messages.push(message);
         return;
       default:

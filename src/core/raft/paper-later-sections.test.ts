@@ -132,7 +132,7 @@ describe("membership (§6)", () => {
     heal();
     cluster.advance(3_000);
     expect(cluster.status(A)).toMatchObject({ role: "leader", term: 2 });
-    expect(cluster.node(A).raft.refusals["unknown-peer"], "it did try").toBeGreaterThan(0);
+    expect(cluster.node(A).raft.refusals.removed, "it did try").toBeGreaterThan(0);
   });
 
   test("§6: a leader of an unfinished joint configuration crashes; its successor finishes the change", () => {

@@ -11,7 +11,8 @@
 //
 // This file decides and alone changes term, vote, role and commit index. What it decides with:
 //   state       what every server has (figure 2), the log and its configurations; its outbox: what may leave when
-//   admission   who may speak to us
+//   admission   who may speak to us, and how far a term may jump
+//   strangers   what is done about leaders that we do not know
 //   patience    how long we wait for a leader
 //   leadership  what only a leader has; there from the moment a term is won until leadership ends
 //   transfer    leadership that this node gives away
@@ -41,6 +42,7 @@ import type { Progress } from "./progress.ts";
 import { isVoter, voterKeys } from "./quorum.ts";
 import { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
+import { Strangers } from "./strangers.ts";
 import { RECEIVE_NAMES } from "./trace.ts";
 import { TransferTarget } from "./transfer-target.ts";
 import type {
@@ -50,8 +52,10 @@ import type {
   Message,
   MsgApp,
   MsgAppResp,
+  MsgAskMembers,
   MsgHeartbeat,
   MsgHeartbeatResp,
+  MsgMembers,
   MsgReadIndex,
   MsgSnap,
   MsgTimeoutNow,
@@ -64,12 +68,16 @@ import type {
   StepResult,
 } from "./types.ts";
 
+/** What belongs to a term; questions about the members do not. */
+type TermMessage = Exclude<Message, MsgAskMembers | MsgMembers>;
+
 export class Raft {
   readonly peer: PeerKey;
   readonly #config: ElectionConfig;
   readonly #state: ServerState;
   readonly #log: RaftLog;
   readonly #admission: Admission;
+  readonly #strangers: Strangers;
   readonly #patience: Patience;
   readonly #transfer: LeaderTransfer;
   readonly #transferTarget: TransferTarget;
@@ -85,7 +93,8 @@ export class Raft {
     this.#config = options.election;
     this.#state = new ServerState(options, trace && ((...told) => trace(this, ...told)));
     this.#log = this.#state.log;
-    this.#admission = new Admission(this.#state);
+    this.#admission = new Admission(this.#state, options);
+    this.#strangers = new Strangers(this.#state, this.#admission);
     this.#transfer = new LeaderTransfer(this.#state);
     this.#transferTarget = new TransferTarget(this.#state);
     this.#reportedTerm = this.#state.term;
@@ -134,6 +143,8 @@ export class Raft {
         return this.#peerSeen(input.peer);
       case "peer-gone":
         return this.#peerGone(input.peer);
+      case "removed":
+        return this.#wasRemoved(input.by);
       case "unreachable":
         this.#leadership?.unreachable(input.peer);
         return ACCEPTED;
@@ -163,17 +174,24 @@ export class Raft {
     const refusal = this.#admission.refusalOf(message);
     if (refusal !== null) {
       this.refusals[refusal]++;
+      if (refusal === "not-a-member") this.#strangers.refused(message);
       return refused("MESSAGE_REFUSED", `${message.type} from ${message.from} at term ${message.term}: ${refusal}`);
     }
     this.#traceReceive(message);
-    if (message.term > this.#state.term && !this.#meetHigherTerm(message)) return ACCEPTED;
-    if (message.term < this.#state.term) this.#answerLowerTerm(message);
-    else this.#dispatch(message);
+    if (message.type === "MsgAskMembers") this.#strangers.answer(message.from);
+    else if (message.type === "MsgMembers") this.#admission.vouch(message);
+    else this.#receiveInTerm(message);
     return ACCEPTED;
   }
 
+  #receiveInTerm(message: TermMessage): void {
+    if (message.term > this.#state.term && !this.#meetHigherTerm(message)) return;
+    if (message.term < this.#state.term) this.#answerLowerTerm(message);
+    else this.#dispatch(message);
+  }
+
   /** Returns whether the message is to be handled further. */
-  #meetHigherTerm(message: Message): boolean {
+  #meetHigherTerm(message: TermMessage): boolean {
     switch (message.type) {
       case "MsgVote":
       case "MsgPreVote":
@@ -196,7 +214,7 @@ export class Raft {
     }
   }
 
-  #answerLowerTerm(message: Message): void {
+  #answerLowerTerm(message: TermMessage): void {
     switch (message.type) {
       case "MsgApp":
       case "MsgHeartbeat":
@@ -212,7 +230,7 @@ export class Raft {
     }
   }
 
-  #dispatch(message: Message): void {
+  #dispatch(message: TermMessage): void {
     switch (message.type) {
       case "MsgVote":
       case "MsgPreVote":
@@ -246,6 +264,7 @@ export class Raft {
   #becomeFollower(term: number, leader: PeerKey | null): void {
     const newTerm = term > this.#state.term;
     if (newTerm) {
+      this.#admission.termRaised(term - this.#state.term);
       this.#state.term = term;
       this.#state.vote = null;
     }
@@ -309,8 +328,10 @@ export class Raft {
   #promotable(): boolean {
     // Also a server that its latest configuration leaves out: until that is committed, nobody else may have it,
     // and nobody can be elected without a log as long as ours (thesis §4.2.2).
-    const { configuration, committedConfiguration, diskStalled } = this.#state;
-    return (isVoter(configuration, this.peer) || isVoter(committedConfiguration, this.peer)) && !diskStalled;
+    const { configuration, committedConfiguration, diskStalled, removed, term } = this.#state;
+    // The last term of all has no next one; nobody gets there within a thousand years (TERM_RISE_PER_S_MAX).
+    if (diskStalled || removed || term >= INTEGER_MAX) return false;
+    return isVoter(configuration, this.peer) || isVoter(committedConfiguration, this.peer);
   }
 
   #setWilling(willing: boolean): StepResult {
@@ -380,7 +401,7 @@ export class Raft {
   }
 
   #startVote(reason: CampaignReason): void {
-    assert(this.#state.term < INTEGER_MAX, "terms stay exact");
+    assert(this.#state.term < INTEGER_MAX, "only a node that is promotable campaigns");
     this.#endCampaign("won");
     const term = ++this.#state.term;
     this.#state.vote = this.peer;
@@ -543,6 +564,9 @@ export class Raft {
   #followLeader(leader: PeerKey): void {
     const { role, term } = this.#state;
     this.#patience.heard(leader);
+    this.#strangers.led();
+    // We are served, so we belong again.
+    this.#state.removed = false;
     if (this.#campaign?.asksForTransfer === true) return;
     if (role !== "follower") this.#becomeFollower(term, leader);
     else this.#setRole("follower", leader);
@@ -648,6 +672,16 @@ export class Raft {
     this.#patience.takeHeart();
     this.#admission.introduce(peer);
     this.#leadership?.progress.get(peer)?.resume();
+    return ACCEPTED;
+  }
+
+  /** Whoever refuses us says so each time we dial: once is enough. */
+  #wasRemoved(by: string): StepResult {
+    if (this.#state.removed || this.#leadership !== null || !this.#strangers.believes(by)) return ACCEPTED;
+    this.#state.removed = true;
+    this.#endCampaign("superseded");
+    this.#setRole("follower", null);
+    this.#state.outbox.emit({ kind: "removed", by });
     return ACCEPTED;
   }
 

@@ -40,7 +40,8 @@ describe("a transfer", () => {
 
 describe("admission", () => {
   test("hears a voter whose connection lives although another disk shook hands in its name", () => {
-    const cluster = new TestCluster({ voters: [A, B], running: [A] });
+    const cluster = new TestCluster({ voters: [A, B], running: [] });
+    cluster.start(A);
     const [old, fresh] = [peerKey("d", "1"), peerKey("d", "2")];
     for (const peer of [old, fresh]) cluster.act(A, { kind: "peer-seen", peer });
     expect(cluster.receive(heartbeat([old, A, 5])).ok).toBe(true);
@@ -49,7 +50,8 @@ describe("admission", () => {
   });
 
   test("forgets the peer that was introduced longest ago when there are too many", () => {
-    const cluster = new TestCluster({ voters: [A, B], running: [A] });
+    const cluster = new TestCluster({ voters: [A, B], running: [] });
+    cluster.start(A);
     const strangers = Array.from({ length: INTRODUCED_MAX + 1 }, (_, at) => peerKey(`s${at}`, "1"));
     for (const peer of strangers) cluster.act(A, { kind: "peer-seen", peer });
     expect(cluster.receive(heartbeat([strangers[0]!, A, 5])).ok).toBe(false);

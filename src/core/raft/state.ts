@@ -36,6 +36,8 @@ export class ServerState {
   leader: PeerKey | null = null;
   /** Whether this server may lead; its owner says so. */
   willing = true;
+  /** A member refused this very disk as removed. */
+  removed = false;
   #snapshot: SnapshotMeta | null;
   #configurations: Configurations;
 
@@ -113,6 +115,25 @@ export class ServerState {
 
   get committedConfiguration(): Configuration {
     return this.#configurations.at(this.log.commit);
+  }
+
+  /** The indexes of the entries that brought them. */
+  get configurationIndex(): number {
+    return this.#configurations.effectiveIndex;
+  }
+
+  get committedConfigurationIndex(): number {
+    return this.#configurations.indexAt(this.log.commit);
+  }
+
+  /** Of the committed configuration, or of one that follows it in our log. */
+  hasMember(peer: PeerKey): boolean {
+    return this.#configurations.hasMember(peer, this.log.commit);
+  }
+
+  /** It was a member, and its removal is committed. */
+  wasRemoved(peer: PeerKey): boolean {
+    return this.committedConfiguration.removed?.includes(peer) === true && !this.hasMember(peer);
   }
 
   configurationAt(index: number): Configuration {

@@ -12,7 +12,7 @@ import type { PeerKey } from "../kit/ids.ts";
 import { seededRandom } from "../kit/random.ts";
 import { electionConfig, type ElectionConfig } from "./config.ts";
 import { configurationOf } from "./membership.ts";
-import type { RaftLimits, RaftStatus } from "./options.ts";
+import type { RaftLimits, RaftOptions, RaftStatus } from "./options.ts";
 import { Raft } from "./raft.ts";
 import { bytes, entriesOf, preVoteResp, textOf, voteResp, type MessageOf } from "./test-messages.ts";
 import type { ConfChangeOperation, Entry, HardState, Input, Message, MessageType } from "./types.ts";
@@ -27,6 +27,7 @@ export interface ClusterOptions {
   readonly running?: readonly PeerKey[];
   readonly election?: Partial<ElectionConfig> | ((peer: PeerKey) => Partial<ElectionConfig>);
   readonly limits?: Partial<RaftLimits>;
+  readonly admits?: Pick<RaftOptions, "trusted" | "sponsors">;
   readonly seed?: number;
   /** Terms of the entries behind the founding snapshot (index 1, term 1), by peer; the first is index 2. */
   readonly logs?: Readonly<Record<string, readonly number[]>>;
@@ -271,15 +272,14 @@ export class TestCluster {
   // ---- the engine's part ---------------------------------------------------------------------------
 
   #newRaft(peer: PeerKey, durable: Durable): Raft {
-    const { election, limits, seed } = this.options;
+    const { election, limits, seed, admits } = this.options;
     return new Raft({
       peer,
       election: electionConfig(typeof election === "function" ? election(peer) : election),
       random: seededRandom(seed ?? 1).fork(`${peer} ${this.nowMs}`),
       nowMs: this.nowMs,
-      hardState: durable.hardState,
-      snapshot: durable.snapshot,
-      entries: durable.entries,
+      ...durable,
+      ...admits,
       // Compaction holds nothing back unless a test says so: many are about what was compacted.
       limits: { compactionHoldEntriesMax: 0, ...limits },
     });

@@ -301,7 +301,7 @@ describe("counting and membership", () => {
     cluster.receive(appResp([C2, A, 2], { index: 2 }));
     cluster.receive(heartbeatResp([C2, A, 2]));
     expect(cluster.status(A)).toMatchObject({ role: "leader", commit: 1 });
-    expect(cluster.node(A).raft.refusals["not-a-member"]).toBe(2);
+    expect(cluster.node(A).raft.refusals["not-a-member"]).toBe(4);
   });
 
   test("trap 13: a node that voted, lost its disk and came back votes for nobody in its old place", () => {

@@ -41,6 +41,8 @@ export interface Configuration {
   readonly learnersNext: readonly PeerKey[];
   /** The leader leaves this joint configuration by itself once it is committed. */
   readonly autoLeave: boolean;
+  /** Disks that were members once and were removed, oldest first, at most REMOVED_MAX; absent where there are none. */
+  readonly removed?: readonly PeerKey[] | undefined;
 }
 
 export type ConfChangeOperation = {
@@ -138,6 +140,14 @@ export type MsgReadIndexResp = Addressed & {
   /** 0: the leader can't serve it; ask again. */
   readonly index: number;
 };
+/** Who are the members now? Asked by a node that somebody leads, or asks for a vote, whom it does not know (decision 24). */
+export type MsgAskMembers = Addressed & { readonly type: "MsgAskMembers" };
+/** The sender's configuration in force: its members, and the index of the entry that brought it. It raises no term. */
+export type MsgMembers = Addressed & {
+  readonly type: "MsgMembers";
+  readonly index: number;
+  readonly members: readonly PeerKey[];
+};
 
 export type Message =
   | MsgApp
@@ -150,7 +160,9 @@ export type Message =
   | MsgTimeoutNow
   | MsgTransferRefused
   | MsgReadIndex
-  | MsgReadIndexResp;
+  | MsgReadIndexResp
+  | MsgAskMembers
+  | MsgMembers;
 export type MessageType = Message["type"];
 
 // ---- inputs ----------------------------------------------------------------------------------------
@@ -184,6 +196,8 @@ export type Input =
   | { readonly kind: "compact"; readonly index: number; readonly keepEntries: number }
   | { readonly kind: "peer-seen"; readonly peer: PeerKey }
   | { readonly kind: "peer-gone"; readonly peer: PeerKey }
+  /** The node of this id refused us in the handshake, because this very disk was removed from the cluster. */
+  | { readonly kind: "removed"; readonly by: string }
   /** etcd's MsgUnreachable: a message to this peer could not be sent. */
   | { readonly kind: "unreachable"; readonly peer: PeerKey }
   /** etcd's MsgSnapStatus: the snapshot's contents could not be delivered. */
@@ -251,6 +265,10 @@ export type RaftEvent =
   | { readonly kind: "transfer"; readonly result: TransferResult }
   | { readonly kind: "configuration"; readonly configuration: Configuration; readonly index: number }
   | { readonly kind: "leader-suspect"; readonly leader: PeerKey | null; readonly silentMs: number }
+  /** Nobody leads us but this peer, and no member that we know vouches for it: it may be a member that we missed. */
+  | { readonly kind: "stranger-leads"; readonly peer: PeerKey; readonly term: number }
+  /** A member says that this disk was removed: we campaign no more. */
+  | { readonly kind: "removed"; readonly by: string }
   | { readonly kind: "follower-unresponsive"; readonly peer: PeerKey }
   | { readonly kind: "follower-recovered"; readonly peer: PeerKey };
 
@@ -270,4 +288,4 @@ export interface Ready {
 }
 
 /** What was refused without changing anything, counted by reason. */
-export type RefusalReason = "not-for-us" | "unknown-peer" | "wild-term" | "not-a-member" | "impossible";
+export type RefusalReason = "not-for-us" | "unknown-peer" | "wild-term" | "not-a-member" | "removed" | "impossible";

@@ -163,6 +163,20 @@ export class SimNetwork {
     return happened;
   }
 
+  /** Somebody shakes hands with `to` as this peer, and then sends all of this at once; `act` is called on its thread. */
+  intrude(to: string, peer: PeerKey, act: (send: (bytes: Uint8Array) => void) => void): boolean {
+    const wire = this.#nodes.get(to)?.wire;
+    if (wire === undefined) return false;
+    wire.life.schedule(this.#scheduler.nowMs, () => {
+      wire.handlers?.peerSeen(peer);
+      act((bytes) => {
+        this.counts.injected++;
+        wire.handlers?.message(peer, new Uint8Array(bytes));
+      });
+    });
+    return true;
+  }
+
   /** A message that nobody sent. False when nobody listens at `to`. */
   inject(to: string, from: PeerKey, bytes: Uint8Array, onDelivered?: () => void): boolean {
     const wire = this.#nodes.get(to)?.wire;

@@ -252,8 +252,48 @@ export const MUTANTS: readonly Mutant[] = [
   }),
   mutant("wild-term-believed", "trap 31", {
     file: ADMISSION,
-    find: 'if (message.term > term + TERM_JUMP_MAX) return "wild-term";',
+    find: 'if (message.term > term + this.#riseAllowed) return "wild-term";',
     replace: "",
+  }),
+  mutant(
+    "non-members-may-lead",
+    "trap 72",
+    {
+      file: ADMISSION,
+      find: "if (members(state.configuration).length > 0 || !this.#introduced.has(peer)) return false;",
+      replace: "if (!this.#introduced.has(peer)) return false;",
+    },
+    {
+      file: ADMISSION,
+      find: "return this.#sponsors === undefined || this.#sponsors.includes(nodeIdOf(peer));",
+      replace: "return true;",
+    },
+  ),
+  mutant("answer-of-a-non-member-raises-the-term", "trap 72", {
+    file: ADMISSION,
+    find: 'if (!isOfOurs) return this.#strange(message.from, "not-a-member");',
+    replace:
+      'if (!isOfOurs && !message.type.endsWith("Resp")) return this.#strange(message.from, "not-a-member");',
+  }),
+  mutant("non-member-gets-a-vote", "trap 72", {
+    file: ADMISSION,
+    find: 'if (!isOfOurs) return this.#strange(message.from, "not-a-member");',
+    replace: 'if (!isOfOurs && message.type !== "MsgVote") return this.#strange(message.from, "not-a-member");',
+  }),
+  mutant("anybody-vouches", "decision 24", {
+    file: ADMISSION,
+    find: 'if (message.type === "MsgAskMembers") return null;',
+    replace: 'if (message.type === "MsgAskMembers" || message.type === "MsgMembers") return null;',
+  }),
+  mutant("removed-disk-comes-back-by-itself", "decision 24", {
+    file: STATE,
+    find: "return this.committedConfiguration.removed?.includes(peer) === true && !this.hasMember(peer);",
+    replace: "return peer === this.peer;",
+  }),
+  mutant("terms-without-a-bound-in-time", "trap 31", {
+    file: ADMISSION,
+    find: "this.#riseLeft = this.#riseAllowed - by;",
+    replace: "void by;",
   }),
   mutant("gate-open-before-the-no-op", "D9", {
     file: RAFT,

@@ -2,10 +2,12 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import { incarnationOf, nodeIdOf, peerKey, type PeerKey } from "../../core/kit/ids.ts";
+import { VOUCH_MS } from "../../core/kit/limits.ts";
 import {
   configurationOf,
   decodeMessage,
   isLearner,
+  isMember,
   isVoter,
   members,
   type Message,
@@ -18,7 +20,8 @@ import {
 import { Engine } from "../../engine/engine.ts";
 import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "../../engine/envelope.ts";
 import type { Digest } from "../../ports/digest.ts";
-import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { snapshotHead } from "../../core/wal/snapshot-file.ts";
+import { apply, World, type Boot, type TraceSink } from "../kernel/index.ts";
 import type { Knobs } from "./knobs.ts";
 import { HashMachine } from "./machine.ts";
 import { Memory } from "./memory.ts";
@@ -68,6 +71,13 @@ export class Cluster {
   readonly #candidatesByTerm = new Map<number, Set<string>>();
   readonly #armed = new Map<string, { readonly type: MessageType; readonly act: (message: Message) => void }>();
   readonly #ledTerm = new Map<string, number>();
+  /** By node, whom its operator calls members; and when members last named a peer as one of them. */
+  readonly #trusted = new Map<string, Set<string>>();
+  readonly #namedAtMs = new Map<PeerKey, number>();
+  /** Disks that are lost and were removed, and speak all the same: nobody may take them back. */
+  readonly revenants = new Set<PeerKey>();
+  /** A member has flooded a node with terms. */
+  hadFlood = false;
   #faultsOver = false;
 
   constructor(options: ClusterOptions) {
@@ -182,6 +192,8 @@ export class Cluster {
       },
       segmentBytesMax: this.knobs.segmentBytesMax,
       reserveBytes: this.knobs.reserveBytes,
+      sponsors: this.names,
+      trusted: [...(this.#trusted.get(node) ?? [])],
       trace: this.#options.trace,
       onEvent: (event) => this.#event(node, event),
       onFatal: (error) => this.#fatal(boot, error),
@@ -227,19 +239,17 @@ export class Cluster {
     this.oracle.unwatch(name);
   }
 
+  /** A message as its sender would send it. */
+  sealed(message: Message): Uint8Array {
+    const { digest } = this.#options;
+    const state = message.type === "MsgSnap" ? snapshotHead(message.snapshot, { bytes: 0, crc: 0 }, digest) : null;
+    return sealEnvelope(message, CLUSTER_ID, state, digest);
+  }
+
   /** A request for votes as `from` would send it. */
   forgedVote(from: PeerKey, to: PeerKey, term: number): Uint8Array {
-    const vote = {
-      type: "MsgVote",
-      from,
-      to,
-      term,
-      index: 2 ** 40,
-      logTerm: term,
-      transfer: true,
-      priority: 0,
-    } as const;
-    return sealEnvelope(vote, CLUSTER_ID, null, this.#options.digest);
+    const fields = { index: 2 ** 40, logTerm: term, transfer: true, priority: 0 } as const;
+    return this.sealed({ type: "MsgVote", from, to, term, ...fields });
   }
 
   /** Counts that live in the engines. */
@@ -276,6 +286,9 @@ export class Cluster {
       case "configuration":
         this.#configurationChanged(node, engine, event.configuration);
         return;
+      case "stranger-leads":
+        this.#trust(node, event.peer);
+        return;
       default:
         return;
     }
@@ -301,7 +314,30 @@ export class Cluster {
       reached(this.probes, "fast-detection-won");
   }
 
+  /** What the runbook says: the operator looks who the members are, lists them at the node, and restarts it. */
+  #trust(node: string, peer: PeerKey): void {
+    const { configuration } = this.oracle;
+    if (configuration === null || !isMember(configuration, peer)) return;
+    this.#trusted.set(node, new Set(members(configuration).map(nodeIdOf)));
+    const { scheduler, nowMs } = this.world;
+    scheduler.schedule(nowMs, scheduler.owner("faults"), () => {
+      apply(this.world, { atMs: nowMs, kind: "crash", node, restartAfterMs: 20, silent: false }, { hit: () => undefined });
+    });
+  }
+
+  #named(peers: readonly PeerKey[]): void {
+    reached(this.probes, "member-vouched-for");
+    for (const peer of peers) this.#namedAtMs.set(peer, this.world.nowMs);
+  }
+
+  /** Nobody can have vouched for it of late, as far as anybody knows. */
+  isUnnamed(peer: PeerKey): boolean {
+    return this.world.nowMs - (this.#namedAtMs.get(peer) ?? -Infinity) > 2 * VOUCH_MS;
+  }
+
   #configurationChanged(node: string, engine: Engine, configuration: Configuration): void {
+    const taken = members(configuration).find((peer) => this.revenants.has(peer));
+    if (taken !== undefined) this.world.report(node, new Error(`the removed disk ${taken} is a member again`));
     if (configuration.votersOutgoing.length > 0) return;
     reached(this.probes, "membership-changed");
     if (
@@ -332,6 +368,7 @@ export class Cluster {
       this.#armed.delete(nodeIdOf(from));
       armed.act(message);
     }
+    if (message.type === "MsgMembers") this.#named(message.members);
     if (message.type === "MsgVoteResp") this.#watchVote(from, to, message);
     // Whoever asks for votes has given itself its own.
     else if (message.type === "MsgVote") this.oracle.voteTold(from, from, message.term);

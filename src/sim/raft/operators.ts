@@ -6,6 +6,7 @@ import {
   applyConfChange,
   isLearner,
   isVoter,
+  members,
   type ConfChange,
   type ConfChangeOperation,
   type Configuration,
@@ -48,7 +49,7 @@ export function changeMembership(cluster: Cluster, draw: number, count: number, 
 
 /** One node more among the voters. */
 export function addVoter(cluster: Cluster, engine: Engine, name: string): void {
-  propose(cluster, engine, () => operationsOn("add-voter", cluster, [name]));
+  propose(cluster, engine, () => additionsOf(cluster, [name]));
 }
 
 /** Some leave and others come, in one joint change. */
@@ -58,28 +59,35 @@ export function swapVoters(
   leaving: readonly string[],
   coming: readonly string[],
 ): void {
-  propose(cluster, engine, () => [
-    ...operationsOn("remove", cluster, leaving),
-    ...operationsOn("add-voter", cluster, coming),
+  propose(cluster, engine, (configuration) => [
+    ...members(configuration)
+      .filter((peer) => leaving.includes(nodeIdOf(peer)))
+      .map((peer) => ({ op: "remove" as const, peer })),
+    ...additionsOf(cluster, coming),
   ]);
 }
 
-function operationsOn(
-  op: ConfChangeOperation["op"],
-  cluster: Cluster,
-  names: readonly string[],
-): ConfChangeOperation[] {
+function additionsOf(cluster: Cluster, names: readonly string[]): ConfChangeOperation[] {
   return names.flatMap((name) => {
     const peer = presentPeer(cluster, name);
-    return peer === undefined ? [] : [{ op, peer }];
+    return peer === undefined ? [] : [{ op: "add-voter" as const, peer }];
   });
 }
 
+/** A new disk that takes over from a lost one is not removed alone: its node would be left with the lost one. */
+function takesOver(configuration: Configuration, peer: PeerKey): boolean {
+  return members(configuration).some((other) => other !== peer && nodeIdOf(other) === nodeIdOf(peer));
+}
+
 /** Where it leaves a majority with its memory. */
-function propose(cluster: Cluster, engine: Engine, operations: () => ConfChangeOperation[]): void {
+function propose(
+  cluster: Cluster,
+  engine: Engine,
+  operations: (configuration: Configuration) => ConfChangeOperation[],
+): void {
   cluster.world.call(nodeIdOf(engine.peer), () => {
     const { configuration, lastIndex } = engine.status();
-    const change: ConfChange = { operations: operations() };
+    const change: ConfChange = { operations: operations(configuration) };
     const next = applyConfChange(configuration, change);
     if (!next.ok || !cluster.memory.mayPropose(next.configuration)) return;
     cluster.memory.proposed(lastIndex + 1, next.configuration);
@@ -97,6 +105,7 @@ function drawChange(cluster: Cluster, random: Random, configuration: Configurati
       : isLearner(configuration, peer)
         ? random.pick(["add-voter", "add-voter", "remove"] as const)
         : random.pick(["add-learner", "add-voter"] as const);
+    if (op === "remove" && takesOver(configuration, peer)) continue;
     operations.set(peer, { op, peer });
   }
   return { operations: [...operations.values()] };

@@ -77,6 +77,10 @@ const OWN_KINDS: readonly OwnKind[] = [
   "crash-on-send",
   "crash-on-send",
   "forged",
+  "hostile",
+  "hostile",
+  "hostile",
+  "mad-member",
   "contest",
   "usurp",
   "amnesia",
@@ -146,7 +150,9 @@ export function drawPlan(random: Random, names: readonly string[], knobs: Knobs)
   const sure = knobs.plain === true ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
   const loses = knobs.plain !== true && names.length > 2 && random.fork("loses").chance(0.25);
   const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse"], names, untilMs)] : [];
-  return [...kernel, ...own, ...sure, ...lapse].sort((a, b) => a.atMs - b.atMs);
+  const returns = knobs.plain !== true && names.length > 2 && random.fork("returns").chance(0.15);
+  const revenant = returns ? [drawOwn(random.fork("revenant"), ["revenant"], names, Math.min(untilMs, 2_000))] : [];
+  return [...kernel, ...own, ...sure, ...lapse, ...revenant].sort((a, b) => a.atMs - b.atMs);
 }
 
 function drawOwn(random: Random, kinds: readonly OwnKind[], names: readonly string[], untilMs: number): RaftFault {
@@ -213,6 +219,9 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "reset-leader":
       return applyToLeader(cluster, fault, hit);
     case "forged":
+    case "hostile":
+    case "mad-member":
+    case "revenant":
     case "contest":
     case "usurp":
     case "amnesia":

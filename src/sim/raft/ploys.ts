@@ -6,11 +6,15 @@ import type { Random } from "../../core/kit/random.ts";
 import { apply, type FileInfo, type Region } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { figure8 } from "./figure-8.ts";
+import { hostile, madMember, revenant } from "./hostile.ts";
 import { campaign, crash, cut, later, leaderAndOthers } from "./hands.ts";
 import { addVoter, presentPeer, swapVoters } from "./operators.ts";
 
 export type PloyKind =
   | "forged"
+  | "hostile"
+  | "mad-member"
+  | "revenant"
   | "contest"
   | "usurp"
   | "amnesia"
@@ -32,6 +36,9 @@ const LAPSE_BYTES = 600;
 
 export const PLOYS: Record<PloyKind, Ploy> = {
   forged,
+  hostile,
+  "mad-member": madMember,
+  revenant,
   contest,
   usurp,
   amnesia,

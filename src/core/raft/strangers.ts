@@ -1,0 +1,67 @@
+// What a node does about those whom it refuses as no members although they lead, or ask for votes, in a term of ours or
+// above: it may have been away while the members changed. It asks the members that it knows (decision 24), and where
+// nobody vouches and nobody else leads for a while, it reports that an operator has to decide.
+// Invariant: one question to each member in a heartbeat interval at most, whatever is refused.
+
+import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
+import { STRANGER_REPORT_AFTER_MS, STRANGER_REPORT_INTERVAL_MS } from "../kit/limits.ts";
+import type { Admission } from "./admission.ts";
+import { members } from "./quorum.ts";
+import type { ServerState } from "./state.ts";
+import type { Message, MessageType } from "./types.ts";
+
+const OF_LEADERS: ReadonlySet<MessageType> = new Set(["MsgApp", "MsgHeartbeat", "MsgSnap"]);
+const OF_CANDIDATES: ReadonlySet<MessageType> = new Set(["MsgVote", "MsgPreVote"]);
+
+export class Strangers {
+  readonly #state: Readonly<ServerState>;
+  readonly #admission: Admission;
+  #askAgainAtMs = -Infinity;
+  #leaderlessSinceMs: number | null = null;
+  #reportAgainAtMs = -Infinity;
+
+  constructor(state: Readonly<ServerState>, admission: Admission) {
+    this.#state = state;
+    this.#admission = admission;
+  }
+
+  /** It was introduced, and refused as no member. */
+  refused({ type, from, term }: Message): void {
+    if (term < this.#state.term || (!OF_LEADERS.has(type) && !OF_CANDIDATES.has(type))) return;
+    this.#ask();
+    if (OF_LEADERS.has(type)) this.#report(from, term);
+  }
+
+  /** A leader of ours has spoken. */
+  led(): void {
+    this.#leaderlessSinceMs = null;
+  }
+
+  answer(to: PeerKey): void {
+    const { configuration, configurationIndex: index } = this.#state;
+    const all = members(configuration);
+    if (all.length > 0) this.#state.send({ ...this.#state.head("MsgMembers", to), index, members: all });
+  }
+
+  /** Whether the node of this id may tell us that we were removed: one that we take for a member. */
+  believes(nodeId: string): boolean {
+    const { configuration, peer: self } = this.#state;
+    return members(configuration).some((peer) => peer !== self && nodeIdOf(peer) === nodeId);
+  }
+
+  #ask(): void {
+    const { nowMs, config } = this.#state;
+    if (nowMs < this.#askAgainAtMs) return;
+    this.#askAgainAtMs = nowMs + config.heartbeatIntervalMs;
+    for (const peer of this.#admission.askable()) this.#state.send(this.#state.head("MsgAskMembers", peer));
+  }
+
+  #report(peer: PeerKey, term: number): void {
+    const { nowMs, leader, outbox } = this.#state;
+    if (leader !== null) return;
+    this.#leaderlessSinceMs ??= nowMs;
+    if (nowMs - this.#leaderlessSinceMs < STRANGER_REPORT_AFTER_MS || nowMs < this.#reportAgainAtMs) return;
+    this.#reportAgainAtMs = nowMs + STRANGER_REPORT_INTERVAL_MS;
+    outbox.emit({ kind: "stranger-leads", peer, term });
+  }
+}
