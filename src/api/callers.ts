@@ -5,6 +5,10 @@
 // to operator routes, and only where there is no key for a role of that rank or a lower one and no client CA: once somebody
 // has a key, the others need one too. A key that is wrong is refused even where none is needed, or a typing mistake would
 // pass for a setup that works.
+//
+// Invariant: what this node does not know is no answer. A replicated key that is unknown here, or has too low a role here, is
+// refused only after this node has applied everything that was committed when it was shown (KeyRounds); and nobody is let in
+// unknown before this node has caught up once, for the keys that forbid it may be in what is still to come (decision 25).
 
 import {
   allows,
@@ -19,13 +23,29 @@ import {
   ROLES,
 } from "../contract/index.ts";
 import type { Keys } from "../ports/keys.ts";
+import type { Cluster } from "../ports/cluster.ts";
+import type { KeyRounds } from "./key-rounds.ts";
+import type { Registered } from "./passage.ts";
 import { Refusal } from "./refusal.ts";
 
 export type Caller =
-  | { readonly how: "key" | "certificate"; readonly name: string; readonly role: Role }
+  | {
+      readonly how: "key" | "certificate";
+      readonly name: string;
+      readonly role: Role;
+      /** Of a replicated key. */
+      readonly sha256?: string;
+    }
   | { readonly how: "anonymous"; readonly name: "anonymous"; readonly role: null }
   /** Claimed to be somebody, and is not. */
-  | { readonly how: "refused"; readonly name: string; readonly role: null; readonly why: string };
+  | {
+      readonly how: "refused";
+      readonly name: string;
+      readonly role: null;
+      readonly why: string;
+      /** Of what may be a replicated key that this node does not know yet. */
+      readonly sha256?: string;
+    };
 
 /** As much of a TLS socket as is asked. */
 export interface CallerSocket {
@@ -36,6 +56,9 @@ export interface CallerSocket {
 interface Doorman {
   readonly keys: readonly ApiKey[];
   readonly replicated: Keys | null;
+  readonly cluster: Pick<Cluster, "view" | "currentRole">;
+  readonly rounds: KeyRounds;
+  readonly nodeId: string;
   readonly isLoopback: boolean;
   readonly hasClientCa: boolean;
   readonly sha256: (text: string) => string;
@@ -45,12 +68,21 @@ interface Doorman {
 }
 
 const ANONYMOUS: Caller = { how: "anonymous", name: "anonymous", role: null };
+const UNKNOWN_KEY = {
+  how: "refused",
+  name: "unknown key",
+  role: null,
+  why: "The X-API-Key is none that this node knows.",
+} as const satisfies Caller;
 const KEY_LENGTH_MAX = 1_024;
 
 export class Callers {
   readonly #doorman: Doorman;
   /** A connection's certificate does not change, and reading one is slow. Only that it expires while the connection stays. */
   readonly #bySocket = new WeakMap<object, { readonly caller: Caller; readonly notAfterMs: number }>();
+
+  /** It has caught up with the cluster once. */
+  #hasCaughtUp = false;
 
   constructor(doorman: Doorman) {
     this.#doorman = doorman;
@@ -74,13 +106,24 @@ export class Callers {
     return { how: "refused", name: caller.name, role: null, why };
   }
 
-  /** Throws UNAUTHENTICATED or PERMISSION_DENIED. */
-  admit(caller: Caller, needed: Role, host: string | undefined): void {
+  /**
+   * The same caller, or, where this node would refuse a key of the replicated state, who it is by everything that is committed
+   * now. Throws CALLER_UNCONFIRMED or OVERLOADED where that can't be known at present.
+   */
+  async confirmed(caller: Caller, needed: Role): Promise<Caller> {
+    if (caller.how === "anonymous" || caller.sha256 === undefined) return caller;
+    if (caller.how !== "refused" && allows(caller.role, needed)) return caller;
+    await this.#doorman.rounds.next();
+    return this.#byHash(caller.sha256);
+  }
+
+  /** Throws UNAUTHENTICATED, PERMISSION_DENIED or CALLER_UNCONFIRMED. */
+  admit(caller: Caller, needed: Role, { isOwnView }: Pick<Registered, "isOwnView">, host: string | undefined): void {
     switch (caller.how) {
       case "refused":
-        throw new Refusal("UNAUTHENTICATED", caller.why);
+        throw this.#unauthenticated(caller.why);
       case "anonymous":
-        return this.#admitAnonymous(needed, host);
+        return this.#admitAnonymous(needed, isOwnView, host);
       case "key":
       case "certificate":
         if (allows(caller.role, needed)) return;
@@ -103,29 +146,54 @@ export class Callers {
     return ROLES.filter((role) => this.isOpen(role));
   }
 
-  #admitAnonymous(needed: Role, host: string | undefined): void {
+  #admitAnonymous(needed: Role, isOwnView: boolean, host: string | undefined): void {
+    const how = this.#doorman.hasClientCa ? "Send X-API-Key, or present a client certificate." : "Send X-API-Key.";
     if (!this.isOpen(needed)) {
-      const how = this.#doorman.hasClientCa ? "Send X-API-Key, or present a client certificate." : "Send X-API-Key.";
-      throw new Refusal("UNAUTHENTICATED", `This needs the role ${needed}, and nobody is known to call. ${how}`);
+      throw this.#unauthenticated(`This needs the role ${needed}, and nobody is known to call. ${how}`);
+    }
+    if (!isOwnView && !this.#isCaughtUp()) {
+      throw new Refusal(
+        "CALLER_UNCONFIRMED",
+        `Node ${this.#doorman.nodeId} has not caught up with the cluster yet, and does not know which keys there are. Retry, or send the request to another node.`,
+        { node_id: this.#doorman.nodeId },
+      );
     }
     // A page in a browser of this machine may have pointed its own name at 127.0.0.1.
     if (host !== undefined && !isLoopbackHost(host)) {
-      throw new Refusal(
-        "UNAUTHENTICATED",
+      throw this.#unauthenticated(
         "The Host header names no loopback address. Use 127.0.0.1 or localhost, or send X-API-Key.",
       );
     }
   }
 
+  /** What is applied before a first key was made is what everybody could read when it was written. */
+  #isCaughtUp(): boolean {
+    if (!this.#hasCaughtUp) this.#hasCaughtUp = this.#doorman.cluster.view().isReady;
+    return this.#hasCaughtUp;
+  }
+
+  /** Whoever asks several nodes takes it as the cluster's word only from its leader, or from all of them. */
+  #unauthenticated(why: string): Refusal {
+    const { nodeId, cluster } = this.#doorman;
+    return new Refusal("UNAUTHENTICATED", why, { node_id: nodeId, role: cluster.currentRole() });
+  }
+
   /** All keys of the configuration are compared, each in full, whichever fits: time tells nothing. */
   #byKey(key: string): Caller {
-    const hash = key.length > KEY_LENGTH_MAX ? "" : this.#doorman.sha256(key);
+    if (key.length === 0 || key.length > KEY_LENGTH_MAX) return UNKNOWN_KEY;
+    const hash = this.#doorman.sha256(key);
     let found: ApiKey | undefined;
     for (const one of this.#doorman.keys) if (isEqual(hash, one.sha256)) found = one;
-    // Found by its hash: how long that takes tells of hashes, not of keys.
-    const known = found ?? this.#doorman.replicated?.find(hash) ?? undefined;
-    if (known !== undefined) return { how: "key", name: known.name, role: known.role };
-    return { how: "refused", name: "unknown key", role: null, why: "The X-API-Key is none that this node knows." };
+    if (found !== undefined) return { how: "key", name: found.name, role: found.role };
+    return this.#byHash(hash);
+  }
+
+  /** Among the replicated ones. Found by its hash: how long that takes tells of hashes, not of keys. */
+  #byHash(sha256: string): Caller {
+    const { replicated } = this.#doorman;
+    const known = replicated?.find(sha256) ?? null;
+    if (known !== null) return { how: "key", name: known.name, role: known.role, sha256 };
+    return replicated === null ? UNKNOWN_KEY : { ...UNKNOWN_KEY, sha256 };
   }
 
   #byCertificate(socket: CallerSocket, certificate: ClientCertificate): Caller {

@@ -49,7 +49,15 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
     const { method, path, role } = route;
     const isWrite = method !== "GET";
     const config = {
-      registered: { name: `${method} ${path}`, role, operation: null, limited: null, isWrite, isFenced: false },
+      registered: {
+        name: `${method} ${path}`,
+        role,
+        operation: null,
+        limited: null,
+        isWrite,
+        isFenced: false,
+        isOwnView: false,
+      },
     };
     app.route({
       method,
@@ -67,9 +75,10 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
   }
 }
 
-function registered(id: RouteId, { method, path, role, isAdmin, limited, kind, isFenced = false }: Route): Registered {
+function registered(id: RouteId, route: Route): Registered {
+  const { method, path, role, isAdmin, limited, kind, isFenced = false, isOwnView = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
-  return { name: `${method} ${path}`, role, operation: isAdmin ? id : null, limited, isWrite, isFenced };
+  return { name: `${method} ${path}`, role, operation: isAdmin ? id : null, limited, isWrite, isFenced, isOwnView };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */

@@ -88,6 +88,10 @@ export interface ApiLimits {
   readonly idleTimeoutMs: number;
   /** How long a linearizable read waits for a leader's confirmation. */
   readonly catchUpTimeoutMs: number;
+  /** The same before a key that this node does not know is refused; such rounds, and those who wait for one. */
+  readonly keyCatchUpTimeoutMs: number;
+  readonly keyRoundEveryMs: number;
+  readonly keyWaitersMax: number;
   /** Calls of one caller in each window. */
   readonly rateWindowMs: number;
   readonly adminPerWindow: number;
@@ -111,6 +115,9 @@ export const API_LIMITS: ApiLimits = {
   requestTimeoutMs: 15_000,
   idleTimeoutMs: 120_000,
   catchUpTimeoutMs: 2_000,
+  keyCatchUpTimeoutMs: 500,
+  keyRoundEveryMs: 50,
+  keyWaitersMax: 1_000,
   rateWindowMs: 10_000,
   adminPerWindow: 200,
   acquirePerWindow: 10_000,

@@ -15,11 +15,14 @@ export interface Registered {
   readonly isWrite: boolean;
   /** Route.isFenced. */
   readonly isFenced: boolean;
+  /** Route.isOwnView. */
+  readonly isOwnView: boolean;
 }
 
 export interface Passage {
   readonly startedAtMs: number;
-  readonly caller: Caller;
+  /** As this node knows it on arrival, and when it is admitted as the cluster does. */
+  caller: Caller;
   /** As it was on arrival: a socket that is closed has none. */
   readonly address: string;
   /** Aborts when the exchange is over: the client has gone, or has its answer. */

@@ -20,6 +20,7 @@ import type { Handlers, JobsParts, Service } from "./handlers.ts";
 import { HttpCounters, type HttpStats } from "./http-stats.ts";
 import { jobHandlers } from "./job-handlers.ts";
 import { jobMutations } from "./job-mutations.ts";
+import { KeyRounds } from "./key-rounds.ts";
 import { LongPolls } from "./long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./passage.ts";
@@ -85,6 +86,9 @@ class ApiServer implements Api {
     this.#callers = new Callers({
       keys,
       replicated: jobs?.keys ?? null,
+      cluster: options.cluster,
+      rounds: new KeyRounds(options, this.#limits),
+      nodeId: options.nodeId,
       isLoopback,
       sha256,
       clientRoleOf,

@@ -134,11 +134,13 @@ export class Traffic {
 
   /** Asked again while a stream goes on: a key may have been revoked, a certificate have expired. */
   isStillAdmitted(request: FastifyRequest): boolean {
-    const role = registeredOf(request)?.role ?? "operator";
+    const registered = registeredOf(request);
+    if (registered === undefined) return false;
+    const { role } = registered;
     if (role === "public") return true;
     try {
       const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
-      this.#callers.admit(caller, role, request.headers.host);
+      this.#callers.admit(caller, role, registered, request.headers.host);
       return true;
     } catch (error) {
       if (error instanceof Refusal) return false;
@@ -151,8 +153,10 @@ export class Traffic {
     const passage = passageOf(request);
     if (registered === undefined || passage === null) return;
     if (registered.limited !== null) await this.#countRate(registered.limited, request);
-    if (registered.role === "public") return;
-    this.#callers.admit(passage.caller, registered.role, request.headers.host);
+    const { role } = registered;
+    if (role === "public") return;
+    passage.caller = await this.#callers.confirmed(passage.caller, role);
+    this.#callers.admit(passage.caller, role, registered, request.headers.host);
   }
 
   async #countRate(limited: "admin" | "acquire", request: FastifyRequest): Promise<void> {

@@ -40,7 +40,8 @@ const EXPOSED = [
 
 export function registerWeb(app: FastifyInstance, files: readonly WebFile[], cluster: Members): void {
   for (const file of files) {
-    const about = { role: "public", operation: null, limited: null, isWrite: false, isFenced: false } as const;
+    const is = { isWrite: false, isFenced: false, isOwnView: true };
+    const about = { role: "public", operation: null, limited: null, ...is } as const;
     app.route({
       method: "GET",
       url: file.path,

@@ -4,12 +4,13 @@
 // Everything else goes to the leader. It goes out again only where that can do no harm (trap 65): the node refused it and
 // did nothing (NOT_LEADER, ERR_NO_LEADER), it never left this machine, or the request is idempotent: by its nature, or by
 // the key that it carries, under which the cluster answers the same request as the first time (design D16).
+// A 401 is the cluster's word from its leader, or from all that answer; else others are asked, for as long as the call may take.
 // What may have been done and was not confirmed is OUTCOME_UNKNOWN, never a failure (trap 66).
 
 import { assertNever, type ErrorCode, TenureError } from "../contract/errors.ts";
 import { toCamel } from "../contract/snake-case.ts";
 import { Addresses } from "./addresses.ts";
-import { discover, type Discovery, type Found, voiceText } from "./discovery.ts";
+import { discover, type Discovery, finalOf, type Found, voiceText } from "./discovery.ts";
 import {
   type Answer,
   AnswerTooLong,
@@ -21,7 +22,7 @@ import {
   reasonOf,
 } from "./exchange.ts";
 import { Pauses } from "./pauses.ts";
-import { isFinal, race, readError, silenceCode } from "./race.ts";
+import { isFinal, isFinalAnswer, race, readError, silenceCode } from "./race.ts";
 
 export interface CallerOptions {
   readonly urls: readonly string[];
@@ -88,10 +89,17 @@ export class Caller {
 
   /** From whichever known node answers first. */
   async read(request: ClientRequest, options: CallOptions): Promise<Response> {
-    const outcome = await race(this.line(options), this.addresses.all(), request);
-    if (outcome.response !== null) return outcome.response;
-    options.signal?.throwIfAborted();
-    throw readError(outcome.refusals);
+    const line = this.line(options);
+    let pauses: Pauses | null = null;
+    for (;;) {
+      const { response, refusals } = await race(line, this.addresses.all(), request);
+      if (response !== null) return response;
+      options.signal?.throwIfAborted();
+      const error = readError(refusals);
+      // Nodes that answer and do not know who we are: they will, or others come back who do.
+      pauses ??= new Pauses(this.#options.leaderWaitMs);
+      if (error.code !== "CALLER_UNCONFIRMED" || !(await pauses.take(line.signal))) throw error;
+    }
   }
 
   async readJson<T>(path: string, options: CallOptions): Promise<T> {
@@ -145,8 +153,8 @@ export class Caller {
     for (;;) {
       const { found, voices } = await this.#discover(line);
       if (found !== null) return found;
-      const final = voices.find((voice) => voice.kind === "none" && isFinal(voice.code));
-      if (final?.kind === "none") throw new TenureError(final.code, final.why);
+      const final = finalOf(voices);
+      if (final !== undefined) throw new TenureError(final.code, final.why);
       const silent = voices.filter((voice) => voice.kind === "silent");
       // What stands in everybody's way does not go away while we wait.
       const isHopeless = silent.every(({ code }) => code !== null && isFinal(code)) && silent.length === voices.length;
@@ -271,7 +279,7 @@ function isUnconfirmed(answer: Exclude<Answer, { kind: "ok" }>): boolean {
 }
 
 /** The node did nothing, and will take it, or another will. */
-const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_LEADER", "ERR_NO_LEADER"]);
+const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_LEADER", "ERR_NO_LEADER", "CALLER_UNCONFIRMED"]);
 /** What a request with a key is sent again for, too. */
 const AGAIN_KEYED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "OUTCOME_UNKNOWN",
@@ -286,6 +294,8 @@ function verdictOf(
 ): "again" | "fail" {
   switch (answer.kind) {
     case "refused":
+      // Whoever said so before it was asked for its leadership leads no more, or is of an older version: the search knows.
+      if (answer.code === "UNAUTHENTICATED" && !isFinalAnswer(answer)) return "again";
       return AGAIN.has(answer.code) || (isKeyed && AGAIN_KEYED.has(answer.code)) ? "again" : "fail";
     case "silent":
       return isIdempotent || !answer.isSent ? "again" : "fail";

@@ -249,9 +249,9 @@ describe("reads", () => {
     expect(await clientOf(net, [N1, N2, N3], 60_000).cluster()).toMatchObject({ nodeId: "n3", notReadyReason: null });
   });
 
-  it("end with what any node would say: a wrong key is not tried elsewhere", async () => {
+  it("end with what any node would say: a key that the leader does not know is not tried elsewhere", async () => {
     const net = network({
-      [N1]: () => [401, { error: "UNAUTHENTICATED", message: "no such key" }],
+      [N1]: () => [401, { error: "UNAUTHENTICATED", message: "no such key", role: "LEADER" }],
       [N2]: () => view("n2"),
     });
     await expect(clientOf(net, [N1, N2]).cluster()).rejects.toMatchObject({ code: "UNAUTHENTICATED" });

@@ -4,6 +4,7 @@
 import { assertNever, type ErrorCode } from "../contract/errors.ts";
 import type { Addresses } from "./addresses.ts";
 import { exchange, jsonOf, type Line } from "./exchange.ts";
+import { isFinalAnswer } from "./race.ts";
 
 /** How long others may take to contradict the first answer that names a leader. */
 const DISCOVERY_GRACE_MS = 30;
@@ -28,7 +29,14 @@ export type Voice =
       readonly leaderUrl: string | null;
       readonly leaderAddress: string | null;
     }
-  | { readonly kind: "none"; readonly from: string; readonly code: ErrorCode; readonly why: string }
+  | {
+      readonly kind: "none";
+      readonly from: string;
+      readonly code: ErrorCode;
+      readonly why: string;
+      /** Whoever else is asked would say the same. */
+      readonly isFinal: boolean;
+    }
   | { readonly kind: "silent"; readonly from: string; readonly why: string; readonly code: ErrorCode | null };
 
 export interface Discovery {
@@ -51,7 +59,8 @@ export async function discover(line: Line, addresses: Addresses): Promise<Discov
     for (const url of urls) {
       void ask(asked, url).then((voice) => {
         voices.push(voice);
-        if (voices.length === urls.length) finish();
+        const isFinalWord = voice.kind === "none" && voice.isFinal && voice.code === "UNAUTHENTICATED";
+        if (voices.length === urls.length || isFinalWord) finish();
         else if (voice.kind === "leader") grace ??= setTimeout(finish, DISCOVERY_GRACE_MS);
       });
     }
@@ -73,6 +82,13 @@ function best(voices: readonly Voice[], addresses: Pick<Addresses, "known">): Fo
     own?.from ?? newest.map((voice) => addresses.known(voice.leaderUrl)).find((one) => one !== undefined) ?? null;
   const { leaderId, leaderUrl, leaderAddress } = own ?? any;
   return { leaderId, term, url, leaderUrl, leaderAddress };
+}
+
+/** Why asking again is of no use: what any node would say, or that none of those that answer knows the key. */
+export function finalOf(voices: readonly Voice[]): Extract<Voice, { kind: "none" }> | undefined {
+  const none = voices.filter((voice) => voice.kind === "none");
+  const isNobodys = none.every(({ code }) => code === "UNAUTHENTICATED");
+  return none.find(({ isFinal }) => isFinal) ?? (isNobodys ? none[0] : undefined);
 }
 
 export function voiceText(voice: Voice): string {
@@ -98,6 +114,7 @@ async function ask(line: Line, url: string): Promise<Voice> {
         from: url,
         code: answer.code,
         why: answer.code === "ERR_NO_LEADER" ? "it knows no leader" : answer.message,
+        isFinal: isFinalAnswer(answer),
       };
     case "silent":
       return { kind: "silent", from: url, why: answer.why, code: answer.code };

@@ -1,5 +1,5 @@
 // A read at one of several nodes: each gets a short head start before the next is asked too, the first answer wins, and the
-// others are given up. It ends early where a node says what any other would say too, such as that the key is wrong.
+// others are given up. It ends early where a node says what any other would say too, such as the leader that the key is wrong.
 
 import { type ErrorCode, ERRORS, TenureError } from "../contract/errors.ts";
 import { type Answer, type ClientRequest, exchange, type Line } from "./exchange.ts";
@@ -41,7 +41,7 @@ export function race(line: Line, urls: readonly string[], request: ClientRequest
           return;
         }
         refusals.push({ url, answer });
-        if (refusals.length === urls.length || (answer.kind === "refused" && isFinal(answer.code)))
+        if (refusals.length === urls.length || (answer.kind === "refused" && isFinalAnswer(answer)))
           finish(null, runner);
         else startNext();
       });
@@ -50,9 +50,17 @@ export function race(line: Line, urls: readonly string[], request: ClientRequest
   });
 }
 
-/** What another node would say too. */
+/** Of what does not depend on who is asked. */
 export function isFinal(code: ErrorCode): boolean {
   return !ERRORS[code].retryable;
+}
+
+/**
+ * What another node would say too. That nobody knows the key is the cluster's word only where its leader says so: another node
+ * may not have heard of the key yet (decision 25).
+ */
+export function isFinalAnswer({ code, fields }: Extract<Answer, { kind: "refused" }>): boolean {
+  return isFinal(code) && (code !== "UNAUTHENTICATED" || fields["role"] === "LEADER");
 }
 
 /** Of nodes that all said nothing: what stands in the way of the first where it is known, for it is what to mend. */
@@ -62,7 +70,8 @@ export function silenceCode(codes: readonly (ErrorCode | null)[]): ErrorCode {
 
 export function readError(refusals: readonly Refusal[]): TenureError {
   const refused = refusals.flatMap(({ answer }) => (answer.kind === "refused" ? [answer] : []));
-  const said = refused.find(({ code }) => isFinal(code)) ?? refused[0];
+  // That the key is unknown only where all that answer say so.
+  const said = refused.find(isFinalAnswer) ?? refused.find(({ code }) => code !== "UNAUTHENTICATED") ?? refused[0];
   if (said !== undefined) return new TenureError(said.code, said.message);
   const each = refusals.map(({ url, answer }) => `${url}: ${answer.kind === "silent" ? answer.why : answer.message}`);
   const codes = refusals.flatMap(({ answer }) => (answer.kind === "silent" ? [answer.code] : []));

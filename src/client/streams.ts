@@ -6,9 +6,9 @@
 import { type ErrorCode, TenureError } from "../contract/errors.ts";
 import type { Caller } from "./caller.ts";
 import { chunksOf } from "./chunks.ts";
-import { type ClientRequest, exchange, reasonOf } from "./exchange.ts";
+import { type Answer, type ClientRequest, exchange, reasonOf } from "./exchange.ts";
 import { Pauses } from "./pauses.ts";
-import { readError } from "./race.ts";
+import { isFinalAnswer, readError } from "./race.ts";
 import { type SseFrame, SseParser } from "./sse.ts";
 
 /** The servers say something every 15 seconds. */
@@ -23,8 +23,12 @@ export interface StreamOptions {
   readonly outageMs?: number | undefined;
 }
 
-/** What one node may say that the next does not: it has less history, or is behind. All of them must say it. */
+/** What one node may say that the next does not: it has less history, or has applied less. All of them must say it. */
 const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
+
+function mayDiffer(answer: Answer | null): boolean {
+  return answer?.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
+}
 
 /**
  * `request` is asked anew at each opening: it says from where. `read` takes each frame and says what it means to the reader;
@@ -46,10 +50,11 @@ export async function* streamItems<T>(
     const ended = new AbortController();
     const watch = new Watch(ended);
     let failure: TenureError;
+    let answer: Answer | null = null;
     try {
       watch.within(OPEN_MS);
       const line = caller.lineOf(signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
-      const answer = await exchange(line, url, request());
+      answer = await exchange(line, url, request());
       if (answer.kind !== "ok") throw readError([{ url, answer }]);
       for await (const frame of framesOf(answer.response, watch)) {
         // Only what it says shows that a node serves: one that opens and breaks each time must not go on for ever.
@@ -62,7 +67,7 @@ export async function* streamItems<T>(
     } catch (error) {
       signal?.throwIfAborted();
       failure = failureOf(url, error);
-      if (!failure.retryable && (!MAY_DIFFER.has(failure.code) || ++refusedInRow >= urls.length)) throw failure;
+      if (!failure.retryable && (!mayDiffer(answer) || ++refusedInRow >= urls.length)) throw failure;
     } finally {
       watch.end();
       ended.abort();

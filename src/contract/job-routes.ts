@@ -57,6 +57,7 @@ const READS = {
     contentType: "application/json",
     errors: [],
     kind: "local",
+    isOwnView: true,
   },
   jobs: {
     ...READ,

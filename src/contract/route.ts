@@ -37,6 +37,8 @@ export interface Route {
    * is also where nobody is known to lead. Where the request names a `leader_epoch`, that must be the active one.
    */
   readonly isFenced?: boolean;
+  /** What a node says of itself and of its cluster, and nothing of what is replicated: shown also before it has caught up. */
+  readonly isOwnView?: boolean;
 }
 
 /**
@@ -46,6 +48,7 @@ export interface Route {
 export const COMMON_ERRORS = [
   "BAD_REQUEST",
   "UNAUTHENTICATED",
+  "CALLER_UNCONFIRMED",
   "PERMISSION_DENIED",
   "NOT_FOUND",
   "METHOD_NOT_ALLOWED",

@@ -25,7 +25,7 @@ const scopeParams = shape(requests.ScopeParams);
 const holdBody = shape(requests.HoldBody);
 
 const READ = { method: "GET", params: null, body: null, isAdmin: false, limited: null } as const;
-const PROBE = { ...READ, query: noQuery, kind: "probe" } as const;
+const PROBE = { ...READ, query: noQuery, kind: "probe", isOwnView: true } as const;
 const ADMIN = { role: "operator", params: null, query: noQuery, isAdmin: true, limited: "admin" } as const;
 const HOLD = {
   method: "POST",
@@ -79,6 +79,7 @@ export const ROUTES = {
     answer: answers.LeaderAnswer,
     errors: READ_ERRORS,
     kind: "read",
+    isOwnView: true,
   },
   role: {
     ...READ,
@@ -89,6 +90,7 @@ export const ROUTES = {
     answer: answers.RoleAnswer,
     errors: READ_ERRORS,
     kind: "read",
+    isOwnView: true,
   },
   cluster: {
     ...READ,
@@ -99,6 +101,7 @@ export const ROUTES = {
     answer: answers.ClusterAnswer,
     errors: READ_ERRORS,
     kind: "read",
+    isOwnView: true,
   },
   scopes: {
     ...READ,

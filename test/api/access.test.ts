@@ -68,7 +68,7 @@ const CALLERS: readonly { name: string; key: string | null; role: Role | null }[
 
 let t: TestApi;
 beforeAll(async () => {
-  t = await startApi({ limits: { adminPerWindow: 10_000 } });
+  t = await startApi({ limits: { adminPerWindow: 10_000, keyRoundEveryMs: 0 } });
 });
 afterAll(async () => t[Symbol.asyncDispose]());
 

@@ -106,8 +106,15 @@ export class TestCluster implements Cluster {
     };
   }
 
-  catchUp(_timeoutMs: number): Promise<boolean> {
-    return Promise.resolve(!this.isCutOff && this.leaderId !== null);
+  /** What this node learns when it catches up; and how often it did. */
+  onCatchUp: () => Promise<void> | void = () => undefined;
+  catchUps = 0;
+
+  async catchUp(_timeoutMs: number): Promise<boolean> {
+    this.catchUps++;
+    if (this.isCutOff || this.leaderId === null) return false;
+    await this.onCatchUp();
+    return true;
   }
 
   async transfer(target: string | null, _force: boolean): Promise<TransferView> {

@@ -13,6 +13,11 @@ export class TestKeys implements Keys {
     this.#cluster = cluster;
   }
 
+  /** Arrives here as others made it. */
+  apply(name: string, role: KeyView["role"], sha256: string): void {
+    this.#keys.set(name, { name, role, sha256, createdAtMs: 1_700_000_000_000, createdBy: "the operator" });
+  }
+
   fingerprint(): string {
     return JSON.stringify([...this.#keys]);
   }

@@ -229,6 +229,16 @@ effect(() => {
   wakeAll();
 });
 
+/** What a node says no to, the others would too; but one that is stopping or lags speaks for itself only. */
+const OWN_WORDS: ReadonlySet<string> = new Set([
+  "BACKEND_UNAVAILABLE",
+  "OVERLOADED",
+  "TOO_STALE",
+  "NOT_FOUND",
+  "UNAUTHENTICATED",
+  "CALLER_UNCONFIRMED",
+]);
+
 /** A read at the node that is read from; where it does not answer, at the others. */
 export async function read<T>(path: string, ended?: AbortSignal): Promise<T> {
   const reached = looks.value.filter(({ isReached }) => isReached).map(({ url }) => url);
@@ -239,12 +249,7 @@ export async function read<T>(path: string, ended?: AbortSignal): Promise<T> {
       return await readAt<T>(url, path, READ_LIMIT_MS, ended);
     } catch (error) {
       ended?.throwIfAborted();
-      // What a node says no to, the others would too; but one that is stopping or behind speaks for itself only.
-      if (
-        error instanceof ApiError &&
-        !["BACKEND_UNAVAILABLE", "OVERLOADED", "TOO_STALE", "NOT_FOUND"].includes(error.code)
-      )
-        throw error;
+      if (error instanceof ApiError && !OWN_WORDS.has(error.code)) throw error;
       last = error instanceof ApiError ? error : last;
     }
   }

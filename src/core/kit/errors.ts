@@ -43,6 +43,7 @@ export const ERRORS = {
   MEMBER_EXISTS: { http: 409, exit: 69, retryable: false, number: null },
   NOT_CAUGHT_UP: { http: 503, exit: 75, retryable: true, number: null },
   TOO_STALE: { http: 503, exit: 75, retryable: true, number: null },
+  CALLER_UNCONFIRMED: { http: 503, exit: 75, retryable: true, number: null },
   UNAUTHENTICATED: { http: 401, exit: 77, retryable: false, number: null },
   BAD_REQUEST: { http: 400, exit: 64, retryable: false, number: null },
   NOT_FOUND: { http: 404, exit: 69, retryable: false, number: null },

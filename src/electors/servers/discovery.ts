@@ -51,7 +51,8 @@ async function probe({ wire, members, timeoutMs }: Search, url: string, signal: 
       return introduction;
     }
     if (answer.body["error"] === "ERR_NO_LEADER") return { nodeId: null, leader: null };
-    throw refusalOf(answer, url).error;
+    const { kind, error } = refusalOf(answer, url);
+    throw Object.assign(error, { isOwnWord: kind !== "refused" });
   } catch (error) {
     // What we gave up ourselves says nothing about the node: it was slower than another, no more.
     if (!signal.aborted) members.forget(url);
@@ -142,7 +143,10 @@ class Round {
   /** Whoever must mend something hears that first; a node that is merely away may come back. */
   #reason(): unknown {
     if (this.#answered.size > 0) return noLeader();
-    const failures = [...this.#failures.values()];
+    const all = [...this.#failures.values()];
+    // Nodes that do not know a key count only where every node that answers says so: one that can't say yet may know better.
+    const isUnsure = all.some((error) => isOwnWord(error) && error.retryable);
+    const failures = all.filter((error) => !isUnsure || !isOwnWord(error) || error.retryable);
     const grave = failures.find((error) => isCode(error, "PERMISSION_DENIED") || isCode(error, "CLUSTER_MISMATCH"));
     const lasting = failures.find((error) => TenureError.is(error) && !error.retryable);
     const passing = failures.find((error) => TenureError.is(error) && error.retryable);
@@ -150,6 +154,11 @@ class Round {
     if (!TenureError.is(lasting) || passing === undefined) return lasting ?? passing ?? failures[0];
     return new TenureError("BACKEND_UNAVAILABLE", lasting.message, { cause: lasting });
   }
+}
+
+/** What another node need not say: it lags, is stopping, or does not know a key. */
+function isOwnWord(error: unknown): error is TenureError {
+  return TenureError.is(error) && "isOwnWord" in error && error.isOwnWord === true;
 }
 
 function isCode(error: unknown, code: TenureError["code"]): boolean {

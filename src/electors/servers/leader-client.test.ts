@@ -188,6 +188,36 @@ describe("a question", () => {
     expect(error).toMatchObject({ code: "PERMISSION_DENIED", message: expect.stringContaining("TENURE_API_KEY") });
   });
 
+  it("with a key that a wiped node does not know goes to the leader, and waits for one while there is none", async () => {
+    const servers = new TestServers();
+    servers.says["n1 *"] = () => refusal(401, "UNAUTHENTICATED");
+    servers.leaderId = "n2";
+    await leaderClient(servers).ask(RENEW);
+    expect(servers.posts).toEqual(["n2 POST renew"]);
+    const waiting = new TestServers();
+    waiting.says["n1 *"] = () => refusal(401, "UNAUTHENTICATED");
+    for (const node of ["n2", "n3"]) waiting.says[`${node} *`] = () => refusal(503, "CALLER_UNCONFIRMED");
+    const asked = leaderClient(waiting).ask(RENEW);
+    await waiting.clock.advance(10);
+    for (const node of ["n2", "n3"]) delete waiting.says[`${node} *`];
+    waiting.leaderId = "n2";
+    await waiting.clock.advance(400);
+    await expect(asked).resolves.toMatchObject({ value: expect.anything() });
+  });
+
+  it("to a leader of the past that does not know the key goes to the leader of now; the leader's own word ends it", async () => {
+    const servers = new TestServers();
+    const client = leaderClient(servers);
+    await client.ask(RENEW);
+    servers.says["n1 POST renew"] = () => refusal(401, "UNAUTHENTICATED", { role: "STANDBY" });
+    servers.leaderId = "n2";
+    const moved = client.ask(RENEW);
+    await servers.clock.advance(400);
+    await expect(moved).resolves.toMatchObject({ value: expect.anything() });
+    servers.says["renew"] = () => refusal(401, "UNAUTHENTICATED", { role: "LEADER" });
+    await expect(client.ask(RENEW)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
   it("to a stranger among the URLs is not sent; to nobody but strangers it is refused for good", async () => {
     const servers = new TestServers();
     const client = leaderClient(servers);

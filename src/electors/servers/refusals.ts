@@ -24,6 +24,8 @@ const NOT_DONE: readonly ErrorCode[] = [
   "OVERLOADED",
   "DISK_FULL",
   "TOO_STALE",
+  // The node does not know yet which keys there are.
+  "CALLER_UNCONFIRMED",
   // The node is stopping, and took nothing any more.
   "BACKEND_UNAVAILABLE",
 ];
@@ -31,7 +33,10 @@ const NOT_DONE: readonly ErrorCode[] = [
 export function refusalOf({ status, body }: ServersAnswer, url: string): Refusal {
   const code = codeOf(body["error"]);
   const said = `${url} answered HTTP ${status}: ${wordsOf(body)}`;
-  if (status === 401 || status === 403) return { kind: "refused", error: denied(status, said) };
+  // That nobody knows the key is the cluster's word only from its leader: another node may not have heard of it yet.
+  const isOwnWord = status === 401 && body["role"] !== "LEADER";
+  if (status === 401 || status === 403)
+    return { kind: isOwnWord ? "elsewhere" : "refused", error: denied(status, said) };
   if (code === "NOT_LEADER") {
     const error = new TenureError("BACKEND_UNAVAILABLE", `${said}. The leader is looked for.`);
     return { kind: "moved", nodeId: textOrNull(body["leader_id"]), url: textOrNull(body["leader_url"]), error };

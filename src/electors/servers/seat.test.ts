@@ -128,7 +128,8 @@ describe("a campaign", () => {
     const { seat } = sit(servers);
     const { epoch } = await seat.acquire(never);
     await seat.release(epoch);
-    for (const node of ["n1", "n2", "n3"]) servers.says[`${node} *`] = () => refusal(401, "UNAUTHENTICATED");
+    for (const node of ["n1", "n2", "n3"])
+      servers.says[`${node} *`] = () => refusal(401, "UNAUTHENTICATED", { role: "LEADER" });
     for (const key of ["acquire", "resign"]) delete servers.says[key];
     await expect(seat.acquire(never)).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE", retryable: true });
     const other = { cluster_id: "c2", node_id: "n1", term: 1, leader: null, members: [] };
