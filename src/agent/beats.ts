@@ -58,7 +58,8 @@ export class Beats {
   async register(signal: AbortSignal): Promise<void> {
     const { world, info, settings } = this.#crew;
     const call = { agent: info, renew: [], progress: [], logs: [], max: 0, waitMs: 0, ttlMs: settings.leaseMs };
-    await world.desk.lease(call, { signal, timeoutMs: settings.leaseMs });
+    const { agentEpoch } = await world.desk.lease(call, { signal, timeoutMs: settings.leaseMs });
+    this.#crew.epoch = agentEpoch;
   }
 
   #dueMs(): number | null {
@@ -81,7 +82,8 @@ export class Beats {
     this.#sentMs = sentMs;
     const renew = Array.from(attempts.values(), (one) => one.ref);
     const { progress, logs } = reports;
-    const call = { agent: info, renew, progress, logs, max: 0, waitMs: 0, ttlMs: settings.leaseMs };
+    const agentEpoch = this.#crew.epoch;
+    const call = { agent: info, agentEpoch, renew, progress, logs, max: 0, waitMs: 0, ttlMs: settings.leaseMs };
     const isReporting = progress.length + logs.length > 0;
     const timeoutMs = settings.leaseMs * (isReporting ? REPORT_SHARE : BARE_SHARE);
     // Where the way is slow, one long attempt gets further than several that are each cut off.

@@ -41,6 +41,8 @@ export class Crew {
   readonly pollBell: Bell;
   readonly resultBell: Bell;
   readonly idleBell: Bell;
+  /** As the cluster gave it; undefined before its first answer, and of servers that give none. */
+  epoch: number | undefined;
   /** Its session was taken over or removed: nothing of it counts any more. */
   onReplaced: (error: TenureError) => void = () => undefined;
 
@@ -77,7 +79,8 @@ export class Crew {
   }
 
   /** What an answer to a call says about the leases that it named. */
-  heard(sentMs: number, { leaderEpoch, renewed }: LeaseAnswer): void {
+  heard(sentMs: number, { leaderEpoch, renewed, agentEpoch }: LeaseAnswer): void {
+    this.epoch ??= agentEpoch;
     for (const { leaseId, outcome } of renewed) {
       const attempt = this.attempts.get(leaseId);
       if (attempt === undefined) continue;

@@ -12,7 +12,7 @@ export interface DeskOptions {
 
 /** Rejects with a TenureError. What is only renewed and reported (`max` 0) may be repeated on the way; a lease may not. */
 export interface LeaseDesk {
-  lease(call: Omit<LeaseCall, "leaderEpoch">, options: DeskOptions): Promise<LeaseAnswer>;
+  lease(call: Omit<LeaseCall, "leaderEpoch" | "caller">, options: DeskOptions): Promise<LeaseAnswer>;
   /** An answer for each, in order. */
   results(session: string, results: readonly ResultCall[], options: DeskOptions): Promise<readonly ResultAnswer[]>;
 }

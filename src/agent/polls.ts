@@ -60,7 +60,8 @@ export class Polls {
     const held = [...attempts.values()].filter(
       (one) => one.aborted === null && one.outcome === null && !one.needsRenewal,
     );
-    const call = { agent: info, renew: held.map((one) => one.ref), progress: [], logs: [] };
+    const agentEpoch = this.#crew.epoch;
+    const call = { agent: info, agentEpoch, renew: held.map((one) => one.ref), progress: [], logs: [] };
     const poll = ++this.#number;
     const sentMs = clock.monotonicMs();
     const answer = await desk.lease(

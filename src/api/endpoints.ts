@@ -99,7 +99,8 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
   };
   const path = request.url.split("?", 1)[0] ?? "";
   const isStillAdmitted = (): boolean => traffic.isStillAdmitted(request);
-  return { params, query, body, path, header, isStillAdmitted, ...about } as Call<RouteId>;
+  const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
+  return { params, query, body, path, header, audit, isStillAdmitted, ...about } as Call<RouteId>;
 }
 
 function checked(shape: Shape, value: unknown, whole: string): unknown {

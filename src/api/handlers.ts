@@ -24,6 +24,8 @@ export interface Call<Id extends RouteId> {
   readonly path: string;
   /** Undefined where it was not sent. The name is in lower case. */
   readonly header: (name: string) => string | undefined;
+  /** Of a call that is no operator's as a rule: what it did, or was refused, is written down when it ends. */
+  readonly audit: (operation: string, target: string) => void;
   /** For what goes on: whether the caller would still be let in. */
   readonly isStillAdmitted: () => boolean;
 }

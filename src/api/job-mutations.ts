@@ -9,7 +9,8 @@ import {
   specOf,
   toSnake,
 } from "../contract/index.ts";
-import type { ResultAnswer } from "../ports/jobs.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import type { AgentCaller, ResultAnswer } from "../ports/jobs.ts";
 import type { Answer, Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { shown } from "./job-handlers.ts";
 import { fenced, requestOf, unkeyedEpoch } from "./mutation.ts";
@@ -19,6 +20,7 @@ type Ids = "submit" | "cancelJob" | "retryJob" | "lease" | "results" | "putSched
 
 export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { jobs } = parts;
+  const refusals = new Refusals(service.clock);
   return {
     submit: async (call) => {
       const { body } = call;
@@ -37,7 +39,7 @@ export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers,
       const job = await fenced(service, unkeyedEpoch(request), () => jobs.retry(request, call.params.id));
       return { body: shown(parts, job) };
     },
-    lease: (call) => lease(service, parts, call),
+    lease: (call) => lease(service, parts, call, refusals),
     results: (call) => results(service, parts, call),
     putSchedule: async (call) => {
       const request = requestOf(service, call, call.body.leader_epoch);
@@ -53,18 +55,57 @@ export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers,
   };
 }
 
+const REFUSAL_MS = 60_000;
+const REFUSALS_MAX = 1_024;
+
 /** Answered also when the server stops meanwhile: what was renewed and reported is so, and the agent must know. */
-async function lease(service: Service, { jobs }: JobsParts, { body, gone }: Call<"lease">): Promise<Answer> {
+async function lease(
+  service: Service,
+  { jobs }: JobsParts,
+  call: Call<"lease">,
+  refusals: Refusals,
+): Promise<Answer> {
+  const { body, gone } = call;
   const mistake = leaseMistake(body);
   if (mistake !== null)
     throw new Refusal("BAD_REQUEST", `${mistake.field} ${mistake.message}.`, { field: mistake.field });
   const poll = service.polls.open(null, gone);
   try {
-    const call = leaseCallOf(body);
-    return { body: toSnake(await fenced(service, body.leader_epoch, () => jobs.lease(call, poll.signal))) };
+    const asked = { ...leaseCallOf(body), caller: agentCaller(call.caller) };
+    const { takenFrom, ...answer } = await fenced(service, body.leader_epoch, () => jobs.lease(asked, poll.signal));
+    if (takenFrom !== undefined) call.audit("takeOverAgent", `${body.agent.name} of ${takenFrom}`);
+    return { body: toSnake(answer) };
+  } catch (error) {
+    const isRefused = TenureError.is(error) && error.code === "PERMISSION_DENIED";
+    if (isRefused && refusals.isNew(call.caller.name, body.agent.name)) call.audit("takeOverAgent", body.agent.name);
+    throw error;
   } finally {
     poll.close();
   }
+}
+
+/** Who repeats it without end writes one line a minute. */
+class Refusals {
+  readonly #clock: Service["clock"];
+  readonly #until = new Map<string, number>();
+
+  constructor(clock: Service["clock"]) {
+    this.#clock = clock;
+  }
+
+  isNew(caller: string, agent: string): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const key = `${caller}\n${agent}`;
+    if (nowMs < (this.#until.get(key) ?? 0)) return false;
+    if (this.#until.size >= REFUSALS_MAX) this.#until.clear();
+    this.#until.set(key, nowMs + REFUSAL_MS);
+    return true;
+  }
+}
+
+/** By name: a certificate that was renewed, or a key that was made anew under its name, is the same caller. */
+function agentCaller({ how, name, role }: Call<"lease">["caller"]): AgentCaller {
+  return { owner: how === "anonymous" ? how : `${how}:${name}`, mayTakeOver: role === "operator" };
 }
 
 async function results(service: Service, { jobs }: JobsParts, { body }: Call<"results">): Promise<Answer> {

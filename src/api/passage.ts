@@ -27,6 +27,8 @@ export interface Passage {
   readonly address: string;
   /** Aborts when the exchange is over: the client has gone, or has its answer. */
   readonly over: AbortController;
+  /** Of a call that is written down for what it did; null: as its route is. */
+  operation: string | null;
   target: string | null;
   forced: boolean;
   /** A handler has begun: what fails from here on may have done something. */

@@ -101,7 +101,7 @@ export class Traffic {
     const over = new AbortController();
     const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
     const address = (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
-    const about = { target: null, forced: false, isBegun: false, outcome: "OK" };
+    const about = { operation: null, target: null, forced: false, isBegun: false, outcome: "OK" };
     request.passage = { startedAtMs, caller, address, over, ...about };
     const counters = this.#counters;
     counters.inFlight++;
@@ -174,7 +174,7 @@ export class Traffic {
     if (this.#isStopping()) void reply.header("connection", "close");
     const registered = registeredOf(request);
     const passage = passageOf(request);
-    const operation = registered?.operation ?? null;
+    const operation = registered?.operation ?? passage?.operation ?? null;
     if (operation === null || passage === null) return;
     const { clock, nodeId } = this.#options;
     const { caller, address, target, forced, outcome, startedAtMs } = passage;

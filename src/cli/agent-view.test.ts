@@ -12,6 +12,8 @@ const AGENT: AgentView = {
   state: "online",
   registeredAtMs: 0,
   running: 1,
+  epoch: 17,
+  owner: "key:builders",
 };
 const JOB = { id: "j1", kind: "build", state: "building" } as JobBrief;
 
@@ -35,6 +37,8 @@ it("one agent is a page with the jobs that it holds", () => {
       "platform    linux-x64\n",
       "runs        1 of 4 at once\n",
       "session     s-1\n",
+      "epoch       17\n",
+      "owner       key:builders\n",
       "registered  1970-01-01T00:00:00.000Z\n",
       "job         j1 build building\n",
     ].join(""),
@@ -51,6 +55,8 @@ it("for programs it is an object, with what others wrote as it is", () => {
     capacity: 4,
     running: 1,
     session: "s-1",
+    epoch: 17,
+    owner: "key:builders",
     registered_at: "1970-01-01T00:00:00.000Z",
   });
   expect(agentDetails(AGENT, [JOB]).jobs).toEqual([{ id: "j1", kind: "build", state: "building" }]);

@@ -6,8 +6,9 @@ import { type Paint, paintState, PLAIN } from "./colour.ts";
 import { columns, isoTime, printable, table } from "./output.ts";
 
 export function agentObject(agent: AgentView) {
-  const { name, state, kinds, labels, platform, capacity, running, session, registeredAtMs } = agent;
-  return { name, state, kinds, labels, platform, capacity, running, session, registered_at: isoTime(registeredAtMs) };
+  const { name, state, kinds, labels, platform, capacity, running, session, epoch = null, owner = null } = agent;
+  const registered_at = isoTime(agent.registeredAtMs);
+  return { name, state, kinds, labels, platform, capacity, running, session, epoch, owner, registered_at };
 }
 
 export function agentsTable(agents: readonly AgentView[], paint: Paint = PLAIN): string {
@@ -29,7 +30,7 @@ export function agentDetails(agent: AgentView, held: readonly JobBrief[]) {
 }
 
 export function agentText(agent: AgentView, held: readonly JobBrief[]): string {
-  const { name, state, kinds, labels, platform, capacity, running, session, registeredAtMs } = agent;
+  const { name, state, kinds, labels, platform, capacity, running, session, epoch, owner, registeredAtMs } = agent;
   const rows = [
     ["name", name],
     ["state", state],
@@ -38,6 +39,8 @@ export function agentText(agent: AgentView, held: readonly JobBrief[]): string {
     ["platform", platform],
     ["runs", `${running} of ${capacity} at once`],
     ["session", session],
+    ["epoch", String(epoch ?? "-")],
+    ["owner", owner ?? "-"],
     ["registered", isoTime(registeredAtMs)],
     ...held.map((job) => ["job", `${job.id} ${job.kind} ${job.state}`]),
   ];

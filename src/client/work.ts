@@ -3,6 +3,7 @@
 // lost is taken back by the next call that says so (`poll`, `answered`); without those numbers it ends by its time.
 
 import { toSnake } from "../contract/snake-case.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import type { Caller, CallOptions } from "./caller.ts";
 import type { JobSpecView, JobState, Json } from "./job-views.ts";
 
@@ -29,6 +30,8 @@ export interface LeaseRequest {
   readonly max: number;
   readonly waitMs: number;
   readonly ttlMs: number;
+  /** As the first answer has it; of every call of this process from then on. */
+  readonly agentEpoch?: number | undefined;
   /** Of a call with `max` above 0, one at a time: its number within the session, from 1 up. */
   readonly poll?: number | undefined;
   /** The last of them that was answered: what those between were given has reached nobody, and is taken back. */
@@ -37,6 +40,8 @@ export interface LeaseRequest {
 
 export interface LeaseReply {
   readonly leaderEpoch: number;
+  /** Absent from an older server. */
+  readonly agentEpoch?: number | undefined;
   readonly renewed: readonly (LeaseRef & {
     readonly outcome: "renewed" | "cancelled" | "committed" | "lost";
     readonly state: JobState | null;
@@ -88,8 +93,8 @@ type WireResult =
 
 export function workOf(caller: Caller): ClientWork {
   return {
-    lease: async ({ agent, renew, progress, logs, max, waitMs, ttlMs, poll, answered }, options = {}) => {
-      const body = toSnake({
+    lease: async ({ agent, agentEpoch, renew, progress, logs, max, waitMs, ttlMs, poll, answered }, options = {}) => {
+      const plain = toSnake({
         agent,
         max,
         ttlMs,
@@ -100,8 +105,16 @@ export function workOf(caller: Caller): ClientWork {
         progress: progress.map((one) => ({ ...refOf(one), ...one.progress })),
         logs: logs.map((one) => ({ ...refOf(one), ...one.chunk })),
       });
-      const request = { method: "POST", path: "/v1/leases", body, isIdempotent: max === 0 } as const;
-      return await caller.bodyOf<LeaseReply>(await caller.mutate(request, options));
+      const request = { method: "POST", path: "/v1/leases", isIdempotent: max === 0 } as const;
+      const send = async (body: object): Promise<LeaseReply> =>
+        await caller.bodyOf<LeaseReply>(await caller.mutate({ ...request, body }, options));
+      if (agentEpoch === undefined) return await send(plain);
+      try {
+        return await send({ ...plain, agent_epoch: agentEpoch });
+      } catch (error) {
+        if (!isOlderServer(error)) throw error;
+        return await send(plain);
+      }
     },
     results: async (session, results, options = {}) => {
       const body = toSnake({ session, results: results.map((one) => wireOf(one)) });
@@ -110,6 +123,11 @@ export function workOf(caller: Caller): ClientWork {
       return answer.results.map((one) => replyOf(one));
     },
   };
+}
+
+/** In the middle of an upgrade a leader may be of a release that knows no epochs, and refuses the field before it does anything. */
+function isOlderServer(error: unknown): boolean {
+  return TenureError.is(error) && error.code === "BAD_REQUEST" && error.message.includes("agent_epoch");
 }
 
 function refOf({ jobId, jobEpoch, leaseId }: LeaseRef): LeaseRef {

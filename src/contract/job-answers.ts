@@ -124,6 +124,8 @@ export const AgentsAnswer = strict({
       state: oneOf("online", "draining", "offline"),
       registered_at_ms: WallMs,
       running: Count,
+      epoch: nullable(Epoch),
+      owner: nullable(Text),
     }),
   ),
   next: nullable(Text),
@@ -162,6 +164,7 @@ export const SubmitAnswer = Type.Union([strict({ id: Text }), strict({ ids: Type
 const LEASE_REF = { job_id: Text, job_epoch: Epoch, lease_id: Text };
 export const LeasesAnswer = strict({
   leader_epoch: Epoch,
+  agent_epoch: Type.Optional(Epoch),
   renewed: Type.Array(
     strict({
       ...LEASE_REF,

@@ -171,6 +171,8 @@ export const LeasesBody = strict({
   poll: Type.Optional(integer(1)),
   /** With `poll` only, and below it. */
   answered: Type.Optional(integer(0)),
+  /** Of every call but the first of its process. */
+  agent_epoch: Type.Optional(Epoch),
   renew: Type.Optional(Type.Array(strict(LEASE_REF), { maxItems: AGENT_CAPACITY_MAX })),
   progress: Type.Optional(
     Type.Array(

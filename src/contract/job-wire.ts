@@ -80,6 +80,7 @@ export function leaseCallOf(body: Static<typeof LeasesBody>) {
     ttlMs: body.ttl_ms,
     poll: body.poll,
     answered: body.answered,
+    agentEpoch: body.agent_epoch,
     leaderEpoch: body.leader_epoch,
   };
 }

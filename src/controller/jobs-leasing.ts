@@ -136,12 +136,21 @@ export class JobsLeasing {
     const takenBack = this.#takeBack(call);
     const mayGive = !this.isDraining && !signal.aborted;
     const max = mayGive && !this.#options.isFull() ? call.max : 0;
-    const first = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll });
+    const { agentEpoch, caller } = call;
+    const goesOn = hasBeenAnswered(call);
+    const first = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll, agentEpoch, caller, goesOn });
     if (first.kind === "refused") {
       // It tells a process to end: also this leaves only where it is committed, and nobody else has led since.
       await this.#options.confirmed();
       throw first.error;
     }
+    // As it was registered, now or before: if that is taken back, this is not answered.
+    const epoch = this.#fold.book.head.agentEpoch(agent.name);
+    const { takenFrom } = first.answer;
+    const about = {
+      ...(epoch !== undefined && { agentEpoch: epoch }),
+      ...(takenFrom !== null && { takenFrom }),
+    };
     this.#options.timers().heard(agent, poll);
     // Of the process before, under its name.
     if (first.answer.lost.length > 0) this.handOut();
@@ -159,7 +168,7 @@ export class JobsLeasing {
     this.#options.timers().answered(agent);
     const { leaderEpoch } = this.#options.context;
     const { logEnds } = reported;
-    return { leaderEpoch, renewed, leases: given.leases, logEnds, isDraining: this.isDraining };
+    return { leaderEpoch, ...about, renewed, leases: given.leases, logEnds, isDraining: this.isDraining };
   }
 
   /** Only who has a lease can keep it. */
@@ -286,7 +295,7 @@ export class JobsLeasing {
     const { agent, max, ttlMs, poll: number } = poll.call;
     let decided: Decided<JobsAnswers["lease"]>;
     try {
-      decided = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll: number });
+      decided = this.#options.decide<"lease">({ kind: "lease", agent, max, ttlMs, poll: number, goesOn: true });
     } catch (error) {
       if (!TenureError.is(error)) throw error;
       decided = { kind: "refused", error };
@@ -341,6 +350,11 @@ export class JobsLeasing {
     const poll = agent === undefined ? undefined : this.#polls.ofAgent(agent);
     return poll === undefined ? NOBODY : [poll];
   }
+}
+
+/** Also where it names no epoch, as agents of older releases: who has leases, or heard an answer, was registered. */
+function hasBeenAnswered({ renew, progress, logs, answered = 0 }: LeaseCall): boolean {
+  return renew.length + progress.length + logs.length > 0 || answered > 0;
 }
 
 function overtaken(poll: number): TenureError {

@@ -64,8 +64,23 @@ export interface Jobs {
   stats(): JobsStats;
 }
 
+/** Who calls for an agent. Names belong to whoever has registered them. */
+export interface AgentCaller {
+  /** `key:NAME`, `certificate:SPIFFE ID` or `anonymous`. */
+  readonly owner: string;
+  /** An operator: may register a name that is another's. */
+  readonly mayTakeOver: boolean;
+}
+
 export interface LeaseCall {
   readonly agent: AgentInfo;
+  /**
+   * As the answer to this process's first call has it; undefined: this is the first, or the agent is of an older release. A
+   * call that names one never registers: where the name is another process's, or forgotten, it is STALE_EPOCH, for ever.
+   */
+  readonly agentEpoch?: number | undefined;
+  /** Undefined: nobody is asked for. */
+  readonly caller?: AgentCaller | undefined;
   /** Leases that it holds and wants to keep. */
   readonly renew: readonly LeaseRef[];
   readonly progress: readonly (LeaseRef & { readonly progress: Omit<JobProgress, "atMs"> })[];
@@ -102,6 +117,10 @@ export interface LogChunk {
 
 export interface LeaseAnswer {
   readonly leaderEpoch: number;
+  /** The agent's epoch: grows with each process that registers under its name. Absent: not known. */
+  readonly agentEpoch?: number | undefined;
+  /** The owner from whom an operator has taken the name by this call. */
+  readonly takenFrom?: string | undefined;
   readonly renewed: readonly (LeaseRef & {
     /** `renewed`: for its whole duration from when this was sent. `cancelled`: end it. `committed`: your result is in (with what). `lost`: end it, it is not yours. */
     readonly outcome: "renewed" | "cancelled" | "committed" | "lost";
@@ -147,6 +166,10 @@ export interface AgentView extends AgentInfo {
   readonly registeredAtMs: number;
   /** Jobs that it has. */
   readonly running: number;
+  /** Null: not known, of a release before agents had one. */
+  readonly epoch: number | null;
+  /** See AgentCaller; null: nobody's. */
+  readonly owner: string | null;
 }
 
 export interface QueueView {

@@ -100,7 +100,8 @@ export class TestJobs implements Jobs, Views {
     this.#requireLeader(call.leaderEpoch);
     this.#changes++;
     if (!this.#agents.has(agent.name)) this.#tell("worker:registered", agent.name, "worker");
-    this.#agents.set(agent.name, { ...agent, state: "online", registeredAtMs: AT_MS, running: 0 });
+    const by = { epoch: 1, owner: call.caller?.owner ?? null };
+    this.#agents.set(agent.name, { ...agent, ...by, state: "online", registeredAtMs: AT_MS, running: 0 });
     for (const { jobId, jobEpoch, progress: done } of progress) {
       const job = this.#jobs.get(jobId);
       if (job?.lease?.jobEpoch === jobEpoch) job.progress = { ...done, atMs: AT_MS };

@@ -1,8 +1,14 @@
 // What a keeper does for an agent that can't do it itself any more.
 
 import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { childrenOf } from "../../src/drivers/processes/index.ts";
+import { Pids } from "../agent/test-agent.ts";
 import { findProgram } from "../servers/server-process.ts";
 import { waitFor } from "../servers/index.ts";
 import { isAlive } from "./living.ts";
@@ -10,8 +16,8 @@ import { isAlive } from "./living.ts";
 const FILE = fileURLToPath(new URL("keeping.ts", import.meta.url));
 const LIMIT_MS = 30_000;
 const NOBODY = 65_534;
-/** Longer than it would take, several times. */
-const CALM_MS = 6_000;
+/** Longer than it would take. */
+const CALM_MS = 9_000;
 
 interface Kept {
   readonly agent: number;
@@ -19,11 +25,26 @@ interface Kept {
   readonly keeper: number;
 }
 
-/** `under`: words of a program that starts it. */
-async function keeping(how: string, under: readonly string[] = [], uid?: number): Promise<Kept & { parent: number }> {
-  const [program, ...args] = [...under, process.execPath, "--no-warnings", FILE, how];
+interface Keeping {
+  /** Words of a program that starts it. */
+  readonly under?: readonly string[];
+  readonly uid?: number;
+  readonly script?: string;
+  /** Where its `sh` is. */
+  readonly path?: string;
+}
+
+async function keeping(how: string, options: Keeping = {}): Promise<Kept & { readonly parent: number }> {
+  const { under = [], uid, script, path } = options;
+  const job = script === undefined ? [] : [script];
+  const [program, ...args] = [...under, process.execPath, "--no-warnings", FILE, how, ...job];
   const account = uid === undefined ? {} : { uid, gid: uid };
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"], ...account });
+  const PATH = [...(path === undefined ? [] : [path]), process.env["PATH"]].join(":");
+  const child = spawn(program!, args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, PATH },
+    ...account,
+  });
   let said = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
   await waitFor("the agent's word", () => said.includes('"job"'), LIMIT_MS);
@@ -31,26 +52,96 @@ async function keeping(how: string, under: readonly string[] = [], uid?: number)
   onTestFinished(() => {
     for (const pid of [child.pid!, kept.agent, kept.keeper, kept.job]) if (isAlive(pid)) process.kill(pid, "SIGKILL");
   });
+  // What was said has left, and the keeper has heard of the job.
+  await sleep(300);
   return { ...kept, parent: child.pid! };
 }
 
-describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", () => {
-  it("that hangs in a call, and is not stopped, kills its job", { timeout: LIMIT_MS }, async () => {
-    const { agent, job } = await keeping("hang");
-    await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
-    expect(isAlive(agent)).toBe(true);
-  });
+/** The shells that `sh` may be, as far as they are here: each under that name in a folder of its own. */
+const SHELLS = ["dash", "bash", "busybox"].flatMap((name) => {
+  const program = findProgram(name);
+  if (program === undefined) return [];
+  const folder = mkdtempSync(join(tmpdir(), "tenure-sh-"));
+  symlinkSync(program, join(folder, "sh"));
+  return [[name, folder] as const];
+});
 
+afterAll(() => {
+  for (const [, folder] of SHELLS) rmSync(folder, { recursive: true, force: true });
+});
+
+/** Commands without the cookie in their environment. Each has this many processes that leave their numbers. */
+const CLEARED: readonly (readonly [what: string, count: number, script: (folder: string) => string])[] = [
+  ["cleared its environment", 1, (folder) => `exec env -i PATH="$PATH" sh -c '${stay(folder)}'`],
+  [
+    "cleared its environment and left its session, and has its parent",
+    2,
+    (folder) => `echo > ${folder}/$$; setsid env -i PATH="$PATH" sh -c '${stay(folder)}' & wait`,
+  ],
+  [
+    "cleared its environment, left its group and lost its parents",
+    2,
+    (folder) => `echo > ${folder}/$$; (${OWN_GROUP} env -i PATH="$PATH" sh -c '${stay(folder)}' &); exec sleep 1000`,
+  ],
+  ["wrote its title over its environment", 1, (folder) => titled(folder)],
+];
+
+/** A group of its own, in the same session. */
+const OWN_GROUP = `perl -e 'setpgrp(0, 0); exec @ARGV'`;
+
+function stay(folder: string): string {
+  return `echo > ${folder}/$$; exec sleep 1000`;
+}
+
+function titled(folder: string): string {
+  return `exec perl -e '$0 = "t" x 100_000; open(my $f, ">", "${folder}/$$"); close $f; sleep 1000'`;
+}
+
+describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", () => {
   it("that has nothing to do for long leaves its job alone", { timeout: LIMIT_MS }, async () => {
-    const { job } = await keeping("idle");
-    await new Promise((resolve) => setTimeout(resolve, CALM_MS));
+    const { job } = await keeping("calm");
+    await sleep(CALM_MS);
     expect(isAlive(job)).toBe(true);
   });
 
   it("that hangs, and whose supervisor is gone, kills the agent too", { timeout: LIMIT_MS }, async () => {
-    const { agent, job, parent } = await keeping("orphan", ["sh", "-c", '"$@" & wait', "sh"]);
+    const { agent, job, parent } = await keeping("orphan", { under: ["sh", "-c", '"$@" & wait', "sh"] });
+    process.kill(agent, "SIGUSR2");
     process.kill(parent, "SIGKILL");
     await waitFor("both to be gone", () => !isAlive(agent) && !isAlive(job), LIMIT_MS);
+  });
+
+  it("that was killed itself leaves no second shell: it ends too", { timeout: LIMIT_MS }, async () => {
+    const { keeper } = await keeping("idle");
+    const [second] = childrenOf(keeper);
+    expect(isAlive(second!)).toBe(true);
+    process.kill(keeper, "SIGKILL");
+    await waitFor("the second to be gone", () => !isAlive(second!), LIMIT_MS);
+  });
+
+  describe.each(SHELLS)("in %s", (_shell, path) => {
+    it.each([
+      ["hangs in a call, and is not stopped", "hang"],
+      ["computes without an end", "spin"],
+    ])("of an agent that %s kills its job", { timeout: LIMIT_MS }, async (_what, how) => {
+      const { agent, job } = await keeping(how, { path });
+      process.kill(agent, "SIGUSR2");
+      await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
+      expect(isAlive(agent)).toBe(true);
+    });
+
+    describe.runIf(findProgram("perl") !== undefined)("finds a job that", () => {
+      it.each(CLEARED)("%s, of an agent that is stopped or killed", { timeout: LIMIT_MS * 2 }, async (...row) => {
+        const [, count, script] = row;
+        for (const signal of ["SIGSTOP", "SIGKILL"] as const) {
+          const pids = new Pids();
+          const { agent } = await keeping("idle", { path, script: script(pids.folder) });
+          await pids.ready(count);
+          process.kill(agent, signal);
+          await waitFor(`the job to be gone after ${signal}`, () => pids.living().length === 0, LIMIT_MS);
+        }
+      });
+    });
   });
 
   // A limit of processes is none for root.
@@ -58,7 +149,7 @@ describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", 
     "kills the job of an agent that was killed also where no process can be started any more",
     { timeout: LIMIT_MS },
     async () => {
-      const { agent, job, keeper } = await keeping("idle", [], NOBODY);
+      const { agent, job, keeper } = await keeping("idle", { uid: NOBODY });
       const account = { uid: NOBODY, gid: NOBODY };
       expect(spawnSync("prlimit", ["--pid", String(keeper), "--nproc=0:0"], account).status).toBe(0);
       process.kill(agent, "SIGKILL");

@@ -3,7 +3,7 @@
 
 import type { EventDraft } from "./events.ts";
 import type { ErrorCode } from "../kit/errors.ts";
-import type { GivenLease, LeaseRef, LogChunk, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
+import type { AgentCaller, GivenLease, LeaseRef, LogChunk, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
 import type { AgentInfo, Job, JobProgress, JobSpec, JobState, Schedule } from "./model.ts";
 
 export interface DecideContext {
@@ -38,6 +38,10 @@ export type JobsCommand =
       readonly ttlMs: number;
       /** As the call's. */
       readonly poll?: number | undefined;
+      readonly agentEpoch?: number | undefined;
+      readonly caller?: AgentCaller | undefined;
+      /** The call shows that its process was answered before: it never registers a name that is another's by now. */
+      readonly goesOn?: boolean | undefined;
     }
   /** What this session was given by calls behind `answered` and before `poll`: no answer to them has come, nor will. */
   | {
@@ -101,6 +105,8 @@ export interface JobsAnswers {
     readonly leases: readonly GivenLease[];
     /** Leases of an earlier process of this agent, or that it was taken for. */
     readonly lost: readonly LeaseRef[];
+    /** The owner from whom an operator has taken the name by this; null: nobody. */
+    readonly takenFrom: string | null;
   };
   readonly "take-back": { readonly takenBack: readonly LeaseRef[] };
   readonly report: {

@@ -1,6 +1,12 @@
 // A lease call: registers the agent where it is new or another, and gives it the next jobs. An agent is its name and the
 // session of its process, new at each start (trap 55): when another process comes under a known name, the leases of the one
 // before are lost at once, and that one is refused from then on.
+//
+// A call is the first of its process, which registers it, or goes on, which the agent's epoch shows: only the first may take a
+// name over. So a process that stood still is refused however many came after it, and nobody has to remember it (trap 75). The past
+// sessions that are kept refuse first calls that come late or twice.
+//
+// A name belongs to the caller that registered it, until an operator removes the agent or registers the name.
 
 import { JOBS_READIED_PER_TURN_MAX } from "../kit/limits.ts";
 import type { GivenLease, LeaseRef } from "../../ports/jobs.ts";
@@ -20,10 +26,10 @@ export function decideLease(
   command: CommandOf<"lease">,
   context: DecideContext,
 ): Decision<JobsAnswers["lease"]> {
-  const { agent, max, ttlMs, poll } = command;
+  const { agent, max, ttlMs, poll, caller } = command;
   const drafts: EventDraft[] = [];
   const known = state.agents.get(agent.name);
-  const refusal = known === undefined ? makeRoom(state, context, drafts) : sessionProblem(known, agent);
+  const refusal = nameProblem(known, command) ?? (known === undefined ? makeRoom(state, context, drafts) : null);
   if (refusal !== null) return refusal;
   const lost: LeaseRef[] = [];
   // Also of a removed agent: nothing of it goes on.
@@ -34,10 +40,14 @@ export function decideLease(
       drafts.push(endAttempt(context, record, { cause: "lost", error: null, mayRetry: true }).draft);
     }
   }
-  if (isNew || known.state !== "online" || !isSameInfo(known.info, agent)) {
+  // One that has none yet, of an older release's making, is its process's.
+  const owner = isNew ? caller?.owner : (known.owner ?? caller?.owner);
+  const isSettled = !isNew && known.state === "online" && known.owner === (owner ?? null);
+  if (!isSettled || !isSameInfo(known.info, agent)) {
     const { name, session, kinds, labels, platform, capacity } = agent;
-    const payload: Registered = { sessionHash: session, kinds, labels, platform, capacity };
-    const tooMuch = agentProblem(state, known, agent);
+    const by = owner === undefined ? {} : { owner };
+    const payload: Registered = { sessionHash: session, kinds, labels, platform, capacity, ...by };
+    const tooMuch = agentProblem(state, known, agent, owner ?? null);
     if (tooMuch !== null) return tooMuch;
     drafts.push(draft(context, "worker:registered", name, payload));
   }
@@ -67,7 +77,8 @@ export function decideLease(
       spec: specOf(ticket),
     };
   });
-  return decided(drafts, { leases, lost });
+  const isTaken = isNew && known !== undefined && known.owner !== null && known.owner !== owner;
+  return decided(drafts, { leases, lost, takenFrom: isTaken ? known.owner : null });
 }
 
 /** Classes with jobs that an agent with one of these kinds could be given now; to be walked through while they are given. */
@@ -91,22 +102,44 @@ function readyNow({ ready }: BookState, { nowMs, wallMs }: Pick<DecideContext, "
   ready.advanceDates(wallMs, JOBS_READIED_PER_TURN_MAX);
 }
 
-function sessionProblem({ info, state, past }: AgentRecord, { name, session }: AgentInfo): Refused | null {
+/** Whether this process may call under this name at all. */
+function nameProblem(
+  known: AgentRecord | undefined,
+  { agent: { name, session }, agentEpoch, goesOn = false, caller }: CommandOf<"lease">,
+): Refused | null {
+  if (known === undefined) {
+    if (agentEpoch === undefined) return null;
+    return refused(
+      "STALE_EPOCH",
+      `Agent ${name} (epoch ${agentEpoch}) is not known any more: it was silent, and others needed its place. End this process; another start is another agent.`,
+    );
+  }
+  const { info, state, past, epoch, owner } = known;
   if (state === "removed" && info.session === session) {
     return refused("STALE_EPOCH", `Agent ${name} was removed. End this process; another start is another agent.`);
   }
-  if (past.includes(session)) {
+  const isOld = agentEpoch !== undefined && epoch > 0 && agentEpoch !== epoch;
+  if (info.session === session ? isOld : goesOn || agentEpoch !== undefined || past.includes(session)) {
     return refused(
       "STALE_EPOCH",
       `Another process has taken over the name ${name}, and the leases of this one are lost. End it, or give it another name.`,
     );
   }
-  return null;
+  if (caller === undefined || caller.mayTakeOver || owner === null || owner === caller.owner) return null;
+  return refused(
+    "PERMISSION_DENIED",
+    `The name ${name} belongs to ${owner}, and this call comes from ${caller.owner}. Give this agent another name, use the key or certificate that registered it, or have an operator remove it: tenure agent remove ${name}`,
+  );
 }
 
-function agentProblem(state: BookState, known: AgentRecord | undefined, info: AgentInfo): Refused | null {
-  const times = { registeredAtMs: 0, sinceMs: 0 };
-  const record: AgentRecord = { info, state: "online", ...times, isDraining: false, past: known?.past ?? [] };
+function agentProblem(
+  state: BookState,
+  known: AgentRecord | undefined,
+  info: AgentInfo,
+  owner: string | null,
+): Refused | null {
+  const rest = { registeredAtMs: 0, sinceMs: 0, isDraining: false, epoch: Number.MAX_SAFE_INTEGER, owner };
+  const record: AgentRecord = { info, state: "online", ...rest, past: known?.past ?? [] };
   const before = known === undefined ? 0 : state.weights.agent(known);
   const bytes = state.agentBytes - before + state.weights.agent(record);
   const { agentBytesMax } = state.limits;

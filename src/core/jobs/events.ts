@@ -122,6 +122,8 @@ export interface Registered extends Marked {
    * would stop in the middle of an upgrade; that one gives jobs to the agent while it leads (decision 0020).
    */
   readonly draining?: boolean;
+  /** Who registered it (AgentCaller). Absent in events of older releases. */
+  readonly owner?: string;
 }
 
 export interface Offline {

@@ -77,7 +77,7 @@ function change(state: BookState, event: JobsEvent, atMs: number): boolean {
 }
 
 function registered(state: BookState, event: JobsEvent, atMs: number): boolean {
-  const { sessionHash: session, kinds, labels, platform, capacity, draining } = payloadOf<Registered>(event);
+  const { sessionHash: session, kinds, labels, platform, capacity, draining, owner } = payloadOf<Registered>(event);
   const name = event.entityId;
   const before = state.agents.get(name);
   const isSame = before?.info.session === session;
@@ -94,6 +94,9 @@ function registered(state: BookState, event: JobsEvent, atMs: number): boolean {
     sinceMs: atMs,
     isDraining: isSame && before.isDraining,
     past: past.slice(-AGENT_SESSIONS_KEPT),
+    // Of the log itself: it grows for ever, also past the removal of a name, and nothing has to be remembered for it.
+    epoch: isSame ? before.epoch : event.sequence,
+    owner: owner ?? (isSame ? before.owner : null),
   });
   return true;
 }
@@ -109,7 +112,7 @@ function removed(state: BookState, event: JobsEvent, atMs: number): boolean {
   const before = state.agents.get(event.entityId);
   if (before === undefined) return false;
   const isKept = payloadOf<Removed>(event).cause === "asked";
-  state.agents.set(event.entityId, isKept ? { ...before, state: "removed", sinceMs: atMs } : undefined);
+  state.agents.set(event.entityId, isKept ? { ...before, state: "removed", sinceMs: atMs, owner: null } : undefined);
   return true;
 }
 

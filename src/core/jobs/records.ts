@@ -110,6 +110,10 @@ export interface AgentRecord {
   readonly isDraining: boolean;
   /** Sessions before this one, newest last. */
   readonly past: readonly string[];
+  /** The sequence of the event that registered this session; 0: not known, of a snapshot of a release before agents had one. */
+  readonly epoch: number;
+  /** Whose the name is (AgentCaller); null: nobody's, and the next that registers has it. */
+  readonly owner: string | null;
 }
 
 export interface QueueRecord {

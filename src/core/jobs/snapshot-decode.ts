@@ -9,8 +9,8 @@ import { parseJson } from "../kit/parse-json.ts";
 import type { AgentInfo, JobFailure, JobProgress, Schedule } from "./model.ts";
 import type { EndedRun, JobRecord, Run, Ticket } from "./records.ts";
 import {
+  type AgentExtras,
   AGENT_STATES,
-  type DRAINING,
   ENDS,
   FLAG,
   MAGIC,
@@ -91,12 +91,13 @@ class BookDecoder {
 
   #agent(): void {
     const reader = this.#reader;
-    const { draining = false, ...info } = parseJson(this.#flatText()) as AgentInfo & Partial<typeof DRAINING>;
+    const text = parseJson(this.#flatText()) as AgentInfo & AgentExtras;
+    const { draining: isDraining = false, epoch = 0, owner = null, ...info } = text;
     const state = this.#oneOf(AGENT_STATES);
     const registeredAtMs = reader.uint53();
     const sinceMs = reader.uint53();
     const past = this.#list(AGENT_SESSIONS_KEPT, () => this.#name());
-    this.#state.agents.set(info.name, { info, state, registeredAtMs, sinceMs, isDraining: draining, past });
+    this.#state.agents.set(info.name, { info, state, registeredAtMs, sinceMs, isDraining, past, epoch, owner });
   }
 
   #schedule(): void {

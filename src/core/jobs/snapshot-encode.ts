@@ -28,7 +28,7 @@ import type {
 import type { BookState } from "./state.ts";
 import type { Kept } from "./table.ts";
 import {
-  DRAINING,
+  agentExtras,
   ENDS,
   FLAG,
   MAGIC,
@@ -203,7 +203,7 @@ class BookEncoder {
 
   agent(agent: AgentRecord): void {
     const writer = this.#writer;
-    writer.text(this.#canonical(agent.isDraining ? { ...agent.info, ...DRAINING } : { ...agent.info }));
+    writer.text(this.#canonical({ ...agent.info, ...agentExtras(agent) }));
     writer.u8(AGENT_STATES.indexOf(agent.state));
     writer.uint53(agent.registeredAtMs);
     writer.uint53(agent.sinceMs);

@@ -31,8 +31,20 @@ export const ENDS: readonly AttemptEnd[] = [
 export const REPORTS: readonly (Reported | null)[] = [null, "completed", "failed", "cancelled", "handed-back"];
 export const AGENT_STATES: readonly AgentRecord["state"][] = ["online", "offline", "removed"];
 
-/** Stands in an agent's text where it drains: whoever does not know it reads the agent all the same. */
-export const DRAINING = { draining: true } as const;
+/** In an agent's text, where it is so: whoever does not know one of these reads the agent all the same. */
+export interface AgentExtras {
+  readonly draining?: true;
+  readonly epoch?: number;
+  readonly owner?: string;
+}
+
+export function agentExtras({ isDraining, epoch, owner }: AgentRecord): AgentExtras {
+  return {
+    ...(isDraining && { draining: true }),
+    ...(epoch > 0 && { epoch }),
+    ...(owner !== null && { owner }),
+  };
+}
 
 export const FLAG = {
   notBefore: 1,

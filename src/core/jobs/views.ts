@@ -40,6 +40,8 @@ export interface JobsView {
   /** Null: there is none of this name. */
   schedule(name: string): { readonly schedule: Schedule; readonly firedUpToMs: number } | null;
   stats(): Omit<JobsStats, "staleRejected">;
+  /** Of the process that has registered last under this name; undefined: not known. */
+  agentEpoch(name: string): number | undefined;
   /** What an agent is told that wants to keep this lease. */
   renewal(session: string, ref: LeaseRef): Renewal;
   /** All of them: what a new leader starts its timers from. In no order. */
@@ -133,10 +135,11 @@ export class BookView implements JobsView {
     const running = new Map<string, number>();
     for (const { run } of this.#leased()) running.set(run.agent, (running.get(run.agent) ?? 0) + 1);
     const views: AgentView[] = [];
-    for (const { info, state: is, registeredAtMs, isDraining } of this.#all(state.agents)) {
+    for (const { info, state: is, registeredAtMs, isDraining, epoch, owner } of this.#all(state.agents)) {
       if (is === "removed") continue;
       const shown = is === "online" && isDraining ? "draining" : is;
-      views.push({ ...info, state: shown, registeredAtMs, running: running.get(info.name) ?? 0 });
+      const jobs = running.get(info.name) ?? 0;
+      views.push({ ...info, state: shown, registeredAtMs, running: jobs, epoch: epoch === 0 ? null : epoch, owner });
     }
     return views.sort((one, other) => byText(one.name, other.name));
   }
@@ -144,6 +147,11 @@ export class BookView implements JobsView {
   isOnline({ name, session }: Pick<AgentInfo, "name" | "session">): boolean {
     const known = this.#get(this.#state().agents, name);
     return known?.state === "online" && known.info.session === session;
+  }
+
+  agentEpoch(name: string): number | undefined {
+    const epoch = this.#get(this.#state().agents, name)?.epoch ?? 0;
+    return epoch === 0 ? undefined : epoch;
   }
 
   queues(): readonly QueueView[] {

@@ -14,8 +14,8 @@ const PROGRESS_BYTES = 41;
 const FINISHED_BYTES = 16;
 const TEXT_BYTES = 4;
 const KEY_BYTES = 33;
-/** The last: that it drains. */
-const AGENT_BYTES = 22 + 16;
+/** The last: that it drains, and its epoch. */
+const AGENT_BYTES = 22 + 16 + 25;
 const SCHEDULE_BYTES = 21;
 
 type Canonical = (value: Json) => string;
@@ -73,7 +73,8 @@ export class Weights {
 
   agent(record: AgentRecord): number {
     const past = (): number => record.past.reduce((sum, session) => sum + TEXT_BYTES + utf8Bytes(session), 0);
-    return this.#once(record, () => AGENT_BYTES + this.#written({ ...record.info }) + past());
+    const owner = record.owner === null ? {} : { owner: record.owner };
+    return this.#once(record, () => AGENT_BYTES + this.#written({ ...record.info, ...owner }) + past());
   }
 
   schedule(record: ScheduleRecord): number {

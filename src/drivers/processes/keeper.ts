@@ -1,17 +1,22 @@
-// The keeper: a shell beside an agent that kills the agent's jobs when the agent can't: after kill -9, and when it stands still
-// (SIGSTOP, or a call that does not return) for so long that its leases are over while its jobs run on (trap 49).
+// The keeper: a shell next to an agent that kills the agent's jobs when the agent can't: after kill -9, and when its loop does not
+// turn (SIGSTOP, a call that does not return, an endless computation) for so long that its leases end while its jobs run on (trap 49).
 //
-// It is a process of its own in a session of its own, and reads a pipe that only the agent writes: `+GROUP` and `-GROUP`, a
-// line for each. The pipe ends with the agent, however that ends. Then the groups that were named are killed, and everything
-// whose environment has the agent's cookie, until nobody is found. Plain POSIX sh, for dash and busybox; a process that cleared
-// its environment and left its group as well is not found by it.
+// The first shell reads a pipe that only the agent writes, a line for each: `+GROUP` and `-GROUP` for a job's group, `.` for a
+// turn of the agent's loop. The second shell only wakes the first (SIGUSR1), several times in a lease. All state is the first shell's: a
+// subshell has its own copy of every variable, and would never learn of a group (trap 76).
 //
-// A second shell looks once a second whether the agent's loop turns: each turn waits, which the kernel counts (voluntary switches
-// in /proc), and a timer here sees to it that there is one. That needs no word from the agent. An agent whose supervisor is gone
-// ends by itself; one that has not after a while is killed. Its own environment has no cookie: it would find itself.
+//   reading ──the pipe ends (the agent has ended, however)────────────▶ sweep, end
+//      └────woken PATIENCE times without a turn of the agent's loop───▶ sweep, go on reading
 //
-// Where no process can be started any more (a job has used them all up) a shell ends at its next command. Then the groups die by
-// what it does while it ends, which starts nobody; and where the second shell ends so, the first goes with it and the agent starts another.
+// A sweep kills the groups, everything whose environment has the agent's cookie, the members of their sessions and the children
+// of all these, until nobody is found. Of a silent agent its own children too: one may have been started and not been named yet.
+// Out of reach is a process that cleared its environment, left its session and lost its parents.
+//
+// An agent whose supervisor is gone ends by itself; one that has not after a while is killed. The keeper's own environment has no
+// cookie: it would find itself. Plain POSIX sh, for dash, bash and busybox.
+//
+// Where no process can be started any more (a job has used them all up) a shell ends at its next command. The first kills the
+// groups while it ends, which starts nobody; where the second ends so, the first goes with it and the agent starts another.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { assert } from "../../core/kit/assert.ts";
@@ -19,13 +24,38 @@ import { KEEPER } from "./family.ts";
 
 const SCRIPT = `
 trap '' TERM INT HUP QUIT
-cookie=$1 agent=$2 patience=$3 parent=$4 groups=' '
+cookie=$1 agent=$2 patience=$3 tick=$4 parent=$5 orphan_patience=$6
+groups=' ' all=' ' root= silent=0 orphaned=0 sweeping= woken=
 
-found() {
+# Sets state, above (the parent), group, session, threads and start of a process. Starts nobody.
+about() {
+  read -r line 2>/dev/null < "/proc/$1/stat" || return
+  set -- \${line##*) }
+  state=$1 above=$2 group=$3 session=$4 threads=\${18} start=\${20}
+}
+
+add() {
+  case $all in *" $1 "*) return ;; esac
+  [ "$1" -gt 1 ] && [ "$1" != "$agent" ] && [ "$1" != "$$" ] || return
+  all="$all$1 "
+  # Stopped first: who is stopped starts nobody.
+  kill -s STOP "$1" 2>/dev/null
+}
+
+marked() {
   for file in $(grep -lF -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
-    pid=\${file#/proc/}
-    pid=\${pid%/environ}
-    [ "$pid" = "$agent" ] || echo "$pid"
+    file=\${file#/proc/}
+    add "\${file%/environ}"
+  done
+}
+
+# Starts nobody. The dead that nobody has reaped are no kin: they would never go.
+kin() {
+  for file in /proc/[0-9]*; do
+    about "\${file#/proc/}" || continue
+    case $state in Z | X) [ "$threads" -gt 1 ] || continue ;; esac
+    case " $root$all" in *" $above "*) add "\${file#/proc/}" ;; esac
+    case "$groups$all" in *" $group "* | *" $session "*) add "\${file#/proc/}" ;; esac
   done
 }
 
@@ -34,81 +64,94 @@ kill_groups() {
 }
 
 sweep() {
-  rounds=0
+  sweeping=1 rounds=0
   for one in $groups; do kill -s STOP -- "-$one" 2>/dev/null; done
   while :; do
-    # Stopped first: who is stopped starts nobody.
-    all=
-    while :; do
-      now=$(found)
-      [ "$now" = "$all" ] && break
-      all=$now
-      for one in $groups $all; do kill -s STOP -- "-$one" 2>/dev/null; done
-      for one in $all; do kill -STOP "$one" 2>/dev/null; done
+    all=' ' before=
+    while [ "$all" != "$before" ]; do
+      before=$all
+      marked
+      kin
     done
     kill_groups
     for one in $all; do kill -s KILL -- "-$one" 2>/dev/null; done
-    for one in $all; do kill -KILL "$one" 2>/dev/null; done
-    [ -z "$all" ] && return
+    for one in $all; do kill -s KILL "$one" 2>/dev/null; done
+    [ "$all" = ' ' ] && break
     rounds=$((rounds + 1))
-    [ "$rounds" -gt 100 ] && return
+    [ "$rounds" -gt 100 ] && break
     [ "$rounds" -gt 20 ] && sleep 1
   done
+  sweeping=
 }
 
-# Sets state, above (its parent) and turns (how often it has waited; empty where the kernel does not say).
-look() {
-  turns=
-  read -r line 2>/dev/null < "/proc/$agent/stat" || return
-  line=\${line##*) }
-  state=\${line%% *}
-  above=\${line#* }
-  above=\${above%% *}
-  while read -r name value; do
-    case $name in voluntary_ctxt_switches:) turns=$value ;; esac
-  done 2>/dev/null < "/proc/$agent/status"
-}
-
-watch() {
-  still=0 orphaned=0 turns= before=
-  trap '[ -d "/proc/$agent" ] && kill -KILL $$' EXIT
-  while [ -d "/proc/$agent" ]; do
-    sleep 1
-    look || break
-    # One that runs may be busy, and never wait.
-    if [ "$state" = R ] || [ "$turns" != "$before" ]; then
-      still=0
-    elif [ -n "$turns" ] || [ "$state" = T ] || [ "$state" = t ]; then
-      still=$((still + 1))
-    fi
-    before=$turns
-    if [ "$parent" = 0 ] || [ "$above" = "$parent" ]; then orphaned=0; else orphaned=$((orphaned + 1)); fi
+wake() {
+  woken=1
+  [ -n "$sweeping" ] && return
+  if [ "$parent" != 0 ] && about "$agent"; then
+    if [ "$above" = "$parent" ]; then orphaned=0; else orphaned=$((orphaned + 1)); fi
     # Stopped by a supervisor that then was killed itself, nobody would ever continue it; nor one that hangs.
-    [ "$orphaned" -ge 10 ] && kill -KILL "$agent"
-    [ "$orphaned" -ge 1 ] && [ "$still" -ge 2 ] && kill -KILL "$agent"
-    [ "$still" -ge "$patience" ] && sweep
+    [ "$orphaned" -ge "$orphan_patience" ] && kill -s KILL "$agent"
+    [ "$orphaned" -ge 1 ] && [ "$silent" -ge "$patience" ] && kill -s KILL "$agent"
+  fi
+  if [ "$silent" -ge "$patience" ]; then
+    root="$agent "
+    sweep
+    root=
+  fi
+  silent=$((silent + 1))
+}
+
+# The number of the first shell may be another's once it has ended.
+is_first() {
+  [ -z "$first" ] || { about $$ && [ "$start" = "$first" ]; }
+}
+
+wake_often() {
+  first=
+  about $$ && first=$start
+  trap 'is_first && kill -s KILL $$' EXIT
+  while :; do
+    sleep "$tick" 2>/dev/null || sleep 1
+    is_first && kill -s USR1 $$ 2>/dev/null || break
   done
   trap - EXIT
 }
 
 trap kill_groups EXIT
-[ -r "/proc/$agent/stat" ] && watch < /dev/null &
-while read -r line; do
-  case $line in
-    +*) groups="$groups\${line#+} " ;;
-    -*) before=\${groups%% \${line#-} *} after=\${groups#* \${line#-} }
-        [ "$before" = "$groups" ] || groups="$before $after" ;;
-  esac
+trap wake USR1
+wake_often < /dev/null &
+waker=$!
+while :; do
+  # What wakes it ends the read too.
+  if read -r line; then
+    case $line in
+      .) silent=0 ;;
+      +*) groups="$groups\${line#+} " ;;
+      -*) before=\${groups%% \${line#-} *} after=\${groups#* \${line#-} }
+          [ "$before" = "$groups" ] || groups="$before $after" ;;
+    esac
+  elif [ -n "$woken" ]; then
+    woken=
+  else
+    break
+  fi
 done
+trap '' USR1
 sweep
+kill -s KILL "$waker" 2>/dev/null
 trap - EXIT
 `;
 
-/** Of the time that a lease has left at least when the agent stands still: beats come three times in it. */
+/**
+ * Of a lease: the agent's loop has not turned for so long when the last sweep begins. Beats come three times in a lease, so
+ * two thirds are left at least when it stops, and the sweep takes a moment.
+ */
 const LEASE_SHARE = 0.6;
-const PATIENCE_S_MIN = 1;
-/** Its loop turns at least so often; the second shell looks once a second. */
-const TURN_EVERY_MS = 400;
+const TICK_MS_MAX = 1_000;
+/** For short leases the first shell is woken more often: that many ticks at least, of which the last is for the sweep to begin. */
+const TICKS_MIN = 4;
+const TURNS_PER_TICK = 2.5;
+const ORPHAN_MS = 10_000;
 const RESTART_MS_MIN = 200;
 const RESTART_MS_MAX = 10_000;
 /** It goes on by itself where somebody outlives SIGKILL. */
@@ -128,6 +171,7 @@ export class Keeper {
   readonly #groups = new Set<number>();
   #child: ChildProcess | null = null;
   #timer: NodeJS.Timeout | undefined;
+  readonly #tickMs: number;
   readonly #turning: NodeJS.Timeout;
   #restartMs = RESTART_MS_MIN;
   #isClosed = false;
@@ -136,7 +180,8 @@ export class Keeper {
     // It stands in a pattern of grep and in one line.
     assert(/^[A-Za-z0-9_-]+$/.test(options.cookie.value), "a cookie is letters and digits");
     this.#options = options;
-    this.#turning = setInterval(() => undefined, TURN_EVERY_MS);
+    this.#tickMs = Math.min(TICK_MS_MAX, (options.leaseMs * LEASE_SHARE) / TICKS_MIN);
+    this.#turning = setInterval(() => this.#turned(), this.#tickMs / TURNS_PER_TICK);
     this.#turning.unref();
     this.#start();
   }
@@ -169,18 +214,16 @@ export class Keeper {
 
   #start(): void {
     const { cookie, leaseMs } = this.#options;
+    const tickMs = this.#tickMs;
     const parent = this.#options.hasSupervisor === true ? process.ppid : 0;
-    const patience = Math.max(PATIENCE_S_MIN, Math.floor((leaseMs * LEASE_SHARE) / 1_000));
-    const child = spawn(
-      "sh",
-      ["-c", SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, `${process.pid}`, `${patience}`, `${parent}`],
-      {
-        stdio: ["pipe", "ignore", "ignore"],
-        env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [KEEPER]: "1" },
-        cwd: "/",
-        detached: true,
-      },
-    );
+    const patience = Math.floor((leaseMs * LEASE_SHARE) / tickMs) - 1;
+    const about = [process.pid, patience, (tickMs / 1_000).toFixed(3), parent, Math.ceil(ORPHAN_MS / tickMs)];
+    const child = spawn("sh", ["-c", SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, ...about.map(String)], {
+      stdio: ["pipe", "ignore", "ignore"],
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [KEEPER]: "1" },
+      cwd: "/",
+      detached: true,
+    });
     this.#child = child;
     child.unref();
     child.stdin.on("error", () => undefined);
@@ -197,6 +240,11 @@ export class Keeper {
     this.#timer = setTimeout(() => this.#start(), this.#restartMs);
     this.#timer.unref();
     this.#restartMs = Math.min(RESTART_MS_MAX, this.#restartMs * 2);
+  }
+
+  /** Not where others wait already: the first shell itself may be stopped. */
+  #turned(): void {
+    if (this.#child?.stdin?.writableLength === 0) this.#tell(".\n");
   }
 
   #tell(line: string): void {
