@@ -1,4 +1,4 @@
-// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|idle] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
@@ -11,6 +11,7 @@ const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   events: () => import("./events.ts"),
   api: () => import("./api.ts"),
   loop: () => import("./loop.ts"),
+  turns: () => import("./turns.ts"),
   idle: () => import("./idle.ts"),
 };
 const EXIT_USAGE = 64;

@@ -1,29 +1,28 @@
 // GET /v1/events: each committed event once, in order, without gaps (trap 67), as server-sent events whose id is the sequence.
-// A stream pulls: it reads the next page when the last one has found room, so a slow reader delays nobody and costs one page;
-// one that does not read at all is cut, and goes on later with Last-Event-ID, here or elsewhere.
-//
-// A filter may pass over many events. `id:` without data moves the point from which a reader resumes and shows it nothing.
+// A stream that has caught up is served by the fan (event-fan.ts), together with all others; what is in memory no more it
+// reads itself, page by page, each when the last one has found room. So a slow reader delays nobody and costs one page; one
+// that does not read at all is cut, and goes on later with Last-Event-ID, here or elsewhere.
 
-import { eventWire } from "../contract/index.ts";
-import type { Events, EventsFilter, EventRecord } from "../ports/events.ts";
-import type { Service, StreamAnswer } from "./handlers.ts";
+import type { Events, EventsFilter } from "../ports/events.ts";
+import { assertNever } from "../core/kit/assert.ts";
 import { everyNowAndThen } from "./admission.ts";
-import { within } from "./pause.ts";
+import { EventFan, type FannedStream } from "./event-fan.ts";
+import { EventPages, keyOf } from "./event-pages.ts";
+import type { Service, StreamAnswer } from "./handlers.ts";
 import type { Outlet } from "./stream.ts";
-
-const PAGE_EVENTS_MAX = 500;
-const PAGE_BYTES_MAX = 256 * 1024;
-/** Frames that other streams will want too. */
-const FRAMES_KEPT_LETTERS_MAX = 4 * 1024 * 1024;
 
 export class EventStreams {
   readonly #service: Service;
   readonly #events: Events;
-  readonly #frames = new Frames();
+  readonly #pages: EventPages;
+  readonly #fan: EventFan;
 
   constructor(service: Service, events: Events) {
+    const { clock, limits } = service;
     this.#service = service;
     this.#events = events;
+    this.#pages = new EventPages(events);
+    this.#fan = new EventFan({ clock, heartbeatMs: limits.heartbeatMs, events, pages: this.#pages });
   }
 
   /** Rejects with LOG_COMPACTED, or OVERLOADED, before anything is sent. */
@@ -50,56 +49,43 @@ export class EventStreams {
     out: Outlet,
   ): Promise<void> {
     const { clock, limits } = this.#service;
-    const wanted = { filter, max: PAGE_EVENTS_MAX, bytesMax: PAGE_BYTES_MAX };
-    let after = start;
-    let told = start;
-    let toldAtMs = clock.monotonicMs();
     const isAdmitted = everyNowAndThen(clock, limits.heartbeatMs, isStillAdmitted);
+    const shownAtMs = clock.monotonicMs();
+    const stream: FannedStream = {
+      filter,
+      filterKey: keyOf(filter),
+      out,
+      isAdmitted,
+      after: start,
+      shownId: start,
+      shownAtMs,
+    };
     await out.write(`retry: 1000\nid: ${start}\n\n`);
-    while (!out.signal.aborted) {
-      const page = await this.#events.read(after, wanted);
-      // Before what was read is shown: a stream may be busy for as long as its site is.
-      if (!isAdmitted()) return;
-      if (page.events.length > 0) {
-        await out.write(page.events.map((event) => this.#frames.of(event)).join(""));
-        told = page.events.at(-1)?.sequence ?? told;
-        toldAtMs = clock.monotonicMs();
+    for (;;) {
+      const left = await this.#fan.follow(stream);
+      switch (left) {
+        case "over":
+          return;
+        case "full":
+          await out.room();
+          break;
+        case "history":
+          await this.#readHistory(stream);
+          break;
+        default:
+          return assertNever(left, "why a stream has left the fan");
       }
-      const isAtEnd = page.through === after;
-      after = page.through;
-      if (isAtEnd) await this.#arrived(after, Math.max(1, toldAtMs + limits.heartbeatMs - clock.monotonicMs()), out);
-      if (clock.monotonicMs() - toldAtMs < limits.heartbeatMs) continue;
-      await out.write(after === told ? ": heartbeat\n\n" : `: heartbeat\nid: ${after}\n\n`);
-      told = after;
-      toldAtMs = clock.monotonicMs();
     }
   }
 
-  async #arrived(after: number, waitMs: number, out: Outlet): Promise<void> {
-    const wait = within(this.#service.clock, waitMs, out.signal);
-    await this.#events.arrived(after, wait.signal);
-    wait.close();
-  }
-}
-
-/** Made once for all streams that stand at about the same place. */
-class Frames {
-  readonly #kept = new Map<number, string>();
-  #letters = 0;
-
-  of(event: EventRecord): string {
-    const { sequence, eventType, bytes, eventHash } = event;
-    const kept = this.#kept.get(sequence);
-    if (kept !== undefined) return kept;
-    const data = JSON.stringify(eventWire(bytes, eventHash));
-    const frame = `id: ${sequence}\nevent: ${eventType}\ndata: ${data}\n\n`;
-    this.#kept.set(sequence, frame);
-    this.#letters += frame.length;
-    for (const [oldest, text] of this.#kept) {
-      if (this.#letters <= FRAMES_KEPT_LETTERS_MAX) break;
-      this.#kept.delete(oldest);
-      this.#letters -= text.length;
-    }
-    return frame;
+  async #readHistory(stream: FannedStream): Promise<void> {
+    const page = await this.#pages.read(stream.after, stream.filter);
+    // The fan asks whether it is still admitted before it shows anything; what is shown here is shown before that.
+    if (!stream.isAdmitted()) return;
+    stream.after = page.through;
+    if (page.bytes === null) return;
+    stream.shownId = page.last;
+    stream.shownAtMs = this.#service.clock.monotonicMs();
+    if (!stream.out.push(page.bytes)) await stream.out.room();
   }
 }

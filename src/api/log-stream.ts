@@ -91,8 +91,7 @@ async function eventOf(
   const filter = { types: null, entityId, entityType: "build" };
   try {
     for (let seen = after; !wait.signal.aborted;) {
-      await events.arrived(seen, wait.signal);
-      if (wait.signal.aborted) return;
+      if (seen >= events.head().sequence) return await events.arrivedOf(entityId, wait.signal);
       const page = await events.read(seen, { filter, max: LOOK_EVENTS_MAX, bytesMax: LOOK_BYTES_MAX });
       if (page.events.length > 0) return;
       seen = page.through;

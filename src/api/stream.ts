@@ -13,6 +13,13 @@ import type { LongPolls } from "./long-polls.ts";
 export interface Outlet {
   /** Resolves when there is room for more. Rejects where there is nobody to write to: let it pass. */
   write(text: string): Promise<void>;
+  /**
+   * Hands the bytes over at once, system call included, so that whoever writes to many can see what it takes. False: wait for
+   * `room` before the next. Throws where there is nobody to write to: let it pass.
+   */
+  push(bytes: Uint8Array): boolean;
+  /** Resolves when there is room again. Rejects as `write` does. */
+  room(): Promise<void>;
   /** Aborts when the client has gone or the server stops. */
   readonly signal: AbortSignal;
 }
@@ -39,12 +46,28 @@ export async function pour(reply: FastifyReply, make: (out: Outlet) => Promise<v
   raw.flushHeaders();
   const poll = polls.open(null, gone);
   const { signal } = poll;
-  const write = async (text: string): Promise<void> => {
+  const mustBeThere = (): void => {
     if (signal.aborted || raw.destroyed) throw new Cut("the client has gone, or the server stops");
+  };
+  const room = async (): Promise<void> => {
+    mustBeThere();
+    if (raw.writableNeedDrain && !(await hasRoom(raw, clock, stallMs, signal)))
+      throw new Cut("the client does not read");
+  };
+  const write = async (text: string): Promise<void> => {
+    mustBeThere();
     if (!raw.write(text) && !(await hasRoom(raw, clock, stallMs, signal))) throw new Cut("the client does not read");
   };
+  const push = (bytes: Uint8Array): boolean => {
+    mustBeThere();
+    // A response that finds its socket uncorked corks it until the end of the turn, and writes then.
+    raw.socket?.cork();
+    const hasFound = raw.write(bytes);
+    raw.socket?.uncork();
+    return hasFound;
+  };
   try {
-    await make({ write, signal });
+    await make({ write, push, room, signal });
     raw.end();
   } catch (error) {
     // A stream that the server's stop ends is whole as far as it goes; all others must be seen to be broken.

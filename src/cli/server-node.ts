@@ -112,7 +112,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       scopes: diskGuarded(scopes, directory),
       jobs,
       clusterId: consensus.clusterId,
-      server: () => serverStats(consensus, cluster, loop.snapshot()),
+      server: () => serverStats(consensus, cluster, loop),
       logs: options.logs,
       tls,
       onFatal: options.onFatal,

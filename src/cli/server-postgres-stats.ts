@@ -4,8 +4,9 @@
 import type { SiteCluster } from "../controller/site-cluster.ts";
 import { Histogram } from "../core/kit/histogram.ts";
 import type { DataDirectory } from "../drivers/disk/index.ts";
+import type { LoopMonitor } from "../drivers/telemetry/index.ts";
 import type { PostgresLog } from "../logs/index.ts";
-import type { Elector, HistogramSnapshot } from "../ports/elector.ts";
+import type { Elector } from "../ports/elector.ts";
 import type { ServerStats } from "../ports/server-stats.ts";
 
 export interface SiteCounted {
@@ -13,12 +14,12 @@ export interface SiteCounted {
   readonly log: Pick<PostgresLog, "counts">;
   readonly elector: Pick<Elector, "stats">;
   readonly directory: Pick<DataDirectory, "freeBytes" | "state">;
-  readonly loopDelayMs: HistogramSnapshot;
+  readonly loop: LoopMonitor;
 }
 
 const NEVER = new Histogram().snapshot();
 
-export function siteStats({ cluster, log, elector, directory, loopDelayMs }: SiteCounted): ServerStats {
+export function siteStats({ cluster, log, elector, directory, loop }: SiteCounted): ServerStats {
   const { nodeId, leader, role, term, commit, applied } = cluster.view();
   const { acquiredTotal, acquireAttemptsTotal, acquireLatencyMs } = elector.stats();
   const { appends, unknown } = log.counts;
@@ -62,6 +63,7 @@ export function siteStats({ cluster, log, elector, directory, loopDelayMs }: Sit
       certificateNotAfterMs: null,
     },
     disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
-    loopDelayMs,
+    loopDelayMs: loop.snapshot(),
+    loopTurns: loop.turns(),
   };
 }

@@ -224,7 +224,7 @@ async function openSiteApi(
     cluster,
     scopes: noScopes(),
     jobs,
-    server: () => siteStats({ cluster, log, elector, directory, loopDelayMs: loop.snapshot() }),
+    server: () => siteStats({ cluster, log, elector, directory, loop }),
     logs: options.logs,
     tls,
     onFatal: options.onFatal,

@@ -5,16 +5,16 @@ import type { JobsFeeder } from "../controller/jobs-feeder.ts";
 import type { JobsMeter } from "../controller/jobs-meter.ts";
 import type { JobsService } from "../controller/jobs.ts";
 import type { Archive } from "../logs/index.ts";
-import type { HistogramSnapshot } from "../ports/elector.ts";
 import type { EventsHead } from "../ports/events.ts";
 import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
+import type { LoopMonitor } from "../drivers/telemetry/index.ts";
 import type { WireStats } from "../drivers/wire/index.ts";
 import type { ConsensusNode } from "./server-consensus.ts";
 
 export function serverStats(
   { engine, wire, directory }: ConsensusNode,
   cluster: ClusterService,
-  loopDelayMs: HistogramSnapshot,
+  loop: LoopMonitor,
 ): ServerStats {
   const { nodeId, leader, role, term, commit, applied } = cluster.view();
   return {
@@ -28,7 +28,8 @@ export function serverStats(
     engine: engine.stats(),
     wire: wireStats(wire.stats()),
     disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
-    loopDelayMs,
+    loopDelayMs: loop.snapshot(),
+    loopTurns: loop.turns(),
   };
 }
 

@@ -199,3 +199,39 @@ test("the tail lets the oldest go, and says what it has", async () => {
   tail.push({ ...one!, event: { ...one!.event, sequence: 50_000 } });
   expect([tail.has(40_000), tail.has(50_000)]).toEqual([false, true]);
 });
+
+describe("whoever follows one entity", () => {
+  test("is woken by its events alone, once, and costs nothing afterwards", async () => {
+    const stage = new Stage();
+    const woken: string[] = [];
+    const over = new AbortController();
+    for (const entity of ["q3", "q3", "q5"])
+      void stage.events.arrivedOf(entity, over.signal).then(() => woken.push(entity));
+    stage.grow(3);
+    await settled();
+    expect(woken).toEqual([]);
+    stage.grow(1);
+    await settled();
+    expect(woken).toEqual(["q3", "q3"]);
+    over.abort();
+    await settled();
+    expect(woken).toEqual(["q3", "q3", "q5"]);
+    stage.grow(14);
+    await settled();
+    expect(woken).toHaveLength(3);
+  });
+
+  test("what is in memory comes at once, and what is not comes from the history", async () => {
+    const stage = new Stage();
+    stage.grow(10);
+    expect(stage.events.recent(4, WANTED)?.events.map(({ sequence }) => sequence)).toEqual([5, 6, 7, 8, 9, 10]);
+    expect(stage.events.recent(10, WANTED)).toEqual({ events: [], through: 10 });
+    stage.restart();
+    expect(stage.events.recent(4, WANTED)).toBeNull();
+    expect((await stage.events.read(4, WANTED)).through).toBe(10);
+  });
+});
+
+async function settled(): Promise<void> {
+  for (let n = 0; n < 20; n++) await Promise.resolve();
+}

@@ -58,6 +58,8 @@ export interface EventsServiceOptions {
 export class EventsService implements Events {
   readonly #options: EventsServiceOptions;
   readonly #waiting = new Set<() => void>();
+  /** By the entity whose events they wait for: a thousand who follow a job each are not woken by every job. */
+  readonly #waitingOf = new Map<string, Set<() => void>>();
   readonly #tail = new EventTail();
   readonly #proofs: EventProofs;
   readonly #readings = new Turns({
@@ -73,7 +75,8 @@ export class EventsService implements Events {
     this.#stops = [
       options.fold.follow((sealed) => {
         this.#tail.push(sealed);
-        this.#wake();
+        this.#wake(this.#waiting);
+        this.#wake(this.#waitingOf.get(sealed.event.entityId));
       }),
       options.fold.onRestored(() => {
         this.#tail.clear();
@@ -84,7 +87,8 @@ export class EventsService implements Events {
 
   close(): void {
     for (const stop of this.#stops) stop();
-    this.#wake();
+    this.#wake(this.#waiting);
+    for (const waiting of this.#waitingOf.values()) this.#wake(waiting);
   }
 
   head(): EventsHead {
@@ -95,9 +99,14 @@ export class EventsService implements Events {
   async read(after: number, wanted: EventsWanted): Promise<EventsPage> {
     const { sequence, first } = this.head();
     if (after + 1 < first) throw compacted(after + 1, first);
-    if (after >= sequence) return { events: [], through: after };
-    if (this.#tail.has(after + 1)) return pageOf(after, this.#tail.behind(after), wanted);
+    const page = this.recent(after, wanted);
+    if (page !== null) return page;
     return this.#readings.take(() => this.#readHistory(after, sequence, wanted));
+  }
+
+  recent(after: number, wanted: EventsWanted): EventsPage | null {
+    if (after >= this.#options.fold.chain.sequence) return { events: [], through: after };
+    return this.#tail.has(after + 1) ? pageOf(after, this.#tail.behind(after), wanted) : null;
   }
 
   async #readHistory(after: number, last: number, wanted: EventsWanted): Promise<EventsPage> {
@@ -109,16 +118,15 @@ export class EventsService implements Events {
   }
 
   arrived(after: number, signal: AbortSignal): Promise<void> {
-    if (this.head().sequence > after || signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        signal.removeEventListener("abort", wake);
-        this.#waiting.delete(wake);
-        resolve();
-      };
-      signal.addEventListener("abort", wake, { once: true });
-      this.#waiting.add(wake);
-    });
+    if (this.head().sequence > after) return Promise.resolve();
+    return woken(this.#waiting, signal);
+  }
+
+  async arrivedOf(entityId: string, signal: AbortSignal): Promise<void> {
+    let waiting = this.#waitingOf.get(entityId);
+    if (waiting === undefined) this.#waitingOf.set(entityId, (waiting = new Set()));
+    await woken(waiting, signal);
+    if (waiting.size === 0 && this.#waitingOf.get(entityId) === waiting) this.#waitingOf.delete(entityId);
   }
 
   async verify(progress: (sequence: number) => void, signal: AbortSignal): Promise<Verified> {
@@ -171,9 +179,25 @@ export class EventsService implements Events {
     if (first > 1) throw compacted(1, first);
   }
 
-  #wake(): void {
-    for (const wake of this.#waiting) wake();
+  #wake(waiting: ReadonlySet<() => void> = NOBODY): void {
+    for (const wake of waiting) wake();
   }
+}
+
+const NOBODY: ReadonlySet<() => void> = new Set();
+
+/** Waits in the set until it is woken there, or the signal aborts. */
+function woken(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      signal.removeEventListener("abort", wake);
+      waiting.delete(wake);
+      resolve();
+    };
+    signal.addEventListener("abort", wake, { once: true });
+    waiting.add(wake);
+  });
 }
 
 /** Of one reader: what it wants of the events that pass, in order. */

@@ -11,8 +11,12 @@ export interface Events {
    * it could be, also empty; only `through` tells how far it got.
    */
   read(after: number, wanted: EventsWanted): Promise<EventsPage>;
+  /** The same at once, from memory; null where the events are not in memory: `read` brings them. */
+  recent(after: number, wanted: EventsWanted): EventsPage | null;
   /** Resolves when there is an event behind `after` here, or the signal aborts. Never rejects. */
   arrived(after: number, signal: AbortSignal): Promise<void>;
+  /** Resolves when the next event of this entity is applied here, or the signal aborts. Never rejects; others wake nobody. */
+  arrivedOf(entityId: string, signal: AbortSignal): Promise<void>;
   /**
    * Reads every stored event from the last checkpoint on and checks bytes, links and tree. `progress` is told the sequence
    * that it has come to, now and then. Rejects with the signal's reason when that aborts.

@@ -17,6 +17,14 @@ export interface ServerStats {
   readonly disk: { readonly freeBytes: number | null; readonly isFull: boolean };
   /** How late the event loop was, sampled. */
   readonly loopDelayMs: HistogramSnapshot;
+  readonly loopTurns: LoopTurns;
+}
+
+/** Turns of the event loop in the last minute: what runs between two waits for the world. */
+export interface LoopTurns {
+  readonly turns: number;
+  readonly longestMs: number;
+  readonly p99Ms: number;
 }
 
 /** Counted from the events of one node's Raft. */

@@ -130,5 +130,18 @@ it("the loop monitor sees a loop that was held up, and little else", async () =>
   const { count, sum } = monitor.snapshot();
   expect(sum).toBeGreaterThan(100);
   expect(count).toBeGreaterThan(1);
+  const { turns, longestMs } = monitor.turns();
+  expect(turns).toBeGreaterThan(1);
+  // It was held for 400 ms, give or take what the clocks of libuv and of this process disagree about.
+  expect(longestMs).toBeGreaterThan(390);
   monitor.stop();
+});
+
+it("the loop monitor wakes nobody: a loop that waits is not turned by it", async () => {
+  const monitor = startLoopMonitor();
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const { turns } = monitor.turns();
+  monitor.stop();
+  // Its own timer wakes four times a second; a loop that turned by itself would do so a hundred thousand times.
+  expect(turns).toBeLessThan(5_000);
 });

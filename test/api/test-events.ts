@@ -76,6 +76,17 @@ export class TestEvents implements Events {
     if (after + 1 < this.first) {
       throw new TenureError("LOG_COMPACTED", `Events before ${this.first} are not kept any more. Begin there.`);
     }
+    return this.#page(after, { filter, max, bytesMax });
+  }
+
+  /** The last so many are in memory. */
+  recentMax = 100;
+
+  recent(after: number, wanted: EventsWanted): EventsPage | null {
+    return after < this.head().sequence - this.recentMax ? null : this.#page(after, wanted);
+  }
+
+  #page(after: number, { filter, max, bytesMax }: EventsWanted): EventsPage {
     const events: EventsPage["events"][number][] = [];
     let through = after;
     let size = 0;
@@ -102,6 +113,16 @@ export class TestEvents implements Events {
       signal.addEventListener("abort", look);
       look();
     });
+  }
+
+  async arrivedOf(entityId: string, signal: AbortSignal): Promise<void> {
+    const filter = { types: null, entityId, entityType: null };
+    for (let seen = this.head().sequence; !signal.aborted;) {
+      await this.arrived(seen, signal);
+      const page = this.#page(seen, { filter, max: 1_000, bytesMax: 1_000_000 });
+      if (page.events.length > 0) return;
+      seen = page.through;
+    }
   }
 
   async verify(progress: (sequence: number) => void, signal: AbortSignal): Promise<Verified> {

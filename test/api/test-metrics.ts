@@ -54,6 +54,7 @@ export function sourceOf(
       },
       disk: { freeBytes: 1_000, isFull: false },
       loopDelayMs: empty,
+      loopTurns: { turns: 1_000, longestMs: 4.5, p99Ms: 0.5 },
       ...server,
     },
     jobs: {

@@ -79,6 +79,15 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     (s) => s.server.engine.snapshotsRestored,
   ),
   histogram("tenure_loop_delay_ms", "How late a timer of the event loop was, sampled.", (s) => s.server.loopDelayMs),
+  labelled(
+    "tenure_loop_turn_seconds",
+    "gauge",
+    "How long turns of the event loop took in the last minute, by quantile; 1 is the longest.",
+    ({ server: { loopTurns } }) => [
+      { labels: { quantile: "0.99" }, value: loopTurns.p99Ms / 1_000 },
+      { labels: { quantile: "1" }, value: loopTurns.longestMs / 1_000 },
+    ],
+  ),
   labelled("tenure_frames_total", "counter", "Frames between nodes, by direction.", ({ server }) => [
     { labels: { direction: "sent" }, value: server.wire.sentFrames },
     { labels: { direction: "received" }, value: server.wire.receivedFrames },
