@@ -11,7 +11,7 @@ import {
   toSnake,
 } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import type { Job, JobState } from "../ports/jobs.ts";
+import type { Job, JobState, NamesPage } from "../ports/jobs.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { followLog, logPage } from "./log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
@@ -40,17 +40,29 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     jobLogs: (call) => logs(service, parts, call),
     agents: async ({ query }) => {
       await beFresh(service, query);
-      const { page, next } = paged(jobs.agents(), ({ name }) => name, query);
+      const { page, next } = paged(
+        (page) => jobs.agents(page),
+        ({ name }) => name,
+        query,
+      );
       return { body: { agents: page.map((agent) => toSnake(agent)), next } };
     },
     queues: async ({ query }) => {
       await beFresh(service, query);
-      const { page, next } = paged(jobs.queues(), ({ queue }) => queue, query);
+      const { page, next } = paged(
+        (page) => jobs.queues(page),
+        ({ queue }) => queue,
+        query,
+      );
       return { body: { queues: page.map((queue) => toSnake(queue)), next } };
     },
     schedules: async ({ query }) => {
       await beFresh(service, query);
-      const { page, next } = paged(jobs.schedules(), ({ name }) => name, query);
+      const { page, next } = paged(
+        (page) => jobs.schedules(page),
+        ({ name }) => name,
+        query,
+      );
       return { body: { schedules: page.map((schedule) => toSnake(schedule)), next } };
     },
     stats: async ({ query }) => {
@@ -161,9 +173,11 @@ interface Page {
   readonly limit?: number | undefined;
 }
 
-function paged<T>(all: readonly T[], nameOf: (one: T) => string, { after, limit = NAMES_PER_PAGE_MAX }: Page) {
-  const behind = after === undefined ? all : all.filter((one) => nameOf(one) > after);
-  const page = behind.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)).slice(0, limit);
+/** `list`: those of the page alone are worked out, and one more, to know whether there are more. */
+function paged<T>(list: (page: NamesPage) => readonly T[], nameOf: (one: T) => string, query: Page) {
+  const { after, limit = NAMES_PER_PAGE_MAX } = query;
+  const found = list({ after, limit: limit + 1 });
+  const page = found.slice(0, limit);
   const last = page.at(-1);
-  return { page, next: behind.length > limit && last !== undefined ? nameOf(last) : null };
+  return { page, next: found.length > limit && last !== undefined ? nameOf(last) : null };
 }

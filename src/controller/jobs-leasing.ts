@@ -8,7 +8,7 @@
 // or was taken back, the end of draining.
 //
 // Invariants:
-// - Behind each turn no job is ready beside an agent that waits, may run it and has room, unless too much was given in it, or
+// - Behind each turn no job is ready beside an agent that waits, may run it and has room, unless its slice is used up, or
 //   the writer is full: then it goes on when an append is answered (`isOwed`), or a moment after one was taken back.
 // - handOut throws nothing of the world: it runs within requests that are not about it, and they are done.
 // - Leases that are committed are in the answer, whoever leads by then; what else it asked is for the new leader to say.
@@ -27,9 +27,8 @@ import type { DrainedBy, GivenLease, LeaseAnswer, LeaseCall } from "../ports/job
 import type { JobsFold } from "./jobs-fold.ts";
 import { type Poll, JobsPolls } from "./jobs-polls.ts";
 import type { JobsTimers } from "./jobs-timers.ts";
+import { Slice } from "./slice.ts";
 
-/** Jobs that are handed out in one turn beside what was asked; the rest when they are committed. */
-const HANDED_PER_TURN_MAX = 4_096;
 const RETRY_MS = 50;
 
 export type Decided<Answer> =
@@ -251,35 +250,36 @@ export class JobsLeasing {
     if (this.#isHanding || this.#isOver || !this.isWanting) return;
     this.#isHanding = true;
     this.#isOwed = true;
+    const slice = new Slice(this.#options.clock);
     try {
-      for (let left = HANDED_PER_TURN_MAX, before = Infinity; left > 0 && !this.#options.isFull();) {
-        // What is given changes what is walked through: only where nothing was given has everybody been asked.
-        if (left === before) {
-          this.#isOwed = false;
-          return;
-        }
-        before = left;
+      // What is given changes what is walked through: only where nothing was given has everybody been asked.
+      for (let isFirst = true; !this.#options.isFull() && (isFirst || !slice.isOver); isFirst = false) {
+        let handed = false;
         for (const one of openClasses(this.#fold.book, this.#polls.kinds, this.#options.context)) {
-          left -= this.#handOutOf(one, left);
-          if (left <= 0) break;
+          if (this.#handOutOf(one, slice)) handed = true;
+          if (handed && slice.isOver) break;
         }
+        if (handed) continue;
+        this.#isOwed = false;
+        return;
       }
     } finally {
       this.#isHanding = false;
     }
   }
 
-  /** To one of each queue in turn. */
-  #handOutOf(one: OpenClass, max: number): number {
+  /** To one of each queue in turn. Where a job was given and the slice is over, it stops: it goes on when that one is committed. */
+  #handOutOf(one: OpenClass, slice: Slice): boolean {
     let handed = 0;
-    for (let before = -1; before < handed && handed < max;) {
+    for (let before = -1; before < handed;) {
       before = handed;
       for (const queue of this.#polls.fitting(one)) {
-        if (one.open.size === 0 || handed >= max || this.#options.isFull()) return handed;
+        if (one.open.size === 0 || this.#options.isFull()) return handed > 0;
         handed += this.#giveOne(queue);
+        if (handed > 0 && slice.isOver) return true;
       }
     }
-    return handed;
+    return handed > 0;
   }
 
   /** To the first who takes any. */

@@ -13,11 +13,10 @@ import type { Clock, Timer } from "../ports/clock.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { JobsSchedules } from "./jobs-schedules.ts";
 import { Leases } from "./leases.ts";
+import { Slice } from "./slice.ts";
 
 /** How often it looks at the latest: a loop that stood still for longer than this and a stall is noticed. */
 const LOOK_MS = 500;
-/** At most so many end in one look; the rest a moment later. */
-const PER_LOOK_MAX = 256;
 const RETRY_MS = 250;
 /** How long a job that is being cancelled may go on while its agent renews it; from then on renewals are not counted. */
 const CANCEL_MAX_MS = 60_000;
@@ -165,21 +164,23 @@ export class JobsTimers {
     if (stalledMs >= LOOP_STALL_MS) for (const one of [this.#leases, this.#agents]) one.stalled(stalledMs);
     // What is due stays so: it is looked at again after a while, not at once.
     if (!this.#options.leads()) return this.#armFrom(nowMs + RETRY_MS);
-    this.#end(nowMs);
-    this.#schedules.look();
+    const slice = new Slice(this.#clock);
+    this.#end(nowMs, slice);
+    this.#schedules.look(slice);
     if (this.#options.readyInMs() <= 0) this.#options.ready();
     this.arm();
   }
 
-  #end(nowMs: number): void {
+  /** What ends later than this slice is due in the next look, which comes at once. */
+  #end(nowMs: number, slice: Slice): void {
     const { run, fold } = this.#options;
-    for (const { key: jobId, epoch: jobEpoch } of this.#leases.takeOver(nowMs, PER_LOOK_MAX, RETRY_MS)) {
+    for (const { key: jobId, epoch: jobEpoch } of this.#leases.takeEach(nowMs, RETRY_MS, slice)) {
       run({ kind: "lease-expired", jobId, jobEpoch });
     }
-    for (const { key: jobId, epoch: jobEpoch } of this.#attempts.takeOver(nowMs, PER_LOOK_MAX, RETRY_MS)) {
+    for (const { key: jobId, epoch: jobEpoch } of this.#attempts.takeEach(nowMs, RETRY_MS, slice)) {
       run({ kind: "attempt-timed-out", jobId, jobEpoch });
     }
-    for (const { key: name, epoch } of this.#agents.takeOver(nowMs, PER_LOOK_MAX, RETRY_MS)) {
+    for (const { key: name, epoch } of this.#agents.takeEach(nowMs, RETRY_MS, slice)) {
       const known = this.#sessions.get(name);
       if (known?.number !== epoch) continue;
       const { session } = known;

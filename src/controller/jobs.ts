@@ -16,6 +16,7 @@ import type {
   JobsStats,
   LeaseAnswer,
   LeaseCall,
+  NamesPage,
   QueueView,
   Request,
   ResultAnswer,
@@ -247,15 +248,15 @@ export class JobsService implements Jobs {
     return fold.book.applied.whyPending(jobId, times, this.#reign?.isDraining ?? false);
   }
 
-  agents(): readonly AgentView[] {
-    return this.#options.fold.book.applied.agents();
+  agents(page?: NamesPage): readonly AgentView[] {
+    return this.#options.fold.book.applied.agents(page);
   }
 
-  queues(): readonly QueueView[] {
-    return this.#options.fold.book.applied.queues();
+  queues(page?: NamesPage): readonly QueueView[] {
+    return this.#options.fold.book.applied.queues(page);
   }
 
-  schedules(): readonly ScheduleView[] {
+  schedules(page?: NamesPage): readonly ScheduleView[] {
     const { fold, nextFire } = this.#options;
     return fold.book.applied.schedules(({ cron, timeZone }, afterMs) => {
       try {
@@ -264,7 +265,7 @@ export class JobsService implements Jobs {
         // A zone that this node does not know: shown without a next time, and the others as they are.
         return null;
       }
-    });
+    }, page);
   }
 
   stats(): JobsStats {

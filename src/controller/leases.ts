@@ -9,6 +9,8 @@
 // and a moment with it, in which what waited outside comes in. Not the whole duration: on a node that stutters every lease
 // would be a fresh one for ever, and the jobs of a dead agent nobody else's.
 
+import type { Slice } from "./slice.ts";
+
 /** Of running time, behind all stalls since the last renewal together. */
 const STALL_GRACE_MS = 1_000;
 /** The heap holds at most this many of leases that ended, beside as many as are live. */
@@ -97,6 +99,14 @@ export class Leases {
       this.#push({ lease, atMs: endMs > nowMs ? endMs : nowMs + retryMs });
     }
     return over;
+  }
+
+  /** As `takeOver`, one by one, until the slice of this turn is used up; one at least. */
+  *takeEach(nowMs: number, retryMs: number, slice: Pick<Slice, "isOver">): Generator<Lease, void, void> {
+    for (let [one] = this.takeOver(nowMs, 1, retryMs); one !== undefined; [one] = this.takeOver(nowMs, 1, retryMs)) {
+      yield one;
+      if (slice.isOver) return;
+    }
   }
 
   #endOf({ fromMs, ttlMs, stalledMs }: Lease): number {

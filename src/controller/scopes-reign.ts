@@ -28,11 +28,10 @@ import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./scopes-appends.ts";
 import { Claim, ClaimQueues } from "./scopes-claims.ts";
 import { Confirmations, CONFIRMATIONS_PENDING_MAX } from "./scopes-confirmations.ts";
 import { Leases } from "./leases.ts";
+import { Slice } from "./slice.ts";
 
 /** How often leases are looked at: a loop that stood still for longer than this and a stall is noticed. */
 const LOOK_MS = 500;
-/** At most so many holds end in one look; the rest a moment later. */
-const EXPIRIES_PER_LOOK_MAX = 256;
 const EXPIRY_RETRY_MS = 250;
 /** A hold that ends while it is being told again is followed by a campaign like any other; one that comes back, by another look. */
 const AGAIN_MAX = 3;
@@ -292,7 +291,8 @@ export class Reign {
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
     if (this.#options.leads() && !this.#appends.isFull) {
-      for (const { key: scope, epoch } of this.#leases.takeOver(nowMs, EXPIRIES_PER_LOOK_MAX, EXPIRY_RETRY_MS)) {
+      const slice = new Slice(this.#clock);
+      for (const { key: scope, epoch } of this.#leases.takeEach(nowMs, EXPIRY_RETRY_MS, slice)) {
         this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
       }
       this.#grantOwed();

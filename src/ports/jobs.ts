@@ -58,9 +58,10 @@ export interface Jobs {
   job(jobId: string): Job | null;
   /** Null: it is not pending, or not known. */
   whyPending(jobId: string): PendingReason | null;
-  agents(): readonly AgentView[];
-  queues(): readonly QueueView[];
-  schedules(): readonly ScheduleView[];
+  /** By name. Nothing is worked out of those that are not in the page. */
+  agents(page?: NamesPage): readonly AgentView[];
+  queues(page?: NamesPage): readonly QueueView[];
+  schedules(page?: NamesPage): readonly ScheduleView[];
   stats(): JobsStats;
 }
 
@@ -70,6 +71,12 @@ export interface AgentCaller {
   readonly owner: string;
   /** An operator: may register a name that is another's. */
   readonly mayTakeOver: boolean;
+}
+
+/** The first `limit` names after `after`. */
+export interface NamesPage {
+  readonly after?: string | undefined;
+  readonly limit: number;
 }
 
 export interface LeaseCall {

@@ -14,6 +14,7 @@ import type {
   JobState,
   LeaseAnswer,
   LeaseCall,
+  NamesPage,
   PendingReason,
   QueueView,
   Request,
@@ -202,24 +203,26 @@ export class TestJobs implements Jobs, Views {
     return { reason: "agents-busy", agents: this.#agents.size };
   }
 
-  agents(): readonly AgentView[] {
-    return [...this.#agents.values()];
+  agents(page?: NamesPage): readonly AgentView[] {
+    return inPage([...this.#agents.values()], ({ name }) => name, page);
   }
 
-  queues(): readonly QueueView[] {
+  queues(page?: NamesPage): readonly QueueView[] {
     const names = new Set([...this.#paused, ...[...this.#jobs.values()].map(({ spec }) => spec.queue)]);
     const count = (queue: string, state: JobState): number =>
       [...this.#jobs.values()].filter((job) => job.spec.queue === queue && job.state === state).length;
-    return [...names].map((queue) => ({
+    const all = [...names].map((queue) => ({
       queue,
       paused: this.#paused.has(queue),
       pending: count(queue, "pending"),
       running: count(queue, "assigned"),
     }));
+    return inPage(all, ({ queue }) => queue, page);
   }
 
-  schedules(): readonly ScheduleView[] {
-    return [...this.#schedules.values()].map((one) => ({ ...one, lastAtMs: null, nextAtMs: AT_MS }));
+  schedules(page?: NamesPage): readonly ScheduleView[] {
+    const all = [...this.#schedules.values()].map((one) => ({ ...one, lastAtMs: null, nextAtMs: AT_MS }));
+    return inPage(all, ({ name }) => name, page);
   }
 
   stats(): JobsStats {
@@ -416,4 +419,10 @@ export class TestJobs implements Jobs, Views {
     if (epoch !== undefined && epoch > this.#cluster.term) throw new TenureError("NOT_LEADER", `${epoch} has begun`);
     if (epoch !== undefined && epoch < this.#cluster.term) throw new StaleEpochError("jobs", epoch);
   }
+}
+
+function inPage<T>(all: readonly T[], nameOf: (one: T) => string, page: NamesPage = { limit: Infinity }): T[] {
+  const { after = "", limit } = page;
+  const behind = all.filter((one) => nameOf(one) > after);
+  return behind.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)).slice(0, limit);
 }

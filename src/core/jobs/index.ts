@@ -15,5 +15,5 @@ export { type OpenClass, openClasses } from "./decide-lease.ts";
 export type { JobsEvent } from "./events.ts";
 export type { BookLimits, BookOptions } from "./state.ts";
 export type { JobsView, LeaseView, Renewal } from "./views.ts";
-export { dueTimes } from "./catch-up.ts";
-export { nextAfter, parseCron } from "./cron.ts";
+export { type DueTimes, DueWalk } from "./catch-up.ts";
+export { type Cron, nextAfter, parseCron } from "./cron.ts";

@@ -4,7 +4,7 @@
 // The counts are kept for the head. What is applied differs from it only in the records that have a note, so those are taken
 // out of the counts and put in as they were.
 
-import type { AgentView, JobsStats, LeaseRef, QueueView, ScheduleView } from "../../ports/jobs.ts";
+import type { AgentView, JobsStats, LeaseRef, NamesPage, QueueView, ScheduleView } from "../../ports/jobs.ts";
 import type { DecideContext } from "./commands.ts";
 import { reportedBefore } from "./decide-results.ts";
 import type { AgentInfo, Job, JobState, PendingReason, Schedule } from "./model.ts";
@@ -29,13 +29,13 @@ export interface JobsView {
   /** Null: it is not pending, or not known. */
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null;
   /** By name. */
-  agents(): readonly AgentView[];
+  agents(page?: NamesPage): readonly AgentView[];
   /** Whether this process is the one that the name stands for, and is taken for alive. */
   isOnline(agent: Pick<AgentInfo, "name" | "session">): boolean;
   /** By name: those that have jobs that are not finished, or are paused. */
-  queues(): readonly QueueView[];
-  /** By name. `next`: the first time of a schedule behind `afterMs`, by its cron line. */
-  schedules(next: (schedule: Schedule, afterMs: number) => number | null): readonly ScheduleView[];
+  queues(page?: NamesPage): readonly QueueView[];
+  /** By name. `next`: the first time of a schedule behind `afterMs`, by its cron line; asked for those of the page. */
+  schedules(next: (schedule: Schedule, afterMs: number) => number | null, page?: NamesPage): readonly ScheduleView[];
   scheduleNames(): Iterable<string>;
   /** Null: there is none of this name. */
   schedule(name: string): { readonly schedule: Schedule; readonly firedUpToMs: number } | null;
@@ -130,18 +130,20 @@ export class BookView implements JobsView {
     });
   }
 
-  agents(): readonly AgentView[] {
+  agents(page: NamesPage = ALL): readonly AgentView[] {
     const state = this.#state();
-    const running = new Map<string, number>();
-    for (const { run } of this.#leased()) running.set(run.agent, (running.get(run.agent) ?? 0) + 1);
-    const views: AgentView[] = [];
-    for (const { info, state: is, registeredAtMs, isDraining, epoch, owner } of this.#all(state.agents)) {
-      if (is === "removed") continue;
-      const shown = is === "online" && isDraining ? "draining" : is;
+    const known = [...this.#all(state.agents)].filter((agent) => agent.state !== "removed");
+    const agents = inPage(known, ({ info }) => info.name, page);
+    const running = new Map(agents.map(({ info: { name } }) => [name, state.jobsOfAgent(name).size]));
+    this.#correct(({ run }, by) => {
+      const count = run === null ? undefined : running.get(run.agent);
+      if (run !== null && count !== undefined) running.set(run.agent, count + by);
+    });
+    return agents.map(({ info, state: is, registeredAtMs, isDraining, epoch, owner }) => {
+      const shown = is === "online" && isDraining ? "draining" : (is as AgentView["state"]);
       const jobs = running.get(info.name) ?? 0;
-      views.push({ ...info, state: shown, registeredAtMs, running: jobs, epoch: epoch === 0 ? null : epoch, owner });
-    }
-    return views.sort((one, other) => byText(one.name, other.name));
+      return { ...info, state: shown, registeredAtMs, running: jobs, epoch: epoch === 0 ? null : epoch, owner };
+    });
   }
 
   isOnline({ name, session }: Pick<AgentInfo, "name" | "session">): boolean {
@@ -154,7 +156,7 @@ export class BookView implements JobsView {
     return epoch === 0 ? undefined : epoch;
   }
 
-  queues(): readonly QueueView[] {
+  queues(page: NamesPage = ALL): readonly QueueView[] {
     const state = this.#state();
     const counts = new Map<string, QueueCount>();
     for (const [queue, count] of state.byQueue) counts.set(queue, { ...count });
@@ -172,17 +174,18 @@ export class BookView implements JobsView {
       const paused = this.#get(state.paused, queue) !== undefined;
       if (paused || pending + running > 0) views.push({ queue, paused, pending, running });
     }
-    return views.sort((one, other) => byText(one.queue, other.queue));
+    return inPage(views, ({ queue }) => queue, page);
   }
 
-  schedules(next: (schedule: Schedule, afterMs: number) => number | null): readonly ScheduleView[] {
-    const views: ScheduleView[] = [];
-    for (const record of this.#all(this.#state().schedules)) {
+  schedules(
+    next: (schedule: Schedule, afterMs: number) => number | null,
+    page: NamesPage = ALL,
+  ): readonly ScheduleView[] {
+    return inPage(this.#all(this.#state().schedules), ({ schedule }) => schedule.name, page).map((record) => {
       const { schedule, lastAtMs } = record;
       const nextAtMs = schedule.paused ? null : next(schedule, firedUpToMs(record));
-      views.push({ ...schedule, lastAtMs, nextAtMs });
-    }
-    return views.sort((one, other) => byText(one.name, other.name));
+      return { ...schedule, lastAtMs, nextAtMs };
+    });
   }
 
   *scheduleNames(): Generator<string, void, void> {
@@ -275,6 +278,25 @@ function leaseOf({ ticket, run, state }: Leased): LeaseView {
   const { leaseId, jobEpoch, agent, session, ttlMs, poll } = run;
   const { timeoutMs } = ticket.policy;
   return { jobId: ticket.id, jobEpoch, leaseId, agent, session, ttlMs, poll, timeoutMs, state };
+}
+
+const ALL: NamesPage = { limit: Infinity };
+
+/** The page of these, by name. Most of what is not in it costs one comparison. */
+function inPage<T>(all: Iterable<T>, nameOf: (one: T) => string, { after, limit }: NamesPage): T[] {
+  const shortened = (some: T[]): T[] => some.sort((one, other) => byText(nameOf(one), nameOf(other))).slice(0, limit);
+  let first: T[] = [];
+  // Names behind it are not in the page.
+  let last: string | undefined;
+  for (const one of all) {
+    const name = nameOf(one);
+    if ((after !== undefined && name <= after) || (last !== undefined && name > last)) continue;
+    first.push(one);
+    if (first.length < 2 * limit) continue;
+    first = shortened(first);
+    last = nameOf(first.at(-1)!);
+  }
+  return shortened(first);
 }
 
 function byText(one: string, other: string): number {

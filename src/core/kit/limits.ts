@@ -129,6 +129,11 @@ export const SNAPSHOT_KEEP_ENTRIES = 5_000;
 export const SNAPSHOT_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 /** A timer that fires this late was held up by a stopped or starved process. */
 export const LOOP_STALL_MS = 100;
+/**
+ * How long one turn of the loop works on what has no end of its own: schedules to catch up with, leases that end together, jobs
+ * that are handed out. Then messages and timers have their turn. Far below what a leader's quorum waits for it.
+ */
+export const TURN_SLICE_MS = 2;
 
 /** A scope is a name that people type; a lock key is derived from it. */
 export const SCOPE_BYTES_MAX = 256;

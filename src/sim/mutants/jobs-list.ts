@@ -104,8 +104,8 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     },
     {
       file: TIMERS,
-      find: "this.#leases.takeOver(nowMs,",
-      replace: "this.#leases.takeOver(this.#clock.wallMs(),",
+      find: "this.#leases.takeEach(nowMs,",
+      replace: "this.#leases.takeEach(this.#clock.wallMs(),",
     },
   ),
   mutant("renewal-does-not-move-the-end", "D15", {
