@@ -61,6 +61,7 @@ describe("npm run chaos -- cluster", () => {
         dual_leader: 0,
         linearizable: true,
         unknown: expect.any(Number) as number,
+        keys_refused: 0,
       });
       expect(Object.keys(summary.faults).toSorted()).toEqual(CLUSTER_FAULTS.toSorted());
       expect(summary.acked).toBeGreaterThanOrEqual(50 * ITERATIONS);
@@ -95,6 +96,16 @@ describe("npm run chaos -- cluster", () => {
       const options = planted("skip-term-check", 5);
       const result = await runCluster({ ...options, node: { ...options.node, edits: [] } });
       expect(result).toMatchObject({ failed: [], dualLeader: 0, lost: 0, linearizable: true });
+    },
+    PLANTED_MS_MAX,
+  );
+
+  test(
+    "reports a node that refuses a key which it has not heard of yet",
+    async () => {
+      const result = await runCluster(planted("unknown-key-refused", 4));
+      expect(result.keysRefused, result.failed.join("\n")).toBeGreaterThan(0);
+      expect(result.failed.join("\n")).toContain("a valid key was refused");
     },
     PLANTED_MS_MAX,
   );

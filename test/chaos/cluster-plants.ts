@@ -5,7 +5,7 @@
 import type { KvClusterOptions } from "../kv/cluster.ts";
 import type { ClusterFault } from "./cluster-faults.ts";
 
-export type PlantName = "ack-before-fsync" | "skip-term-check";
+export type PlantName = "ack-before-fsync" | "skip-term-check" | "unknown-key-refused";
 
 export interface Plant {
   readonly node: NonNullable<KvClusterOptions["node"]>;
@@ -40,5 +40,12 @@ export const PLANTS: Readonly<Record<PlantName, Plant>> = {
     },
     faults: ["cut", "stop"],
     linkDelayMs: 15,
+  },
+  /** A node answers 401 to a key that it does not know, whatever it may have missed. */
+  "unknown-key-refused": {
+    node: {
+      edits: [{ file: "api/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
+    },
+    faults: ["wipe", "members", "cut-follower", "stop-follower"],
   },
 };

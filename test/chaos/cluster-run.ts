@@ -17,6 +17,7 @@ import { waitFor } from "../servers/index.ts";
 import { type ClusterFault, victimOf } from "./cluster-faults.ts";
 import { Strikes } from "./cluster-strike.ts";
 import { Traffic } from "./cluster-traffic.ts";
+import { KeyTraffic } from "./key-traffic.ts";
 
 export interface ClusterRunOptions {
   readonly deck: readonly ClusterFault[];
@@ -43,6 +44,12 @@ export interface ClusterRunResult {
   readonly dualLeader: number;
   readonly linearizable: boolean | null;
   readonly checkedOperations: number;
+  /** Replicated keys that were made, calls with them that were answered, and answers that a node can't say (key-traffic.ts). */
+  readonly keys: number;
+  readonly keyCalls: number;
+  readonly keysUnsure: number;
+  /** Valid keys that were refused. */
+  readonly keysRefused: number;
   /** From the fault to the next acknowledged write, by kind. */
   readonly recoveryMs: ReadonlyMap<ClusterFault, readonly number[]>;
   readonly failed: readonly string[];
@@ -53,6 +60,8 @@ const STEADY_MS_MAX = 30_000;
 const RECOVERY_MS_MAX = 30_000;
 /** Fewer acknowledged writes than this for each iteration, and the run has proved little. */
 const ACKS_NEEDED = 50;
+/** The same of calls with replicated keys. */
+const KEY_CALLS_NEEDED = 5;
 /** Before the first fault of a round. */
 const WARM_ACKS = 200;
 /** A voter that is so far behind has not caught up yet. */
@@ -74,7 +83,19 @@ class ClusterRun {
   readonly #faults: Partial<Record<ClusterFault, number>> = {};
   readonly #recovery = new Map<ClusterFault, number[]>();
   readonly #failed: string[] = [];
-  readonly #sum = { acked: 0, reads: 0, unknown: 0, refused: 0, lost: 0, dualLeader: 0, checkedOperations: 0 };
+  readonly #sum = {
+    acked: 0,
+    reads: 0,
+    unknown: 0,
+    refused: 0,
+    lost: 0,
+    dualLeader: 0,
+    checkedOperations: 0,
+    keys: 0,
+    keyCalls: 0,
+    keysUnsure: 0,
+    keysRefused: 0,
+  };
   #linearizable: boolean | null = true;
   #iterations = 0;
   #failovers = 0;
@@ -105,26 +126,35 @@ class ClusterRun {
   async #round(kinds: readonly ClusterFault[], random: Random): Promise<void> {
     const voters = this.#options.voters ?? (random.chance(0.25) ? 5 : 3);
     const node = { snapshots: SNAPSHOTS, ...this.#options.node };
-    const cluster = await KvCluster.start(voters, { isProxied: true, spares: 1, node });
+    const cluster = await KvCluster.start(voters, { isProxied: true, spares: 1, hasApi: true, node });
     for (const { links } of cluster.nodes.values()) {
       for (const link of links.values()) link.delay(this.#options.linkDelayMs ?? 0);
     }
     const traffic = new Traffic(cluster.ports, random.fork("traffic"));
+    const urls = cluster.apiUrls();
+    const keys = new KeyTraffic({ urls, random: random.fork("keys"), make: () => traffic.makeKey() });
     try {
       cluster.onCrash = (crashed, exit) =>
         this.#fail(`${crashed.name} ended by itself (${exit}): ${crashed.errors.trim().slice(-600)}`);
       await waitFor("traffic to run", () => traffic.counts.acked >= WARM_ACKS, STEADY_MS_MAX);
       await this.#iterate(kinds, cluster, traffic, random);
+      await keys.stop();
+      for (const refusal of keys.refusals) this.#fail(refusal);
       // Also after a failure: what was lost is worth knowing.
       if (!this.#options.signal.aborted) await this.#audit(cluster, traffic, voters);
     } finally {
       traffic.close();
+      await keys.stop();
       await cluster.end();
       const { acked, reads, unknown, refused } = traffic.counts;
       this.#sum.acked += acked;
       this.#sum.reads += reads;
       this.#sum.unknown += unknown;
       this.#sum.refused += refused;
+      this.#sum.keys += keys.counts.made;
+      this.#sum.keyCalls += keys.counts.calls;
+      this.#sum.keysUnsure += keys.counts.unsure;
+      this.#sum.keysRefused += keys.refusals.length;
     }
   }
 
@@ -253,6 +283,8 @@ class ClusterRun {
         `only ${this.#sum.acked} writes were acknowledged in ${deck.length} iterations: no traffic to speak of`,
       );
     }
+    if (this.#sum.keyCalls < KEY_CALLS_NEEDED * deck.length)
+      failed.push(`only ${this.#sum.keyCalls} calls with replicated keys were answered: too few`);
     if (this.#sum.lost > 0) failed.push(`${this.#sum.lost} acknowledged writes were lost`);
     if (this.#sum.dualLeader > 0) failed.push(`${this.#sum.dualLeader} terms had two leaders`);
     return {

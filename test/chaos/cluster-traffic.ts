@@ -10,6 +10,8 @@
 import { assertNever } from "../../src/core/kit/assert.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../src/core/kit/random.ts";
+import { newKey } from "../../src/client/keys.ts";
+import { keyEntry } from "../kv/api-keys.ts";
 import { KvClient } from "../kv/client.ts";
 import { type Ask, History } from "../linearizability/index.ts";
 
@@ -84,6 +86,13 @@ export class Traffic {
       }, limitMs);
       this.#waiting.add(one);
     });
+  }
+
+  /** A key of the API, part of the store from the moment in which this resolves; null where nobody knows. */
+  async makeKey(): Promise<string | null> {
+    const { secret, sha256 } = await newKey();
+    const written = await this.#clients[0]!.put(keyEntry(sha256), "viewer");
+    return written.outcome === "committed" ? secret : null;
   }
 
   async stop(): Promise<void> {

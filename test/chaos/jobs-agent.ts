@@ -7,7 +7,7 @@
 import { appendFileSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Agent, createAgent, type JobContext } from "../../src/entry/agent.ts";
-import { type Client, createClient, type ResultReply } from "../../src/entry/client.ts";
+import { type Client, createClient, type ResultReply, TenureError } from "../../src/entry/client.ts";
 import {
   AGENT_VARIABLE,
   type AgentConfig,
@@ -50,6 +50,10 @@ function agentOf(name: string): Agent {
     name,
     capacity,
     leaseMs,
+    onError: (error) => {
+      if (TenureError.is(error) && error.code === "UNAUTHENTICATED")
+        write({ is: "denied", agent: name, why: error.message });
+    },
     handlers: {
       [JOB_KIND]: async ({ id, payload }, context) => {
         const mark = `${process.pid}.${++runs}`;

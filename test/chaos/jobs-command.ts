@@ -94,6 +94,10 @@ function summary({ plant }: JobsFlags, backend: JobsBackend, run: JobsRunResult,
     assignments: run.assignments,
     undelivered: run.undelivered,
     inside_stopped_leaders: run.insideStopped,
+    keys: run.keys.made,
+    key_calls: run.keys.calls,
+    keys_unsure: run.keys.unsure,
+    keys_refused: run.keys.refused,
     events: run.events,
     faults: run.faults,
     planted: plant ?? null,
@@ -125,6 +129,7 @@ function people(rows: readonly Row[]): string {
       `lost ${row.lost}, committed twice ${row.double_committed}, submitted twice ${row.double_submitted}`,
       `run more than once, after a lease was lost ${row.executed_more_than_once} (that may be: a result is taken once)`,
       `stale results refused ${row.stale_rejected} of ${row.stale_attempts}; submissions unknown ${row.unknown}, for good ${row.unresolved}`,
+      `replicated keys ${row.keys}, calls with them ${row.key_calls}, nodes that could not say ${row.keys_unsure}, refused ${row.keys_refused}`,
       `faults: ${Object.entries(row.faults)
         .map(([kind, count]) => `${kind} ${count}`)
         .join(", ")}`,

@@ -8,6 +8,9 @@ export type ServerFault =
   | "stop-leader"
   | "term-leader"
   | "kill-follower"
+  | "stop-follower"
+  | "wipe-follower"
+  | "join"
   | "stop-followers"
   | "strand-leader"
   | "blackout"
@@ -25,6 +28,8 @@ const COMMON = {
   /** SIGTERM: it hands over, then ends. */
   "term-leader": 2,
   "kill-follower": 2,
+  /** SIGSTOP past every election timeout: it lags when it goes on. */
+  "stop-follower": 2,
   /** kill -9 to all at the same instant. */
   blackout: 1,
   /** Clients' connections to the leader go silent, in both directions or in one; then they go on or are reset. */
@@ -39,6 +44,10 @@ export const SERVER_WEIGHTS: Readonly<Record<JobsBackend, Partial<Record<ServerF
     "stop-followers": 3,
     /** Its followers are killed, so that it takes requests that it can't commit; then it is too, and they come back first. */
     "strand-leader": 3,
+    /** Comes back with an empty disk, as another peer, and is swapped in: it knows no key at first. */
+    "wipe-follower": 2,
+    /** A fourth, whose address all clients have, joins with an empty disk, is promoted and leaves again. */
+    join: 2,
   },
   /** Crashed with `-m immediate`, and started again. */
   postgres: { ...COMMON, "restart-database": 3 },

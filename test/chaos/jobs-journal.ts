@@ -71,7 +71,14 @@ export interface EndLine {
   readonly why: string;
 }
 
-export type AgentLine = LeaseLine | StartLine | SentLine | ToldLine | EndLine;
+/** A call of the agent was refused for its key, which is valid. */
+export interface DenyLine {
+  readonly is: "denied";
+  readonly agent: string;
+  readonly why: string;
+}
+
+export type AgentLine = LeaseLine | StartLine | SentLine | ToldLine | EndLine | DenyLine;
 
 /** All lines that are whole; the last may be half there while the agent runs. */
 export function readJournal(path: string): AgentLine[] {

@@ -247,7 +247,8 @@ function judgeAttempts(
   for (const lease of given)
     if (!known.has(lease)) findings.push("an agent was given a lease that is not in the log", lease);
   for (const line of lines)
-    if (line.is === "ended") findings.push("the cluster ended an agent", `${line.agent}: ${line.why}`);
+    if (line.is === "denied") findings.push("a valid key was refused", `${line.agent}: ${line.why}`);
+    else if (line.is === "ended") findings.push("the cluster ended an agent", `${line.agent}: ${line.why}`);
 
   const starts = lines.filter((line) => line.is === "started");
   for (const [lease, of] of Map.groupBy(starts, (line) => line.lease)) {

@@ -10,7 +10,8 @@ export type JobsPlantName =
   | "result-without-job-epoch"
   | "unknown-told-as-refused"
   | "keys-forgotten"
-  | "agent-runs-twice";
+  | "agent-runs-twice"
+  | "unknown-key-refused";
 
 export interface JobsPlant {
   readonly server: readonly Edit[];
@@ -87,5 +88,11 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
       },
     ],
     faults: ["kill-follower"],
+  },
+  /** A server answers 401 to a key that it does not know, whatever it may have missed. */
+  "unknown-key-refused": {
+    server: [{ file: "api/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
+    agent: [],
+    faults: ["wipe-follower", "join", "stop-follower"],
   },
 };

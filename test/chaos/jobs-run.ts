@@ -15,6 +15,7 @@ import { deckOf } from "./faults.ts";
 import { Agents } from "./jobs-agents.ts";
 import { auditNodes, compareNodes, type NodeAudit } from "./jobs-audit.ts";
 import { AGENT_WEIGHTS, DEPOSING, type JobsFault, SERVER_WEIGHTS } from "./jobs-faults.ts";
+import { type KeyCounts, KeyTraffic } from "./key-traffic.ts";
 import { Ghosts } from "./jobs-ghosts.ts";
 import { judge, type Judgement } from "./jobs-judge.ts";
 import type { JobsPlant } from "./jobs-plants.ts";
@@ -39,6 +40,8 @@ export interface JobsRunResult extends Omit<Judgement, "findings"> {
   readonly faults: Readonly<Partial<Record<JobsFault, number>>>;
   /** Requests that were sent into leaders while they were stopped. */
   readonly insideStopped: number;
+  /** Replicated keys (key-traffic.ts), and how many valid ones were refused. */
+  readonly keys: KeyCounts & { readonly refused: number };
   readonly events: number;
   readonly failed: readonly string[];
 }
@@ -60,6 +63,8 @@ const DECK = 48;
 /** Of each lane: traffic goes on until there were so many. */
 const FAULTS_MIN = 3;
 const SLOW_SHARE = 0.1;
+const KEY_MS_MAX = 10_000;
+const KEY_CALLS_MIN = 20;
 
 /** No server answered; it is asked again. */
 const NOBODY = { byState: null };
@@ -86,6 +91,7 @@ class JobsRun {
   readonly #submitters: Submitters;
   readonly #ghosts: Ghosts;
   readonly #strikes: JobsStrikes;
+  readonly #keys: KeyTraffic;
   readonly #faults: Partial<Record<JobsFault, number>> = {};
   readonly #failed: string[] = [];
   /** Aborts when traffic is to end before all is submitted. */
@@ -130,6 +136,23 @@ class JobsRun {
       random: this.#random.fork("strikes"),
       leaseMs: LEASE_MS,
     });
+    let next = 0;
+    const names = new Map<string, string>();
+    this.#keys = new KeyTraffic({
+      urls: stage.urls,
+      random: this.#random.fork("keys"),
+      make: async () => {
+        const name = `key-${++next}`;
+        const { key } = await this.#client.keys.create({ name, role: "viewer" }, { timeoutMs: KEY_MS_MAX });
+        names.set(key, name);
+        return key;
+      },
+      done: async (key) => {
+        const name = names.get(key)!;
+        names.delete(key);
+        await this.#client.keys.revoke(name, { timeoutMs: KEY_MS_MAX });
+      },
+    });
   }
 
   async play(): Promise<JobsRunResult> {
@@ -141,6 +164,7 @@ class JobsRun {
     await this.#submitters.run();
     this.#calm.abort();
     await Promise.all(lanes);
+    await this.#keys.stop();
     await this.#finish().catch((error: unknown) => this.#fail((error as Error).message));
     return await this.#judged();
   }
@@ -148,6 +172,7 @@ class JobsRun {
   /** Also after a failure, at every moment. */
   async end(): Promise<void> {
     this.#calm.abort();
+    await this.#keys.stop();
     await this.#agents.kill();
   }
 
@@ -260,10 +285,13 @@ class JobsRun {
       events: audits[0]?.events ?? [],
     });
     for (const finding of findings) this.#fail(finding);
+    for (const why of [...this.#keys.refusals, ...this.#submitters.denials]) this.#fail(why);
     const failed = [...this.#failed, ...this.#weaknesses(judgement)];
     if (this.#options.signal.aborted) failed.push("interrupted");
     const faults = { ...this.#faults };
-    return { ...judgement, faults, insideStopped: this.#strikes.inside, events: audits[0]?.events.length ?? 0, failed };
+    const insideStopped = this.#strikes.inside;
+    const keys = { ...this.#keys.counts, refused: this.#keys.refusals.length + this.#submitters.denials.length };
+    return { ...judgement, faults, insideStopped, keys, events: audits[0]?.events.length ?? 0, failed };
   }
 
   /** Why the run proves little, whatever it found. */
@@ -272,6 +300,8 @@ class JobsRun {
     if (jobs < this.#options.jobs) why.push(`only ${jobs} of ${this.#options.jobs} jobs were acknowledged`);
     if (assignments < jobs) why.push(`only ${assignments} assignments for ${jobs} jobs`);
     why.push(...this.#missing());
+    if (this.#keys.counts.calls < KEY_CALLS_MIN)
+      why.push(`only ${this.#keys.counts.calls} calls with replicated keys were answered: too few`);
     const deposed = sumOf([...DEPOSING], (kind) => this.#faults[kind] ?? 0);
     if (failovers < deposed * FAILOVER_SHARE)
       why.push(`${failovers} failovers by ${deposed} faults that depose: too few`);

@@ -1,7 +1,11 @@
 // Three servers of `chaos jobs`, each behind a proxy that all of its clients go through: the proxy's address is the one that
 // the server announces. On the servers' own consensus, or on one PostgreSQL.
+//
+// Clients use a key of the cluster's own, which a server that was wiped, or joins, does not know at first. On the servers' own
+// consensus they also have the address of a fourth, which runs only now and then.
 
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Edit } from "../../src/sim/mutants/patch.ts";
 import { createClient, type Client } from "../../src/entry/client.ts";
 import {
@@ -32,7 +36,10 @@ interface RoleBody {
 }
 
 const HOST = "127.0.0.1";
-const NODES = 3;
+const IDS = ["n1", "n2", "n3"];
+const SPARE = "n4";
+const KEY_MS_MAX = 30_000;
+const STEER_MS_MAX = 60_000;
 const ROLE_MS_MAX = 500;
 const LOG_CHARS = 1_500;
 /** Small, so that nodes that were away are brought back by snapshots and archives too. */
@@ -50,11 +57,14 @@ const POSTGRES_KNOBS = "tenure_server_timeout_ms=2000&tenure_heartbeat_interval_
 export async function startJobsStage(options: JobsStageOptions): Promise<JobsStage> {
   const database = options.backend === "postgres" ? await startPostgres() : null;
   const proxies: TcpProxy[] = [];
-  for (let at = 0; at < NODES; at++) proxies.push(await startProxy({ host: HOST, port: 1 }));
   const byId = new Map<string, TcpProxy>();
+  for (const id of database === null ? [...IDS, SPARE] : IDS) {
+    const proxy = await startProxy({ host: HOST, port: 1 });
+    proxies.push(proxy);
+    byId.set(id, proxy);
+  }
   const prepare = (node: TenureNode): void => {
-    const proxy = proxies[byId.size]!;
-    byId.set(node.id, proxy);
+    const proxy = byId.get(node.id)!;
     const { api } = node.config;
     proxy.swap({ host: HOST, port: Number(api?.listen?.split(":").at(-1)) });
     node.configure({ api: { ...api, advertise: `http://${HOST}:${proxy.port}` } });
@@ -64,9 +74,14 @@ export async function startJobsStage(options: JobsStageOptions): Promise<JobsSta
     database === null
       ? { snapshots: SNAPSHOTS, election: STEADY_ELECTION }
       : { backend: `${database.url()}?${POSTGRES_KNOBS}` };
+  let cluster: TenureCluster | undefined;
   try {
-    return new JobsStage(await startTenureCluster({ nodes: NODES, ...where, prepare }), byId, database);
+    cluster = await startTenureCluster({ nodes: IDS.length, ...where, prepare });
+    const operator = createClient({ urls: cluster.urls, key: OPERATOR_KEY, timeoutMs: KEY_MS_MAX });
+    const { key } = await operator.keys.create({ name: "chaos", role: "operator" });
+    return new JobsStage(cluster, byId, database, key);
   } catch (error) {
+    await cluster?.end();
     await Promise.all([...proxies.map((proxy) => proxy.end()), database?.end()]);
     throw error;
   }
@@ -74,25 +89,31 @@ export async function startJobsStage(options: JobsStageOptions): Promise<JobsSta
 
 export class JobsStage {
   readonly cluster: TenureCluster;
-  readonly key = OPERATOR_KEY;
+  /** Of an operator, and replicated: no server has it in its configuration. */
+  readonly key: string;
+  /** Of all servers, and of the one that runs only now and then. */
+  readonly urls: readonly string[];
   /** Servers that ended by themselves, which nobody asked them for. */
   readonly crashes: string[] = [];
   readonly #proxies: ReadonlyMap<string, TcpProxy>;
   readonly #database: PostgresServer | null;
 
   /** Not for others: startJobsStage() makes these. */
-  constructor(cluster: TenureCluster, proxies: ReadonlyMap<string, TcpProxy>, database: PostgresServer | null) {
+  constructor(
+    cluster: TenureCluster,
+    proxies: ReadonlyMap<string, TcpProxy>,
+    database: PostgresServer | null,
+    key: string,
+  ) {
     this.cluster = cluster;
+    this.key = key;
+    this.urls = [...proxies.values()].map(({ port }) => `http://${HOST}:${port}`);
     this.#proxies = proxies;
     this.#database = database;
   }
 
   get nodes(): readonly TenureNode[] {
     return this.cluster.nodes;
-  }
-
-  get urls(): string[] {
-    return this.cluster.urls;
   }
 
   client(timeoutMs?: number): Client {
@@ -122,7 +143,7 @@ export class JobsStage {
   async #role(node: TenureNode): Promise<{ node: TenureNode; epoch: number } | null> {
     if (node.pid === undefined) return null;
     try {
-      const { body } = await node.call<RoleBody>("/role", { key: this.key, limitMs: ROLE_MS_MAX });
+      const { body } = await node.call<RoleBody>("/role", { key: OPERATOR_KEY, limitMs: ROLE_MS_MAX });
       return body.role === "LEADER" ? { node, epoch: body.leader_epoch ?? 0 } : null;
     } catch {
       return null;
@@ -132,6 +153,45 @@ export class JobsStage {
   /** As after a crash. */
   async restartDatabase(): Promise<void> {
     await this.#database?.restart("immediate");
+  }
+
+  /** Started with an empty disk, and made a voter; then removed again, and gone. */
+  async joinAndLeave(stayMs: number): Promise<void> {
+    const spare = await this.cluster.make(SPARE);
+    try {
+      this.cluster.introduce(IDS);
+      spare.start();
+      await this.#steer({ op: "add", node_id: SPARE, promote: true }, "MEMBER_EXISTS");
+      await sleep(stayMs);
+      await this.#steer({ op: "remove", node_id: SPARE }, "MEMBER_UNKNOWN");
+    } finally {
+      await this.cluster.forget(SPARE);
+      spare.wipe();
+    }
+  }
+
+  /** `done`: what is answered where it is so already. */
+  async #steer(change: object, done: string): Promise<void> {
+    const isDone = async (): Promise<boolean> => {
+      const { node } = await this.leader(STEER_MS_MAX);
+      const call = { key: OPERATOR_KEY, body: change, limitMs: STEER_MS_MAX };
+      const answer = await node.call("/v1/admin/members", call).catch(() => null);
+      return answer !== null && (answer.status === 200 || answer.body["error"] === done);
+    };
+    await waitFor(`the members to change: ${JSON.stringify(change)}`, isDone, STEER_MS_MAX);
+  }
+
+  /** The server's disk is gone: it comes back as another peer, and is swapped in. */
+  async wipe(node: TenureNode): Promise<void> {
+    const before = (await node.view())?.incarnation;
+    await node.kill9();
+    node.wipe();
+    this.start(node);
+    const isSwapped = async (): Promise<boolean> => {
+      const own = (await node.view())?.members.find(({ node_id }) => node_id === node.id);
+      return own?.kind === "voter" && own.incarnation !== before;
+    };
+    await waitFor(`${node.id} to be a voter again with an empty disk`, isSwapped, STEER_MS_MAX);
   }
 
   /** Nothing is cut, nobody is stopped, everybody runs. */

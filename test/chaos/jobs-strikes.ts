@@ -74,6 +74,12 @@ export class JobsStrikes {
         return stage.start(leader);
       case "stop-followers":
         return this.#stopFollowers(leader, followers);
+      case "stop-follower":
+        return this.#stopFollower(followers[random.below(followers.length)]!);
+      case "wipe-follower":
+        return stage.wipe(followers[random.below(followers.length)]!);
+      case "join":
+        return stage.joinAndLeave(random.between(0, AWAY_MS_MAX));
       case "strand-leader":
         return this.#strand(leader, followers);
       case "restart-database":
@@ -120,6 +126,17 @@ export class JobsStrikes {
       await sleep(random.between(STOP_MS.min, STOP_MS.max));
     } finally {
       for (const follower of followers) follower.cont();
+    }
+  }
+
+  async #stopFollower(follower: TenureNode): Promise<void> {
+    const { random } = this.#options;
+    follower.stop();
+    try {
+      await waitFor("a follower to be stopped", () => isStopped(follower.pid));
+      await sleep(random.between(STOP_MS.min, STOP_MS.max));
+    } finally {
+      follower.cont();
     }
   }
 

@@ -56,6 +56,8 @@ const LOSSES_MAX = 1_000;
 
 export class Submitters {
   readonly submissions: Submission[] = [];
+  /** Calls with a valid key that were refused for it. */
+  readonly denials: string[] = [];
   readonly #options: SubmittersOptions;
   readonly #asked: Asked[] = [];
   readonly #patient: Client;
@@ -156,6 +158,7 @@ export class Submitters {
       one.fate = { kind: "acknowledged", ids: await client.submitMany(one.jobs, { idempotencyKey: one.key }) };
     } catch (error) {
       one.fate = fateOf(error);
+      if (TenureError.is(error) && error.code === "UNAUTHENTICATED") this.denials.push(one.fate.why);
       if (one.fate.kind === "unknown") one.wasUnknown = true;
       // With a key it is asked again, so that nothing of it stays open.
       else if (one.key !== null) one.fate = { ...one.fate, kind: "unknown" };

@@ -98,6 +98,27 @@ describe("npm run chaos -- jobs", () => {
   );
 
   test(
+    "reports a server that refuses a key which it has not heard of yet",
+    async () => {
+      const { failed, keys } = await runJobs({ ...SHORT, plant: planted("unknown-key-refused") });
+      expect(keys.refused, failed.join("\n")).toBeGreaterThan(0);
+      expect(failed.join("\n")).toContain("a valid key was refused");
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
+    "a client with a valid key is not refused while servers are wiped, join and lag",
+    async () => {
+      const { faults } = JOBS_PLANTS["unknown-key-refused"];
+      const { failed, keys } = await runJobs({ ...SHORT, plant: { server: [], agent: [], faults } });
+      expect(failed).toEqual([]);
+      expect(keys).toMatchObject({ refused: 0 });
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
     "20 agents and 10 jobs: exactly 10 assignments, 20 times, with failovers",
     async () => {
       const result = await runRace({ backend: "embedded", rounds: 20, minutes: 2, seed: 1, ...QUIET });

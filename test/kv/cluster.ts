@@ -17,6 +17,8 @@ export interface KvClusterOptions {
   readonly isProxied: boolean;
   /** Nodes behind the voters that have ports and proxies and do not run. */
   readonly spares?: number | undefined;
+  /** Each node serves its API (api.ts) too. */
+  readonly hasApi?: boolean | undefined;
   readonly node?: Pick<NodeOptions, "election" | "snapshots" | "lieMs" | "edits"> | undefined;
 }
 
@@ -63,7 +65,9 @@ export class KvCluster {
 
   /** Ports, proxies and a place on the disk; the process is not started. */
   async #prepare(name: string): Promise<void> {
-    const node = new KvNode(this, name, await freePort(), await freePort(), join(this.directory, name));
+    const api = this.#options.hasApi === true ? await freePort() : undefined;
+    const ports = { peer: await freePort(), kv: await freePort(), api };
+    const node = new KvNode(this, name, ports, join(this.directory, name));
     if (this.#options.isProxied) {
       for (const other of this.nodes.values()) {
         node.links.set(other.name, await startProxy({ host: HOST, port: other.peerPort }));
@@ -129,6 +133,13 @@ export class KvCluster {
   /** Every line of every event log, of all lives. */
   eventLines(): EventLine[] {
     return [...this.nodes.values()].flatMap((node) => node.eventLines());
+  }
+
+  /** Of the API of every node, also of those that do not run. */
+  apiUrls(): string[] {
+    return [...this.nodes.values()].flatMap(({ apiPort }) =>
+      apiPort === undefined ? [] : [`http://${HOST}:${apiPort}`],
+    );
   }
 
   seedsOf(node: KvNode): Record<string, string> {

@@ -12,6 +12,8 @@ export interface NodeOptions {
   readonly dataDir: string;
   readonly peerPort: number;
   readonly kvPort: number;
+  /** Where it serves its API (api.ts); undefined: nowhere. */
+  readonly apiPort?: number | undefined;
   /** How this node reaches each of the others: "host:port" by node id. */
   readonly seeds: Readonly<Record<string, string>>;
   readonly bootstrap: boolean;

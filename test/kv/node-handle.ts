@@ -28,6 +28,8 @@ export class KvNode {
   readonly name: string;
   readonly peerPort: number;
   readonly kvPort: number;
+  /** Undefined: it serves no API. */
+  readonly apiPort: number | undefined;
   readonly dataDir: string;
   /** By node id: the proxy on which this node dials it. */
   readonly links = new Map<string, TcpProxy>();
@@ -44,11 +46,17 @@ export class KvNode {
   recovery = "";
   fatal: string | null = null;
 
-  constructor(cluster: KvCluster, name: string, peerPort: number, kvPort: number, dataDir: string) {
+  constructor(
+    cluster: KvCluster,
+    name: string,
+    ports: { readonly peer: number; readonly kv: number; readonly api: number | undefined },
+    dataDir: string,
+  ) {
     this.#cluster = cluster;
     this.name = name;
-    this.peerPort = peerPort;
-    this.kvPort = kvPort;
+    this.peerPort = ports.peer;
+    this.kvPort = ports.kv;
+    this.apiPort = ports.api;
     this.dataDir = dataDir;
   }
 
@@ -94,6 +102,7 @@ export class KvNode {
       dataDir: this.dataDir,
       peerPort: this.peerPort,
       kvPort: this.kvPort,
+      apiPort: this.apiPort,
       seeds: this.#cluster.seedsOf(this),
       bootstrap: false,
       eventLog: this.#eventPath,

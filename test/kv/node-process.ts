@@ -61,6 +61,11 @@ export async function runNode(options: NodeOptions): Promise<void> {
   const { role, term, leader } = node.engine.status();
   heard({ kind: "role", role, term, leader });
   await service.listen(options.kvPort);
+  if (options.apiPort !== undefined) {
+    // Only here: benchmarks of the store must not load a web server.
+    const { serveApi } = await import("./api.ts");
+    await serveApi(node, machine, options.apiPort);
+  }
   process.on("message", (message: FromHarness) => void answer(message, node, machine, faults));
   process.once("SIGTERM", () => void stop(node, service));
   tell({ kind: "ready", peer: node.engine.peer, recovery: node.engine.recovery });
