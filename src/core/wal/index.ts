@@ -5,8 +5,8 @@ export type { Intact, LiveSegment, Recovery, RecoveryInput } from "./recovery.ts
 export type { SegmentFile } from "./log-files.ts";
 export { unsupported } from "./verdict.ts";
 export type { Damaged, Refusal } from "./verdict.ts";
-export { encodeBatch, encodeSegmentHeader, readSegmentHeader, segmentSeed } from "./segment.ts";
-export type { BatchPart, SegmentHeader } from "./segment.ts";
+export { encodeBatch, encodeSegmentHeader, readRecords, readSegmentHeader, segmentSeed } from "./segment.ts";
+export type { BatchPart, SegmentHeader, WalRecord } from "./segment.ts";
 export {
   checkSentSnapshot,
   checkSnapshotFile,

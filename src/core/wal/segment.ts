@@ -72,6 +72,12 @@ export interface SegmentRead {
   readonly trouble: Trouble | null;
 }
 
+interface RecordsRead {
+  readonly records: readonly WalRecord[];
+  readonly trouble: Trouble | null;
+  readonly endBytes: number;
+}
+
 /** The seed of a segment's frames; its header alone is read without, to see whose it is. */
 export function segmentSeed(stamp: Stamp, number: number, digest: Digest): number {
   const writer = new ByteWriter();
@@ -116,20 +122,29 @@ export function encodeBatch(
 export function readSegment(bytes: Uint8Array, seed: number, digest: Digest): SegmentRead {
   const head = readSegmentHeader(bytes, digest);
   if (head.header === null) return { header: null, records: [], trouble: head.trouble };
+  const { records, trouble } = readRecords(bytes, head.endBytes, seed, digest);
+  return { header: head.header, records, trouble };
+}
+
+/** The same from a record on that was reached before; `endBytes` is where the next one begins. */
+export function readRecords(bytes: Uint8Array, from: number, seed: number, digest: Digest): RecordsRead {
   const records: WalRecord[] = [];
-  let at = head.endBytes;
+  let at = from;
+  let trouble: Trouble | null = null;
   while (at < bytes.length) {
     const frame = readFrame(bytes, at, seed, WAL_FRAME_PAYLOAD_BYTES_MAX, digest);
-    if (frame.kind === "newer")
-      return { header: head.header, records, trouble: { kind: "newer", at, version: frame.version } };
-    if (frame.kind === "bad") return { header: head.header, records, trouble: { kind: "torn", at, why: frame.why } };
+    if (frame.kind === "newer") trouble = { kind: "newer", at, version: frame.version };
+    else if (frame.kind === "bad") trouble = { kind: "torn", at, why: frame.why };
+    if (frame.kind !== "frame") break;
     const record = decodeRecord(bytes, frame, at);
-    if (typeof record === "string")
-      return { header: head.header, records, trouble: { kind: "impossible", at, why: record } };
+    if (typeof record === "string") {
+      trouble = { kind: "impossible", at, why: record };
+      break;
+    }
     records.push(record);
     at = frame.endBytes;
   }
-  return { header: head.header, records, trouble: null };
+  return { records, trouble, endBytes: at };
 }
 
 /**

@@ -18,6 +18,7 @@ import type { Consensus } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { DiskWitness } from "../raft/index.ts";
 import { SimArchive, type StoredHistory } from "./archive.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
@@ -71,6 +72,8 @@ export class JobsCluster {
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
   readonly #moonlight: Moonlight;
+  readonly #witness: DiskWitness;
+  #committedIndex = 0;
   readonly #rows = new Map<string, StoredRows>();
   readonly #histories = new Map<string, StoredHistory>();
 
@@ -98,6 +101,8 @@ export class JobsCluster {
       trace: options.narrate,
     });
     this.#moonlight = new Moonlight(this.world, this.probes);
+    this.#witness = new DiskWitness(this.world, options.digest);
+    this.world.network.hooks.onSend = (_from, _to, bytes) => this.#witness.sent(CLUSTER_ID, bytes);
     this.oracle = new JobsOracle(this.probes, this.secrets, (node, error) => this.world.report(node, error));
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
@@ -197,6 +202,7 @@ export class JobsCluster {
   #started(boot: Boot, engine: Engine, leading: Consensus, { fold, archive, log }: MachineParts): void {
     const { node, life, clock, random } = boot;
     this.#founded.add(node);
+    this.#witness.started(engine.peer);
     engine.subscribe((event) => {
       if (event.kind === "established") this.oracle.established(event.term);
     });
@@ -228,6 +234,16 @@ export class JobsCluster {
     this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder } });
   }
 
+  /** As for bare clusters: what is committed is on the disks of a majority when it is first applied anywhere. */
+  #lookAtDisks(node: string): void {
+    const engine = this.#servers.get(node)?.server.engine;
+    const status = engine?.status();
+    const term = status === undefined ? undefined : engine?.raft.termAt(status.commit);
+    if (status === undefined || term === undefined || status.commit <= this.#committedIndex) return;
+    this.#committedIndex = status.commit;
+    this.#witness.committed(node, status.commit, term, status.configuration);
+  }
+
   #rowsOf(node: string): StoredRows {
     const known = this.#rows.get(node);
     if (known !== undefined) return known;
@@ -255,6 +271,7 @@ export class JobsCluster {
     const hash = (): string => hex(fold.book.stateHash(this.#options.digest));
     return {
       apply: (record: LogRecord) => {
+        if (lives()) this.#lookAtDisks(node);
         if (lives()) this.oracle.committed(node, record.position, record.data);
         if (lives()) archive.applied(record.position);
         fold.apply(record);

@@ -23,6 +23,11 @@ export class Directory {
     return this.#pending.length;
   }
 
+  /** What a power loss that keeps nothing would leave. */
+  get durable(): ReadonlyMap<string, Inode> {
+    return this.#durable;
+  }
+
   names(): string[] {
     return [...this.#visible.keys()].toSorted();
   }

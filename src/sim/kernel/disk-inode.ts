@@ -126,7 +126,12 @@ export class Inode {
   }
 
   durableContent(): Uint8Array {
-    return this.#bytes.slice(0, this.#durableBytes);
+    return this.durableView().slice();
+  }
+
+  /** Without a copy: for whoever reads it at once. */
+  durableView(): Uint8Array {
+    return this.#bytes.subarray(0, this.#durableBytes);
   }
 
   flip(offset: number, mask: number): void {

@@ -3,7 +3,7 @@
 export type { Redial } from "./connection.ts";
 export { type CrashOutcome, type DiskModel, FAST_DISK, type FileInfo, type Region, SimDisk } from "./disk.ts";
 export { DiskError, type DiskErrorCode, type DiskFailure, type DiskOperation } from "./disk-faults.ts";
-export { SECTOR_BYTES, type Tear } from "./disk-inode.ts";
+export { type Inode, SECTOR_BYTES, type Tear } from "./disk-inode.ts";
 export type { Owner, Scheduled } from "./event-heap.ts";
 export { apply, type Fault, type FaultContext, type FaultKind } from "./faults.ts";
 export { type FaultCount, Injector, type Planned } from "./injector.ts";

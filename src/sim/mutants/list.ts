@@ -92,6 +92,11 @@ export const MUTANTS: readonly Mutant[] = [
     find: "const index = Math.min(incoming, outgoing);",
     replace: "const index = incoming;",
   }),
+  mutant("commit-on-one-replica", "§5.3", {
+    file: "core/raft/quorum.ts",
+    find: "const incoming = majorityIndex(configuration.voters, ackedIndexOf);",
+    replace: "const incoming = Math.max(...configuration.voters.map(ackedIndexOf));",
+  }),
   mutant("joint-election-by-one-half", "trap 8", {
     file: "core/raft/quorum.ts",
     find: 'return incoming === "lost" || outgoing === "lost" ? "lost" : "pending";',

@@ -22,6 +22,7 @@ import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "../../engine/envelope.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { snapshotHead } from "../../core/wal/snapshot-file.ts";
 import { apply, World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { DiskWitness, PROMISE_BYTES_MAX } from "./disk-witness.ts";
 import type { Knobs } from "./knobs.ts";
 import { HashMachine } from "./machine.ts";
 import { Memory } from "./memory.ts";
@@ -29,8 +30,6 @@ import { Oracle } from "./oracle.ts";
 import { reached, type ProbeCounts } from "./probes.ts";
 
 const CLUSTER_ID = "sim";
-/** Only short messages can be votes; the rest is not decoded a second time. */
-const VOTE_BYTES_MAX = 300;
 
 export interface ClusterOptions {
   readonly seed: number | string;
@@ -57,7 +56,7 @@ interface Member {
 export class Cluster {
   readonly world: World;
   readonly oracle: Oracle;
-  readonly memory = new Memory();
+  readonly memory: Memory;
   readonly probes: ProbeCounts = {};
   readonly knobs: Knobs;
   readonly names: readonly string[];
@@ -78,6 +77,7 @@ export class Cluster {
   readonly revenants = new Set<PeerKey>();
   /** A member has flooded a node with terms. */
   hadFlood = false;
+  readonly #witness: DiskWitness;
   #faultsOver = false;
 
   constructor(options: ClusterOptions) {
@@ -96,7 +96,9 @@ export class Cluster {
       trace: options.narrate,
     });
     this.#random = this.world.random.fork("cluster");
-    this.oracle = new Oracle(this.probes, (node, error) => this.world.report(node, error));
+    this.#witness = new DiskWitness(this.world, options.digest);
+    this.memory = new Memory((nodeId) => this.#witness.losing(nodeId));
+    this.oracle = new Oracle(this.probes, this.#witness, (node, error) => this.world.report(node, error));
     this.world.network.hooks.onSend = (from, to, bytes) => this.#watchMessages(from, to, bytes);
     for (const [at, name] of this.names.entries())
       this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
@@ -208,6 +210,7 @@ export class Cluster {
   #started(boot: Boot, engine: Engine, machine: HashMachine): void {
     this.#founded.add(boot.node);
     this.memory.stamped(engine.peer);
+    this.#witness.started(engine.peer);
     this.#members.set(boot.node, { engine, machine });
     this.oracle.watch(boot.node, engine, () => boot.clock.monotonicMs());
     if (engine.recovery === "torn-tail-cut") reached(this.probes, "torn-tail-cut");
@@ -360,7 +363,7 @@ export class Cluster {
 
   #watchMessages(from: PeerKey, to: PeerKey, bytes: Uint8Array): void {
     const armed = this.#armed.size > 0 ? this.#armed.get(nodeIdOf(from)) : undefined;
-    if (armed === undefined && bytes.length > VOTE_BYTES_MAX) return;
+    if (armed === undefined && bytes.length > PROMISE_BYTES_MAX) return;
     const decoded = decodeMessage(bytes.subarray(ENVELOPE_HEADER_BYTES), CLUSTER_ID);
     if (!decoded.ok) return;
     const { message } = decoded;
@@ -369,6 +372,7 @@ export class Cluster {
       armed.act(message);
     }
     if (message.type === "MsgMembers") this.#named(message.members);
+    this.#witness.says(message);
     if (message.type === "MsgVoteResp") this.#watchVote(from, to, message);
     // Whoever asks for votes has given itself its own.
     else if (message.type === "MsgVote") this.oracle.voteTold(from, from, message.term);

@@ -4,6 +4,7 @@
 import type { ElectionConfig } from "../../core/raft/index.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
+import type { OwnKind } from "./plan.ts";
 
 const PLAIN_SNAPSHOT_AFTER_ENTRIES = 1_000_000;
 
@@ -40,6 +41,7 @@ export interface Knobs {
   readonly reserveBytes: number;
   /** Faults of etcd's specification only. */
   readonly plain?: boolean | undefined;
+  readonly aims: readonly OwnKind[];
 }
 
 export interface KnobLimits {
@@ -47,6 +49,8 @@ export interface KnobLimits {
   readonly learners?: number | undefined;
   readonly lease?: boolean | undefined;
   readonly spares?: number | undefined;
+  /** Faults that lead to what is looked for: some of each run, in addition to what it draws anyway. */
+  readonly aims?: readonly OwnKind[] | undefined;
   /** A short, quiet run within what etcd's specification describes (docs/etcd-trace.md). */
   readonly plain?: boolean | undefined;
 }
@@ -129,5 +133,6 @@ function drawAll(random: Random, limits: KnobLimits): Knobs {
     faults: 3 + random.fork("faults").below(Math.ceil(seconds * 3)),
     faultsUntilMs: Math.floor(seconds * 1_000),
     reserveBytes: random.fork("reserve").pick([0, 0, 600, 5_000, 60_000]),
+    aims: limits.aims ?? [],
   };
 }

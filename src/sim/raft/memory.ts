@@ -11,6 +11,12 @@ export class Memory {
   /** Proposed changes whose fate is open: until something is committed at their index. */
   #proposed: { readonly index: number; readonly configuration: Configuration }[] = [];
 
+  readonly #losing: (nodeId: string) => void;
+
+  constructor(losing: (nodeId: string) => void) {
+    this.#losing = losing;
+  }
+
   diskOf(nodeId: string): string | undefined {
     return this.#disks.get(nodeId);
   }
@@ -19,7 +25,9 @@ export class Memory {
     this.#disks.set(nodeIdOf(peer), incarnationOf(peer));
   }
 
+  /** To be called before the disk is touched. */
   lost(nodeId: string): void {
+    this.#losing(nodeId);
     this.#disks.delete(nodeId);
   }
 

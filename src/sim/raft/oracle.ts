@@ -2,6 +2,8 @@
 // and reports the first sentence of the contract that is not true any more.
 //
 // - one leader per term; log matching; leader completeness; state machine safety (equal hash at equal index);
+// - what is committed is on the disks of a majority, synced, when it is first reported; acknowledged appends and votes are on the
+//   disk of whoever sends them (disk-witness.ts);
 // - committed entries never change; within a life, term and commit never fall;
 // - a vote, once told, is never told differently in the same term by the same disk, restarts included;
 // - acknowledged writes are in the committed log; reads and writes are linearizable: the log gives the order,
@@ -12,6 +14,7 @@
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Configuration, RaftStatus } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
+import type { DiskWitness } from "./disk-witness.ts";
 import { hashBytes } from "./machine.ts";
 import { reached, type ProbeCounts } from "./probes.ts";
 
@@ -36,6 +39,7 @@ interface Watched {
 export class Oracle {
   readonly #report: (node: string, error: Error) => void;
   readonly #probes: ProbeCounts;
+  readonly #disks: DiskWitness;
   readonly #watched = new Map<string, Watched>();
   readonly #leaders = new Map<number, PeerKey>();
   readonly #votes = new Map<string, PeerKey>();
@@ -50,8 +54,9 @@ export class Oracle {
   #answeredIndex = 0;
   elections = 0;
 
-  constructor(probes: ProbeCounts, report: (node: string, error: Error) => void) {
+  constructor(probes: ProbeCounts, disks: DiskWitness, report: (node: string, error: Error) => void) {
     this.#probes = probes;
+    this.#disks = disks;
     this.#report = report;
   }
 
@@ -200,6 +205,10 @@ export class Oracle {
 
   #checkCommit(node: string, seen: Watched, status: RaftStatus): void {
     if (status.commit < seen.commit) this.#fail(node, `commit fell from ${seen.commit} to ${status.commit}`);
+    const newest = seen.engine.raft.termAt(status.commit);
+    // Whoever has an entry on disk has all before it.
+    if (newest !== undefined && status.commit > this.committedIndex)
+      this.#disks.committed(node, status.commit, newest, status.configuration);
     for (let index = Math.max(seen.commit + 1, status.firstIndex - 1); index <= status.commit; index++) {
       const term = seen.engine.raft.termAt(index);
       if (term === undefined || index === 0) continue;

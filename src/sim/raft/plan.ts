@@ -29,7 +29,10 @@ type ClusterFault = { readonly atMs: number } & (
   | { readonly kind: PloyKind; readonly draw: number }
 );
 export type RaftFault = Fault | ClusterFault;
-type OwnKind = ClusterFault["kind"];
+export type OwnKind = ClusterFault["kind"];
+
+/** Where a run has aims. */
+const AIMED_FAULTS = 4;
 
 const KERNEL_WEIGHTS: Partial<Record<DrawnKind, number>> = {
   crash: 4,
@@ -152,7 +155,10 @@ export function drawPlan(random: Random, names: readonly string[], knobs: Knobs)
   const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse"], names, untilMs)] : [];
   const returns = knobs.plain !== true && names.length > 2 && random.fork("returns").chance(0.15);
   const revenant = returns ? [drawOwn(random.fork("revenant"), ["revenant"], names, Math.min(untilMs, 2_000))] : [];
-  return [...kernel, ...own, ...sure, ...lapse, ...revenant].sort((a, b) => a.atMs - b.atMs);
+  const aimed = Array.from({ length: knobs.aims.length === 0 || names.length < 2 ? 0 : AIMED_FAULTS }, (_, at) =>
+    drawOwn(random.fork(`aimed/${at}`), knobs.aims, names, untilMs),
+  );
+  return [...kernel, ...own, ...sure, ...lapse, ...revenant, ...aimed].sort((a, b) => a.atMs - b.atMs);
 }
 
 function drawOwn(random: Random, kinds: readonly OwnKind[], names: readonly string[], untilMs: number): RaftFault {
