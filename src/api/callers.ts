@@ -14,7 +14,6 @@ import {
   allows,
   type ApiKey,
   certificateCaller,
-  type CertificateCaller,
   type ClientCertificate,
   closes,
   isLoopback,
@@ -64,7 +63,7 @@ interface Doorman {
   readonly sha256: (text: string) => string;
   readonly parseTime: (text: string) => number;
   readonly wallMs: () => number;
-  readonly clientRoleOf?: ((certificate: ClientCertificate) => CertificateCaller | null) | undefined;
+  readonly trustDomain: string;
 }
 
 const ANONYMOUS: Caller = { how: "anonymous", name: "anonymous", role: null };
@@ -79,7 +78,7 @@ const KEY_LENGTH_MAX = 1_024;
 export class Callers {
   readonly #doorman: Doorman;
   /** A connection's certificate does not change, and reading one is slow. Only that it expires while the connection stays. */
-  readonly #bySocket = new WeakMap<object, { readonly caller: Caller; readonly notAfterMs: number }>();
+  #bySocket = new WeakMap<object, { readonly caller: Caller; readonly notAfterMs: number }>();
 
   /** It has caught up with the cluster once. */
   #hasCaughtUp = false;
@@ -104,6 +103,11 @@ export class Callers {
     if (caller.how !== "certificate" || this.#doorman.wallMs() <= notAfterMs) return caller;
     const why = "The client certificate has expired since this connection was made. Connect with a new one.";
     return { how: "refused", name: caller.name, role: null, why };
+  }
+
+  /** What was read of certificates: they are read again. */
+  forget(): void {
+    this.#bySocket = new WeakMap();
   }
 
   /**
@@ -200,13 +204,14 @@ export class Callers {
     if (Object.keys(certificate).length === 0) return ANONYMOUS;
     const why = "The client certificate is not signed by this node's client CA, or is not valid now.";
     if (socket.authorized !== true) return { how: "refused", name: "unverified certificate", role: null, why };
-    const caller = (this.#doorman.clientRoleOf ?? certificateCaller)(certificate);
+    const { trustDomain } = this.#doorman;
+    const caller = certificateCaller(certificate, trustDomain);
     if (caller !== null) return { how: "certificate", name: caller.id, role: caller.role };
     return {
       how: "refused",
       name: "unknown certificate",
       role: null,
-      why: "The client certificate must have exactly one URI SAN: spiffe://<trust domain>/operator/<name>, or /submitter/, /agent/, /sdk/, /viewer/, /server/.",
+      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /viewer/, /server/.`,
     };
   }
 }

@@ -29,7 +29,8 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
         const answer = await handler(call);
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
-        else startStream(service, traffic, { request, reply, answer, fresh });
+        else
+          traffic.holdStream(request, answer, () => startStream(service, traffic, { request, reply, answer, fresh }));
         return reply;
       },
     });
@@ -159,12 +160,12 @@ interface Opening {
 }
 
 /** It goes on behind the handler's back: Fastify has let go of the reply. */
-function startStream(service: Service, traffic: Traffic, { request, reply, answer, fresh }: Opening): void {
+function startStream(service: Service, traffic: Traffic, { request, reply, answer, fresh }: Opening): Promise<void> {
   const { polls, clock, limits } = service;
   const isHead = request.method === "HEAD";
   if (isHead) answer.abandoned?.();
   const headers = { ...fresh, "cache-control": "no-store", "content-type": answer.contentType, ...answer.headers };
-  void pour(reply, (out) => answer.stream(out), {
+  return pour(reply, (out) => answer.stream(out), {
     headers,
     isHead,
     gone: passageOf(request)?.over.signal ?? AbortSignal.abort(),

@@ -45,7 +45,10 @@ export function makeFramework(
   const app =
     tls === null
       ? fastify({ ...common, http: server })
-      : (fastify({ ...common, https: { ...server, ...tlsOptions(tls) } }) as unknown as FastifyInstance);
+      : (fastify({
+          ...common,
+          https: { ...server, handshakeTimeout: limits.handshakeTimeoutMs, ...tlsOptions(tls) },
+        }) as unknown as FastifyInstance);
   // Node drops what is beyond without a word; one more than we take is seen, and refused (traffic.ts).
   app.server.maxHeadersCount = limits.headersMax + 1;
   app.server.maxConnections = limits.connectionsMax;
@@ -54,9 +57,18 @@ export function makeFramework(
   return app;
 }
 
+const SUITES_OF_1_3 = ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"];
+/** Of TLS 1.2 only suites that encrypt and authenticate in one (AEAD), with keys that are made for each connection. */
+const SUITES_OF_1_2 = ["ECDHE-ECDSA", "ECDHE-RSA"].flatMap((exchange) =>
+  ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"].map((cipher) => `${exchange}-${cipher}`),
+);
+
 /** A client without a certificate is heard, and may have a key; one with a bad certificate is refused by name. */
-export function tlsOptions({ cert, key, clientCa }: ApiTls) {
-  return { cert, key, ...(clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }) };
+export function tlsOptions({ cert, key, clientCa, minVersion = "1.3" }: ApiTls) {
+  const version = { minVersion: `TLSv${minVersion}` as const, maxVersion: "TLSv1.3" as const };
+  const ciphers = minVersion === "1.3" ? {} : { ciphers: `${SUITES_OF_1_3.join(":")}:${SUITES_OF_1_2.join(":")}` };
+  const clients = clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false };
+  return { cert, key, ...version, ...ciphers, ...clients };
 }
 
 function speakJson(app: FastifyInstance): void {

@@ -14,9 +14,15 @@ export interface HttpStats {
   readonly droppedConnections: number;
   /** What came was no HTTP, or came too slowly. */
   readonly badConnections: number;
+  /** Connections that were cut, by why: see connections.ts. */
+  readonly cutConnections: Readonly<Record<CutReason, number>>;
+  /** Connections that are open. */
+  readonly connections: number;
   /** Of events and logs, open at this moment. */
   readonly streams: number;
 }
+
+export type CutReason = "newcomer" | "slow-reader" | "age";
 
 export class HttpCounters {
   readonly #requests = new Map<string, Map<number, number>>();
@@ -24,6 +30,7 @@ export class HttpCounters {
   inFlight = 0;
   droppedConnections = 0;
   badConnections = 0;
+  readonly cutConnections: Record<CutReason, number> = { newcomer: 0, "slow-reader": 0, age: 0 };
 
   count(route: string, status: number, durationMs: number): void {
     const statuses = this.#requests.get(route) ?? new Map<number, number>();
@@ -34,12 +41,13 @@ export class HttpCounters {
     this.#durations.set(route, histogram);
   }
 
-  snapshot(streams: number): HttpStats {
+  snapshot(connections: number, streams: number): HttpStats {
     const requests = [...this.#requests].flatMap(([route, statuses]) =>
       [...statuses].map(([status, count]) => ({ route, status, count })),
     );
     const durationMs = [...this.#durations].map(([route, histogram]) => ({ route, histogram: histogram.snapshot() }));
     const { inFlight, droppedConnections, badConnections } = this;
-    return { requests, durationMs, inFlight, droppedConnections, badConnections, streams };
+    const cutConnections = { ...this.cutConnections };
+    return { requests, durationMs, inFlight, droppedConnections, badConnections, cutConnections, connections, streams };
   }
 }

@@ -1,6 +1,6 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
-import type { ApiKey, CertificateCaller, ClientCertificate, Role } from "../contract/index.ts";
+import type { ApiKey, Role } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
@@ -21,8 +21,8 @@ export interface ApiOptions {
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
   readonly keys: readonly ApiKey[];
-  /** Who a verified client certificate is; by default its SPIFFE id decides. */
-  readonly clientRoleOf?: ((certificate: ClientCertificate) => CertificateCaller | null) | undefined;
+  /** Whose client certificates count, by their SPIFFE id. */
+  readonly trustDomain: string;
   /** It will listen on a loopback address: only then is anybody let in unknown. */
   readonly isLoopback: boolean;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
@@ -57,6 +57,8 @@ export interface ApiTls {
   readonly key: string;
   /** Who signs client certificates; null: none are asked for. */
   readonly clientCa: string | null;
+  /** By default TLS 1.3 alone. */
+  readonly minVersion?: "1.2" | "1.3" | undefined;
 }
 
 /** For benchmarks and tests: a route outside of the contract, with the same access, bounds and errors. */
@@ -79,6 +81,21 @@ export interface ApiLimits {
   readonly headerBytesMax: number;
   readonly headersMax: number;
   readonly connectionsMax: number;
+  /** Of these: whose requests were not admitted yet, from one address and in all. The oldest goes for the next one. */
+  readonly unauthenticatedPerAddress: number;
+  readonly unauthenticatedMax: number;
+  /** The share of one caller in connections, requests, streams and bytes of answers. */
+  readonly connectionsPerCaller: number;
+  readonly requestsPerCaller: number;
+  readonly streamsPerCaller: number;
+  readonly answerBytesPerCaller: number;
+  /** How long a connection is used; its streams end with it, and can be resumed on another one. */
+  readonly connectionAgeMs: number;
+  /** TLS's own handshake must be over by then. */
+  readonly handshakeTimeoutMs: number;
+  /** An answer must be taken within so long, and longer by its size at this rate. */
+  readonly answerStallMs: number;
+  readonly answerBytesPerS: number;
   /** Being answered at one moment, long polls included. */
   readonly requestsMax: number;
   /** A request's headers, and all of it, must have arrived after so long (slow loris). */
@@ -110,6 +127,16 @@ export const API_LIMITS: ApiLimits = {
   headerBytesMax: 16 * 1024,
   headersMax: 100,
   connectionsMax: 10_000,
+  unauthenticatedPerAddress: 1_000,
+  unauthenticatedMax: 5_000,
+  connectionsPerCaller: 9_000,
+  requestsPerCaller: 18_000,
+  streamsPerCaller: 500,
+  answerBytesPerCaller: 64 * 1024 * 1024,
+  connectionAgeMs: 3_600_000,
+  handshakeTimeoutMs: 10_000,
+  answerStallMs: 10_000,
+  answerBytesPerS: 64 * 1024,
   requestsMax: 20_000,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,

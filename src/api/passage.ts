@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Role, Route } from "../contract/index.ts";
 import type { Caller } from "./callers.ts";
+import type { Connection } from "./connections.ts";
 
 /** A route as the server knows it: of the contract, or an extra one. */
 export interface Registered {
@@ -25,6 +26,9 @@ export interface Passage {
   caller: Caller;
   /** As it was on arrival: a socket that is closed has none. */
   readonly address: string;
+  readonly connection: Connection | undefined;
+  /** Whose share of this node it takes: who calls, or from where. */
+  readonly payer: string;
   /** Aborts when the exchange is over: the client has gone, or has its answer. */
   readonly over: AbortController;
   /** Of a call that is written down for what it did; null: as its route is. */

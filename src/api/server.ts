@@ -12,6 +12,7 @@ import { adminHandlers } from "./admin-handlers.ts";
 import { drainHandlers } from "./drain-handlers.ts";
 import { Audit } from "./audit.ts";
 import { Callers } from "./callers.ts";
+import { Connections } from "./connections.ts";
 import { clusterHandlers } from "./cluster-handlers.ts";
 import { registerEndpoints, registerExtras } from "./endpoints.ts";
 import { makeFramework, tlsOptions } from "./framework.ts";
@@ -27,6 +28,7 @@ import type { Registered } from "./passage.ts";
 import { probeHandlers } from "./probe-handlers.ts";
 import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./scope-handlers.ts";
+import { Shares } from "./shares.ts";
 import { steeringHandlers } from "./steering-handlers.ts";
 import { StreamPlaces } from "./stream-places.ts";
 import { Traffic } from "./traffic.ts";
@@ -40,7 +42,7 @@ export interface Api {
   stats(): HttpStats;
   /** What the router knows. */
   routes(): readonly KnownRoute[];
-  /** New certificates, for new connections. Only where it was made with TLS. */
+  /** New certificates, for new connections; those of now are used for one more answer. Only where it was made with TLS. */
   reload(tls: ApiTls): void;
   /** What new connections are shown, in PEM; null without TLS. */
   certificate(): string | null;
@@ -69,13 +71,15 @@ class ApiServer implements Api {
   readonly #polls: LongPolls;
   readonly #streams: StreamPlaces;
   readonly #callers: Callers;
+  readonly #connections: Connections;
+  readonly #shares: Shares;
   readonly #counters = new HttpCounters();
   readonly #routes: KnownRoute[] = [];
   #certificate: string | null;
   #stopped: Promise<void> | undefined;
 
   constructor(options: ApiOptions) {
-    const { tls = null, keys, jobs, isLoopback, sha256, clientRoleOf } = options;
+    const { tls = null, keys, jobs, isLoopback, sha256, trustDomain } = options;
     this.#options = options;
     this.#certificate = tls?.cert ?? null;
     this.#limits = { ...API_LIMITS, ...options.limits };
@@ -91,14 +95,23 @@ class ApiServer implements Api {
       nodeId: options.nodeId,
       isLoopback,
       sha256,
-      clientRoleOf,
+      trustDomain,
       hasClientCa,
       parseTime: options.parseTime,
       wallMs: () => options.clock.wallMs(),
     });
     warnOfOpenDoor(options, this.#callers.anonymousRoles());
+    this.#shares = new Shares({
+      connections: this.#limits.connectionsPerCaller,
+      requests: this.#limits.requestsPerCaller,
+      streams: this.#limits.streamsPerCaller,
+      bytes: this.#limits.answerBytesPerCaller,
+    });
+    this.#connections = new Connections(this.#limits, options.clock, this.#counters, this.#shares);
     this.#traffic = new Traffic(options, this.#limits, {
       callers: this.#callers,
+      connections: this.#connections,
+      shares: this.#shares,
       audit: this.#audit,
       counters: this.#counters,
       isStopping: () => this.#isStopping,
@@ -110,6 +123,7 @@ class ApiServer implements Api {
 
   async prepare(): Promise<void> {
     const app = this.#app;
+    app.server.on("connection", (socket) => this.#connections.accept(socket));
     app.addHook("onRoute", ({ method, path, config }) => {
       const role = config?.registered?.role ?? null;
       for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
@@ -151,7 +165,7 @@ class ApiServer implements Api {
   }
 
   stats(): HttpStats {
-    return this.#counters.snapshot(this.#streams.taken);
+    return this.#counters.snapshot(this.#connections.open, this.#streams.taken);
   }
 
   routes(): readonly KnownRoute[] {
@@ -162,6 +176,8 @@ class ApiServer implements Api {
     const server = this.#app.server as { setSecureContext?: (options: object) => void };
     server.setSecureContext?.(tlsOptions(tls));
     this.#certificate = tls.cert;
+    this.#callers.forget();
+    this.#connections.retireAll();
   }
 
   certificate(): string | null {
@@ -181,6 +197,7 @@ class ApiServer implements Api {
     const closed = this.#app.close();
     this.#polls.stop();
     await closed;
+    this.#connections.stop();
     timer.cancel();
   }
 

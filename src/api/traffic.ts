@@ -8,12 +8,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ROUTES } from "../contract/index.ts";
 import type { ClusterView } from "../ports/cluster.ts";
 import type { Audit } from "./audit.ts";
-import type { Callers, CallerSocket } from "./callers.ts";
+import type { Caller, Callers, CallerSocket } from "./callers.ts";
+import type { Connections } from "./connections.ts";
+import type { StreamAnswer } from "./handlers.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiOptions } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
 import { answerTo, Refusal, type Stage, stopping } from "./refusal.ts";
+import type { Shares } from "./shares.ts";
 import { crossOriginHeaders, isForeignPage, preflightHeaders } from "./web.ts";
 
 /** Requests for what is no route are counted under this name. */
@@ -32,17 +35,28 @@ export class Traffic {
   readonly #callers: Callers;
   readonly #audit: Audit;
   readonly #counters: HttpCounters;
+  readonly #connections: Connections;
+  readonly #shares: Shares;
   readonly #isStopping: () => boolean;
   #limiters: Readonly<Record<"admin" | "acquire", Limiter>> | undefined;
 
   constructor(
     options: ApiOptions,
     limits: ApiLimits,
-    parts: { callers: Callers; audit: Audit; counters: HttpCounters; isStopping: () => boolean },
+    parts: {
+      callers: Callers;
+      connections: Connections;
+      shares: Shares;
+      audit: Audit;
+      counters: HttpCounters;
+      isStopping: () => boolean;
+    },
   ) {
     this.#options = options;
     this.#limits = limits;
     this.#callers = parts.callers;
+    this.#connections = parts.connections;
+    this.#shares = parts.shares;
     this.#audit = parts.audit;
     this.#counters = parts.counters;
     this.#isStopping = parts.isStopping;
@@ -56,14 +70,14 @@ export class Traffic {
       return payload;
     });
     app.addHook("onSend", async (request, reply, payload) => {
-      this.#leave(request, reply);
+      this.#leave(request, reply, payload);
       return payload;
     });
     app.setErrorHandler((error, request, reply) => this.answerError(error, request, reply));
     app.setNotFoundHandler((request, reply) => this.#answerNoRoute(request, reply));
     await app.register(rateLimit, { global: false, cache: RATED_CALLERS_MAX });
     const { adminPerWindow, acquirePerWindow, rateWindowMs: timeWindow } = this.#limits;
-    const keyGenerator = rateKey;
+    const keyGenerator = (request: FastifyRequest): string => passageOf(request)?.payer ?? "unknown";
     this.#limiters = {
       admin: app.createRateLimit({ max: adminPerWindow, timeWindow, keyGenerator }),
       acquire: app.createRateLimit({ max: acquirePerWindow, timeWindow, keyGenerator }),
@@ -101,12 +115,19 @@ export class Traffic {
     const over = new AbortController();
     const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
     const address = (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
+    const payer = payerOf(caller, address);
+    const connection = this.#connections.of(request.raw.socket);
     const about = { operation: null, target: null, forced: false, isBegun: false, outcome: "OK" };
-    request.passage = { startedAtMs, caller, address, over, ...about };
+    request.passage = { startedAtMs, caller, address, connection, payer, over, ...about };
+    if (this.#connections.isRetired(connection)) void reply.header("connection", "close");
     const counters = this.#counters;
     counters.inFlight++;
+    let taken = 0;
     reply.raw.once("close", () => {
       counters.inFlight--;
+      this.#shares.add(payer, "requests", -taken);
+      // What began before its time was over said nothing of it; a stream can't.
+      if (this.#connections.isRetired(connection)) request.raw.socket.end();
       counters.count(registeredOf(request)?.name ?? NO_ROUTE, reply.statusCode, clock.monotonicMs() - startedAtMs);
       // With a reason of ours: the default one is a DOMException with a stack, 5 % of a small request.
       over.abort("over");
@@ -130,10 +151,14 @@ export class Traffic {
         `More than ${this.#limits.requestsMax} requests are being answered. Retry later, or ask another node.`,
       );
     }
+    this.#shares.check(payer, "bytes");
+    this.#shares.take(payer, "requests");
+    taken = 1;
   }
 
-  /** Asked again while a stream goes on: a key may have been revoked, a certificate have expired. */
+  /** Asked again while a stream goes on: a key may have been revoked, a certificate have expired, its connection be old. */
   isStillAdmitted(request: FastifyRequest): boolean {
+    if (this.#connections.isRetired(passageOf(request)?.connection)) return false;
     const registered = registeredOf(request);
     if (registered === undefined) return false;
     const { role } = registered;
@@ -157,6 +182,7 @@ export class Traffic {
     if (role === "public") return;
     passage.caller = await this.#callers.confirmed(passage.caller, role);
     this.#callers.admit(passage.caller, role, registered, request.headers.host);
+    this.#connections.admitted(passage.connection, payerOf(passage.caller, passage.address));
   }
 
   async #countRate(limited: "admin" | "acquire", request: FastifyRequest): Promise<void> {
@@ -164,16 +190,18 @@ export class Traffic {
     if (rate === undefined || rate.isAllowed || !rate.isExceeded) return;
     throw new Refusal(
       "RATE_LIMITED",
-      `More than ${rate.max} calls of this kind came from ${rateKey(request)} in ${this.#limits.rateWindowMs} ms. Retry after ${rate.ttlInSeconds} s.`,
+      `More than ${rate.max} calls of this kind came from ${passageOf(request)?.payer} in ${this.#limits.rateWindowMs} ms. Retry after ${rate.ttlInSeconds} s.`,
       {},
       rate.ttlInSeconds,
     );
   }
 
-  #leave(request: FastifyRequest, reply: FastifyReply): void {
-    if (this.#isStopping()) void reply.header("connection", "close");
+  #leave(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
     const registered = registeredOf(request);
     const passage = passageOf(request);
+    const isLast = this.#isStopping() || this.#connections.isRetired(passage?.connection);
+    if (isLast) void reply.header("connection", "close");
+    this.#watchReader(reply, passage?.payer ?? "unknown", payload);
     const operation = registered?.operation ?? passage?.operation ?? null;
     if (operation === null || passage === null) return;
     const { clock, nodeId } = this.#options;
@@ -189,6 +217,30 @@ export class Traffic {
       status: reply.statusCode,
       durationMs: Math.max(0, clock.monotonicMs() - startedAtMs),
       requestId: request.id,
+    });
+  }
+
+  /** Throws OVERLOADED before anything is sent, where the caller has its share of streams. */
+  holdStream(request: FastifyRequest, answer: StreamAnswer, start: () => Promise<void>): void {
+    const payer = passageOf(request)?.payer ?? "unknown";
+    try {
+      this.#shares.take(payer, "streams");
+    } catch (error) {
+      answer.abandoned?.();
+      throw error;
+    }
+    void start().finally(() => this.#shares.add(payer, "streams", -1));
+  }
+
+  /** Until the answer is read, or nobody is there to read it. */
+  #watchReader({ raw }: FastifyReply, payer: string, payload: unknown): void {
+    const bytes = typeof payload === "string" || payload instanceof Uint8Array ? payload.length : 0;
+    if (raw.socket === null || raw.destroyed) return;
+    this.#connections.answered(raw, raw.socket, bytes);
+    this.#shares.add(payer, "bytes", bytes);
+    raw.once("close", () => {
+      this.#connections.read(raw);
+      this.#shares.add(payer, "bytes", -bytes);
     });
   }
 
@@ -231,10 +283,8 @@ function stageOf(passage: Passage | null, registered: Registered | undefined): S
 }
 
 /** By name where there is one: behind one address may be many. */
-function rateKey(request: FastifyRequest): string {
-  const { caller, address } = passageOf(request) ?? {};
-  if (caller?.how === "key" || caller?.how === "certificate") return `${caller.how} ${caller.name}`;
-  return `address ${address ?? "unknown"}`;
+function payerOf(caller: Caller, address: string): string {
+  return caller.how === "key" || caller.how === "certificate" ? `${caller.how} ${caller.name}` : `address ${address}`;
 }
 
 function methodsOf(path: string, extra: readonly { readonly method: string; readonly path: string }[]): string[] {

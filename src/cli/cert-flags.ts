@@ -1,13 +1,12 @@
 // The command line of `tenure cert`: what to make or to show, checked before any file is touched.
 
 import { isIP } from "node:net";
-import { type IdentityKind, parseSpiffeId } from "../core/kit/spiffe.ts";
+import { type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../core/kit/spiffe.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "./output.ts";
 
 const VERBS = ["init", "issue", "show"] as const;
 const DIRECTORY_DEFAULT = "certs";
-const TRUST_DOMAIN_DEFAULT = "tenure";
 const DAYS_MAX = 36_500;
 const HOSTS_MAX = 32;
 const FILES_MAX = 100;

@@ -3,10 +3,11 @@
 import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import { createApi, type Api, type ApiTls, type JobsParts } from "../api/index.ts";
+import { createApi, type Api, type ApiLimits, type ApiTls, type JobsParts } from "../api/index.ts";
 import { isLoopback, showAddress, type ServerConfig } from "../contract/index.ts";
 import { InvariantError } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../core/kit/spiffe.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { createMetrics, type LogSink } from "../drivers/telemetry/index.ts";
 import type { Cluster } from "../ports/cluster.ts";
@@ -42,6 +43,8 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     clusterId,
     keys: config.keys,
     isLoopback: isLoopback(config.api.listen.host),
+    trustDomain: trustDomainOf(config),
+    limits: limitsOf(config),
     metrics: () => metrics.scrape(),
     logger: logs.logger,
     audit: logs.audit,
@@ -58,6 +61,28 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
   return api;
 }
 
+/** Of what the API is bounded by, the part that the configuration has. */
+function limitsOf({ api }: ServerConfig): Partial<ApiLimits> {
+  const { connectionAgeS, ...limits } = api.limits;
+  return { ...limits, connectionAgeMs: connectionAgeS * 1_000 };
+}
+
+/**
+ * Whose client certificates count: that of the configuration, else of this node's own certificate, else (where that is none of
+ * ours, as of a public authority) of the authority of clients, whose organisation it is (`tenure cert init`).
+ */
+export function trustDomainOf({ api, peer }: Pick<ServerConfig, "api" | "peer">): string {
+  if (api.tls === null) return TRUST_DOMAIN_DEFAULT;
+  if (api.tls.trustDomain !== null) return api.tls.trustDomain;
+  for (const file of [peer.tls?.certFile, api.tls.certFile]) {
+    const [uri = ""] = file === undefined ? [] : uriNames(new X509Certificate(pem(file)).subjectAltName);
+    const own = parseSpiffeId(uri)?.trustDomain;
+    if (own !== undefined) return own;
+  }
+  const authority = api.tls.clientCaFile === null ? "" : new X509Certificate(pem(api.tls.clientCaFile)).subject;
+  return /^O=([a-z0-9][a-z0-9.-]*)$/m.exec(authority)?.[1] ?? TRUST_DOMAIN_DEFAULT;
+}
+
 /** Of the first in the file, the API's own. */
 function notAfterMs(certificate: string | null): number | null {
   return certificate === null ? null : new X509Certificate(certificate).validToDate.getTime();
@@ -69,8 +94,9 @@ export function apiUrlOf({ api }: ServerConfig, listening: ServerConfig["api"]["
 
 export function apiTls({ api }: ServerConfig): ApiTls | null {
   if (api.tls === null) return null;
-  const { certFile, keyFile, clientCaFile } = api.tls;
-  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa: clientCaFile === null ? null : pem(clientCaFile) };
+  const { certFile, keyFile, clientCaFile, minVersion } = api.tls;
+  const clientCa = clientCaFile === null ? null : pem(clientCaFile);
+  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa, minVersion };
   try {
     createSecureContext({ cert: tls.cert, key: tls.key, ...(tls.clientCa === null ? {} : { ca: tls.clientCa }) });
   } catch (error) {

@@ -1,5 +1,6 @@
 // Who a client certificate is: the SPIFFE id in its one URI SAN, `spiffe://<trust domain>/<kind>/<name>`. The CA vouches
-// for the rest. A certificate with several URI SANs is nobody: each reader would pick another one.
+// for the rest, but a CA may sign for several trust domains, and an operator of another cluster is nobody here. A certificate
+// with several URI SANs is nobody: each reader would pick another one.
 
 import { formatSpiffeId, type IdentityKind, parseSpiffeId, uriNames } from "../core/kit/spiffe.ts";
 import type { Role } from "./roles.ts";
@@ -28,8 +29,9 @@ const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
 };
 
 /** Null: authenticated, and still nobody that we know. */
-export function certificateCaller(certificate: ClientCertificate): CertificateCaller | null {
+export function certificateCaller(certificate: ClientCertificate, trustDomain: string): CertificateCaller | null {
   const [id, ...others] = uriNames(certificate.subjectaltname);
   const identity = id === undefined || others.length > 0 ? undefined : parseSpiffeId(id);
-  return identity === undefined ? null : { id: formatSpiffeId(identity), role: ROLE_OF[identity.kind] };
+  if (identity === undefined || identity.trustDomain !== trustDomain) return null;
+  return { id: formatSpiffeId(identity), role: ROLE_OF[identity.kind] };
 }

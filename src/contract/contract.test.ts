@@ -70,7 +70,7 @@ describe("addresses", () => {
 });
 
 describe("certificates", () => {
-  const roleOf = (subjectaltname?: string) => certificateCaller({ subjectaltname })?.role ?? null;
+  const roleOf = (subjectaltname?: string) => certificateCaller({ subjectaltname }, "tenure")?.role ?? null;
   it.each([
     ["URI:spiffe://tenure/operator/ada", "operator"],
     ["URI:spiffe://tenure/viewer/eve", "viewer"],

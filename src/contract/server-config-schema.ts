@@ -16,6 +16,8 @@ const URL_LENGTH_MAX = 512;
 const BACKEND_URL_LENGTH_MAX = 4_096;
 /** A century. */
 const KEEP_DAYS_MAX = 36_525;
+/** A day. */
+const CONNECTION_AGE_S_MAX = 86_400;
 
 const Path = text(PATH_BYTES_MAX);
 const Milliseconds = Type.Number({ exclusiveMinimum: 0, wanted: "a positive number of milliseconds" });
@@ -47,7 +49,24 @@ export const ServerConfigFile = strict({
     strict({
       listen: Type.Optional(HostPort),
       advertise: Type.Optional(ApiUrl),
-      tls: Type.Optional(strict({ cert_file: Path, key_file: Path, client_ca_file: Type.Optional(Path) })),
+      tls: Type.Optional(
+        strict({
+          cert_file: Path,
+          key_file: Path,
+          client_ca_file: Type.Optional(Path),
+          trust_domain: Type.Optional(matching(/^[a-z0-9][a-z0-9.-]{0,254}$/, "a trust domain: a–z, 0–9, '.' and -")),
+          min_version: Type.Optional(oneOf("1.2", "1.3")),
+        }),
+      ),
+      limits: Type.Optional(
+        strict({
+          connections_per_caller: Type.Optional(integer(1)),
+          requests_per_caller: Type.Optional(integer(1)),
+          streams_per_caller: Type.Optional(integer(1)),
+          unauthenticated_per_address: Type.Optional(integer(1)),
+          connection_age_s: Type.Optional(integer(1, CONNECTION_AGE_S_MAX)),
+        }),
+      ),
     }),
   ),
   peers: Type.Optional(
@@ -132,6 +151,12 @@ export const SERVER_ENVIRONMENT = {
 export const SERVER_DEFAULTS = {
   "peer.listen": "127.0.0.1:7400",
   "api.listen": "127.0.0.1:7401",
+  "api.tls.min_version": "1.3",
+  "api.limits.connections_per_caller": 9_000,
+  "api.limits.requests_per_caller": 18_000,
+  "api.limits.streams_per_caller": 500,
+  "api.limits.unauthenticated_per_address": 1_000,
+  "api.limits.connection_age_s": 3_600,
   /** Four segments of the log: room to compact, and to say so. */
   "disk.min_free_bytes": 64 * 1024 * 1024,
   "agent.enabled": false,

@@ -36,7 +36,18 @@ describe("what is taken", () => {
       dataDir: "/etc/tenure/data",
       backend: null,
       peer: { listen: { host: "127.0.0.1", port: 7_400 }, advertise: null, tls: null },
-      api: { listen: { host: "127.0.0.1", port: 7_401 }, advertise: null, tls: null },
+      api: {
+        listen: { host: "127.0.0.1", port: 7_401 },
+        advertise: null,
+        tls: null,
+        limits: {
+          connectionsPerCaller: 9_000,
+          requestsPerCaller: 18_000,
+          streamsPerCaller: 500,
+          unauthenticatedPerAddress: 1_000,
+          connectionAgeS: 3_600,
+        },
+      },
       peers: {},
       bootstrapExpect: [],
       keys: [],
@@ -55,7 +66,8 @@ describe("what is taken", () => {
       api: {
         ...EXPOSED.api,
         advertise: "https://n1.example:7401/",
-        tls: { ...EXPOSED.api.tls, client_ca_file: "ca.pem" },
+        tls: { ...EXPOSED.api.tls, client_ca_file: "ca.pem", trust_domain: "prod.example", min_version: "1.2" },
+        limits: { streams_per_caller: 5, connection_age_s: 60 },
       },
       peers: { n2: "10.0.0.2:7400" },
       bootstrap: { expect: ["n2", "n3", "n1"] },
@@ -73,7 +85,14 @@ describe("what is taken", () => {
     expect(config.api).toEqual({
       listen: { host: "10.0.0.1", port: 7_401 },
       advertise: "https://n1.example:7401",
-      tls: { certFile: "/etc/tenure/api.pem", keyFile: "/etc/tenure/api.key", clientCaFile: "/etc/tenure/ca.pem" },
+      tls: {
+        certFile: "/etc/tenure/api.pem",
+        keyFile: "/etc/tenure/api.key",
+        clientCaFile: "/etc/tenure/ca.pem",
+        trustDomain: "prod.example",
+        minVersion: "1.2",
+      },
+      limits: { ...parse(MINIMAL).api.limits, streamsPerCaller: 5, connectionAgeS: 60 },
     });
     expect(config.election).toEqual({ heartbeatIntervalMs: 40, enableLease: true, nodePriority: 9 });
     expect(config.snapshots).toEqual({ afterEntries: 10, keepEntries: 0 });

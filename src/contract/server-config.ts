@@ -26,7 +26,21 @@ export interface ServerConfig {
     readonly listen: ListenAddress;
     /** A URL, without a slash at its end. */
     readonly advertise: string | null;
-    readonly tls: { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string | null } | null;
+    readonly tls: {
+      readonly certFile: string;
+      readonly keyFile: string;
+      readonly clientCaFile: string | null;
+      /** Of client certificates; null: that of this node's own certificate. */
+      readonly trustDomain: string | null;
+      readonly minVersion: "1.2" | "1.3";
+    } | null;
+    readonly limits: {
+      readonly connectionsPerCaller: number;
+      readonly requestsPerCaller: number;
+      readonly streamsPerCaller: number;
+      readonly unauthenticatedPerAddress: number;
+      readonly connectionAgeS: number;
+    };
   };
   /** The other nodes' "host:port", by node id. */
   readonly peers: Readonly<Record<string, string>>;
@@ -142,18 +156,7 @@ function assembled(
               keyFile: resolve(peer.tls.key_file),
             },
     },
-    api: {
-      listen: parseAddress(api.listen ?? SERVER_DEFAULTS["api.listen"])!,
-      advertise: api.advertise?.replace(/\/$/, "") ?? null,
-      tls:
-        api.tls === undefined
-          ? null
-          : {
-              certFile: resolve(api.tls.cert_file),
-              keyFile: resolve(api.tls.key_file),
-              clientCaFile: api.tls.client_ca_file === undefined ? null : resolve(api.tls.client_ca_file),
-            },
-    },
+    api: apiOf(api, resolve),
     peers,
     bootstrapExpect: [...new Set(file.bootstrap?.expect)].filter((id) => id !== nodeId),
     keys: file.keys ?? [],
@@ -163,6 +166,34 @@ function assembled(
     history: { quotaBytes: file.history?.quota_bytes ?? null, keepDays: file.history?.keep_days ?? null },
     agent: agentOf(file.agent ?? {}, resolve),
     log: { level: file.log?.level ?? SERVER_DEFAULTS["log.level"] },
+  };
+}
+
+function apiOf(
+  { listen, advertise, tls, limits = {} }: NonNullable<ServerConfigFile["api"]>,
+  resolve: (path: string) => string,
+): ServerConfig["api"] {
+  const limit = (name: keyof typeof limits): number => limits[name] ?? SERVER_DEFAULTS[`api.limits.${name}`];
+  return {
+    listen: parseAddress(listen ?? SERVER_DEFAULTS["api.listen"])!,
+    advertise: advertise?.replace(/\/$/, "") ?? null,
+    tls:
+      tls === undefined
+        ? null
+        : {
+            certFile: resolve(tls.cert_file),
+            keyFile: resolve(tls.key_file),
+            clientCaFile: tls.client_ca_file === undefined ? null : resolve(tls.client_ca_file),
+            trustDomain: tls.trust_domain ?? null,
+            minVersion: tls.min_version ?? SERVER_DEFAULTS["api.tls.min_version"],
+          },
+    limits: {
+      connectionsPerCaller: limit("connections_per_caller"),
+      requestsPerCaller: limit("requests_per_caller"),
+      streamsPerCaller: limit("streams_per_caller"),
+      unauthenticatedPerAddress: limit("unauthenticated_per_address"),
+      connectionAgeS: limit("connection_age_s"),
+    },
   };
 }
 

@@ -50,6 +50,7 @@ export class TestApi implements AsyncDisposable {
       nodeId: "n1",
       keys: KEYS,
       isLoopback: true,
+      trustDomain: "tenure",
       metrics: () => Promise.resolve({ contentType: "text/plain; version=0.0.4; charset=utf-8", text: "up 1\n" }),
       logger: logger((fields, message) => this.lines.push({ fields, message })),
       audit: logger((fields) => this.audited.push(fields)),

@@ -2,6 +2,7 @@
 
 import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
+import { connect, type ConnectionOptions } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseSpiffeId } from "../../src/core/kit/spiffe.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
@@ -96,6 +97,17 @@ describe("roles by certificate", () => {
     ]);
   });
 
+  it("an operator of another trust domain is nobody here, though the same authority signed it", async () => {
+    const { status, text } = await ask("/v1/cluster", await certificate(ca, "spiffe://staging/operator/ada"));
+    expect([status, JSON.parse(text)]).toEqual([
+      401,
+      expect.objectContaining({
+        error: "UNAUTHENTICATED",
+        message: expect.stringContaining("spiffe://tenure/operator/"),
+      }),
+    ]);
+  });
+
   it("without a certificate a key is needed: a client CA ends anonymous access, on loopback too", async () => {
     expect((await ask("/v1/cluster")).status).toBe(401);
     expect((await ask("/livez")).status).toBe(200);
@@ -131,6 +143,28 @@ describe("roles by certificate", () => {
     }
   });
 
+  it("whose authority is taken away by a reload is out after one more answer, on the connection that it kept open too", async () => {
+    const server = await certificate(ca, "spiffe://tenure/server/n1");
+    await using reloaded = await startApi({ tls: { ...server, clientCa: ca.cert } });
+    const pair = await certificate(ca, "spiffe://tenure/operator/ada");
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: ca.cert, cert: pair.cert, key: pair.key });
+    const look = (): Promise<[number | undefined, string | undefined]> =>
+      new Promise((resolve, reject) => {
+        const sent = request({ port: reloaded.port, host: "127.0.0.1", path: "/v1/admin/audit", agent }, (answer) => {
+          answer.resume().on("end", () => resolve([answer.statusCode, answer.headers.connection]));
+        });
+        sent.on("error", reject).end();
+      });
+    try {
+      expect(await look()).toEqual([200, "keep-alive"]);
+      reloaded.api.reload({ ...server, clientCa: stranger.cert });
+      expect(await look()).toEqual([200, "close"]);
+      expect((await look())[0]).toBe(401);
+    } finally {
+      agent.destroy();
+    }
+  });
+
   it("a new certificate is shown to new connections after a reload", async () => {
     const seen = (): Promise<string> =>
       new Promise((resolve, reject) => {
@@ -148,5 +182,35 @@ describe("roles by certificate", () => {
     t.api.reload({ ...(await certificate(ca, "spiffe://tenure/server/n1")), clientCa: ca.cert });
     expect(await seen()).not.toBe(before);
     expect((await ask("/v1/cluster", await certificate(ca, "spiffe://tenure/sdk/a"))).status).toBe(200);
+  });
+});
+
+describe("the protocol's version", () => {
+  /** What was agreed on, or why nothing was. */
+  const agreed = (port: number, options: ConnectionOptions): Promise<string> =>
+    new Promise((resolve) => {
+      const socket = connect({ port, host: "127.0.0.1", ca: ca.cert, ...options }, () => {
+        resolve(`${socket.getProtocol()} ${socket.getCipher().name}`);
+        socket.destroy();
+      });
+      socket.on("error", (error: NodeJS.ErrnoException) => resolve(`refused: ${error.code}`));
+    });
+
+  it("is TLS 1.3, and a client that speaks only 1.2 is refused", async () => {
+    expect(await agreed(t.port, {})).toMatch(/^TLSv1\.3 /);
+    expect(await agreed(t.port, { maxVersion: "TLSv1.2" })).toMatch(/^refused: /);
+  });
+
+  it("may be 1.2 where that is asked for, with AEAD suites and no others; a reload changes nothing of it", async () => {
+    const tls = { ...(await certificate(ca, "spiffe://tenure/server/n1")), clientCa: null, minVersion: "1.2" } as const;
+    await using old = await startApi({ tls });
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) old.api.reload(tls);
+      expect(await agreed(old.port, {})).toMatch(/^TLSv1\.3 /);
+      expect(await agreed(old.port, { maxVersion: "TLSv1.2" })).toMatch(/^TLSv1\.2 ECDHE-ECDSA-.*(GCM|POLY1305)/);
+      for (const ciphers of ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA256"]) {
+        expect(await agreed(old.port, { maxVersion: "TLSv1.2", ciphers })).toMatch(/^refused: /);
+      }
+    }
   });
 });

@@ -186,6 +186,17 @@ describe("after a good handshake", () => {
   });
 });
 
+it("600 connections that say nothing lock no node out: the oldest of them go, and members stay", async () => {
+  const idle = await Promise.all(Array.from({ length: 600 }, () => Stranger.dial(a.tcp.port).catch(() => null)));
+  const member = await Stranger.dial(a.tcp.port);
+  member.hello();
+  await member.ack();
+  expect(member.isClosed).toBe(false);
+  await waitFor("most of the idle ones to be closed", () => idle.filter((one) => one?.isClosed === false).length <= 64);
+  expect(a.tcp.stats().refused["too-many"]).toBeGreaterThanOrEqual(600 - 64);
+  await expectHealthy(a, b);
+});
+
 it("the dialler shows what it was refused for, and dials less often; a hello from there resets that", async () => {
   const c = await openNode("n3", { clusterId: "c2", seeds: { n1: a.tcp.address } });
   await waitFor("the breaker", () => c.link("n1")?.trouble?.includes("less often") === true);

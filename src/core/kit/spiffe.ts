@@ -9,6 +9,9 @@ import { assert } from "./assert.ts";
 export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "viewer"] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
+/** Of `tenure cert init`. */
+export const TRUST_DOMAIN_DEFAULT = "tenure";
+
 export interface SpiffeId {
   readonly trustDomain: string;
   readonly kind: IdentityKind;

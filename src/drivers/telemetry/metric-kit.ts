@@ -19,6 +19,8 @@ export interface HttpSource {
   readonly inFlight: number;
   readonly droppedConnections: number;
   readonly badConnections: number;
+  readonly cutConnections: Readonly<Record<string, number>>;
+  readonly connections: number;
   readonly streams: number;
 }
 

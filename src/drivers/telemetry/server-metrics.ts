@@ -144,6 +144,10 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     (s) => s.http.droppedConnections,
   ),
   gauge("tenure_http_streams", "Streams of events and logs that are open.", (s) => s.http.streams),
+  gauge("tenure_http_connections", "Connections of clients that are open.", (s) => s.http.connections),
+  labelled("tenure_http_connections_cut_total", "counter", "Connections cut, by why.", ({ http }) =>
+    Object.entries(http.cutConnections).map(([why, value]) => ({ labels: { why }, value })),
+  ),
   counter("tenure_http_connections_bad_total", "Connections with no proper HTTP.", (s) => s.http.badConnections),
   counter(
     "tenure_log_lines_dropped_total",

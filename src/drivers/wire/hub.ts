@@ -12,6 +12,7 @@ import type { Server as TlsServer, TLSSocket } from "node:tls";
 import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import { BEACON_BYTES_MAX, QUERY_BYTES_MAX } from "../../core/kit/limits.ts";
+import { Newcomers } from "../../core/kit/newcomers.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Answering } from "../../ports/peer-queries.ts";
 import type { PeerLink } from "../../ports/peers.ts";
@@ -27,13 +28,15 @@ import {
   type Purpose,
   type Refuse,
 } from "./hello.ts";
-import { Inbound, type InboundHost } from "./inbound.ts";
+import { Inbound, type InboundHost, originOf } from "./inbound.ts";
 import { judge, type Verdict } from "./judge.ts";
 import {
   BULK_ABOVE_BYTES,
   BULK_ASSEMBLIES_MAX,
   CONNECTION_AGE_MS_MAX,
   CONNECTIONS_MAX,
+  NEWCOMERS_MAX,
+  NEWCOMERS_PER_ADDRESS_MAX,
   OWN_STALL_MS,
   PING_INTERVAL_MS,
 } from "./limits.ts";
@@ -58,7 +61,9 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   readonly #links: Links;
   readonly #routes = new Map<PeerKey, Link>();
   readonly #inbounds = new Set<Inbound>();
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Map<string, Socket>();
+  /** By their origin, until their hello is accepted: strangers must not take the members' places. */
+  readonly #newcomers = new Newcomers<string>(NEWCOMERS_PER_ADDRESS_MAX, NEWCOMERS_MAX);
   readonly #timer: NodeJS.Timeout;
   #tickAtMs = performance.now();
   #self: PeerKey | null = null;
@@ -222,7 +227,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
       clearInterval(this.#timer);
       this.#server.close(() => resolve());
       this.#links.close();
-      for (const socket of this.#sockets) socket.destroy();
+      for (const socket of this.#sockets.values()) socket.destroy();
     });
     return this.#closing;
   }
@@ -283,6 +288,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   }
 
   accepted(inbound: Inbound, hello: Hello): void {
+    this.#newcomers.delete(inbound.origin);
     const peer = peerKey(hello.nodeId, hello.incarnation);
     if (hello.purpose === "bulk") return;
     this.counts.handshakes++;
@@ -331,8 +337,19 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   }
 
   #hold(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
+    const origin = originOf(socket);
+    this.#sockets.set(origin, socket);
+    socket.once("close", () => {
+      if (this.#sockets.get(origin) !== socket) return;
+      this.#sockets.delete(origin);
+      this.#newcomers.delete(origin);
+    });
+    const address = socket.remoteAddress ?? "somebody";
+    const evicted = this.#newcomers.add(origin, address);
+    if (evicted === null) return;
+    const message = "too many connections without a handshake are open, and this was the oldest of them";
+    this.refused(address, { reason: "too-many", message });
+    this.#sockets.get(evicted)?.destroy();
   }
 
   #acceptSecure(socket: TLSSocket, security: Security): void {

@@ -49,10 +49,16 @@ export interface InboundHost {
 
 const NOTHING = new Uint8Array(0);
 
+export function originOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
 export class Inbound {
   /** Null until its hello was accepted. */
   peer: PeerKey | null = null;
   purpose: "greeting" | "peer" | "bulk" = "greeting";
+  /** The other end: TLS has a socket of its own around the one that was accepted. */
+  readonly origin: string;
   readonly #host: InboundHost;
   readonly #connection: Connection;
   readonly #from: string;
@@ -62,6 +68,7 @@ export class Inbound {
   constructor(host: InboundHost, socket: Socket, certified: string | null) {
     this.#host = host;
     this.#certified = certified;
+    this.origin = originOf(socket);
     this.#from = certified ?? socket.remoteAddress ?? "somebody";
     this.#timer = setTimeout(() => this.#late(), HANDSHAKE_MS_MAX);
     this.#connection = new Connection(socket, {

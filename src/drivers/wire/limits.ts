@@ -89,6 +89,9 @@ export const RENEW_RETRY_MS = 60_000;
 /** Peers that handshakes introduced; the configuration's own are not counted. */
 export const LEARNED_MAX = 64;
 export const CONNECTIONS_MAX = 512;
+/** Of these: whose hello was not accepted yet, from one address and in all. For the next one the oldest is closed. */
+export const NEWCOMERS_PER_ADDRESS_MAX = 64;
+export const NEWCOMERS_MAX = 256;
 /** A complaint is logged again after so long, with the number of those in between. */
 export const COMPLAINT_INTERVAL_MS = 60_000;
 export const COMPLAINTS_MAX = 256;
