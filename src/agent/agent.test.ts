@@ -52,6 +52,40 @@ describe("leases", () => {
     expect(seen.context?.signal.aborted).toBe(false);
   });
 
+  it("trap 45: are over after an hour in which the machine slept: the attempt ends at once, and not when its timer is due", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler, { leaseMs: 60_000 });
+    await desk.give();
+    await desk.clock.advance(1_000);
+    expect(seen.context?.signal.aborted).toBe(false);
+    desk.renewal = UNREACHABLE;
+    desk.clock.sleep(3_600_000);
+    await desk.clock.advance(1_000);
+    expect(seen.context?.signal.reason).toMatchObject({ reason: "lease-lost" });
+    expect(seen.context?.lost.aborted).toBe(true);
+  });
+
+  it("trap 45: go on where the machine slept, and the cluster has renewed them since", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler);
+    await desk.give();
+    desk.clock.sleep(5_000);
+    await desk.clock.advance(60_000);
+    expect(seen.context?.signal.aborted).toBe(false);
+  });
+
+  it("trap 45: are not begun where the machine slept while the answer was on its way", async () => {
+    const desk = new TestDesk();
+    const { handler, seen } = held();
+    await desk.start(handler);
+    desk.clock.sleep(3_600_000);
+    await desk.give();
+    expect(seen.context).toBeNull();
+    expect(desk.sent).toMatchObject([{ outcome: { kind: "handed-back" } }]);
+  });
+
   it("trap 51: end a margin before what was sent last and confirmed, counted from its sending", async () => {
     const desk = new TestDesk();
     const { handler, seen } = held();

@@ -3,9 +3,11 @@
 //   running ──the handler settles──▶ settled (its log may still be on the way) ──answered──▶ over
 //      └─ aborted: cancelled, timed-out, lease-lost, stopping; the handler goes on until it settles
 //
-// Invariants: the lease's end is counted from when a renewal was sent, on the monotonic clock, and only moves on; the signal
-// aborts a margin before it (trap 51); an attempt is over once.
+// Invariants: the lease's end is counted from when a renewal was sent, on the earlier of both clocks (core/trust: monotonic time
+// does not pass while a machine sleeps, trap 45), and only moves on; the signal aborts a margin before it (trap 51), and within a
+// moment of a machine's waking up; an attempt is over once.
 
+import { type Deadline, deadlineOf, type Instant, latest, remainingMs } from "../core/trust/window.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { GivenLease, LeaseRef } from "../ports/jobs.ts";
 import { LogBuffer } from "./log-buffer.ts";
@@ -13,6 +15,9 @@ import { type AbortReason, JobAborted, type Outcome } from "./outcome.ts";
 
 /** Share of a lease that is left unused at its end: for clocks that differ and an abort that takes a moment. */
 const MARGIN_SHARE = 0.1;
+/** Timers follow the monotonic clock alone: so often somebody looks at both. A share of a lease, at most a second. */
+const LOOK_SHARE = 0.1;
+const LOOK_MS_MAX = 1_000;
 
 export class Attempt {
   readonly lease: GivenLease;
@@ -36,17 +41,20 @@ export class Attempt {
   #lost: AbortController | null = null;
   #lostBy: JobAborted | null = null;
   #leaderEpoch: number;
-  #endMs: number;
+  /** When the last renewal that was confirmed, or the call that brought it, was sent. */
+  #sentAt: Instant;
+  #trustedUntil: Deadline;
   #timers: Timer[] = [];
   #aborted: JobAborted | null = null;
 
-  constructor(clock: Clock, lease: GivenLease, sentMs: number) {
+  constructor(clock: Clock, lease: GivenLease, sentAt: Instant) {
     this.#clock = clock;
     this.lease = lease;
     const { jobId, jobEpoch, leaseId } = lease;
     this.ref = { jobId, jobEpoch, leaseId };
     this.#leaderEpoch = lease.leaderEpoch;
-    this.#endMs = sentMs + lease.ttlMs;
+    this.#sentAt = sentAt;
+    this.#trustedUntil = deadlineOf(sentAt, lease.ttlMs * (1 - MARGIN_SHARE));
     this.#watchLease();
     const { timeoutMs } = lease.spec;
     if (timeoutMs !== null) {
@@ -82,7 +90,7 @@ export class Attempt {
 
   /** The lease is over, or so nearly that nothing may be begun under it. */
   get isTooLate(): boolean {
-    return this.#clock.monotonicMs() >= this.#endMs - this.lease.ttlMs * MARGIN_SHARE;
+    return this.#leftMs() === 0;
   }
 
   /** What it prints must be there before its result: afterwards nobody takes it. */
@@ -90,8 +98,9 @@ export class Attempt {
     return this.outcome !== null && !this.isOver && !this.isSending && !this.needsRenewal && this.logs.isEmpty;
   }
 
-  renewed(sentMs: number, leaderEpoch: number): void {
-    this.#endMs = Math.max(this.#endMs, sentMs + this.lease.ttlMs);
+  renewed(sentAt: Instant, leaderEpoch: number): void {
+    this.#sentAt = latest(this.#sentAt, sentAt);
+    this.#trustedUntil = deadlineOf(this.#sentAt, this.lease.ttlMs * (1 - MARGIN_SHARE));
     this.#leaderEpoch = Math.max(this.#leaderEpoch, leaderEpoch);
     this.needsRenewal = false;
   }
@@ -131,11 +140,15 @@ export class Attempt {
     this.logs.release();
   }
 
+  #leftMs(): number {
+    return remainingMs(this.#trustedUntil, this.#clock.monotonicMs(), this.#clock.wallMs());
+  }
+
   #watchLease(): void {
-    const atMs = this.#endMs - this.lease.ttlMs * MARGIN_SHARE;
-    const timer = this.#clock.setTimer(atMs, () => {
+    const inMs = Math.min(this.#leftMs(), this.lease.ttlMs * LOOK_SHARE, LOOK_MS_MAX);
+    const timer = this.#clock.setTimer(this.#clock.monotonicMs() + inMs, () => {
       this.#timers = this.#timers.filter((one) => one !== timer);
-      if (this.#clock.monotonicMs() < this.#endMs - this.lease.ttlMs * MARGIN_SHARE) return this.#watchLease();
+      if (!this.isTooLate) return this.#watchLease();
       const text = `The lease of job ${this.ref.jobId} could not be renewed in time: another agent may get it.`;
       this.abort("lease-lost", text);
     });

@@ -8,7 +8,7 @@
 import { LOG_CHUNKS_PER_CALL_MAX } from "../core/kit/limits.ts";
 import type { LeaseAnswer, LeaseCall, LogChunk } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
-import { type Crew, isAboutContent, isReplaced } from "./crew.ts";
+import { type Crew, instantOf, isAboutContent, isReplaced } from "./crew.ts";
 
 /** Progress and logs are collected for so long. */
 const REPORT_MS = 100;
@@ -78,8 +78,8 @@ export class Beats {
     const { world, info, settings, attempts, over } = this.#crew;
     const { clock, desk } = world;
     const reports = this.#isBare ? NOTHING : this.#reports();
-    const sentMs = clock.monotonicMs();
-    this.#sentMs = sentMs;
+    const sentAt = instantOf(clock);
+    this.#sentMs = sentAt.monotonicMs;
     const renew = Array.from(attempts.values(), (one) => one.ref);
     const { progress, logs } = reports;
     const agentEpoch = this.#crew.epoch;
@@ -94,7 +94,7 @@ export class Beats {
       this.#isBare = false;
       if (logs.length > 0) this.#logBytesMax = Math.min(LOG_BYTES_PER_CALL, this.#logBytesMax + LOG_BYTES_RISE);
       reports.confirm(answer.logEnds);
-      this.#crew.heard(sentMs, answer);
+      this.#crew.heard(sentAt, answer);
     } catch (error) {
       if (isReplaced(error)) return this.#crew.onReplaced(error);
       // Leases must not end for what a handler printed.

@@ -5,6 +5,7 @@ import { assertNever } from "../core/kit/assert.ts";
 import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import { JOB_PROGRESS_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Random } from "../core/kit/random.ts";
+import type { Instant } from "../core/trust/window.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentInfo, GivenLease, LeaseAnswer } from "../ports/jobs.ts";
 import { Attempt } from "./attempt.ts";
@@ -58,9 +59,9 @@ export class Crew {
   }
 
   /** A lease is run once, however often it is given. */
-  begin(lease: GivenLease, sentMs: number): void {
+  begin(lease: GivenLease, sentAt: Instant): void {
     if (this.attempts.has(lease.leaseId)) return;
-    const attempt = new Attempt(this.world.clock, lease, sentMs);
+    const attempt = new Attempt(this.world.clock, lease, sentAt);
     this.attempts.set(lease.leaseId, attempt);
     // One that stood still may hear of it when it is over (trap 51): then nothing is begun.
     if (attempt.isTooLate) attempt.settle({ kind: "handed-back" });
@@ -79,17 +80,17 @@ export class Crew {
   }
 
   /** What an answer to a call says about the leases that it named. */
-  heard(sentMs: number, { leaderEpoch, renewed, agentEpoch }: LeaseAnswer): void {
+  heard(sentAt: Instant, { leaderEpoch, renewed, agentEpoch }: LeaseAnswer): void {
     this.epoch ??= agentEpoch;
     for (const { leaseId, outcome } of renewed) {
       const attempt = this.attempts.get(leaseId);
       if (attempt === undefined) continue;
       switch (outcome) {
         case "renewed":
-          attempt.renewed(sentMs, leaderEpoch);
+          attempt.renewed(sentAt, leaderEpoch);
           break;
         case "cancelled":
-          attempt.renewed(sentMs, leaderEpoch);
+          attempt.renewed(sentAt, leaderEpoch);
           attempt.abort("cancelled", `Job ${attempt.ref.jobId} was cancelled.`);
           break;
         case "committed":
@@ -170,6 +171,11 @@ export class Crew {
       logRoom: () => (isHeard() ? attempt.logs.room() : Promise.resolve()),
     };
   }
+}
+
+/** On both clocks: what is sent now counts from now. */
+export function instantOf(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
 }
 
 /** Whether sending the same again is of no use. */

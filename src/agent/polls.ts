@@ -8,7 +8,7 @@
 // A lease counts from when its call was sent (trap 51), so no poll waits for longer than a third of a lease.
 
 import { pause } from "./bell.ts";
-import { type Crew, isReplaced } from "./crew.ts";
+import { type Crew, instantOf, isReplaced } from "./crew.ts";
 
 /** Beside the time that a poll may wait. */
 const ANSWER_MS = 2_000;
@@ -63,16 +63,16 @@ export class Polls {
     const agentEpoch = this.#crew.epoch;
     const call = { agent: info, agentEpoch, renew: held.map((one) => one.ref), progress: [], logs: [] };
     const poll = ++this.#number;
-    const sentMs = clock.monotonicMs();
+    const sentAt = instantOf(clock);
     const answer = await desk.lease(
       { ...call, max: room, waitMs: settings.beatMs, ttlMs: settings.leaseMs, poll, answered: this.#answered },
       { signal, timeoutMs: settings.beatMs + ANSWER_MS },
     );
     this.#answered = poll;
-    this.#crew.heard(sentMs, answer);
-    for (const lease of answer.leases) this.#crew.begin(lease, sentMs);
+    this.#crew.heard(sentAt, answer);
+    for (const lease of answer.leases) this.#crew.begin(lease, sentAt);
     if (answer.isDraining) await pause(clock, DRAINING_MS, signal);
-    else if (answer.leases.length === 0 && clock.monotonicMs() - sentMs < EMPTY_MS)
+    else if (answer.leases.length === 0 && clock.monotonicMs() - sentAt.monotonicMs < EMPTY_MS)
       await pause(clock, EMPTY_MS, signal);
   }
 }

@@ -34,6 +34,7 @@ export async function settled(): Promise<void> {
 
 class HandClock implements Clock {
   #nowMs = 1_000;
+  #sleptMs = 0;
   readonly #timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
 
   get pending(): number {
@@ -45,7 +46,12 @@ class HandClock implements Clock {
   }
 
   wallMs(): number {
-    return this.#nowMs;
+    return this.#nowMs + this.#sleptMs;
+  }
+
+  /** The machine: its monotonic clock, and with it every timer, stands still. */
+  sleep(forMs: number): void {
+    this.#sleptMs += forMs;
   }
 
   setTimer(atMs: number, fire: () => void): Timer {

@@ -5,6 +5,9 @@
 // may drift; of an attempt with a time limit no longer than that. Where a grant is older than that when it comes, it renews
 // before it begins. It goes on working when it has lost its lease, and says so late: such results must not be taken.
 //
+// It names its epoch from its first answer on, unless it is of an older release, which knows none; one that is refused as replaced
+// ends, and its next life registers.
+//
 // Its polls have numbers, and an answer that it has given up on brings it no lease: what it was to bring comes back by the
 // next poll. Now and then a poll comes once more, late, and nobody hears what is answered to that.
 
@@ -12,7 +15,7 @@ import type { Random } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
 import type { Boot } from "../kernel/index.ts";
-import type { JobsCluster, JobsServer } from "./cluster.ts";
+import type { AnsweredAgent, JobsCluster, JobsServer } from "./cluster.ts";
 import { CLOCK_DRIFT_MAX } from "./knobs.ts";
 import type { Asked } from "./oracle.ts";
 import { type Answer, post } from "./post.ts";
@@ -29,6 +32,10 @@ const TWICE_RATE = 0.1;
 const TWICE_AFTER_MS = 400;
 const LATE_RESULT_MS = 1_500;
 const RESULT_TRIES_MAX = 60;
+/** Agents of a release before there were epochs. */
+const OLDER_RATE = 0.5;
+/** A process that was replaced goes on for so long. */
+const ENDS_AFTER_MS = 200;
 const KINDS = ["work", "heavy"];
 
 interface Work {
@@ -61,6 +68,9 @@ class Agent {
   /** Of polls for more: the number of the last, and of the last that was answered. */
   #asked = 0;
   #answeredUpTo = 0;
+  #epoch: number | undefined;
+  readonly #isOlder: boolean;
+  #isEnding = false;
 
   constructor(cluster: JobsCluster, { node, life, clock, random }: Boot) {
     this.#cluster = cluster;
@@ -70,6 +80,7 @@ class Agent {
     this.#life = life;
     this.#session = `${node}-${life}`;
     this.#believed = this.#random.pick(cluster.names);
+    this.#isOlder = this.#random.fork("older").chance(OLDER_RATE);
   }
 
   start(): void {
@@ -84,9 +95,10 @@ class Agent {
   }
 
   /** A call of the process before, that comes late. */
-  #haunt(session: string): void {
+  #haunt({ session, epoch: agentEpoch }: AnsweredAgent): void {
     const call: LeaseCall = {
       agent: this.#agent(session),
+      agentEpoch,
       renew: [],
       progress: [],
       logs: [],
@@ -144,6 +156,7 @@ class Agent {
     const numbers = max > 0 ? { poll: ++this.#asked, answered: this.#answeredUpTo } : {};
     const call: LeaseCall = {
       agent: this.#agent(this.#session),
+      agentEpoch: this.#epoch,
       renew,
       progress,
       logs: [],
@@ -178,7 +191,9 @@ class Agent {
       judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
       arrived: (answer) => this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
     });
-    if (max > 0 && !race && this.#random.chance(TWICE_RATE)) this.#twice(call, number);
+    // Not its first: that registers it, also when it comes behind many others.
+    const isSure = this.#epoch !== undefined || this.#answeredUpTo > 0;
+    if (max > 0 && !race && isSure && this.#random.chance(TWICE_RATE)) this.#twice(call, number);
   }
 
   /** The same call, that comes late. */
@@ -203,9 +218,13 @@ class Agent {
   #answered(call: LeaseCall, sentMs: number, answer: Answer<LeaseAnswer>, isOpen: boolean, over: () => void): void {
     // By then another may be under way.
     if (isOpen) over();
-    if (!answer.ok) return this.#elsewhere();
-    this.#cluster.sessions.set(this.#name, this.#session);
-    const { renewed, leases, leaderEpoch } = answer.value;
+    if (!answer.ok) return answer.error.code === "STALE_EPOCH" ? this.#end() : this.#elsewhere();
+    const { renewed, leases, leaderEpoch, agentEpoch } = answer.value;
+    if (!this.#isOlder) this.#epoch ??= agentEpoch;
+    if (isOpen) this.#answeredUpTo = call.poll ?? this.#answeredUpTo;
+    const isSure = this.#epoch !== undefined || this.#answeredUpTo > 0;
+    const process = { life: this.#life, session: this.#session, epoch: this.#epoch, isSure };
+    this.#cluster.sessions.set(this.#name, process);
     for (const { leaseId, outcome } of renewed) {
       const work = this.#work.get(leaseId);
       if (work === undefined) continue;
@@ -221,7 +240,6 @@ class Agent {
     // Who has given up hearing of it says so with the next poll.
     if (!isOpen) return;
     if (leases.length > 0 && call.waitMs > 0) reached(this.#cluster.probes, "given-to-a-waiting-poll");
-    this.#answeredUpTo = call.poll ?? this.#answeredUpTo;
     for (const lease of leases) this.#begin(lease, sentMs);
   }
 
@@ -340,6 +358,17 @@ class Agent {
     });
     // It says in the same moment that it wants to keep it: what is told must rest on what is committed.
     if (this.#random.chance(0.3)) this.#poll(false);
+  }
+
+  /** Another process has its name. Its supervisor starts it again. */
+  #end(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#later(ENDS_AFTER_MS, () => {
+      const { world } = this.#cluster;
+      world.crash(this.#name);
+      world.startAfter(this.#name, ENDS_AFTER_MS);
+    });
   }
 
   #elsewhere(): void {

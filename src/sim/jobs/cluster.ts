@@ -49,6 +49,14 @@ interface MachineParts {
   readonly log: RaftLog;
 }
 
+export interface AnsweredAgent {
+  readonly life: number;
+  readonly session: string;
+  readonly epoch: number | undefined;
+  /** What it sends from now on shows that it was registered. */
+  readonly isSure: boolean;
+}
+
 export interface JobsClusterOptions {
   readonly seed: string;
   readonly knobs: JobsKnobs;
@@ -65,8 +73,8 @@ export class JobsCluster {
   readonly knobs: JobsKnobs;
   readonly names: readonly string[];
   readonly agents: readonly string[];
-  /** By name: the last session of an agent that was answered. */
-  readonly sessions = new Map<string, string>();
+  /** By name: the last process of an agent that was answered. */
+  readonly sessions = new Map<string, AnsweredAgent>();
   readonly secrets: LeaseSecrets;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();

@@ -18,6 +18,11 @@ export interface Belief {
 /** Causes of an end that the leader decides alone. */
 const TAKEN: readonly unknown[] = ["lost", "timed-out", "undelivered"];
 
+/** Its process was answered before, by its own word: it was registered, and never may be so again. */
+export function goesOn({ agentEpoch, renew, answered = 0 }: LeaseCall): boolean {
+  return agentEpoch !== undefined || renew.length > 0 || answered > 0;
+}
+
 /** A lease that goes on, by what is committed. */
 interface Open {
   readonly jobId: string;

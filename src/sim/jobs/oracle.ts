@@ -12,7 +12,7 @@ import type { Job } from "../../core/jobs/model.ts";
 import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
 import type { LeaseSecrets } from "../../controller/lease-secrets.ts";
 import { JobHistory, isFinal, type Moment, type SeenEvent } from "./history.ts";
-import { type Belief, Holders } from "./holders.ts";
+import { type Belief, goesOn, Holders } from "./holders.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
 /** How often states are compared; each comparison is a whole snapshot. */
@@ -45,8 +45,8 @@ export class JobsOracle {
   readonly #running = new Map<string, Set<string>>();
   readonly #sessions = new Map<string, string>();
   readonly #agents = new Map<string, string>();
-  /** Sessions whose agents have a newer one, by what is committed. */
-  readonly #replaced = new Set<string>();
+  /** Sessions whose agents have a newer one, by what is committed: since which event. */
+  readonly #replaced = new Map<string, number>();
   #term = 0;
   #epoch = 0;
 
@@ -153,10 +153,10 @@ export class JobsOracle {
     if (this.#unknown.has(call)) reached(this.probes, "unknown-but-committed");
   }
 
-  #registered({ entityId: agent, payload }: SeenEvent): void {
+  #registered({ entityId: agent, payload, sequence }: SeenEvent): void {
     const session = payload["sessionHash"] as string;
     const before = this.#agents.get(agent);
-    if (before !== undefined && before !== session) this.#replaced.add(before);
+    if (before !== undefined && before !== session) this.#replaced.set(before, this.#replaced.get(before) ?? sequence);
     this.#agents.set(agent, session);
   }
 
@@ -217,6 +217,8 @@ export class JobsOracle {
   leaseAnswered(asked: Asked, call: LeaseCall, answer: LeaseAnswer): void {
     const { node } = asked;
     const session = this.#secrets.sessionHash(call.agent.session);
+    if (goesOn(call) && (this.#replaced.get(session) ?? Infinity) <= asked.from)
+      this.#wrong(node, `answered ${call.agent.session}, whose name ${call.agent.name} another process has taken`);
     this.holders.polled(node, session, asked.from, call);
     for (const { jobId, leaseId: secret, jobEpoch } of answer.leases) {
       const leaseId = this.#secrets.leaseHash(secret);
@@ -282,8 +284,9 @@ export class JobsOracle {
   }
 
   /** A lease call was refused as of an old process: for good, so a newer one is committed. */
-  sessionRefused({ node, term }: Asked, { agent }: LeaseCall, termNow: number): void {
+  sessionRefused({ node, term }: Asked, { agent, agentEpoch }: LeaseCall, termNow: number): void {
     reached(this.probes, "old-session-refused");
+    if (agentEpoch !== undefined) reached(this.probes, "old-agent-epoch-refused");
     if (!this.#replaced.has(this.#secrets.sessionHash(agent.session)))
       this.#wrong(node, `refused ${agent.session}, the newest of ${agent.name}`);
     if (termNow < term) this.#wrong(node, `refused ${agent.session} in term ${termNow}, though ${term} had begun`);

@@ -8,6 +8,7 @@ import type { JobsCluster } from "./cluster.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { supervisorOf, workerOf } from "./moonlight.ts";
 import { reached } from "./probes.ts";
+import { usurp, type Usurpation } from "./usurpers.ts";
 
 type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-leader"; readonly restartAfterMs: number }
@@ -22,7 +23,7 @@ type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
   | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
 );
-export type JobsFault = Fault | OwnFault;
+export type JobsFault = Fault | OwnFault | Usurpation;
 type OwnKind = OwnFault["kind"];
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
@@ -87,6 +88,8 @@ const RACE_WEIGHTS: Partial<Record<DrawnKind, number>> = { crash: 2, cut: 1, "cu
 const DURATION_MS: readonly [number, number] = [40, 3_000];
 /** Times of day that people and backoffs write down are taken at their word: clocks that lie by hours would mean hours. */
 const WALL_JUMP_MS_MAX = 4_000;
+/** How often an agent's name is taken while it stands still. */
+const USURPED_MAX = 2;
 
 export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKnobs): JobsFault[] {
   const { names, agents } = cluster;
@@ -106,7 +109,16 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
   const jumps = Array.from({ length: knobs.wallJumps }, (_, at) => drawJump(random.fork(`jump/${at}`), untilMs));
   // One that certainly has an effect (trap 33).
   const sure: JobsFault = { atMs: Math.floor(untilMs / 2), kind: "crash-leader", restartAfterMs: 200 };
-  return [...kernel, ...own, ...jumps, sure].sort((a, b) => a.atMs - b.atMs);
+  const usurped = Array.from({ length: knobs.race ? 0 : 1 + random.fork("usurped").below(USURPED_MAX) }, (_, at) =>
+    drawUsurpation(random.fork(`usurp/${at}`), agents, untilMs),
+  );
+  return [...kernel, ...own, ...jumps, ...usurped, sure].sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Early: it takes longer than most faults. */
+function drawUsurpation(random: Random, agents: readonly string[], untilMs: number): JobsFault {
+  const atMs = Math.floor(random.between(600, untilMs / 3));
+  return { atMs, kind: "usurp-agent", node: random.pick(agents), removes: random.chance(0.5) };
 }
 
 function drawJump(random: Random, untilMs: number): JobsFault {
@@ -187,6 +199,8 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "crash-loop":
       hit();
       return cluster.crashLoop(fault.node);
+    case "usurp-agent":
+      return usurp(cluster, fault, hit);
     case "crash-agent":
       return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
     case "pause-agent":

@@ -14,6 +14,7 @@ const FOLD = "controller/jobs-fold.ts";
 const LEADERSHIP = "controller/raft-leadership.ts";
 const LEASE = "core/jobs/decide-lease.ts";
 const AGENTS = "core/jobs/decide-agents.ts";
+const EVOLVE = "core/jobs/evolve.ts";
 const RESULTS = "core/jobs/decide-results.ts";
 const TABLE = "core/jobs/table.ts";
 const CLEARED = "controller/cleared-consensus.ts";
@@ -159,6 +160,30 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "if (answered >= poll - 1) return null;",
     replace: "if (answered >= 0) return null;",
   }),
+  mutant("agent-epoch-not-compared", "trap 75", {
+    file: LEASE,
+    find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
+    replace: "isOld : past.includes(session)",
+  }),
+  mutant("older-agent-takes-its-name-back", "trap 75", {
+    file: LEASE,
+    find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
+    replace: "isOld : agentEpoch !== undefined || past.includes(session)",
+  }),
+  mutant(
+    "agent-epoch-forgotten-at-removal",
+    "trap 75",
+    {
+      file: EVOLVE,
+      find: 'isKept ? { ...before, state: "removed", sinceMs: atMs, owner: null } : undefined',
+      replace: "isKept ? undefined : undefined",
+    },
+    {
+      file: LEASE,
+      find: "if (agentEpoch === undefined) return null;",
+      replace: "if (agentEpoch !== -1) return null;",
+    },
+  ),
   mutant("snapshot-of-no-one-moment", "D10", {
     file: TABLE,
     find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
