@@ -61,6 +61,8 @@ describe("npm run sim -- --jobs", () => {
         "lease-lost-told",
         "lost-answer-taken-back",
         "repeated-idempotent-answer",
+        "missed-time-fired",
+        "caught-up-by-two-leaders",
       ]) {
         expect(probes[probe], probe).toBeGreaterThan(0);
       }
@@ -109,6 +111,10 @@ describe("npm run sim -- --jobs", () => {
     "what-is-due-stays-due",
     "takes-back-what-was-answered",
     "answered-without-taking-back",
+    "catch-up-without-a-slice",
+    "catch-up-over-a-rollback",
+    "walk-resumed-too-late",
+    "firing-not-remembered",
   ])("finds %s", { timeout: MINUTES }, async (name) => {
     const mutant = JOBS_MUTANTS.find((one) => one.name === name)!;
     const isFound = ({ violation }: JobsRunResult): boolean => violation !== null;

@@ -24,6 +24,8 @@ import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
+import { ScheduleLedger } from "./schedule-ledger.ts";
+import { charged } from "./schedules.ts";
 import { SimViews, type StoredRows } from "./views.ts";
 
 const CLUSTER_ID = "sim";
@@ -69,6 +71,7 @@ export interface JobsClusterOptions {
 export class JobsCluster {
   readonly world: World;
   readonly oracle: JobsOracle;
+  readonly ledger: ScheduleLedger;
   readonly probes: JobsProbeCounts = {};
   readonly knobs: JobsKnobs;
   readonly names: readonly string[];
@@ -112,6 +115,9 @@ export class JobsCluster {
     this.#witness = new DiskWitness(this.world, options.digest);
     this.world.network.hooks.onSend = (_from, _to, bytes) => this.#witness.sent(CLUSTER_ID, bytes);
     this.oracle = new JobsOracle(this.probes, this.secrets, (node, error) => this.world.report(node, error));
+    this.ledger = new ScheduleLedger(this.probes, (node, what) =>
+      this.world.report(node, new Error(`${node} ${what}`)),
+    );
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
 
@@ -140,6 +146,15 @@ export class JobsCluster {
     this.#moonlight.crashLoop(node);
   }
 
+  /** All machines are off for hours: nobody leads, and then everybody begins, with clocks that have gone on. */
+  outage(forMs: number, hoursMs: number): void {
+    const { world, knobs } = this;
+    const down = knobs.moonlights ? this.names.map(supervisorOf) : this.names;
+    for (const name of [...down, ...this.names]) world.crash(name);
+    for (const { process } of world.nodes) process.jumpWall(hoursMs);
+    for (const name of down) world.startAfter(name, forMs);
+  }
+
   stopNode(node: string): void {
     this.#moonlight.stop(node);
   }
@@ -151,7 +166,7 @@ export class JobsCluster {
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
 
-  /** Null: all servers have the same events and states, and every job is over. */
+  /** Null: all servers have the same events and states, every job is over, and no schedule owes a time. */
   difference(): string | null {
     for (const name of this.names) {
       const server = this.server(name);
@@ -165,7 +180,7 @@ export class JobsCluster {
       const why = JSON.stringify(leader?.service.whyPending(jobId) ?? null);
       return `job ${jobId} of ${spec.kind} is ${now.state}, pending for ${why}`;
     }
-    return null;
+    return this.ledger.owed(Math.min(...this.names.map((name) => this.world.node(name).process.machine.wallMs())));
   }
 
   #start(boot: Boot): void {
@@ -219,7 +234,7 @@ export class JobsCluster {
       if (this.world.node(node).process.life?.number === life) this.oracle.told(node, event.sequence, bytes);
     });
     let ids = 0;
-    const newId = (): string => `${node}.${life}.${++ids}`;
+    const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = new SimViews(this.#rowsOf(node), clock, random.fork("views"), this.knobs.viewsDelayMs);
     const service = new JobsService({
       log,
@@ -232,7 +247,7 @@ export class JobsCluster {
       random: random.fork("jobs"),
       newId,
       newJobId: newId,
-      nextFire: () => null,
+      nextFire,
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
       viewsPosition: () => views.reached(),
@@ -280,7 +295,9 @@ export class JobsCluster {
     return {
       apply: (record: LogRecord) => {
         if (lives()) this.#lookAtDisks(node);
+        const isNews = lives() && record.position > this.oracle.head;
         if (lives()) this.oracle.committed(node, record.position, record.data);
+        if (isNews) this.ledger.committed(node, record.data);
         if (lives()) archive.applied(record.position);
         fold.apply(record);
         if (lives()) this.oracle.folded(node, hash);

@@ -38,6 +38,12 @@ export interface JobsKnobs {
   /** So many more times the leader's wall clock is set, mostly forwards. */
   readonly wallJumps: number;
   readonly faultsUntilMs: number;
+  readonly schedules: number;
+  /** How often everybody is down for hours. */
+  readonly outages: number;
+  /** What is charged for a question for a schedule's next time, and for an event that is decided. */
+  readonly nextFireMs: number;
+  readonly eventMs: number;
   /** Servers work while they do not lead. */
   readonly moonlights: boolean;
   /** A race for ten jobs (race.ts): agents do what they are given, and only servers fail. */
@@ -55,6 +61,7 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
   const pace = random.fork("pace");
   const slow = random.fork("slow").pick([1, 1, 1, 5]);
   const drifting = random.fork("drifting").chance(0.6);
+  const schedules = random.fork("schedules").pick([0, 0, 2, 4, 6]);
   return {
     servers,
     agents,
@@ -90,6 +97,10 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
     faults: 4 + random.fork("faults").below(Math.ceil(seconds * 2)),
     wallJumps: random.fork("wall-jumps").pick([0, 0, 0, 12]),
     faultsUntilMs: Math.floor(seconds * 1_000),
+    schedules,
+    outages: schedules === 0 ? 0 : random.fork("outages").pick([1, 1, 2]),
+    nextFireMs: random.fork("next-fire-ms").pick([0.3, 1, 1, 3]),
+    eventMs: random.fork("event-ms").pick([0.1, 0.3, 0.3]),
     moonlights: random.fork("moonlights").chance(0.4),
     race: false,
   };
@@ -113,6 +124,8 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     ),
     faults: 2 + random.fork("race-faults").below(6),
     wallJumps: 0,
+    schedules: 0,
+    outages: 0,
     moonlights: false,
     race: true,
   };

@@ -19,12 +19,14 @@ type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-worker" | "crash-loop" | "stop-node"; readonly node: string }
   | { readonly kind: "pause-leader" | "isolate-leader" | "hang-leader-disk"; readonly forMs: number }
   | { readonly kind: "transfer" }
+  /** Everybody is down, for hours by all clocks. */
+  | { readonly kind: "outage"; readonly forMs: number; readonly hoursMs: number }
   | { readonly kind: "jump-leader"; readonly byMs: number }
   | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
   | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
 );
 export type JobsFault = Fault | OwnFault | Usurpation;
-type OwnKind = OwnFault["kind"];
+type OwnKind = Exclude<OwnFault["kind"], "outage">;
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
   crash: 3,
@@ -91,6 +93,11 @@ const WALL_JUMP_MS_MAX = 4_000;
 /** How often an agent's name is taken while it stands still. */
 const USURPED_MAX = 2;
 
+/** Of a day, which requests are remembered for, two leave most. */
+const OUTAGE_MS: readonly [number, number] = [600_000, 4 * 3_600_000];
+/** Behind the begin of all servers: in the middle of what it catches up with. */
+const NEXT_LEADER_ENDS_MS: readonly [number, number] = [400, 1_800];
+
 export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKnobs): JobsFault[] {
   const { names, agents } = cluster;
   const untilMs = knobs.faultsUntilMs;
@@ -107,12 +114,13 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
     drawOwn(random.fork(`own/${at}`), kinds, { names, agents }, untilMs),
   );
   const jumps = Array.from({ length: knobs.wallJumps }, (_, at) => drawJump(random.fork(`jump/${at}`), untilMs));
+  const outages = Array.from({ length: knobs.outages }, (_, at) => drawOutage(random.fork(`outage/${at}`), untilMs));
   // One that certainly has an effect (trap 33).
   const sure: JobsFault = { atMs: Math.floor(untilMs / 2), kind: "crash-leader", restartAfterMs: 200 };
   const usurped = Array.from({ length: knobs.race ? 0 : 1 + random.fork("usurped").below(USURPED_MAX) }, (_, at) =>
     drawUsurpation(random.fork(`usurp/${at}`), agents, untilMs),
   );
-  return [...kernel, ...own, ...jumps, ...usurped, sure].sort((a, b) => a.atMs - b.atMs);
+  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, sure].sort((a, b) => a.atMs - b.atMs);
 }
 
 /** Early: it takes longer than most faults. */
@@ -124,6 +132,19 @@ function drawUsurpation(random: Random, agents: readonly string[], untilMs: numb
 function drawJump(random: Random, untilMs: number): JobsFault {
   const atMs = Math.floor(random.between(600, untilMs));
   return { atMs, kind: "jump-leader", byMs: Math.floor(random.between(-0.3, 1) * WALL_JUMP_MS_MAX) };
+}
+
+/** Times of schedules pass meanwhile; and mostly who leads next does not stay for long. */
+function drawOutage(random: Random, untilMs: number): JobsFault[] {
+  const atMs = Math.floor(random.between(0.35, 0.8) * untilMs);
+  const forMs = Math.floor(random.between(50, 600));
+  const hoursMs = Math.floor(random.between(...OUTAGE_MS));
+  const nextMs = atMs + forMs + Math.floor(random.between(...NEXT_LEADER_ENDS_MS));
+  const next = random.pick<JobsFault>([
+    { atMs: nextMs, kind: "crash-leader", restartAfterMs: 300 },
+    { atMs: nextMs, kind: "transfer" },
+  ]);
+  return [{ atMs, kind: "outage", forMs, hoursMs }, ...(random.chance(0.7) && nextMs < untilMs ? [next] : [])];
 }
 
 function drawOwn(
@@ -182,6 +203,9 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "jump-leader":
     case "transfer":
       return applyToLeader(cluster, fault, hit);
+    case "outage":
+      hit();
+      return cluster.outage(fault.forMs, fault.hoursMs);
     case "pause-supervisor":
       return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
     case "pause-worker":

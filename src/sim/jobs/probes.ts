@@ -44,6 +44,9 @@ export const JOBS_PROBES = [
   "supervisor-gave-up",
   "stopped-in-order",
   "successor-emptied",
+  "missed-time-fired",
+  "caught-up-by-two-leaders",
+  "oldest-missed-times-left-out",
 ] as const;
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];

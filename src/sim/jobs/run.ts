@@ -11,6 +11,7 @@ import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from ".
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./plan.ts";
 import type { JobsProbeCounts } from "./probes.ts";
 import { raceProblem, raceResult, type RaceResult } from "./race.ts";
+import { ScheduleClient } from "./schedules.ts";
 
 /** Longer than it takes one agent to do the longest jobs one after another, with all their attempts. */
 const CONVERGE_WITHIN_MS = 240_000;
@@ -59,6 +60,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   injector.schedule(plan);
   world.startAll();
   clients.start();
+  new ScheduleClient(cluster).start();
   let violation: string | null = null;
   try {
     await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });

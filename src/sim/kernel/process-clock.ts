@@ -100,13 +100,18 @@ export class LifeClock implements Clock {
   }
 
   monotonicMs(): number {
-    const nowMs = this.#machine.localMs() + this.#originMs;
+    const nowMs = this.#machine.localMs() + this.#originMs + this.#aheadMs();
     if (nowMs > this.#floorMs) this.#floorMs = nowMs;
     return this.#floorMs;
   }
 
   wallMs(): number {
-    return this.#machine.wallMs();
+    return Math.floor(this.#machine.wallMs() + this.#aheadMs());
+  }
+
+  /** In its own time. */
+  #aheadMs(): number {
+    return this.#life.process.aheadMs * this.#machine.rate;
   }
 
   setTimer(atMs: number, fire: () => void): Timer {

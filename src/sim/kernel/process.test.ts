@@ -57,6 +57,43 @@ describe("process", () => {
     expect(boot.clock.monotonicMs() - againMs).toBeCloseTo(10);
   });
 
+  it("trap 71: a turn that is charged for makes its clocks go on, and what comes due meanwhile wait until it is over", async () => {
+    const seen: string[] = [];
+    let boot!: Boot;
+    const sim = world((given) => (boot = given));
+    const { process } = sim.node("n1");
+    const [startMs, wallMs] = [boot.clock.monotonicMs(), boot.clock.wallMs()];
+    const see = (what: string): void => {
+      const passedMs = [boot.clock.monotonicMs() - startMs, boot.clock.wallMs() - wallMs].map(Math.round);
+      seen.push(`${what}: ${passedMs.join(" and ")} ms, at ${sim.nowMs.toFixed(0)}`);
+    };
+    boot.clock.setTimer(startMs + 10, () => {
+      see("begins");
+      expect([process.charge(30), process.charge(20)]).toEqual([30, 50]);
+      see("ends");
+      boot.clock.setTimer(boot.clock.monotonicMs() + 5, () => see("next"));
+    });
+    boot.clock.setTimer(startMs + 20, () => {
+      see("timer");
+      process.charge(2);
+    });
+    await sim.run(40);
+    sim.call("n1", () => see("call"));
+    await sim.run(100);
+    expect(seen).toEqual([
+      "begins: 10 and 10 ms, at 10",
+      "ends: 60 and 60 ms, at 10",
+      "timer: 60 and 60 ms, at 60",
+      "call: 62 and 62 ms, at 62",
+      "next: 65 and 65 ms, at 65",
+    ]);
+
+    process.charge(1_000);
+    sim.crash("n1");
+    sim.start("n1");
+    expect(process.aheadMs).toBe(0);
+  });
+
   it("lets what runs first at resume cancel a timer that was held", async () => {
     const seen: string[] = [];
     let boot!: Boot;

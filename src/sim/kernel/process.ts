@@ -8,6 +8,9 @@
 // - What belongs to one life never fires in another: a handle knows its `Life`, and a dead life is inert.
 // - A paused process executes nothing. Timers, deliveries and completions queue up in the order in which they
 //   came due and run, one event each, after resume; what arrives meanwhile queues behind them.
+// - What runs may be charged for (`charge`): virtual time costs no CPU, so a turn that takes two seconds in production takes none
+//   here. A process that was charged is busy: its own clocks show the time that it has used, and whatever comes due meanwhile waits
+//   until the world is there. What it sends leaves at the turn's begin.
 // - Its monotonic clock goes on during a pause (as CLOCK_MONOTONIC does under SIGSTOP) and never goes back. It stands
 //   still while the machine sleeps, which for all else is a pause (trap 45).
 
@@ -77,6 +80,8 @@ export class SimProcess {
   #lives = 0;
   #held: (() => void)[] = [];
   #releasing = false;
+  /** Of the world's clock: until then it works on what it has begun. */
+  #busyUntilMs = 0;
 
   constructor(name: string, scheduler: Scheduler, random: Random, hooks: ProcessHooks) {
     this.name = name;
@@ -94,6 +99,17 @@ export class SimProcess {
   /** The present life, undefined while crashed. */
   get life(): Life | undefined {
     return this.#life;
+  }
+
+  /** How far its turn is ahead of the world: what it was charged for and has not lived through. */
+  get aheadMs(): number {
+    return Math.max(0, this.#busyUntilMs - this.scheduler.nowMs);
+  }
+
+  /** What runs in it now takes so long. Returns what its present turn has taken so far. */
+  charge(ms: number): number {
+    this.#busyUntilMs = Math.max(this.#busyUntilMs, this.scheduler.nowMs) + ms;
+    return this.aheadMs;
   }
 
   /** How many times it was started. */
@@ -142,6 +158,7 @@ export class SimProcess {
     this.#state = "crashed";
     this.#life = undefined;
     this.#held = [];
+    this.#busyUntilMs = 0;
     life.clock.stop();
     this.#wake();
     this.#mark("crash");
@@ -166,8 +183,9 @@ export class SimProcess {
   deliver(life: Life, fire: () => void): void {
     if (this.#life !== life) return;
     // Behind what still waits, or an in-order link would overtake itself at resume.
-    if (this.#state === "paused" || this.#held.length > 0) this.#held.push(fire);
-    else this.#execute(life, fire);
+    if (this.#state === "paused" || this.#held.length > 0 || this.aheadMs > 0) this.#held.push(fire);
+    else return this.#execute(life, fire);
+    if (this.#state === "running") this.#release();
   }
 
   #wake(): void {
@@ -180,11 +198,11 @@ export class SimProcess {
   #release(): void {
     if (this.#releasing || this.#held.length === 0) return;
     this.#releasing = true;
-    this.scheduler.schedule(this.scheduler.nowMs, this.owner, () => {
+    this.scheduler.schedule(Math.max(this.scheduler.nowMs, this.#busyUntilMs), this.owner, () => {
       this.#releasing = false;
       const life = this.#life;
       if (life === undefined || this.#state !== "running") return;
-      const fire = this.#held.shift();
+      const fire = this.aheadMs > 0 ? undefined : this.#held.shift();
       if (fire !== undefined) this.#execute(life, fire);
       this.#release();
     });

@@ -7,6 +7,9 @@ const REIGN = "controller/jobs-reign.ts";
 const LEASING = "controller/jobs-leasing.ts";
 const FEEDER = "controller/jobs-feeder.ts";
 const RETENTION = "controller/jobs-retention.ts";
+const SCHEDULES = "controller/jobs-schedules.ts";
+const CATCH_UP = "core/jobs/catch-up.ts";
+const EVOLVE = "core/jobs/evolve.ts";
 const TIMERS = "controller/jobs-timers.ts";
 const WRITER = "controller/jobs-writer.ts";
 const SERVICE = "controller/jobs.ts";
@@ -213,5 +216,30 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     file: NODE,
     find: '#agent: Agent = { phase: "unknown" };',
     replace: '#agent: Agent = { phase: "off" };',
+  }),
+  mutant("catch-up-without-a-slice", "trap 71", {
+    file: SCHEDULES,
+    find: "} while (!slice.isOver);",
+    replace: "} while (slice !== null);",
+  }),
+  mutant("catch-up-over-a-rollback", "0023", {
+    file: SCHEDULES,
+    find: " || before.firedUpToMs !== work.upToMs",
+    replace: "",
+  }),
+  mutant("walk-resumed-too-late", "0023", {
+    file: CATCH_UP,
+    find: "this.#atMs = at;",
+    replace: "this.#atMs = at + MINUTE_MS;",
+  }),
+  mutant("firing-not-remembered", "0011", {
+    file: EVOLVE,
+    find: "{ ...before, lastAtMs: atMs }",
+    replace: "{ ...before, lastAtMs: before.lastAtMs }",
+  }),
+  mutant("missed-times-are-passed-by", "0011", {
+    file: SCHEDULES,
+    find: "new DueWalk(catchUp, next, upToMs, clock.wallMs())",
+    replace: "new DueWalk(catchUp, next, Math.max(upToMs, clock.wallMs() - 60_000), clock.wallMs())",
   }),
 ];

@@ -1,0 +1,140 @@
+// Schedules in a run of jobs: who puts, pauses and replaces them, and what they cost. Servers use what production uses, over their
+// own clocks; a question for a schedule's next time, and each event that is decided, is charged for in virtual time, as if the machine were
+// slow. A turn that takes longer than TURN_BUDGET_MS is a violation: a leader that works for as long as its quorum waits is
+// deposed, by its own turn (trap 71).
+
+import type { Random } from "../../core/kit/random.ts";
+import { nextAfter, parseCron } from "../../core/jobs/index.ts";
+import type { Schedule } from "../../core/jobs/model.ts";
+import type { Request } from "../../ports/jobs.ts";
+import type { Boot, Owner } from "../kernel/index.ts";
+import type { JobsCluster } from "./cluster.ts";
+import { post } from "./post.ts";
+import { CRON_LINES, ZONE_MINUTES } from "./schedule-ledger.ts";
+
+/** A twelfth of what a quorum waits for its leader; many times what a slice is. */
+const TURN_BUDGET_MS = 25;
+const AGAIN_MS: readonly [number, number] = [30, 150];
+const ASK_AGAIN_MAX = 200;
+
+/** What servers are made with: the times of schedules and ids, for which they pay. */
+export interface Charged {
+  readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
+  readonly newId: () => string;
+}
+
+export function charged(cluster: JobsCluster, { node, life, clock }: Boot, newId: () => string): Charged {
+  const { world, knobs, ledger } = cluster;
+  const { process } = world.node(node);
+  const pay = (ms: number): void => {
+    if (process.life?.number !== life) return;
+    const tookMs = process.charge(ms);
+    if (tookMs > TURN_BUDGET_MS)
+      world.report(
+        node,
+        new Error(`${node} works for ${tookMs.toFixed(1)} ms in one turn, and keeps its quorum waiting`),
+      );
+  };
+  return {
+    nextFire: (cron, timeZone, afterMs) => {
+      pay(knobs.nextFireMs);
+      ledger.sawWall(clock.wallMs());
+      const minutes = ZONE_MINUTES[timeZone]!;
+      return nextAfter(parseCron(cron), afterMs, { offsetMinutesAt: () => minutes });
+    },
+    newId: () => {
+      pay(knobs.eventMs);
+      return newId();
+    },
+  };
+}
+
+/** One client for all of them. It asks until it is answered: under a key, so that it is done once. */
+export class ScheduleClient {
+  readonly #cluster: JobsCluster;
+  readonly #random: Random;
+  readonly #owner: Owner;
+  #asked = 0;
+
+  constructor(cluster: JobsCluster) {
+    this.#cluster = cluster;
+    this.#random = cluster.random.fork("schedules");
+    this.#owner = cluster.world.scheduler.owner("schedules");
+  }
+
+  start(): void {
+    const { knobs } = this.#cluster;
+    for (let at = 0; at < knobs.schedules; at++) {
+      const random = this.#random.fork(`schedule/${at}`);
+      const schedule = draw(random, `s${at}`);
+      this.#later(random.between(0, 0.15) * knobs.faultsUntilMs, () => this.#put(schedule));
+      if (!random.chance(0.3)) continue;
+      const changed = random.chance(0.5) ? { ...draw(random, schedule.name) } : { ...schedule, paused: true };
+      this.#later(random.between(0.3, 0.9) * knobs.faultsUntilMs, () => this.#put(changed));
+      if (random.chance(0.7)) this.#later(knobs.faultsUntilMs, () => this.#put({ ...changed, paused: false }));
+    }
+  }
+
+  #put(schedule: Schedule): void {
+    const key = `schedule-${++this.#asked}`;
+    this.#send({ caller: "schedules", idempotencyKey: key, bodyHash: key }, schedule, 0);
+  }
+
+  #send(request: Request, schedule: Schedule, times: number): void {
+    if (times > ASK_AGAIN_MAX) return;
+    const { names, ledger, leader } = this.#cluster;
+    const random = this.#random.fork(`${request.idempotencyKey}/${times}`);
+    const to = random.chance(0.8) ? (leader.call(this.#cluster) ?? random.pick(names)) : random.pick(names);
+    let isAnswered = false;
+    post<void>(this.#cluster, {
+      random,
+      from: null,
+      to,
+      ask: ({ service }) => service.putSchedule(request, schedule),
+      judge: ({ node }, answer) => {
+        if (answer.ok) ledger.answered(node, request.idempotencyKey!);
+      },
+      arrived: ({ ok }) => {
+        isAnswered = ok;
+      },
+    });
+    this.#later(random.between(...AGAIN_MS), () => {
+      if (!isAnswered) this.#send(request, schedule, times + 1);
+    });
+  }
+
+  #later(afterMs: number, fire: () => void): void {
+    const { scheduler } = this.#cluster.world;
+    scheduler.schedule(scheduler.nowMs + afterMs, this.#owner, fire);
+  }
+}
+
+function draw(random: Random, name: string): Schedule {
+  const cron = random.fork("cron").pick([CRON_LINES[0]!, ...CRON_LINES]);
+  // Those of each minute have up to a hundred times to catch up with: a job for each would take agents longer than a run.
+  const overlap = cron === CRON_LINES[0] || random.fork("overlap").chance(0.3) ? "skip" : "allow";
+  return {
+    name,
+    cron,
+    timeZone: random.fork("zone").pick(Object.keys(ZONE_MINUTES)),
+    overlap,
+    catchUp: random.fork("catch-up").pick(["all", "all", "all", "last", "none"]),
+    paused: false,
+    spec: {
+      kind: "work",
+      // No client's call.
+      payload: { call: -1 },
+      queue: name,
+      labels: {},
+      platform: null,
+      priority: 0,
+      notBeforeMs: null,
+      attemptsMax: 2,
+      lossesMax: 5,
+      backoff: { baseMs: 20, maxMs: 200 },
+      timeoutMs: null,
+      retentionMs: 600_000,
+      concurrency: null,
+    },
+  };
+}
