@@ -41,6 +41,8 @@ const Alert = strict({
     "history_quota_near",
     "history_quota_used",
     "loop_stalled",
+    "clock_skewed",
+    "clocks_disagree",
     "url_shared",
   ),
   severity: oneOf("warning", "critical"),

@@ -9,7 +9,7 @@
 
 import type { ErrorCode } from "../core/kit/errors.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import { Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../core/health/index.ts";
+import { Clocks, Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import type { Random } from "../core/kit/random.ts";
 import { isJoint, isMember, type RaftEvent, type RaftStatus } from "../core/raft/index.ts";
@@ -82,6 +82,7 @@ export class ClusterService implements Cluster {
   readonly #clock: Clock;
   readonly #around: Surroundings;
   readonly #health: Health;
+  readonly #clocks: Clocks;
   readonly #membership: Membership;
   readonly #beacons: BeaconLoop;
   #state: "idle" | "running" | "stopped" = "idle";
@@ -113,6 +114,7 @@ export class ClusterService implements Cluster {
       },
       ownTerm: () => consensus.status().term,
     });
+    this.#clocks = new Clocks(consensus.peer);
     this.#membership = new Membership(options);
     this.#beacons = new BeaconLoop({
       peers,
@@ -120,7 +122,7 @@ export class ClusterService implements Cluster {
       random: random.fork("beacons"),
       digest: machine.digest,
       say: () => this.#beacon(),
-      heard: (from, beacon) => this.#act(this.#health.beacon(this.#moment(), from, beacon)),
+      heard: (from, beacon) => this.#heard(from, beacon),
     });
   }
 
@@ -236,6 +238,11 @@ export class ClusterService implements Cluster {
     return status;
   }
 
+  /** The time of day, where a majority of the voters' clocks agrees on it; null: none does. */
+  believedMs(): number | null {
+    return this.#clocks.believedMs(this.#moment());
+  }
+
   // ---- how it is steered ---------------------------------------------------------------------------
 
   async catchUp(timeoutMs: number): Promise<boolean> {
@@ -327,6 +334,8 @@ export class ClusterService implements Cluster {
     if (this.#state !== "running") return;
     const { disk, stalls, historyQuota } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
+    const clock = this.#clocks.tick(this.#moment(), configuration.voters);
+    this.willingness.set("clock", clock.state === "skewed");
     const observation = {
       isMember: isMember(configuration, peer),
       leader,
@@ -334,6 +343,7 @@ export class ClusterService implements Cluster {
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       stalls: stalls?.() ?? 0,
+      clock,
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();
@@ -345,6 +355,12 @@ export class ClusterService implements Cluster {
     const isRemoved = this.#notReadyReason(this.#status()) === REMOVED;
     if (isRemoved && !this.#isRemovalTold) this.#options.logger.warn({ event: "removed" }, `this node ${REMOVED}`);
     this.#isRemovalTold = isRemoved;
+  }
+
+  #heard(from: PeerKey, beacon: Beacon): void {
+    const { configuration } = this.#consensus.status();
+    if (isMember(configuration, from)) this.#clocks.heard(this.#moment(), from, beacon.wallMs, configuration.voters);
+    this.#act(this.#health.beacon(this.#moment(), from, beacon));
   }
 
   #act(outputs: readonly HealthOutput[]): void {

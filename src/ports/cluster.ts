@@ -99,6 +99,8 @@ export type AlertName =
   | "history_quota_near"
   | "history_quota_used"
   | "loop_stalled"
+  | "clock_skewed"
+  | "clocks_disagree"
   | "url_shared";
 
 export interface SnapshotView {

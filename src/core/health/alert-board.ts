@@ -24,6 +24,8 @@ const KINDS: Readonly<
   history_quota_near: { severity: "warning", code: null },
   history_quota_used: { severity: "critical", code: "QUOTA_EXCEEDED" },
   loop_stalled: { severity: "warning", code: null },
+  clock_skewed: { severity: "warning", code: null },
+  clocks_disagree: { severity: "warning", code: null },
   // Only sites on a database raise it, and by themselves (controller/site-cluster.ts).
   url_shared: { severity: "warning", code: null },
 };

@@ -34,6 +34,12 @@ export const AGENT_STATES: readonly AgentRecord["state"][] = ["online", "offline
 /** Stands in an agent's text where it drains: whoever does not know it reads the agent all the same. */
 export const DRAINING = { draining: true } as const;
 
+/**
+ * A jump of the events' clock stands among the idempotency keys, before them, under an id that no request has: whoever does
+ * not know of it reads a key that nobody asks for. The command is SKIP, `jobIds` is by how much.
+ */
+export const SKIP = "clock-skipped";
+
 export const FLAG = {
   notBefore: 1,
   concurrency: 2,
