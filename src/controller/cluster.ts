@@ -9,7 +9,7 @@
 
 import type { ErrorCode } from "../core/kit/errors.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import { Clocks, Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../core/health/index.ts";
+import { Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import type { Random } from "../core/kit/random.ts";
 import { isJoint, isMember, type RaftEvent, type RaftStatus } from "../core/raft/index.ts";
@@ -29,6 +29,7 @@ import type { Peers } from "../ports/peers.ts";
 import type { HealthStats } from "../ports/server-stats.ts";
 import { BeaconLoop, beaconPoints } from "./beacon.ts";
 import { codeFields, logConfiguration, logOutput } from "./cluster-log.ts";
+import { ClockWatch } from "./clock-watch.ts";
 import type { ClusterMachine } from "./cluster-machine.ts";
 import {
   isConfirmedLeader,
@@ -82,7 +83,7 @@ export class ClusterService implements Cluster {
   readonly #clock: Clock;
   readonly #around: Surroundings;
   readonly #health: Health;
-  readonly #clocks: Clocks;
+  readonly #clocks: ClockWatch;
   readonly #membership: Membership;
   readonly #beacons: BeaconLoop;
   #state: "idle" | "running" | "stopped" = "idle";
@@ -114,7 +115,7 @@ export class ClusterService implements Cluster {
       },
       ownTerm: () => consensus.status().term,
     });
-    this.#clocks = new Clocks(consensus.peer);
+    this.#clocks = new ClockWatch({ consensus, clock, willingness: this.willingness });
     this.#membership = new Membership(options);
     this.#beacons = new BeaconLoop({
       peers,
@@ -240,7 +241,7 @@ export class ClusterService implements Cluster {
 
   /** The time of day, where a majority of the voters' clocks agrees on it; null: none does. */
   believedMs(): number | null {
-    return this.#clocks.believedMs(this.#moment());
+    return this.#clocks.believedMs();
   }
 
   // ---- how it is steered ---------------------------------------------------------------------------
@@ -334,8 +335,6 @@ export class ClusterService implements Cluster {
     if (this.#state !== "running") return;
     const { disk, stalls, historyQuota } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
-    const clock = this.#clocks.tick(this.#moment(), configuration.voters);
-    this.willingness.set("clock", clock.state === "skewed");
     const observation = {
       isMember: isMember(configuration, peer),
       leader,
@@ -343,7 +342,7 @@ export class ClusterService implements Cluster {
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       stalls: stalls?.() ?? 0,
-      clock,
+      clock: this.#clocks.tick(),
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();
@@ -358,8 +357,7 @@ export class ClusterService implements Cluster {
   }
 
   #heard(from: PeerKey, beacon: Beacon): void {
-    const { configuration } = this.#consensus.status();
-    if (isMember(configuration, from)) this.#clocks.heard(this.#moment(), from, beacon.wallMs, configuration.voters);
+    this.#clocks.heard(from, beacon.wallMs);
     this.#act(this.#health.beacon(this.#moment(), from, beacon));
   }
 

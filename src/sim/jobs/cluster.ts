@@ -18,7 +18,9 @@ import type { Consensus } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import type { ClockWatch } from "../../controller/clock-watch.ts";
 import { SimArchive, type StoredHistory } from "./archive.ts";
+import { SimClocks } from "./clocks.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
@@ -40,6 +42,7 @@ export interface JobsServer {
   readonly fold: JobsFold;
   readonly service: JobsService;
   readonly feeder: JobsFeeder;
+  readonly clocks: ClockWatch;
 }
 
 interface MachineParts {
@@ -67,6 +70,7 @@ export class JobsCluster {
   /** By name: the last session of an agent that was answered. */
   readonly sessions = new Map<string, string>();
   readonly secrets: LeaseSecrets;
+  readonly clocks: SimClocks;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
@@ -98,7 +102,21 @@ export class JobsCluster {
       trace: options.narrate,
     });
     this.#moonlight = new Moonlight(this.world, this.probes);
-    this.oracle = new JobsOracle(this.probes, this.secrets, (node, error) => this.world.report(node, error));
+    this.clocks = new SimClocks({
+      world: this.world,
+      names: this.names,
+      mood: this.knobs.clocks,
+      probes: this.probes,
+      leader: () => this.leader(),
+      watchOf: (node) => this.server(node)?.clocks,
+    });
+    this.oracle = new JobsOracle({
+      probes: this.probes,
+      secrets: this.secrets,
+      report: (node, error) => this.world.report(node, error),
+      nowMs: () => this.world.nowMs,
+      timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
+    });
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
 
@@ -207,6 +225,7 @@ export class JobsCluster {
     let ids = 0;
     const newId = (): string => `${node}.${life}.${++ids}`;
     const views = new SimViews(this.#rowsOf(node), clock, random.fork("views"), this.knobs.viewsDelayMs);
+    const clocks = this.clocks.watch(boot, leading);
     const service = new JobsService({
       log,
       fold,
@@ -215,6 +234,7 @@ export class JobsCluster {
       leadership: new RaftLeadership(leading),
       worker: this.knobs.moonlights ? workerOf(node) : undefined,
       clock,
+      believedMs: () => clocks.believedMs(),
       random: random.fork("jobs"),
       newId,
       newJobId: newId,
@@ -225,7 +245,7 @@ export class JobsCluster {
       expired: (nowMs, limit) => views.expired(nowMs, limit),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
-    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder } });
+    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder, clocks } });
   }
 
   #rowsOf(node: string): StoredRows {

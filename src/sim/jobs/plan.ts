@@ -4,6 +4,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { DISK_HUNG_TIMEOUTS } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
+import { type ClockFault, drawClockFaults } from "./clocks.ts";
 import type { JobsCluster } from "./cluster.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { supervisorOf, workerOf } from "./moonlight.ts";
@@ -22,7 +23,7 @@ type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
   | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
 );
-export type JobsFault = Fault | OwnFault;
+export type JobsFault = Fault | OwnFault | ClockFault;
 type OwnKind = OwnFault["kind"];
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
@@ -85,7 +86,7 @@ const RACE_KINDS: readonly OwnKind[] = [
 ];
 const RACE_WEIGHTS: Partial<Record<DrawnKind, number>> = { crash: 2, cut: 1, "cut-one-way": 1, partition: 3, lossy: 1 };
 const DURATION_MS: readonly [number, number] = [40, 3_000];
-/** Times of day that people and backoffs write down are taken at their word: clocks that lie by hours would mean hours. */
+/** Of clocks that are right otherwise; those that are days off: clocks.ts. */
 const WALL_JUMP_MS_MAX = 4_000;
 
 export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKnobs): JobsFault[] {
@@ -106,7 +107,8 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
   const jumps = Array.from({ length: knobs.wallJumps }, (_, at) => drawJump(random.fork(`jump/${at}`), untilMs));
   // One that certainly has an effect (trap 33).
   const sure: JobsFault = { atMs: Math.floor(untilMs / 2), kind: "crash-leader", restartAfterMs: 200 };
-  return [...kernel, ...own, ...jumps, sure].sort((a, b) => a.atMs - b.atMs);
+  const clocks = drawClockFaults(random.fork("clocks"), knobs.clocks, names, untilMs);
+  return [...kernel, ...own, ...jumps, ...clocks, sure].sort((a, b) => a.atMs - b.atMs);
 }
 
 function drawJump(random: Random, untilMs: number): JobsFault {
@@ -195,6 +197,10 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       // Its letters are no messages of the network's own: that nobody reads them is the effect.
       hit();
       return apply(cluster.world, { ...fault, kind: "partition", groups: [[fault.node], cluster.names] }, { hit });
+    case "shift-clocks":
+    case "shift-leader":
+    case "nobody-for-days":
+      return cluster.clocks.apply(fault, hit);
     default:
       return apply(cluster.world, fault, { hit });
   }

@@ -41,6 +41,10 @@ export const JOBS_PROBES = [
   "supervisor-gave-up",
   "stopped-in-order",
   "successor-emptied",
+  "clock-found-off",
+  "clocks-disagreed",
+  "leader-found-off",
+  "nobody-for-days",
 ] as const;
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];

@@ -1,6 +1,7 @@
 // The planted mistakes of jobs on servers: what is known to go wrong between a decision of the leader and its commit, and
 // with leases. Each must be found by the simulation of jobs (sim/jobs).
 
+import { CLOCK_MUTANTS } from "./clock-list.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const REIGN = "controller/jobs-reign.ts";
@@ -189,4 +190,5 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: '#agent: Agent = { phase: "unknown" };',
     replace: '#agent: Agent = { phase: "off" };',
   }),
+  ...CLOCK_MUTANTS,
 ];
