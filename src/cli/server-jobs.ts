@@ -33,6 +33,8 @@ export interface JobsNodeOptions {
   readonly archive: Archive;
   /** Whether this node leads, as its services see it. */
   readonly leading: Consensus;
+  /** The time of day, where it is agreed on. */
+  readonly believedMs: () => number | null;
   /** Of this node itself. */
   readonly worker: string | undefined;
   readonly clearance: Clearance | undefined;
@@ -70,6 +72,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     worker: options.worker,
     leadership,
     clock: systemClock,
+    believedMs: options.believedMs,
     random: consensus.random.fork("jobs"),
     newId: randomUUID,
     newJobId,

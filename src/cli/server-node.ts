@@ -98,6 +98,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const jobs = await startJobs({
       consensus,
       leading,
+      believedMs: () => cluster.believedMs(),
       worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
       clearance,
       jobs: jobsParts,

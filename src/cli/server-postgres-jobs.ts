@@ -22,7 +22,7 @@ import { openViews, type SqliteViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { newJobId } from "../drivers/system/ids.ts";
-import { PostgresInbox, type PostgresLog } from "../logs/index.ts";
+import { PostgresInbox, type PostgresLog, type PostgresNodes } from "../logs/index.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { Site } from "./server-postgres.ts";
 import { nextFire } from "./server-schedules.ts";
@@ -40,6 +40,7 @@ export interface SiteLog {
   readonly log: PostgresLog;
   readonly fold: JobsFold;
   readonly leadership: ElectorLeadership;
+  readonly nodes: Pick<PostgresNodes, "believedMs">;
 }
 
 export interface SiteJobs {
@@ -48,7 +49,7 @@ export interface SiteJobs {
   stop(): Promise<void>;
 }
 
-export async function startSiteJobs(site: Site, { siteId, log, fold, leadership }: SiteLog): Promise<SiteJobs> {
+export async function startSiteJobs(site: Site, { siteId, log, fold, leadership, nodes }: SiteLog): Promise<SiteJobs> {
   const { random, options } = site;
   const { logger } = options.logs;
   const made: { feeder?: JobsFeeder } = {};
@@ -64,6 +65,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership 
     worker: isMoonlighting(site) ? workerName(site.config.nodeId) : undefined,
     leadership,
     clock: systemClock,
+    believedMs: () => nodes.believedMs(),
     random: random.fork("jobs"),
     newId: randomUUID,
     newJobId,

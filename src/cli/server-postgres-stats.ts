@@ -5,12 +5,13 @@ import type { SiteCluster } from "../controller/site-cluster.ts";
 import { Histogram } from "../core/kit/histogram.ts";
 import type { DataDirectory } from "../drivers/disk/index.ts";
 import type { LoopMonitor } from "../drivers/telemetry/index.ts";
-import type { PostgresLog } from "../logs/index.ts";
+import type { PostgresLog, PostgresNodes } from "../logs/index.ts";
 import type { Elector } from "../ports/elector.ts";
 import type { ServerStats } from "../ports/server-stats.ts";
 
 export interface SiteCounted {
   readonly cluster: SiteCluster;
+  readonly nodes: Pick<PostgresNodes, "clockSkewMs">;
   readonly log: Pick<PostgresLog, "counts">;
   readonly elector: Pick<Elector, "stats">;
   readonly directory: Pick<DataDirectory, "freeBytes" | "state">;
@@ -19,7 +20,7 @@ export interface SiteCounted {
 
 const NEVER = new Histogram().snapshot();
 
-export function siteStats({ cluster, log, elector, directory, loop }: SiteCounted): ServerStats {
+export function siteStats({ cluster, nodes, log, elector, directory, loop }: SiteCounted): ServerStats {
   const { nodeId, leader, role, term, commit, applied } = cluster.view();
   const { acquiredTotal, acquireAttemptsTotal, acquireLatencyMs } = elector.stats();
   const { appends, unknown } = log.counts;
@@ -38,6 +39,7 @@ export function siteStats({ cluster, log, elector, directory, loop }: SiteCounte
       failovers: 0,
       transfers: { succeeded: 0, failed: 0 },
       splitBrains: 0,
+      clockSkewMs: nodes.clockSkewMs,
     },
     engine: {
       proposals: { committed: appends - unknown, refused: 0, unknown },

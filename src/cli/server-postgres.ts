@@ -160,7 +160,7 @@ async function openParts(
   options.signal?.removeEventListener("abort", giveUp);
   const { elector, leadership } = campaignerOf(site, log);
   closing.push(() => elector.close());
-  const jobs = await startSiteJobs(site, { siteId, log, fold, leadership });
+  const jobs = await startSiteJobs(site, { siteId, log, fold, leadership, nodes });
   closing.push(() => jobs.stop());
   const cluster = new SiteCluster({
     siteId,
@@ -212,7 +212,7 @@ function campaignerOf(site: Site, log: PostgresLog): { elector: Elector; leaders
 
 async function openSiteApi(
   { config, options }: Site,
-  { siteId, cluster, jobs, log, elector }: Parts,
+  { siteId, cluster, jobs, log, nodes, elector }: Parts,
   directory: DataDirectory,
   tls: ApiTls | null,
   closing: (() => Promise<void> | void)[],
@@ -224,7 +224,7 @@ async function openSiteApi(
     cluster,
     scopes: noScopes(),
     jobs,
-    server: () => siteStats({ cluster, log, elector, directory, loop }),
+    server: () => siteStats({ cluster, nodes, log, elector, directory, loop }),
     logs: options.logs,
     tls,
     onFatal: options.onFatal,

@@ -44,6 +44,8 @@ const Alert = strict({
     "leader_unknown",
     "node_removed",
     "disk_cloned",
+    "clock_skewed",
+    "clocks_disagree",
     "url_shared",
   ),
   severity: oneOf("warning", "critical"),

@@ -25,6 +25,8 @@ export const BEACON_POINTS_MAX = 4;
 /** Every node tells its hash at the multiples of this. */
 const CHECKPOINT_ENTRIES = 1_024;
 const BEACON_INTERVAL_MS = 1_000;
+/** Of a process that has just begun, and twice as long each time: until clocks were heard of, none is believed. */
+const BEACON_FIRST_PAUSE_MS = 50;
 /** Nodes that started together should not all speak at once for ever. */
 const BEACON_JITTER = 0.1;
 
@@ -138,7 +140,9 @@ export class BeaconLoop {
     const { peers, clock, random, digest, say, intervalMs = BEACON_INTERVAL_MS } = this.#options;
     peers.broadcast(encodeBeacon(say(), digest));
     this.counts.sent++;
-    const pauseMs = intervalMs * random.between(1 - BEACON_JITTER, 1 + BEACON_JITTER);
+    const pauseMs =
+      Math.min(intervalMs, BEACON_FIRST_PAUSE_MS * 2 ** this.counts.sent) *
+      random.between(1 - BEACON_JITTER, 1 + BEACON_JITTER);
     this.#timer = clock.setTimer(clock.monotonicMs() + pauseMs, () => this.#send());
   }
 

@@ -29,6 +29,7 @@ import type { Peers } from "../ports/peers.ts";
 import type { HealthStats } from "../ports/server-stats.ts";
 import { BeaconLoop, beaconPoints } from "./beacon.ts";
 import { codeFields, logConfiguration, logOutput } from "./cluster-log.ts";
+import { ClockWatch } from "./clock-watch.ts";
 import type { ClusterMachine } from "./cluster-machine.ts";
 import {
   isConfirmedLeader,
@@ -82,6 +83,7 @@ export class ClusterService implements Cluster {
   readonly #clock: Clock;
   readonly #around: Surroundings;
   readonly #health: Health;
+  readonly #clocks: ClockWatch;
   readonly #membership: Membership;
   readonly #beacons: BeaconLoop;
   #state: "idle" | "running" | "stopped" = "idle";
@@ -113,6 +115,7 @@ export class ClusterService implements Cluster {
       },
       ownTerm: () => consensus.status().term,
     });
+    this.#clocks = new ClockWatch({ consensus, clock, willingness: this.willingness });
     this.#membership = new Membership(options);
     this.#beacons = new BeaconLoop({
       peers,
@@ -120,7 +123,7 @@ export class ClusterService implements Cluster {
       random: random.fork("beacons"),
       digest: machine.digest,
       say: () => this.#beacon(),
-      heard: (from, beacon) => this.#act(this.#health.beacon(this.#moment(), from, beacon)),
+      heard: (from, beacon) => this.#heard(from, beacon),
     });
   }
 
@@ -236,6 +239,11 @@ export class ClusterService implements Cluster {
     return status;
   }
 
+  /** The time of day, where a majority of the voters' clocks agrees on it; null: none does. */
+  believedMs(): number | null {
+    return this.#clocks.believedMs();
+  }
+
   // ---- how it is steered ---------------------------------------------------------------------------
 
   async catchUp(timeoutMs: number): Promise<boolean> {
@@ -334,6 +342,7 @@ export class ClusterService implements Cluster {
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       stalls: stalls?.() ?? 0,
+      clock: this.#clocks.tick(),
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();
@@ -345,6 +354,11 @@ export class ClusterService implements Cluster {
     const isRemoved = this.#notReadyReason(this.#status()) === REMOVED;
     if (isRemoved && !this.#isRemovalTold) this.#options.logger.warn({ event: "removed" }, `this node ${REMOVED}`);
     this.#isRemovalTold = isRemoved;
+  }
+
+  #heard(from: PeerKey, beacon: Beacon): void {
+    this.#clocks.heard(from, beacon.wallMs);
+    this.#act(this.#health.beacon(this.#moment(), from, beacon));
   }
 
   #act(outputs: readonly HealthOutput[]): void {

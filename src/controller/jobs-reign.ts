@@ -10,6 +10,7 @@
 // submitted and assigned may be one append.
 
 import { TenureError } from "../core/kit/errors.ts";
+import { CLOCK_SKIP_MS_MIN } from "../core/kit/limits.ts";
 import type { Random } from "../core/kit/random.ts";
 import type { EventDraft, StoredEvent } from "../core/events/index.ts";
 import {
@@ -24,7 +25,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import type { ExpiredJobs } from "../ports/views.ts";
-import { EventTime } from "./event-time.ts";
+import { EventTime, type NodeTime } from "./event-time.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
 import { JobsRetention } from "./jobs-retention.ts";
@@ -35,6 +36,7 @@ import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
 export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onSettled"> {
   readonly leadership: Leadership;
   readonly clock: Clock;
+  readonly time: NodeTime;
   readonly random: Random;
   /** Of leases and events. */
   readonly newId: () => string;
@@ -61,7 +63,7 @@ export class JobsReign {
   #isOver = false;
 
   constructor(options: JobsReignOptions) {
-    const { clock, random, newId, newJobId, fold, epoch } = options;
+    const { clock, time: node, random, newId, newJobId, fold, epoch } = options;
     this.#options = options;
     this.#fold = fold;
     this.epoch = epoch;
@@ -73,13 +75,17 @@ export class JobsReign {
       },
       onSettled: (isKept) => this.#leasing.settled(isKept),
     });
-    const time = new EventTime(clock, fold.chain.timestamp);
+    const time = new EventTime(clock, node);
+    const skippedBeforeMs = fold.book.skippedMs;
     this.#context = {
       get nowMs() {
         return time.nowMs();
       },
+      get skippedMs() {
+        return Math.floor(skippedBeforeMs + time.skippedMs - fold.book.skippedMs);
+      },
       get wallMs() {
-        return Math.max(1, Math.floor(clock.wallMs()));
+        return Math.max(1, node.wallMs());
       },
       leaderEpoch: epoch,
       newId,
@@ -98,7 +104,12 @@ export class JobsReign {
       confirmed: () => this.#confirmed(),
     });
     this.#timers = new JobsTimers({
-      clock,
+      // Schedules go by the time of day, and by no clock that is not believed.
+      clock: {
+        monotonicMs: () => clock.monotonicMs(),
+        setTimer: (atMs, fire) => clock.setTimer(atMs, fire),
+        wallMs: () => node.wallMs(),
+      },
       fold,
       nextFire: options.nextFire,
       leads,
@@ -107,7 +118,20 @@ export class JobsReign {
       ready: () => this.#leasing.handOut(),
     });
     const forget = (jobIds: readonly string[]): Promise<unknown> => this.run<"forget">({ kind: "forget", jobIds });
-    this.#retention = new JobsRetention({ clock, fold, expired: options.expired, leads, forget });
+    this.#retention = new JobsRetention({
+      clock,
+      fold,
+      context: this.#context,
+      expired: options.expired,
+      leads,
+      forget,
+    });
+  }
+
+  /** What this leader decides by now. */
+  get times(): Pick<DecideContext, "nowMs" | "skippedMs" | "wallMs"> {
+    const { nowMs, skippedMs, wallMs } = this.#context;
+    return { nowMs, skippedMs, wallMs };
   }
 
   get waiting(): number {
@@ -161,7 +185,9 @@ export class JobsReign {
   #decide<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Decided<JobsAnswers[Kind]> {
     if (this.#isOver) throw this.#notLeader();
     if ("request" in command) this.#checkEpoch(command.request);
-    const decision = decide<Kind>(this.#fold.book, command, this.#context);
+    // Of one moment: the time is read once.
+    const context = { ...this.#context };
+    const decision = decide<Kind>(this.#fold.book, command, context);
     if (decision.kind === "refused") {
       return { kind: "refused", error: new TenureError(decision.code, decision.message) };
     }
@@ -170,7 +196,10 @@ export class JobsReign {
     const isFull = OF_WORK_THAT_GOES_ON.has(command.kind) ? this.#writer.isFullForAll : this.#writer.isFull;
     if (isFull) throw overloaded("too many appends wait to be committed");
     const tell = this.#leasing.concerned(command);
-    const written = this.#writer.write(drafts, isTake(command) ? command.jobs.map(({ id }) => id) : []);
+    const written = this.#writer.write(
+      withSkip(drafts, context),
+      isTake(command) ? command.jobs.map(({ id }) => id) : [],
+    );
     tell();
     return { kind: "decided", written, answer };
   }
@@ -179,7 +208,7 @@ export class JobsReign {
   #checkEpoch(request: Request): void {
     const { leaderEpoch: named } = request;
     const isOver = named !== undefined && named < this.epoch;
-    if (isOver && this.#fold.book.remembers(request, this.#context.nowMs)) return;
+    if (isOver && this.#fold.book.remembers(request, this.#context)) return;
     checkLeaderEpoch(named, this.epoch);
   }
 
@@ -187,13 +216,14 @@ export class JobsReign {
   async change(make: (context: DecideContext) => readonly EventDraft[]): Promise<void> {
     if (this.#isOver) throw this.#notLeader();
     let drafts: readonly EventDraft[];
+    const context = { ...this.#context };
     try {
-      drafts = make(this.#context);
+      drafts = make(context);
     } catch (error) {
       await this.#confirmed();
       throw error;
     }
-    await (drafts.length === 0 ? this.#confirmed() : this.#writer.write(drafts));
+    await (drafts.length === 0 ? this.#confirmed() : this.#writer.write(withSkip(drafts, context)));
   }
 
   /** The head is committed, and nobody else has led since this was called. */
@@ -238,6 +268,13 @@ const OF_WORK_THAT_GOES_ON: ReadonlySet<JobsCommandKind> = new Set<JobsCommandKi
   "drain-agent",
   "hand-back",
 ]);
+
+/** The first event after a jump of the events' clock tells of it. One that is taken back takes its word along. */
+function withSkip(drafts: readonly EventDraft[], { skippedMs }: DecideContext): readonly EventDraft[] {
+  const [first, ...rest] = drafts;
+  if (first === undefined || skippedMs < CLOCK_SKIP_MS_MIN) return drafts;
+  return [{ ...first, payload: { ...first.payload, skippedMs } }, ...rest];
+}
 
 function isTake(command: { readonly kind: JobsCommandKind }): command is CommandOf<"take"> {
   return command.kind === "take";

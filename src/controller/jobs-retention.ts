@@ -10,10 +10,14 @@
 //   where the history that they missed was let go of may a job be forgotten once more, which changes nothing;
 // - every end of a job that the book may have dropped: what the book does not have is then, for sure, finished as they say.
 // What the book has is looked at there when it is decided. So lagging views delay the end of a retention, never bring it on.
+//
+// Nor does a clock: as in the archive, the earlier of the events' time and the time of day counts, and what the events' clock
+// has jumped over since a job was finished counts for nothing (docs/decisions/0026).
 
 import type { Clock, Timer } from "../ports/clock.ts";
-import type { ExpiredJobs } from "../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs } from "../ports/views.ts";
 import { JOBS_FORGOTTEN_PER_COMMAND_MAX } from "../core/kit/limits.ts";
+import type { DecideContext } from "../core/jobs/index.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 
 /** After a leader's begin: its views have to follow first. */
@@ -26,6 +30,7 @@ const NEXT_BATCH_MS = 100;
 export interface JobsRetentionOptions {
   readonly clock: Clock;
   readonly fold: JobsFold;
+  readonly context: Pick<DecideContext, "nowMs" | "skippedMs" | "wallMs">;
   /** Of the views here. */
   readonly expired: (nowMs: number, limit: number) => Promise<ExpiredJobs>;
   /** Whether commands can be run at all now. */
@@ -70,14 +75,22 @@ export class JobsRetention {
 
   /** True: there may be more. */
   async #forgetSome(): Promise<boolean> {
-    const { clock, fold, expired, leads, forget } = this.#options;
+    const { fold, context, expired, leads, forget } = this.#options;
     if (!leads()) return false;
-    const { jobIds, position } = await expired(clock.wallMs(), JOBS_FORGOTTEN_PER_COMMAND_MAX);
-    if (this.#isOver || !leads() || jobIds.length === 0) return false;
+    const { jobs, position } = await expired(Math.min(context.nowMs, context.wallMs), JOBS_FORGOTTEN_PER_COMMAND_MAX);
+    if (this.#isOver || !leads()) return false;
+    const jobIds = jobs.filter((job) => this.#isWitnessed(job)).map(({ id }) => id);
+    if (jobIds.length === 0) return false;
     // Soon, because they are behind by milliseconds as a rule.
     if (position < Math.max(this.#knownFrom, fold.book.droppedUpTo)) return true;
     await forget(jobIds);
     this.#knownFrom = fold.chain.sequence;
     return jobIds.length >= JOBS_FORGOTTEN_PER_COMMAND_MAX;
+  }
+
+  /** Its retention has passed before the eyes of leaders. */
+  #isWitnessed({ finishedAtMs, expiresAtMs }: ExpiredJob): boolean {
+    const { fold, context } = this.#options;
+    return fold.book.witnessedMs(finishedAtMs, { ...context }) >= expiresAtMs - finishedAtMs;
   }
 }

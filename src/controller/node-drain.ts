@@ -19,7 +19,7 @@ import type { Consensus } from "../ports/consensus.ts";
 const HANDED_OVER_MS_MAX = 3_000;
 const LOOK_MS = 5;
 
-export type Reluctance = "disk" | "drained" | "stopping";
+export type Reluctance = "clock" | "disk" | "drained" | "stopping";
 
 export class Willingness {
   readonly #consensus: Pick<Consensus, "setWilling">;
@@ -34,6 +34,7 @@ export class Willingness {
   }
 
   set(reason: Reluctance, holds: boolean): void {
+    if (holds === this.#against.has(reason)) return;
     if (holds) this.#against.add(reason);
     else this.#against.delete(reason);
     this.#consensus.setWilling(this.#against.size === 0);

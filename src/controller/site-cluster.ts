@@ -24,6 +24,7 @@ import type { Elector, Leader } from "../ports/elector.ts";
 import type { LogHead } from "../ports/log.ts";
 import type { ElectorLeadership } from "./elector-leadership.ts";
 import { type DrainRequest, Drains } from "./node-drain.ts";
+import { SiteClock } from "./site-clock.ts";
 
 /** A node that was not heard of for so long is gone, or cut off. */
 const SILENT_MS_MAX = 5_000;
@@ -55,7 +56,11 @@ export interface SiteClusterOptions {
     readonly stored: { readonly position: number; readonly first: number } | null;
     catchUp(timeoutMs: number): Promise<boolean>;
   };
-  readonly nodes: { readonly all: readonly SiteNodeView[]; readonly heardMs: number | null };
+  readonly nodes: {
+    readonly all: readonly SiteNodeView[];
+    readonly heardMs: number | null;
+    readonly clockSkewMs?: number | null;
+  };
   readonly disk: { state(): DiskView["state"]; freeBytes(): number | null };
   /** An operator wants this node out, or in again. */
   readonly onDrain?: ((isWanted: boolean) => void) | undefined;
@@ -66,6 +71,7 @@ export class SiteCluster implements Cluster {
   readonly #stopping = new AbortController();
   /** Whether an operator has taken it out. */
   readonly #drains: Drains;
+  readonly #clock = new SiteClock();
   /** In which it led when it was taken out last; null: it did not. */
   #leftEpoch: number | null = null;
   #leader: Leader | null = null;
@@ -219,7 +225,7 @@ export class SiteCluster implements Cluster {
         nodeId: null,
       });
     }
-    alerts.push(...this.#sharedUrl());
+    alerts.push(...this.#sharedUrl(), ...this.#clock.alerts(nodeId, nodes.clockSkewMs ?? null, clock.wallMs()));
     for (const node of nodes.all) {
       if (node.nodeId === nodeId || node.silentMs <= SILENT_MS_MAX) continue;
       alerts.push({

@@ -105,9 +105,12 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
   }
 
   expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
-    const isOver = ({ finishedAtMs, spec }: Job): boolean => (finishedAtMs ?? Infinity) + spec.retentionMs <= nowMs;
-    const jobIds = [...this.jobs.values()].filter(isOver).map(({ id }) => id);
-    return Promise.resolve({ jobIds: jobIds.slice(0, limit), position: this.atPosition });
+    const jobs = [...this.jobs.values()].flatMap(({ id, finishedAtMs, spec: { retentionMs } }) =>
+      finishedAtMs === null || finishedAtMs + retentionMs > nowMs
+        ? []
+        : [{ id, finishedAtMs, expiresAtMs: finishedAtMs + retentionMs }],
+    );
+    return Promise.resolve({ jobs: jobs.slice(0, limit), position: this.atPosition });
   }
 }
 
@@ -116,6 +119,8 @@ export class JobsStage {
   readonly log: HeldLog;
   readonly service: JobsService;
   readonly views = new ListedViews();
+  /** What this node believes of the time of day; null: that its own clock is right. */
+  believedMs: (() => number | null) | null = null;
   /** Why nothing new is taken. */
   refusal: TenureError | null = null;
   /** Ids of jobs that were forgotten, as often as they were. */
@@ -146,6 +151,7 @@ export class JobsStage {
       author: "site",
       leadership: this.leadership,
       clock,
+      believedMs: () => (this.believedMs === null ? clock.wallMs() : this.believedMs()),
       random: seededRandom("jobs"),
       newId,
       newJobId: newId,

@@ -102,6 +102,8 @@ export type AlertName =
   | "leader_unknown"
   | "node_removed"
   | "disk_cloned"
+  | "clock_skewed"
+  | "clocks_disagree"
   | "url_shared";
 
 export interface SnapshotView {

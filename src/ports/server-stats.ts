@@ -39,6 +39,8 @@ export interface HealthStats {
   readonly failovers: number;
   readonly transfers: { readonly succeeded: number; readonly failed: number };
   readonly splitBrains: number;
+  /** How far this node's wall clock is ahead of the time that a majority of the voters' clocks agrees on; null: none does. */
+  readonly clockSkewMs: number | null;
 }
 
 export interface EngineStats {

@@ -46,8 +46,15 @@ export interface Views {
   close(): Promise<void>;
 }
 
+export interface ExpiredJob {
+  readonly id: string;
+  /** By the events' clock, as all times of a job. */
+  readonly finishedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
 export interface ExpiredJobs {
-  readonly jobIds: readonly string[];
+  readonly jobs: readonly ExpiredJob[];
   /** As of here. Behind it a job may have been sent once more. */
   readonly position: number;
 }

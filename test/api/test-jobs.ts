@@ -254,7 +254,7 @@ export class TestJobs implements Jobs, Views {
   async settle(): Promise<void> {}
 
   async expired(): Promise<ExpiredJobs> {
-    return { jobIds: [], position: await this.position() };
+    return { jobs: [], position: await this.position() };
   }
 
   async get(jobId: string): Promise<Job | null> {

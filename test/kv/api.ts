@@ -29,6 +29,7 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
     nodeId: nodeIdOf(node.engine.peer),
     clusterId: "kv",
     keys: [],
+    trustDomain: "kv",
     // Nobody is let in without a key.
     isLoopback: false,
     metrics: () => Promise.resolve({ contentType: "text/plain", text: "" }),

@@ -20,7 +20,7 @@ function finished(sequence: number, finishedAtMs: number, retentionMs = HOUR_MS)
 }
 
 async function ids(views: SqliteViews, nowMs: number, limit = 100): Promise<readonly string[]> {
-  return (await views.expired(nowMs, limit)).jobIds;
+  return (await views.expired(nowMs, limit)).jobs.map(({ id }) => id);
 }
 
 describe("expired jobs", () => {
@@ -28,7 +28,7 @@ describe("expired jobs", () => {
     const views = await openAt(await newPath());
     const jobs = [finished(1, 2_000), finished(2, 1_000), finished(3, 0, 10 * HOUR_MS), newJob(4)];
     await views.put(9, jobs, [], []);
-    expect(await views.expired(1_000 + HOUR_MS - 1, 100)).toEqual({ jobIds: [], position: 9 });
+    expect(await views.expired(1_000 + HOUR_MS - 1, 100)).toEqual({ jobs: [], position: 9 });
     expect(await ids(views, 1_000 + HOUR_MS)).toEqual(["job-2"]);
     expect(await ids(views, 2 * HOUR_MS)).toEqual(["job-2", "job-1"]);
     expect(await ids(views, 2 * HOUR_MS, 1)).toEqual(["job-2"]);
@@ -42,7 +42,7 @@ describe("expired jobs", () => {
     expect(await ids(views, 100 * HOUR_MS)).toEqual([]);
     await views.put(4, [finished(1, 5 * HOUR_MS)], [], []);
     expect(await ids(views, 6 * HOUR_MS - 1)).toEqual([]);
-    expect(await views.expired(6 * HOUR_MS, 10)).toEqual({ jobIds: ["job-1"], position: 4 });
+    expect(await views.expired(6 * HOUR_MS, 10)).toMatchObject({ jobs: [{ id: "job-1" }], position: 4 });
   });
 
   test("of many are found by their index: as fast among twenty thousand that are kept", async () => {

@@ -82,6 +82,7 @@ class Desk {
       disk: "ok",
       historyQuota: "ok",
       stalls: 0,
+      clock: { state: "ok", skewMs: 0 },
       ...seen,
     });
   }

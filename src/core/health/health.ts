@@ -69,6 +69,7 @@ export class Health {
   #suspectSinceMs = 0;
   #stalls = 0;
   #stalledUntilMs = -Infinity;
+  #clockSkewMs: number | null = null;
   #nowMs: number;
 
   constructor(options: HealthOptions) {
@@ -106,6 +107,7 @@ export class Health {
       failovers: this.#failovers.count,
       transfers: { ...this.#transfers },
       splitBrains: this.#splitBrains,
+      clockSkewMs: this.#clockSkewMs,
     };
   }
 
@@ -300,6 +302,7 @@ export class Health {
       ...this.#judgeLeader(at, seen),
       ...this.#judgeRates(at),
       ...this.#judgeMachine(at, seen),
+      ...this.#judgeClock(at, seen),
     ];
   }
 
@@ -349,6 +352,26 @@ export class Health {
       ...this.#board.set(at, "loop_stalled", self, at.nowMs < this.#stalledUntilMs, () => {
         const times = stalls === 1 ? "once since its start," : `${stalls} times since its start, the last time`;
         return `this process was held up ${times} within the last minute. It needs more CPU, or was stopped`;
+      }),
+    ];
+  }
+
+  #judgeClock(at: Moment, { clock: { state, skewMs } }: Observation): HealthOutput[] {
+    this.#clockSkewMs = skewMs;
+    const self = nodeIdOf(this.#self);
+    return [
+      ...this.#board.set(at, "clock_skewed", self, state === "skewed" || state === "jumped", () => {
+        if (state === "jumped") {
+          return "this node's clock has jumped while it ran, and there is no other to hold it against: it is believed again when it has gone on evenly for five minutes. See that it is right";
+        }
+        const [seconds, way] = [
+          Math.round(Math.abs(skewMs ?? 0) / 1_000),
+          (skewMs ?? 0) > 0 ? "ahead of" : "slower than",
+        ];
+        return `this node's clock is ${seconds} s ${way} that of the majority: it is not believed, and this node hands leadership to another. Set it right (NTP); it goes on by itself`;
+      }),
+      ...this.#board.set(at, "clocks_disagree", null, state === "disagreeing", () => {
+        return "no majority of the voters' clocks agrees within a minute: none is believed, dates and schedules go by what has passed since one did. Set them right (NTP)";
       }),
     ];
   }

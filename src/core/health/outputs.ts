@@ -3,6 +3,7 @@
 
 import type { AlertView } from "../../ports/cluster.ts";
 import type { ErrorCode } from "../kit/errors.ts";
+import type { ClockView } from "./clocks.ts";
 import type { PeerKey } from "../kit/ids.ts";
 import type { ElectionRecord, Role, TransferResult } from "../raft/types.ts";
 
@@ -45,6 +46,8 @@ export interface Observation {
   readonly historyQuota: "ok" | "alarm" | "refuse";
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
+  /** What this node's wall clock is worth (clocks.ts). */
+  readonly clock: ClockView;
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */

@@ -64,7 +64,15 @@ const runs = histories.chain((history) =>
   }),
 );
 
-const quiet = { isMember: true, leader: null, leaderContactMs: 0, disk: "ok", historyQuota: "ok", stalls: 0 } as const;
+const quiet = {
+  isMember: true,
+  leader: null,
+  leaderContactMs: 0,
+  disk: "ok",
+  historyQuota: "ok",
+  stalls: 0,
+  clock: { state: "ok", skewMs: 0 },
+} as const;
 
 interface Run {
   readonly history: History;

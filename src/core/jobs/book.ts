@@ -18,6 +18,7 @@ import type { JobsEvent } from "./events.ts";
 import { recall } from "./idempotency.ts";
 import { decodeBook } from "./snapshot-decode.ts";
 import { encodeBook } from "./snapshot-encode.ts";
+import { type Times, witnessedMs } from "./skips.ts";
 import { type BookOptions, BookState } from "./state.ts";
 import { BookView, type JobsView } from "./views.ts";
 
@@ -75,8 +76,18 @@ export class JobsBook {
   }
 
   /** Whether its key was used before, for whatever: it is answered by that, and by nothing that holds now. */
-  remembers(request: Request, nowMs: number): boolean {
-    return recall(this.#state, request, "", nowMs).kind !== "new";
+  remembers(request: Request, times: Times): boolean {
+    return recall(this.#state, request, "", times).kind !== "new";
+  }
+
+  /** What of the time since `fromMs`, an event's, leaders have seen pass. */
+  witnessedMs(fromMs: number, times: Times): number {
+    return witnessedMs(this.#state, fromMs, times);
+  }
+
+  /** All that the events' clock has jumped over, as far as the head tells. */
+  get skippedMs(): number {
+    return this.#state.skippedMs;
   }
 
   /** Idempotency keys that are remembered, and those that went before their time in this life, for want of room. */

@@ -9,7 +9,9 @@ import type { AgentInfo, Job, JobProgress, JobSpec, JobState, Schedule } from ".
 export interface DecideContext {
   /** The events' clock, in whole milliseconds: it never goes back, also from one leader to the next. Durations are counted by it. */
   readonly nowMs: number;
-  /** The leader's wall clock, in whole milliseconds: what dates are compared with. */
+  /** How much of it was jumped over, and no event has told of yet (skips.ts). */
+  readonly skippedMs: number;
+  /** The time of day, as far as the leader's clock is believed, in whole milliseconds: what dates are compared with. */
   readonly wallMs: number;
   /** The one in force: what a lease is stamped with, and what a result must name. */
   readonly leaderEpoch: number;

@@ -59,7 +59,7 @@ export function decideRemoveAgent(
   { request, name }: CommandOf<"remove-agent">,
   context: DecideContext,
 ): Decided<"remove-agent"> {
-  const before = answeredBefore(state, request, "remove-agent", context.nowMs, () => ({ lost: [] }));
+  const before = answeredBefore(state, request, "remove-agent", context, () => ({ lost: [] }));
   if (before !== null) return before;
   const record = state.agents.get(name);
   if (record === undefined) return refused("NOT_FOUND", `There is no agent ${name}.`);
@@ -78,7 +78,7 @@ export function decideDrainAgent(
   { request, name, draining }: CommandOf<"drain-agent">,
   context: DecideContext,
 ): Decided<"drain-agent"> {
-  const before = answeredBefore(state, request, "drain-agent", context.nowMs, () => ({ isChanged: false }));
+  const before = answeredBefore(state, request, "drain-agent", context, () => ({ isChanged: false }));
   if (before !== null) return before;
   const record = state.agents.get(name);
   if (record === undefined || record.state === "removed") return refused("NOT_FOUND", `There is no agent ${name}.`);

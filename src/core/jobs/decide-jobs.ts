@@ -10,6 +10,7 @@ import type { Job, JobSpec, JobState } from "./model.ts";
 import { isFinal, type JobRecord, specOf } from "./records.ts";
 import { payloadProblem, specProblem } from "./spec-problem.ts";
 import { ticketBytes } from "./weights.ts";
+import { type Times, witnessedMs } from "./skips.ts";
 import type { BookState } from "./state.ts";
 
 /** As long as a UUID. */
@@ -23,7 +24,7 @@ export function decideSubmit(
   context: DecideContext,
 ): Decided<"submit"> {
   const { request, specs } = command;
-  const before = answeredBefore(state, request, "submit", context.nowMs, (jobIds) => ({ jobIds }));
+  const before = answeredBefore(state, request, "submit", context, (jobIds) => ({ jobIds }));
   if (before !== null) return before;
   if (specs.length === 0 || specs.length > JOBS_PER_REQUEST_MAX) {
     return refused("BAD_REQUEST", `${specs.length} jobs at once; send 1 to ${JOBS_PER_REQUEST_MAX}.`);
@@ -98,7 +99,7 @@ export function decideCancel(
   context: DecideContext,
 ): Decided<"cancel"> {
   const { request, jobId } = command;
-  const before = answeredBefore(state, request, "cancel", context.nowMs, () => ({ jobId }));
+  const before = answeredBefore(state, request, "cancel", context, () => ({ jobId }));
   if (before !== null) return before;
   const record = state.jobs.get(jobId);
   if (record === undefined) {
@@ -120,7 +121,7 @@ export function decideCancel(
 
 export function decideRetry(state: BookState, command: CommandOf<"retry">, context: DecideContext): Decided<"retry"> {
   const { request, jobId } = command;
-  const before = answeredBefore(state, request, "retry", context.nowMs, () => ({ jobId }));
+  const before = answeredBefore(state, request, "retry", context, () => ({ jobId }));
   if (before !== null) return before;
   const record = state.jobs.get(jobId);
   const job = command.job?.id === jobId ? command.job : null;
@@ -161,7 +162,7 @@ export function decideForget(
   for (const jobId of new Set(command.jobIds)) {
     if (forgotten.length >= JOBS_FORGOTTEN_PER_COMMAND_MAX) break;
     const record = state.jobs.get(jobId);
-    if (record !== undefined && !isOver(record, context.nowMs)) continue;
+    if (record !== undefined && !isOver(state, record, context)) continue;
     forgotten.push(jobId);
     drafts.push(draft(context, "build:forgotten", jobId, {}));
   }
@@ -169,8 +170,9 @@ export function decideForget(
 }
 
 /** It is finished, and its retention is over: it may have been sent once more since somebody looked. */
-function isOver({ state, finishedAtMs, ticket }: JobRecord, nowMs: number): boolean {
-  return isFinal(state) && (finishedAtMs ?? Infinity) + ticket.policy.retentionMs <= nowMs;
+function isOver(book: BookState, { state, finishedAtMs, ticket }: JobRecord, times: Times): boolean {
+  if (!isFinal(state) || finishedAtMs === null) return false;
+  return witnessedMs(book, finishedAtMs, times) >= ticket.policy.retentionMs;
 }
 
 function full(what: string): Refused {

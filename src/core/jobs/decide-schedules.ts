@@ -23,7 +23,7 @@ export function decidePauseQueue(
   context: DecideContext,
 ): Decided<"pause-queue"> {
   const name = paused ? "pause-queue" : "resume-queue";
-  const before = answeredBefore(state, request, name, context.nowMs, () => CHANGED);
+  const before = answeredBefore(state, request, name, context, () => CHANGED);
   if (before !== null) return before;
   const problem = nameProblem("a queue's name", queue);
   if (problem !== null) return refused("BAD_REQUEST", `Refused: ${problem}.`);
@@ -41,7 +41,7 @@ export function decidePutSchedule(
   { request, schedule }: CommandOf<"put-schedule">,
   context: DecideContext,
 ): Decided<"put-schedule"> {
-  const before = answeredBefore(state, request, "put-schedule", context.nowMs, () => CHANGED);
+  const before = answeredBefore(state, request, "put-schedule", context, () => CHANGED);
   if (before !== null) return before;
   const { name } = schedule;
   const misnamed = nameProblem("a schedule's name", name);
@@ -74,7 +74,7 @@ export function decideDeleteSchedule(
   { request, name }: CommandOf<"delete-schedule">,
   context: DecideContext,
 ): Decided<"delete-schedule"> {
-  const before = answeredBefore(state, request, "delete-schedule", context.nowMs, () => CHANGED);
+  const before = answeredBefore(state, request, "delete-schedule", context, () => CHANGED);
   if (before !== null) return before;
   if (state.schedules.get(name) === undefined) return refused("NOT_FOUND", `There is no schedule ${name}.`);
   return decided([draft(context, "schedule:deleted", name, markOf(request, "delete-schedule"))], CHANGED);

@@ -531,7 +531,7 @@ describe("remembered keys", () => {
     return decision.kind === "decided" && decision.isRepeated;
   };
   const knows = (desk: Desk, caller: string, key: string): boolean =>
-    desk.book.remembers(keyed(key, "00", caller), desk.nowMs);
+    desk.book.remembers(keyed(key, "00", caller), desk);
 
   it("B6: a busy caller costs another one none of its keys, and those that went are counted", () => {
     const desk = new Desk(newBook({ keysMax: 10 }));

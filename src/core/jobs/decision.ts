@@ -6,6 +6,7 @@ import type { DecideContext, Decision } from "./commands.ts";
 import type { EventDraft, EventPayload } from "./events.ts";
 import { recall, type Remembered } from "./idempotency.ts";
 import type { JobRecord, Run } from "./records.ts";
+import type { Times } from "./skips.ts";
 import type { BookState } from "./state.ts";
 
 export type Refused = Extract<Decision<never>, { readonly kind: "refused" }>;
@@ -34,10 +35,10 @@ export function answeredBefore<Answer>(
   state: BookState,
   request: Request,
   command: string,
-  nowMs: number,
+  times: Times,
   answer: (jobIds: readonly string[]) => Answer,
 ): Decision<Answer> | null {
-  const before: Remembered = recall(state, request, command, nowMs);
+  const before: Remembered = recall(state, request, command, times);
   if (before.kind === "new") return null;
   if (before.kind === "mismatch") {
     return refused(

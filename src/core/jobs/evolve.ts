@@ -17,6 +17,7 @@ import {
   type SchedulePut,
 } from "./events.ts";
 import { remember } from "./idempotency.ts";
+import { noteSkip } from "./skips.ts";
 import type { BookState } from "./state.ts";
 
 /** Delayed jobs that become ready with each event: a follower's index must not fall behind a leader's. */
@@ -30,6 +31,7 @@ export function evolve(state: BookState, event: JobsEvent): boolean {
     state.unfit++;
     return false;
   }
+  noteSkip(state, event, atMs);
   remember(state, event, atMs);
   return true;
 }

@@ -1,5 +1,5 @@
 // The same request under the same key is answered as the first time (design D16). The first event of a mutation carries the
-// request, so every node remembers it, for IDEMPOTENCY_MS of the events' time. Where more keys come than are kept, those
+// request, so every node remembers it, for IDEMPOTENCY_MS that leaders have seen pass (skips.ts). Where more keys come than are kept, those
 // of whoever has the most go early (key-shares.ts).
 //
 // What is remembered is which jobs the answer named, not what they looked like: a repeated answer shows them as they are.
@@ -9,6 +9,7 @@ import type { Request } from "../../ports/jobs.ts";
 import type { JobsEvent, RequestMark } from "./events.ts";
 import { keyIdOf } from "./key-shares.ts";
 import type { KeyRecord } from "./records.ts";
+import { type Times, witnessedMs } from "./skips.ts";
 import type { BookState } from "./state.ts";
 
 export type Remembered =
@@ -18,10 +19,10 @@ export type Remembered =
 
 const NEW: Remembered = { kind: "new" };
 
-export function recall(state: BookState, request: Request, command: string, nowMs: number): Remembered {
+export function recall(state: BookState, request: Request, command: string, times: Times): Remembered {
   if (request.idempotencyKey === null) return NEW;
   const known = state.keys.get(keyIdOf(request.caller, request.idempotencyKey));
-  if (known === undefined || known.atMs + IDEMPOTENCY_MS <= nowMs) return NEW;
+  if (known === undefined || witnessedMs(state, known.atMs, times) >= IDEMPOTENCY_MS) return NEW;
   if (known.bodyHash !== request.bodyHash || known.command !== command) return { kind: "mismatch" };
   return { kind: "repeated", jobIds: known.jobIds.split(",") };
 }
@@ -37,7 +38,7 @@ export function markOf(
   return { request: jobIds === undefined || jobIds.length === 1 ? mark : { ...mark, jobIds } };
 }
 
-/** Behind each event: remembers its request, if it carries one, and drops keys that are too old. */
+/** After each event: remembers its request, if it carries one, and drops keys that are too old. */
 export function remember(state: BookState, event: JobsEvent, atMs: number): void {
   const mark = event.payload["request"] as unknown as RequestMark | undefined;
   if (mark !== undefined) {
@@ -54,6 +55,7 @@ export function remember(state: BookState, event: JobsEvent, atMs: number): void
   for (let dropped = 0; dropped < IDEMPOTENCY_DROPPED_PER_EVENT_MAX; dropped++) {
     const oldest = state.keysByAge.first;
     if (oldest === undefined || oldest.atMs + IDEMPOTENCY_MS > atMs) return;
+    if (witnessedMs(state, oldest.atMs, { nowMs: atMs, skippedMs: 0 }) < IDEMPOTENCY_MS) return;
     drop(state, oldest);
   }
 }

@@ -50,7 +50,7 @@ export function keyIdOf(caller: string, key: string): string {
   return `${caller.length}:${caller}${key}`;
 }
 
-function callerOf(id: string): string {
+export function callerOf(id: string): string {
   const from = id.indexOf(":") + 1;
   return id.slice(from, from + Number(id.slice(0, from - 1)));
 }

@@ -16,11 +16,13 @@ import {
   MAGIC,
   PRIORITY_OFFSET,
   REPORTS,
+  SKIP,
   SNAPSHOT_VERSION,
   SNAPSHOT_VERSION_OLDEST,
   STATES,
 } from "./snapshot-format.ts";
 import type { ClassSpec } from "./job-class.ts";
+import { callerOf } from "./key-shares.ts";
 import { ticketBytes } from "./weights.ts";
 import type { BookState, PolicySpec } from "./state.ts";
 
@@ -112,7 +114,14 @@ class BookDecoder {
     const bodyHash = this.#flatText();
     const command = this.#name();
     const jobIds = this.#flatText();
-    this.#state.keys.set(id, { id, bodyHash, command, jobIds, atMs: reader.uint53(), sequence: reader.uint53() });
+    const [atMs, sequence] = [reader.uint53(), reader.uint53()];
+    if (command !== SKIP || callerOf(id) !== "") {
+      this.#state.keys.set(id, { id, bodyHash, command, jobIds, atMs, sequence });
+      return;
+    }
+    const byMs = Number(jobIds);
+    if (!Number.isSafeInteger(byMs)) throw new DecodeError("malformed", `a jump of the clock by ${jobIds}`);
+    this.#state.skips.set(String(sequence), { atMs, byMs, sequence });
   }
 
   #job(): void {

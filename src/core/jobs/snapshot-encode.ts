@@ -2,7 +2,7 @@
 //
 //   magic u8, version u8, sequence, submitted, finished
 //   paused queues, agents, schedules: each a count u32 and the records, by name
-//   idempotency keys: each behind a 1, oldest first; then a 0
+//   jumps of the events' clock, in the form of keys, and idempotency keys: each behind a 1, oldest first; then a 0
 //   jobs: each behind a 1, in the order of their submission; then a 0
 //
 // Classes, policies and callers are written where the first job has them, and named by their number from then on. Nothing
@@ -25,6 +25,7 @@ import type {
   ScheduleRecord,
   Totals,
 } from "./records.ts";
+import type { SkipRecord } from "./skips.ts";
 import type { BookState } from "./state.ts";
 import type { Kept } from "./table.ts";
 import {
@@ -35,6 +36,7 @@ import {
   PRIORITY_OFFSET,
   REPORTS,
   AGENT_STATES,
+  SKIP,
   SNAPSHOT_VERSION,
   STATES,
 } from "./snapshot-format.ts";
@@ -59,6 +61,7 @@ export function* encodeBook(
     const queues = [...state.paused.appliedValues()];
     const agents = [...state.agents.appliedValues()];
     const schedules = [...state.schedules.appliedValues()];
+    const skips = [...state.skips.appliedValues()];
     const encoder = new BookEncoder(state.canonical, sliceBytes);
     encoder.head(sequence, state.appliedTotals);
     yield encoder.slice();
@@ -77,6 +80,7 @@ export function* encodeBook(
       ({ schedule }) => schedule.name,
       (one) => encoder.schedule(one),
     );
+    for (const skip of skips.sort((one, other) => one.sequence - other.sequence)) encoder.skip(skip);
     for (const key of keyRecords) {
       // The list may be ahead of what is applied, or behind.
       if (state.keys.asBegun(keys, key.id) !== key) continue;
@@ -228,6 +232,10 @@ class BookEncoder {
     writer.text(jobIds);
     writer.uint53(atMs);
     writer.uint53(sequence);
+  }
+
+  skip({ atMs, byMs, sequence }: SkipRecord): void {
+    this.key({ id: `0:${SKIP}/${sequence}`, bodyHash: "", command: SKIP, jobIds: String(byMs), atMs, sequence });
   }
 
   job(record: JobRecord): void {

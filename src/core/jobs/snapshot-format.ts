@@ -46,6 +46,12 @@ export function agentExtras({ isDraining, epoch, owner }: AgentRecord): AgentExt
   };
 }
 
+/**
+ * A jump of the events' clock stands among the idempotency keys, before them, under an id that no request has: whoever does
+ * not know of it reads a key that nobody asks for. The command is SKIP, `jobIds` is by how much.
+ */
+export const SKIP = "clock-skipped";
+
 export const FLAG = {
   notBefore: 1,
   concurrency: 2,

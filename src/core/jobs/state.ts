@@ -36,6 +36,7 @@ import {
   type Totals,
 } from "./records.ts";
 import { Shelf } from "./shelf/shelf.ts";
+import type { SkipRecord } from "./skips.ts";
 import { Notes, Table } from "./table.ts";
 import { Weights } from "./weights.ts";
 
@@ -89,6 +90,10 @@ export class BookState {
       weightOf(after, (one) => this.weights.schedule(one)) - weightOf(before, (one) => this.weights.schedule(one));
   });
   readonly keys = new Table<KeyRecord>(this.notes, (before, after) => this.#keyChanged(before, after));
+  /** By the sequence of the event that told of it. */
+  readonly skips = new Table<SkipRecord>(this.notes, (before, after) => {
+    this.skippedMs += weightOf(after, ({ byMs }) => byMs) - weightOf(before, ({ byMs }) => byMs);
+  });
   readonly #totals = new Table<Totals>(this.notes, () => undefined);
 
   readonly classes = new JobClasses(this.shelf.slots);
@@ -107,6 +112,8 @@ export class BookState {
   keyBytes = 0;
   agentBytes = 0;
   scheduleBytes = 0;
+  /** Of all skips together. */
+  skippedMs = 0;
   /** Keys that went before their time, for want of room; counted in this life, and of no meaning for the state. */
   keysDroppedEarly = 0;
   /** The last event that finished a job, or one behind it: never taken back, so it may name one that never came to be. */

@@ -46,6 +46,7 @@ export class Desk {
   nowMs = 1_000_000;
   /** Null: the same. */
   wallMs: number | null = null;
+  skippedMs = 0;
   leaderEpoch = 1;
   random = 0;
   #ids = 0;
@@ -60,6 +61,7 @@ export class Desk {
     const newId = (): string => `id-${this.leaderEpoch}-${++this.#ids}`;
     return decide<Kind>(this.book, command, {
       nowMs: this.nowMs,
+      skippedMs: this.skippedMs,
       wallMs: this.wallMs ?? this.nowMs,
       leaderEpoch: this.leaderEpoch,
       newId,
@@ -75,9 +77,14 @@ export class Desk {
   }
 
   /** Decides and proposes; does not commit. */
-  propose<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Decision<JobsAnswers[Kind]> {
+  propose<Kind extends JobsCommandKind>(command: CommandOf<Kind>, skippedMs = 0): Decision<JobsAnswers[Kind]> {
     const decision = this.decide<Kind>(command);
-    if (decision.kind === "decided") this.book.propose(decision.drafts.map((draft) => this.#seal(draft)));
+    if (decision.kind !== "decided") return decision;
+    const [first, ...rest] = decision.drafts;
+    // As the controller does behind a jump of its clock.
+    const told =
+      first === undefined || skippedMs === 0 ? first : { ...first, payload: { ...first.payload, skippedMs } };
+    if (told !== undefined) this.book.propose([told, ...rest].map((draft) => this.#seal(draft)));
     return decision;
   }
 

@@ -247,6 +247,17 @@ export const SCHEDULE_CATCH_UP_MAX = 100;
 /** A time that a leader comes to later than this was missed: longer than it takes to elect one. */
 export const SCHEDULE_LATE_MS_MAX = 60_000;
 export const IDEMPOTENCY_MS = 86_400_000;
+/** Clocks that differ by more than this do not agree; a node whose clock is so far from the others' is unwilling to lead. */
+export const CLOCK_SKEW_MS_MAX = 60_000;
+/** The clock of a node that was not heard for so long is not known. */
+export const CLOCK_HEARD_MS_MAX = 10_000;
+/** So long the only clock there is has to go on evenly before a jump of it is believed. */
+export const CLOCK_PROBATION_MS = 300_000;
+/** The events' clock runs slower while it is ahead of the time by more than this. */
+export const EVENT_TIME_AHEAD_MS = 1_000;
+/** A jump of the events' clock from here on is written down; a smaller one is not worth it. */
+export const CLOCK_SKIP_MS_MIN = 1_000;
+export const CLOCK_SKIPS_MAX = 64;
 /** Past them the oldest are forgotten early. */
 export const IDEMPOTENCY_KEYS_MAX = 200_000;
 export const IDEMPOTENCY_BYTES_MAX = 40 * 1024 * 1024;

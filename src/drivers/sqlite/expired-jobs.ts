@@ -9,7 +9,12 @@ import { readPosition } from "./store.ts";
 export function expiredJobs(database: DatabaseSync, nowMs: number, limit: number): ExpiredJobs {
   const position = readPosition(database);
   const find =
-    "SELECT id FROM jobs INDEXED BY jobs_expires WHERE expires_at <= ? ORDER BY expires_at, sequence LIMIT ?";
+    "SELECT id, finished_at, expires_at FROM jobs INDEXED BY jobs_expires WHERE expires_at <= ? ORDER BY expires_at, sequence LIMIT ?";
   const rows = database.prepare(find).all(BigInt(Math.floor(nowMs)), BigInt(Math.min(limit, EXPIRED_JOBS_MAX)));
-  return { jobIds: rows.map((row) => row["id"] as string), position };
+  const jobs = rows.map((row) => ({
+    id: row["id"] as string,
+    finishedAtMs: Number(row["finished_at"]),
+    expiresAtMs: Number(row["expires_at"]),
+  }));
+  return { jobs, position };
 }

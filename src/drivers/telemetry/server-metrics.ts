@@ -20,6 +20,11 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     "Share of this node's elections that it won, over five minutes; absent without one.",
     (s) => s.server.health.electionSuccessRate,
   ),
+  gauge(
+    "tenure_clock_skew_seconds",
+    "How far this node's clock is ahead of the one that is believed; absent where none is.",
+    ({ server: { health } }) => (health.clockSkewMs === null ? null : health.clockSkewMs / 1_000),
+  ),
   counter("tenure_failover_count", "Changes of leader that nobody had asked for.", (s) => s.server.health.failovers),
   labelled("tenure_leader_transfer_count", "counter", "Planned transfers, by result.", ({ server }) => [
     { labels: { result: "succeeded" }, value: server.health.transfers.succeeded },

@@ -11,7 +11,7 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { MEMBERS_MAX } from "../../core/kit/limits.ts";
+import { CLOCK_HEARD_MS_MAX, CLOCK_SKEW_MS_MAX, MEMBERS_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -65,6 +65,7 @@ interface NodeRow {
   readonly version: string;
   readonly applied: string;
   readonly silent_ms: string;
+  readonly now_ms: string;
 }
 
 export class PostgresNodes {
@@ -74,6 +75,8 @@ export class PostgresNodes {
   #lane: SqlLane | null = null;
   #nodes: readonly SiteNode[] = [];
   #heardMs: number | null = null;
+  /** The database's clock, less the monotonic one here, when it was last read. */
+  #database: { readonly offsetMs: number; readonly atMs: number } | null = null;
   /** Other nodes with this one's URL. */
   #twins: readonly string[] = [];
   #site: string | null = null;
@@ -100,6 +103,24 @@ export class PostgresNodes {
   /** When the last beat was sent that was answered, on the monotonic clock; null: never. */
   get heardMs(): number | null {
     return this.#heardMs;
+  }
+
+  /**
+   * The time of day: the database's, which is one for all nodes of the site; as this node's own clock shows it where that
+   * agrees. Null: it was not read for a while.
+   */
+  believedMs(): number | null {
+    const { clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (this.#database === null || nowMs - this.#database.atMs > CLOCK_HEARD_MS_MAX) return null;
+    const [databaseMs, wallMs] = [this.#database.offsetMs + nowMs, clock.wallMs()];
+    return Math.abs(wallMs - databaseMs) <= CLOCK_SKEW_MS_MAX ? wallMs : databaseMs;
+  }
+
+  /** How far this node's clock is ahead of the database's; null: that was never read. */
+  get clockSkewMs(): number | null {
+    const { clock } = this.#options;
+    return this.#database === null ? null : clock.wallMs() - clock.monotonicMs() - this.#database.offsetMs;
   }
 
   /** Waits for a database that can't be reached. Resolves to the site's id; rejects with what a person must mend. */
@@ -209,7 +230,10 @@ export class PostgresNodes {
 
   async #read(lane: SqlLane): Promise<readonly SiteNode[]> {
     const rows = await lane.ask<NodeRow>(this.#sql.nodes, [this.#options.log, MEMBERS_MAX]);
-    return rows.map(({ node, applied, silent_ms: silentMs, ...row }) => ({
+    const [first] = rows;
+    const atMs = this.#options.clock.monotonicMs();
+    if (first !== undefined) this.#database = { offsetMs: Number(first.now_ms) - atMs, atMs };
+    return rows.map(({ node, applied, silent_ms: silentMs, now_ms: _, ...row }) => ({
       ...row,
       nodeId: node,
       applied: integerOf(applied),
@@ -241,7 +265,8 @@ function statements(schema: string) {
     leave: `select ${at}.tenure_node_leave($1::text, $2::text, $3::text)`,
     /** log, at most. */
     nodes: `select n.node, n.instance, n.url, n.version, n.applied::text as applied,
-  round(extract(epoch from clock_timestamp() - n.last_seen) * 1000)::text as silent_ms
+  round(extract(epoch from clock_timestamp() - n.last_seen) * 1000)::text as silent_ms,
+  round(extract(epoch from clock_timestamp()) * 1000)::text as now_ms
 from ${at}.tenure_node n where n.log = $1::text order by n.last_seen desc limit $2::integer`,
   } as const;
 }

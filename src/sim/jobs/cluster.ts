@@ -18,8 +18,10 @@ import type { Consensus } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import type { ClockWatch } from "../../controller/clock-watch.ts";
 import { DiskWitness } from "../raft/index.ts";
 import { SimArchive, type StoredHistory } from "./archive.ts";
+import { SimClocks } from "./clocks.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
@@ -43,6 +45,7 @@ export interface JobsServer {
   readonly fold: JobsFold;
   readonly service: JobsService;
   readonly feeder: JobsFeeder;
+  readonly clocks: ClockWatch;
 }
 
 interface MachineParts {
@@ -79,6 +82,7 @@ export class JobsCluster {
   /** By name: the last process of an agent that was answered. */
   readonly sessions = new Map<string, AnsweredAgent>();
   readonly secrets: LeaseSecrets;
+  readonly clocks: SimClocks;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
@@ -114,7 +118,21 @@ export class JobsCluster {
     this.#moonlight = new Moonlight(this.world, this.probes);
     this.#witness = new DiskWitness(this.world, options.digest);
     this.world.network.hooks.onSend = (_from, _to, bytes) => this.#witness.sent(CLUSTER_ID, bytes);
-    this.oracle = new JobsOracle(this.probes, this.secrets, (node, error) => this.world.report(node, error));
+    this.clocks = new SimClocks({
+      world: this.world,
+      names: this.names,
+      mood: this.knobs.clocks,
+      probes: this.probes,
+      leader: () => this.leader(),
+      watchOf: (node) => this.server(node)?.clocks,
+    });
+    this.oracle = new JobsOracle({
+      probes: this.probes,
+      secrets: this.secrets,
+      report: (node, error) => this.world.report(node, error),
+      nowMs: () => this.world.nowMs,
+      timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
+    });
     this.ledger = new ScheduleLedger(this.probes, (node, what) =>
       this.world.report(node, new Error(`${node} ${what}`)),
     );
@@ -236,6 +254,7 @@ export class JobsCluster {
     let ids = 0;
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = new SimViews(this.#rowsOf(node), clock, random.fork("views"), this.knobs.viewsDelayMs);
+    const clocks = this.clocks.watch(boot, leading);
     const service = new JobsService({
       log,
       fold,
@@ -244,6 +263,7 @@ export class JobsCluster {
       leadership: new RaftLeadership(leading),
       worker: this.knobs.moonlights ? workerOf(node) : undefined,
       clock,
+      believedMs: () => clocks.believedMs(),
       random: random.fork("jobs"),
       newId,
       newJobId: newId,
@@ -254,7 +274,7 @@ export class JobsCluster {
       expired: (nowMs, limit) => views.expired(nowMs, limit),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
-    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder } });
+    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder, clocks } });
   }
 
   /** As for bare clusters: what is committed is on the disks of a majority when it is first applied anywhere. */

@@ -1,7 +1,9 @@
 // What became of one job by the committed events alone, in this room's own words: nothing here is shared with the code that
 // decides. Each event is held against what may follow; a moment is what the job was behind one of them.
 
+import { CLOCK_SKIP_MS_MIN } from "../../core/kit/limits.ts";
 import type { JobSpec, JobState } from "../../core/jobs/model.ts";
+import { CLOCK_DRIFT_MAX } from "./knobs.ts";
 
 /** `forgotten`: its retention is over, and nobody has to know it any more. */
 export type SeenState = JobState | "forgotten";
@@ -33,8 +35,8 @@ export class JobHistory {
   readonly spec: JobSpec;
   readonly ends = new Map<string, LeaseEnd>();
   readonly #moments: Moment[];
-  /** Of its last event but its end. */
-  #finishedAtMs = 0;
+  /** When its last event but its end was: by its own time, and by the world's. */
+  #finished = { timestamp: 0, nowMs: 0, leaderEpoch: 0 };
 
   constructor(event: SeenEvent) {
     this.spec = event.payload["spec"] as JobSpec;
@@ -67,10 +69,11 @@ export class JobHistory {
   }
 
   /** What is wrong with this event, or null. */
-  take({ sequence, eventType, payload, timestamp }: SeenEvent): string | null {
+  take(event: SeenEvent, nowMs: number): string | null {
     const { now } = this;
-    if (eventType === "build:forgotten") return this.#forget(sequence, timestamp);
-    this.#finishedAtMs = timestamp;
+    const { sequence, eventType, payload, timestamp, leaderEpoch } = event;
+    if (eventType === "build:forgotten") return this.#forget(event, nowMs);
+    this.#finished = { timestamp, nowMs, leaderEpoch };
     const jobEpoch = payload["jobEpoch"] as number;
     const leaseId = (payload["leaseHash"] ?? null) as string | null;
     const isHolders = leaseId !== null && leaseId === now.leaseId;
@@ -113,12 +116,18 @@ export class JobHistory {
     }
   }
 
-  #forget(sequence: number, timestamp: number): string | null {
+  #forget({ sequence, timestamp, leaderEpoch }: SeenEvent, nowMs: number): string | null {
     const { now } = this;
     if (now.state === "forgotten" || !isFinal(now.state)) return `it is forgotten while it is ${now.state}`;
-    const keptMs = timestamp - this.#finishedAtMs;
+    const keptMs = timestamp - this.#finished.timestamp;
     // Decided in whole milliseconds.
     if (keptMs < this.spec.retentionMs - 1) return `it is forgotten after ${keptMs} of ${this.spec.retentionMs} ms`;
+    // Clocks drift, and each leader may jump by a little without a word (CLOCK_SKIP_MS_MIN).
+    const leaders = leaderEpoch - this.#finished.leaderEpoch + 1;
+    const leastMs = this.spec.retentionMs * (1 - 2 * CLOCK_DRIFT_MAX) - leaders * CLOCK_SKIP_MS_MIN;
+    const passedMs = Math.round(nowMs - this.#finished.nowMs);
+    if (passedMs < leastMs)
+      return `it is forgotten ${passedMs} ms of the world's after its end, of ${this.spec.retentionMs}`;
     this.#moments.push({ sequence, state: "forgotten", jobEpoch: now.jobEpoch, leaseId: null, session: null });
     return null;
   }

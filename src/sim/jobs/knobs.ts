@@ -2,6 +2,7 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
+import { CLOCK_MOODS, type ClockMood } from "./clocks.ts";
 
 /** How far any clock may run fast or slow; agents allow for it in what they believe. */
 export const CLOCK_DRIFT_MAX = 0.03;
@@ -37,6 +38,8 @@ export interface JobsKnobs {
   readonly faults: number;
   /** So many more times the leader's wall clock is set, mostly forwards. */
   readonly wallJumps: number;
+  /** How far servers' clocks are off. */
+  readonly clocks: ClockMood;
   readonly faultsUntilMs: number;
   readonly schedules: number;
   /** How often everybody is down for hours. */
@@ -96,6 +99,7 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
     lossRate: random.fork("loss").pick([0, 0.02, 0.1]),
     faults: 4 + random.fork("faults").below(Math.ceil(seconds * 2)),
     wallJumps: random.fork("wall-jumps").pick([0, 0, 0, 12]),
+    clocks: random.fork("clocks").pick(CLOCK_MOODS),
     faultsUntilMs: Math.floor(seconds * 1_000),
     schedules,
     outages: schedules === 0 ? 0 : random.fork("outages").pick([1, 1, 2]),
@@ -126,6 +130,7 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     wallJumps: 0,
     schedules: 0,
     outages: 0,
+    clocks: "near",
     moonlights: false,
     race: true,
   };

@@ -26,13 +26,23 @@ export interface Asked {
   readonly term: number;
 }
 
+export interface JobsOracleOptions {
+  readonly probes: JobsProbeCounts;
+  readonly secrets: LeaseSecrets;
+  readonly report: (node: string, error: unknown) => void;
+  /** The world's own. */
+  readonly nowMs: () => number;
+  /** What is wrong with an event's time; null: nothing. */
+  readonly timeProblem: (timestamp: number) => string | null;
+}
+
 const decoder = new TextDecoder();
 
 export class JobsOracle {
   readonly probes: JobsProbeCounts;
   readonly jobs = new Map<string, JobHistory>();
   readonly holders = new Holders((node, what) => this.#wrong(node, what));
-  readonly #report: (node: string, error: unknown) => void;
+  readonly #options: JobsOracleOptions;
   readonly #records: Uint8Array[] = [];
   readonly #submitted: number[] = [0];
   readonly #states = new Map<number, string>();
@@ -53,10 +63,10 @@ export class JobsOracle {
   /** Agents name what they have, and events its hashes. */
   readonly #secrets: LeaseSecrets;
 
-  constructor(probes: JobsProbeCounts, secrets: LeaseSecrets, report: (node: string, error: unknown) => void) {
-    this.probes = probes;
-    this.#secrets = secrets;
-    this.#report = report;
+  constructor(options: JobsOracleOptions) {
+    this.#options = options;
+    this.probes = options.probes;
+    this.#secrets = options.secrets;
   }
 
   /** The last committed event's sequence. */
@@ -100,6 +110,8 @@ export class JobsOracle {
       this.#wrong(node, `event ${position} of epoch ${event.leaderEpoch} behind ${this.#epoch}`);
     if (event.leaderEpoch > this.#epoch) reached(this.probes, "failover");
     this.#epoch = event.leaderEpoch;
+    const mistimed = this.#options.timeProblem(event.timestamp);
+    if (mistimed !== null) this.#wrong(node, `event ${position} ${mistimed}`);
     this.#requested(node, event);
     if (event.eventType.startsWith("build:")) this.#build(node, event);
     if (event.eventType === "worker:registered") this.#registered(event);
@@ -170,7 +182,7 @@ export class JobsOracle {
     }
     if (job === undefined) return this.#wrong(node, `${eventType} at ${sequence} of a job that was never submitted`);
     if (eventType === "build:forgotten") reached(this.probes, "job-forgotten");
-    const trouble = job.take(event);
+    const trouble = job.take(event, this.#options.nowMs());
     if (trouble !== null) return this.#wrong(node, `job ${jobId} at ${sequence}: ${trouble}`);
     this.#count(node, jobId, job);
     if (eventType === "build:assigned") this.holders.assigned(node, event);
@@ -377,7 +389,7 @@ export class JobsOracle {
   }
 
   #wrong(node: string, what: string): void {
-    this.#report(node, new Error(`${node} ${what}`));
+    this.#options.report(node, new Error(`${node} ${what}`));
   }
 }
 

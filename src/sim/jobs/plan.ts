@@ -4,6 +4,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { DISK_HUNG_TIMEOUTS } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
+import { type ClockFault, drawClockFaults } from "./clocks.ts";
 import type { JobsCluster } from "./cluster.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { supervisorOf, workerOf } from "./moonlight.ts";
@@ -25,7 +26,7 @@ type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
   | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
 );
-export type JobsFault = Fault | OwnFault | Usurpation;
+export type JobsFault = Fault | OwnFault | Usurpation | ClockFault;
 type OwnKind = Exclude<OwnFault["kind"], "outage">;
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
@@ -88,7 +89,7 @@ const RACE_KINDS: readonly OwnKind[] = [
 ];
 const RACE_WEIGHTS: Partial<Record<DrawnKind, number>> = { crash: 2, cut: 1, "cut-one-way": 1, partition: 3, lossy: 1 };
 const DURATION_MS: readonly [number, number] = [40, 3_000];
-/** Times of day that people and backoffs write down are taken at their word: clocks that lie by hours would mean hours. */
+/** Of clocks that are right otherwise; those that are days off: clocks.ts. */
 const WALL_JUMP_MS_MAX = 4_000;
 /** How often an agent's name is taken while it stands still. */
 const USURPED_MAX = 2;
@@ -120,7 +121,8 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
   const usurped = Array.from({ length: knobs.race ? 0 : 1 + random.fork("usurped").below(USURPED_MAX) }, (_, at) =>
     drawUsurpation(random.fork(`usurp/${at}`), agents, untilMs),
   );
-  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, sure].sort((a, b) => a.atMs - b.atMs);
+  const clocks = drawClockFaults(random.fork("clocks"), knobs.clocks, names, untilMs);
+  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, ...clocks, sure].sort((a, b) => a.atMs - b.atMs);
 }
 
 /** Early: it takes longer than most faults. */
@@ -233,6 +235,10 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       // Its letters are no messages of the network's own: that nobody reads them is the effect.
       hit();
       return apply(cluster.world, { ...fault, kind: "partition", groups: [[fault.node], cluster.names] }, { hit });
+    case "shift-clocks":
+    case "shift-leader":
+    case "nobody-for-days":
+      return cluster.clocks.apply(fault, hit);
     default:
       return apply(cluster.world, fault, { hit });
   }

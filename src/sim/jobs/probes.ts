@@ -47,6 +47,10 @@ export const JOBS_PROBES = [
   "missed-time-fired",
   "caught-up-by-two-leaders",
   "oldest-missed-times-left-out",
+  "clock-found-off",
+  "clocks-disagreed",
+  "leader-found-off",
+  "nobody-for-days",
 ] as const;
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];

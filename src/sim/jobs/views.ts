@@ -4,7 +4,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExpiredJobs, JobLog, Views } from "../../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, JobLog, Views } from "../../ports/views.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
@@ -16,6 +16,12 @@ export interface StoredRows {
 }
 
 type FedViews = Pick<Views, "position" | "reached" | "put" | "doubt" | "settle" | "get" | "expired">;
+
+/** The job, if its retention is over. */
+function expiredAt({ id, finishedAtMs, spec }: Job, nowMs: number): ExpiredJob[] {
+  if (finishedAtMs === null || finishedAtMs + spec.retentionMs > nowMs) return [];
+  return [{ id, finishedAtMs, expiresAtMs: finishedAtMs + spec.retentionMs }];
+}
 
 export class SimViews implements FedViews {
   readonly #rows: StoredRows;
@@ -64,9 +70,8 @@ export class SimViews implements FedViews {
 
   async expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
     await this.#pause(READ_MS_MAX);
-    const isOver = ({ finishedAtMs, spec }: Job): boolean => (finishedAtMs ?? Infinity) + spec.retentionMs <= nowMs;
-    const jobIds = [...this.#rows.jobs.values()].filter(isOver).map(({ id }) => id);
-    const answer = { jobIds: jobIds.slice(0, limit), position: this.#rows.position };
+    const jobs = [...this.#rows.jobs.values()].flatMap((job) => expiredAt(job, nowMs)).slice(0, limit);
+    const answer = { jobs, position: this.#rows.position };
     await this.#pause(READ_MS_MAX);
     return answer;
   }

@@ -9,6 +9,7 @@ export { apply, type Fault, type FaultContext, type FaultKind } from "./faults.t
 export { type FaultCount, Injector, type Planned } from "./injector.ts";
 export { damage, LAN, type Link, type LinkModel } from "./link.ts";
 export { type NetworkHooks, SimNetwork } from "./network.ts";
+export { WALL_START_MS } from "./process-clock.ts";
 export { DRAWN_KINDS, type DrawnKind, type PlanOptions, randomPlan } from "./plan.ts";
 export { type Life, type ProcessState, SimProcess } from "./process.ts";
 export { type RunEnd, type RunLimits, Scheduler, type TraceSink } from "./scheduler.ts";

@@ -13,7 +13,7 @@ import type { Life } from "./process.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /** 2026-01-01T00:00:00Z. */
-const WALL_START_MS = 1_767_225_600_000;
+export const WALL_START_MS = 1_767_225_600_000;
 const WALL_SKEW_MS = 2_000;
 const ORIGIN_MAX_MS = 1_000_000;
 

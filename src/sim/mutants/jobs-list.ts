@@ -1,6 +1,7 @@
 // The planted mistakes of jobs on servers: what is known to go wrong between a decision of the leader and its commit, and
 // with leases. Each must be found by the simulation of jobs (sim/jobs).
 
+import { CLOCK_MUTANTS } from "./clock-list.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const REIGN = "controller/jobs-reign.ts";
@@ -9,7 +10,6 @@ const FEEDER = "controller/jobs-feeder.ts";
 const RETENTION = "controller/jobs-retention.ts";
 const SCHEDULES = "controller/jobs-schedules.ts";
 const CATCH_UP = "core/jobs/catch-up.ts";
-const EVOLVE = "core/jobs/evolve.ts";
 const TIMERS = "controller/jobs-timers.ts";
 const WRITER = "controller/jobs-writer.ts";
 const SERVICE = "controller/jobs.ts";
@@ -242,4 +242,5 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "new DueWalk(catchUp, next, upToMs, clock.wallMs())",
     replace: "new DueWalk(catchUp, next, Math.max(upToMs, clock.wallMs() - 60_000), clock.wallMs())",
   }),
+  ...CLOCK_MUTANTS,
 ];

@@ -1,0 +1,196 @@
+// Clocks of servers that are minutes to months off: how a seed sets them, the beacons by which servers hear of each other's, and
+// what has to hold whatever they show.
+//
+//   near   all are right within seconds
+//   one    one server's is off for the whole run: a majority is right. At the end it is whoever leads then
+//   some   clocks of leaders and others jump to and fro: perhaps no two agree
+//   most   two of three jump together, as where their time server is wrong: a majority agrees, and is wrong
+//   gap    nobody ran for days: all servers are down, and when they come back all clocks have gone on
+//
+// Always: a request is done once under its key (oracle.ts), and no finished job is forgotten before its time of the world's own.
+// Where a majority is right (near, one, gap): events are stamped with the world's time within OFF_MS_MAX, and a server
+// whose clock is off does not lead for long.
+
+import type { Random } from "../../core/kit/random.ts";
+import { ClockWatch } from "../../controller/clock-watch.ts";
+import { Willingness } from "../../controller/node-drain.ts";
+import type { Consensus } from "../../ports/consensus.ts";
+import { type Boot, WALL_START_MS, type World } from "../kernel/index.ts";
+import { type JobsProbeCounts, reached } from "./probes.ts";
+
+export type ClockMood = "near" | "one" | "some" | "most" | "gap";
+
+export const CLOCK_MOODS: readonly ClockMood[] = ["near", "one", "one", "some", "most", "gap", "gap"];
+
+export type ClockFault = { readonly atMs: number } & (
+  | { readonly kind: "shift-clocks"; readonly nodes: readonly string[]; readonly byMs: number }
+  | { readonly kind: "shift-leader"; readonly byMs: number }
+  | { readonly kind: "nobody-for-days"; readonly byMs: number; readonly restartAfterMs: number }
+);
+
+/** Right clocks differ by four seconds, drift by three in a hundred, and jump by a few seconds; and a minute is allowed. */
+const OFF_MS_MAX = 90_000;
+/** Behind a gap: until the clocks of a majority were heard of. */
+const SETTLE_MS = 20_000;
+const BEACON_MS = 1_000;
+const FIRST_BEACON_MS = 100;
+const WAY_MS: readonly [number, number] = [0.2, 8];
+const FROM_MS = 600;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const OFF_MS = [
+  2 * MINUTE_MS,
+  HOUR_MS,
+  25 * HOUR_MS,
+  25 * HOUR_MS,
+  72 * HOUR_MS,
+  40 * 24 * HOUR_MS,
+  400 * 24 * HOUR_MS,
+];
+
+// ---- faults ----------------------------------------------------------------------------------------
+
+function drawOff(random: Random): number {
+  return (random.chance(0.75) ? 1 : -1) * Math.floor(random.pick(OFF_MS) * random.between(1, 1.5));
+}
+
+export function drawClockFaults(
+  random: Random,
+  mood: ClockMood,
+  names: readonly string[],
+  untilMs: number,
+): ClockFault[] {
+  const atMs = (from = FROM_MS, to = untilMs): number => Math.floor(random.between(from, to));
+  switch (mood) {
+    case "near":
+      return [];
+    case "one": {
+      const nodes = [random.pick(names)];
+      const first: ClockFault = {
+        atMs: atMs(FROM_MS, untilMs / 2),
+        kind: "shift-clocks",
+        nodes,
+        byMs: drawOff(random),
+      };
+      if (random.chance(0.6)) return [first];
+      return [first, { atMs: atMs(untilMs / 2), kind: "shift-clocks", nodes, byMs: drawOff(random) }];
+    }
+    case "some":
+      return Array.from({ length: 2 + random.below(6) }, (): ClockFault => {
+        if (random.chance(0.6)) return { atMs: atMs(), kind: "shift-leader", byMs: drawOff(random) };
+        return { atMs: atMs(), kind: "shift-clocks", nodes: [random.pick(names)], byMs: drawOff(random) };
+      });
+    case "most": {
+      const nodes = names.filter((name) => name !== names[random.below(names.length)]);
+      const byMs = drawOff(random);
+      const first: ClockFault = { atMs: atMs(FROM_MS, untilMs / 2), kind: "shift-clocks", nodes, byMs };
+      if (random.chance(0.5)) return [first];
+      return [first, { atMs: atMs(untilMs / 2), kind: "shift-clocks", nodes, byMs: -byMs }];
+    }
+    case "gap": {
+      const byMs = Math.abs(drawOff(random));
+      return [{ atMs: atMs(), kind: "nobody-for-days", byMs, restartAfterMs: 50 + random.below(300) }];
+    }
+  }
+}
+
+export interface SimClocksOptions {
+  readonly world: World;
+  readonly names: readonly string[];
+  readonly mood: ClockMood;
+  readonly probes: JobsProbeCounts;
+  readonly leader: () => string | undefined;
+  /** Of a server that runs. */
+  readonly watchOf: (node: string) => ClockWatch | undefined;
+}
+
+export class SimClocks {
+  readonly #options: SimClocksOptions;
+  readonly #offMs = new Map<string, number>();
+  /** Time that passed while nobody ran, and when that was. */
+  #gapMs = 0;
+  #gapAtMs = -Infinity;
+
+  constructor(options: SimClocksOptions) {
+    this.#options = options;
+  }
+
+  apply(fault: ClockFault, hit: () => void): void {
+    const { world, names, leader } = this.#options;
+    hit();
+    switch (fault.kind) {
+      case "shift-clocks":
+        return this.#shift(fault.nodes, fault.byMs);
+      case "shift-leader":
+        return this.#shift([leader() ?? names[0]!], fault.byMs);
+      case "nobody-for-days":
+        for (const name of names) {
+          world.crash(name);
+          world.node(name).process.jumpWall(fault.byMs);
+          world.startAfter(name, fault.restartAfterMs);
+        }
+        reached(this.#options.probes, "nobody-for-days");
+        this.#gapMs += fault.byMs;
+        this.#gapAtMs = world.nowMs;
+    }
+  }
+
+  #shift(nodes: readonly string[], byMs: number): void {
+    for (const node of nodes) {
+      this.#options.world.node(node).process.jumpWall(byMs);
+      this.#offMs.set(node, (this.#offMs.get(node) ?? 0) + byMs);
+    }
+  }
+
+  // ---- beacons -------------------------------------------------------------------------------------
+
+  /** Production's judgement of the clocks, fed by letters of this world. */
+  watch({ node, clock, random: seeded }: Boot, consensus: Consensus): ClockWatch {
+    const { world, names, watchOf, probes } = this.#options;
+    const random = seeded.fork("beacons");
+    const watch = new ClockWatch({ consensus, clock, willingness: new Willingness(consensus) });
+    const speak = (pauseMs: number): void => {
+      const { state } = watch.tick();
+      if (state === "skewed") reached(probes, "clock-found-off");
+      if (state === "disagreeing") reached(probes, "clocks-disagreed");
+      const wallMs = clock.wallMs();
+      for (const to of names) {
+        if (to === node || !world.network.link(node, to).open) continue;
+        world.scheduler.schedule(world.nowMs + random.between(...WAY_MS), world.scheduler.owner("beacons"), () => {
+          world.call(to, () => watchOf(to)?.heard(consensus.peer, wallMs));
+        });
+      }
+      clock.setTimer(clock.monotonicMs() + pauseMs * random.between(0.9, 1.1), () => speak(BEACON_MS));
+    };
+    speak(FIRST_BEACON_MS);
+    return watch;
+  }
+
+  // ---- what holds ----------------------------------------------------------------------------------
+
+  /** What is wrong with the time of an event that is committed now; null: nothing. */
+  problemOf(timestamp: number): string | null {
+    const { world, mood } = this.#options;
+    if (mood === "some" || mood === "most") return null;
+    const aheadMs = Math.round(timestamp - WALL_START_MS - world.nowMs - this.#gapMs);
+    if (aheadMs > OFF_MS_MAX) return `is stamped ${aheadMs} ms ahead of the time, though most clocks are right`;
+    if (aheadMs >= -OFF_MS_MAX || world.nowMs < this.#gapAtMs + SETTLE_MS) return null;
+    return `is stamped ${-aheadMs} ms too early, though most clocks are right`;
+  }
+
+  /** When the faults are over: the clock that is off is the leader's own, which so far was right. */
+  turn(): void {
+    const { mood, leader, probes } = this.#options;
+    const node = leader();
+    if (mood !== "one" || node === undefined) return;
+    for (const [one, offMs] of this.#offMs) this.#shift([one], -offMs);
+    this.#shift([node], 25 * HOUR_MS);
+    reached(probes, "leader-found-off");
+  }
+
+  /** A server whose clock is off leads, though a majority is right and nothing is wrong with it; null: none does. */
+  offLeader(): string | null {
+    const node = this.#options.leader();
+    return this.#options.mood === "one" && node !== undefined && (this.#offMs.get(node) ?? 0) !== 0 ? node : null;
+  }
+}

@@ -1,0 +1,65 @@
+// The planted mistakes about clocks that are days off (docs/decisions/0026): each must be found by the simulation of jobs.
+
+import type { Edit, Mutant } from "./patch.ts";
+
+const WATCH = "controller/clock-watch.ts";
+const REIGN = "controller/jobs-reign.ts";
+const RETENTION = "controller/jobs-retention.ts";
+const IDEMPOTENCY = "core/jobs/idempotency.ts";
+const JOBS = "core/jobs/decide-jobs.ts";
+const ENCODE = "core/jobs/snapshot-encode.ts";
+
+function mutant(name: string, ...edits: readonly Edit[]): Mutant {
+  return { name, breaks: "trap 74", edits, subject: "jobs" };
+}
+
+export const CLOCK_MUTANTS: readonly Mutant[] = [
+  mutant("wall-clock-followed-without-bound", {
+    file: WATCH,
+    find: "return this.#clocks.believedMs(this.#moment());",
+    replace: "return this.#moment().wallMs;",
+  }),
+  mutant("agreed-time-never-believed", {
+    file: WATCH,
+    find: "return this.#clocks.believedMs(this.#moment());",
+    replace: "return this.#moment().nowMs < 0 ? 0 : null;",
+  }),
+  mutant("willing-though-its-clock-is-off", {
+    file: WATCH,
+    find: 'willingness.set("clock", view.state === "skewed");',
+    replace: 'willingness.set("clock", false);',
+  }),
+  mutant("keys-age-by-jumps-of-the-clock", {
+    file: IDEMPOTENCY,
+    find: "if (known === undefined || witnessedMs(state, known.atMs, times) >= IDEMPOTENCY_MS) return NEW;",
+    replace: "if (known === undefined || times.nowMs - known.atMs >= IDEMPOTENCY_MS) return NEW;",
+  }),
+  mutant("keys-dropped-by-jumps-of-the-clock", {
+    file: IDEMPOTENCY,
+    find: "if (witnessedMs(state, oldest.atMs, { nowMs: atMs, skippedMs: 0 }) < IDEMPOTENCY_MS) return;",
+    replace: "",
+  }),
+  mutant(
+    "finished-jobs-age-by-jumps-of-the-clock",
+    {
+      file: JOBS,
+      find: "return witnessedMs(book, finishedAtMs, times) >= ticket.policy.retentionMs;",
+      replace: "return times.nowMs - finishedAtMs >= ticket.policy.retentionMs && book.jobs.size > 0;",
+    },
+    {
+      file: RETENTION,
+      find: "return fold.book.witnessedMs(finishedAtMs, { ...context }) >= expiresAtMs - finishedAtMs;",
+      replace: "return context.nowMs - fold.chain.sequence * 0 >= expiresAtMs + finishedAtMs * 0;",
+    },
+  ),
+  mutant("jump-of-the-clock-not-written-down", {
+    file: REIGN,
+    find: "if (first === undefined || skippedMs < CLOCK_SKIP_MS_MIN) return drafts;",
+    replace: "if (first === undefined || skippedMs < Number.MAX_VALUE * CLOCK_SKIP_MS_MIN) return drafts;",
+  }),
+  mutant("jumps-left-out-of-snapshots", {
+    file: ENCODE,
+    find: "for (const skip of skips.sort((one, other) => one.sequence - other.sequence)) encoder.skip(skip);",
+    replace: "skips.sort((one, other) => one.sequence - other.sequence);",
+  }),
+];
