@@ -86,7 +86,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   made.feeder = feeder;
   const events = new EventsService({ fold, history: archive, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
-  const meter = new JobsMeter({ leadership, clock: systemClock });
+  const meter = new JobsMeter({ leadership, clock: { wallMs: () => options.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   const fetcher = exchangeHistory(consensus, archive, logger, options.clearance);
   const retention = retainHistory(archive, options.keepDays, logger);

@@ -80,7 +80,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   made.feeder = feeder;
   const events = new EventsService({ fold, history, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
-  const meter = new JobsMeter({ leadership, clock: systemClock });
+  const meter = new JobsMeter({ leadership, clock: { wallMs: () => nodes.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   const submissions = new Submissions({
     leadership,

@@ -2,7 +2,7 @@
 // What others wrote is theirs to count: over all nodes each event counts once, and what a node reads again when it starts
 // counts nowhere.
 //
-// Times are between wall times of this node: to the millisecond, and wrong where its clock was set meanwhile.
+// Times are between an event's and the time that is believed then: to the millisecond, and wrong where clocks were set meanwhile.
 
 import { Histogram } from "../core/kit/histogram.ts";
 import type { StoredEvent } from "../core/events/index.ts";

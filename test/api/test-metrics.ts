@@ -27,7 +27,7 @@ export function sourceOf(
         failovers: 1,
         transfers: { succeeded: 2, failed: 1 },
         splitBrains: 0,
-        clockSkewMs: server.leaderId === null ? null : -1_500,
+        clockSkewMs: server.leaderId === null ? null : 1_500,
       },
       engine: {
         proposals: { committed: 5, refused: 1, unknown: 0 },

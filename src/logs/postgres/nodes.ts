@@ -233,9 +233,11 @@ export class PostgresNodes {
     const [first] = rows;
     const atMs = this.#options.clock.monotonicMs();
     if (first !== undefined) this.#database = { offsetMs: Number(first.now_ms) - atMs, atMs };
-    return rows.map(({ node, applied, silent_ms: silentMs, now_ms: _, ...row }) => ({
-      ...row,
+    return rows.map(({ node, instance, url, version, applied, silent_ms: silentMs }) => ({
       nodeId: node,
+      instance,
+      url,
+      version,
       applied: integerOf(applied),
       silentMs: Math.max(0, Number(silentMs)),
     }));

@@ -11,6 +11,7 @@
 // Where a majority is right (near, one, gap): events are stamped with the world's time within OFF_MS_MAX, and a server
 // whose clock is off does not lead for long.
 
+import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { ClockWatch } from "../../controller/clock-watch.ts";
 import { Willingness } from "../../controller/node-drain.ts";
@@ -81,7 +82,8 @@ export function drawClockFaults(
         return { atMs: atMs(), kind: "shift-clocks", nodes: [random.pick(names)], byMs: drawOff(random) };
       });
     case "most": {
-      const nodes = names.filter((name) => name !== names[random.below(names.length)]);
+      const spared = random.pick(names);
+      const nodes = names.filter((name) => name !== spared);
       const byMs = drawOff(random);
       const first: ClockFault = { atMs: atMs(FROM_MS, untilMs / 2), kind: "shift-clocks", nodes, byMs };
       if (random.chance(0.5)) return [first];
@@ -91,6 +93,8 @@ export function drawClockFaults(
       const byMs = Math.abs(drawOff(random));
       return [{ atMs: atMs(), kind: "nobody-for-days", byMs, restartAfterMs: 50 + random.below(300) }];
     }
+    default:
+      return assertNever(mood, "mood");
   }
 }
 
@@ -132,6 +136,9 @@ export class SimClocks {
         reached(this.#options.probes, "nobody-for-days");
         this.#gapMs += fault.byMs;
         this.#gapAtMs = world.nowMs;
+        return;
+      default:
+        return assertNever(fault, "fault of clocks");
     }
   }
 

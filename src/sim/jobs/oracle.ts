@@ -13,6 +13,7 @@ import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../por
 import type { LeaseSecrets } from "../../controller/lease-secrets.ts";
 import { JobHistory, isFinal, type Moment, type SeenEvent } from "./history.ts";
 import { type Belief, goesOn, Holders } from "./holders.ts";
+import { describe, isForgotten, isReported, isSame, type JobsOracleOptions } from "./oracle-kit.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
 /** How often states are compared; each comparison is a whole snapshot. */
@@ -24,16 +25,6 @@ export interface Asked {
   readonly from: number;
   /** The highest term that was established anywhere by then. */
   readonly term: number;
-}
-
-export interface JobsOracleOptions {
-  readonly probes: JobsProbeCounts;
-  readonly secrets: LeaseSecrets;
-  readonly report: (node: string, error: unknown) => void;
-  /** The world's own. */
-  readonly nowMs: () => number;
-  /** What is wrong with an event's time; null: nothing. */
-  readonly timeProblem: (timestamp: number) => string | null;
 }
 
 const decoder = new TextDecoder();
@@ -391,21 +382,4 @@ export class JobsOracle {
   #wrong(node: string, what: string): void {
     this.#options.report(node, new Error(`${node} ${what}`));
   }
-}
-
-/** Said by the agent itself, not taken from it. */
-function isReported(cause: string | undefined): boolean {
-  return cause !== undefined && !["lost", "timed-out", "undelivered", "asked"].includes(cause);
-}
-
-function isForgotten({ state }: Moment): boolean {
-  return state === "forgotten";
-}
-
-function describe(state: string | undefined, jobEpoch: number | undefined, leaseId: string | null | undefined): string {
-  return state === undefined ? "unknown" : `${state}/${jobEpoch}/${leaseId ?? "-"}`;
-}
-
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
