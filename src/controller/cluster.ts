@@ -334,6 +334,7 @@ export class ClusterService implements Cluster {
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       stalls: stalls?.() ?? 0,
+      cloned: this.#options.peers.cloned?.(),
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();

@@ -45,6 +45,8 @@ export interface Observation {
   readonly historyQuota: "ok" | "alarm" | "refuse";
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
+  /** Node ids of whose disk two processes hold a copy. */
+  readonly cloned?: readonly string[] | undefined;
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */
