@@ -37,6 +37,10 @@ export interface ConsensusOptions {
   readonly apiUrl: string | null;
   readonly seeds: Readonly<Record<string, string>>;
   readonly tls: PeerTls | null;
+  /** Which all nodes share that speak without TLS (server-secret.ts). */
+  readonly secret?: Uint8Array | undefined;
+  /** Node ids that an operator calls members (decision 24). */
+  readonly trusted?: readonly string[] | undefined;
   readonly election?: Partial<ElectionConfig> | undefined;
   readonly snapshots?: EngineOptions["snapshots"];
   readonly minFreeBytes?: number | undefined;
@@ -92,6 +96,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       nodeId: options.nodeId,
       seeds: options.seeds,
       tls: options.tls,
+      secret: options.secret,
       leaseEnabled: election.enableLease,
       random: random.fork("wire"),
       logger: options.logger,
@@ -110,6 +115,8 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       stateMachine: options.machine,
       newIncarnation,
       bootstrap: founding,
+      sponsors: Object.keys(options.seeds),
+      trusted: options.trusted,
       election: options.election,
       snapshots: options.snapshots,
       limits: { commitNoticeMs: COMMIT_NOTICE_MS },

@@ -20,6 +20,7 @@ import type { Archive } from "../logs/index.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
+import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
@@ -27,6 +28,7 @@ import { diskGuarded } from "./server-disk-guard.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { type JobsNode, startJobs } from "./server-jobs.ts";
 import { serverMachine } from "./server-machine.ts";
+import { peerSecret } from "./server-secret.ts";
 import { serverStats } from "./server-stats.ts";
 import { workerName } from "./server-supervised.ts";
 
@@ -152,6 +154,8 @@ function consensusOptions(
     apiUrl: apiUrlOf(config, config.api.listen),
     seeds: config.peers,
     tls: peerTls(config),
+    secret: config.peer.tls === null ? secretOf(config, logger) : undefined,
+    trusted: config.peer.trust,
     election: config.election,
     snapshots: config.snapshots,
     minFreeBytes: config.disk.minFreeBytes,
@@ -169,6 +173,10 @@ function consensusOptions(
     onFatal: fail,
     ...options.world,
   };
+}
+
+function secretOf({ peer, peers }: ServerConfig, logger: Logger): Uint8Array {
+  return peerSecret({ file: peer.secretFile, isAlone: Object.keys(peers).length === 0, logger });
 }
 
 function clusterOf(

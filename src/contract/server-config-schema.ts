@@ -43,6 +43,8 @@ export const ServerConfigFile = strict({
       listen: Type.Optional(HostPort),
       advertise: Type.Optional(HostPort),
       tls: Type.Optional(strict({ ca_file: Path, cert_file: Path, key_file: Path })),
+      secret_file: Type.Optional(Path),
+      trust: Type.Optional(Type.Array(NodeId, { maxItems: MEMBERS_MAX })),
     }),
   ),
   api: Type.Optional(

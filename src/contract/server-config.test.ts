@@ -35,7 +35,7 @@ describe("what is taken", () => {
       nodeId: "n1",
       dataDir: "/etc/tenure/data",
       backend: null,
-      peer: { listen: { host: "127.0.0.1", port: 7_400 }, advertise: null, tls: null },
+      peer: { listen: { host: "127.0.0.1", port: 7_400 }, advertise: null, tls: null, secretFile: null, trust: [] },
       api: {
         listen: { host: "127.0.0.1", port: 7_401 },
         advertise: null,

@@ -21,6 +21,10 @@ export interface ServerConfig {
     /** "host:port" */
     readonly advertise: string | null;
     readonly tls: { readonly caFile: string; readonly certFile: string; readonly keyFile: string } | null;
+    /** Of the secret that nodes without TLS share; null: at the user's own place. */
+    readonly secretFile: string | null;
+    /** Node ids that an operator calls members, for a node that was away while they changed. */
+    readonly trust: readonly string[];
   };
   readonly api: {
     readonly listen: ListenAddress;
@@ -155,6 +159,8 @@ function assembled(
               certFile: resolve(peer.tls.cert_file),
               keyFile: resolve(peer.tls.key_file),
             },
+      secretFile: peer.secret_file === undefined ? null : resolve(peer.secret_file),
+      trust: peer.trust ?? [],
     },
     api: apiOf(api, resolve),
     peers,

@@ -343,6 +343,7 @@ export class ClusterService implements Cluster {
       historyQuota: historyQuota?.() ?? "ok",
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
+      cloned: this.#options.peers.cloned?.(),
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();

@@ -135,6 +135,8 @@ export class Engine implements Consensus {
       message: (from, bytes) => this.#message(from, bytes),
       peerSeen: (peer) => this.#input({ kind: "peer-seen", peer }),
       peerGone: (peer) => this.#input({ kind: "peer-gone", peer }),
+      isRemoved: (peer) => this.#raft.wasRemoved(peer),
+      removedBy: (by) => this.#input({ kind: "removed", by }),
     });
     this.#turn();
   }

@@ -10,6 +10,8 @@ export interface Peers {
   broadcast(beacon: Uint8Array): void;
   /** At most one listener. `from` is authenticated. */
   onBeacon(listener: (from: PeerKey, beacon: Uint8Array) => void): void;
+  /** Node ids of whose disk two processes hold a copy, as seen of late. */
+  cloned?(): readonly string[];
 }
 
 export interface PeerLink {

@@ -26,4 +26,8 @@ export interface WireHandlers {
    * was sent over that connection is delivered after this, as a stream ends behind its data.
    */
   peerGone(peer: PeerKey): void;
+  /** This disk was removed from the cluster: its handshakes are refused. */
+  isRemoved?(peer: PeerKey): boolean;
+  /** The node of this id refused our handshake because this very disk was removed. */
+  removedBy?(nodeId: string): void;
 }

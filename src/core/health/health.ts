@@ -303,6 +303,7 @@ export class Health {
       ...this.#judgeRates(at),
       ...this.#judgeMachine(at, seen),
       ...this.#judgeClock(at, seen),
+      ...this.#judgeClones(at, seen.cloned ?? []),
     ];
   }
 
@@ -316,6 +317,15 @@ export class Health {
         return `no leader for ${Math.round(silentMs / 1_000)} s: nothing can be written. A majority of the voters has to run and reach each other`;
       }),
     ];
+  }
+
+  #judgeClones(at: Moment, cloned: readonly string[]): HealthOutput[] {
+    const raised = cloned.flatMap((nodeId) => {
+      const message = `two processes speak for one disk of ${nodeId}: its data directory was copied, and both may vote in one term. Stop the copy for good and empty its data directory`;
+      return this.#board.raise(at, "disk_cloned", message, nodeId);
+    });
+    const isCloned = (nodeId: string | null): boolean => nodeId !== null && cloned.includes(nodeId);
+    return [...raised, ...this.#board.clearUnless(at, "disk_cloned", isCloned)];
   }
 
   #judgeRates(at: Moment): HealthOutput[] {

@@ -48,6 +48,8 @@ export interface Observation {
   readonly stalls: number;
   /** What this node's wall clock is worth (clocks.ts). */
   readonly clock: ClockView;
+  /** Node ids of whose disk two processes hold a copy. */
+  readonly cloned?: readonly string[] | undefined;
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */

@@ -144,7 +144,7 @@ export class Raft {
       case "peer-gone":
         return this.#peerGone(input.peer);
       case "removed":
-        return this.#wasRemoved(input.by);
+        return this.#removedBy(input.by);
       case "unreachable":
         this.#leadership?.unreachable(input.peer);
         return ACCEPTED;
@@ -676,7 +676,7 @@ export class Raft {
   }
 
   /** Whoever refuses us says so each time we dial: once is enough. */
-  #wasRemoved(by: string): StepResult {
+  #removedBy(by: string): StepResult {
     if (this.#state.removed || this.#leadership !== null || !this.#strangers.believes(by)) return ACCEPTED;
     this.#state.removed = true;
     this.#endCampaign("superseded");
@@ -831,6 +831,11 @@ export class Raft {
       isDiskStalled: this.#state.diskStalled,
       strainMs: this.#state.strainMs,
     };
+  }
+
+  /** This disk was a member, and its removal is committed. */
+  wasRemoved(peer: PeerKey): boolean {
+    return this.#state.wasRemoved(peer);
   }
 
   /** For checkers and tests: the log as this node holds it. */

@@ -8,7 +8,7 @@
 
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Connection } from "./connection.ts";
-import { Dial, type DialTarget } from "./dial.ts";
+import type { Dial, DialTarget } from "./dial.ts";
 import { FRAME, FRAME_HEADER_BYTES, frame, writeHeader } from "./frame.ts";
 import type { Ack } from "./hello.ts";
 import { BULK_BYTES_PER_TURN, BULK_CHUNK_BYTES, BULK_FINISH_MS, BULK_STALL_MS } from "./limits.ts";
@@ -17,7 +17,7 @@ import type { LinkHost } from "./link.ts";
 const NOTHING = new Uint8Array(0);
 
 export class BulkSender {
-  readonly #host: Pick<LinkHost, "hello" | "security" | "counts">;
+  readonly #host: Pick<LinkHost, "dial" | "counts">;
   #target: DialTarget;
   #peer: PeerKey | null = null;
   /** One behind the other they are the message. */
@@ -32,7 +32,7 @@ export class BulkSender {
   #part = 0;
   #partBytes = 0;
 
-  constructor(host: Pick<LinkHost, "hello" | "security" | "counts">, target: DialTarget) {
+  constructor(host: Pick<LinkHost, "dial" | "counts">, target: DialTarget) {
     this.#host = host;
     this.#target = target;
   }
@@ -56,7 +56,7 @@ export class BulkSender {
     this.#part = 0;
     this.#partBytes = 0;
     this.#watch(BULK_STALL_MS);
-    this.#dial = new Dial(this.#target, this.#host.hello("bulk"), this.#host.security, {
+    this.#dial = this.#host.dial(this.#target, "bulk", {
       connected: (connection, ack) => this.#connected(connection, ack),
       failed: () => this.#over(false),
     });

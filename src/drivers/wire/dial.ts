@@ -6,9 +6,18 @@ import { connect as connectTls } from "node:tls";
 import { type Address, formatAddress } from "./address.ts";
 import { Connection, type ConnectionEnd } from "./connection.ts";
 import { FRAME, frame, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeAck, decodeRefuse, encodeHello, type Hello, type Refuse } from "./hello.ts";
-import { leaseMismatch } from "./judge.ts";
+import {
+  type Ack,
+  decodeAck,
+  decodeRefuse,
+  encodeHello,
+  type Hello,
+  PROTOCOL_OF_PROOFS,
+  type Refuse,
+} from "./hello.ts";
+import { leaseMismatch, tooOldForProofs } from "./judge.ts";
 import { DIAL_MS_MAX, HANDSHAKE_BYTES_MAX, HANDSHAKE_MS_MAX } from "./limits.ts";
+import { PROOF_BYTES, type Secret } from "./secret.ts";
 import { explain, IdentityError, type Security } from "./security.ts";
 
 export type DialFailure =
@@ -37,20 +46,36 @@ export interface DialResult {
   failed(failure: DialFailure): void;
 }
 
+export const NOT_PROVED =
+  "it does not know the secret of this cluster's nodes; they have to run as one user, or have the same peer.secret_file";
+const TWO_ACKS = { ok: false, reason: "garbage", message: "a second acknowledgement" } as const;
+
 export class Dial {
   readonly #target: DialTarget;
   readonly #hello: Hello;
+  readonly #helloBytes: Uint8Array;
+  readonly #secret: Secret | null;
   readonly #result: DialResult;
   readonly #connection: Connection;
   #timer: NodeJS.Timeout;
   #isUp = false;
   #isSecured = false;
+  /** An acknowledgement whose sender has to prove itself. */
+  #unproved: { readonly ack: Ack; readonly bytes: Uint8Array } | null = null;
   #done = false;
 
-  constructor(target: DialTarget, hello: Hello, security: Security | null, result: DialResult) {
+  constructor(
+    target: DialTarget,
+    hello: Hello,
+    security: Security | null,
+    result: DialResult,
+    secret: Secret | null = null,
+  ) {
     this.#target = target;
     this.#hello = hello;
+    this.#helloBytes = encodeHello(hello);
     this.#result = result;
+    this.#secret = secret;
     const { port } = target.address;
     const host = target.lastIp ?? target.address.host;
     const socket: Socket =
@@ -59,7 +84,11 @@ export class Dial {
         : connectTls({ host, port, ...security.dialOptions(target.nodeId) });
     this.#timer = setTimeout(() => this.#late(), DIAL_MS_MAX);
     this.#connection = new Connection(socket, {
-      phase: { [FRAME.ack]: HANDSHAKE_BYTES_MAX, [FRAME.refuse]: HANDSHAKE_BYTES_MAX },
+      phase: {
+        [FRAME.ack]: HANDSHAKE_BYTES_MAX,
+        [FRAME.refuse]: HANDSHAKE_BYTES_MAX,
+        ...(secret === null ? {} : { [FRAME.proof]: PROOF_BYTES }),
+      },
       frame: (type, payload) => this.#frame(type, payload),
       fault: (fault) => this.#fault(fault),
       ended: (end) => this.#ended(end),
@@ -72,7 +101,7 @@ export class Dial {
     });
     socket.once(security === null ? "connect" : "secureConnect", () => {
       this.#isSecured = security !== null;
-      if (!this.#done) socket.write(frame(FRAME.hello, encodeHello(this.#hello)));
+      if (!this.#done) socket.write(frame(FRAME.hello, this.#helloBytes));
     });
   }
 
@@ -101,14 +130,35 @@ export class Dial {
       else this.#fail({ kind: "refused-by-peer", ...refusal });
       return;
     }
-    const decoded = decodeAck(payload);
+    if (type === FRAME.proof) {
+      this.#proved(payload);
+      return;
+    }
+    const decoded = this.#unproved === null ? decodeAck(payload) : TWO_ACKS;
     if (!decoded.ok) {
       this.#fail({ kind: "refused-by-us", reason: decoded.reason, message: decoded.message });
       return;
     }
     const refusal = this.#judge(decoded.value);
     if (refusal !== null) this.#fail({ kind: "refused-by-us", ...refusal });
-    else this.#finish(() => this.#result.connected(this.#connection, decoded.value));
+    else if (this.#secret === null) this.#finish(() => this.#result.connected(this.#connection, decoded.value));
+    else this.#prove(this.#secret, decoded.value, payload);
+  }
+
+  #prove(secret: Secret, ack: Ack, bytes: Uint8Array): void {
+    if (ack.protocol < PROTOCOL_OF_PROOFS || ack.nonce === undefined) {
+      this.#fail({ kind: "refused-by-us", reason: "secret", message: tooOldForProofs(ack.nodeId) });
+      return;
+    }
+    this.#unproved = { ack, bytes };
+    this.#connection.socket.write(frame(FRAME.proof, secret.proof("dialler", this.#helloBytes, bytes)));
+  }
+
+  #proved(proof: Uint8Array): void {
+    const unproved = this.#unproved;
+    const isProved = unproved !== null && this.#secret?.isProof(proof, "acceptor", this.#helloBytes, unproved.bytes);
+    if (isProved === true) this.#finish(() => this.#result.connected(this.#connection, unproved!.ack));
+    else this.#fail({ kind: "refused-by-us", reason: "secret", message: NOT_PROVED });
   }
 
   /** The other has judged our hello in the same way; a wrong one is caught on either side. */

@@ -27,11 +27,14 @@ const HELLO: Hello = {
 describe("the handshake", () => {
   it("reads what was written, and ignores what a later version adds", () => {
     expect(decodeHello(encodeHello(HELLO))).toEqual({ ok: true, value: HELLO });
-    const longer = Uint8Array.of(...encodeHello(HELLO), 1, 2, 3);
-    expect(decodeHello(longer)).toEqual({ ok: true, value: HELLO });
+    const marked = { ...HELLO, mark: "m".repeat(32), nonce: "0".repeat(32) };
+    const longer = Uint8Array.of(...encodeHello(marked), 1, 2, 3);
+    expect(decodeHello(longer)).toEqual({ ok: true, value: marked });
     const { protocolMin: _min, protocolMax: _max, purpose: _purpose, ...introduction } = HELLO;
     const ack = { protocol: 1, ...introduction, apiUrl: null, peers: [["n2", "[::1]:7400"]] as const };
     expect(decodeAck(encodeAck(ack))).toEqual({ ok: true, value: ack });
+    const fresh = { ...ack, protocol: 3, nonce: "1".repeat(32) };
+    expect(decodeAck(Uint8Array.of(...encodeAck(fresh), 1, 2, 3))).toEqual({ ok: true, value: fresh });
   });
 
   it("stays below its bound with the longest of everything, and drops peers rather than passing it", () => {
@@ -53,8 +56,8 @@ describe("the handshake", () => {
   });
 
   it("speaks the highest version in common", () => {
-    expect([commonProtocol(1, 1), commonProtocol(1, 200), commonProtocol(0, 1)]).toEqual([1, 2, 1]);
-    expect([commonProtocol(3, 9), commonProtocol(0, 0), commonProtocol(3, 1)]).toEqual([null, null, null]);
+    expect([commonProtocol(1, 1), commonProtocol(1, 200), commonProtocol(0, 1)]).toEqual([1, 3, 1]);
+    expect([commonProtocol(4, 9), commonProtocol(0, 0), commonProtocol(3, 1)]).toEqual([null, null, null]);
   });
 
   it("tells a version with nothing in common from garbage, whatever follows it", () => {

@@ -1,8 +1,11 @@
 // The handshake's three frames. The dialler says hello; the other acknowledges, or refuses with a reason, and closes.
 //
 //   hello:  magic | u8 protocol min | u8 protocol max | u8 purpose | cluster | node | incarnation | address | API | lease
-//   ack:    magic | u8 protocol     | cluster | node | incarnation | address | API | lease | peers it is connected to
+//           | mark of its process | nonce
+//   ack:    magic | u8 protocol     | cluster | node | incarnation | address | API | lease | peers it is connected to | nonce
 //   refuse: reason | text
+//
+// The mark and the nonces came with version 3: a hello or an ack without them is one of an older release.
 //
 // Magic and protocol come first in every version, so that versions with nothing in common can still tell each other so.
 // Bytes behind the last known field are ignored: a later version may add fields without a new number.
@@ -15,10 +18,15 @@ import { ADDRESS_BYTES_MAX, PEERS_TOLD_BYTES_MAX, PEERS_TOLD_MAX, REASON_BYTES_M
 import { isRefusalReason, type RefusalReason } from "./refusals.ts";
 
 const MAGIC = "tenure-peer";
-/** 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. */
+const MARK_BYTES_MAX = 64;
+/**
+ * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: without
+ * TLS both sides prove that they know the cluster's secret (secret.ts).
+ */
 export const PROTOCOL_MIN = 1;
-export const PROTOCOL_MAX = 2;
+export const PROTOCOL_MAX = 3;
 export const PROTOCOL_OF_QUERIES = 2;
+export const PROTOCOL_OF_PROOFS = 3;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;
@@ -39,12 +47,16 @@ export interface Hello extends Introduction {
   readonly protocolMin: number;
   readonly protocolMax: number;
   readonly purpose: Purpose;
+  /** Drawn by its process at the start (boots.ts). */
+  readonly mark?: string | undefined;
+  readonly nonce?: string | undefined;
 }
 
 export interface Ack extends Introduction {
   readonly protocol: number;
   /** Whom it is connected to: node id and address. */
   readonly peers: readonly (readonly [string, string])[];
+  readonly nonce?: string | undefined;
 }
 
 export interface Refuse {
@@ -61,6 +73,10 @@ export function encodeHello(hello: Hello): Uint8Array {
   writer.u8(hello.protocolMax);
   writer.u8(PURPOSES.indexOf(hello.purpose) + 1);
   writeIntroduction(writer, hello);
+  if (hello.mark !== undefined) {
+    writer.text(hello.mark);
+    writer.text(hello.nonce ?? "");
+  }
   return writer.finish();
 }
 
@@ -72,7 +88,9 @@ export function decodeHello(bytes: Uint8Array): Decoded<Hello> {
     const purpose = PURPOSES[reader.u8() - 1];
     if (purpose === undefined) throw new DecodeError("malformed", "an unknown purpose");
     const introduction = readIntroduction(reader, purpose === "ask");
-    return { ok: true, value: { protocolMin, protocolMax, purpose, ...introduction } };
+    const hello = { protocolMin, protocolMax, purpose, ...introduction };
+    if (reader.remainingBytes === 0) return { ok: true, value: hello };
+    return { ok: true, value: { ...hello, mark: reader.text(MARK_BYTES_MAX), nonce: reader.text(MARK_BYTES_MAX) } };
   });
 }
 
@@ -92,6 +110,7 @@ export function encodeAck(ack: Ack): Uint8Array {
     writer.text(nodeId);
     writer.text(address);
   }
+  if (ack.nonce !== undefined) writer.text(ack.nonce);
   return writer.finish();
 }
 
@@ -106,7 +125,9 @@ export function decodeAck(bytes: Uint8Array): Decoded<Ack> {
       const nodeId = readNodeId(reader);
       return [nodeId, readAddress(reader)] as const;
     });
-    return { ok: true, value: { protocol, ...introduction, peers } };
+    const ack = { protocol, ...introduction, peers };
+    if (reader.remainingBytes === 0) return { ok: true, value: ack };
+    return { ok: true, value: { ...ack, nonce: reader.text(MARK_BYTES_MAX) } };
   });
 }
 

@@ -18,18 +18,12 @@ import type { Answering } from "../../ports/peer-queries.ts";
 import type { PeerLink } from "../../ports/peers.ts";
 import type { Wire, WireHandlers } from "../../ports/wire.ts";
 import { type Address, formatAddress } from "./address.ts";
+import { Dial, type DialResult, type DialTarget } from "./dial.ts";
+import { Door } from "./door.ts";
 import { FRAME } from "./frame.ts";
-import {
-  type Ack,
-  type Hello,
-  type Introduction,
-  PROTOCOL_MAX,
-  PROTOCOL_MIN,
-  type Purpose,
-  type Refuse,
-} from "./hello.ts";
+import type { Ack, Hello, Introduction, Purpose, Refuse } from "./hello.ts";
 import { Inbound, type InboundHost, originOf } from "./inbound.ts";
-import { judge, type Verdict } from "./judge.ts";
+import { removedText, type Verdict } from "./judge.ts";
 import {
   BULK_ABOVE_BYTES,
   BULK_ASSEMBLIES_MAX,
@@ -43,6 +37,7 @@ import {
 import type { Link, LinkHost } from "./link.ts";
 import { Links } from "./links.ts";
 import { Refusals } from "./refusals.ts";
+import type { Secret } from "./secret.ts";
 import type { PeerTls, Security } from "./security.ts";
 import { noWireCounts, type WireStats } from "./stats.ts";
 import type { TcpWire, WireOptions } from "./tcp-wire.ts";
@@ -52,6 +47,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   readonly port: number;
   readonly address: string;
   readonly security: Security | null;
+  readonly #door: Door;
   readonly random: Random;
   readonly counts = noWireCounts();
   readonly connectionAgeMs: number;
@@ -83,6 +79,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.#options = options;
     this.#server = server;
     this.security = security;
+    this.#door = new Door(security === null ? (options.secret ?? null) : null);
     this.connectionAgeMs = options.connectionAgeMs ?? CONNECTION_AGE_MS_MAX;
     this.random = options.random.fork("wire");
     this.refusals = new Refusals(options.logger);
@@ -196,6 +193,10 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.#askable = listener;
   }
 
+  cloned(): readonly string[] {
+    return this.#door.cloned();
+  }
+
   stats(): WireStats {
     let queuedBytes = 0;
     for (const link of this.#routes.values()) queuedBytes += link.queuedBytes;
@@ -235,7 +236,16 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   // ---- what links ask ------------------------------------------------------------------------------
 
   hello(purpose: Purpose): Hello {
-    return { ...this.#introduction(), protocolMin: PROTOCOL_MIN, protocolMax: PROTOCOL_MAX, purpose };
+    return this.#door.hello(this.#introduction(), purpose);
+  }
+
+  dial(target: DialTarget, purpose: Purpose, result: DialResult): Dial {
+    return new Dial(target, this.hello(purpose), this.security, result, this.secret);
+  }
+
+  refusedBy(nodeId: string, { reason, message }: Refuse): void {
+    this.refusals.refusedBy(nodeId, reason, message);
+    if (reason === "removed") this.#handlers?.removedBy?.(nodeId);
   }
 
   connected(link: Link, ack: Ack): void {
@@ -277,10 +287,18 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
 
   // ---- what inbounds ask ---------------------------------------------------------------------------
 
+  get secret(): Secret | null {
+    return this.#door.secret;
+  }
+
   judge(hello: Hello, certified: string | null): Verdict {
-    const isStarted = this.#handlers !== null;
-    const hasRoomForBulk = (): boolean => this.#hasRoomForBulk(peerKey(hello.nodeId, hello.incarnation));
-    return judge(hello, certified, { us: this.#introduction(), isStarted, hasRoomForBulk, peers: this.#links.told() });
+    return this.#door.judge(hello, certified, {
+      us: this.#introduction(),
+      isStarted: this.#handlers !== null,
+      peers: this.#links.told(),
+      isRemoved: (peer) => this.#isRemoved(peer),
+      hasRoomForBulk: (peer) => this.#hasRoomForBulk(peer),
+    });
   }
 
   refused(peer: string, refusal: Refuse): void {
@@ -292,6 +310,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     const peer = peerKey(hello.nodeId, hello.incarnation);
     if (hello.purpose === "bulk") return;
     this.counts.handshakes++;
+    this.#door.accepted(peer, hello);
     // It dialled again, so its old connection is dead, whatever we see of it.
     for (const old of this.#inbounds) {
       if (old !== inbound && old.peer === peer && old.purpose === "peer") old.close();
@@ -336,6 +355,10 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     return { clusterId, nodeId, incarnation, address: this.address, apiUrl, leaseEnabled };
   }
 
+  #isRemoved(peer: PeerKey | null): boolean {
+    return peer !== null && this.#handlers?.isRemoved?.(peer) === true;
+  }
+
   #hold(socket: Socket): void {
     const origin = originOf(socket);
     this.#sockets.set(origin, socket);
@@ -378,7 +401,9 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     const isLate = nowMs - this.#tickAtMs > PING_INTERVAL_MS + OWN_STALL_MS;
     this.#tickAtMs = nowMs;
     for (const inbound of this.#inbounds) {
-      if (isLate) inbound.forgive(nowMs);
+      // It was removed while it was connected: it hears so, and what it says from here on is not even read.
+      if (this.#isRemoved(inbound.peer)) inbound.refuse({ reason: "removed", message: removedText(inbound.peer!) });
+      else if (isLate) inbound.forgive(nowMs);
       else if (inbound.tick(nowMs) === "silent") this.counts.silentConnections++;
     }
     this.#links.tick(nowMs, isLate);

@@ -18,9 +18,9 @@ import type { Random } from "../../core/kit/random.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { BulkSender } from "./bulk-sender.ts";
 import { type Connection, type ConnectionEnd, NOBODY, whyLost } from "./connection.ts";
-import { Dial, type DialFailure } from "./dial.ts";
+import type { Dial, DialFailure, DialResult, DialTarget } from "./dial.ts";
 import { FRAME, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeRefuse, type Hello, PROTOCOL_OF_QUERIES, type Purpose } from "./hello.ts";
+import { type Ack, decodeRefuse, type Hello, PROTOCOL_OF_QUERIES, type Purpose, type Refuse } from "./hello.ts";
 import {
   ANSWER_FRAME_BYTES_MAX,
   BACKOFF_MS_MAX,
@@ -37,17 +37,17 @@ import {
 } from "./limits.ts";
 import { Questions } from "./questions.ts";
 import type { Refusals } from "./refusals.ts";
-import type { Security } from "./security.ts";
 import type { WireCounts } from "./stats.ts";
 
 /** What a link needs of the wire it belongs to. */
 export interface LinkHost {
-  readonly security: Security | null;
   readonly random: Random;
   readonly counts: WireCounts;
   readonly refusals: Refusals;
   readonly connectionAgeMs: number;
   hello(purpose: Purpose): Hello;
+  dial(target: DialTarget, purpose: Purpose, result: DialResult): Dial;
+  refusedBy(nodeId: string, refusal: Refuse): void;
   /** May close this link, where another one leads to that peer already. */
   connected(link: Link, ack: Ack): void;
   lost(link: Link, peer: PeerKey, why: string): void;
@@ -168,7 +168,7 @@ export class Link {
     assert(this.#state.kind === "connected" && this.#renewal === null, "what stands is renewed, once at a time");
     this.#host.counts.dials++;
     const target = { nodeId: this.nodeId, address: this.address, lastIp: this.#lastIp };
-    this.#renewal = new Dial(target, this.#host.hello("peer"), this.#host.security, {
+    this.#renewal = this.#host.dial(target, "peer", {
       connected: (connection, ack) => this.#renewed(connection, ack),
       failed: (failure) => this.#notRenewed(failure),
     });
@@ -211,7 +211,7 @@ export class Link {
     if (this.#state.kind === "waiting" && this.#state.timer !== null) clearTimeout(this.#state.timer);
     this.#host.counts.dials++;
     const target = { nodeId: this.nodeId, address: this.address, lastIp: ip };
-    const dial = new Dial(target, this.#host.hello("peer"), this.#host.security, {
+    const dial = this.#host.dial(target, "peer", {
       connected: (connection, ack) => this.#connected(connection, ack),
       failed: (failure) => this.#failed(failure),
     });
@@ -288,9 +288,9 @@ export class Link {
     }
     if (type !== FRAME.refuse) return;
     // It does not like what we sent, and says why before it closes.
-    const { reason, message } = decodeRefuse(payload) ?? { reason: "other", message: "for no reason that can be read" };
-    this.#host.refusals.refusedBy(this.nodeId, reason, message);
-    this.#complaint = `it refused this node: ${message}`;
+    const refusal = decodeRefuse(payload) ?? ({ reason: "other", message: "for no reason that can be read" } as const);
+    this.#host.refusedBy(this.nodeId, refusal);
+    this.#complaint = `it refused this node: ${refusal.message}`;
     connection.close();
   }
 
@@ -345,7 +345,7 @@ export class Link {
         return;
       case "refused-by-peer":
         this.#trouble = `it refused this node: ${failure.message}`;
-        this.#host.refusals.refusedBy(this.nodeId, failure.reason, failure.message);
+        this.#host.refusedBy(this.nodeId, failure);
         // It may wait for hours, for room on its disk; once it has started, its own hello ends the pause.
         if (failure.reason === "starting") this.#wait(backoff(this.#startings++, BACKOFF_MS_MAX));
         else this.#handshakeFailed();

@@ -24,6 +24,12 @@ export const REFUSAL_REASONS = [
   "tls",
   /** Without TLS only loopback is dialled. */
   "plain-beyond-loopback",
+  /** Without TLS: it does not prove that it knows the cluster's secret. */
+  "secret",
+  /** This very disk was removed from the cluster. */
+  "removed",
+  /** A later process has shaken hands in the name of the same disk: there are two holders of it. */
+  "cloned-disk",
   "too-many",
   /** It listens, but its engine is not there yet; the only one that nobody need mend. */
   "starting",

@@ -28,6 +28,11 @@ export interface WireOptions {
   readonly seeds: Readonly<Record<string, string>>;
   /** Null: plain TCP, on loopback only. */
   readonly tls: PeerTls | null;
+  /**
+   * What all nodes of the cluster know and nobody else, for connections without TLS. Only tests of the wire leave it out: then
+   * whoever reaches the port is let in.
+   */
+  readonly secret?: Uint8Array | undefined;
   readonly leaseEnabled: boolean;
   /** How old a connection that we dialled may become. */
   readonly connectionAgeMs?: number | undefined;

@@ -73,8 +73,8 @@ export class Cluster {
   /** By node, whom its operator calls members; and when members last named a peer as one of them. */
   readonly #trusted = new Map<string, Set<string>>();
   readonly #namedAtMs = new Map<PeerKey, number>();
-  /** Disks that are lost and were removed, and speak all the same: nobody may take them back. */
-  readonly revenants = new Set<PeerKey>();
+  /** Disks that are lost and were removed, and speak all the same: nobody may take them back after that index. */
+  readonly revenants = new Map<PeerKey, number>();
   /** A member has flooded a node with terms. */
   hadFlood = false;
   readonly #witness: DiskWitness;
@@ -287,6 +287,7 @@ export class Cluster {
         if (event.result.message.includes("refused by the others")) reached(this.probes, "forced-transfer-refused");
         return;
       case "configuration":
+        this.#checkRevenants(node, event.configuration, event.index);
         this.#configurationChanged(node, engine, event.configuration);
         return;
       case "stranger-leads":
@@ -338,9 +339,12 @@ export class Cluster {
     return this.world.nowMs - (this.#namedAtMs.get(peer) ?? -Infinity) > 2 * VOUCH_MS;
   }
 
-  #configurationChanged(node: string, engine: Engine, configuration: Configuration): void {
-    const taken = members(configuration).find((peer) => this.revenants.has(peer));
+  #checkRevenants(node: string, configuration: Configuration, index: number): void {
+    const taken = members(configuration).find((peer) => index > (this.revenants.get(peer) ?? Infinity));
     if (taken !== undefined) this.world.report(node, new Error(`the removed disk ${taken} is a member again`));
+  }
+
+  #configurationChanged(node: string, engine: Engine, configuration: Configuration): void {
     if (configuration.votersOutgoing.length > 0) return;
     reached(this.probes, "membership-changed");
     if (

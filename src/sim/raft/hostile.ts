@@ -86,7 +86,7 @@ function everything(from: PeerKey, victim: RaftStatus, term: number): Message[] 
   const head = { from, to, term } as const;
   const logTerm = Math.min(lastTerm, term);
   const entries = [{ term, index: index + 1, type: "EntryNormal", data: new Uint8Array([102]) } as const];
-  const snapshot = { index: index + 5, term, configuration: configurationOf([from, to]) };
+  const snapshot = { index: index + 5, term, configuration: configurationOf([from]) };
   const answer = { index, rejectHint: 0, logTerm: 0, round: 0 } as const;
   const ask = { index: 2 ** 40, logTerm: term, transfer: true, priority: 255 } as const;
   return [
@@ -117,7 +117,10 @@ export function madMember(cluster: Cluster, random: Random, hit: () => void): vo
   const node = random.pick(cluster.names);
   const engine = cluster.member(node)?.engine;
   if (engine === undefined || cluster.hadFlood) return;
-  const others = members(engine.status().committedConfiguration).filter((peer) => peer !== engine.peer);
+  // Not of a disk that is lost: to the others it would be back, and they would not swap it.
+  const others = members(engine.status().committedConfiguration).filter(
+    (peer) => peer !== engine.peer && presentPeer(cluster, nodeIdOf(peer)) === peer,
+  );
   if (others.length === 0) return;
   const from = random.pick(others);
   cluster.world.network.intrude(node, from, (send) => {
@@ -157,7 +160,7 @@ export function revenant(cluster: Cluster, random: Random, hit: () => void): voi
     const { committedConfiguration, configuration: inForce } = now?.status() ?? {};
     if (now === undefined || committedConfiguration?.removed?.includes(old) !== true) return;
     if (inForce !== committedConfiguration || nodeIdOf(now.peer) === node || !cluster.isUnnamed(old)) return;
-    cluster.revenants.add(old);
+    cluster.revenants.set(old, now.status().lastIndex);
     crash(cluster, node, REVENANT_MS, hit);
     for (const name of cluster.names) {
       if (name !== node) cluster.world.network.intrude(name, old, () => reached(cluster.probes, "revenant-refused"));

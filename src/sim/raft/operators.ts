@@ -116,7 +116,10 @@ function drawSwap(cluster: Cluster, random: Random, configuration: Configuration
   const others = cluster.names
     .map((name) => presentPeer(cluster, name))
     .filter((peer) => peer !== undefined && !isVoter(configuration, peer)) as PeerKey[];
-  const leaving = [...configuration.voters].sort(() => random.next() - 0.5).slice(0, others.length);
+  const leaving = [...configuration.voters]
+    .filter((peer) => !takesOver(configuration, peer))
+    .sort(() => random.next() - 0.5)
+    .slice(0, others.length);
   return {
     operations: [
       ...leaving.map((peer) => ({ op: "remove" as const, peer })),
