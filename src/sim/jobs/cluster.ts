@@ -23,6 +23,7 @@ import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
+import { Usurped } from "./usurpers.ts";
 import { SimViews, type StoredRows } from "./views.ts";
 
 const CLUSTER_ID = "sim";
@@ -74,6 +75,7 @@ export class JobsCluster {
   readonly agents: readonly string[];
   /** By name: the last process of an agent that was answered. */
   readonly sessions = new Map<string, AnsweredAgent>();
+  readonly usurped = new Usurped();
   readonly secrets: LeaseSecrets;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
