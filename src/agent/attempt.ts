@@ -7,7 +7,7 @@
 // does not pass while a machine sleeps, trap 45), and only moves on; the signal aborts a margin before it (trap 51), and within a
 // moment of a machine's waking up; an attempt is over once.
 
-import { type Deadline, deadlineOf, type Instant, latest, remainingMs } from "../core/trust/window.ts";
+import { deadlineOf, type Instant, latest, remainingMs } from "../core/trust/window.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { GivenLease, LeaseRef } from "../ports/jobs.ts";
 import { LogBuffer } from "./log-buffer.ts";
@@ -43,7 +43,6 @@ export class Attempt {
   #leaderEpoch: number;
   /** When the last renewal that was confirmed, or the call that brought it, was sent. */
   #sentAt: Instant;
-  #trustedUntil: Deadline;
   #timers: Timer[] = [];
   #aborted: JobAborted | null = null;
 
@@ -54,7 +53,6 @@ export class Attempt {
     this.ref = { jobId, jobEpoch, leaseId };
     this.#leaderEpoch = lease.leaderEpoch;
     this.#sentAt = sentAt;
-    this.#trustedUntil = deadlineOf(sentAt, lease.ttlMs * (1 - MARGIN_SHARE));
     this.#watchLease();
     const { timeoutMs } = lease.spec;
     if (timeoutMs !== null) {
@@ -100,7 +98,6 @@ export class Attempt {
 
   renewed(sentAt: Instant, leaderEpoch: number): void {
     this.#sentAt = latest(this.#sentAt, sentAt);
-    this.#trustedUntil = deadlineOf(this.#sentAt, this.lease.ttlMs * (1 - MARGIN_SHARE));
     this.#leaderEpoch = Math.max(this.#leaderEpoch, leaderEpoch);
     this.needsRenewal = false;
   }
@@ -141,7 +138,8 @@ export class Attempt {
   }
 
   #leftMs(): number {
-    return remainingMs(this.#trustedUntil, this.#clock.monotonicMs(), this.#clock.wallMs());
+    const until = deadlineOf(this.#sentAt, this.lease.ttlMs * (1 - MARGIN_SHARE));
+    return remainingMs(until, this.#clock.monotonicMs(), this.#clock.wallMs());
   }
 
   #watchLease(): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { JOB_VARIABLES } from "../core/kit/job-variables.ts";
 import type { StartedProcess } from "../ports/processes.ts";
 import { ExecJobs, jobEnvironment } from "./exec.ts";
 import { LastLine } from "./last-line.ts";
@@ -18,6 +19,31 @@ describe("the environment of a command", () => {
     };
     expect(jobEnvironment(environment)).toEqual({ PATH: "/bin" });
   });
+});
+
+it("variables by which Tenure knows its processes are not a submitter's to set, also where an older server took them", async () => {
+  const desk = new TestDesk();
+  let given: Readonly<Record<string, string>> = {};
+  const jobs = new ExecJobs({
+    clock: desk.clock,
+    processes: {
+      start: ({ environment }) => {
+        given = environment;
+        return Promise.resolve({ kind: "refused", message: "enough was seen" });
+      },
+    },
+    logger: { info() {}, warn() {}, error() {} },
+    graceMs: 0,
+    environment: { PATH: "/bin" },
+    cookies: { TENURE_AGENT_PROCESS: "ours" },
+    newCookie: () => "cookie",
+  });
+  await desk.start((job, context) => jobs.run(job, context));
+  const theirs = Object.fromEntries(JOB_VARIABLES.map((name) => [name, "theirs"]));
+  await desk.give({ payload: { command: ["true"], env: { ...theirs, STAGE: "test", TENURE_URL: "http://a" } } });
+  const ours = { TENURE_JOB_ID: "job-1", TENURE_JOB_KIND: "work", TENURE_JOB_ATTEMPT: "1" };
+  const rest = { PATH: "/bin", STAGE: "test", TENURE_URL: "http://a", TENURE_AGENT_PROCESS: "ours" };
+  expect(given).toEqual({ ...rest, ...ours });
 });
 
 describe("the last line", () => {

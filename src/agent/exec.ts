@@ -7,6 +7,7 @@
 // Invariants: the handler settles only when nobody of the family lives, or SIGKILL did not help for KILL_MS, which is said
 // loudly, and then it is tried again until it helps; an exit code that came before an abort counts; renewals never wait for any of this (trap 52).
 
+import { isJobVariable } from "../core/kit/job-variables.ts";
 import type { Json } from "../core/kit/json.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -108,7 +109,8 @@ export class ExecJobs {
   #environmentOf(job: AgentJob, context: JobContext, env: ExecPayload["env"]): Record<string, string> {
     return {
       ...this.#options.environment,
-      ...env,
+      // A server of an older release may have taken one that is ours.
+      ...Object.fromEntries(Object.entries(env).filter(([name]) => !isJobVariable(name))),
       // These come last: nobody slips out of them.
       ...this.#options.cookies,
       TENURE_JOB_ID: job.id,

@@ -13,10 +13,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { Complaints, ExecJobs, jobEnvironment } from "../agent/index.ts";
 import type { Client } from "../client/index.ts";
 import type { LogLevel } from "../contract/index.ts";
+import { LeaseSecrets } from "../controller/lease-secrets.ts";
 import type { Json } from "../core/kit/json.ts";
 import type { TenureError } from "../core/kit/errors.ts";
 import { AGENT_COOKIE, Keeper, killFamily, openProcesses } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
+import { systemDigest } from "../drivers/system/digest.ts";
 import { openLogSink } from "../drivers/telemetry/log-sink.ts";
 import { type Agent, createAgent } from "../entry/agent.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -129,7 +131,9 @@ async function lifetime(agent: Agent, jobs: ExecJobs, logger: Logger, options: A
   const begun = agent.start({ signal: starting.signal }).then(() => {
     if (stopped !== null) return;
     const { name, capacity, platform } = options;
-    logger.info({ event: "started", session: agent.session, capacity, platform }, `${name} runs jobs of the kind exec`);
+    // As the cluster shows it: who has the session itself may end its jobs.
+    const session = agent.session === null ? null : new LeaseSecrets(systemDigest).sessionHash(agent.session);
+    logger.info({ event: "started", session, capacity, platform }, `${name} runs jobs of the kind exec`);
   });
   begun.catch((error: unknown) => stopped === null && ending.reject(error));
   try {

@@ -2,8 +2,8 @@
 // this only carries. Neither takes a key: results are idempotent by their lease, and what was given in an answer that got
 // lost is taken back by the next call that says so (`poll`, `answered`); without those numbers it ends by its time.
 
+import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
-import { TenureError } from "../core/kit/errors.ts";
 import type { Caller, CallOptions } from "./caller.ts";
 import type { JobSpecView, JobState, Json } from "./job-views.ts";
 

@@ -147,7 +147,9 @@ describe.runIf(process.platform === "linux")("trap 48, 49: an agent that can't e
   });
 
   test("left by its supervisor: it says that it lives while there is one, and ends with its jobs when there is none", async () => {
-    const agent = new TestAgent("orphan", cluster.urls, ["--drain", "10m"], ["ignore", "ignore", "pipe", "ipc"]);
+    const agent = new TestAgent("orphan", cluster.urls, ["--drain", "10m"], {
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
     const heard: unknown[] = [];
     agent.child.on("message", (message) => heard.push(message));
     await agent.said("started");

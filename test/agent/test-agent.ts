@@ -26,14 +26,19 @@ export class TestAgent {
   readonly exit: Promise<number | null>;
   stderr = "";
 
-  constructor(name: string, urls: readonly string[], flags: readonly string[] = [], stdio?: StdioOptions) {
+  constructor(
+    name: string,
+    urls: readonly string[],
+    flags: readonly string[] = [],
+    { stdio, env = {} }: { readonly stdio?: StdioOptions; readonly env?: Readonly<Record<string, string>> } = {},
+  ) {
     this.name = name;
     const servers = urls.flatMap((url) => ["--server", url]);
     const args = ["agent", "start", "--name", name, "--label", `on=${name}`, ...servers, ...flags];
     const clean = Object.entries(process.env).filter(([variable]) => !variable.startsWith("TENURE_"));
     this.child = spawn(process.execPath, [MAIN_FILE, ...args], {
       stdio: stdio ?? ["ignore", "ignore", "pipe"],
-      env: { ...Object.fromEntries(clean), TENURE_API_KEY: OPERATOR_KEY },
+      env: { ...Object.fromEntries(clean), TENURE_API_KEY: OPERATOR_KEY, ...env },
     });
     this.child.stderr!.setEncoding("utf8").on("data", (text: string) => (this.stderr += text));
     // Not "close": that does not come when this side has closed the channel to it.

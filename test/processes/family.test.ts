@@ -68,6 +68,7 @@ describe.runIf(process.platform === "linux")("a family is gone", () => {
     ["a double fork, whose parents have ended", `(setsid sh -c '${STAY} & exit 0' &); exit 0`, 1],
     ["those that ignore SIGTERM", `sh -c 'trap "" TERM HUP INT; ${STAY}; exit' & wait`, 1],
     ["stopped ones", `sh -c 'echo > $PIDS/$$; kill -STOP $$; sleep 1000' & wait`, 1],
+    ["one that poses as a keeper", `env -i TENURE_KEEPER=1 PIDS=$PIDS STAY="$STAY" setsid ${STAY} & wait`, 1],
     ["one that cleared its environment, with its parent", `env -i PIDS=$PIDS STAY="$STAY" setsid ${STAY} & wait`, 1],
     [
       "one that cleared its environment and lost its parent, but is in the session of another",

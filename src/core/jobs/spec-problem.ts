@@ -1,6 +1,8 @@
 // What a job may ask for. The API checks the same and more before; what comes from elsewhere (a schedule, a transaction in
 // the user's own database) meets it here, because what is in the log once is there for ever.
 
+import { isJobVariable } from "../kit/job-variables.ts";
+import type { Json } from "../kit/json.ts";
 import {
   JOB_BACKOFF_MS_MAX,
   JOB_BUDGET_MAX,
@@ -17,6 +19,8 @@ import {
 import type { JobSpec } from "./model.ts";
 
 const encoder = new TextEncoder();
+/** The kind of jobs that are commands. */
+const COMMANDS = "exec";
 
 /** For people, as the rest of a sentence; null where nothing is wrong. */
 export function specProblem(spec: JobSpec): string | null {
@@ -35,8 +39,20 @@ export function specProblem(spec: JobSpec): string | null {
     (spec.timeoutMs === null ? null : numberProblem("timeout_ms", spec.timeoutMs, 1, JOB_TIMEOUT_MS_MAX)) ??
     numberProblem("retention_ms", spec.retentionMs, 0, JOB_RETENTION_MS_MAX) ??
     (concurrency === null ? null : nameProblem("concurrency.key", concurrency.key)) ??
-    (concurrency === null ? null : numberProblem("concurrency.limit", concurrency.limit, 1, JOB_CONCURRENCY_MAX))
+    (concurrency === null ? null : numberProblem("concurrency.limit", concurrency.limit, 1, JOB_CONCURRENCY_MAX)) ??
+    (spec.kind === COMMANDS ? variablesProblem(spec.payload) : null)
   );
+}
+
+/** All else in such a payload is the agent's to judge. */
+function variablesProblem(payload: Json): string | null {
+  const env = isObject(payload) ? payload["env"] : undefined;
+  const name = isObject(env) ? Object.keys(env).find(isJobVariable) : undefined;
+  return name === undefined ? null : `payload.env has ${name}, which Tenure sets itself; leave it out`;
+}
+
+function isObject(value: Json | undefined): value is Readonly<Record<string, Json>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Of a payload's canonical text. */

@@ -165,7 +165,7 @@ function look(
   const byPid = new Map(table.map((one) => [one.pid, one]));
   for (let size = -1; size !== members.size;) {
     size = members.size;
-    addRelatives(candidates, byPid, members);
+    addRelatives(candidates, byPid, members, wanted.roots);
   }
   return candidates.filter((one) => members.has(one.pid));
 }
@@ -179,6 +179,7 @@ function addRelatives(
   candidates: readonly ProcessLine[],
   byPid: ReadonlyMap<number, ProcessLine>,
   members: Set<number>,
+  roots: ReadonlySet<number>,
 ): void {
   const own = byPid.get(process.pid);
   const groups = new Set<number>();
@@ -191,9 +192,17 @@ function addRelatives(
   }
   for (const one of candidates) {
     const isRelated = members.has(one.parent) || groups.has(one.group) || sessions.has(one.session);
-    // A keeper ends with its agent by itself, and must not be stopped by somebody who may be killed before it goes on.
-    if (isRelated && !members.has(one.pid) && variableOf(one.pid, KEEPER) === undefined) members.add(one.pid);
+    if (isRelated && !members.has(one.pid) && !isKeeper(one, roots)) members.add(one.pid);
   }
+}
+
+/**
+ * A keeper ends with its agent by itself, and must not be stopped by somebody who may be killed before it goes on. It is a child
+ * of the agent, which is named as a root; a job, whatever it has in its environment, can't start one, and who poses as one in a job's
+ * place has a group that the keeper kills.
+ */
+function isKeeper({ pid, parent, session }: ProcessLine, roots: ReadonlySet<number>): boolean {
+  return roots.has(parent) && session === pid && variableOf(pid, KEEPER) !== undefined;
 }
 
 /** This process and its ancestors, without those that are named. */

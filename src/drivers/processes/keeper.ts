@@ -146,10 +146,10 @@ trap - EXIT
  * Of a lease: the agent's loop has not turned for so long when the last sweep begins. Beats come three times in a lease, so
  * two thirds are left at least when it stops, and the sweep takes a moment.
  */
-const LEASE_SHARE = 0.6;
+const LEASE_SHARE = 0.5;
 const TICK_MS_MAX = 1_000;
 /** For short leases the first shell is woken more often: that many ticks at least, of which the last is for the sweep to begin. */
-const TICKS_MIN = 4;
+const TICKS_MIN = 6;
 const TURNS_PER_TICK = 2.5;
 const ORPHAN_MS = 10_000;
 const RESTART_MS_MIN = 200;

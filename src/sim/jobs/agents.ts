@@ -281,7 +281,12 @@ class Agent {
   #believe(work: Work, untilMs: number): void {
     const { jobId, leaseId } = work.lease;
     work.untilMs = Math.max(work.untilMs, Math.min(untilMs, work.limitMs));
-    const isHeld = (): boolean => this.#lives && work.state === "held" && this.#clock.monotonicMs() < work.untilMs;
+    const { usurped } = this.#cluster;
+    const isHeld = (): boolean =>
+      this.#lives &&
+      work.state === "held" &&
+      this.#clock.monotonicMs() < work.untilMs &&
+      !usurped.has(this.#name, this.#session);
     if (isHeld()) this.#cluster.oracle.believes({ agent: this.#session, jobId, leaseId, isHeld });
   }
 

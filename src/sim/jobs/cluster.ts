@@ -28,6 +28,7 @@ import { JobsOracle } from "./oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { ScheduleLedger } from "./schedule-ledger.ts";
 import { charged } from "./schedules.ts";
+import { Usurped } from "./usurpers.ts";
 import { SimViews, type StoredRows } from "./views.ts";
 
 const CLUSTER_ID = "sim";
@@ -81,6 +82,7 @@ export class JobsCluster {
   readonly agents: readonly string[];
   /** By name: the last process of an agent that was answered. */
   readonly sessions = new Map<string, AnsweredAgent>();
+  readonly usurped = new Usurped();
   readonly secrets: LeaseSecrets;
   readonly clocks: SimClocks;
   readonly #options: JobsClusterOptions;

@@ -16,6 +16,30 @@ export interface Usurpation {
   readonly removes: boolean;
 }
 
+/**
+ * Whose name is being taken, or was: it loses its leases at once, rightly held or not, and hears of it later. Also those who begin
+ * while a call of a usurper is under way, which may be decided late.
+ */
+export class Usurped {
+  readonly #underWay = new Map<string, number>();
+  readonly #sessions = new Set<string>();
+
+  begin(name: string, session: string): void {
+    this.#underWay.set(name, (this.#underWay.get(name) ?? 0) + 1);
+    this.#sessions.add(session);
+  }
+
+  /** Never called of one whose server died with it: what it has written may be committed at any time. */
+  end(name: string, session: string): void {
+    this.#underWay.set(name, (this.#underWay.get(name) ?? 0) - 1);
+    this.#sessions.add(session);
+  }
+
+  has(name: string, session: string): boolean {
+    return (this.#underWay.get(name) ?? 0) > 0 || this.#sessions.has(session);
+  }
+}
+
 const USURPERS = AGENT_SESSIONS_KEPT + 2;
 /** Each has so long before it is tried again. */
 const TRY_MS = 120;
@@ -75,6 +99,11 @@ class Usurpers {
     if (number === USURPERS) reached(this.#cluster.probes, "name-taken-often");
   }
 
+  /** Of the agent's process now, as agents.ts calls it. */
+  #session(): string {
+    return `${this.#node}-${this.#cluster.world.node(this.#node).process.life?.number}`;
+  }
+
   #call(session: string): LeaseCall {
     const agent = { name: this.#node, session, kinds: ["none"], labels: {}, platform: "sim", capacity: 1 };
     return { agent, renew: [], progress: [], logs: [], max: 0, waitMs: 0, ttlMs: this.#cluster.knobs.ttlMs };
@@ -92,12 +121,19 @@ class Usurpers {
     ask: Parameters<typeof post<T>>[1]["ask"],
     arrived: (answer: Answer<T>) => void,
   ): void {
-    const { names } = this.#cluster;
+    const { names, usurped } = this.#cluster;
     post<T>(this.#cluster, {
       random: this.#random.fork(`${++this.#tries}`),
       from: null,
       to: this.#cluster.leader() ?? this.#random.pick(names),
-      ask,
+      ask: async (server) => {
+        usurped.begin(this.#node, this.#session());
+        try {
+          return await ask(server);
+        } finally {
+          usurped.end(this.#node, this.#session());
+        }
+      },
       judge: () => undefined,
       arrived,
     });
