@@ -232,11 +232,13 @@ export class Traffic {
   #watchReader({ raw }: FastifyReply, payer: string, payload: unknown): void {
     const bytes = typeof payload === "string" || payload instanceof Uint8Array ? payload.length : 0;
     if (raw.socket === null || raw.destroyed) return;
+    // One answer alone, a snapshot's, never takes all of a share.
+    const counted = Math.min(bytes, this.#limits.answerBytesPerCaller / 2);
     this.#connections.answered(raw, raw.socket, bytes);
-    this.#shares.add(payer, "bytes", bytes);
+    this.#shares.add(payer, "bytes", counted);
     raw.once("close", () => {
       this.#connections.read(raw);
-      this.#shares.add(payer, "bytes", -bytes);
+      this.#shares.add(payer, "bytes", -counted);
     });
   }
 
