@@ -53,6 +53,8 @@ export function makeFramework(
   app.server.maxHeadersCount = limits.headersMax + 1;
   app.server.maxConnections = limits.connectionsMax;
   app.server.on("drop", () => counters.droppedConnections++);
+  // Without a handshake nothing can be said, and an answer would wait for ever to be encrypted.
+  app.server.on("tlsClientError", (_error: unknown, socket: RawSocket) => socket.destroy());
   speakJson(app);
   return app;
 }

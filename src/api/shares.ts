@@ -43,8 +43,4 @@ export class Shares {
     if (taken.connections + taken.requests + taken.streams + taken.bytes === 0) this.#taken.delete(caller);
     else this.#taken.set(caller, taken);
   }
-
-  get callers(): number {
-    return this.#taken.size;
-  }
 }

@@ -48,7 +48,7 @@ function spelt(json: Json, random: () => number): string {
   if (typeof json !== "object" || json === null) return JSON.stringify(json);
   const inner = Array.isArray(json)
     ? json.map((one) => spelt(one, random))
-    : Object.entries(json).map(([key, one]) => `${letters(key)}${space()}:${space()}${spelt(one as Json, random)}`);
+    : Object.entries(json).map(([key, one]) => `${letters(key)}${space()}:${space()}${spelt(one, random)}`);
   const [open, close] = Array.isArray(json) ? ["[", "]"] : ["{", "}"];
   return `${open}${space()}${inner.join(`${space()},${space()}`)}${space()}${close}`;
 }
@@ -79,7 +79,10 @@ describe("a body is refused, and the answer says where,", () => {
     [" ".repeat(5), "it ends too early, at byte 5"],
     ['{"a":{"__proto__":{}}}', 'it names "__proto__"'],
     [String.raw`{"a":{"\u005F_proto__":{}}}`, 'it names "__proto__"'],
-    [`{"a":${'{"x":'.repeat(40)}{"constructor" : {"prototype":1}}${"}".repeat(40)}}`, 'it names "__proto__" or "constructor.prototype"'],
+    [
+      `{"a":${'{"x":'.repeat(40)}{"constructor" : {"prototype":1}}${"}".repeat(40)}}`,
+      'it names "__proto__" or "constructor.prototype"',
+    ],
     ["{a:1}", "a key was expected, at byte 1"],
     ["{} {}", "something follows the value, at byte 3"],
   ])("%#", (body, problem) => {

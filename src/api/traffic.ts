@@ -77,7 +77,7 @@ export class Traffic {
     app.setNotFoundHandler((request, reply) => this.#answerNoRoute(request, reply));
     await app.register(rateLimit, { global: false, cache: RATED_CALLERS_MAX });
     const { adminPerWindow, acquirePerWindow, rateWindowMs: timeWindow } = this.#limits;
-    const keyGenerator = (request: FastifyRequest): string => passageOf(request)?.payer ?? "unknown";
+    const keyGenerator = payerIn;
     this.#limiters = {
       admin: app.createRateLimit({ max: adminPerWindow, timeWindow, keyGenerator }),
       acquire: app.createRateLimit({ max: acquirePerWindow, timeWindow, keyGenerator }),
@@ -190,7 +190,7 @@ export class Traffic {
     if (rate === undefined || rate.isAllowed || !rate.isExceeded) return;
     throw new Refusal(
       "RATE_LIMITED",
-      `More than ${rate.max} calls of this kind came from ${passageOf(request)?.payer} in ${this.#limits.rateWindowMs} ms. Retry after ${rate.ttlInSeconds} s.`,
+      `More than ${rate.max} calls of this kind came from ${payerIn(request)} in ${this.#limits.rateWindowMs} ms. Retry after ${rate.ttlInSeconds} s.`,
       {},
       rate.ttlInSeconds,
     );
@@ -201,7 +201,7 @@ export class Traffic {
     const passage = passageOf(request);
     const isLast = this.#isStopping() || this.#connections.isRetired(passage?.connection);
     if (isLast) void reply.header("connection", "close");
-    this.#watchReader(reply, passage?.payer ?? "unknown", payload);
+    this.#watchReader(reply, payerIn(request), payload);
     const operation = registered?.operation ?? passage?.operation ?? null;
     if (operation === null || passage === null) return;
     const { clock, nodeId } = this.#options;
@@ -222,25 +222,27 @@ export class Traffic {
 
   /** Throws OVERLOADED before anything is sent, where the caller has its share of streams. */
   holdStream(request: FastifyRequest, answer: StreamAnswer, start: () => Promise<void>): void {
-    const payer = passageOf(request)?.payer ?? "unknown";
+    const caller = payerIn(request);
     try {
-      this.#shares.take(payer, "streams");
+      this.#shares.take(caller, "streams");
     } catch (error) {
       answer.abandoned?.();
       throw error;
     }
-    void start().finally(() => this.#shares.add(payer, "streams", -1));
+    void start().finally(() => this.#shares.add(caller, "streams", -1));
   }
 
   /** Until the answer is read, or nobody is there to read it. */
   #watchReader({ raw }: FastifyReply, payer: string, payload: unknown): void {
     const bytes = typeof payload === "string" || payload instanceof Uint8Array ? payload.length : 0;
     if (raw.socket === null || raw.destroyed) return;
+    // One answer alone, a snapshot's, never takes all of a share.
+    const counted = Math.min(bytes, this.#limits.answerBytesPerCaller / 2);
     this.#connections.answered(raw, raw.socket, bytes);
-    this.#shares.add(payer, "bytes", bytes);
+    this.#shares.add(payer, "bytes", counted);
     raw.once("close", () => {
       this.#connections.read(raw);
-      this.#shares.add(payer, "bytes", -bytes);
+      this.#shares.add(payer, "bytes", -counted);
     });
   }
 
@@ -280,6 +282,10 @@ export class Traffic {
 function stageOf(passage: Passage | null, registered: Registered | undefined): Stage {
   if (passage?.isBegun !== true) return "arriving";
   return registered?.isWrite === true ? "writing" : "reading";
+}
+
+function payerIn(request: FastifyRequest): string {
+  return passageOf(request)?.payer ?? "unknown";
 }
 
 /** By name where there is one: behind one address may be many. */

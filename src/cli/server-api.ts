@@ -35,6 +35,11 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
   }));
+  const trustDomain = trustDomainOf(config);
+  if (tls !== null && tls.clientCa !== null) {
+    const text = `client certificates of the trust domain ${trustDomain} count`;
+    logs.logger.info({ trust_domain: trustDomain }, text);
+  }
   const api: Api = await createApi({
     cluster,
     scopes,
@@ -43,7 +48,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     clusterId,
     keys: config.keys,
     isLoopback: isLoopback(config.api.listen.host),
-    trustDomain: trustDomainOf(config),
+    trustDomain,
     limits: limitsOf(config),
     metrics: () => metrics.scrape(),
     logger: logs.logger,

@@ -2,6 +2,7 @@
 
 import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
+import { connect as connectTcp } from "node:net";
 import { connect, type ConnectionOptions } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseSpiffeId } from "../../src/core/kit/spiffe.ts";
@@ -184,6 +185,22 @@ describe("roles by certificate", () => {
     expect((await ask("/v1/cluster", await certificate(ca, "spiffe://tenure/sdk/a"))).status).toBe(200);
   });
 });
+
+it("a stranger that never finishes TLS's handshake, or says nothing after it, is closed in time", async () => {
+  const tls = { ...(await certificate(ca, "spiffe://tenure/server/n1")), clientCa: null };
+  await using quick = await startApi({ tls, limits: { handshakeTimeoutMs: 200, headersTimeoutMs: 200 } });
+  const closed = (socket: { on(event: "close" | "error", listener: () => void): unknown }): Promise<true> =>
+    new Promise((resolve) => {
+      socket.on("error", () => {});
+      socket.on("close", () => resolve(true));
+    });
+  const silent = connectTcp(quick.port, "127.0.0.1");
+  const half = connectTcp(quick.port, "127.0.0.1");
+  half.write(Buffer.from([0x16, 0x03, 0x01]));
+  const mute = connect({ port: quick.port, host: "127.0.0.1", ca: ca.cert }).resume();
+  expect(await Promise.all([silent.resume(), half.resume(), mute].map(closed))).toEqual([true, true, true]);
+  await expect.poll(() => quick.api.stats().connections).toBe(0);
+}, 30_000);
 
 describe("the protocol's version", () => {
   /** What was agreed on, or why nothing was. */

@@ -10,7 +10,8 @@ declare const TextEncoder: { new (): TextEncoder };
 interface TextDecoder {
   decode(bytes?: Uint8Array): string;
 }
-declare const TextDecoder: { new (label?: string, options?: { fatal?: boolean }): TextDecoder };
+/** Never without `ignoreBOM`, which keeps the mark: it is a letter, and dropping it makes two names one. */
+declare const TextDecoder: { new (label: "utf-8", options: { fatal: true; ignoreBOM: true }): TextDecoder };
 
 interface AbortSignal {
   readonly aborted: boolean;

@@ -14,7 +14,6 @@ import { assert } from "./assert.ts";
 import { INTEGER_MAX } from "./limits.ts";
 
 const U32_SPAN = 2 ** 32;
-const BYTE_ORDER_MARK = "\uFEFF";
 
 // The same few names come in every message. A name seen before is returned as the string it was then,
 // which costs a comparison instead of building one. It can't be observed: equal strings are equal.
@@ -23,7 +22,7 @@ const RECENT_TEXT_BYTES_MAX = 128;
 const recentTexts: (string | undefined)[] = new Array<string | undefined>(RECENT_TEXTS).fill(undefined);
 
 const textEncoder = new TextEncoder();
-const textDecoder = new TextDecoder("utf-8", { fatal: true });
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** `truncated`: more bytes were promised than came. `wild`: an integer above 2^53−1 (trap 31). */
 export type DecodeReason = "truncated" | "malformed" | "wild";
@@ -261,13 +260,9 @@ export class ByteReader {
 }
 
 function decodeWideText(bytes: Uint8Array): string {
-  let text: string;
   try {
-    text = textDecoder.decode(bytes);
+    return textDecoder.decode(bytes);
   } catch {
     throw new DecodeError("malformed", "text is not UTF-8");
   }
-  // The decoder swallows one leading mark; give it back, so that what was written is what is read.
-  const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-  return marked ? BYTE_ORDER_MARK + text : text;
 }
