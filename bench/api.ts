@@ -64,13 +64,13 @@ try {
 
 async function measureAll(url: string, one: (n: number) => string): Promise<void> {
   const rows: Row[] = [
-    await reads(url, "job", one),
-    await reads(url, "job, linearizable", (n) => `${one(n)}?consistency=linearizable`),
-    await reads(url, "list", () => "/v1/jobs?limit=50"),
-    await reads(url, "list, by state", () => "/v1/jobs?state=completed&limit=50"),
-    await reads(url, "search", (n) => `/v1/jobs?search=${KIND}&limit=${20 + (n % 5)}`),
-    await reads(url, "stats", () => "/v1/stats"),
-    await reads(url, "role", () => "/role"),
+    (await reads(url, "job", one)).row,
+    (await reads(url, "job, linearizable", (n) => `${one(n)}?consistency=linearizable`)).row,
+    (await reads(url, "list", () => "/v1/jobs?limit=50")).row,
+    (await reads(url, "list, by state", () => "/v1/jobs?state=completed&limit=50")).row,
+    (await reads(url, "search", (n) => `/v1/jobs?search=${KIND}&limit=${20 + (n % 5)}`)).row,
+    (await reads(url, "stats", () => "/v1/stats")).row,
+    (await reads(url, "role", () => "/role")).row,
   ];
   const result = { bench: "api", jobs, readers: READERS, rows, events: await fanOut(url) };
   for (const { read, per_s: rate, p50_ms: p50, p99_ms: p99 } of rows)
@@ -86,7 +86,8 @@ async function measureLists(url: string, connections: readonly number[]): Promis
   const rows: (Row & { readonly connections: number; readonly refused: number })[] = [];
   for (const many of connections) {
     const asked = (n: number): string => `/v1/jobs?${LISTS[n % LISTS.length]}`;
-    rows.push({ connections: many, ...(await reads(url, "list", asked, many)) });
+    const { row, refused } = await reads(url, "list", asked, many);
+    rows.push({ connections: many, ...row, refused });
   }
   for (const { connections: many, per_s: rate, p50_ms: p50, p99_ms: p99, refused } of rows)
     console.log(`${String(many).padStart(4)} at once: ${rate}/s, p50 ${p50} ms, p99 ${p99} ms, ${refused} refused`);
@@ -126,7 +127,7 @@ async function reads(
   read: string,
   path: (n: number) => string,
   readers = READERS,
-): Promise<Row & { readonly refused: number }> {
+): Promise<{ readonly row: Row; readonly refused: number }> {
   const timesMs: number[] = [];
   let refused = 0;
   const endMs = performance.now() + windowMs;
@@ -150,7 +151,7 @@ async function reads(
     rounded(sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN, 2);
   say(`${read}: ${timesMs.length} reads`);
   const perSecond = Math.round((timesMs.length * 1_000) / windowMs);
-  return { read, per_s: perSecond, p50_ms: rank(0.5), p99_ms: rank(0.99), refused };
+  return { row: { read, per_s: perSecond, p50_ms: rank(0.5), p99_ms: rank(0.99) }, refused };
 }
 
 /** Every event carries when its submission left; this process submits and follows, so its clock is the only one. */
