@@ -43,7 +43,7 @@ const list = (kind: string) => ({ kind: "list", query: { kind, limit: 50 } }) as
 describe("reads of the views", () => {
   it("256 callers that list jobs at once are all answered, in order, with few of them at the thread", async () => {
     const thread = new TestThread();
-    const queue = new ReadQueue(thread);
+    const queue = new ReadQueue(thread, () => 0);
     const answered: number[] = [];
     const reads = Array.from({ length: 256 }, (_, n) => queue.ask(list(`k${n}`)).then(() => answered.push(n)));
     expect([thread.open, queue.waiting]).toEqual([READS_POSTED_MAX, 256]);
@@ -55,7 +55,7 @@ describe("reads of the views", () => {
 
   it("the same page is read once for all who wait for it, and never for one who asks when it is being read", async () => {
     const thread = new TestThread();
-    const queue = new ReadQueue(thread);
+    const queue = new ReadQueue(thread, () => 0);
     const before = Array.from({ length: READS_POSTED_MAX }, (_, n) => queue.ask(list(`before-${n}`)));
     const same = Array.from({ length: 100 }, () => queue.ask(list("same")));
     await thread.answer();
@@ -70,11 +70,13 @@ describe("reads of the views", () => {
 
   it("a read of one job does not wait for all the searches before it", async () => {
     const thread = new TestThread();
-    const queue = new ReadQueue(thread);
-    for (let n = 0; n < 100; n++) void queue.ask(list(`k${n}`));
-    void queue.ask({ kind: "get", jobId: "j" });
+    const queue = new ReadQueue(thread, () => 0);
+    const reads = Array.from({ length: 100 }, (_, n): Promise<unknown> => queue.ask(list(`k${n}`)));
+    reads.push(queue.ask({ kind: "get", jobId: "j" }));
     for (let n = 0; n < 2; n++) await thread.answer();
     expect(thread.asked.map(({ kind }) => kind)).toContain("get");
+    while (thread.open > 0) await thread.answer();
+    await Promise.all(reads);
   });
 
   it("who has waited for too long is refused, and those after it are not", async () => {
@@ -94,7 +96,7 @@ describe("reads of the views", () => {
 
   it("their number is bounded, and a failure of one is that of its callers alone", async () => {
     const thread = new TestThread();
-    const queue = new ReadQueue(thread);
+    const queue = new ReadQueue(thread, () => 0);
     const reads = Array.from({ length: READS_WAITING_MAX }, () => queue.ask(list("same")));
     await expect(queue.ask(list("one more"))).rejects.toMatchObject({ code: "OVERLOADED" });
     await thread.refuse(new Error("a bad page"));
