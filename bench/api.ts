@@ -1,6 +1,7 @@
-// `npm run bench -- api [--jobs N] [--window-ms N] [--streams N] [--json]`: reads of one real server that has N jobs (20,000
+// `npm run bench -- api [--jobs N] [--window-ms N] [--streams N] [--connections 1,8,64] [--json]`: reads of one real server that has N jobs (20,000
 // unless it is given), half of them done: one job, a page of the list, a search, the server's own state; several readers at
 // once. And the fan-out of events: how long after a submission left its event is at each of the streams.
+// With --connections only pages of the list are read, by so many at once, and refusals are counted.
 
 import { parseArgs } from "node:util";
 import { createClient } from "../src/entry/client.ts";
@@ -19,6 +20,8 @@ const SAMPLES = 100;
 const SUBMIT_BATCH = 1_000;
 const IDS = 1_000;
 const SETTLE_MS = 300;
+/** Pages by several filters in turn, so that not everybody asks for the same. */
+const LISTS = ["limit=50", "state=completed&limit=50", "state=pending&limit=50", `kind=${KIND}&limit=50`];
 
 const { values } = parseArgs({
   args: process.argv.slice(3),
@@ -27,6 +30,7 @@ const { values } = parseArgs({
     "window-ms": { type: "string" },
     streams: { type: "string" },
     samples: { type: "string" },
+    connections: { type: "string" },
     json: { type: "boolean" },
   },
 });
@@ -48,14 +52,25 @@ try {
   await fill(url);
   const ids = await idsOf(url);
   const one = (n: number): string => `/v1/jobs/${ids[n % ids.length]}`;
+  if (values.connections === undefined) await measureAll(url, one);
+  else
+    await measureLists(
+      url,
+      values.connections.split(",").map((text) => counted("connections", text, READERS)),
+    );
+} finally {
+  await cluster.end();
+}
+
+async function measureAll(url: string, one: (n: number) => string): Promise<void> {
   const rows: Row[] = [
-    await reads(url, "job", one),
-    await reads(url, "job, linearizable", (n) => `${one(n)}?consistency=linearizable`),
-    await reads(url, "list", () => "/v1/jobs?limit=50"),
-    await reads(url, "list, by state", () => "/v1/jobs?state=completed&limit=50"),
-    await reads(url, "search", (n) => `/v1/jobs?search=${KIND}&limit=${20 + (n % 5)}`),
-    await reads(url, "stats", () => "/v1/stats"),
-    await reads(url, "role", () => "/role"),
+    (await reads(url, "job", one)).row,
+    (await reads(url, "job, linearizable", (n) => `${one(n)}?consistency=linearizable`)).row,
+    (await reads(url, "list", () => "/v1/jobs?limit=50")).row,
+    (await reads(url, "list, by state", () => "/v1/jobs?state=completed&limit=50")).row,
+    (await reads(url, "search", (n) => `/v1/jobs?search=${KIND}&limit=${20 + (n % 5)}`)).row,
+    (await reads(url, "stats", () => "/v1/stats")).row,
+    (await reads(url, "role", () => "/role")).row,
   ];
   const result = { bench: "api", jobs, readers: READERS, rows, events: await fanOut(url) };
   for (const { read, per_s: rate, p50_ms: p50, p99_ms: p99 } of rows)
@@ -65,8 +80,18 @@ try {
     `events to ${many} streams: p50 ${p50} ms, p99 ${p99} ms after the submission left; ${rate} deliveries/s`,
   );
   if (values.json === true) console.log(JSON.stringify(result));
-} finally {
-  await cluster.end();
+}
+
+async function measureLists(url: string, connections: readonly number[]): Promise<void> {
+  const rows: (Row & { readonly connections: number; readonly refused: number })[] = [];
+  for (const many of connections) {
+    const asked = (n: number): string => `/v1/jobs?${LISTS[n % LISTS.length]}`;
+    const { row, refused } = await reads(url, "list", asked, many);
+    rows.push({ connections: many, ...row, refused });
+  }
+  for (const { connections: many, per_s: rate, p50_ms: p50, p99_ms: p99, refused } of rows)
+    console.log(`${String(many).padStart(4)} at once: ${rate}/s, p50 ${p50} ms, p99 ${p99} ms, ${refused} refused`);
+  if (values.json === true) console.log(JSON.stringify({ bench: "api-lists", jobs, rows }));
 }
 
 /** Half of them are done: in the views, and not in memory any more after a while. */
@@ -97,25 +122,36 @@ async function idsOf(url: string): Promise<readonly string[]> {
   return ids;
 }
 
-async function reads(url: string, read: string, path: (n: number) => string): Promise<Row> {
+async function reads(
+  url: string,
+  read: string,
+  path: (n: number) => string,
+  readers = READERS,
+): Promise<{ readonly row: Row; readonly refused: number }> {
   const timesMs: number[] = [];
+  let refused = 0;
   const endMs = performance.now() + windowMs;
   const reader = async (first: number): Promise<void> => {
     const connection = new HttpConnection(url, OPERATOR_KEY);
-    for (let n = first; performance.now() < endMs; n += READERS) {
+    for (let n = first; performance.now() < endMs; n += readers) {
       const askedMs = performance.now();
       const { status, body } = await connection.getRaw(path(n));
+      if (status === 503 && readers !== READERS) {
+        refused++;
+        continue;
+      }
       if (status !== 200) throw new Error(`${path(n)} was answered with ${status}: ${body.toString().slice(0, 300)}`);
       timesMs.push(performance.now() - askedMs);
     }
     connection.close();
   };
-  await Promise.all(Array.from({ length: READERS }, (_, first) => reader(first)));
+  await Promise.all(Array.from({ length: readers }, (_, first) => reader(first)));
   const sorted = Float64Array.from(timesMs).sort();
   const rank = (part: number): number =>
     rounded(sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN, 2);
   say(`${read}: ${timesMs.length} reads`);
-  return { read, per_s: Math.round((timesMs.length * 1_000) / windowMs), p50_ms: rank(0.5), p99_ms: rank(0.99) };
+  const perSecond = Math.round((timesMs.length * 1_000) / windowMs);
+  return { row: { read, per_s: perSecond, p50_ms: rank(0.5), p99_ms: rank(0.99) }, refused };
 }
 
 /** Every event carries when its submission left; this process submits and follows, so its clock is the only one. */

@@ -107,3 +107,27 @@ test("api: reads, and events to many streams", { timeout: LIMIT_MS }, async () =
     events: { streams: 5, samples: 3, ...figure },
   });
 });
+
+test("api --connections: pages by many at once, and nobody is refused", { timeout: LIMIT_MS }, async () => {
+  const flags = ["--jobs", "500", "--window-ms", "300", "--connections", "1,128"];
+  const row = { read: "list", per_s: positive, p50_ms: positive, p99_ms: positive, refused: 0 };
+  expect(await jsonOf("api", ...flags)).toEqual({
+    bench: "api-lists",
+    jobs: 500,
+    rows: [
+      { connections: 1, ...row },
+      { connections: 128, ...row },
+    ],
+  });
+});
+
+test("turns: a row for each part of the consensus thread's work", { timeout: 2 * LIMIT_MS }, async () => {
+  const flags = ["--seconds", "1", "--jobs", "2000", "--agents", "30", "--streams", "30"];
+  const figures = { longest_ms: positive, p99_ms: positive, longest_cpu_ms: positive, turns: positive };
+  expect(await jsonOf("turns", ...flags)).toEqual({
+    bench: "turns",
+    must_ms: 50,
+    goal_ms: 5,
+    rows: ["schedules", "pending", "snapshot", "verify", "agents", "streams"].map((what) => ({ what, ...figures })),
+  });
+});

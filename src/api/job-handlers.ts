@@ -12,6 +12,7 @@ import {
 } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Job, JobState, NamesPage } from "../ports/jobs.ts";
+import type { JobPage } from "../ports/views.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { followLog, logPage } from "./log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
@@ -26,12 +27,19 @@ const VIEWS_POLL_MS = 5;
 export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { jobs, events } = parts;
   let document: string | undefined;
+  const bodies = new WeakMap<JobPage, string>();
   return {
     openapi: () => {
       document ??= JSON.stringify(openApi(ROUTES, service.cluster.view().version));
       return { body: document, contentType: "application/json; charset=utf-8" };
     },
-    jobs: async ({ query }) => ({ body: await list(service, parts, query) }),
+    jobs: async ({ query }) => {
+      const page = await list(service, parts, query);
+      // Several who asked for the same at once are given the same page.
+      let body = bodies.get(page);
+      if (body === undefined) bodies.set(page, (body = pageText(page)));
+      return { body, contentType: "application/json; charset=utf-8" };
+    },
     job: async ({ params, query }) => {
       await beFresh(service, query);
       const job = await findJob(service, parts, params.id);
@@ -95,18 +103,21 @@ function unknownJob(id: string): Refusal {
   return new Refusal("NOT_FOUND", `This node knows no job ${id}: there was none, or its retention is over.`, { id });
 }
 
-async function list(service: Service, parts: JobsParts, query: Call<"jobs">["query"]): Promise<object> {
+async function list(service: Service, parts: JobsParts, query: Call<"jobs">["query"]): Promise<JobPage> {
   await beFresh(service, query);
   if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
   const { state, kind, queue, agent, search, cursor, limit = JOBS_PER_PAGE_MAX } = query;
   const states = state === undefined ? undefined : (state.split(",") as JobState[]);
   const asked = { states, kind, queue, agent, search, cursor, limit };
-  const { jobs, next, position } = await parts.views.list(asked).catch((error: unknown) => {
+  return parts.views.list(asked).catch((error: unknown) => {
     // All else that may be wrong in a query was checked before: only the views know their own cursors.
     if (!TenureError.is(error) || error.code !== "BAD_REQUEST") throw error;
     throw new Refusal("BAD_REQUEST", error.message, { field: "cursor" });
   });
-  return { jobs: jobs.map((job) => jobBrief(job)), next, position };
+}
+
+function pageText({ jobs, next, position }: JobPage): string {
+  return JSON.stringify({ jobs: jobs.map((job) => jobBrief(job)), next, position });
 }
 
 async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {

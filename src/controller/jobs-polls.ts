@@ -8,6 +8,7 @@
 // Invariants: an agent has at most one poll, its newest; a poll ends once: given jobs, told something, timed out, or gone.
 
 import { TenureError } from "../core/kit/errors.ts";
+import type { WantedKinds } from "../core/jobs/index.ts";
 import type { AgentInfo } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 
@@ -56,8 +57,8 @@ export class JobsPolls<Call extends { readonly agent: AgentInfo; readonly max: n
   }
 
   /** Of those who want jobs. */
-  get kinds(): Iterable<string> {
-    return this.#byKind.keys();
+  get kinds(): WantedKinds {
+    return this.#byKind;
   }
 
   ofAgent(name: string): Poll<Call> | undefined {

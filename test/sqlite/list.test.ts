@@ -192,4 +192,69 @@ describe("a search", () => {
     expect((await allPages(views, { limit: 10, search: "odd even" })).ids).toEqual(["job-7"]);
     expect((await allPages(views, { limit: 10, search: "even" })).ids).toHaveLength(101);
   });
+
+  test("for a frequent word and a rare filter looks at a bounded part of the words in each step, and finds all", async () => {
+    const path = await newPath();
+    const views = await openAt(path);
+    // Far apart, as if there were many between them: both words are frequent, and never together.
+    const jobs = Array.from({ length: 300 }, (_, i) =>
+      newJob(1 + i * 100_000, {}, { payload: i % 2 === 0 ? "odd" : "even", queue: i % 100 === 7 ? "rare" : "default" }),
+    );
+    await views.put(30_000_000, jobs, [], []);
+    const opened = new DatabaseSync(path, { readOnly: true });
+    const watched = watch(opened);
+    for (const query of [
+      { search: "odd even", queue: "default" },
+      { search: "even", queue: "rare" },
+      { search: "odd even", kind: "exec", states: ["pending"] },
+    ] satisfies Omit<JobQuery, "limit">[]) {
+      let cursor: string | undefined;
+      const ids: string[] = [];
+      do {
+        const page = listJobs(watched.database, { ...query, limit: 10, cursor });
+        ids.push(...page.jobs.map((json) => (JSON.parse(json) as { id: string }).id));
+        cursor = page.next ?? undefined;
+      } while (cursor !== undefined);
+      expect(ids).toHaveLength(query.search === "even" ? 3 : 0);
+    }
+    opened.close();
+    expect(watched.spans.length).toBeGreaterThan(0);
+    expect(Math.max(...watched.spans), "sequences in which one step looks for words").toBeLessThanOrEqual(500_000);
+  });
 });
+
+describe("reads at once", () => {
+  test("256 callers that list jobs are all answered, as are those who ask for the same page", async () => {
+    const views = await openAt(await newPath());
+    await views.put(500, jobsFrom(1, 500), [], []);
+    const pages = await Promise.all(
+      Array.from({ length: 256 }, (_, n) =>
+        views.list({ limit: 1 + (n % 32), kind: n % 2 === 0 ? "exec" : undefined }),
+      ),
+    );
+    expect(pages.map(({ jobs }) => jobs.length)).toEqual(Array.from({ length: 256 }, (_, n) => 1 + (n % 32)));
+    expect(views.stats().readsWaiting).toBe(0);
+  });
+});
+
+/** Of each statement that looks for words by itself: how many sequences it may look at, as its bounds say. */
+function watch(opened: DatabaseSync): { readonly database: DatabaseSync; readonly spans: number[] } {
+  const spans: number[] = [];
+  const see = (text: string, values: readonly unknown[]): void => {
+    if (!/FROM words\b(?! WHERE words MATCH \? AND words\.rowid = jobs)/.test(text)) return;
+    const [high, low] = [/words\.rowid < \?/.test(text), /words\.rowid >= \?/.test(text)];
+    const bounds = values.filter((value) => typeof value === "bigint").map(Number);
+    spans.push(high && low ? bounds[0]! - bounds[1]! : Infinity);
+  };
+  const database = {
+    exec: (text: string) => opened.exec(text),
+    prepare: (text: string) => {
+      const statement = opened.prepare(text);
+      return {
+        get: (...values: never[]) => (see(text, values), statement.get(...values)),
+        iterate: (...values: never[]) => (see(text, values), statement.iterate(...values)),
+      };
+    },
+  };
+  return { database: database as unknown as DatabaseSync, spans };
+}

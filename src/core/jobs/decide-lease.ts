@@ -81,15 +81,24 @@ export function decideLease(
   return decided(drafts, { leases, lost, takenFrom: isTaken ? known.owner : null });
 }
 
-/** Classes with jobs that an agent with one of these kinds could be given now; to be walked through while they are given. */
+/** What somebody waits for; a map has it all. */
+export type WantedKinds = Pick<ReadonlyMap<string, unknown>, "size" | "has" | "keys">;
+
+/**
+ * Classes with jobs that an agent with one of these kinds could be given now; to be walked through while they are given. This
+ * is asked at every command: of the kinds that are waited for and those that are ready the fewer are walked through.
+ */
 export function* openClasses(
   { state }: JobsBook,
-  kinds: Iterable<string>,
+  wanted: WantedKinds,
   context: Pick<DecideContext, "nowMs" | "wallMs">,
 ): Generator<OpenClass, void, void> {
   readyNow(state, context);
   if (state.isOvergrown) return;
-  for (const kind of kinds) {
+  const { kinds: open } = state.ready;
+  const [fewer, others] = open.size <= wanted.size ? [open, wanted] : [wanted, open];
+  for (const kind of fewer.keys()) {
+    if (!others.has(kind)) continue;
     for (const one of state.ready.classesWith(kind)) if (state.paused.get(one.queue) === undefined) yield one;
   }
 }

@@ -11,7 +11,7 @@ export type {
   TakenJob,
 } from "./commands.ts";
 export { decide } from "./decide.ts";
-export { type OpenClass, openClasses } from "./decide-lease.ts";
+export { type OpenClass, openClasses, type WantedKinds } from "./decide-lease.ts";
 export type { JobsEvent } from "./events.ts";
 export type { BookLimits, BookOptions } from "./state.ts";
 export type { JobsView, LeaseView, Renewal } from "./views.ts";

@@ -65,6 +65,11 @@ export class Ready {
     return this.#gates.get(key)?.running ?? 0;
   }
 
+  /** Those with a job that may run now. */
+  get kinds(): Pick<ReadonlyMap<string, unknown>, "size" | "has" | "keys"> {
+    return this.#byKind;
+  }
+
   classesWith(kind: string): ReadonlySet<JobClass> {
     return this.#byKind.get(kind) ?? NO_CLASSES;
   }

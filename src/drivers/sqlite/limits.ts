@@ -12,7 +12,12 @@ export const TURN_MS_MAX = 2;
 /** Puts that wait share a transaction up to this size. */
 export const TRANSACTION_BYTES_MAX = 4 * 1024 * 1024;
 
-export const READS_WAITING_MAX = 64;
+/** Reads that are with the thread: the one that it answers, and what it does next. */
+export const READS_POSTED_MAX = 4;
+/** How long a read waits for its turn; then it is refused. */
+export const READ_WAIT_MS_MAX = 5_000;
+/** Memory: each is a few hundred bytes. */
+export const READS_WAITING_MAX = 10_000;
 export const PAGE_JOBS_MAX = 500;
 /** A page is cut behind the job that reaches it. */
 export const PAGE_BYTES_MAX = 1024 * 1024;
@@ -24,6 +29,16 @@ export const PAGE_ROWS_PER_LOOK = 64;
 export const PROBE_ROWS_MAX = 10_000;
 /** Sequences that a search looks at in one step. */
 export const SEARCH_WINDOW = 500_000;
+/** A filter that fits no more jobs than this is walked, whatever the others fit. */
+export const PROBE_FEW = 100;
+/** Words are counted in so many windows of so many sequences, to choose what is walked first. */
+export const PROBE_WINDOW = 50_000;
+export const PROBE_WINDOWS_MAX = 4;
+/** What is looked at before anything is counted. */
+export const GLANCE_ROWS_MAX = 1_000;
+export const GLANCE_WINDOW = 10_000;
+/** Prepared statements of a connection that are kept for the next page. */
+export const STATEMENTS_KEPT = 64;
 /** Ids of jobs that one question after expired ones is answered with. */
 export const EXPIRED_JOBS_MAX = 10_000;
 export const LOG_PAGE_BYTES_MAX = 256 * 1024;

@@ -8,9 +8,10 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ExpiredJobs, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
-import { CLOSE_MS_MAX, READS_WAITING_MAX, TURN_MS_MAX } from "./limits.ts";
-import type { Answers, ReaderRequest, WriterRequest } from "./messages.ts";
+import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
+import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
 import { PutQueue } from "./put-queue.ts";
+import { type ReadKind, ReadQueue } from "./read-queue.ts";
 import { Thread } from "./thread.ts";
 
 export interface ViewsOptions {
@@ -51,6 +52,9 @@ export class SqliteViews implements Views {
   readonly #writer: Thread<WriterRequest>;
   readonly #reader: Thread<ReaderRequest>;
   readonly #puts: PutQueue;
+  readonly #reads: ReadQueue;
+  /** Of pages that several asked for: parsed once. */
+  readonly #pages = new WeakMap<StoredPage, Promise<JobPage>>();
   #isOpen = false;
   #closed: Promise<void> | null = null;
 
@@ -71,6 +75,7 @@ export class SqliteViews implements Views {
       onRestarted: () => undefined,
     });
     this.#puts = new PutQueue(this.#writer);
+    this.#reads = new ReadQueue(this.#reader);
   }
 
   async position(): Promise<number> {
@@ -119,8 +124,10 @@ export class SqliteViews implements Views {
   }
 
   async list(query: JobQuery): Promise<JobPage> {
-    const { jobs, next, position } = await this.#read({ kind: "list", query });
-    return { jobs: await parseJobs(jobs), next, position };
+    const stored = await this.#read({ kind: "list", query });
+    let page = this.#pages.get(stored);
+    if (page === undefined) this.#pages.set(stored, (page = parsePage(stored)));
+    return page;
   }
 
   async log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage> {
@@ -131,7 +138,7 @@ export class SqliteViews implements Views {
     return {
       putsWaiting: this.#puts.waiting,
       bytesInFlight: this.#puts.inFlightBytes,
-      readsWaiting: this.#reader.waiting,
+      readsWaiting: this.#reads.waiting,
       restarts: this.#writer.restarts + this.#reader.restarts,
     };
   }
@@ -155,14 +162,9 @@ export class SqliteViews implements Views {
     await Promise.all([this.#reader.end(), this.#writer.end()]);
   }
 
-  async #read<K extends "reached" | "get" | "expired" | "list" | "log">(
-    request: Extract<ReaderRequest, { kind: K }>,
-  ): Promise<Answers[K]> {
-    if (this.#reader.waiting >= READS_WAITING_MAX) {
-      throw new TenureError("OVERLOADED", `${READS_WAITING_MAX} reads wait for the views already. Try again later.`);
-    }
+  async #read<K extends ReadKind>(request: Extract<ReaderRequest, { kind: K }>): Promise<Answers[K]> {
     try {
-      return await this.#reader.ask(request);
+      return await this.#reads.ask(request);
     } catch (error) {
       if (TenureError.is(error) && error.code === "DISK_DAMAGED") this.#discard(error.message);
       throw error;
@@ -190,6 +192,10 @@ export class SqliteViews implements Views {
     );
     this.#options.onReset?.();
   }
+}
+
+async function parsePage({ jobs, next, position }: StoredPage): Promise<JobPage> {
+  return { jobs: await parseJobs(jobs), next, position };
 }
 
 /** A page may be a megabyte: not at one stretch. */
