@@ -138,7 +138,7 @@ test("a wiped node that comes back under load refuses nobody, at no moment", asy
   const victim = members().find(({ id }) => id !== leader)!;
   const refusals: string[] = [];
   let asked = 0;
-  let isOver = false;
+  const load = new AbortController();
   const stream = new AbortController();
   const heard = new Set<string>();
   const following = (async () => {
@@ -146,8 +146,8 @@ test("a wiped node that comes back under load refuses nobody, at no moment", asy
   })().catch((error: unknown) => {
     if (!stream.signal.aborted) refusals.push(`events() ended: ${String(error)}`);
   });
-  const load = (async () => {
-    while (!isOver) {
+  const loading = (async () => {
+    while (!load.signal.aborted) {
       // A new client each time: the victim is asked first.
       await clientOf(victim)
         .job(jobId)
@@ -172,21 +172,41 @@ test("a wiped node that comes back under load refuses nobody, at no moment", asy
   );
   const last = await clientOf(victim).submit({ kind: "made-at-the-end" });
   await waitFor("the stream to have all events", () => heard.has(last) || refusals.length > 0, LIMIT_MS);
-  isOver = true;
+  load.abort();
   stream.abort();
-  await Promise.all([load, following]);
+  await Promise.all([loading, following]);
   expect(refusals).toEqual([]);
   expect(asked).toBeGreaterThan(10);
 });
 
-test("a key that is made at the leader is known at every member from then on", async () => {
+async function makeKey(name: string): Promise<string> {
   const leader = cluster.node(await cluster.leader());
+  const key = `the key ${name}`;
+  const sha256 = createHash("sha256").update(key).digest("hex");
+  const made = await leader.call("/v1/keys", { key: OPERATOR_KEY, body: { name, role: "viewer", sha256 } });
+  expect(made.status).toBe(200);
+  return key;
+}
+
+test("a key that is made at the leader is known at every member from then on", async () => {
   for (let round = 0; round < 10; round++) {
-    const key = `made in round ${round}`;
-    const sha256 = createHash("sha256").update(key).digest("hex");
-    const body = { name: `round-${round}`, role: "viewer", sha256 };
-    expect((await leader.call("/v1/keys", { key: OPERATOR_KEY, body })).status).toBe(200);
+    const key = await makeKey(`round-${round}`);
     for (const node of members()) expect((await node.call("/v1/jobs?limit=1", { key })).status).toBe(200);
+  }
+});
+
+test("a node that lags does not refuse a key that was made meanwhile", async () => {
+  const leader = await cluster.leader();
+  const lagging = members().find(({ id }) => id !== leader)!;
+  onTestFinished(() => lagging.cont());
+  for (let round = 0; round < 3; round++) {
+    lagging.stop();
+    const key = await makeKey(`lag-${round}`);
+    // In its sockets before it goes on.
+    const asked = Array.from({ length: 5 }, () => lagging.call("/v1/jobs?limit=1", { key, limitMs: LIMIT_MS }));
+    await makeKey(`later-${round}`);
+    lagging.cont();
+    for (const { status } of await Promise.all(asked)) expect([200, 503]).toContain(status);
   }
 });
 
