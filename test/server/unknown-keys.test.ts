@@ -99,24 +99,13 @@ describe("with a node first in the list that joins and does not know the key", (
 
   test("tenure agent start runs", async () => {
     const agent = startAgent(AGENT);
-    const operator = createClient({ urls: cluster.urls, key: OPERATOR_KEY, timeoutMs: 30_000 });
-    await waitFor(
-      "the agent to be registered",
-      async () => {
-        if (agent.child.exitCode !== null) throw new Error(`it ended with ${agent.child.exitCode}: ${agent.log()}`);
-        return (await operator.agents()).some(({ name }) => name === "a1");
-      },
-      LIMIT_MS,
-    );
+    await registered(agent);
     agent.child.kill("SIGTERM");
     expect(await agent.exit, agent.log()).toBe(0);
   });
 
   test("submit() during an election waits for a leader", async () => {
-    const leader = cluster.node(await cluster.leader());
-    const [first, last] = members().filter((node) => node !== leader) as [TenureNode, TenureNode];
-    await Promise.all([leader.kill9(), first.kill9()]);
-    await waitFor("nobody to lead", () => answersAt(last, "/leader", 503), LIMIT_MS);
+    const elect = await deposeAll();
     let isSettled = false;
     const submitted = clientOf(joining)
       .submit({ kind: "made-during" })
@@ -126,11 +115,56 @@ describe("with a node first in the list that joins and does not know the key", (
       .job(jobId)
       .then((job) => expect(job).toMatchObject({ id: jobId }));
     expect(isSettled).toBe(false);
-    leader.start();
-    first.start();
+    elect();
     expect(await submitted).toMatch(/./);
   });
+
+  test("tenure agent start during an election waits for a leader", async () => {
+    const elect = await deposeAll();
+    const before = await leaderQuestions(joining);
+    const agent = startAgent(AGENT);
+    const hasAsked = async (): Promise<boolean> => (await leaderQuestions(joining)) > before;
+    await waitFor("the agent to ask who leads", async () => agent.child.exitCode !== null || hasAsked(), LIMIT_MS);
+    elect();
+    await registered(agent);
+    agent.child.kill("SIGTERM");
+    expect(await agent.exit, agent.log()).toBe(0);
+  });
 });
+
+async function registered(agent: ReturnType<typeof startAgent>): Promise<void> {
+  const operator = createClient({ urls: cluster.urls, key: OPERATOR_KEY, timeoutMs: 30_000 });
+  await waitFor(
+    "the agent to be registered",
+    async () => {
+      if (agent.child.exitCode !== null) throw new Error(`it ended with ${agent.child.exitCode}: ${agent.log()}`);
+      const agents = await operator.agents().catch(() => []);
+      return agents.some(({ name, state }) => name === "a1" && state === "online");
+    },
+    LIMIT_MS,
+  );
+}
+
+/** One member is left, and knows nobody who leads; what is returned starts the others again. */
+async function deposeAll(): Promise<() => void> {
+  const leader = cluster.node(await cluster.leader());
+  const [first, last] = members().filter((node) => node !== leader) as [TenureNode, TenureNode];
+  const elect = (): void => {
+    leader.start();
+    first.start();
+  };
+  onTestFinished(elect);
+  await Promise.all([leader.kill9(), first.kill9()]);
+  await waitFor("nobody to lead", () => answersAt(last, "/leader", 503), LIMIT_MS);
+  return elect;
+}
+
+/** How often a node was asked who leads. */
+async function leaderQuestions(node: TenureNode): Promise<number> {
+  const { body } = await node.call<{ text: string }>("/metrics", { key: OPERATOR_KEY });
+  const counts = body.text.matchAll(/^tenure_http_requests_total\{route="GET \/leader",status="\d+"\} (\d+)/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
 
 test("a wiped node that comes back under load refuses nobody, at no moment", async () => {
   await waitFor("all voters to be there", async () => (await cluster.node("n1").view())?.leader !== null, LIMIT_MS);
