@@ -96,9 +96,10 @@ export class Caller {
       if (response !== null) return response;
       options.signal?.throwIfAborted();
       const error = readError(refusals);
+      if (error.code !== "CALLER_UNCONFIRMED") throw error;
       // Nodes that answer and do not know who we are: they will, or others come back who do.
       pauses ??= new Pauses(this.#options.leaderWaitMs);
-      if (error.code !== "CALLER_UNCONFIRMED" || !(await pauses.take(line.signal))) throw error;
+      if (!(await pauses.take(line.signal))) throw error;
     }
   }
 

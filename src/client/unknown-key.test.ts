@@ -85,19 +85,19 @@ describe("a key that is wrong", () => {
 
   it("is refused by the leader, without waiting for those that say nothing", async () => {
     const { client } = clientOf(wrong, 3_600_000);
-    const told = { code: "UNAUTHENTICATED", message: expect.stringContaining("no such key") as string };
-    await expect(client.job("j")).rejects.toMatchObject(told);
-    await expect(client.submit({ kind: "a" })).rejects.toMatchObject(told);
-    await expect(client.leader()).rejects.toMatchObject(told);
-    await expect(client.events().next()).rejects.toMatchObject(told);
+    const refusal = { code: "UNAUTHENTICATED", message: expect.stringContaining("no such key") as string };
+    await expect(client.job("j")).rejects.toMatchObject(refusal);
+    await expect(client.submit({ kind: "a" })).rejects.toMatchObject(refusal);
+    await expect(client.leader()).rejects.toMatchObject(refusal);
+    await expect(client.events().next()).rejects.toMatchObject(refusal);
   });
 
   it("is refused where all that answer say so", async () => {
     const { client } = clientOf({ [N1]: () => refused(), [N3]: () => refused() }, 3_600_000);
-    const told = { code: "UNAUTHENTICATED" };
-    await expect(client.job("j")).rejects.toMatchObject(told);
-    await expect(client.submit({ kind: "a" })).rejects.toMatchObject(told);
-    await expect(client.events().next()).rejects.toMatchObject(told);
+    const refusal = { code: "UNAUTHENTICATED" };
+    await expect(client.job("j")).rejects.toMatchObject(refusal);
+    await expect(client.submit({ kind: "a" })).rejects.toMatchObject(refusal);
+    await expect(client.events().next()).rejects.toMatchObject(refusal);
   });
 });
 

@@ -1,6 +1,6 @@
-// API keys that are part of the replicated state, beside those of a node's configuration. Only hashes are kept: whoever makes
-// a key keeps it, and it never travels but to be used. Reads are from this node's applied state: a key that was revoked may be
-// taken on a node that lags behind, for as long as it does.
+// API keys that are part of the replicated state, in addition to those of a node's configuration. Only hashes are kept: whoever
+// makes a key keeps it, and it never travels but to be used. Reads are from this node's applied state. A node that lags takes a
+// revoked key until it has applied the revocation, and does not know a new one: whoever refuses a key catches up first (decision 25).
 
 import type { ApiRole } from "../core/kit/api-role.ts";
 import type { Request } from "./jobs.ts";

@@ -143,8 +143,8 @@ class ClusterRun {
       // Also after a failure: what was lost is worth knowing.
       if (!this.#options.signal.aborted) await this.#audit(cluster, traffic, voters);
     } finally {
-      traffic.close();
       await keys.stop();
+      traffic.close();
       await cluster.end();
       const { acked, reads, unknown, refused } = traffic.counts;
       this.#sum.acked += acked;

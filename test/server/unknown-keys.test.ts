@@ -99,24 +99,13 @@ describe("with a node first in the list that joins and does not know the key", (
 
   test("tenure agent start runs", async () => {
     const agent = startAgent(AGENT);
-    const operator = createClient({ urls: cluster.urls, key: OPERATOR_KEY, timeoutMs: 30_000 });
-    await waitFor(
-      "the agent to be registered",
-      async () => {
-        if (agent.child.exitCode !== null) throw new Error(`it ended with ${agent.child.exitCode}: ${agent.log()}`);
-        return (await operator.agents()).some(({ name }) => name === "a1");
-      },
-      LIMIT_MS,
-    );
+    await registered(agent);
     agent.child.kill("SIGTERM");
     expect(await agent.exit, agent.log()).toBe(0);
   });
 
   test("submit() during an election waits for a leader", async () => {
-    const leader = cluster.node(await cluster.leader());
-    const [first, last] = members().filter((node) => node !== leader) as [TenureNode, TenureNode];
-    await Promise.all([leader.kill9(), first.kill9()]);
-    await waitFor("nobody to lead", () => answersAt(last, "/leader", 503), LIMIT_MS);
+    const elect = await deposeAll();
     let isSettled = false;
     const submitted = clientOf(joining)
       .submit({ kind: "made-during" })
@@ -126,11 +115,56 @@ describe("with a node first in the list that joins and does not know the key", (
       .job(jobId)
       .then((job) => expect(job).toMatchObject({ id: jobId }));
     expect(isSettled).toBe(false);
-    leader.start();
-    first.start();
+    elect();
     expect(await submitted).toMatch(/./);
   });
+
+  test("tenure agent start during an election waits for a leader", async () => {
+    const elect = await deposeAll();
+    const before = await leaderQuestions(joining);
+    const agent = startAgent(AGENT);
+    const hasAsked = async (): Promise<boolean> => (await leaderQuestions(joining)) > before;
+    await waitFor("the agent to ask who leads", async () => agent.child.exitCode !== null || hasAsked(), LIMIT_MS);
+    elect();
+    await registered(agent);
+    agent.child.kill("SIGTERM");
+    expect(await agent.exit, agent.log()).toBe(0);
+  });
 });
+
+async function registered(agent: ReturnType<typeof startAgent>): Promise<void> {
+  const operator = createClient({ urls: cluster.urls, key: OPERATOR_KEY, timeoutMs: 30_000 });
+  await waitFor(
+    "the agent to be registered",
+    async () => {
+      if (agent.child.exitCode !== null) throw new Error(`it ended with ${agent.child.exitCode}: ${agent.log()}`);
+      const agents = await operator.agents().catch(() => []);
+      return agents.some(({ name, state }) => name === "a1" && state === "online");
+    },
+    LIMIT_MS,
+  );
+}
+
+/** One member is left, and knows nobody who leads; what is returned starts the others again. */
+async function deposeAll(): Promise<() => void> {
+  const leader = cluster.node(await cluster.leader());
+  const [first, last] = members().filter((node) => node !== leader) as [TenureNode, TenureNode];
+  const elect = (): void => {
+    leader.start();
+    first.start();
+  };
+  onTestFinished(elect);
+  await Promise.all([leader.kill9(), first.kill9()]);
+  await waitFor("nobody to lead", () => answersAt(last, "/leader", 503), LIMIT_MS);
+  return elect;
+}
+
+/** How often a node was asked who leads. */
+async function leaderQuestions(node: TenureNode): Promise<number> {
+  const { body } = await node.call<{ text: string }>("/metrics", { key: OPERATOR_KEY });
+  const counts = body.text.matchAll(/^tenure_http_requests_total\{route="GET \/leader",status="\d+"\} (\d+)/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
 
 test("a wiped node that comes back under load refuses nobody, at no moment", async () => {
   await waitFor("all voters to be there", async () => (await cluster.node("n1").view())?.leader !== null, LIMIT_MS);
@@ -138,7 +172,7 @@ test("a wiped node that comes back under load refuses nobody, at no moment", asy
   const victim = members().find(({ id }) => id !== leader)!;
   const refusals: string[] = [];
   let asked = 0;
-  let isOver = false;
+  const load = new AbortController();
   const stream = new AbortController();
   const heard = new Set<string>();
   const following = (async () => {
@@ -146,8 +180,8 @@ test("a wiped node that comes back under load refuses nobody, at no moment", asy
   })().catch((error: unknown) => {
     if (!stream.signal.aborted) refusals.push(`events() ended: ${String(error)}`);
   });
-  const load = (async () => {
-    while (!isOver) {
+  const loading = (async () => {
+    while (!load.signal.aborted) {
       // A new client each time: the victim is asked first.
       await clientOf(victim)
         .job(jobId)
@@ -172,21 +206,41 @@ test("a wiped node that comes back under load refuses nobody, at no moment", asy
   );
   const last = await clientOf(victim).submit({ kind: "made-at-the-end" });
   await waitFor("the stream to have all events", () => heard.has(last) || refusals.length > 0, LIMIT_MS);
-  isOver = true;
+  load.abort();
   stream.abort();
-  await Promise.all([load, following]);
+  await Promise.all([loading, following]);
   expect(refusals).toEqual([]);
   expect(asked).toBeGreaterThan(10);
 });
 
-test("a key that is made at the leader is known at every member from then on", async () => {
+async function makeKey(name: string): Promise<string> {
   const leader = cluster.node(await cluster.leader());
+  const key = `the key ${name}`;
+  const sha256 = createHash("sha256").update(key).digest("hex");
+  const made = await leader.call("/v1/keys", { key: OPERATOR_KEY, body: { name, role: "viewer", sha256 } });
+  expect(made.status).toBe(200);
+  return key;
+}
+
+test("a key that is made at the leader is known at every member from then on", async () => {
   for (let round = 0; round < 10; round++) {
-    const key = `made in round ${round}`;
-    const sha256 = createHash("sha256").update(key).digest("hex");
-    const body = { name: `round-${round}`, role: "viewer", sha256 };
-    expect((await leader.call("/v1/keys", { key: OPERATOR_KEY, body })).status).toBe(200);
+    const key = await makeKey(`round-${round}`);
     for (const node of members()) expect((await node.call("/v1/jobs?limit=1", { key })).status).toBe(200);
+  }
+});
+
+test("a node that lags does not refuse a key that was made meanwhile", async () => {
+  const leader = await cluster.leader();
+  const lagging = members().find(({ id }) => id !== leader)!;
+  onTestFinished(() => lagging.cont());
+  for (let round = 0; round < 3; round++) {
+    lagging.stop();
+    const key = await makeKey(`lag-${round}`);
+    // In its sockets before it goes on.
+    const asked = Array.from({ length: 5 }, () => lagging.call("/v1/jobs?limit=1", { key, limitMs: LIMIT_MS }));
+    await makeKey(`later-${round}`);
+    lagging.cont();
+    for (const { status } of await Promise.all(asked)) expect([200, 503]).toContain(status);
   }
 });
 
