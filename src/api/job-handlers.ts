@@ -43,7 +43,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     agents: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
-        (page) => jobs.agents(page),
+        (of) => jobs.agents(of),
         ({ name }) => name,
         query,
       );
@@ -52,7 +52,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     queues: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
-        (page) => jobs.queues(page),
+        (of) => jobs.queues(of),
         ({ queue }) => queue,
         query,
       );
@@ -61,7 +61,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     schedules: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
-        (page) => jobs.schedules(page),
+        (of) => jobs.schedules(of),
         ({ name }) => name,
         query,
       );
@@ -176,12 +176,12 @@ interface Page {
 }
 
 /**
- * `list`: those of the page alone are worked out, and one more, to know whether there are more. A page ends early where it has much
+ * `listed`: those of the page alone are worked out, and one more, to know whether there are more. A page ends early where it has much
  * to say: schedules carry payloads, and an answer is made in one turn of the loop.
  */
-function paged<T>(list: (page: NamesPage) => readonly T[], nameOf: (one: T) => string, query: Page) {
+function paged<T>(listed: (of: NamesPage) => readonly T[], nameOf: (one: T) => string, query: Page) {
   const { after, limit = NAMES_PER_PAGE_MAX } = query;
-  const found = list({ after, limit: limit + 1 });
+  const found = listed({ after, limit: limit + 1 });
   const page: T[] = [];
   for (let characters = 0; page.length < Math.min(limit, found.length) && characters < PAGE_CHARACTERS_MAX;) {
     const one = found[page.length]!;

@@ -185,5 +185,5 @@ export class JobsSchedules {
 function commandsOf(name: string, { fire, missedMs }: DueTimes): Command[] {
   const commands: Command[] = fire.map((atMs) => ({ kind: "fire-schedule", name, atMs }));
   if (missedMs !== null) commands.push({ kind: "fire-schedule", name, atMs: missedMs, isMissed: true });
-  return commands.reverse();
+  return commands.toReversed();
 }

@@ -195,7 +195,7 @@ describe("logs", () => {
     for (let next: unknown = ""; next !== null; pages++) {
       const { json } = await t.call("GET", `/v1/schedules${after}`);
       expect(JSON.stringify(json).length).toBeLessThan(1_200_000);
-      seen.push(...(json?.["schedules"] as { name: string }[]).map(({ name }) => name));
+      seen.push(...(json!["schedules"] as { name: string }[]).map(({ name }) => name));
       next = json?.["next"];
       after = `?after=${String(next)}`;
     }
