@@ -222,7 +222,7 @@ describe("a leader that comes after hours without one", () => {
       [most, before] = [Math.max(most, submitted - before), submitted];
       return submitted === SCHEDULE_CATCH_UP_MAX;
     });
-    // Beside its slice a turn looks at the clock to write, to set timers and to end.
+    // In addition to its slice a turn looks at the clock to write, to set timers and to end.
     expect(longestMs).toBeLessThan(TURN_SLICE_MS + 10);
     expect(most).toBeLessThan(SCHEDULE_CATCH_UP_MAX / 2);
   });

@@ -65,7 +65,7 @@ export interface Jobs {
   stats(): JobsStats;
 }
 
-/** The first `limit` names behind `after`. */
+/** The first `limit` names after `after`. */
 export interface NamesPage {
   readonly after?: string | undefined;
   readonly limit: number;

@@ -30,7 +30,7 @@ import { SimViews, type StoredRows } from "./views.ts";
 const CLUSTER_ID = "sim";
 const FOUNDER = "a1";
 const RESTART_AFTER_EXIT_MS = 50;
-/** Behind the first election, one that another node had begun meanwhile. */
+/** After the first election, one that another node had begun meanwhile. */
 const SETTLED_MS = 500;
 /** As in a server: the scopes' log comes first. */
 const JOBS_PLACE = 1;

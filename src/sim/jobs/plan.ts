@@ -94,7 +94,7 @@ const WALL_JUMP_MS_MAX = 4_000;
 const OUTAGE_MS: readonly [number, number] = [600_000, 4 * 3_600_000];
 const LAST_OUTAGE_MS = 50;
 const LAST_OUTAGE_HOURS_MS = 2 * 3_600_000;
-/** Behind the begin of all servers: in the middle of what it catches up with. */
+/** After the start of all servers: in the middle of what it catches up with. */
 const NEXT_LEADER_ENDS_MS: readonly [number, number] = [400, 1_800];
 
 export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKnobs): JobsFault[] {

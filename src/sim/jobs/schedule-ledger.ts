@@ -120,7 +120,7 @@ function upTo({ sinceMs, lastAtMs }: Pick<Seen, "sinceMs" | "lastAtMs">): number
   return Math.max(sinceMs, lastAtMs ?? 0);
 }
 
-/** Behind `fromMs` and up to `untilMs`: each minute is looked at. */
+/** After `fromMs` and up to `untilMs`: each minute is looked at. */
 function timesOf({ cron, timeZone }: Schedule, fromMs: number, untilMs: number, max = Infinity): number[] {
   const isMeant = LINES[cron]!;
   const times: number[] = [];
