@@ -23,6 +23,8 @@ type Ids = "openapi" | "jobs" | "job" | "jobLogs" | "agents" | "queues" | "sched
 
 /** How often the views are asked how far they are, while a read waits for them. */
 const VIEWS_POLL_MS = 5;
+/** Of a page of agents, queues or schedules; the last one may go past it. */
+const PAGE_CHARACTERS_MAX = 1024 * 1024;
 
 export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { jobs, events } = parts;
@@ -49,7 +51,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     agents: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
-        (page) => jobs.agents(page),
+        (of) => jobs.agents(of),
         ({ name }) => name,
         query,
       );
@@ -58,7 +60,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     queues: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
-        (page) => jobs.queues(page),
+        (of) => jobs.queues(of),
         ({ queue }) => queue,
         query,
       );
@@ -67,7 +69,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     schedules: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
-        (page) => jobs.schedules(page),
+        (of) => jobs.schedules(of),
         ({ name }) => name,
         query,
       );
@@ -184,11 +186,19 @@ interface Page {
   readonly limit?: number | undefined;
 }
 
-/** `list`: those of the page alone are worked out, and one more, to know whether there are more. */
-function paged<T>(list: (page: NamesPage) => readonly T[], nameOf: (one: T) => string, query: Page) {
+/**
+ * `listed`: those of the page alone are worked out, and one more, to know whether there are more. A page ends early where it has much
+ * to say: schedules carry payloads, and an answer is made in one turn of the loop.
+ */
+function paged<T>(listed: (of: NamesPage) => readonly T[], nameOf: (one: T) => string, query: Page) {
   const { after, limit = NAMES_PER_PAGE_MAX } = query;
-  const found = list({ after, limit: limit + 1 });
-  const page = found.slice(0, limit);
+  const found = listed({ after, limit: limit + 1 });
+  const page: T[] = [];
+  for (let characters = 0; page.length < Math.min(limit, found.length) && characters < PAGE_CHARACTERS_MAX;) {
+    const one = found[page.length]!;
+    page.push(one);
+    characters += JSON.stringify(one).length;
+  }
   const last = page.at(-1);
-  return { page, next: found.length > limit && last !== undefined ? nameOf(last) : null };
+  return { page, next: found.length > page.length && last !== undefined ? nameOf(last) : null };
 }

@@ -11,8 +11,14 @@ const DAY_MS = 1_440 * MINUTE_MS;
 function askedZone(timeZone: string): { offsetMinutesAt(utcMs: number): number } {
   const field = "numeric" as const;
   const format = new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
-    ...{ year: field, month: field, day: field, hour: field, minute: field, second: field },
-    ...{ timeZone, hourCycle: "h23" },
+    year: field,
+    month: field,
+    day: field,
+    hour: field,
+    minute: field,
+    second: field,
+    timeZone,
+    hourCycle: "h23",
   });
   return {
     offsetMinutesAt: (utcMs) => {

@@ -8,7 +8,7 @@
 // or was taken back, the end of draining.
 //
 // Invariants:
-// - Behind each turn no job is ready beside an agent that waits, may run it and has room, unless its slice is used up, or
+// - After each turn no job is ready while an agent waits that may run it and has room, unless its slice is used up, or
 //   the writer is full: then it goes on when an append is answered (`isOwed`), or a moment after one was taken back.
 // - handOut throws nothing of the world: it runs within requests that are not about it, and they are done.
 // - Leases that are committed are in the answer, whoever leads by then; what else it asked is for the new leader to say.

@@ -5,7 +5,7 @@ import { SCHEDULE_CATCH_UP_MAX, TURN_SLICE_MS } from "../core/kit/limits.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
-import { JobsStage, newFold, REQUEST, SPEC } from "./test-jobs.ts";
+import { JobsStage, newFold, REQUEST, SPEC, turns, WorkedClock } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
 const MINUTE_MS = 60_000;
@@ -14,16 +14,6 @@ const HOUR_MS = 60 * MINUTE_MS;
 function stageOn(store: MemoryStore, clock: ManualClock, name = "site"): JobsStage {
   const fold = newFold(digest);
   return new JobsStage(clock, new MemoryLog(store, fold), fold, digest, name);
-}
-
-/** Everything that is done takes time: so much for each look at the clock. */
-class WorkedClock extends ManualClock {
-  perLookMs = 0;
-
-  override monotonicMs(): number {
-    this.nowMs += this.perLookMs;
-    return this.nowMs;
-  }
 }
 
 async function leading(): Promise<{ stage: JobsStage; clock: WorkedClock; store: MemoryStore }> {
@@ -193,20 +183,6 @@ function charge(stage: JobsStage, clock: ManualClock, ms: number): { calls: numb
   return charged;
 }
 
-/** Lets timers fire, each in a turn of its own, until it is so. */
-async function turns(clock: ManualClock, isSo: () => boolean): Promise<{ readonly longestMs: number }> {
-  let longestMs = 0;
-  for (let turn = 0; !isSo(); turn++) {
-    expect(turn).toBeLessThan(20_000);
-    clock.nowMs = Math.max(clock.nowMs, clock.nextMs);
-    const beganMs = clock.nowMs;
-    clock.fireNext();
-    await drain();
-    longestMs = Math.max(longestMs, clock.nowMs - beganMs);
-  }
-  return { longestMs };
-}
-
 describe("a leader that comes after hours without one", () => {
   async function afterTwoHours(
     schedules: number,
@@ -246,7 +222,7 @@ describe("a leader that comes after hours without one", () => {
       [most, before] = [Math.max(most, submitted - before), submitted];
       return submitted === SCHEDULE_CATCH_UP_MAX;
     });
-    // Beside its slice a turn looks at the clock to write, to set timers and to end.
+    // In addition to its slice a turn looks at the clock to write, to set timers and to end.
     expect(longestMs).toBeLessThan(TURN_SLICE_MS + 10);
     expect(most).toBeLessThan(SCHEDULE_CATCH_UP_MAX / 2);
   });

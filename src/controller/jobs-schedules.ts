@@ -23,7 +23,7 @@ import type { Slice } from "./slice.ts";
 
 /** What was fired and is not applied by then was refused (there is no room for the job), and is fired again. */
 const RETRY_MS = 10_000;
-/** Behind a rollback: other appends are under way, and are over by then. */
+/** After a rollback: other appends are under way, and are over by then. */
 const TAKEN_BACK_RETRY_MS = 250;
 /** Names in `#next` and `#fired` have no epochs. */
 const ANY = 0;
@@ -185,5 +185,5 @@ export class JobsSchedules {
 function commandsOf(name: string, { fire, missedMs }: DueTimes): Command[] {
   const commands: Command[] = fire.map((atMs) => ({ kind: "fire-schedule", name, atMs }));
   if (missedMs !== null) commands.push({ kind: "fire-schedule", name, atMs: missedMs, isMissed: true });
-  return commands.reverse();
+  return commands.toReversed();
 }

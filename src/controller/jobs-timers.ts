@@ -48,6 +48,8 @@ export class JobsTimers {
   #sessionNumber = 0;
   /** By job: since when it is being cancelled, as far as this leader knows. */
   readonly #cancelling = new Map<string, number>();
+  /** Leases of the leaders before that are still to be counted; null: none. */
+  #uncounted: Iterator<LeaseView, void, void> | null = null;
   #timer: Timer | null = null;
   #timerAtMs = Infinity;
   #isOver = false;
@@ -58,13 +60,29 @@ export class JobsTimers {
     this.#schedules = new JobsSchedules(options);
     const { applied } = options.fold.book;
     for (const agent of applied.agents()) if (agent.state !== "offline") this.heard(agent);
-    for (const lease of applied.leases()) {
-      this.#start(lease);
-      const known = this.#sessions.get(lease.agent);
-      // As far as the leaders before have left a trace of it.
-      if (known?.session === lease.session) known.poll = Math.max(known.poll, lease.poll);
-    }
+    this.#uncounted = applied.leases()[Symbol.iterator]();
+    this.#countMore(new Slice(this.#clock));
     this.arm();
+  }
+
+  /** Those of the leaders before. There may be a hundred thousand; one that is counted from later on lasts longer, which is safe. */
+  #countMore(slice: Slice): void {
+    while (this.#uncounted !== null) {
+      const { done, value } = this.#uncounted.next();
+      if (done === true) this.#uncounted = null;
+      else this.#count(value.jobId);
+      if (slice.isOver) return;
+    }
+  }
+
+  #count(jobId: string): void {
+    // As it is now: it may have ended since.
+    const lease = this.#options.fold.book.applied.lease(jobId);
+    if (lease === null) return;
+    this.#start(lease);
+    const known = this.#sessions.get(lease.agent);
+    // As far as the leaders before have left a trace of it.
+    if (known?.session === lease.session) known.poll = Math.max(known.poll, lease.poll);
   }
 
   end(): void {
@@ -144,7 +162,8 @@ export class JobsTimers {
   #armFrom(nowMs: number): void {
     if (this.#isOver) return;
     const soonMs = Math.min(this.#leases.nextMs, this.#attempts.nextMs, this.#agents.nextMs);
-    const inMs = Math.min(this.#options.readyInMs(), this.#schedules.inMs(), LOOK_MS);
+    const workMs = this.#uncounted === null ? this.#schedules.inMs() : 0;
+    const inMs = Math.min(this.#options.readyInMs(), workMs, LOOK_MS);
     const atMs = Math.max(nowMs, Math.min(soonMs, nowMs + inMs));
     // One that comes early is left alone.
     if (atMs >= this.#timerAtMs) return;
@@ -162,9 +181,10 @@ export class JobsTimers {
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     const stalledMs = nowMs - dueMs;
     if (stalledMs >= LOOP_STALL_MS) for (const one of [this.#leases, this.#agents]) one.stalled(stalledMs);
+    const slice = new Slice(this.#clock);
+    this.#countMore(slice);
     // What is due stays so: it is looked at again after a while, not at once.
     if (!this.#options.leads()) return this.#armFrom(nowMs + RETRY_MS);
-    const slice = new Slice(this.#clock);
     this.#end(nowMs, slice);
     this.#schedules.look(slice);
     if (this.#options.readyInMs() <= 0) this.#options.ready();

@@ -184,4 +184,22 @@ describe("logs", () => {
     }
     expect((await t.call("GET", "/v1/jobs/none/logs?follow=true")).status).toBe(404);
   });
+
+  it("a page of schedules with large payloads ends early, and says where it goes on", async () => {
+    await using t = await startApi();
+    const body = { cron: "0 3 * * *", spec: { kind: "build", payload: "x".repeat(60_000) } };
+    const names = Array.from({ length: 40 }, (_, at) => `s${at + 10}`);
+    for (const name of names) expect((await t.call("PUT", `/v1/schedules/${name}`, body)).status).toBe(200);
+    const seen: string[] = [];
+    let [pages, after] = [0, ""];
+    for (let next: unknown = ""; next !== null; pages++) {
+      const { json } = await t.call("GET", `/v1/schedules${after}`);
+      expect(JSON.stringify(json).length).toBeLessThan(1_200_000);
+      seen.push(...(json!["schedules"] as { name: string }[]).map(({ name }) => name));
+      next = json?.["next"];
+      after = `?after=${String(next)}`;
+    }
+    expect(seen).toEqual(names);
+    expect(pages).toBe(3);
+  });
 });

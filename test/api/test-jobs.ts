@@ -423,6 +423,6 @@ export class TestJobs implements Jobs, Views {
 
 function inPage<T>(all: readonly T[], nameOf: (one: T) => string, page: NamesPage = { limit: Infinity }): T[] {
   const { after = "", limit } = page;
-  const behind = all.filter((one) => nameOf(one) > after);
-  return behind.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)).slice(0, limit);
+  const later = all.filter((one) => nameOf(one) > after);
+  return later.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)).slice(0, limit);
 }

@@ -54,7 +54,7 @@ it(
   3 * LIMIT_MS,
 );
 
-/** Behind the stop: a hundred times at least, each once, minute after minute, and of the missed ones no more than that. */
+/** After the stop: a hundred times at least, each once, minute after minute, and of the missed ones no more than that. */
 function judge({ events }: NodeAudit, name: string, stoppedMs: number): void {
   const fired = events.filter(({ eventType, entityId }) => eventType === "schedule:fired" && entityId === name);
   const times = fired.map(({ payload }) => (payload as { atMs: number }).atMs);

@@ -6,7 +6,7 @@
 //
 // To ask for a time is all that costs anything, so the walk asks one question for each step, and whoever makes the steps may
 // rest between them (docs/decisions/0023-turns-by-time.md). After a month without a leader a schedule of each minute has 43,200
-// times, of which a hundred count. So they are walked through forwards from the newest point that may have enough of them behind
+// times, of which a hundred count. So they are walked through forwards from the newest point that may have enough of them after
 // it: a window with too few times is followed by one before it that is twice as long; one with too many, by a shorter one.
 //
 // Invariants: `kept` holds all times between `windowEndMs` and the wall time, in order; the answer is a function of the four
@@ -15,7 +15,7 @@
 import { SCHEDULE_CATCH_UP_MAX, SCHEDULE_LATE_MS_MAX } from "../kit/limits.ts";
 import type { Schedule } from "./model.ts";
 
-/** The first time behind this one; null: never. */
+/** The first time after this one; null: never. */
 export type NextTime = (afterMs: number) => number | null;
 
 export interface DueTimes {
@@ -38,7 +38,7 @@ export class DueWalk {
   readonly #wallMs: number;
   readonly #wanted: number;
   #firstMs: number | null = null;
-  /** The times behind the present window. */
+  /** The times after the present window. */
   #kept: number[] = [];
   #windowEndMs: number;
   #windowMs: number;

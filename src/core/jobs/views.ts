@@ -34,7 +34,7 @@ export interface JobsView {
   isOnline(agent: Pick<AgentInfo, "name" | "session">): boolean;
   /** By name: those that have jobs that are not finished, or are paused. */
   queues(page?: NamesPage): readonly QueueView[];
-  /** By name. `next`: the first time of a schedule behind `afterMs`, by its cron line; asked for those of the page. */
+  /** By name. `next`: the first time of a schedule after `afterMs`, by its cron line; asked for those of the page. */
   schedules(next: (schedule: Schedule, afterMs: number) => number | null, page?: NamesPage): readonly ScheduleView[];
   scheduleNames(): Iterable<string>;
   /** Null: there is none of this name. */
@@ -286,7 +286,7 @@ const ALL: NamesPage = { limit: Infinity };
 function inPage<T>(all: Iterable<T>, nameOf: (one: T) => string, { after, limit }: NamesPage): T[] {
   const shortened = (some: T[]): T[] => some.sort((one, other) => byText(nameOf(one), nameOf(other))).slice(0, limit);
   let first: T[] = [];
-  // Names behind it are not in the page.
+  // Names after it are not in the page.
   let last: string | undefined;
   for (const one of all) {
     const name = nameOf(one);

@@ -34,6 +34,8 @@ import { SimViews, type StoredRows } from "./views.ts";
 const CLUSTER_ID = "sim";
 const FOUNDER = "a1";
 const RESTART_AFTER_EXIT_MS = 50;
+/** After the first election, one that another node had begun meanwhile. */
+const SETTLED_MS = 500;
 /** As in a server: the scopes' log comes first. */
 const JOBS_PLACE = 1;
 
@@ -93,6 +95,8 @@ export class JobsCluster {
   #committedIndex = 0;
   readonly #rows = new Map<string, StoredRows>();
   readonly #histories = new Map<string, StoredHistory>();
+  /** Who was elected, and when. */
+  readonly #elections: { readonly node: string; readonly atMs: number }[] = [];
 
   constructor(options: JobsClusterOptions) {
     this.#options = options;
@@ -179,6 +183,18 @@ export class JobsCluster {
     this.#moonlight.stop(node);
   }
 
+  /**
+   * Null: since this time, from which on nothing failed, whoever was elected stayed. Machines of servers that work are stopped and
+   * started by their supervisors for a while longer.
+   */
+  deposition(sinceMs: number): string | null {
+    if (this.knobs.moonlights) return null;
+    const [first, ...others] = this.#elections.filter(({ atMs }) => atMs >= sinceMs);
+    const later = others.find(({ atMs }) => atMs > (first?.atMs ?? 0) + SETTLED_MS);
+    if (first === undefined || later === undefined) return null;
+    return `${first.node} was elected at ${first.atMs.toFixed(0)} ms and ${later.node} at ${later.atMs.toFixed(0)} ms, though nothing failed in between`;
+  }
+
   /** Clocks keep drifting: that is no fault. */
   calm(): void {
     this.world.calm();
@@ -247,7 +263,9 @@ export class JobsCluster {
     this.#founded.add(node);
     this.#witness.started(engine.peer);
     engine.subscribe((event) => {
-      if (event.kind === "established") this.oracle.established(event.term);
+      if (event.kind !== "established") return;
+      this.oracle.established(event.term);
+      this.#elections.push({ node, atMs: this.world.nowMs });
     });
     // As one who follows events does.
     fold.follow(({ event, bytes }) => {

@@ -94,9 +94,11 @@ const WALL_JUMP_MS_MAX = 4_000;
 /** How often an agent's name is taken while it stands still. */
 const USURPED_MAX = 2;
 
-/** Of a day, which requests are remembered for, two leave most. */
+/** Requests are remembered for a day: all outages of a run are shorter than half of that. */
 const OUTAGE_MS: readonly [number, number] = [600_000, 4 * 3_600_000];
-/** Behind the begin of all servers: in the middle of what it catches up with. */
+const LAST_OUTAGE_MS = 50;
+const LAST_OUTAGE_HOURS_MS = 2 * 3_600_000;
+/** After the start of all servers: in the middle of what it catches up with. */
 const NEXT_LEADER_ENDS_MS: readonly [number, number] = [400, 1_800];
 
 export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKnobs): JobsFault[] {
@@ -116,6 +118,14 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
   );
   const jumps = Array.from({ length: knobs.wallJumps }, (_, at) => drawJump(random.fork(`jump/${at}`), untilMs));
   const outages = Array.from({ length: knobs.outages }, (_, at) => drawOutage(random.fork(`outage/${at}`), untilMs));
+  // What was missed in the last one is caught up with when nothing else fails: who leads then stays.
+  const last: JobsFault = {
+    atMs: untilMs - LAST_OUTAGE_MS,
+    kind: "outage",
+    forMs: 2 * LAST_OUTAGE_MS,
+    hoursMs: LAST_OUTAGE_HOURS_MS,
+  };
+  if (knobs.outages > 0) outages.push([last]);
   // One that certainly has an effect (trap 33).
   const sure: JobsFault = { atMs: Math.floor(untilMs / 2), kind: "crash-leader", restartAfterMs: 200 };
   const usurped = Array.from({ length: knobs.race ? 0 : 1 + random.fork("usurped").below(USURPED_MAX) }, (_, at) =>

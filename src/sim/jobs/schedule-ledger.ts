@@ -71,7 +71,7 @@ export class ScheduleLedger {
   owed(wallMs: number): string | null {
     for (const [name, { schedule, ...seen }] of this.#schedules) {
       const first = schedule.paused ? undefined : timesOf(schedule, upTo(seen), wallMs, 1)[0];
-      if (first !== undefined) return `schedule ${name} owes its time of ${new Date(first).toISOString()}`;
+      if (first !== undefined) return `schedule ${name} owes its time of ${first}, and it is ${wallMs}`;
     }
     return null;
   }
@@ -88,7 +88,7 @@ export class ScheduleLedger {
 
   #fired(node: string, name: string, { payload, leaderEpoch }: SeenEvent): void {
     const { atMs, jobId } = payload as { atMs: number; jobId: string | null };
-    const time = new Date(atMs).toISOString();
+    const time = `its time of ${atMs}`;
     const seen = this.#schedules.get(name);
     if (seen === undefined || seen.schedule.paused)
       return this.#wrong(node, `fired schedule ${name}, which is not there`);
@@ -120,7 +120,7 @@ function upTo({ sinceMs, lastAtMs }: Pick<Seen, "sinceMs" | "lastAtMs">): number
   return Math.max(sinceMs, lastAtMs ?? 0);
 }
 
-/** Behind `fromMs` and up to `untilMs`: each minute is looked at. */
+/** After `fromMs` and up to `untilMs`: each minute is looked at. */
 function timesOf({ cron, timeZone }: Schedule, fromMs: number, untilMs: number, max = Infinity): number[] {
   const isMeant = LINES[cron]!;
   const times: number[] = [];
