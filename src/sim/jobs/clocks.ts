@@ -181,8 +181,13 @@ export class SimClocks {
     if (mood === "some" || mood === "most") return null;
     const aheadMs = Math.round(timestamp - WALL_START_MS - world.nowMs - this.#gapMs);
     if (aheadMs > OFF_MS_MAX) return `is stamped ${aheadMs} ms ahead of the time, though most clocks are right`;
-    if (aheadMs >= -OFF_MS_MAX || world.nowMs < this.#gapAtMs + SETTLE_MS) return null;
+    if (aheadMs >= -OFF_MS_MAX || world.nowMs < this.settledAtMs) return null;
     return `is stamped ${-aheadMs} ms too early, though most clocks are right`;
+  }
+
+  /** From then on an event that is stamped too early has no excuse. */
+  get settledAtMs(): number {
+    return this.#gapAtMs + SETTLE_MS;
   }
 
   /** When the faults are over: the clock that is off is the leader's own, which so far was right. */

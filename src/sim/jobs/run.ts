@@ -133,6 +133,8 @@ async function onTime(cluster: JobsCluster): Promise<string | null> {
   await world.run(() => cluster.leader() !== undefined && clocks.offLeader() === null, within);
   const off = clocks.offLeader();
   if (off !== null) return `${off} still leads ${ON_TIME_WITHIN_MS} ms after its clock went off`;
+  if (world.nowMs < clocks.settledAtMs)
+    await world.run(() => false, { untilMs: clocks.settledAtMs, stepsMax: STEPS_MAX });
   const { head } = oracle;
   const untilMs = world.nowMs + ON_TIME_WITHIN_MS;
   const request = { caller: "end", idempotencyKey: null, bodyHash: "" };

@@ -7,7 +7,6 @@ const REIGN = "controller/jobs-reign.ts";
 const RETENTION = "controller/jobs-retention.ts";
 const IDEMPOTENCY = "core/jobs/idempotency.ts";
 const JOBS = "core/jobs/decide-jobs.ts";
-const ENCODE = "core/jobs/snapshot-encode.ts";
 
 function mutant(name: string, ...edits: readonly Edit[]): Mutant {
   return { name, breaks: "trap 74", edits, subject: "jobs" };
@@ -56,10 +55,5 @@ export const CLOCK_MUTANTS: readonly Mutant[] = [
     file: REIGN,
     find: "if (first === undefined || skippedMs < CLOCK_SKIP_MS_MIN) return drafts;",
     replace: "if (first === undefined || skippedMs < Number.MAX_VALUE * CLOCK_SKIP_MS_MIN) return drafts;",
-  }),
-  mutant("jumps-left-out-of-snapshots", {
-    file: ENCODE,
-    find: "for (const skip of skips.sort((one, other) => one.sequence - other.sequence)) encoder.skip(skip);",
-    replace: "skips.sort((one, other) => one.sequence - other.sequence);",
   }),
 ];
