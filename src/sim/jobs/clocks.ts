@@ -26,12 +26,15 @@ export const CLOCK_MOODS: readonly ClockMood[] = ["near", "one", "one", "some", 
 export type ClockFault = { readonly atMs: number } & (
   | { readonly kind: "shift-clocks"; readonly nodes: readonly string[]; readonly byMs: number }
   | { readonly kind: "shift-leader"; readonly byMs: number }
-  | { readonly kind: "nobody-for-days"; readonly byMs: number; readonly restartAfterMs: number }
+  /** All machines are off, for hours or days by all clocks. */
+  | { readonly kind: "outage"; readonly forMs: number; readonly hoursMs: number }
 );
 
 /** Right clocks differ by four seconds, drift by three in a hundred, and jump by a few seconds; and a minute is allowed. */
 const OFF_MS_MAX = 90_000;
-/** Behind a gap: until the clocks of a majority were heard of. */
+/** Clocks this near to each other are taken for the same by any bound. */
+const AGREE_MS = 20_000;
+/** After a gap: until the clocks of a majority were heard of. */
 const SETTLE_MS = 20_000;
 const BEACON_MS = 1_000;
 const FIRST_BEACON_MS = 100;
@@ -90,8 +93,8 @@ export function drawClockFaults(
       return [first, { atMs: atMs(untilMs / 2), kind: "shift-clocks", nodes, byMs: -byMs }];
     }
     case "gap": {
-      const byMs = Math.abs(drawOff(random));
-      return [{ atMs: atMs(), kind: "nobody-for-days", byMs, restartAfterMs: 50 + random.below(300) }];
+      const hoursMs = Math.abs(drawOff(random));
+      return [{ atMs: atMs(), kind: "outage", forMs: 50 + random.below(300), hoursMs }];
     }
     default:
       return assertNever(mood, "mood");
@@ -104,6 +107,7 @@ export interface SimClocksOptions {
   readonly mood: ClockMood;
   readonly probes: JobsProbeCounts;
   readonly leader: () => string | undefined;
+  readonly outage: (forMs: number, hoursMs: number) => void;
   /** Of a server that runs. */
   readonly watchOf: (node: string) => ClockWatch | undefined;
 }
@@ -120,21 +124,17 @@ export class SimClocks {
   }
 
   apply(fault: ClockFault, hit: () => void): void {
-    const { world, names, leader } = this.#options;
+    const { world, names, leader, outage, probes } = this.#options;
     hit();
     switch (fault.kind) {
       case "shift-clocks":
         return this.#shift(fault.nodes, fault.byMs);
       case "shift-leader":
         return this.#shift([leader() ?? names[0]!], fault.byMs);
-      case "nobody-for-days":
-        for (const name of names) {
-          world.crash(name);
-          world.node(name).process.jumpWall(fault.byMs);
-          world.startAfter(name, fault.restartAfterMs);
-        }
-        reached(this.#options.probes, "nobody-for-days");
-        this.#gapMs += fault.byMs;
+      case "outage":
+        outage(fault.forMs, fault.hoursMs);
+        if (fault.hoursMs >= 24 * HOUR_MS) reached(probes, "nobody-for-days");
+        this.#gapMs += fault.hoursMs;
         this.#gapAtMs = world.nowMs;
         return;
       default:
@@ -175,11 +175,38 @@ export class SimClocks {
 
   // ---- what holds ----------------------------------------------------------------------------------
 
+  /** Whether nobody has a reason to give up leading because of clocks. */
+  get areAllRight(): boolean {
+    return this.#options.mood === "near" || this.#options.mood === "gap";
+  }
+
+  /** The latest time of day that anybody may believe in. */
+  latestMs(): number {
+    return this.#isMajorityRight ? this.#worldsMs + OFF_MS_MAX : Infinity;
+  }
+
+  /** What a majority of the servers' clocks has reached, by clocks that agree; null: there is no such majority. */
+  agreedMs(): number | null {
+    const { world, names } = this.#options;
+    const walls = names.map((name) => world.node(name).process.machine.wallMs()).sort((a, b) => a - b);
+    const needed = Math.floor(names.length / 2) + 1;
+    const at = walls.findIndex((wallMs, from) => (walls[from + needed - 1] ?? Infinity) - wallMs <= AGREE_MS);
+    return walls[at] ?? null;
+  }
+
+  get #isMajorityRight(): boolean {
+    return this.#options.mood !== "some" && this.#options.mood !== "most";
+  }
+
+  get #worldsMs(): number {
+    return WALL_START_MS + this.#options.world.nowMs + this.#gapMs;
+  }
+
   /** What is wrong with the time of an event that is committed now; null: nothing. */
   problemOf(timestamp: number): string | null {
-    const { world, mood } = this.#options;
-    if (mood === "some" || mood === "most") return null;
-    const aheadMs = Math.round(timestamp - WALL_START_MS - world.nowMs - this.#gapMs);
+    const { world } = this.#options;
+    if (!this.#isMajorityRight) return null;
+    const aheadMs = Math.round(timestamp - this.#worldsMs);
     if (aheadMs > OFF_MS_MAX) return `is stamped ${aheadMs} ms ahead of the time, though most clocks are right`;
     if (aheadMs >= -OFF_MS_MAX || world.nowMs < this.settledAtMs) return null;
     return `is stamped ${-aheadMs} ms too early, though most clocks are right`;

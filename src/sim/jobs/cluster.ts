@@ -130,6 +130,7 @@ export class JobsCluster {
       mood: this.knobs.clocks,
       probes: this.probes,
       leader: () => this.leader(),
+      outage: (forMs, hoursMs) => this.#outage(forMs, hoursMs),
       watchOf: (node) => this.server(node)?.clocks,
     });
     this.oracle = new JobsOracle({
@@ -139,9 +140,11 @@ export class JobsCluster {
       nowMs: () => this.world.nowMs,
       timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
     });
-    this.ledger = new ScheduleLedger(this.probes, (node, what) =>
-      this.world.report(node, new Error(`${node} ${what}`)),
-    );
+    this.ledger = new ScheduleLedger({
+      probes: this.probes,
+      latestMs: () => this.clocks.latestMs(),
+      wrong: (node, what) => this.world.report(node, new Error(`${node} ${what}`)),
+    });
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
 
@@ -171,7 +174,7 @@ export class JobsCluster {
   }
 
   /** All machines are off for hours: nobody leads, and then everybody begins, with clocks that have gone on. */
-  outage(forMs: number, hoursMs: number): void {
+  #outage(forMs: number, hoursMs: number): void {
     const { world, knobs } = this;
     const down = knobs.moonlights ? this.names.map(supervisorOf) : this.names;
     for (const name of [...down, ...this.names]) world.crash(name);
@@ -188,7 +191,7 @@ export class JobsCluster {
    * started by their supervisors for a while longer.
    */
   deposition(sinceMs: number): string | null {
-    if (this.knobs.moonlights) return null;
+    if (this.knobs.moonlights || !this.clocks.areAllRight) return null;
     const [first, ...others] = this.#elections.filter(({ atMs }) => atMs >= sinceMs);
     const later = others.find(({ atMs }) => atMs > (first?.atMs ?? 0) + SETTLED_MS);
     if (first === undefined || later === undefined) return null;
@@ -216,7 +219,8 @@ export class JobsCluster {
       const why = JSON.stringify(leader?.service.whyPending(jobId) ?? null);
       return `job ${jobId} of ${spec.kind} is ${now.state}, pending for ${why}`;
     }
-    return this.ledger.owed(Math.min(...this.names.map((name) => this.world.node(name).process.machine.wallMs())));
+    const agreedMs = this.clocks.agreedMs();
+    return agreedMs === null ? null : this.ledger.owed(agreedMs);
   }
 
   #start(boot: Boot): void {

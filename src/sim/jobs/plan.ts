@@ -20,14 +20,12 @@ type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-worker" | "crash-loop" | "stop-node"; readonly node: string }
   | { readonly kind: "pause-leader" | "isolate-leader" | "hang-leader-disk"; readonly forMs: number }
   | { readonly kind: "transfer" }
-  /** Everybody is down, for hours by all clocks. */
-  | { readonly kind: "outage"; readonly forMs: number; readonly hoursMs: number }
   | { readonly kind: "jump-leader"; readonly byMs: number }
   | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
   | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
 );
 export type JobsFault = Fault | OwnFault | Usurpation | ClockFault;
-type OwnKind = Exclude<OwnFault["kind"], "outage">;
+type OwnKind = OwnFault["kind"];
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
   crash: 3,
@@ -215,9 +213,6 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "jump-leader":
     case "transfer":
       return applyToLeader(cluster, fault, hit);
-    case "outage":
-      hit();
-      return cluster.outage(fault.forMs, fault.hoursMs);
     case "pause-supervisor":
       return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
     case "pause-worker":
@@ -247,7 +242,7 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       return apply(cluster.world, { ...fault, kind: "partition", groups: [[fault.node], cluster.names] }, { hit });
     case "shift-clocks":
     case "shift-leader":
-    case "nobody-for-days":
+    case "outage":
       return cluster.clocks.apply(fault, hit);
     default:
       return apply(cluster.world, fault, { hit });

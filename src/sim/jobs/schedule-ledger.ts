@@ -12,8 +12,8 @@ import { type JobsProbeCounts, reached } from "./probes.ts";
 const MINUTE_MS = 60_000;
 /** As documented: the last hundred. */
 const CAUGHT_UP_MAX = 100;
-/** Later than this a time was missed. */
-const LATE_MS = 60_000;
+/** Later than this, by what anybody may believe, a time was missed. */
+const LATE_MS = 180_000;
 
 /** The minutes of an hour that each cron line means: all that simulated schedules use. */
 const LINES: Readonly<Record<string, (minute: number) => boolean>> = {
@@ -35,23 +35,26 @@ interface Seen {
   readonly leaderEpoch: number;
 }
 
+export interface ScheduleLedgerOptions {
+  readonly probes: JobsProbeCounts;
+  readonly wrong: (node: string, what: string) => void;
+  readonly latestMs: () => number;
+}
+
 const decoder = new TextDecoder();
 
 export class ScheduleLedger {
   readonly #probes: JobsProbeCounts;
   readonly #wrong: (node: string, what: string) => void;
+  readonly #latest: () => number;
   readonly #schedules = new Map<string, Seen>();
   readonly #requests = new Set<string>();
-  /** The latest that any server's wall clock has shown. */
-  #latestMs = 0;
 
-  constructor(probes: JobsProbeCounts, wrong: (node: string, what: string) => void) {
+  /** `latestMs`: no server may believe that it is later; Infinity where most clocks may be wrong. */
+  constructor({ probes, wrong, latestMs }: ScheduleLedgerOptions) {
     this.#probes = probes;
     this.#wrong = wrong;
-  }
-
-  sawWall(wallMs: number): void {
-    this.#latestMs = Math.max(this.#latestMs, wallMs);
+    this.#latest = latestMs;
   }
 
   committed(node: string, data: Uint8Array): void {
@@ -94,13 +97,15 @@ export class ScheduleLedger {
       return this.#wrong(node, `fired schedule ${name}, which is not there`);
     const { schedule, lastAtMs } = seen;
     const from = upTo(seen);
+    const latestMs = this.#latest();
+    const isLate = Number.isFinite(latestMs) && atMs < latestMs - LATE_MS;
     if (atMs <= from) return this.#wrong(node, `fired ${name} for ${time} again, or of before it was put`);
-    if (atMs > this.#latestMs) return this.#wrong(node, `fired ${name} for ${time}, which is still to come`);
+    if (atMs > latestMs) return this.#wrong(node, `fired ${name} for ${time}, which is still to come`);
     const before = timesOf(schedule, from, atMs);
     if (before.pop() !== atMs)
       return this.#wrong(node, `fired ${name} for ${time}, which is no time of ${schedule.cron}`);
     if (schedule.catchUp === "all" && before.length > 0) {
-      const left = timesOf(schedule, atMs - 1, this.#latestMs, CAUGHT_UP_MAX).length;
+      const left = timesOf(schedule, atMs - 1, latestMs, CAUGHT_UP_MAX).length;
       if (left < CAUGHT_UP_MAX) {
         const what = `left out ${before.length} times of ${name} before ${time}, with ${left} due from there on`;
         return this.#wrong(node, what);
@@ -109,8 +114,8 @@ export class ScheduleLedger {
     }
     if (jobId === null && schedule.overlap === "allow" && schedule.catchUp !== "none")
       return this.#wrong(node, `fired ${name} for ${time} without a job`);
-    if (atMs < this.#latestMs - LATE_MS) reached(this.#probes, "missed-time-fired");
-    if (lastAtMs !== null && leaderEpoch > seen.leaderEpoch && atMs < this.#latestMs - LATE_MS)
+    if (isLate) reached(this.#probes, "missed-time-fired");
+    if (lastAtMs !== null && leaderEpoch > seen.leaderEpoch && isLate)
       reached(this.#probes, "caught-up-by-two-leaders");
     this.#schedules.set(name, { ...seen, lastAtMs: atMs, leaderEpoch });
   }

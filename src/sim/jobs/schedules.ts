@@ -23,8 +23,8 @@ export interface Charged {
   readonly newId: () => string;
 }
 
-export function charged(cluster: JobsCluster, { node, life, clock }: Boot, newId: () => string): Charged {
-  const { world, knobs, ledger } = cluster;
+export function charged(cluster: JobsCluster, { node, life }: Boot, newId: () => string): Charged {
+  const { world, knobs } = cluster;
   const { process } = world.node(node);
   const pay = (ms: number): void => {
     if (process.life?.number !== life) return;
@@ -38,7 +38,6 @@ export function charged(cluster: JobsCluster, { node, life, clock }: Boot, newId
   return {
     nextFire: (cron, timeZone, afterMs) => {
       pay(knobs.nextFireMs);
-      ledger.sawWall(clock.wallMs());
       const minutes = ZONE_MINUTES[timeZone]!;
       return nextAfter(parseCron(cron), afterMs, { offsetMinutesAt: () => minutes });
     },
