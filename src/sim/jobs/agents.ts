@@ -88,17 +88,18 @@ class Agent {
     const before = this.#cluster.sessions.get(this.#name);
     const firstMs = this.#random.between(0, 100);
     this.#later(firstMs, () => this.#turn());
-    if (before === undefined || !this.#random.chance(0.6)) return;
+    if (before === undefined || !this.#random.chance(0.6) || !before.isSure) return;
     for (const afterMs of [firstMs, firstMs + this.#random.between(0, 20), firstMs + 300]) {
       this.#later(afterMs, () => this.#haunt(before));
     }
   }
 
-  /** A call of the process before, that comes late. */
-  #haunt({ session, epoch: agentEpoch }: AnsweredAgent): void {
+  /** A call of the process before, that comes late: not its first one, which its epoch shows, or that it was answered. */
+  #haunt({ session, epoch: agentEpoch, answeredUpTo: answered }: AnsweredAgent): void {
     const call: LeaseCall = {
       agent: this.#agent(session),
       agentEpoch,
+      ...(answered > 0 && { poll: answered, answered }),
       renew: [],
       progress: [],
       logs: [],
@@ -223,7 +224,8 @@ class Agent {
     if (!this.#isOlder) this.#epoch ??= agentEpoch;
     if (isOpen) this.#answeredUpTo = call.poll ?? this.#answeredUpTo;
     const isSure = this.#epoch !== undefined || this.#answeredUpTo > 0;
-    const process = { life: this.#life, session: this.#session, epoch: this.#epoch, isSure };
+    const known = { epoch: this.#epoch, answeredUpTo: this.#answeredUpTo, isSure };
+    const process = { life: this.#life, session: this.#session, ...known };
     this.#cluster.sessions.set(this.#name, process);
     for (const { leaseId, outcome } of renewed) {
       const work = this.#work.get(leaseId);

@@ -62,6 +62,8 @@ export interface AnsweredAgent {
   readonly session: string;
   readonly epoch: number | undefined;
   /** What it sends from now on shows that it was registered. */
+  /** The last of its calls for jobs that was answered; 0: none. */
+  readonly answeredUpTo: number;
   readonly isSure: boolean;
 }
 
