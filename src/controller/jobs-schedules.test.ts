@@ -3,9 +3,9 @@ import type { Schedule } from "../core/jobs/model.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { SCHEDULE_CATCH_UP_MAX, TURN_SLICE_MS } from "../core/kit/limits.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
-import { ManualClock } from "../engine/test-engine.ts";
+import { ManualClock, WorkedClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
-import { JobsStage, newFold, REQUEST, SPEC, turns, WorkedClock } from "./test-jobs.ts";
+import { JobsStage, newFold, REQUEST, SPEC, turns } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
 const MINUTE_MS = 60_000;

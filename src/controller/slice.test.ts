@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { TURN_SLICE_MS } from "../core/kit/limits.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
+import { WorkedClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import { Slice } from "./slice.ts";
-import { JobsStage, newFold, REQUEST, SPEC, turns, WorkedClock } from "./test-jobs.ts";
+import { JobsStage, newFold, REQUEST, SPEC, turns } from "./test-jobs.ts";
 import { advance, drain, watch } from "./test-scopes.ts";
 
 const JOBS = 400;

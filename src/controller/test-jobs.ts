@@ -5,7 +5,6 @@ import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import { type BookLimits, nextAfter, parseCron } from "../core/jobs/index.ts";
 import type { Job, JobSpec } from "../core/jobs/model.ts";
-import { ManualClock } from "../engine/test-engine.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../ports/jobs.ts";
@@ -14,7 +13,7 @@ import type { Log } from "../ports/log.ts";
 import type { ExpiredJobs, JobLog, Views } from "../ports/views.ts";
 import { JobsFold } from "./jobs-fold.ts";
 import { JobsService } from "./jobs.ts";
-import { drain, HeldLog } from "./test-scopes.ts";
+import { drain, HeldLog, type MovedClock } from "./test-scopes.ts";
 
 class ManualLeadership implements Leadership {
   isConfirming = true;
@@ -115,18 +114,8 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
   }
 }
 
-/** Everything that is done takes time: so much for each look at the clock. */
-export class WorkedClock extends ManualClock {
-  perLookMs = 0;
-
-  override monotonicMs(): number {
-    this.nowMs += this.perLookMs;
-    return this.nowMs;
-  }
-}
-
 /** Lets timers fire, each in a turn of its own, until it is so. */
-export async function turns(clock: ManualClock, isSo: () => boolean): Promise<{ readonly longestMs: number }> {
+export async function turns(clock: MovedClock, isSo: () => boolean): Promise<{ readonly longestMs: number }> {
   let longestMs = 0;
   for (let turn = 0; !isSo(); turn++) {
     if (turn > 20_000) throw new Error("it never is so");

@@ -207,7 +207,7 @@ function never(): AbortSignal {
 }
 
 /** What of a hand-moved clock is needed to move it; the rooms' directions keep its class out of here. */
-interface MovedClock {
+export interface MovedClock {
   nowMs: number;
   readonly nextMs: number;
   fireNext(): void;

@@ -60,6 +60,16 @@ export class ManualClock implements Clock {
   }
 }
 
+/** Everything that is done takes time: so much for each look at the clock. */
+export class WorkedClock extends ManualClock {
+  perLookMs = 0;
+
+  override monotonicMs(): number {
+    this.nowMs += this.perLookMs;
+    return this.nowMs;
+  }
+}
+
 /** Passes everything to a TestDisk, but a call with a held label only after its release. */
 export class HeldDisk implements Disk {
   readonly inner: TestDisk;

@@ -35,7 +35,7 @@ const CLUSTER_ID = "sim";
 const FOUNDER = "a1";
 const RESTART_AFTER_EXIT_MS = 50;
 /** After the first election, one that another node had begun meanwhile. */
-const SETTLED_MS = 500;
+const SETTLED_MS = 1_000;
 /** As in a server: the scopes' log comes first. */
 const JOBS_PLACE = 1;
 
