@@ -22,7 +22,7 @@ const LONG = [
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
-  "test/server/{disk-full,drain,failures,members,recovery,rolling-restart}.test.ts",
+  "test/server/{disk-full,drain,failures,members,recovery,rolling-restart,strangers}.test.ts",
   "test/wire/peers.test.ts",
   "test/servers-backend/cluster.test.ts",
   "test/run/frozen-guard.test.ts",

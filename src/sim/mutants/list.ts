@@ -272,8 +272,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant("answer-of-a-non-member-raises-the-term", "trap 72", {
     file: ADMISSION,
     find: 'if (!isOfOurs) return this.#strange(message.from, "not-a-member");',
-    replace:
-      'if (!isOfOurs && !message.type.endsWith("Resp")) return this.#strange(message.from, "not-a-member");',
+    replace: 'if (!isOfOurs && !message.type.endsWith("Resp")) return this.#strange(message.from, "not-a-member");',
   }),
   mutant("non-member-gets-a-vote", "trap 72", {
     file: ADMISSION,

@@ -322,7 +322,11 @@ export class Cluster {
     this.#trusted.set(node, new Set(members(configuration).map(nodeIdOf)));
     const { scheduler, nowMs } = this.world;
     scheduler.schedule(nowMs, scheduler.owner("faults"), () => {
-      apply(this.world, { atMs: nowMs, kind: "crash", node, restartAfterMs: 20, silent: false }, { hit: () => undefined });
+      apply(
+        this.world,
+        { atMs: nowMs, kind: "crash", node, restartAfterMs: 20, silent: false },
+        { hit: () => undefined },
+      );
     });
   }
 
