@@ -90,7 +90,7 @@ export class DevCluster {
       const config: ServerConfigFile = {
         node_id: id,
         data_dir: join(directory, id),
-        peer: { listen: addresses[at]!.peer },
+        peer: { listen: addresses[at]!.peer, secret_file: join(directory, "peer-secret") },
         api: { listen: addresses[at]!.api, advertise: `http://${addresses[at]!.api}` },
         peers: Object.fromEntries(IDS.map((other, where) => [other, addresses[where]!.peer])),
         bootstrap: { expect: [...IDS] },

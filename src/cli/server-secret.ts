@@ -15,7 +15,7 @@ const SECRET_BYTES = 32;
 const TEXT_BYTES_MIN = 32;
 const OTHERS = 0o077;
 
-export interface SecretOptions {
+interface SecretOptions {
   /** `peer.secret_file`; null: the user's own place. */
   readonly file: string | null;
   /** Nobody else is to be dialled: where no file can be kept, this node needs none. */
@@ -41,7 +41,7 @@ export function peerSecret({ file, isAlone, logger, environment = process.env }:
   return read(path);
 }
 
-export function defaultSecretFile(environment: Readonly<Record<string, string | undefined>>): string {
+function defaultSecretFile(environment: Readonly<Record<string, string | undefined>>): string {
   const state = environment["XDG_STATE_HOME"];
   const folder = state !== undefined && state.startsWith("/") ? state : join(homedir(), ".local", "state");
   return join(folder, "tenure", "peer-secret");

@@ -101,17 +101,13 @@ export class Engine implements Consensus {
       this.#snapshots.keep(opened.snapshot.meta, opened.snapshot.data);
     }
     this.#raft = new Raft({
+      ...options,
       peer: opened.peer,
       election,
-      random: options.random,
       nowMs: this.#clock.monotonicMs(),
       hardState: opened.hardState,
       snapshot: opened.snapshot === null ? null : opened.snapshot.meta,
       entries: opened.entries,
-      limits: options.limits,
-      sponsors: options.sponsors,
-      trusted: options.trusted,
-      trace: options.trace,
     });
     this.#own = new OwnSnapshots({
       ...around,

@@ -9,15 +9,14 @@ import {
   decodeMessage,
   encodeConfChange,
   encodeMessage,
-  readConfiguration,
   readEntry,
   readHardState,
   readSnapshotMeta,
-  writeConfiguration,
   writeEntry,
   writeHardState,
   writeSnapshotMeta,
 } from "./codec.ts";
+import { readConfiguration, writeConfiguration } from "./configuration-codec.ts";
 import type { ConfChange, Configuration, Entry, Message, MessageType, MsgApp } from "./types.ts";
 
 const SEED = 2;

@@ -12,22 +12,18 @@
 
 import { assert, assertNever } from "../kit/assert.ts";
 import { ByteReader, ByteWriter, DecodeError, type DecodeReason } from "../kit/bytes.ts";
-import { parsePeerKey, type PeerKey } from "../kit/ids.ts";
+import type { PeerKey } from "../kit/ids.ts";
 import {
   APPEND_ENTRIES_MAX,
   CLUSTER_ID_BYTES_MAX,
   CONF_CHANGE_OPERATIONS_MAX,
   ENTRY_BYTES_MAX,
-  MEMBERS_MAX,
   MESSAGE_BYTES_MAX,
-  PEER_KEY_BYTES_MAX,
-  REMOVED_MAX,
 } from "../kit/limits.ts";
-import { checkConfiguration } from "./membership.ts";
+import { readConfiguration, readPeer, readPeers, writeConfiguration, writePeers } from "./configuration-codec.ts";
 import type {
   ConfChange,
   ConfChangeOperation,
-  Configuration,
   Entry,
   EntryType,
   HardState,
@@ -39,9 +35,6 @@ import type {
 
 const FORMAT_VERSION = 1;
 const CONF_CHANGE_VERSION = 1;
-/** Of a configuration. Releases before tombstones wrote the first alone, as a boolean: their bytes mean the same. */
-const AUTO_LEAVE = 1;
-const HAS_REMOVED = 2;
 /** What an entry needs beside its data: term, index, type, length. */
 const ENTRY_HEADER_BYTES = 21;
 
@@ -324,35 +317,6 @@ export function readSnapshotMeta(r: ByteReader): SnapshotMeta {
   return { index: r.uint53(), term: r.uint53(), configuration: readConfiguration(r) };
 }
 
-export function writeConfiguration(w: ByteWriter, configuration: Configuration): void {
-  const broken = checkConfiguration(configuration);
-  assert(broken === null, "configuration is well-formed", () => String(broken));
-  writePeers(w, configuration.voters);
-  writePeers(w, configuration.votersOutgoing);
-  writePeers(w, configuration.learners);
-  writePeers(w, configuration.learnersNext);
-  const removed = configuration.removed ?? [];
-  w.u8((configuration.autoLeave ? AUTO_LEAVE : 0) | (removed.length > 0 ? HAS_REMOVED : 0));
-  if (removed.length > 0) writePeers(w, removed);
-}
-
-export function readConfiguration(r: ByteReader): Configuration {
-  const lists = {
-    voters: readPeers(r),
-    votersOutgoing: readPeers(r),
-    learners: readPeers(r),
-    learnersNext: readPeers(r),
-  };
-  const flags = r.u8();
-  if (flags > (AUTO_LEAVE | HAS_REMOVED)) throw new DecodeError("malformed", `flags ${flags}`);
-  const autoLeave = (flags & AUTO_LEAVE) !== 0;
-  const removed = (flags & HAS_REMOVED) !== 0 ? readPeers(r, REMOVED_MAX) : [];
-  const configuration = removed.length > 0 ? { ...lists, autoLeave, removed } : { ...lists, autoLeave };
-  const broken = checkConfiguration(configuration);
-  if (broken !== null) throw new DecodeError("malformed", broken);
-  return configuration;
-}
-
 // ---- membership changes, as the data of an entry ---------------------------------------------------
 
 export function encodeConfChange(change: ConfChange): Uint8Array {
@@ -390,25 +354,4 @@ export function decodeConfChange(bytes: Uint8Array): ConfChange | null {
     if (error instanceof DecodeError) return null;
     throw error;
   }
-}
-
-// ---- peers -----------------------------------------------------------------------------------------
-
-function readPeer(r: ByteReader): PeerKey {
-  const peer = parsePeerKey(r.text(PEER_KEY_BYTES_MAX));
-  if (peer === undefined) throw new DecodeError("malformed", "not a peer key");
-  return peer;
-}
-
-function writePeers(w: ByteWriter, peers: readonly PeerKey[]): void {
-  w.u8(peers.length);
-  for (const peer of peers) w.text(peer);
-}
-
-function readPeers(r: ByteReader, countMax = MEMBERS_MAX): PeerKey[] {
-  const count = r.u8();
-  if (count > countMax) throw new DecodeError("malformed", `${count} peers`);
-  const peers: PeerKey[] = [];
-  for (let i = 0; i < count; i++) peers.push(readPeer(r));
-  return peers;
 }

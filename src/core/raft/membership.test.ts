@@ -151,9 +151,10 @@ describe("simple and joint", () => {
   });
 
   test("any number of learners is simple", () => {
-    expect(applied(configurationOf([A], [B, C]), remove(B), remove(C), learn(D), learn(E))).toEqual(
-      { ...configurationOf([A], [D, E]), removed: [B, C] },
-    );
+    expect(applied(configurationOf([A], [B, C]), remove(B), remove(C), learn(D), learn(E))).toEqual({
+      ...configurationOf([A], [D, E]),
+      removed: [B, C],
+    });
   });
 
   test("two voters go through a joint configuration, which is left by an empty change", () => {

@@ -43,30 +43,11 @@ import { isVoter, voterKeys } from "./quorum.ts";
 import { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
 import { Strangers } from "./strangers.ts";
-import { RECEIVE_NAMES } from "./trace.ts";
+import { traceReceive } from "./trace.ts";
 import { TransferTarget } from "./transfer-target.ts";
-import type {
-  ConfChange,
-  Entry,
-  Input,
-  Message,
-  MsgApp,
-  MsgAppResp,
-  MsgAskMembers,
-  MsgHeartbeat,
-  MsgHeartbeatResp,
-  MsgMembers,
-  MsgReadIndex,
-  MsgSnap,
-  MsgTimeoutNow,
-  MsgVote,
-  MsgVoteResp,
-  Ready,
-  RefusalReason,
-  Role,
-  SnapshotMeta,
-  StepResult,
-} from "./types.ts";
+import type { ConfChange, Entry, Input, Message, MsgApp, MsgAppResp, MsgAskMembers, MsgHeartbeat } from "./types.ts";
+import type { MsgHeartbeatResp, MsgMembers, MsgReadIndex, MsgSnap, MsgTimeoutNow, MsgVote } from "./types.ts";
+import type { MsgVoteResp, Ready, RefusalReason, Role, SnapshotMeta, StepResult } from "./types.ts";
 
 /** What belongs to a term; questions about the members do not. */
 type TermMessage = Exclude<Message, MsgAskMembers | MsgMembers>;
@@ -82,6 +63,8 @@ export class Raft {
   readonly #transfer: LeaderTransfer;
   readonly #transferTarget: TransferTarget;
   readonly #freshness = new Freshness();
+  /** This disk was a member, and its removal is committed. */
+  readonly wasRemoved = (peer: PeerKey): boolean => this.#state.wasRemoved(peer);
   readonly keepable = (index: number, entries: number): number => this.#state.keepable(index, entries);
   #campaign: Campaign | null = null;
   #leadership: Leader | null = null;
@@ -177,9 +160,8 @@ export class Raft {
       if (refusal === "not-a-member") this.#strangers.refused(message);
       return refused("MESSAGE_REFUSED", `${message.type} from ${message.from} at term ${message.term}: ${refusal}`);
     }
-    this.#traceReceive(message);
-    if (message.type === "MsgAskMembers") this.#strangers.answer(message.from);
-    else if (message.type === "MsgMembers") this.#admission.vouch(message);
+    traceReceive(this.#state.trace, message);
+    if (message.type === "MsgAskMembers" || message.type === "MsgMembers") this.#strangers.take(message);
     else this.#receiveInTerm(message);
     return ACCEPTED;
   }
@@ -693,9 +675,7 @@ export class Raft {
   // ---- snapshots and compaction (§7) ----------------------------------------------------------------
 
   /** What a snapshot of the applied state at `index` must say about the log. */
-  snapshotMetaAt(index: number): SnapshotMeta {
-    return this.#state.snapshotMetaAt(index);
-  }
+  readonly snapshotMetaAt = (index: number): SnapshotMeta => this.#state.snapshotMetaAt(index);
 
   #compact(index: number, keepEntries: number): StepResult {
     // A snapshot from the leader may have overtaken our own while it was being written.
@@ -806,54 +786,34 @@ export class Raft {
   }
 
   status(): RaftStatus {
-    const { role, term, vote, leader, configuration, committedConfiguration } = this.#state;
+    const { role, term, vote, leader, configuration, committedConfiguration, willing, strainMs } = this.#state;
     const { commit, applied, firstIndex, lastIndex, lastTerm } = this.#log;
-    return {
+    const server = {
       peer: this.peer,
       role,
       term,
       vote,
       leader,
-      commit,
-      applied,
-      firstIndex,
-      lastIndex,
-      lastTerm,
       configuration,
       committedConfiguration,
+      willing,
+      strainMs,
+    };
+    return {
+      ...server,
+      ...{ commit, applied, firstIndex, lastIndex, lastTerm },
       established: this.#leadership?.established ?? false,
       leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
       quorumContactMs: this.#leadership?.quorumContactMs ?? 0,
       transfer: this.#transfer.phase,
       leaderContactMs: this.#leadership === null ? this.#patience.leaderContactMs : 0,
       freshAsOfMs: this.#leadership?.established === true ? this.#leadership.quorumContactMs : this.#freshness.asOfMs,
-      willing: this.#state.willing,
       isDiskStalled: this.#state.diskStalled,
-      strainMs: this.#state.strainMs,
     };
   }
 
-  /** This disk was a member, and its removal is committed. */
-  wasRemoved(peer: PeerKey): boolean {
-    return this.#state.wasRemoved(peer);
-  }
-
   /** For checkers and tests: the log as this node holds it. */
-  termAt(index: number): number | undefined {
-    return this.#log.termAt(index);
-  }
-
-  entryAt(index: number): Entry | undefined {
-    return this.#log.entryAt(index);
-  }
-
-  progressOf(peer: PeerKey): Progress | undefined {
-    return this.#leadership?.progress.get(peer);
-  }
-
-  #traceReceive(message: Message): void {
-    if (this.#state.trace === undefined) return;
-    const name = RECEIVE_NAMES[message.type];
-    if (name !== undefined) this.#state.trace(name, message, null);
-  }
+  readonly termAt = (index: number): number | undefined => this.#log.termAt(index);
+  readonly entryAt = (index: number): Entry | undefined => this.#log.entryAt(index);
+  readonly progressOf = (peer: PeerKey): Progress | undefined => this.#leadership?.progress.get(peer);
 }

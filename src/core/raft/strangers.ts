@@ -8,7 +8,7 @@ import { STRANGER_REPORT_AFTER_MS, STRANGER_REPORT_INTERVAL_MS } from "../kit/li
 import type { Admission } from "./admission.ts";
 import { members } from "./quorum.ts";
 import type { ServerState } from "./state.ts";
-import type { Message, MessageType } from "./types.ts";
+import type { Message, MessageType, MsgAskMembers, MsgMembers } from "./types.ts";
 
 const OF_LEADERS: ReadonlySet<MessageType> = new Set(["MsgApp", "MsgHeartbeat", "MsgSnap"]);
 const OF_CANDIDATES: ReadonlySet<MessageType> = new Set(["MsgVote", "MsgPreVote"]);
@@ -37,7 +37,12 @@ export class Strangers {
     this.#leaderlessSinceMs = null;
   }
 
-  answer(to: PeerKey): void {
+  take(message: MsgAskMembers | MsgMembers): void {
+    if (message.type === "MsgMembers") this.#admission.vouch(message);
+    else this.#answer(message.from);
+  }
+
+  #answer(to: PeerKey): void {
     const { configuration, configurationIndex: index } = this.#state;
     const all = members(configuration);
     if (all.length > 0) this.#state.send({ ...this.#state.head("MsgMembers", to), index, members: all });

@@ -1,7 +1,8 @@
 // The names of etcd's state trace (etcd-io/raft state_trace.go), so that etcd's own TLA+ specification
 // can check our runs. The core only says what happened; src/sim/etcd-trace.ts gives it etcd's shape.
 
-import type { MessageType } from "./types.ts";
+import type { Trace } from "./options.ts";
+import type { Message, MessageType } from "./types.ts";
 
 export type TraceName =
   | "InitState"
@@ -33,7 +34,7 @@ export const SEND_NAMES: Partial<Record<MessageType, TraceName>> = {
   MsgVoteResp: "SendRequestVoteResponse",
 };
 
-export const RECEIVE_NAMES: Partial<Record<MessageType, TraceName>> = {
+const RECEIVE_NAMES: Partial<Record<MessageType, TraceName>> = {
   MsgApp: "ReceiveAppendEntriesRequest",
   MsgHeartbeat: "ReceiveAppendEntriesRequest",
   MsgSnap: "ReceiveAppendEntriesRequest",
@@ -42,3 +43,9 @@ export const RECEIVE_NAMES: Partial<Record<MessageType, TraceName>> = {
   MsgVote: "ReceiveRequestVoteRequest",
   MsgVoteResp: "ReceiveRequestVoteResponse",
 };
+
+export function traceReceive(trace: Trace | undefined, message: Message): void {
+  if (trace === undefined) return;
+  const name = RECEIVE_NAMES[message.type];
+  if (name !== undefined) trace(name, message, null);
+}

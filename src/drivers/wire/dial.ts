@@ -156,9 +156,11 @@ export class Dial {
 
   #proved(proof: Uint8Array): void {
     const unproved = this.#unproved;
-    const isProved = unproved !== null && this.#secret?.isProof(proof, "acceptor", this.#helloBytes, unproved.bytes);
-    if (isProved === true) this.#finish(() => this.#result.connected(this.#connection, unproved!.ack));
-    else this.#fail({ kind: "refused-by-us", reason: "secret", message: NOT_PROVED });
+    if (unproved !== null && this.#secret?.isProof(proof, "acceptor", this.#helloBytes, unproved.bytes) === true) {
+      this.#finish(() => this.#result.connected(this.#connection, unproved.ack));
+    } else {
+      this.#fail({ kind: "refused-by-us", reason: "secret", message: NOT_PROVED });
+    }
   }
 
   /** The other has judged our hello in the same way; a wrong one is caught on either side. */

@@ -12,7 +12,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 export const PROOF_BYTES = 32;
 const NONCE_BYTES = 16;
 
-export type Side = "dialler" | "acceptor";
+type Side = "dialler" | "acceptor";
 
 export class Secret {
   readonly #key: Uint8Array;

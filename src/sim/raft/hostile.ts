@@ -77,7 +77,9 @@ const WATCHED = ["term", "role", "vote", "leader", "lastIndex", "lastTerm", "com
 
 function difference(before: RaftStatus, now: RaftStatus): string | null {
   const field = WATCHED.find((name) => before[name] !== now[name]);
-  return field === undefined ? null : `its ${field} from ${String(before[field])} to ${String(now[field])}`;
+  return field === undefined
+    ? null
+    : `its ${field} from ${JSON.stringify(before[field])} to ${JSON.stringify(now[field])}`;
 }
 
 /** Every kind of message, with what might be believed of it. */
