@@ -225,7 +225,14 @@ async function makeKey(name: string): Promise<string> {
 test("a key that is made at the leader is known at every member from then on", async () => {
   for (let round = 0; round < 10; round++) {
     const key = await makeKey(`round-${round}`);
-    for (const node of members()) expect((await node.call("/v1/jobs?limit=1", { key })).status).toBe(200);
+    for (const node of members()) {
+      // On a busy machine a node may not be able to say at once; what it says is never that it does not know the key.
+      await waitFor(`${node.id} to know it`, async () => {
+        const { status } = await node.call("/v1/jobs?limit=1", { key });
+        expect([200, 503]).toContain(status);
+        return status === 200;
+      });
+    }
   }
 });
 
@@ -252,7 +259,7 @@ describe("a key that is wrong", () => {
     await expect(client.submit({ kind: "never" })).rejects.toMatchObject({ code: "UNAUTHENTICATED" });
     await expect(client.events().next()).rejects.toMatchObject({ code: "UNAUTHENTICATED" });
     // About the time that it takes to ask the leader, and far less than the calls' own 60 s.
-    expect(performance.now() - startedMs).toBeLessThan(20_000);
+    expect(performance.now() - startedMs).toBeLessThan(45_000);
   });
 
   test("ends tenure agent start with exit code 77", async () => {
