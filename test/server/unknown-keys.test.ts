@@ -159,6 +159,16 @@ async function deposeAll(): Promise<() => void> {
   return elect;
 }
 
+/** Also those that were started again just now. */
+async function allReady(): Promise<void> {
+  const isReady = async (node: TenureNode): Promise<boolean> => (await node.view())?.is_ready === true;
+  await waitFor(
+    "all members to be ready",
+    async () => (await Promise.all(members().map(isReady))).every(Boolean),
+    LIMIT_MS,
+  );
+}
+
 /** How often a node was asked who leads. */
 async function leaderQuestions(node: TenureNode): Promise<number> {
   const { body } = await node.call<{ text: string }>("/metrics", { key: OPERATOR_KEY });
@@ -167,7 +177,7 @@ async function leaderQuestions(node: TenureNode): Promise<number> {
 }
 
 test("a wiped node that comes back under load refuses nobody, at no moment", async () => {
-  await waitFor("all voters to be there", async () => (await cluster.node("n1").view())?.leader !== null, LIMIT_MS);
+  await allReady();
   const leader = await cluster.leader();
   const victim = members().find(({ id }) => id !== leader)!;
   const refusals: string[] = [];
@@ -223,6 +233,7 @@ async function makeKey(name: string): Promise<string> {
 }
 
 test("a key that is made at the leader is known at every member from then on", async () => {
+  await allReady();
   for (let round = 0; round < 10; round++) {
     const key = await makeKey(`round-${round}`);
     for (const node of members()) {
@@ -237,6 +248,7 @@ test("a key that is made at the leader is known at every member from then on", a
 });
 
 test("a node that lags does not refuse a key that was made meanwhile", async () => {
+  await allReady();
   const leader = await cluster.leader();
   const lagging = members().find(({ id }) => id !== leader)!;
   onTestFinished(() => lagging.cont());
