@@ -227,6 +227,16 @@ export class SimClocks {
     reached(probes, "leader-found-off");
   }
 
+  /** All clocks together, where nobody relies on them; false: somebody does. */
+  jumpAll(byMs: number): boolean {
+    const { names, mood, probes } = this.#options;
+    if (mood !== "some" && mood !== "most") return false;
+    for (const [one, offMs] of this.#offMs) this.#shift([one], -offMs);
+    this.#shift(names, byMs);
+    reached(probes, "all-clocks-jumped");
+    return true;
+  }
+
   /** A server whose clock is off leads, though a majority is right and nothing is wrong with it; null: none does. */
   offLeader(): string | null {
     const node = this.#options.leader();

@@ -51,6 +51,7 @@ export const JOBS_PROBES = [
   "clocks-disagreed",
   "leader-found-off",
   "nobody-for-days",
+  "all-clocks-jumped",
 ] as const;
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];

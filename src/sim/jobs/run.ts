@@ -8,6 +8,7 @@ import { startAgent } from "./agents.ts";
 import { JobsClients, type JobsClientCounts } from "./clients.ts";
 import { JobsCluster } from "./cluster.ts";
 import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from "./knobs.ts";
+import { onTime } from "./on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./plan.ts";
 import type { JobsProbeCounts } from "./probes.ts";
 import { raceProblem, raceResult, type RaceResult } from "./race.ts";
@@ -18,8 +19,6 @@ const CONVERGE_WITHIN_MS = 480_000;
 /** Clients go on for a while without faults; where they had no chance before, until one was answered. */
 const CLIENTS_GO_ON_MS = 500;
 const CLIENTS_GO_ON_MS_MAX = 20_000;
-/** Longer than it takes to find that a clock is off, and to hand over. */
-const ON_TIME_WITHIN_MS = 30_000;
 const STEPS_MAX = 5_000_000;
 
 export interface JobsRunOptions {
@@ -72,7 +71,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     violation =
       finding(cluster) ??
       (await converge(cluster, clients)) ??
-      (await onTime(cluster)) ??
+      (await onTime(cluster, STEPS_MAX)) ??
       finding(cluster) ??
       cluster.deposition(calmMs);
   } catch (error) {
@@ -123,32 +122,6 @@ async function converge(cluster: JobsCluster, clients: JobsClients): Promise<str
   return different === null
     ? null
     : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
-}
-
-/** Whoever's clock is off has handed over, and the next event has the right time. */
-async function onTime(cluster: JobsCluster): Promise<string | null> {
-  const { world, oracle, clocks } = cluster;
-  if (finding(cluster) !== null) return null;
-  const within = { untilMs: world.nowMs + ON_TIME_WITHIN_MS, stepsMax: STEPS_MAX };
-  await world.run(() => cluster.leader() !== undefined && clocks.offLeader() === null, within);
-  const off = clocks.offLeader();
-  if (off !== null) return `${off} still leads ${ON_TIME_WITHIN_MS} ms after its clock went off`;
-  if (world.nowMs < clocks.settledAtMs)
-    await world.run(() => false, { untilMs: clocks.settledAtMs, stepsMax: STEPS_MAX });
-  const { head } = oracle;
-  const untilMs = world.nowMs + ON_TIME_WITHIN_MS;
-  const request = { caller: "end", idempotencyKey: null, bodyHash: "" };
-  while (oracle.head === head && world.nowMs < untilMs) {
-    const leader = cluster.leader() ?? cluster.names[0]!;
-    world.call(leader, () => {
-      void cluster
-        .server(leader)
-        ?.service.pauseQueue(request, "end", true)
-        .catch(() => undefined);
-    });
-    await world.run(() => oracle.head > head, { untilMs: world.nowMs + 500, stepsMax: STEPS_MAX });
-  }
-  return oracle.head > head ? null : `nothing was committed for ${ON_TIME_WITHIN_MS} ms, though there are no faults`;
 }
 
 function finding(cluster: JobsCluster): string | null {
