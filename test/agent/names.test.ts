@@ -57,7 +57,10 @@ test("an agent's key can't take over the name of another key's agent; an operato
   await second.start();
   expect(await first.ended).toMatchObject({ code: "STALE_EPOCH" });
   expect(await owner()).toBe("key:the-operator");
-  expect(await audited()).toEqual([{ who: "the-operator", target: "builder-1 of key:builders", outcome: "OK" }, refused]);
+  expect(await audited()).toEqual([
+    { who: "the-operator", target: "builder-1 of key:builders", outcome: "OK" },
+    refused,
+  ]);
 
   await operator.removeAgent("builder-1");
   await using third = agentOf(others);
