@@ -20,7 +20,7 @@ function agentOf(key: string) {
   return createAgent({ urls: cluster.urls, key, name: "builder-1", handlers, leaseMs: 30_000 });
 }
 
-async function owner(): Promise<string | null | undefined> {
+async function owner(): Promise<string | undefined> {
   const all = await operator.agents({ consistency: "linearizable" });
   return all.find(({ name }) => name === "builder-1")?.owner;
 }

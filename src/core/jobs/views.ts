@@ -138,8 +138,8 @@ export class BookView implements JobsView {
     for (const { info, state: is, registeredAtMs, isDraining, epoch, owner } of this.#all(state.agents)) {
       if (is === "removed") continue;
       const shown = is === "online" && isDraining ? "draining" : is;
-      const jobs = running.get(info.name) ?? 0;
-      views.push({ ...info, state: shown, registeredAtMs, running: jobs, epoch: epoch === 0 ? null : epoch, owner });
+      const by = { ...(epoch > 0 && { epoch }), ...(owner !== null && { owner }) };
+      views.push({ ...info, state: shown, registeredAtMs, running: running.get(info.name) ?? 0, ...by });
     }
     return views.sort((one, other) => byText(one.name, other.name));
   }
