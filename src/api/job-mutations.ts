@@ -59,12 +59,7 @@ const REFUSAL_MS = 60_000;
 const REFUSALS_MAX = 1_024;
 
 /** Answered also when the server stops meanwhile: what was renewed and reported is so, and the agent must know. */
-async function lease(
-  service: Service,
-  { jobs }: JobsParts,
-  call: Call<"lease">,
-  refusals: Refusals,
-): Promise<Answer> {
+async function lease(service: Service, { jobs }: JobsParts, call: Call<"lease">, refusals: Refusals): Promise<Answer> {
   const { body, gone } = call;
   const mistake = leaseMistake(body);
   if (mistake !== null)

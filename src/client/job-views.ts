@@ -134,10 +134,10 @@ export interface AgentView {
   readonly state: "online" | "draining" | "offline";
   readonly registeredAtMs: number;
   readonly running: number;
-  /** Grows with each process that registers under this name; null, or absent from an older server: not known. */
-  readonly epoch?: number | null;
-  /** Who registered it, and may register it again: `key:NAME`, `certificate:SPIFFE ID` or `anonymous`; null: nobody. */
-  readonly owner?: string | null;
+  /** Grows with each process that registers under this name; absent where it was registered by an older release. */
+  readonly epoch?: number;
+  /** Who registered it, and may register it again: `key:NAME`, `certificate:SPIFFE ID` or `anonymous`; absent: nobody. */
+  readonly owner?: string;
 }
 
 export interface QueueView {

@@ -173,10 +173,10 @@ export interface AgentView extends AgentInfo {
   readonly registeredAtMs: number;
   /** Jobs that it has. */
   readonly running: number;
-  /** Null: not known, of a release before agents had one. */
-  readonly epoch: number | null;
-  /** See AgentCaller; null: nobody's. */
-  readonly owner: string | null;
+  /** Absent: not known, of a release before agents had one. */
+  readonly epoch?: number;
+  /** See AgentCaller; absent: nobody's. */
+  readonly owner?: string;
 }
 
 export interface QueueView {

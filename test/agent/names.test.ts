@@ -20,7 +20,7 @@ function agentOf(key: string) {
   return createAgent({ urls: cluster.urls, key, name: "builder-1", handlers, leaseMs: 30_000 });
 }
 
-async function owner(): Promise<string | null | undefined> {
+async function owner(): Promise<string | undefined> {
   const all = await operator.agents({ consistency: "linearizable" });
   return all.find(({ name }) => name === "builder-1")?.owner;
 }
@@ -57,7 +57,10 @@ test("an agent's key can't take over the name of another key's agent; an operato
   await second.start();
   expect(await first.ended).toMatchObject({ code: "STALE_EPOCH" });
   expect(await owner()).toBe("key:the-operator");
-  expect(await audited()).toEqual([{ who: "the-operator", target: "builder-1 of key:builders", outcome: "OK" }, refused]);
+  expect(await audited()).toEqual([
+    { who: "the-operator", target: "builder-1 of key:builders", outcome: "OK" },
+    refused,
+  ]);
 
   await operator.removeAgent("builder-1");
   await using third = agentOf(others);

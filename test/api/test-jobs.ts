@@ -101,7 +101,7 @@ export class TestJobs implements Jobs, Views {
     this.#requireLeader(call.leaderEpoch);
     this.#changes++;
     if (!this.#agents.has(agent.name)) this.#tell("worker:registered", agent.name, "worker");
-    const by = { epoch: 1, owner: call.caller?.owner ?? null };
+    const by = { epoch: 1, owner: call.caller?.owner ?? "anonymous" };
     this.#agents.set(agent.name, { ...agent, ...by, state: "online", registeredAtMs: AT_MS, running: 0 });
     for (const { jobId, jobEpoch, progress: done } of progress) {
       const job = this.#jobs.get(jobId);

@@ -33,7 +33,7 @@ function remove(desk: Desk): void {
   desk.do<"remove-agent">({ kind: "remove-agent", request: REQUEST, name: "a1" });
 }
 
-function owner(desk: Desk): string | null | undefined {
+function owner(desk: Desk): string | undefined {
   return desk.book.applied.agents().find(({ name }) => name === "a1")?.owner;
 }
 
@@ -158,7 +158,7 @@ describe("an agent's name", () => {
   it("that has no owner yet, of an older release's making, is its living process's, or the next one's", () => {
     const desk = new Desk(newBook());
     call(desk, "s1");
-    expect(owner(desk)).toBeNull();
+    expect(owner(desk)).toBeUndefined();
     const epoch = call(desk, "s1", { caller: BUILDERS });
     expect([owner(desk), desk.events.length]).toEqual(["key:builders", 2]);
     expect(call(desk, "s1", { caller: BUILDERS })).toBe(epoch);

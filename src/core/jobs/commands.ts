@@ -3,7 +3,15 @@
 
 import type { EventDraft } from "./events.ts";
 import type { ErrorCode } from "../kit/errors.ts";
-import type { AgentCaller, GivenLease, LeaseRef, LogChunk, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
+import type {
+  AgentCaller,
+  GivenLease,
+  LeaseRef,
+  LogChunk,
+  Request,
+  ResultAnswer,
+  ResultCall,
+} from "../../ports/jobs.ts";
 import type { AgentInfo, Job, JobProgress, JobSpec, JobState, Schedule } from "./model.ts";
 
 export interface DecideContext {

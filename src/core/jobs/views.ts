@@ -141,8 +141,8 @@ export class BookView implements JobsView {
     });
     return agents.map(({ info, state: is, registeredAtMs, isDraining, epoch, owner }) => {
       const shown = is === "online" && isDraining ? "draining" : (is as AgentView["state"]);
-      const jobs = running.get(info.name) ?? 0;
-      return { ...info, state: shown, registeredAtMs, running: jobs, epoch: epoch === 0 ? null : epoch, owner };
+      const by = { ...(epoch > 0 && { epoch }), ...(owner !== null && { owner }) };
+      return { ...info, state: shown, registeredAtMs, running: running.get(info.name) ?? 0, ...by };
     });
   }
 
