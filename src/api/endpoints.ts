@@ -13,6 +13,9 @@ import { Refusal } from "./refusal.ts";
 import { pour } from "./stream.ts";
 import type { Traffic } from "./traffic.ts";
 
+/** Answers of up to a megabyte that are made by this thread, event by event. */
+const HEAVY: ReadonlySet<RouteId> = new Set<RouteId>(["eventsSince"]);
+
 export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
   for (const [key, route] of Object.entries(ROUTES) as [RouteId, Route][]) {
     const handler = handlers[key] as unknown as Handler<RouteId>;
@@ -26,7 +29,7 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
         const call = checkedCall(route, request, traffic);
         begin(passageOf(request), call);
         noteBegun(service, request);
-        const answer = await handler(call);
+        const answer = await (HEAVY.has(key) ? traffic.inTurn(request, async () => handler(call)) : handler(call));
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
         else

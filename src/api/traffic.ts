@@ -11,6 +11,7 @@ import type { Audit } from "./audit.ts";
 import type { Caller, Callers, CallerSocket } from "./callers.ts";
 import type { Connections } from "./connections.ts";
 import type { StreamAnswer } from "./handlers.ts";
+import { HeavyTurns } from "./heavy-turns.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiOptions } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
@@ -37,6 +38,7 @@ export class Traffic {
   readonly #counters: HttpCounters;
   readonly #connections: Connections;
   readonly #shares: Shares;
+  readonly #heavy: HeavyTurns;
   readonly #isStopping: () => boolean;
   #limiters: Readonly<Record<"admin" | "acquire", Limiter>> | undefined;
 
@@ -57,6 +59,7 @@ export class Traffic {
     this.#callers = parts.callers;
     this.#connections = parts.connections;
     this.#shares = parts.shares;
+    this.#heavy = new HeavyTurns(options.clock);
     this.#audit = parts.audit;
     this.#counters = parts.counters;
     this.#isStopping = parts.isStopping;
@@ -217,6 +220,18 @@ export class Traffic {
       status: reply.statusCode,
       durationMs: Math.max(0, clock.monotonicMs() - startedAtMs),
       requestId: request.id,
+    });
+  }
+
+  /**
+   * Makes a large answer when its turn comes. Rejects with OVERLOADED where the caller has not read those before it by then, and
+   * with what nobody hears where it has gone.
+   */
+  inTurn<T>(request: FastifyRequest, make: () => Promise<T>): Promise<T> {
+    return this.#heavy.run(() => {
+      this.#shares.check(payerIn(request), "bytes");
+      if (passageOf(request)?.over.signal.aborted === true) throw stopping(this.#options.nodeId);
+      return make();
     });
   }
 

@@ -94,6 +94,26 @@ describe("a reader of an ordinary answer", () => {
   });
 });
 
+it("300 pages of events that are asked for at once are made two at a time, and others are answered meanwhile", async () => {
+  await using t = await startApi();
+  using sockets = new Sockets();
+  const gate = Promise.withResolvers<void>();
+  const read = t.events.read.bind(t.events);
+  let asked = 0;
+  t.events.read = async (...wanted) => {
+    asked++;
+    await gate.promise;
+    return read(...wanted);
+  };
+  for (let i = 0; i < 300; i++) (await sockets.open(t, asking("/api/events/since/0"))).resume();
+  await expect.poll(() => t.api.stats().inFlight).toBe(300);
+  expect((await t.call("GET", "/v1/cluster", undefined, "viewer-key")).status).toBe(200);
+  expect(asked).toBe(2);
+  gate.resolve();
+  await expect.poll(() => t.api.stats().inFlight).toBe(0);
+  expect(asked).toBe(300);
+});
+
 describe("a stranger", () => {
   it("that holds connections locks nobody out: for the next one its oldest is closed, and never one that is known", async () => {
     await using t = await startApi({ limits: { connectionsMax: 20, unauthenticatedPerAddress: 10 } });
