@@ -31,9 +31,12 @@ export function numbers(count: number): number[] {
   return Array.from({ length: count }, (_, at) => at + 1);
 }
 
+function fails({ violation }: JobsRunResult): boolean {
+  return violation !== null;
+}
+
 /** Whether one of the first so many seeds fails with this mistake. */
 export async function isFound(name: string, seeds: number): Promise<boolean> {
   const mutant = JOBS_MUTANTS.find((one) => one.name === name)!;
-  const fails = ({ violation }: JobsRunResult): boolean => violation !== null;
   return (await runJobs(numbers(seeds), { mutant, until: fails, threads: 1 })).some(fails);
 }
