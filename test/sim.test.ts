@@ -238,7 +238,7 @@ describe("an end from outside", () => {
 describe("a leak of determinism", () => {
   it(
     "is not there: neither a second run nor another order of nodes changes the hash",
-    { timeout: MINUTES },
+    { timeout: 5 * MINUTES },
     async () => {
       const hashes = await hashesOf(24, false);
       expect(new Set(hashes.values()).size).toBe(24);
