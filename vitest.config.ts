@@ -16,6 +16,7 @@ const ALONE = [
 const LONG = [
   "test/bench.test.ts",
   "test/bench-jobs.test.ts",
+  "test/sim-long.test.ts",
   "test/chaos-cluster.test.ts",
   "test/chaos/{jobs,servers-gate}.test.ts",
   "test/postgres-server/*.test.ts",

@@ -63,26 +63,27 @@ async function hashesOf(seeds: number, reversed: boolean): Promise<Map<number, s
 }
 
 describe("npm run sim", () => {
-  it("runs 200 fixed seeds under all faults without a violation", { timeout: 4 * MINUTES }, async () => {
-    const { code, stdout } = await sim("--seeds", "200", "--from", "1", "--json");
+  it("runs 40 fixed seeds under all faults without a violation", { timeout: 2 * MINUTES }, async () => {
+    const { code, stdout } = await sim("--seeds", "40", "--from", "1", "--json");
     const summary = lastLine(stdout);
-    expect(summary, stdout.slice(-4_000)).toMatchObject({ seeds: 200, violations: 0 });
+    expect(summary, stdout.slice(-4_000)).toMatchObject({ seeds: 40, violations: 0 });
     expect(code).toBe(0);
     expect(Object.keys(summary)).toEqual(
       expect.arrayContaining(["simulated_hours", "steps", "elections", "faults", "probes", "wall_s", "speedup"]),
     );
-    expect(summary["acknowledged"]).toBeGreaterThan(10_000);
-    expect(
-      Object.values(summary["faults"] as Record<string, number>).every((fired) => fired > 0),
-      stdout,
-    ).toBe(true);
+    expect(summary["acknowledged"]).toBeGreaterThan(2_000);
   });
 
-  it("runs seven nodes with two learners under all faults", { timeout: 4 * MINUTES }, async () => {
-    const { code, stdout } = await sim("--seeds", "20", "--from", "1", "--nodes", "7", "--learners", "2", "--json");
-    expect(lastLine(stdout), stdout.slice(-4_000)).toMatchObject({ seeds: 20, violations: 0 });
-    expect(code).toBe(0);
-  });
+  it.each(["commit-on-one-replica", "leader-counts-itself-before-its-sync", "append-acknowledged-before-durable"])(
+    "finds in the first seeds, by a look at the disks: %s",
+    { timeout: MINUTES },
+    async (name) => {
+      const { code, stdout } = await sim("--mutants", "--only", name, "--from", "1", "--seeds", "10", "--json");
+      expect(lastLine(stdout), stdout).toMatchObject({ caught: 1, missed: [], unsound: 0 });
+      expect(stdout).toMatch(/before durable: entry \d+/);
+      expect(code).toBe(0);
+    },
+  );
 
   it("gives the same trace hash for the same seed in two processes", { timeout: MINUTES }, async () => {
     const [one, two] = await Promise.all([sim("--seed", "7", "--json"), sim("--seed", "7", "--json")]);
@@ -237,7 +238,7 @@ describe("an end from outside", () => {
 describe("a leak of determinism", () => {
   it(
     "is not there: neither a second run nor another order of nodes changes the hash",
-    { timeout: MINUTES },
+    { timeout: 5 * MINUTES },
     async () => {
       const hashes = await hashesOf(24, false);
       expect(new Set(hashes.values()).size).toBe(24);

@@ -21,7 +21,7 @@ import type { SeedJob, Subject } from "./sim-worker.ts";
 
 const SHRINK_TRIES = 200;
 /** Within so many seeds each planted mistake is found, whatever the first one is; one that needs luck needs a ploy. */
-const MUTANT_SEEDS_MAX = { raft: 300, elector: 300, jobs: 30 } as const;
+const MUTANT_SEEDS_MAX = { raft: 300, elector: 1_500, jobs: 300 } as const;
 const EXPLAINED_MAX = 3;
 const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;

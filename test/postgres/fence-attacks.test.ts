@@ -174,7 +174,7 @@ describe("work that keeps more of its client than it was lent", () => {
         kept = this;
       };
       db.on("probe" as never, listener);
-      db.emit("probe" as never);
+      db.emit("probe");
       return (text) => kept.query(text);
     },
     "its connection": (db) => {
@@ -194,7 +194,7 @@ describe("work that keeps more of its client than it was lent", () => {
       };
       return (text) => stream.write(message(text));
     },
-    "a method": (db) => db.query.bind(db) as (text: string) => unknown,
+    "a method": (db) => db.query.bind(db),
   };
 
   test("is refused whatever of it is used after the work has settled, and nothing is written", async () => {
@@ -276,11 +276,11 @@ describe("work that ends its transaction where nobody reads its texts", () => {
       });
       return new Promise((resolve, reject) => {
         shown.on("end", resolve).on("error", reject);
-        db.query(shown as never);
+        void db.query(shown as never);
       });
     },
     "a prepared name": (db, text) => db.query({ name: "ends", text } as never),
-    "a callback": (db, text) => new Promise<void>((resolve) => void db.query(text, () => resolve())),
+    "a callback": (db, text) => new Promise<void>((resolve) => db.query(text, () => resolve())),
     "several statements": (db, text) => db.query(`select 1; /* */ ${text}`),
     "the client that on() returned": (db, text) => db.on("notice", () => undefined).query(text),
   };

@@ -801,7 +801,11 @@ export class Raft {
     };
     return {
       ...server,
-      ...{ commit, applied, firstIndex, lastIndex, lastTerm },
+      commit,
+      applied,
+      firstIndex,
+      lastIndex,
+      lastTerm,
       established: this.#leadership?.established ?? false,
       leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
       quorumContactMs: this.#leadership?.quorumContactMs ?? 0,

@@ -143,9 +143,9 @@ function canSend(value: object): boolean {
   return ["query", "write"].some((name) => typeof Reflect.get(value, name, value) === "function");
 }
 
-/** Of a class of its own, other than what only holds values. */
+/** Of a class, other than what only holds values. */
 function hasMethods(value: object): boolean {
-  if (Array.isArray(value) || ArrayBuffer.isView(value) || value instanceof Date || value instanceof Map) return false;
+  if (Array.isArray(value) || ArrayBuffer.isView(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype !== null && prototype !== Object.prototype;
 }

@@ -3,6 +3,7 @@
 // message from outside our own sending pattern can turn into harm, such as committing what a message did not
 // verify, are caught by golden transcripts and unit tests instead.)
 
+import type { KnobLimits } from "../raft/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const RAFT = "core/raft/raft.ts";
@@ -17,8 +18,15 @@ function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant
   return { name, breaks, edits };
 }
 
+const THREE = { voters: 3, learners: 0, spares: 0 } as const;
+
 function withLease(one: Mutant): Mutant {
-  return { ...one, limits: { voters: 3, learners: 0, spares: 0, lease: true } };
+  return { ...one, limits: { ...THREE, ...one.limits, lease: true } };
+}
+
+/** Chance leads there too seldom: the runs have more of these faults. */
+function aimedBy(aims: KnobLimits["aims"], one: Mutant, limits: KnobLimits = {}): Mutant {
+  return { ...one, limits: { ...limits, aims } };
 }
 
 /** A message of this type does not wait for the disk. */
@@ -31,11 +39,15 @@ function leavesAtOnce(type: string): Edit {
 }
 
 export const MUTANTS: readonly Mutant[] = [
-  mutant("prior-term-committed-by-counting", "trap 1", {
-    file: RAFT,
-    find: "if (index <= this.#log.commit || this.#log.termAt(index) !== this.#state.term) return;",
-    replace: "if (index <= this.#log.commit) return;",
-  }),
+  aimedBy(
+    ["figure-8"],
+    mutant("prior-term-committed-by-counting", "trap 1", {
+      file: RAFT,
+      find: "if (index <= this.#log.commit || this.#log.termAt(index) !== this.#state.term) return;",
+      replace: "if (index <= this.#log.commit) return;",
+    }),
+    THREE,
+  ),
   mutant("vote-told-before-durable", "trap 2", leavesAtOnce("MsgVoteResp")),
   mutant("candidacy-told-before-durable", "trap 2", leavesAtOnce("MsgVote"), {
     file: RAFT,
@@ -48,11 +60,15 @@ export const MUTANTS: readonly Mutant[] = [
     find: "= vote === message.from || (vote === null && leader === null);",
     replace: "= true;",
   }),
-  mutant("logs-compared-by-index-alone", "trap 4", {
-    file: LOG,
-    find: "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
-    replace: "return lastIndex >= this.lastIndex;",
-  }),
+  aimedBy(
+    ["figure-8", "succession"],
+    mutant("logs-compared-by-index-alone", "trap 4", {
+      file: LOG,
+      find: "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
+      replace: "return lastIndex >= this.lastIndex;",
+    }),
+    THREE,
+  ),
   mutant("vote-without-comparing-logs", "§5.4.1", {
     file: RAFT,
     find: "const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);",
@@ -87,11 +103,15 @@ export const MUTANTS: readonly Mutant[] = [
       replace: "this.#next = Math.max(Math.min(rejectedIndex, hintIndex + 1), 1);",
     },
   ),
-  mutant("joint-commit-by-one-half", "trap 8", {
-    file: "core/raft/quorum.ts",
-    find: "const index = Math.min(incoming, outgoing);",
-    replace: "const index = incoming;",
-  }),
+  aimedBy(
+    ["membership", "schism"],
+    mutant("joint-commit-by-one-half", "trap 8", {
+      file: "core/raft/quorum.ts",
+      find: "const index = Math.min(incoming, outgoing);",
+      replace: "const index = incoming;",
+    }),
+    { spares: 3 },
+  ),
   mutant("commit-on-one-replica", "§5.3", {
     file: "core/raft/quorum.ts",
     find: "const incoming = majorityIndex(configuration.voters, ackedIndexOf);",
@@ -107,16 +127,24 @@ export const MUTANTS: readonly Mutant[] = [
     find: "return Math.floor(count / 2) + 1;",
     replace: "return Math.ceil(count / 2);",
   }),
-  mutant("change-before-the-last-one-committed", "trap 10", {
-    file: "core/raft/leader-membership.ts",
-    find: "if (!leader.committedInTerm || log.hasPendingConfChange) {",
-    replace: "if (!leader.committedInTerm) {",
-  }),
-  mutant("configuration-outlives-its-entry", "trap 11", {
-    file: "core/raft/configurations.ts",
-    find: "if (termAt(last.index) === last.term) return;",
-    replace: "if (termAt(last.index) !== -1) return;",
-  }),
+  aimedBy(
+    ["schism"],
+    mutant("change-before-the-last-one-committed", "trap 10", {
+      file: "core/raft/leader-membership.ts",
+      find: "if (!leader.committedInTerm || log.hasPendingConfChange) {",
+      replace: "if (!leader.committedInTerm) {",
+    }),
+    { spares: 3 },
+  ),
+  aimedBy(
+    ["schism"],
+    mutant("configuration-outlives-its-entry", "trap 11", {
+      file: "core/raft/configurations.ts",
+      find: "if (termAt(last.index) === last.term) return;",
+      replace: "if (termAt(last.index) !== -1) return;",
+    }),
+    { spares: 3 },
+  ),
   mutant("configuration-only-once-committed", "decision 3", {
     file: STATE,
     find: "return this.#configurations.effective;",
@@ -148,23 +176,32 @@ export const MUTANTS: readonly Mutant[] = [
         'return voteResult(configuration, (peer) => [...this.#votes].find(([voter]) => voter.split("@")[0] === peer.split("@")[0])?.[1]);',
     },
   ),
-  mutant("damaged-disk-keeps-its-vote", "D5", {
-    file: "engine/data-directory.ts",
-    find: "return replace(options, directory, options.newIncarnation(), `${verdict.where}: ${verdict.reason}`);",
-    replace:
-      'return replace(options, directory, options.bootstrap?.incarnation ?? "a1", `${verdict.where}: ${verdict.reason}`);',
-  }),
-  mutant("transfer-never-forgotten", "trap 17", {
-    file: "core/raft/leader-transfer.ts",
-    find: "    this.#transfer = null;\n    outbox.emit(",
-    replace: "    if (this.#transfer !== null) this.#transfer.deadlineMs = Infinity;\n    outbox.emit(",
-  }),
-  withLease(
-    mutant("lease-survives-timeout-now", "trap 18", {
-      file: LEADER,
-      find: "this.#leaseVoid = true;",
-      replace: "",
+  aimedBy(
+    ["lapse"],
+    mutant("damaged-disk-keeps-its-vote", "D5", {
+      file: "engine/data-directory.ts",
+      find: "return replace(options, directory, options.newIncarnation(), `${verdict.where}: ${verdict.reason}`);",
+      replace:
+        'return replace(options, directory, options.bootstrap?.incarnation ?? "a1", `${verdict.where}: ${verdict.reason}`);',
     }),
+  ),
+  aimedBy(
+    ["handover"],
+    mutant("transfer-never-forgotten", "trap 17", {
+      file: "core/raft/leader-transfer.ts",
+      find: "    this.#transfer = null;\n    outbox.emit(",
+      replace: "    if (this.#transfer !== null) this.#transfer.deadlineMs = Infinity;\n    outbox.emit(",
+    }),
+  ),
+  withLease(
+    aimedBy(
+      ["handover"],
+      mutant("lease-survives-timeout-now", "trap 18", {
+        file: LEADER,
+        find: "this.#leaseVoid = true;",
+        replace: "",
+      }),
+    ),
   ),
   mutant("read-without-a-round", "trap 20", {
     file: LEADER,
@@ -184,57 +221,76 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   ),
   withLease(
-    mutant("lease-without-drift", "trap 21", {
-      file: "core/raft/config.ts",
-      find: "return (config.electionTimeoutMinMs * (1 - CLOCK_DRIFT_MAX)) / (1 + CLOCK_DRIFT_MAX);",
-      replace: "return config.electionTimeoutMinMs;",
-    }),
-  ),
-  withLease(
-    mutant("restart-forgets-the-lease", "trap 21", {
-      file: PATIENCE,
-      find: "if (state.config.enableLease) this.#quietUntilMs = state.nowMs + state.config.electionTimeoutMaxMs;",
-      replace: "",
-    }),
-  ),
-  withLease(
-    mutant(
-      "lease-waived-by-a-reset",
-      "D6",
-      {
-        file: RAFT,
-        find: "if (peer !== leader || this.#config.enableLease || this.#patience.isWaived) return ACCEPTED;",
-        replace: "if (peer !== leader || this.#patience.isWaived) return ACCEPTED;",
-      },
-      {
-        file: "core/raft/patience.ts",
-        find: "if (!config.enableLease) return false;",
-        replace: "if (!config.enableLease || this.isWaived) return false;",
-      },
+    aimedBy(
+      ["drift"],
+      mutant("lease-without-drift", "trap 21", {
+        file: "core/raft/config.ts",
+        find: "return (config.electionTimeoutMinMs * (1 - CLOCK_DRIFT_MAX)) / (1 + CLOCK_DRIFT_MAX);",
+        replace: "return config.electionTimeoutMinMs;",
+      }),
     ),
   ),
   withLease(
-    mutant("promise-forgotten-with-the-leader", "trap 21", {
-      file: "core/raft/patience.ts",
-      find: "return nowMs < this.#quietUntilMs || nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;",
-      replace: "return nowMs < this.#quietUntilMs;",
-    }),
+    aimedBy(
+      ["usurp"],
+      mutant("restart-forgets-the-lease", "trap 21", {
+        file: PATIENCE,
+        find: "if (state.config.enableLease) this.#quietUntilMs = state.nowMs + state.config.electionTimeoutMaxMs;",
+        replace: "",
+      }),
+    ),
+  ),
+  withLease(
+    aimedBy(
+      ["hearsay"],
+      mutant(
+        "lease-waived-by-a-reset",
+        "D6",
+        {
+          file: RAFT,
+          find: "if (peer !== leader || this.#config.enableLease || this.#patience.isWaived) return ACCEPTED;",
+          replace: "if (peer !== leader || this.#patience.isWaived) return ACCEPTED;",
+        },
+        {
+          file: "core/raft/patience.ts",
+          find: "if (!config.enableLease) return false;",
+          replace:
+            "const waived = this.#waivedTerm;\n    if (!config.enableLease || (waived >= 0 && waived >= this.#state.term - 1)) return false;",
+        },
+      ),
+    ),
+  ),
+  withLease(
+    aimedBy(
+      ["hearsay"],
+      mutant("promise-forgotten-with-the-leader", "trap 21", {
+        file: "core/raft/patience.ts",
+        find: "return nowMs < this.#quietUntilMs || nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;",
+        replace: "return nowMs < this.#quietUntilMs;",
+      }),
+    ),
   ),
   mutant("failed-sync-ignored", "trap 23", {
     file: "engine/durable-file.ts",
     find: "throw syncFailed(file.name, error);",
     replace: "void error;",
   }),
-  mutant("damage-taken-for-a-torn-tail", "trap 24", {
-    file: "core/wal/log-files.ts",
-    find: "if (testimonyBytes > trouble.at) return damaged(",
-    replace: "if (testimonyBytes < 0) return damaged(",
-  }),
-  mutant("zeros-in-the-middle-taken-for-the-end", "decision 10", {
-    file: "core/wal/log-files.ts",
-    find: "if (isZeroFrom(file.bytes, trouble.at))",
-    replace: "if (file.bytes[trouble.at] === 0)",
-  }),
+  aimedBy(
+    ["lapse"],
+    mutant("damage-taken-for-a-torn-tail", "trap 24", {
+      file: "core/wal/log-files.ts",
+      find: "if (testimonyBytes > trouble.at) return damaged(",
+      replace: "if (testimonyBytes < 0) return damaged(",
+    }),
+  ),
+  aimedBy(
+    ["lapse"],
+    mutant("zeros-in-the-middle-taken-for-the-end", "decision 10", {
+      file: "core/wal/log-files.ts",
+      find: "if (isZeroFrom(file.bytes, trouble.at))",
+      replace: "if (file.bytes[trouble.at] === 0)",
+    }),
+  ),
   mutant("leader-counts-itself-before-its-sync", "trap 25", {
     file: LEADER,
     find: "=> this.#progress.get(peer)?.match ?? 0;",
@@ -250,16 +306,23 @@ export const MUTANTS: readonly Mutant[] = [
     find: "this.#configurations = configurationsFrom(snapshot);\n    this.outbox",
     replace: "this.outbox",
   }),
-  mutant("snapshot-with-a-later-configuration", "trap 27", {
-    file: STATE,
-    find: "return { index, term, configuration: this.#configurations.at(index) };",
-    replace: "return { index, term, configuration: this.configuration };",
-  }),
-  mutant("wild-term-believed", "trap 31", {
-    file: ADMISSION,
-    find: 'if (message.term > term + this.#riseAllowed) return "wild-term";',
-    replace: "",
-  }),
+  aimedBy(
+    ["membership"],
+    mutant("snapshot-with-a-later-configuration", "trap 27", {
+      file: STATE,
+      find: "return { index, term, configuration: this.#configurations.at(index) };",
+      replace: "return { index, term, configuration: this.configuration };",
+    }),
+    { spares: 3, snapshotAfterEntries: 20 },
+  ),
+  aimedBy(
+    ["forged"],
+    mutant("wild-term-believed", "trap 31", {
+      file: ADMISSION,
+      find: 'if (message.term > term + this.#riseAllowed) return "wild-term";',
+      replace: "",
+    }),
+  ),
   mutant(
     "non-members-may-lead",
     "trap 72",

@@ -51,6 +51,7 @@ export interface KnobLimits {
   readonly spares?: number | undefined;
   /** Faults that lead to what is looked for: some of each run, in addition to what it draws anyway. */
   readonly aims?: readonly OwnKind[] | undefined;
+  readonly snapshotAfterEntries?: number | undefined;
   /** A short, quiet run within what etcd's specification describes (docs/etcd-trace.md). */
   readonly plain?: boolean | undefined;
 }
@@ -116,7 +117,7 @@ function drawAll(random: Random, limits: KnobLimits): Knobs {
         [5, 60],
       ]),
     },
-    snapshotAfterEntries: random.fork("snapshot").pick([20, 60, 200, 1_000]),
+    snapshotAfterEntries: limits.snapshotAfterEntries ?? random.fork("snapshot").pick([20, 60, 200, 1_000]),
     snapshotKeepEntries: random.fork("keep").pick([0, 5, 50]),
     snapshotMemoryBytesMax: random.fork("snapshot-memory").pick([0, 1_000_000]),
     compactionKeptBytesMax: random.fork("kept-bytes").pick([0, 500, 1_000_000]),

@@ -99,6 +99,8 @@ const OWN_KINDS: readonly OwnKind[] = [
   "stale-read",
   "relapse",
   "relapse",
+  "hearsay",
+  "handover",
 ];
 
 /** What can happen to a node that is alone. */
@@ -238,6 +240,8 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "stale-read":
     case "relapse":
     case "lapse":
+    case "hearsay":
+    case "handover":
       return PLOYS[fault.kind](cluster, cluster.world.random.fork(`${fault.kind}/${fault.draw}`), hit);
     case "disk-wipe":
     case "disk-corrupt": {

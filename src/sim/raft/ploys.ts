@@ -8,7 +8,7 @@ import type { Cluster } from "./cluster.ts";
 import { figure8 } from "./figure-8.ts";
 import { hostile, madMember, revenant } from "./hostile.ts";
 import { campaign, crash, cut, later, leaderAndOthers } from "./hands.ts";
-import { addVoter, presentPeer, swapVoters } from "./operators.ts";
+import { addVoter, presentPeer, swapVoters, transferLeadership } from "./operators.ts";
 
 export type PloyKind =
   | "forged"
@@ -24,7 +24,9 @@ export type PloyKind =
   | "schism"
   | "stale-read"
   | "relapse"
-  | "lapse";
+  | "lapse"
+  | "hearsay"
+  | "handover";
 type Ploy = (cluster: Cluster, random: Random, hit: () => void) => void;
 
 /** What a node has just promised when it dies. */
@@ -49,6 +51,8 @@ export const PLOYS: Record<PloyKind, Ploy> = {
   "stale-read": staleRead,
   relapse,
   lapse,
+  hearsay,
+  handover,
 };
 
 /** Well-formed messages that no honest peer sends: from strangers, for other disks, with wild terms. */
@@ -251,6 +255,45 @@ function lapse(cluster: Cluster, random: Random, hit: () => void): void {
     apply(world, fault, { hit, corruptible });
     for (let at = 0; at < 12; at++) later(cluster, 40 + at * 60, () => campaign(cluster, random.pick(behind)));
   });
+}
+
+/**
+ * The leader is cut off; everybody else sees its connections reset and refused, as if its process had ended, or is asked to
+ * campaign at once. With a lease they have promised to wait, whatever they see and whoever asks.
+ */
+function hearsay(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  const { world } = cluster;
+  const atMs = world.nowMs;
+  if (random.chance(0.5)) {
+    for (const other of others) apply(world, { atMs, kind: "reset-refused", a: other, b: leader }, { hit });
+  } else {
+    // All at the same moment: whoever asks for votes itself has no leader any more that it would have to defend.
+    for (let at = 0; at < 8; at++) {
+      later(cluster, 1 + at * 10, () => others.forEach((name) => campaign(cluster, name)));
+    }
+  }
+  apply(world, { atMs, kind: "partition", groups: [[leader], others], forMs: 400 }, { hit });
+}
+
+/**
+ * Leadership is handed over, and the leader is cut off when it has said so: it does not hear that the other leads already. Or it
+ * is the other that does not hear of it, so that leadership stays.
+ */
+function handover(cluster: Cluster, random: Random, hit: () => void): void {
+  const { leader, others } = leaderAndOthers(cluster);
+  if (leader === undefined || others.length < 2) return;
+  const afterMs = random.between(0.5, 15);
+  const isHeard = random.chance(0.5);
+  cluster.onNextSend(leader, "MsgTimeoutNow", (message) => {
+    const target = nodeIdOf(message.to);
+    // A cut that is made now still stops the message.
+    if (!isHeard) return cut(cluster, leader, target, 400, hit);
+    for (const other of others) if (other !== target) later(cluster, 0, () => cut(cluster, leader, other, 400, hit));
+    later(cluster, afterMs, () => cut(cluster, leader, target, 400, hit));
+  });
+  transferLeadership(cluster, random.below(2 ** 30), false, hit);
 }
 
 /** The leader is cut off; while it does not know yet that another leads, it is asked what it has. */
