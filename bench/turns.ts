@@ -126,16 +126,16 @@ async function measurePending(stage: Stage): Promise<void> {
       );
     }
     if (isWanted("snapshot"))
-      take(await stage.measured("snapshot", () => besides(generator, stage, "/v1/admin/snapshot", "POST")));
+      take(await stage.measured("snapshot", () => underLoad(generator, stage, "/v1/admin/snapshot", "POST")));
     if (isWanted("verify"))
-      take(await stage.measured("verify", () => besides(generator, stage, "/api/events/verify", "GET")));
+      take(await stage.measured("verify", () => underLoad(generator, stage, "/api/events/verify", "GET")));
   } finally {
     generator.end();
   }
 }
 
 /** The call, again and again until the time is over, under a light load; at least once to its end. */
-async function besides(generator: Generator, stage: Stage, path: string, method: "GET" | "POST"): Promise<void> {
+async function underLoad(generator: Generator, stage: Stage, path: string, method: "GET" | "POST"): Promise<void> {
   const [node] = stage.cluster.nodes;
   const endMs = performance.now() + ms;
   const light = generator.fullRate({
