@@ -121,7 +121,7 @@ test("api --connections: pages by many at once, and nobody is refused", { timeou
   });
 });
 
-test("turns: a row for each part of the consensus thread's work", { timeout: 2 * LIMIT_MS }, async () => {
+test("turns: a row for each part of the consensus thread's work", { timeout: 4 * LIMIT_MS }, async () => {
   const flags = ["--seconds", "1", "--jobs", "2000", "--agents", "30", "--streams", "30"];
   const figures = { longest_ms: positive, p99_ms: positive, longest_cpu_ms: positive, turns: positive };
   expect(await jsonOf("turns", ...flags)).toEqual({

@@ -62,7 +62,7 @@ describe("a thousand streams of events", () => {
     const most = Math.max(...readers.map(({ lastId }) => lastId));
     const least = Math.min(...readers.map(({ lastId }) => lastId));
     expect(least, "every stream was served").toBeGreaterThan(0);
-    expect(most - least, "none is further behind than one round of all").toBeLessThan(50);
+    expect(most - least, "none lags by more than one round of all").toBeLessThan(50);
     await site.clock.run(() => undefined, 100);
     expect(site.clock.longestTurnMs).toBeLessThanOrEqual(SLICE_MS + WRITE_MS);
     for (const reader of readers) expect(reader.sequences).toEqual(upTo(50));

@@ -115,7 +115,7 @@ describe("reading events", () => {
     stage.restart();
     let release = (): void => undefined;
     stage.held = new Promise((resolve) => (release = resolve));
-    const readers = Array.from({ length: 260 }, () => stage.events.read(0, WANTED));
+    const readers = Array.from({ length: 1_028 }, () => stage.events.read(0, WANTED));
     await expect(stage.events.read(0, WANTED)).rejects.toMatchObject({ code: "OVERLOADED" });
     release();
     for (const page of await Promise.all(readers)) expect(page.through).toBe(3);

@@ -22,7 +22,8 @@ import { Turns } from "./turns.ts";
 
 /** Each reads a whole segment, and takes the loop's time in slices. */
 const READING_MAX = 4;
-const READERS_WAITING_MAX = 256;
+/** All streams that one node serves, when they come back after its restart, and some more. */
+const READERS_WAITING_MAX = 1_024;
 
 /** What is needed of the archive. */
 export interface EventHistory {
