@@ -788,6 +788,7 @@ export class Raft {
   status(): RaftStatus {
     const { role, term, vote, leader, configuration, committedConfiguration, willing, strainMs } = this.#state;
     const { commit, applied, firstIndex, lastIndex, lastTerm } = this.#log;
+    const logged = { commit, applied, firstIndex, lastIndex, lastTerm };
     const server = {
       peer: this.peer,
       role,
@@ -801,11 +802,7 @@ export class Raft {
     };
     return {
       ...server,
-      commit,
-      applied,
-      firstIndex,
-      lastIndex,
-      lastTerm,
+      ...logged,
       established: this.#leadership?.established ?? false,
       leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
       quorumContactMs: this.#leadership?.quorumContactMs ?? 0,

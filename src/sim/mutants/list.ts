@@ -352,11 +352,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'if (message.type === "MsgAskMembers") return null;',
     replace: 'if (message.type === "MsgAskMembers" || message.type === "MsgMembers") return null;',
   }),
-  mutant("removed-disk-comes-back-by-itself", "decision 24", {
-    file: STATE,
-    find: "return this.committedConfiguration.removed?.includes(peer) === true && !this.hasMember(peer);",
-    replace: "return peer === this.peer;",
-  }),
   mutant("terms-without-a-bound-in-time", "trap 31", {
     file: ADMISSION,
     find: "this.#riseLeft = this.#riseAllowed - by;",

@@ -20,7 +20,7 @@ const AHEAD = [0, 1, 2, 1_000, 2 ** 20, TERM_RISE_AT_START, TERM_JUMP_MAX] as co
 /** So many jumps at once as no bound per message alone would stop. */
 const FLOOD = 40;
 /** Until a lost disk was swapped: the silence of the old one, the catch-up of the new one, two changes. */
-const SWAP_MS = [3_000, 5_000] as const;
+const SWAP_MS = [2_400, 3_600] as const;
 const REVENANT_MS = 3_000;
 
 /** A stranger, or a disk whose removal the node knows of, sends everything to one node. */
@@ -151,7 +151,8 @@ export function revenant(cluster: Cluster, random: Random, hit: () => void): voi
   const leader = cluster.leader()?.engine.peer;
   if (configuration === null || leader === undefined) return;
   const others = members(configuration).filter((peer) => nodeIdOf(peer) !== nodeIdOf(leader));
-  const old = others.length === 0 ? undefined : random.pick(others);
+  // A learner is swapped in one step, so there is time to see what follows.
+  const old = configuration.learners[0] ?? (others.length === 0 ? undefined : random.pick(others));
   if (old === undefined || presentPeer(cluster, nodeIdOf(old)) !== old) return;
   const node = nodeIdOf(old);
   if (!cluster.memory.mayLose(node, configuration, committedIndex)) return;
