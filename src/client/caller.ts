@@ -90,16 +90,14 @@ export class Caller {
   /** From whichever known node answers first. */
   async read(request: ClientRequest, options: CallOptions): Promise<Response> {
     const line = this.line(options);
-    let pauses: Pauses | null = null;
-    for (;;) {
+    for (let pauses: Pauses | undefined; ;) {
       const { response, refusals } = await race(line, this.addresses.all(), request);
       if (response !== null) return response;
       options.signal?.throwIfAborted();
       const error = readError(refusals);
-      if (error.code !== "CALLER_UNCONFIRMED") throw error;
       // Nodes that answer and do not know who we are: they will, or others come back who do.
       pauses ??= new Pauses(this.#options.leaderWaitMs);
-      if (!(await pauses.take(line.signal))) throw error;
+      if (error.code !== "CALLER_UNCONFIRMED" || !(await pauses.take(line.signal))) throw error;
     }
   }
 
@@ -296,8 +294,11 @@ function verdictOf(
   switch (answer.kind) {
     case "refused":
       // Whoever said so before it was asked for its leadership leads no more, or is of an older version: the search knows.
-      if (answer.code === "UNAUTHENTICATED" && !isFinalAnswer(answer)) return "again";
-      return AGAIN.has(answer.code) || (isKeyed && AGAIN_KEYED.has(answer.code)) ? "again" : "fail";
+      return AGAIN.has(answer.code) ||
+        (isKeyed && AGAIN_KEYED.has(answer.code)) ||
+        (answer.code === "UNAUTHENTICATED" && !isFinalAnswer(answer))
+        ? "again"
+        : "fail";
     case "silent":
       return isIdempotent || !answer.isSent ? "again" : "fail";
     default:

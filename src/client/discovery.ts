@@ -87,8 +87,8 @@ function best(voices: readonly Voice[], addresses: Pick<Addresses, "known">): Fo
 /** Why asking again is of no use: what any node would say, or that none of those that answer knows the key. */
 export function finalOf(voices: readonly Voice[]): Extract<Voice, { kind: "none" }> | undefined {
   const none = voices.filter((voice) => voice.kind === "none");
-  const isNobodys = none.every(({ code }) => code === "UNAUTHENTICATED");
-  return none.find(({ isFinal }) => isFinal) ?? (isNobodys ? none[0] : undefined);
+  const final = none.find(({ isFinal }) => isFinal);
+  return final ?? (none.every(({ code }) => code === "UNAUTHENTICATED") ? none[0] : final);
 }
 
 export function voiceText(voice: Voice): string {

@@ -6,7 +6,7 @@
 import { type ErrorCode, TenureError } from "../contract/errors.ts";
 import type { Caller } from "./caller.ts";
 import { chunksOf } from "./chunks.ts";
-import { type Answer, type ClientRequest, exchange, reasonOf } from "./exchange.ts";
+import { type ClientRequest, exchange, reasonOf } from "./exchange.ts";
 import { Pauses } from "./pauses.ts";
 import { isFinalAnswer, readError } from "./race.ts";
 import { type SseFrame, SseParser } from "./sse.ts";
@@ -25,10 +25,6 @@ export interface StreamOptions {
 
 /** What one node may say that the next does not: it has less history, or has applied less. All of them must say it. */
 const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
-
-function mayDiffer(answer: Answer | null): boolean {
-  return answer?.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
-}
 
 /**
  * `request` is asked anew at each opening: it says from where. `read` takes each frame and says what it means to the reader;
@@ -50,11 +46,12 @@ export async function* streamItems<T>(
     const ended = new AbortController();
     const watch = new Watch(ended);
     let failure: TenureError;
-    let answer: Answer | null = null;
+    let isOwnWord = false;
     try {
       watch.within(OPEN_MS);
       const line = caller.lineOf(signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
-      answer = await exchange(line, url, request());
+      const answer = await exchange(line, url, request());
+      isOwnWord = answer.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
       if (answer.kind !== "ok") throw readError([{ url, answer }]);
       for await (const frame of framesOf(answer.response, watch)) {
         // Only what it says shows that a node serves: one that opens and breaks each time must not go on for ever.
@@ -67,7 +64,7 @@ export async function* streamItems<T>(
     } catch (error) {
       signal?.throwIfAborted();
       failure = failureOf(url, error);
-      if (!failure.retryable && (!mayDiffer(answer) || ++refusedInRow >= urls.length)) throw failure;
+      if (!failure.retryable && (!isOwnWord || ++refusedInRow >= urls.length)) throw failure;
     } finally {
       watch.end();
       ended.abort();
