@@ -46,11 +46,10 @@ export class JobsOracle {
   readonly #running = new Map<string, Set<string>>();
   readonly #sessions = new Map<string, string>();
   readonly #agents = new Map<string, string>();
-  /** Sessions whose agents have a newer one, by what is committed: since which event. */
-  readonly #replaced = new Map<string, number>();
+  /** Sessions whose agents had a newer one, by what is committed: since and until which event (a first call may come late). */
+  readonly #replaced = new Map<string, { readonly from: number; readonly to: number }>();
   #term = 0;
   #epoch = 0;
-
   /** Agents name what they have, and events its hashes. */
   readonly #secrets: LeaseSecrets;
 
@@ -159,7 +158,9 @@ export class JobsOracle {
   #registered({ entityId: agent, payload, sequence }: SeenEvent): void {
     const session = payload["sessionHash"] as string;
     const before = this.#agents.get(agent);
-    if (before !== undefined && before !== session) this.#replaced.set(before, this.#replaced.get(before) ?? sequence);
+    if (before !== undefined && before !== session) this.#replaced.set(before, { from: sequence, to: Infinity });
+    const gone = this.#replaced.get(session);
+    if (gone?.to === Infinity) this.#replaced.set(session, { ...gone, to: sequence });
     this.#agents.set(agent, session);
   }
 
@@ -220,7 +221,8 @@ export class JobsOracle {
   leaseAnswered(asked: Asked, call: LeaseCall, answer: LeaseAnswer): void {
     const { node } = asked;
     const session = this.#secrets.sessionHash(call.agent.session);
-    if (goesOn(call) && (this.#replaced.get(session) ?? Infinity) <= asked.from)
+    const { from, to } = this.#replaced.get(session) ?? { from: Infinity, to: Infinity };
+    if (goesOn(call) && from <= asked.from && asked.from < to)
       this.#wrong(node, `answered ${call.agent.session}, whose name ${call.agent.name} another process has taken`);
     this.holders.polled(node, session, asked.from, call);
     for (const { jobId, leaseId: secret, jobEpoch } of answer.leases) {
