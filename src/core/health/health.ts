@@ -18,6 +18,7 @@ import { AlertBoard } from "./alert-board.ts";
 import { ElectionHistory } from "./election-history.ts";
 import { ElectionStats } from "./election-stats.ts";
 import { Failovers } from "./failovers.ts";
+import { judgeClock, judgeClones } from "./machine-alerts.ts";
 import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
 import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
 
@@ -296,14 +297,15 @@ export class Health {
 
   tick(at: Moment, seen: Observation): readonly HealthOutput[] {
     this.#nowMs = at.nowMs;
+    this.#clockSkewMs = seen.clock.skewMs;
     return [
       ...this.#findings(at, this.#splitBrain.recheck()),
       ...this.#failovers.timePassed(at.nowMs),
       ...this.#judgeLeader(at, seen),
       ...this.#judgeRates(at),
       ...this.#judgeMachine(at, seen),
-      ...this.#judgeClock(at, seen),
-      ...this.#judgeClones(at, seen.cloned ?? []),
+      ...judgeClock(this.#board, at, this.#self, seen.clock),
+      ...judgeClones(this.#board, at, seen.cloned ?? []),
     ];
   }
 
@@ -317,15 +319,6 @@ export class Health {
         return `no leader for ${Math.round(silentMs / 1_000)} s: nothing can be written. A majority of the voters has to run and reach each other`;
       }),
     ];
-  }
-
-  #judgeClones(at: Moment, cloned: readonly string[]): HealthOutput[] {
-    const raised = cloned.flatMap((nodeId) => {
-      const message = `two processes speak for one disk of ${nodeId}: its data directory was copied, and both may vote in one term. Stop the copy for good and empty its data directory`;
-      return this.#board.raise(at, "disk_cloned", message, nodeId);
-    });
-    const isCloned = (nodeId: string | null): boolean => nodeId !== null && cloned.includes(nodeId);
-    return [...raised, ...this.#board.clearUnless(at, "disk_cloned", isCloned)];
   }
 
   #judgeRates(at: Moment): HealthOutput[] {
@@ -362,26 +355,6 @@ export class Health {
       ...this.#board.set(at, "loop_stalled", self, at.nowMs < this.#stalledUntilMs, () => {
         const times = stalls === 1 ? "once since its start," : `${stalls} times since its start, the last time`;
         return `this process was held up ${times} within the last minute. It needs more CPU, or was stopped`;
-      }),
-    ];
-  }
-
-  #judgeClock(at: Moment, { clock: { state, skewMs } }: Observation): HealthOutput[] {
-    this.#clockSkewMs = skewMs;
-    const self = nodeIdOf(this.#self);
-    return [
-      ...this.#board.set(at, "clock_skewed", self, state === "skewed" || state === "jumped", () => {
-        if (state === "jumped") {
-          return "this node's clock has jumped while it ran, and there is no other to hold it against: it is believed again when it has gone on evenly for five minutes. See that it is right";
-        }
-        const [seconds, way] = [
-          Math.round(Math.abs(skewMs ?? 0) / 1_000),
-          (skewMs ?? 0) > 0 ? "ahead of" : "slower than",
-        ];
-        return `this node's clock is ${seconds} s ${way} that of the majority: it is not believed, and this node hands leadership to another. Set it right (NTP); it goes on by itself`;
-      }),
-      ...this.#board.set(at, "clocks_disagree", null, state === "disagreeing", () => {
-        return "no majority of the voters' clocks agrees within a minute: none is believed, dates and schedules go by what has passed since one did. Set them right (NTP)";
       }),
     ];
   }

@@ -12,7 +12,6 @@ import type { Server as TlsServer, TLSSocket } from "node:tls";
 import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import { BEACON_BYTES_MAX, QUERY_BYTES_MAX } from "../../core/kit/limits.ts";
-import { Newcomers } from "../../core/kit/newcomers.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Answering } from "../../ports/peer-queries.ts";
 import type { PeerLink } from "../../ports/peers.ts";
@@ -22,15 +21,14 @@ import { Dial, type DialResult, type DialTarget } from "./dial.ts";
 import { Door } from "./door.ts";
 import { FRAME } from "./frame.ts";
 import type { Ack, Hello, Introduction, Purpose, Refuse } from "./hello.ts";
-import { Inbound, type InboundHost, originOf } from "./inbound.ts";
+import { HeldSockets } from "./held-sockets.ts";
+import { Inbound, type InboundHost } from "./inbound.ts";
 import { removedText, type Verdict } from "./judge.ts";
 import {
   BULK_ABOVE_BYTES,
   BULK_ASSEMBLIES_MAX,
   CONNECTION_AGE_MS_MAX,
   CONNECTIONS_MAX,
-  NEWCOMERS_MAX,
-  NEWCOMERS_PER_ADDRESS_MAX,
   OWN_STALL_MS,
   PING_INTERVAL_MS,
 } from "./limits.ts";
@@ -57,9 +55,10 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   readonly #links: Links;
   readonly #routes = new Map<PeerKey, Link>();
   readonly #inbounds = new Set<Inbound>();
-  readonly #sockets = new Map<string, Socket>();
-  /** By their origin, until their hello is accepted: strangers must not take the members' places. */
-  readonly #newcomers = new Newcomers<string>(NEWCOMERS_PER_ADDRESS_MAX, NEWCOMERS_MAX);
+  readonly #sockets = new HeldSockets((address) => {
+    const message = "too many connections without a handshake are open, and this was the oldest of them";
+    this.refused(address, { reason: "too-many", message });
+  });
   readonly #timer: NodeJS.Timeout;
   #tickAtMs = performance.now();
   #self: PeerKey | null = null;
@@ -86,7 +85,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     this.port = (server.address() as AddressInfo).port;
     this.address = options.advertise ?? formatAddress({ host: options.listen.host, port: this.port });
     this.#links = new Links(this, seeds, security === null);
-    server.on("connection", (socket: Socket) => this.#hold(socket));
+    server.on("connection", (socket: Socket) => this.#sockets.hold(socket));
     server.on("drop", (from) => {
       const message = `${CONNECTIONS_MAX} connections are open already`;
       this.refused(from?.remoteAddress ?? "somebody", { reason: "too-many", message });
@@ -228,7 +227,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
       clearInterval(this.#timer);
       this.#server.close(() => resolve());
       this.#links.close();
-      for (const socket of this.#sockets.values()) socket.destroy();
+      this.#sockets.end();
     });
     return this.#closing;
   }
@@ -306,7 +305,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   }
 
   accepted(inbound: Inbound, hello: Hello): void {
-    this.#newcomers.delete(inbound.origin);
+    this.#sockets.known(inbound.origin);
     const peer = peerKey(hello.nodeId, hello.incarnation);
     if (hello.purpose === "bulk") return;
     this.counts.handshakes++;
@@ -357,22 +356,6 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
 
   #isRemoved(peer: PeerKey | null): boolean {
     return peer !== null && this.#handlers?.isRemoved?.(peer) === true;
-  }
-
-  #hold(socket: Socket): void {
-    const origin = originOf(socket);
-    this.#sockets.set(origin, socket);
-    socket.once("close", () => {
-      if (this.#sockets.get(origin) !== socket) return;
-      this.#sockets.delete(origin);
-      this.#newcomers.delete(origin);
-    });
-    const address = socket.remoteAddress ?? "somebody";
-    const evicted = this.#newcomers.add(origin, address);
-    if (evicted === null) return;
-    const message = "too many connections without a handshake are open, and this was the oldest of them";
-    this.refused(address, { reason: "too-many", message });
-    this.#sockets.get(evicted)?.destroy();
   }
 
   #acceptSecure(socket: TLSSocket, security: Security): void {
