@@ -105,6 +105,7 @@ export class JobsOracle {
     this.#requested(node, event);
     if (event.eventType.startsWith("build:")) this.#build(node, event);
     if (event.eventType === "worker:registered") this.#registered(event);
+    if (event.eventType === "worker:removed") this.#removed(event);
   }
 
   /** The state behind the last applied record. */
@@ -162,6 +163,12 @@ export class JobsOracle {
     const gone = this.#replaced.get(session);
     if (gone?.to === Infinity) this.#replaced.set(session, { ...gone, to: sequence });
     this.#agents.set(agent, session);
+  }
+
+  /** Nothing of its process goes on: it is refused as if another had come. */
+  #removed({ entityId: agent, sequence }: SeenEvent): void {
+    const session = this.#agents.get(agent);
+    if (session !== undefined) this.#replaced.set(session, { from: sequence, to: Infinity });
   }
 
   #build(node: string, event: SeenEvent): void {
