@@ -26,6 +26,8 @@ type Shape =
   | { kind: "stale-grant"; pauseMs: number; forMs: number }
   /** Cut off with a beat under way, when the wall clock jumps ahead: no timer says so. */
   | { kind: "blind-beat"; forMs: number }
+  /** The same, and the wall clock is set right again while trust would still last. */
+  | { kind: "blind-blip"; forMs: number }
   /** The wall clock is set back, and the leader is cut off. */
   | { kind: "set-back"; forMs: number }
   /** Asked to resign, with the answer under way, and forced out: the answer must not end the next term. */
@@ -63,9 +65,12 @@ const KINDS = [
   "ask-and-force",
   "stale-grant",
   "blind-beat",
+  "blind-blip",
   "set-back",
 ] as const;
 export type Kind = (typeof KINDS)[number];
+/** Longer than an elector takes to look at its wall clock. */
+const BLIP_HEARTBEATS = 1.5;
 /** Of what a run is aimed at. */
 const AIMED_FAULTS = 4;
 
@@ -134,10 +139,12 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "force":
       return { atMs, kind, told: random.chance(0.5) };
     case "stale-proof":
-    case "stale-grant":
       return { atMs, kind, pauseMs: Math.floor(serverTimeoutMs * random.between(0.3, 0.7)), forMs: cutMs };
+    case "stale-grant":
+      return { atMs, kind, pauseMs: Math.floor(serverTimeoutMs * random.between(0.3, 0.95)), forMs: cutMs };
     case "blind-beat":
       return { atMs, kind, forMs: cutMs };
+    case "blind-blip":
     case "set-back":
       // Where machines sleep, no wall clock is set back.
       return { atMs, kind: knobs.sleepy ? "blind-beat" : kind, forMs: cutMs };
@@ -193,6 +200,7 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
       return whenSending(stage, node, "ask", heartbeatMs * 2, () => stopAndCut(stage, node, fault, hit));
     }
     case "blind-beat":
+    case "blind-blip":
     case "set-back": {
       const node = stage.holder;
       if (node === undefined) return;
@@ -200,7 +208,9 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
       return whenSending(stage, node, "beat", heartbeatMs * 2, () => {
         hit();
         apply(world, { atMs, kind: "cut", a: node, b: SERVER, forMs: fault.forMs }, { hit: () => {} });
-        applyKernelFault(stage, { atMs, kind: "wall-jump", node, byMs }, () => {});
+        const jump = (ms: number) => applyKernelFault(stage, { atMs, kind: "wall-jump", node, byMs: ms }, () => {});
+        jump(byMs);
+        if (fault.kind === "blind-blip") after(stage, heartbeatMs * BLIP_HEARTBEATS, () => jump(-byMs));
       });
     }
     case "ask-and-force": {

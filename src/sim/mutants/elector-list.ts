@@ -70,11 +70,14 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "return timing.serverTimeoutMs - timing.marginMs;",
     replace: "return timing.serverTimeoutMs;",
   }),
-  mutant("late-grant-becomes-a-term", "trap 34", {
-    file: MACHINE,
-    find: "if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {",
-    replace: "if (this.#state.lostEpoch === epoch) {",
-  }),
+  inRunsOf(
+    { instances: 3, pins: { aims: ["stale-grant"] } },
+    mutant("late-grant-becomes-a-term", "trap 34", {
+      file: MACHINE,
+      find: "if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {",
+      replace: "if (this.#state.lostEpoch === epoch) {",
+    }),
+  ),
   mutant("suspended-is-not-told", "transitions", {
     file: MACHINE,
     find: 'this.#transition(now, { kind: "suspended", epoch: state.epoch });',
@@ -161,11 +164,14 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "this.#holdBackUntilMs = now.monotonicMs + holdBackMs;",
     replace: "this.#holdBackUntilMs = now.monotonicMs + 0 * holdBackMs;",
   }),
-  mutant("closed-gate-opens-by-itself", "transitions", {
-    file: MACHINE,
-    find: "state.deadline = OVER;\n      this.#transition",
-    replace: "this.#transition",
-  }),
+  inRunsOf(
+    { pins: { sleepy: false, aims: ["blind-blip"] } },
+    mutant("closed-gate-opens-by-itself", "transitions", {
+      file: MACHINE,
+      find: "state.deadline = OVER;\n      this.#transition",
+      replace: "this.#transition",
+    }),
+  ),
   inRunsOf(
     { flavour: "session", pins: { aims: ["blind-beat"] } },
     mutant("wall-clock-not-looked-at", "trap 45", {
@@ -174,10 +180,13 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
       replace: "return Math.min(beatMs, deadlineMs, endMs);",
     }),
   ),
-  mutant("outcome-of-a-lost-term-kept", "lead", {
-    file: LEAD,
-    find: "      return again(event.reason);",
-    replace:
-      '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
-  }),
+  inRunsOf(
+    { pins: { restlessness: 0.9, aims: ["force"] } },
+    mutant("outcome-of-a-lost-term-kept", "lead", {
+      file: LEAD,
+      find: "      return again(event.reason);",
+      replace:
+        '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
+    }),
+  ),
 ];
