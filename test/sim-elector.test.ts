@@ -41,7 +41,7 @@ async function resultsOf(
   reversed = false,
 ): Promise<ElectorRunResult[]> {
   const results: ElectorRunResult[] = [];
-  const jobs: SeedJob[] = seeds.map((seed) => ({ seed, limits: {}, reversed }));
+  const jobs: SeedJob[] = seeds.map((seed) => ({ seed, limits: mutant?.limits ?? {}, reversed }));
   await runPool(
     1,
     mutant,

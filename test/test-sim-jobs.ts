@@ -11,7 +11,7 @@ export async function runJobs(
   seeds: readonly number[],
   { mutant = null, reversed = false, race = false, until = () => false, threads = 2 }: Runs = {},
 ): Promise<JobsRunResult[]> {
-  const jobs: SeedJob[] = seeds.map((seed) => ({ seed, limits: { race }, reversed }));
+  const jobs: SeedJob[] = seeds.map((seed) => ({ seed, limits: mutant?.limits ?? { race }, reversed }));
   const results: JobsRunResult[] = [];
   const next = (): SeedJob | undefined => jobs.shift();
   const onResult = (result: JobsRunResult): boolean => results.push(result) > 0 && !until(result);

@@ -8,7 +8,7 @@ export const HELP = `npm run sim -- [options]
   --elector          electors against a simulated server, instead of Raft clusters
   --jobs             jobs, agents and clients on three servers, instead of bare Raft clusters
   --race             with --jobs: 20 agents and 10 jobs in each run, while leaders die and are cut off
-  --seeds N          how many seeds to run (default 1000); with --mutants for each (default 300 to 1500)
+  --seeds N          how many seeds to run (default 1000); with --mutants for each (default 300, of jobs 30)
   --from S           the first seed (default: a fresh one, printed)
   --hours H          stop after H simulated cluster-hours
   --minutes M        stop after M minutes of real time (default 60)

@@ -7,13 +7,25 @@ import { assertNever } from "../core/kit/assert.ts";
 import { MEMBERS_MAX } from "../core/kit/limits.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { etcdTracer } from "../sim/etcd-trace.ts";
-import { ElectorCampaign, type ElectorFault, type ElectorRunResult, runElectorSeed } from "../sim/elector/index.ts";
-import { JobsCampaign, type JobsFault, type JobsRunResult, runJobsSeed } from "../sim/jobs/index.ts";
+import {
+  ElectorCampaign,
+  type ElectorFault,
+  type ElectorRunOptions,
+  type ElectorRunResult,
+  runElectorSeed,
+} from "../sim/elector/index.ts";
+import {
+  JobsCampaign,
+  type JobsFault,
+  type JobsRunOptions,
+  type JobsRunResult,
+  runJobsSeed,
+} from "../sim/jobs/index.ts";
 import { shrink, type TraceSink } from "../sim/kernel/index.ts";
 import { ELECTOR_MUTANTS } from "../sim/mutants/elector-list.ts";
 import { JOBS_MUTANTS } from "../sim/mutants/jobs-list.ts";
 import { MUTANTS } from "../sim/mutants/list.ts";
-import { Campaign, runSeed, type RaftFault, type RunResult } from "../sim/raft/index.ts";
+import { Campaign, runSeed, type RaftFault, type RunOptions, type RunResult } from "../sim/raft/index.ts";
 import type { Mutant } from "../sim/mutants/patch.ts";
 import { HELP, parsePlan, readFlags, UsageError, type Flags } from "./sim-flags.ts";
 import { firstLine, kindOfViolation, onInterruption, runPool, type Interruption } from "./sim-pool.ts";
@@ -21,7 +33,7 @@ import type { SeedJob, Subject } from "./sim-worker.ts";
 
 const SHRINK_TRIES = 200;
 /** Within so many seeds each planted mistake is found, whatever the first one is; one that needs luck needs a ploy. */
-const MUTANT_SEEDS_MAX = { raft: 300, elector: 1_500, jobs: 300 } as const;
+const MUTANT_SEEDS_MAX = { raft: 300, elector: 300, jobs: 30 } as const;
 const EXPLAINED_MAX = 3;
 const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;
@@ -38,11 +50,11 @@ type RunJob = SeedJob & { readonly narrate?: TraceSink | undefined; readonly tra
 function runHere(subject: Subject, job: RunJob): Promise<Result> {
   switch (subject) {
     case "elector":
-      return runElectorSeed({ ...job, plan: job.plan as readonly ElectorFault[] | undefined });
+      return runElectorSeed(job as ElectorRunOptions);
     case "jobs":
-      return runJobsSeed({ ...job, plan: job.plan as readonly JobsFault[] | undefined, digest: systemDigest });
+      return runJobsSeed({ ...job, digest: systemDigest } as JobsRunOptions);
     case "raft":
-      return runSeed({ ...job, plan: job.plan as readonly RaftFault[] | undefined, digest: systemDigest });
+      return runSeed({ ...job, digest: systemDigest } as RunOptions);
     default:
       return assertNever(subject, "subject");
   }

@@ -3,6 +3,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import type { Timing } from "../../core/trust/window.ts";
 import type { LinkModel } from "../kernel/index.ts";
+import type { Kind } from "./plan.ts";
 import type { SeatTiming } from "./seat.ts";
 import type { Flavour } from "./server.ts";
 
@@ -31,11 +32,15 @@ export interface Knobs {
   readonly writeShare: number;
   readonly faults: number;
   readonly faultsUntilMs: number;
+  /** Faults that lead to what is looked for: some of each run, in addition to what it draws anyway. */
+  readonly aims: readonly Kind[];
 }
 
 export interface ElectorLimits {
   readonly flavour?: Flavour | undefined;
   readonly instances?: number | undefined;
+  /** What else the seed does not decide. */
+  readonly pins?: Partial<Knobs> | undefined;
 }
 
 export function drawKnobs(random: Random, limits: ElectorLimits = {}): Knobs {
@@ -79,5 +84,7 @@ export function drawKnobs(random: Random, limits: ElectorLimits = {}): Knobs {
     writeShare: random.fork("writes").pick([0.01, 0.1, 0.5]),
     faults: 6 + random.fork("faults").below(14),
     faultsUntilMs: serverTimeoutMs * (6 + random.fork("duration").below(6)),
+    aims: [],
+    ...limits.pins,
   };
 }

@@ -22,6 +22,14 @@ type Shape =
   | { kind: "force"; told: boolean }
   /** A proof that is old when it arrives: the leader stops with a beat under way, goes on, and is cut off at once. */
   | { kind: "stale-proof"; pauseMs: number; forMs: number }
+  /** A grant that is old when it arrives: who is next stops as soon as it has asked, goes on, and is cut off at once. */
+  | { kind: "stale-grant"; pauseMs: number; forMs: number }
+  /** Cut off with a beat under way, when the wall clock jumps ahead: no timer says so. */
+  | { kind: "blind-beat"; forMs: number }
+  /** The same, and the wall clock is set right again while trust would still last. */
+  | { kind: "blind-blip"; forMs: number }
+  /** The wall clock is set back, and the leader is cut off. */
+  | { kind: "set-back"; forMs: number }
   /** Asked to resign, with the answer under way, and forced out: the answer must not end the next term. */
   | { kind: "ask-and-force"; latencyMs: number };
 
@@ -55,23 +63,36 @@ const KINDS = [
   "stale-proof",
   "stale-proof",
   "ask-and-force",
+  "stale-grant",
+  "blind-beat",
+  "blind-blip",
+  "set-back",
 ] as const;
+export type Kind = (typeof KINDS)[number];
+/** Longer than an elector takes to look at its wall clock. */
+const BLIP_HEARTBEATS = 1.5;
+/** Of what a run is aimed at. */
+const AIMED_FAULTS = 4;
 
 export function drawPlan(random: Random, names: readonly string[], knobs: Knobs): ElectorFault[] {
-  const faults = Array.from({ length: knobs.faults }, (_, at) => draw(random.fork(`fault/${at}`), names, knobs));
+  const faults = Array.from({ length: knobs.faults }, (_, at) => draw(random.fork(`fault/${at}`), KINDS, names, knobs));
+  for (let at = 0; knobs.aims.length > 0 && at < AIMED_FAULTS; at++) {
+    faults.push(draw(random.fork(`aimed/${at}`), knobs.aims, names, knobs));
+  }
   // One that certainly has an effect (trap 33).
   const stream = random.fork("certain");
   faults.push({ atMs: Math.floor(knobs.faultsUntilMs * 0.5), kind: "pause", node: stream.pick(names), forMs: 50 });
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
-function draw(random: Random, names: readonly string[], knobs: Knobs): ElectorFault {
+function draw(random: Random, kinds: readonly Kind[], names: readonly string[], knobs: Knobs): ElectorFault {
   const { serverTimeoutMs } = knobs.timing;
-  const kind = random.pick(KINDS);
+  const kind = random.pick(kinds);
   const atMs = Math.floor(random.between(500, knobs.faultsUntilMs));
   const node = random.chance(0.7) ? LEADER : random.pick(names);
   // Around the whole window: what is over before trust ends, between trust and the timeout, and long after both.
   const forMs = Math.floor(serverTimeoutMs * random.pick([0.3, 0.7, 0.9, 1.05, 1.3, 2]) * random.between(0.9, 1.1));
+  const cutMs = 2 * serverTimeoutMs;
   switch (kind) {
     case "pause":
       return { atMs, kind, node, forMs };
@@ -118,12 +139,15 @@ function draw(random: Random, names: readonly string[], knobs: Knobs): ElectorFa
     case "force":
       return { atMs, kind, told: random.chance(0.5) };
     case "stale-proof":
-      return {
-        atMs,
-        kind,
-        pauseMs: Math.floor(serverTimeoutMs * random.between(0.3, 0.7)),
-        forMs: 2 * serverTimeoutMs,
-      };
+      return { atMs, kind, pauseMs: Math.floor(serverTimeoutMs * random.between(0.3, 0.7)), forMs: cutMs };
+    case "stale-grant":
+      return { atMs, kind, pauseMs: Math.floor(serverTimeoutMs * random.between(0.3, 0.95)), forMs: cutMs };
+    case "blind-beat":
+      return { atMs, kind, forMs: cutMs };
+    case "blind-blip":
+    case "set-back":
+      // Where machines sleep, no wall clock is set back.
+      return { atMs, kind: knobs.sleepy ? "blind-beat" : kind, forMs: cutMs };
     case "ask-and-force":
       return { atMs, kind, latencyMs: serverTimeoutMs * random.between(0.1, 0.45) };
     default:
@@ -167,20 +191,33 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
     case "stale-proof": {
       const node = stage.holder;
       if (node === undefined) return;
-      return whenBeating(stage, node, heartbeatMs * 2, () => {
+      return whenSending(stage, node, "beat", heartbeatMs * 2, () => stopAndCut(stage, node, fault, hit));
+    }
+    case "stale-grant": {
+      world.call(SERVER, () => stage.server?.force(true));
+      const node = stage.holder;
+      if (node === undefined) return;
+      return whenSending(stage, node, "ask", heartbeatMs * 2, () => stopAndCut(stage, node, fault, hit));
+    }
+    case "blind-beat":
+    case "blind-blip":
+    case "set-back": {
+      const node = stage.holder;
+      if (node === undefined) return;
+      const byMs = fault.kind === "set-back" ? -HOUR_MS : HOUR_MS;
+      return whenSending(stage, node, "beat", heartbeatMs * 2, () => {
         hit();
-        apply(world, { atMs, kind: "pause", node, forMs: fault.pauseMs }, { hit: () => {} });
-        // Long enough to hear what waited, and too short for the next beat to be answered.
-        after(stage, fault.pauseMs + 1e-3, () => {
-          apply(world, { atMs, kind: "cut", a: node, b: SERVER, forMs: fault.forMs }, { hit: () => {} });
-        });
+        apply(world, { atMs, kind: "cut", a: node, b: SERVER, forMs: fault.forMs }, { hit: () => {} });
+        const jump = (ms: number) => applyKernelFault(stage, { atMs, kind: "wall-jump", node, byMs: ms }, () => {});
+        jump(byMs);
+        if (fault.kind === "blind-blip") after(stage, heartbeatMs * BLIP_HEARTBEATS, () => jump(-byMs));
       });
     }
     case "ask-and-force": {
       const node = stage.holder;
       if (node === undefined) return;
       ask(stage, hit);
-      return whenBeating(stage, node, heartbeatMs * 2, () => delayAndForce(stage, node, fault));
+      return whenSending(stage, node, "beat", heartbeatMs * 2, () => delayAndForce(stage, node, fault));
     }
     default:
       return applyKernelFault(stage, fault, hit);
@@ -195,6 +232,21 @@ function applyKernelFault(stage: Stage, fault: Fault, hit: () => void): void {
   const resolved = JSON.parse(text.replaceAll(`"${LEADER}"`, `"${node}"`)) as Fault;
   if (resolved.kind === "wall-jump" || resolved.kind === "pause") stage.disturb(resolved.node, resolved.kind);
   apply(world, resolved, { hit });
+}
+
+/** What was answered meanwhile is heard when it goes on, and nothing after that. */
+function stopAndCut(
+  stage: Stage,
+  node: string,
+  { atMs, pauseMs, forMs }: OwnFault & { kind: "stale-proof" | "stale-grant" },
+  hit: () => void,
+): void {
+  hit();
+  apply(stage.world, { atMs, kind: "pause", node, forMs: pauseMs }, { hit: () => {} });
+  // Long enough to hear what waited, and too short for the next beat to be answered.
+  after(stage, pauseMs + 1e-3, () => {
+    apply(stage.world, { atMs, kind: "cut", a: node, b: SERVER, forMs }, { hit: () => {} });
+  });
 }
 
 /** Only what the server answers in the next moment is slow. */
@@ -214,10 +266,10 @@ function ask(stage: Stage, hit: () => void): void {
   });
 }
 
-/** As soon as this node sends a beat. */
-function whenBeating(stage: Stage, node: string, withinMs: number, fire: () => void): void {
+/** As soon as this node sends such a request. */
+function whenSending(stage: Stage, node: string, what: "beat" | "ask", withinMs: number, fire: () => void): void {
   const untilMs = stage.world.nowMs + withinMs;
-  stage.onBeat(node, () => {
+  stage.onSending(node, what, () => {
     if (stage.world.nowMs <= untilMs) after(stage, 0, fire);
   });
 }

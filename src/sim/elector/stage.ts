@@ -27,7 +27,7 @@ export class Stage {
   readonly #durable = new Durable();
   readonly #users = new Map<string, User>();
   #server: Server | undefined;
-  readonly #awaited = new Map<string, () => void>();
+  readonly #awaited = new Map<string, { readonly what: "beat" | "ask"; readonly sent: () => void }>();
   #calm = false;
 
   constructor(options: StageOptions) {
@@ -77,9 +77,9 @@ export class Stage {
     this.world.calm();
   }
 
-  /** Once, when this node sends its next beat. */
-  onBeat(node: string, sent: () => void): void {
-    this.#awaited.set(node, sent);
+  /** Once, when this node sends its next such request. */
+  onSending(node: string, what: "beat" | "ask", sent: () => void): void {
+    this.#awaited.set(node, { what, sent });
   }
 
   /** In what the instances do not agree, or null. */
@@ -147,9 +147,9 @@ export class Stage {
     const awaited = this.#awaited.get(node);
     if (awaited === undefined) return;
     const frame = decode(bytes);
-    if (!("body" in frame) || frame.body.kind !== "beat") return;
+    if (!("body" in frame) || frame.body.kind !== awaited.what) return;
     this.#awaited.delete(node);
-    awaited();
+    awaited.sent();
   }
 
   #serverPeer(): PeerKey {

@@ -85,6 +85,7 @@ class Agent {
 
   start(): void {
     this.#cluster.oracle.session(this.#name, this.#session);
+    this.#cluster.renewals.set(this.#name, (to) => this.#here(() => this.#work.size > 0 && this.#poll(false, to)));
     const before = this.#cluster.sessions.get(this.#name);
     const firstMs = this.#random.between(0, 100);
     this.#later(firstMs, () => this.#turn());
@@ -147,7 +148,7 @@ class Agent {
     else if (this.#work.size > 0) this.#poll(false);
   }
 
-  #poll(isForMore: boolean): void {
+  #poll(isForMore: boolean, to: string = this.#believed): void {
     const { ttlMs, agentCapacity } = this.#cluster.knobs;
     const held = [...this.#work.values()].filter(({ state }) => state !== "lost");
     const renew = held.map(({ lease: { jobId, jobEpoch, leaseId } }) => ({ jobId, jobEpoch, leaseId }));
@@ -190,7 +191,7 @@ class Agent {
     post<LeaseAnswer>(this.#cluster, {
       random: this.#random.fork(`poll/${number}`),
       from: this.#name,
-      to: this.#believed,
+      to,
       ask: ({ service }) => service.lease(call, gone.signal),
       judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
       arrived: (answer) => this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
@@ -275,9 +276,9 @@ class Agent {
 
   #outcome({ jobId, leaseId, spec }: GivenLease): ResultCall["outcome"] {
     const random = this.#random.fork(`work/${leaseId}`);
-    const isSound = this.#cluster.knobs.race;
+    const { race: isSound, failures } = this.#cluster.knobs;
     if (!isSound && random.chance(0.06)) return { kind: "handed-back" };
-    if (!isSound && random.chance(spec.kind === "heavy" ? 0.25 : 0.08)) {
+    if (!isSound && random.chance(spec.kind === "heavy" ? failures.heavy : failures.work)) {
       return { kind: "failed", error: { message: "it broke", detail: null }, retry: random.chance(0.8) };
     }
     return { kind: "completed", result: { lease: this.#cluster.secrets.leaseHash(leaseId), job: jobId } };
@@ -360,7 +361,10 @@ class Agent {
       from: this.#name,
       to,
       ask: ({ service }) => service.results(this.#session, [call]),
-      look: ({ service }) => this.#cluster.oracle.shown(to, jobId, service.job(jobId)),
+      look: ({ service }) => {
+        this.#cluster.oracle.shown(to, jobId, service.job(jobId));
+        this.#cluster.onResult?.(to, jobId);
+      },
       judge: (asked, answer) => {
         if (answer.ok) this.#cluster.oracle.resultAnswered(asked, this.#session, call, answer.value[0]!);
       },

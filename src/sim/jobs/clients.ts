@@ -2,7 +2,7 @@
 // same again under the same key where they do not know what became of it, and tell the oracle what they were answered.
 
 import type { Random } from "../../core/kit/random.ts";
-import type { TenureError } from "../../core/kit/errors.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import type { Job, JobSpec } from "../../core/jobs/model.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Owner } from "../kernel/index.ts";
@@ -16,6 +16,7 @@ import { RACE_BEGINS_MS, RACE_JOBS, RACE_SPEC } from "./race.ts";
 const GIVE_UP_MS = 1_500;
 const SAME_AGAIN_MAX = 12;
 const REQUESTS_KEPT = 20;
+const UNKEYED: Request = { caller: "ploy", idempotencyKey: null, bodyHash: "" };
 
 export interface JobsClientCounts {
   submitted: number;
@@ -69,6 +70,34 @@ export class JobsClients {
 
   stop(): void {
     this.#isStopped = true;
+  }
+
+  /** In this turn of the server: nothing of what it has just decided is committed. */
+  cancelNow(node: string, jobId: string): void {
+    const { oracle } = this.#cluster;
+    const server = this.#cluster.server(node);
+    if (server === undefined) return;
+    const command: Command = { kind: "cancel", request: UNKEYED, jobId };
+    const asked = oracle.asked(node);
+    const call = ++this.#calls;
+    const judge = (answer: Answer<Job>): void => {
+      if (this.#cluster.server(node) === server) this.#judge(asked, command, call, answer, server);
+    };
+    server.service.cancel(UNKEYED, jobId).then(
+      (value) => judge({ ok: true, value }),
+      (error: unknown) => {
+        if (TenureError.is(error)) judge({ ok: false, error });
+        else this.#cluster.world.report(node, error);
+      },
+    );
+  }
+
+  /** Once, by somebody who asks nobody else. */
+  submitAt(node: string, random: Random): void {
+    const owner = this.#cluster.world.scheduler.owner("client/ploy");
+    const client: Client = { caller: UNKEYED.caller, random, owner, isPinned: true, believed: node };
+    const spec = drawSpec(random, this.#cluster.knobs);
+    this.#send(client, { kind: "submit", request: UNKEYED, count: 1, spec }, 0, () => undefined);
   }
 
   /** Says the same until somebody has taken it. */

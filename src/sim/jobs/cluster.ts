@@ -67,6 +67,12 @@ export interface AnsweredAgent {
   readonly isSure: boolean;
 }
 
+/** What ploys have clients do. */
+export interface PloyClients {
+  cancelNow(node: string, jobId: string): void;
+  submitAt(node: string, random: Random): void;
+}
+
 export interface JobsClusterOptions {
   readonly seed: string;
   readonly knobs: JobsKnobs;
@@ -87,6 +93,11 @@ export class JobsCluster {
   /** By name: the last process of an agent that was answered. */
   readonly sessions = new Map<string, AnsweredAgent>();
   readonly usurped = new Usurped();
+  /** By agent that runs: has it renew at this server, now. */
+  readonly renewals = new Map<string, (to: string) => void>();
+  /** In the turn in which a server is told a result. */
+  onResult: ((node: string, jobId: string) => void) | null = null;
+  clients: PloyClients | null = null;
   readonly secrets: LeaseSecrets;
   readonly clocks: SimClocks;
   readonly #options: JobsClusterOptions;
@@ -123,7 +134,7 @@ export class JobsCluster {
       },
       trace: options.narrate,
     });
-    this.#moonlight = new Moonlight(this.world, this.probes);
+    this.#moonlight = new Moonlight(this.world, this.probes, this.knobs.survives);
     this.#witness = new DiskWitness(this.world, options.digest);
     this.world.network.hooks.onSend = (_from, _to, bytes) => this.#witness.sent(CLUSTER_ID, bytes);
     this.clocks = new SimClocks({
@@ -138,6 +149,7 @@ export class JobsCluster {
     this.oracle = new JobsOracle({
       probes: this.probes,
       secrets: this.secrets,
+      statesEvery: this.knobs.statesEvery,
       report: (node, error) => this.world.report(node, error),
       nowMs: () => this.world.nowMs,
       timeProblem: (timestamp) => this.clocks.problemOf(timestamp),

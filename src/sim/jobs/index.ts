@@ -1,6 +1,7 @@
 // The door of the simulation of jobs.
 
 export { JobsCampaign } from "./campaign.ts";
-export type { JobsLimits } from "./knobs.ts";
+export type { ClockMood } from "./clocks.ts";
+export type { JobsKnobs, JobsLimits } from "./knobs.ts";
 export type { JobsFault } from "./plan.ts";
-export { runJobsSeed, type JobsRunResult } from "./run.ts";
+export { runJobsSeed, type JobsRunOptions, type JobsRunResult } from "./run.ts";

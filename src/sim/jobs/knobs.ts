@@ -3,9 +3,14 @@
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import { CLOCK_MOODS, type ClockMood } from "./clocks.ts";
+import type { OwnKind } from "./plan.ts";
+import type { JobsPloyKind } from "./ploys.ts";
 
 /** How far any clock may run fast or slow; agents allow for it in what they believe. */
 export const CLOCK_DRIFT_MAX = 0.03;
+
+/** Each comparison is a whole snapshot. */
+const STATES_EVERY = 8;
 
 /** Longer than all faults of a run together: no agent that has heard of its lease loses it. */
 export const LONG_TTL_MS = 30_000;
@@ -21,11 +26,15 @@ export interface JobsKnobs {
   readonly shortLived: number;
   readonly ttlMs: number;
   readonly workMs: readonly [number, number];
+  /** How often attempts fail that agents carry through. */
+  readonly failures: { readonly work: number; readonly heavy: number };
   readonly link: Partial<LinkModel>;
   readonly disk: Partial<DiskModel>;
   readonly snapshotAfterEntries: number;
   /** How much of a snapshot is made in one turn: little, so that commands come in between. */
   readonly snapshotSliceBytes: number;
+  /** So many events apart the servers' states are compared. */
+  readonly statesEvery: number;
   /** How long the views take to be fed, at most. */
   readonly viewsDelayMs: number;
   /** How long the others take to send what a snapshot has skipped of the history, at most. */
@@ -49,15 +58,29 @@ export interface JobsKnobs {
   readonly eventMs: number;
   /** Servers work while they do not lead. */
   readonly moonlights: boolean;
+  /** How often a worker outlives SIGKILL for a while. */
+  readonly survives: number;
+  /** How often an agent's name is taken while it stands still. */
+  readonly usurpations: number;
+  /** Faults that lead to what is looked for: some of each run, in addition to what it draws anyway. */
+  readonly aims: readonly JobsAim[];
   /** A race for ten jobs (race.ts): agents do what they are given, and only servers fail. */
   readonly race: boolean;
 }
 
+export type JobsAim = OwnKind | JobsPloyKind;
+
 export interface JobsLimits {
   readonly race?: boolean | undefined;
+  /** What the seed does not decide. */
+  readonly pins?: Partial<JobsKnobs> | undefined;
 }
 
-export function drawJobsKnobs(random: Random): JobsKnobs {
+export function drawJobsKnobs(random: Random, { pins }: JobsLimits = {}): JobsKnobs {
+  return { ...drawAll(random), ...pins };
+}
+
+function drawAll(random: Random): JobsKnobs {
   const servers = 3;
   const agents = random.fork("agents").pick([1, 2, 3, 3, 4]);
   const seconds = random.fork("duration").between(5, 11);
@@ -79,6 +102,7 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
       [20, 500],
       [100, 2_000],
     ]),
+    failures: { work: 0.08, heavy: 0.25 },
     link: { latencyMinMs: slow * pace.between(0.05, 2), latencyTailMs: slow * pace.between(0.05, 3) },
     disk: {
       syncMs: random.fork("sync-ms").pick([
@@ -89,6 +113,7 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
     },
     snapshotAfterEntries: random.fork("snapshot").pick([30, 100, 1_000]),
     snapshotSliceBytes: random.fork("snapshot-slice").pick([1, 200, 64 * 1024]),
+    statesEvery: STATES_EVERY,
     viewsDelayMs: random.fork("views-delay").pick([1, 50, 1_500, 3_000]),
     historyFetchMs: random.fork("history-fetch").pick([1, 200, 6_000]),
     uncommittedBytesMax: random.fork("uncommitted").pick([1_500, 6_000, 1_000_000]),
@@ -106,13 +131,16 @@ export function drawJobsKnobs(random: Random): JobsKnobs {
     nextFireMs: random.fork("next-fire-ms").pick([0.3, 1, 1, 3]),
     eventMs: random.fork("event-ms").pick([0.1, 0.3, 0.3]),
     moonlights: random.fork("moonlights").chance(0.4),
+    survives: 0.05,
+    usurpations: 1 + random.fork("usurped").below(2),
+    aims: [],
     race: false,
   };
 }
 
 /** Twenty agents, of which each has room for one job; and whatever the seed says beside. */
 export function drawRaceKnobs(random: Random): JobsKnobs {
-  const drawn = drawJobsKnobs(random);
+  const drawn = drawAll(random);
   const agents = 20;
   return {
     ...drawn,
@@ -132,6 +160,7 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     outages: 0,
     clocks: "near",
     moonlights: false,
+    usurpations: 0,
     race: true,
   };
 }

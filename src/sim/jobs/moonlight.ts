@@ -39,8 +39,6 @@ const KILL_MS: readonly (readonly [number, number])[] = [
 const STOP_MS: readonly [number, number] = [5, 800];
 /** More ends in a row than a supervisor puts up with. */
 const DOOMED = 6;
-/** How often a worker outlives SIGKILL for a while. */
-const SURVIVES = 0.05;
 
 export function workerOf(node: string): string {
   return `${node}-worker`;
@@ -67,6 +65,8 @@ type Later = (fire: () => void) => void;
 export class Moonlight {
   readonly #world: World;
   readonly #probes: JobsProbeCounts;
+  /** How often a worker outlives SIGKILL for a while. */
+  readonly #survives: number;
   /** By node: in which life of the supervisor its worker was started, and who hears of it; absent where none is wanted. */
   readonly #wanted = new Map<string, { readonly supervisor: Boot; readonly events: ChildEvents }>();
   /** By node: of the last controller that was asked for. */
@@ -80,8 +80,9 @@ export class Moonlight {
   /** By node: so many of its next controllers end soon after their start. */
   readonly #doomed = new Map<string, number>();
 
-  constructor(world: World, probes: JobsProbeCounts) {
+  constructor(world: World, probes: JobsProbeCounts, survives: number) {
     this.#world = world;
+    this.#survives = survives;
     this.#probes = probes;
   }
 
@@ -119,7 +120,7 @@ export class Moonlight {
         const wasThere = this.#isAlive(workerOf(node));
         this.#wanted.delete(node);
         await new Promise<void>((resume) => after(clock, random.between(least, most), resume));
-        if (wasThere && random.chance(SURVIVES)) {
+        if (wasThere && random.chance(this.#survives)) {
           reached(this.#probes, "worker-survived");
           return { survivors: 1, goneAtNs: 0n };
         }

@@ -7,6 +7,8 @@ import type { JobsProbeCounts } from "./probes.ts";
 export interface JobsOracleOptions {
   readonly probes: JobsProbeCounts;
   readonly secrets: LeaseSecrets;
+  /** So many events apart states are compared. */
+  readonly statesEvery: number;
   readonly report: (node: string, error: unknown) => void;
   /** The world's own. */
   readonly nowMs: () => number;

@@ -16,9 +16,6 @@ import { type Belief, goesOn, Holders } from "./holders.ts";
 import { describe, isForgotten, isReported, isSame, type JobsOracleOptions } from "./oracle-kit.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
-/** How often states are compared; each comparison is a whole snapshot. */
-const STATE_EVERY = 8;
-
 export interface Asked {
   readonly node: string;
   /** The committed head when the node was asked. */
@@ -111,7 +108,7 @@ export class JobsOracle {
   /** The state behind the last applied record. */
   folded(node: string, hash: () => string): void {
     const position = this.positionOf(node);
-    if (position % STATE_EVERY === 0) this.state(node, hash());
+    if (position % this.#options.statesEvery === 0) this.state(node, hash());
   }
 
   restored(node: string, position: number, hash: string): void {

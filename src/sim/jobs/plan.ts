@@ -6,8 +6,9 @@ import type { Random } from "../../core/kit/random.ts";
 import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
 import { type ClockFault, drawClockFaults } from "./clocks.ts";
 import type { JobsCluster } from "./cluster.ts";
-import type { JobsKnobs } from "./knobs.ts";
+import type { JobsAim, JobsKnobs } from "./knobs.ts";
 import { supervisorOf, workerOf } from "./moonlight.ts";
+import { JOBS_PLOYS, type JobsPloyKind, ploy } from "./ploys.ts";
 import { reached } from "./probes.ts";
 import { usurp, type Usurpation } from "./usurpers.ts";
 
@@ -24,8 +25,13 @@ type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-agent"; readonly node: string; readonly restartAfterMs: number }
   | { readonly kind: "pause-agent" | "cut-agent"; readonly node: string; readonly forMs: number }
 );
-export type JobsFault = Fault | OwnFault | Usurpation | ClockFault;
-type OwnKind = OwnFault["kind"];
+interface PloyFault {
+  readonly atMs: number;
+  readonly kind: JobsPloyKind;
+  readonly draw: number;
+}
+export type JobsFault = Fault | OwnFault | PloyFault | Usurpation | ClockFault;
+export type OwnKind = OwnFault["kind"];
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
   crash: 3,
@@ -89,8 +95,10 @@ const RACE_WEIGHTS: Partial<Record<DrawnKind, number>> = { crash: 2, cut: 1, "cu
 const DURATION_MS: readonly [number, number] = [40, 3_000];
 /** Of clocks that are right otherwise; those that are days off: clocks.ts. */
 const WALL_JUMP_MS_MAX = 4_000;
-/** How often an agent's name is taken while it stands still. */
-const USURPED_MAX = 2;
+/** Of what a run is aimed at: one after the other. */
+const AIMED_FAULTS = 4;
+/** How often a run has a ploy that nobody asked for. */
+const PLOY_RATE = 0.3;
 
 /** Requests are remembered for a day: all outages of a run are shorter than half of that. */
 const OUTAGE_MS: readonly [number, number] = [600_000, 4 * 3_600_000];
@@ -126,11 +134,36 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
   if (knobs.outages > 0) outages.push([last]);
   // One that certainly has an effect (trap 33).
   const sure: JobsFault = { atMs: Math.floor(untilMs / 2), kind: "crash-leader", restartAfterMs: 200 };
-  const usurped = Array.from({ length: knobs.race ? 0 : 1 + random.fork("usurped").below(USURPED_MAX) }, (_, at) =>
+  const usurped = Array.from({ length: knobs.usurpations }, (_, at) =>
     drawUsurpation(random.fork(`usurp/${at}`), agents, untilMs),
   );
   const clocks = drawClockFaults(random.fork("clocks"), knobs.clocks, names, untilMs);
-  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, ...clocks, sure].sort((a, b) => a.atMs - b.atMs);
+  const aimed = [...drawAimed(random.fork("aimed"), cluster, knobs), ...drawPloy(random.fork("ploy"), knobs)];
+  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, ...clocks, ...aimed, sure].sort(
+    (a, b) => a.atMs - b.atMs,
+  );
+}
+
+/** At about equal distances: most take a while, and would be in each other's way. */
+function drawAimed(random: Random, { names, agents }: JobsCluster, { aims, faultsUntilMs }: JobsKnobs): JobsFault[] {
+  const everyMs = faultsUntilMs / (AIMED_FAULTS + 1);
+  return Array.from({ length: aims.length === 0 ? 0 : AIMED_FAULTS }, (_, at): JobsFault => {
+    const stream = random.fork(`${at}`);
+    const kind = stream.pick(aims);
+    const atMs = Math.floor(everyMs * (at + stream.between(0.5, 1)));
+    if (isPloy(kind)) return { atMs, kind, draw: stream.below(2 ** 30) };
+    return { ...drawOwn(stream, [kind], { names, agents }, faultsUntilMs), atMs };
+  });
+}
+
+function drawPloy(random: Random, { race, faultsUntilMs }: JobsKnobs): JobsFault[] {
+  if (race || !random.chance(PLOY_RATE)) return [];
+  const atMs = Math.floor(random.between(600, faultsUntilMs));
+  return [{ atMs, kind: random.pick(JOBS_PLOYS), draw: random.below(2 ** 30) }];
+}
+
+function isPloy(kind: JobsAim): kind is JobsPloyKind {
+  return JOBS_PLOYS.some((one) => one === kind);
 }
 
 /** Early: it takes longer than most faults. */
@@ -232,6 +265,15 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       return cluster.crashLoop(fault.node);
     case "usurp-agent":
       return usurp(cluster, fault, hit);
+    case "hasty-cancel":
+    case "deposed":
+    case "orphan":
+    case "lapse":
+    case "reborn":
+    case "power-cut":
+    case "serial-forgetting":
+    case "missed-forgetting":
+      return ploy(cluster, fault.kind, fault.draw, hit);
     case "crash-agent":
       return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
     case "pause-agent":

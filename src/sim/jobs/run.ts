@@ -52,12 +52,13 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   const isRace = options.limits?.race === true;
   const seed = `${isRace ? "race" : "jobs"}/${options.seed}`;
   const random = seededRandom(seed);
-  const knobs = (isRace ? drawRaceKnobs : drawJobsKnobs)(random.fork("knobs"));
+  const knobs = (isRace ? drawRaceKnobs : drawJobsKnobs)(random.fork("knobs"), options.limits);
   const cluster = new JobsCluster({ ...options, seed, knobs, startAgent });
   const { world, oracle } = cluster;
   const plan = options.plan ?? drawJobsPlan(random.fork("plan"), cluster, knobs);
   const injector = new Injector<JobsFault>(world.scheduler, (fault, hit) => applyJobsFault(cluster, fault, hit));
   const clients = new JobsClients(cluster);
+  cluster.clients = clients;
   injector.schedule(plan);
   world.startAll();
   clients.start();

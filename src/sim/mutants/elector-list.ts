@@ -2,6 +2,7 @@
 // found by the simulation of electors (sim/elector). (What only a seat that breaks its own contract can turn into harm,
 // such as a grant after it was abandoned, is caught by the unit tests of the machine.)
 
+import type { ElectorLimits } from "../elector/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const MACHINE = "core/trust/machine.ts";
@@ -13,6 +14,14 @@ const LOOP = "electors/seat-loop.ts";
 function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
   return { name, breaks, edits, subject: "elector" };
 }
+
+/** Chance leads there too seldom: the runs are of this kind, and have more of these faults. */
+function inRunsOf({ pins, ...kind }: ElectorLimits, one: Mutant): Mutant {
+  return { ...one, limits: { ...kind, pins: { restlessness: 0.2, ...pins } } };
+}
+
+/** Answers of an earlier term come where requests stand for themselves; who is alone leads again before that. */
+const ALONE: ElectorLimits = { flavour: "lease", instances: 1, pins: { aims: ["ask-and-force"] } };
 
 export const ELECTOR_MUTANTS: readonly Mutant[] = [
   mutant("asked-lets-go-at-once", "trap 48", {
@@ -27,21 +36,30 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: 'this.submit({ kind: "beaten", epoch, sentAt, resignRequested });',
     replace: 'this.submit({ kind: "beaten", epoch, sentAt: sentAt && this.#now(), resignRequested });',
   }),
-  mutant("grant-window-from-the-answer", "trap 44", {
-    file: LOOP,
-    find: '({ epoch, sentAt }) => this.submit({ kind: "granted", attempt, epoch, sentAt }),',
-    replace: '({ epoch }) => this.submit({ kind: "granted", attempt, epoch, sentAt: this.#now() }),',
-  }),
-  mutant("monotonic-clock-only", "trap 45", {
-    file: WINDOW,
-    find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
-    replace: "deadline.monotonicMs - monotonicMs + 0 * wallMs",
-  }),
-  mutant("wall-clock-only", "trap 45", {
-    file: WINDOW,
-    find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
-    replace: "deadline.wallMs - wallMs + 0 * monotonicMs",
-  }),
+  inRunsOf(
+    { instances: 3, pins: { aims: ["stale-grant"] } },
+    mutant("grant-window-from-the-answer", "trap 44", {
+      file: LOOP,
+      find: '({ epoch, sentAt }) => this.submit({ kind: "granted", attempt, epoch, sentAt }),',
+      replace: '({ epoch }) => this.submit({ kind: "granted", attempt, epoch, sentAt: this.#now() }),',
+    }),
+  ),
+  inRunsOf(
+    { instances: 3, pins: { sleepy: true, aims: ["sleep"] } },
+    mutant("monotonic-clock-only", "trap 45", {
+      file: WINDOW,
+      find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
+      replace: "deadline.monotonicMs - monotonicMs + 0 * wallMs",
+    }),
+  ),
+  inRunsOf(
+    { instances: 3, pins: { sleepy: false, aims: ["set-back"] } },
+    mutant("wall-clock-only", "trap 45", {
+      file: WINDOW,
+      find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
+      replace: "deadline.wallMs - wallMs + 0 * monotonicMs",
+    }),
+  ),
   mutant("gate-trusts-a-flag", "trap 34", {
     file: GATE,
     find: 'if (leftMs === 0) return this.#refuse("suspended", options);',
@@ -52,27 +70,36 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "return timing.serverTimeoutMs - timing.marginMs;",
     replace: "return timing.serverTimeoutMs;",
   }),
-  mutant("late-grant-becomes-a-term", "trap 34", {
-    file: MACHINE,
-    find: "if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {",
-    replace: "if (this.#state.lostEpoch === epoch) {",
-  }),
+  inRunsOf(
+    { instances: 3, pins: { aims: ["stale-grant"] } },
+    mutant("late-grant-becomes-a-term", "trap 34", {
+      file: MACHINE,
+      find: "if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {",
+      replace: "if (this.#state.lostEpoch === epoch) {",
+    }),
+  ),
   mutant("suspended-is-not-told", "transitions", {
     file: MACHINE,
     find: 'this.#transition(now, { kind: "suspended", epoch: state.epoch });',
     replace: "",
   }),
-  mutant("late-beat-of-an-earlier-term", "epochs", {
-    file: MACHINE,
-    find: 'if (state.kind !== "leading" || state.epoch !== input.epoch) return;',
-    replace: 'if (state.kind !== "leading") return;',
-  }),
-  mutant("loss-of-an-earlier-term", "epochs", {
-    file: LOOP,
-    find: 'if (this.#machine.hold?.epoch === epoch) this.#options.complain("a heartbeat was not answered", error);',
-    replace:
-      'const held = this.#machine.hold?.epoch;\n        if (held !== undefined && held !== epoch) this.submit({ kind: "lost", epoch: held, reason: "lease-gone" });',
-  }),
+  inRunsOf(
+    ALONE,
+    mutant("late-beat-of-an-earlier-term", "epochs", {
+      file: MACHINE,
+      find: 'if (state.kind !== "leading" || state.epoch !== input.epoch) return;',
+      replace: 'if (state.kind !== "leading") return;',
+    }),
+  ),
+  inRunsOf(
+    ALONE,
+    mutant("loss-of-an-earlier-term", "epochs", {
+      file: LOOP,
+      find: 'if (this.#machine.hold?.epoch === epoch) this.#options.complain("a heartbeat was not answered", error);',
+      replace:
+        'const held = this.#machine.hold?.epoch;\n        if (held !== undefined && held !== epoch) this.submit({ kind: "lost", epoch: held, reason: "lease-gone" });',
+    }),
+  ),
   mutant("released-before-the-work-settled", "trap 48", {
     file: LEAD,
     find: "term.windUp(reason);",
@@ -137,20 +164,29 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "this.#holdBackUntilMs = now.monotonicMs + holdBackMs;",
     replace: "this.#holdBackUntilMs = now.monotonicMs + 0 * holdBackMs;",
   }),
-  mutant("closed-gate-opens-by-itself", "transitions", {
-    file: MACHINE,
-    find: "state.deadline = OVER;\n      this.#transition",
-    replace: "this.#transition",
-  }),
-  mutant("wall-clock-not-looked-at", "trap 45", {
-    file: MACHINE,
-    find: "return Math.min(beatMs, deadlineMs, endMs, state.lookMs);",
-    replace: "return Math.min(beatMs, deadlineMs, endMs);",
-  }),
-  mutant("outcome-of-a-lost-term-kept", "lead", {
-    file: LEAD,
-    find: "      return again(event.reason);",
-    replace:
-      '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
-  }),
+  inRunsOf(
+    { pins: { sleepy: false, aims: ["blind-blip"] } },
+    mutant("closed-gate-opens-by-itself", "transitions", {
+      file: MACHINE,
+      find: "state.deadline = OVER;\n      this.#transition",
+      replace: "this.#transition",
+    }),
+  ),
+  inRunsOf(
+    { flavour: "session", pins: { aims: ["blind-beat"] } },
+    mutant("wall-clock-not-looked-at", "trap 45", {
+      file: MACHINE,
+      find: "return Math.min(beatMs, deadlineMs, endMs, state.lookMs);",
+      replace: "return Math.min(beatMs, deadlineMs, endMs);",
+    }),
+  ),
+  inRunsOf(
+    { pins: { restlessness: 0.9, aims: ["force"] } },
+    mutant("outcome-of-a-lost-term-kept", "lead", {
+      file: LEAD,
+      find: "      return again(event.reason);",
+      replace:
+        '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
+    }),
+  ),
 ];

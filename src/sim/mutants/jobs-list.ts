@@ -2,6 +2,7 @@
 // with leases. Each must be found by the simulation of jobs (sim/jobs).
 
 import { CLOCK_MUTANTS } from "./clock-list.ts";
+import type { JobsKnobs } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const REIGN = "controller/jobs-reign.ts";
@@ -27,6 +28,42 @@ function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant
   return { name, breaks, edits, subject: "jobs" };
 }
 
+/** Chance leads there too seldom: the runs are of this kind, and have more of these faults (`aims`). */
+function inRunsOf(pins: Partial<JobsKnobs>, one: Mutant): Mutant {
+  return { ...one, limits: { pins } };
+}
+
+/** Little else goes wrong than what the runs are aimed at. */
+const QUIET = {
+  faults: 2,
+  wallJumps: 0,
+  clocks: "near",
+  schedules: 0,
+  outages: 0,
+  moonlights: false,
+  usurpations: 0,
+} as const;
+/** No job waits for another, or for an agent that has room. */
+const AT_LEISURE = { ...QUIET, clients: 1, clientPauseMs: 400, jobsMax: 60 } as const;
+/** Much is submitted, done and forgotten. */
+const BUSY = { ...QUIET, clients: 3, clientPauseMs: 20, jobsMax: 60, agents: 3, agentCapacity: 3 } as const;
+/** Leaders look for what to forget a second after they began. */
+const FORGETFUL = {
+  ...BUSY,
+  clientPauseMs: 150,
+  jobsMax: 300,
+  eventMs: 0.1,
+  shortLived: 0.9,
+  workMs: [5, 60],
+  faultsUntilMs: 16_000,
+} as const;
+/** From what is decided to what is committed it takes a while. */
+const SLOW_DISK = { syncMs: [5, 40] } as const;
+/** A snapshot takes so long that commands come in between. */
+const SLOW_WRITES = { syncMs: [0.1, 1], writeMs: [1, 4] } as const;
+const MOONLIT = { moonlights: true } as const;
+const SCHEDULED = { schedules: 6, outages: 2 } as const;
+
 export const JOBS_MUTANTS: readonly Mutant[] = [
   mutant("answer-before-commit", "D11", {
     file: REIGN,
@@ -38,21 +75,30 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "await given.written;",
     replace: "",
   }),
-  mutant("early-rejection", "D11", {
-    file: REIGN,
-    find: "await this.#confirmed();\n      throw decided.error;",
-    replace: "throw decided.error;",
-  }),
-  mutant("session-refused-early", "D11", {
-    file: LEASING,
-    find: "await this.#options.confirmed();\n      throw first.error;",
-    replace: "throw first.error;",
-  }),
-  mutant("rejection-without-the-head-committed", "D11", {
-    file: REIGN,
-    find: "await this.#writer.settled();",
-    replace: "",
-  }),
+  inRunsOf(
+    { aims: ["hasty-cancel"] },
+    mutant("early-rejection", "D11", {
+      file: REIGN,
+      find: "await this.#confirmed();\n      throw decided.error;",
+      replace: "throw decided.error;",
+    }),
+  ),
+  inRunsOf(
+    { ...QUIET, agents: 4, disk: SLOW_DISK, aims: ["reborn"] },
+    mutant("session-refused-early", "D11", {
+      file: LEASING,
+      find: "await this.#options.confirmed();\n      throw first.error;",
+      replace: "throw first.error;",
+    }),
+  ),
+  inRunsOf(
+    { aims: ["hasty-cancel"] },
+    mutant("rejection-without-the-head-committed", "D11", {
+      file: REIGN,
+      find: "await this.#writer.settled();",
+      replace: "",
+    }),
+  ),
   mutant(
     "jobs-gate-before-the-no-op",
     "D9",
@@ -82,46 +128,68 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "const { applied } = this.#fold.book;",
     replace: "const applied = this.#fold.book.head;",
   }),
-  mutant("renewal-without-confirmation", "D15", {
-    file: LEASING,
-    find: "if (renew.length > 0 || (this.#isOver && leases.length === 0)) {",
-    replace: "if (this.#isOver && leases.length === Infinity) {",
-  }),
-  mutant(
-    "lease-by-wall-clock",
-    "trap 56b",
-    {
-      file: TIMERS,
-      find: "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, nowMs);",
-      replace:
-        "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, this.#clock.wallMs());",
-    },
-    {
+  inRunsOf(
+    { ...BUSY, workMs: [100, 2_000], aims: ["deposed"] },
+    mutant("renewal-without-confirmation", "D15", {
+      file: LEASING,
+      find: "if (renew.length > 0 || (this.#isOver && leases.length === 0)) {",
+      replace: "if (this.#isOver && leases.length === Infinity) {",
+    }),
+  ),
+  inRunsOf(
+    { ...QUIET, workMs: [500, 2_500], wallJumps: 12 },
+    mutant(
+      "lease-by-wall-clock",
+      "trap 56b",
+      {
+        file: TIMERS,
+        find: "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, nowMs);",
+        replace:
+          "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, this.#clock.wallMs());",
+      },
+      {
+        file: TIMERS,
+        find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
+        replace: "this.#leases.touch(jobId, jobEpoch, this.#clock.wallMs());",
+      },
+      {
+        file: TIMERS,
+        find: "const soonMs = Math.min(this.#leases.nextMs,",
+        replace: "const soonMs = Math.min(nowMs + this.#leases.nextMs - this.#clock.wallMs(),",
+      },
+      {
+        file: TIMERS,
+        find: "this.#leases.takeEach(nowMs,",
+        replace: "this.#leases.takeEach(this.#clock.wallMs(),",
+      },
+    ),
+  ),
+  inRunsOf(
+    { ...QUIET, workMs: [1_500, 3_000], ttlMs: 1_000 },
+    mutant("renewal-does-not-move-the-end", "D15", {
       file: TIMERS,
       find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
-      replace: "this.#leases.touch(jobId, jobEpoch, this.#clock.wallMs());",
-    },
-    {
-      file: TIMERS,
-      find: "const soonMs = Math.min(this.#leases.nextMs,",
-      replace: "const soonMs = Math.min(nowMs + this.#leases.nextMs - this.#clock.wallMs(),",
-    },
-    {
-      file: TIMERS,
-      find: "this.#leases.takeEach(nowMs,",
-      replace: "this.#leases.takeEach(this.#clock.wallMs(),",
-    },
+      replace: "",
+    }),
   ),
-  mutant("renewal-does-not-move-the-end", "D15", {
-    file: TIMERS,
-    find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
-    replace: "",
-  }),
-  mutant("result-without-job-epoch", "trap 50", {
-    file: RESULTS,
-    find: "return run !== null && run.session === session && isSameLease(run, ref);",
-    replace: "return run !== null && run.session === session && ref.jobId !== undefined;",
-  }),
+  inRunsOf(
+    {
+      ...AT_LEISURE,
+      clientPauseMs: 150,
+      faults: 0,
+      lossRate: 0,
+      agents: 1,
+      agentCapacity: 10,
+      workMs: [2_000, 4_000],
+      ttlMs: 1_000,
+      aims: ["lapse"],
+    },
+    mutant("result-without-job-epoch", "trap 50", {
+      file: RESULTS,
+      find: "return run !== null && run.session === session && isSameLease(run, ref);",
+      replace: "return run !== null && run.session === session && ref.jobId !== undefined;",
+    }),
+  ),
   mutant("export-before-commit", "D11", {
     file: FOLD,
     find: "this.book.propose(events.map(({ event }) => event));",
@@ -133,114 +201,179 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "this.#options.fold.rollback(append.before.sequence);",
     replace: "",
   }),
-  mutant("unknown-told-as-not-done", "trap 66", {
-    file: WRITER,
-    find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
-    replace: '          new TenureError(\n            "NOT_LEADER",',
-  }),
-  mutant("forgotten-by-views-that-lag", "D10", {
-    file: RETENTION,
-    find: "if (position < Math.max(this.#knownFrom, fold.book.droppedUpTo)) return true;",
-    replace: "",
-  }),
-  mutant("views-skip-what-they-missed", "trap 56d", {
-    file: FEEDER,
-    find: "if (position < through && history !== null) this.#gap = { after: position, through };",
-    replace: "",
-  }),
-  mutant("what-is-due-stays-due", "D15", {
-    file: LEASE,
-    find: "readyNow(state, context);\n  if (state.isOvergrown) return;",
-    replace: "if (state.isOvergrown) return;",
-  }),
-  mutant("takes-back-what-was-answered", "0011", {
-    file: AGENTS,
-    find: "run.poll <= answered || run.poll >= poll",
-    replace: "run.poll >= poll",
-  }),
+  inRunsOf(
+    { ...QUIET, aims: ["orphan"] },
+    mutant("unknown-told-as-not-done", "trap 66", {
+      file: WRITER,
+      find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
+      replace: '          new TenureError(\n            "NOT_LEADER",',
+    }),
+  ),
+  inRunsOf(
+    { ...FORGETFUL, viewsDelayMs: 3_000, aims: ["serial-forgetting"] },
+    mutant("forgotten-by-views-that-lag", "D10", {
+      file: RETENTION,
+      find: "if (position < Math.max(this.#knownFrom, fold.book.droppedUpTo)) return true;",
+      replace: "",
+    }),
+  ),
+  inRunsOf(
+    { ...FORGETFUL, viewsDelayMs: 1, snapshotAfterEntries: 10, aims: ["missed-forgetting"] },
+    mutant("views-skip-what-they-missed", "trap 56d", {
+      file: FEEDER,
+      find: "if (position < through && history !== null) this.#gap = { after: position, through };",
+      replace: "",
+    }),
+  ),
+  inRunsOf(
+    { ...AT_LEISURE, agents: 4, agentCapacity: 3, workMs: [5, 60], failures: { work: 0.7, heavy: 0.7 } },
+    mutant("what-is-due-stays-due", "D15", {
+      file: LEASE,
+      find: "readyNow(state, context);\n  if (state.isOvergrown) return;",
+      replace: "if (state.isOvergrown) return;",
+    }),
+  ),
+  inRunsOf(
+    { ...BUSY, workMs: [500, 2_500], lossRate: 0.15 },
+    mutant("takes-back-what-was-answered", "0011", {
+      file: AGENTS,
+      find: "run.poll <= answered || run.poll >= poll",
+      replace: "run.poll >= poll",
+    }),
+  ),
   mutant("answered-without-taking-back", "0011", {
     file: LEASING,
     find: "if (answered >= poll - 1) return null;",
     replace: "if (answered >= 0) return null;",
   }),
-  mutant("agent-epoch-not-compared", "trap 75", {
-    file: LEASE,
-    find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
-    replace: "isOld : past.includes(session)",
-  }),
-  mutant("older-agent-takes-its-name-back", "trap 75", {
-    file: LEASE,
-    find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
-    replace: "isOld : agentEpoch !== undefined || past.includes(session)",
-  }),
-  mutant(
-    "agent-epoch-forgotten-at-removal",
-    "trap 75",
-    {
-      file: EVOLVE,
-      find: 'isKept ? { ...before, state: "removed", sinceMs: atMs, owner: null } : undefined',
-      replace: "isKept ? undefined : undefined",
-    },
-    {
+  inRunsOf(
+    { ...QUIET, usurpations: 4 },
+    mutant("agent-epoch-not-compared", "trap 75", {
       file: LEASE,
-      find: "if (agentEpoch === undefined) return null;",
-      replace: "if (agentEpoch !== -1) return null;",
-    },
+      find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
+      replace: "isOld : past.includes(session)",
+    }),
   ),
-  mutant("snapshot-of-no-one-moment", "D10", {
-    file: TABLE,
-    find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
-    replace: "",
-  }),
-  mutant("gate-open-beside-the-worker", "§2.3", {
-    file: CLEARED,
-    find: "if (!status.established || (this.#isOpen && this.#term === status.term)) return status;",
-    replace: "if (this.#limit !== undefined) return status;",
-  }),
-  mutant("cleared-before-the-worker-is-gone", "§2.3", {
-    file: NODE,
-    find: "if (this.#clearing !== null && isGone(this.#agent)) {",
-    replace: "if (this.#clearing !== null) {",
-  }),
-  mutant("worker-started-beside-a-leader", "§2.3", {
-    file: NODE,
-    find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
-    replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
-  }),
-  mutant("survivor-taken-for-dead", "§2.3", {
-    file: NODE,
-    find: "if (survivors > 0 && !isTimeUp) {",
-    replace: "if (survivors > 1_000 && !isTimeUp) {",
-  }),
-  mutant("worker-of-the-supervisor-before-forgotten", "§2.3", {
-    file: NODE,
-    find: '#agent: Agent = { phase: "unknown" };',
-    replace: '#agent: Agent = { phase: "off" };',
-  }),
-  mutant("catch-up-without-a-slice", "trap 71", {
-    file: SCHEDULES,
-    find: "} while (!slice.isOver);",
-    replace: "} while (slice !== null);",
-  }),
-  mutant("catch-up-over-a-rollback", "0023", {
-    file: SCHEDULES,
-    find: " || before.firedUpToMs !== work.upToMs",
-    replace: "",
-  }),
-  mutant("walk-resumed-too-late", "0023", {
-    file: CATCH_UP,
-    find: "this.#atMs = at;",
-    replace: "this.#atMs = at + MINUTE_MS;",
-  }),
-  mutant("firing-not-remembered", "0011", {
-    file: EVOLVE,
-    find: "{ ...before, lastAtMs: atMs }",
-    replace: "{ ...before, lastAtMs: before.lastAtMs }",
-  }),
-  mutant("missed-times-are-passed-by", "0011", {
-    file: SCHEDULES,
-    find: "new DueWalk(catchUp, next, upToMs, clock.wallMs())",
-    replace: "new DueWalk(catchUp, next, Math.max(upToMs, clock.wallMs() - 60_000), clock.wallMs())",
-  }),
+  inRunsOf(
+    { ...QUIET, usurpations: 4 },
+    mutant("older-agent-takes-its-name-back", "trap 75", {
+      file: LEASE,
+      find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
+      replace: "isOld : agentEpoch !== undefined || past.includes(session)",
+    }),
+  ),
+  inRunsOf(
+    { ...QUIET, usurpations: 4 },
+    mutant(
+      "agent-epoch-forgotten-at-removal",
+      "trap 75",
+      {
+        file: EVOLVE,
+        find: 'isKept ? { ...before, state: "removed", sinceMs: atMs, owner: null } : undefined',
+        replace: "isKept ? undefined : undefined",
+      },
+      {
+        file: LEASE,
+        find: "if (agentEpoch === undefined) return null;",
+        replace: "if (agentEpoch !== -1) return null;",
+      },
+    ),
+  ),
+  inRunsOf(
+    {
+      ...BUSY,
+      jobsMax: 150,
+      disk: SLOW_WRITES,
+      snapshotAfterEntries: 30,
+      snapshotSliceBytes: 1,
+      statesEvery: 1,
+      aims: ["power-cut"],
+    },
+    mutant("snapshot-of-no-one-moment", "D10", {
+      file: TABLE,
+      find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
+      replace: "",
+    }),
+  ),
+  inRunsOf(
+    MOONLIT,
+    mutant("gate-open-beside-the-worker", "§2.3", {
+      file: CLEARED,
+      find: "if (!status.established || (this.#isOpen && this.#term === status.term)) return status;",
+      replace: "if (this.#limit !== undefined) return status;",
+    }),
+  ),
+  inRunsOf(
+    MOONLIT,
+    mutant("cleared-before-the-worker-is-gone", "§2.3", {
+      file: NODE,
+      find: "if (this.#clearing !== null && isGone(this.#agent)) {",
+      replace: "if (this.#clearing !== null) {",
+    }),
+  ),
+  inRunsOf(
+    MOONLIT,
+    mutant("worker-started-beside-a-leader", "§2.3", {
+      file: NODE,
+      find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
+      replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
+    }),
+  ),
+  inRunsOf(
+    { ...MOONLIT, survives: 0.5, aims: ["crash-leader", "transfer"] },
+    mutant("survivor-taken-for-dead", "§2.3", {
+      file: NODE,
+      find: "if (survivors > 0 && !isTimeUp) {",
+      replace: "if (survivors > 1_000 && !isTimeUp) {",
+    }),
+  ),
+  inRunsOf(
+    { ...MOONLIT, aims: ["crash-supervisor", "crash-leading-supervisor"] },
+    mutant("worker-of-the-supervisor-before-forgotten", "§2.3", {
+      file: NODE,
+      find: '#agent: Agent = { phase: "unknown" };',
+      replace: '#agent: Agent = { phase: "off" };',
+    }),
+  ),
+  inRunsOf(
+    SCHEDULED,
+    mutant("catch-up-without-a-slice", "trap 71", {
+      file: SCHEDULES,
+      find: "} while (!slice.isOver);",
+      replace: "} while (slice !== null);",
+    }),
+  ),
+  inRunsOf(
+    SCHEDULED,
+    mutant("catch-up-over-a-rollback", "0023", {
+      file: SCHEDULES,
+      find: " || before.firedUpToMs !== work.upToMs",
+      replace: "",
+    }),
+  ),
+  inRunsOf(
+    SCHEDULED,
+    mutant("walk-resumed-too-late", "0023", {
+      file: CATCH_UP,
+      find: "this.#atMs = at;",
+      replace: "this.#atMs = at + MINUTE_MS;",
+    }),
+  ),
+  inRunsOf(
+    SCHEDULED,
+    mutant("firing-not-remembered", "0011", {
+      file: EVOLVE,
+      find: "{ ...before, lastAtMs: atMs }",
+      replace: "{ ...before, lastAtMs: before.lastAtMs }",
+    }),
+  ),
+  inRunsOf(
+    SCHEDULED,
+    mutant("missed-times-are-passed-by", "0011", {
+      file: SCHEDULES,
+      find: "new DueWalk(catchUp, next, upToMs, clock.wallMs())",
+      replace: "new DueWalk(catchUp, next, Math.max(upToMs, clock.wallMs() - 60_000), clock.wallMs())",
+    }),
+  ),
   ...CLOCK_MUTANTS,
 ];

@@ -3,6 +3,7 @@
 // was changed or moved is noticed instead of silently testing nothing.
 
 import type { ElectorLimits } from "../elector/index.ts";
+import type { JobsLimits } from "../jobs/index.ts";
 import type { KnobLimits } from "../raft/index.ts";
 
 export interface Edit {
@@ -17,8 +18,8 @@ export interface Mutant {
   /** The trap, decision or rule that the planted mistake breaks. */
   readonly breaks: string;
   readonly edits: readonly Edit[];
-  /** How the runs are sized, where the mistake can only show in a cluster of some kind. */
-  readonly limits?: (KnobLimits & ElectorLimits) | undefined;
+  /** What its runs do not leave to the seed, where the mistake can only show in a cluster of some kind, or too seldom elsewhere. */
+  readonly limits?: KnobLimits | ElectorLimits | JobsLimits | undefined;
   /** Whose simulation must find it; by default the Raft cluster's. */
   readonly subject?: "elector" | "jobs" | undefined;
 }
