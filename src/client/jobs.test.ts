@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { failed, leaderAnswer, Network, type Node, notLeader, type Reply } from "./test-network.ts";
@@ -185,6 +186,25 @@ describe("trap 67: events", () => {
       break;
     }
     expect(network.to("/v1/events").map(({ lastEventId }) => lastEventId)).toEqual([undefined, "7"]);
+  });
+
+  it.each([
+    ["greets and breaks", stream("retry: 1000\nid: 5")],
+    ["says again what is known, and breaks", stream("id: 5", event(4), event(5), ": heartbeat")],
+  ])("end with an error where every node %s, and few openings are made until then", async (_what, reply) => {
+    const network = cluster(inTurn(reply), inTurn(reply));
+    const events = clientOf(network).events({ after: 5, outageMs: 300 });
+    await expect(events.next()).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+    // The pauses grow.
+    expect(network.to("/v1/events").length).toBeLessThan(15);
+  });
+
+  it("go on for a reader that takes longer over one than an outage may last", async () => {
+    const network = cluster(inTurn(stream("id: 0", event(1))), inTurn(stream("id: 1", event(2))));
+    const events = clientOf(network).events({ after: 0, outageMs: 500 });
+    expect((await events.next()).value).toMatchObject({ sequence: 1 });
+    await sleep(600);
+    expect((await events.next()).value).toMatchObject({ sequence: 2 });
   });
 
   it("end with what every node refuses, and with the signal", async () => {

@@ -14,6 +14,8 @@ import { type SseFrame, SseParser } from "./sse.ts";
 /** The servers say something every 15 seconds. */
 const SILENCE_MS = 40_000;
 const OPEN_MS = 5_000;
+/** A stream that was open for so long was served, also where there was nothing to say. */
+const STEADY_MS = 5_000;
 
 const OUTAGE_MS = 60_000;
 
@@ -47,18 +49,21 @@ export async function* streamItems<T>(
     const watch = new Watch(ended);
     let failure: TenureError;
     let isOwnWord = false;
+    // Only what is new to the reader shows that a node serves: all greet, also one that breaks each time.
+    let isServed = false;
+    let openedAtMs = Infinity;
     try {
       watch.within(OPEN_MS);
       const line = caller.lineOf(signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
       const answer = await exchange(line, url, request());
       isOwnWord = answer.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
       if (answer.kind !== "ok") throw readError([{ url, answer }]);
+      openedAtMs = performance.now();
       for await (const frame of framesOf(answer.response, watch)) {
-        // Only what it says shows that a node serves: one that opens and breaks each time must not go on for ever.
-        pauses = new Pauses(outageMs);
-        refusedInRow = 0;
         const item = read(frame);
-        if (item !== undefined) yield item;
+        if (item === undefined) continue;
+        isServed ||= frame.data !== null;
+        yield item;
       }
       failure = new TenureError("BACKEND_UNAVAILABLE", `${url} ended the stream.`);
     } catch (error) {
@@ -67,7 +72,13 @@ export async function* streamItems<T>(
       if (!failure.retryable && (!isOwnWord || ++refusedInRow >= urls.length)) throw failure;
     } finally {
       watch.end();
+      isServed ||= !ended.signal.aborted && performance.now() - openedAtMs >= STEADY_MS;
       ended.abort();
+    }
+    // The outage begins here: a reader may have taken its time.
+    if (isServed) {
+      pauses = new Pauses(outageMs);
+      refusedInRow = 0;
     }
     if (await pauses.take(signal ?? NEVER)) continue;
     signal?.throwIfAborted();

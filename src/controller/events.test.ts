@@ -9,6 +9,7 @@ import {
 } from "../core/events/index.ts";
 import type { SealedEvent } from "../core/events/index.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import { EventsService, type EventHistory } from "./events.ts";
 import { JobsFold } from "./jobs-fold.ts";
 
@@ -23,6 +24,8 @@ class Stage {
   /** While it is set, reads hang. */
   held: Promise<void> | null = null;
   startSequence = 0;
+  /** It can't be read: its segment is missing here. */
+  missing = Infinity;
   readonly history: EventHistory = {
     stats: () => ({ startSequence: this.startSequence, lastSequence: this.all.length }),
     read: (from, max) => this.#read(from, max ?? Infinity),
@@ -66,6 +69,7 @@ class Stage {
   ): AsyncGenerator<{ sequence: number; bytes: Uint8Array; eventHash: string }[]> {
     await this.held;
     for (const { event, bytes } of this.all.slice(from - 1, from - 1 + max)) {
+      if (event.sequence >= this.missing) throw new TenureError("BACKEND_UNAVAILABLE", "not here yet");
       this.readCount++;
       yield [{ sequence: event.sequence, bytes, eventHash: event.eventHash }];
     }
@@ -108,6 +112,16 @@ describe("reading events", () => {
       expect(await stage.events.read(10, WANTED)).toEqual({ events: [], through: 10 });
     },
   );
+
+  test("a page that runs into a missing segment has what comes before it, and the next one says what is missing", async () => {
+    const stage = new Stage();
+    stage.grow(10);
+    stage.restart();
+    stage.missing = 7;
+    expect(await stage.events.read(2, WANTED)).toMatchObject({ through: 6 });
+    expect((await stage.events.read(2, WANTED)).events.map(({ sequence }) => sequence)).toEqual([3, 4, 5, 6]);
+    await expect(stage.events.read(6, WANTED)).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+  });
 
   test("a few read the history at a time, some wait, and the next is refused", async () => {
     const stage = new Stage();

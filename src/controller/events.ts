@@ -112,8 +112,13 @@ export class EventsService implements Events {
 
   async #readHistory(after: number, last: number, wanted: EventsWanted): Promise<EventsPage> {
     const page = new Page(after, wanted);
-    for await (const batch of this.#options.history.read(after + 1, wanted.max)) {
-      for (const one of batch) if (one.sequence > last || !page.take(described(one))) return page;
+    try {
+      for await (const batch of this.#options.history.read(after + 1, wanted.max)) {
+        for (const one of batch) if (one.sequence > last || !page.take(described(one))) return page;
+      }
+    } catch (error) {
+      // What is here is given out: the next page begins where nothing is, and says so.
+      if (page.through === after) throw error;
     }
     return page;
   }

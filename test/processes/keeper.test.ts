@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { KEEPER_SCRIPT } from "../../src/drivers/processes/keeper.ts";
 import { childrenOf } from "../../src/drivers/processes/index.ts";
 import { Pids } from "../agent/test-agent.ts";
 import { findProgram } from "../servers/server-process.ts";
@@ -97,6 +98,28 @@ function titled(folder: string): string {
   return `exec perl -e '$0 = "t" x 100_000; open(my $f, ">", "${folder}/$$"); close $f; sleep 1000'`;
 }
 
+/** What a process may be called: its file's name, up to 15 bytes. The kernel writes it as it is, in a line of fields. */
+const NAMES = ["evil\nname", "a) Z\nb", ") Z 1 1 1 1 1\n", ") X 1 1 1 1 1 1", "* /*/* (", "\n\n"] as const;
+
+/** `sleep` under each of these names. */
+function namedSleeps(): readonly string[] {
+  const folder = mkdtempSync(join(tmpdir(), "tenure-names-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return NAMES.map((name) => {
+    // There is no slash in a file's name.
+    const file = join(folder, name.replaceAll("/", "-"));
+    symlinkSync(findProgram("sleep")!, file);
+    return file;
+  });
+}
+
+/** In a session of its own, and without an environment: nothing says whose it is. */
+function alone(program: string): number {
+  const child = spawn(program, ["300"], { detached: true, stdio: "ignore", env: {} });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child.pid!;
+}
+
 describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", () => {
   it("that has nothing to do for long leaves its job alone", { timeout: LIMIT_MS }, async () => {
     const { job } = await keeping("calm");
@@ -128,6 +151,44 @@ describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", 
       process.kill(agent, "SIGUSR2");
       await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
       expect(isAlive(agent)).toBe(true);
+    });
+
+    it("leaves processes alone that are not its agent's, whatever they are called", { timeout: LIMIT_MS }, async () => {
+      const bystanders = namedSleeps().map((file) => alone(file));
+      const { agent, job, keeper } = await keeping("idle", { path });
+      process.kill(agent, "SIGKILL");
+      await waitFor("the keeper to have ended", () => !isAlive(job) && !isAlive(keeper), LIMIT_MS);
+      expect(bystanders.map((pid) => isAlive(pid))).toEqual(NAMES.map(() => true));
+    });
+
+    it("finds a job's processes whatever they are called", { timeout: LIMIT_MS }, async () => {
+      const pids = new Pids();
+      const starts = namedSleeps().map(
+        (file) => `setsid env -i sh -c 'echo > ${pids.folder}/$$; exec "$0" 300' '${file}' &`,
+      );
+      const { agent } = await keeping("idle", { path, script: `${starts.join("\n")}\nwait` });
+      await pids.ready(NAMES.length);
+      process.kill(agent, "SIGKILL");
+      await waitFor("the job to be gone", () => pids.living().length === 0, LIMIT_MS);
+    });
+
+    it("knows a job of which it heard in two halves, and was woken in between", { timeout: LIMIT_MS }, async () => {
+      const job = alone(findProgram("sleep")!);
+      // Woken all the time, and never out of patience.
+      const args = ["COOKIE=none-has-it", String(process.pid), "1000000", "0.02", "0", "1000000"];
+      const keeper = spawn(join(path, "sh"), ["-c", KEEPER_SCRIPT, "keeper", ...args], {
+        stdio: ["pipe", "ignore", "ignore"],
+        env: { PATH: process.env["PATH"] ?? "" },
+        detached: true,
+      });
+      onTestFinished(() => void keeper.kill("SIGKILL"));
+      const said = `+${job}\n`;
+      for (const half of [said.slice(0, 3), said.slice(3)]) {
+        keeper.stdin.write(half);
+        await sleep(500);
+      }
+      keeper.stdin.end();
+      await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
     });
 
     describe.runIf(findProgram("perl") !== undefined)("finds a job that", () => {

@@ -4,7 +4,9 @@ import { readFileSync } from "node:fs";
 
 export function isAlive(pid: number): boolean {
   try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // Its name may hold anything.
+    return !/^\) [ZX] /.test(stat.slice(stat.lastIndexOf(") ")));
   } catch {
     return false;
   }

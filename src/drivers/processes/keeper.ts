@@ -22,15 +22,24 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { assert } from "../../core/kit/assert.ts";
 import { KEEPER } from "./family.ts";
 
-const SCRIPT = `
+/** For its tests too. */
+export const KEEPER_SCRIPT = `
 trap '' TERM INT HUP QUIT
 cookie=$1 agent=$2 patience=$3 tick=$4 parent=$5 orphan_patience=$6
 groups=' ' all=' ' root= silent=0 orphaned=0 sweeping= woken=
 
-# Sets state, above (the parent), group, session, threads and start of a process. Starts nobody.
+# Sets state, above (the parent), group, session, threads and start of a process. Starts nobody. A name may hold anything, also
+# ") " and ends of lines, and is too short for as many fields: they follow the last ") " of the first line that has them all.
 about() {
-  read -r line 2>/dev/null < "/proc/$1/stat" || return
-  set -- \${line##*) }
+  while read -r row; do
+    case $row in *") "*) ;; *) continue ;; esac
+    set -f
+    set -- \${row##*) }
+    set +f
+    [ "$#" -ge 20 ] && break
+  done 2>/dev/null < "/proc/$1/stat"
+  [ "$#" -ge 20 ] || return
+  case $2$3$4 in *[!0-9]*) return 1 ;; esac
   state=$1 above=$2 group=$3 session=$4 threads=\${18} start=\${20}
 }
 
@@ -117,21 +126,27 @@ wake_often() {
   trap - EXIT
 }
 
+# As sh, bash drops the part of a line that was read when it is woken; as itself it reads on.
+(set +o posix) 2>/dev/null && set +o posix
 trap kill_groups EXIT
 trap wake USR1
 wake_often < /dev/null &
 waker=$!
+# What wakes it may run between any two commands here: no variable of its own is used.
+begun=
 while :; do
-  # What wakes it ends the read too.
-  if read -r line; then
-    case $line in
+  # What wakes it ends the read too, also in the middle of a line: the next read has the rest.
+  said=
+  if read -r said; then
+    said=$begun$said begun=
+    case $said in
       .) silent=0 ;;
-      +*) groups="$groups\${line#+} " ;;
-      -*) before=\${groups%% \${line#-} *} after=\${groups#* \${line#-} }
-          [ "$before" = "$groups" ] || groups="$before $after" ;;
+      +*) groups="$groups\${said#+} " ;;
+      -*) left=\${groups%% \${said#-} *} right=\${groups#* \${said#-} }
+          [ "$left" = "$groups" ] || groups="$left $right" ;;
     esac
   elif [ -n "$woken" ]; then
-    woken=
+    woken= begun=$begun$said
   else
     break
   fi
@@ -218,12 +233,16 @@ export class Keeper {
     const parent = this.#options.hasSupervisor === true ? process.ppid : 0;
     const patience = Math.floor((leaseMs * LEASE_SHARE) / tickMs) - 1;
     const about = [process.pid, patience, (tickMs / 1_000).toFixed(3), parent, Math.ceil(ORPHAN_MS / tickMs)];
-    const child = spawn("sh", ["-c", SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, ...about.map(String)], {
-      stdio: ["pipe", "ignore", "ignore"],
-      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [KEEPER]: "1" },
-      cwd: "/",
-      detached: true,
-    });
+    const child = spawn(
+      "sh",
+      ["-c", KEEPER_SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, ...about.map(String)],
+      {
+        stdio: ["pipe", "ignore", "ignore"],
+        env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [KEEPER]: "1" },
+        cwd: "/",
+        detached: true,
+      },
+    );
     this.#child = child;
     child.unref();
     child.stdin.on("error", () => undefined);
