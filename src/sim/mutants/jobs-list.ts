@@ -140,7 +140,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   }),
   mutant("forgotten-by-views-that-lag", "D10", {
     file: RETENTION,
-    find: "if (position < Math.max(this.#knownFrom, fold.book.droppedUpTo)) return true;",
+    find: "if (position < Math.max(knownFrom, fold.book.droppedUpTo)) return false;",
     replace: "",
   }),
   mutant("views-skip-what-they-missed", "trap 56d", {
