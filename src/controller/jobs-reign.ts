@@ -32,7 +32,7 @@ import { checkLeaderEpoch } from "./leader-epoch.ts";
 import { JobsTimers } from "./jobs-timers.ts";
 import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
 
-export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onSettled"> {
+export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onTakenBack" | "onSettled"> {
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly time: NodeTime;
@@ -72,6 +72,7 @@ export class JobsReign {
         this.end();
         options.onOver();
       },
+      onTakenBack: (events) => this.#timers.takenBack(events.map(({ event }) => event)),
       onSettled: (isKept) => this.#leasing.settled(isKept),
     });
     const time = new EventTime(clock, node);

@@ -130,8 +130,8 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   }),
   mutant("refused-append-stays-in-the-head", "D11", {
     file: WRITER,
-    find: "this.#options.fold.rollback(append.before.sequence);",
-    replace: "",
+    find: "const takenBack = this.#options.fold.rollback(append.before.sequence);",
+    replace: "const takenBack = [];",
   }),
   mutant("unknown-told-as-not-done", "trap 66", {
     file: WRITER,
