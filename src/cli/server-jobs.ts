@@ -80,7 +80,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),
     viewsPosition: () => views.reached(),
-    expired: (nowMs, limit) => views.expired(nowMs, limit),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
   made.feeder = feeder;

@@ -73,7 +73,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
     refusesNew: () => null,
     find: (jobId) => views.get(jobId),
     viewsPosition: () => views.reached(),
-    expired: (nowMs, limit) => views.expired(nowMs, limit),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   const history = new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock });
   const feeder = new JobsFeeder({ fold, views, history, clock: systemClock, logger });

@@ -97,13 +97,15 @@ export class JobsFold implements Fold {
     this.book.propose(events.map(({ event }) => event));
   }
 
-  /** What was proposed behind this sequence never came to be, or is not ours to know any more. */
-  rollback(to = this.#chain.sequence): void {
+  /** What was proposed behind this sequence never came to be, or is not ours to know any more: these events. */
+  rollback(to = this.#chain.sequence): readonly SealedEvent[] {
     this.book.rollback(to);
     const own = this.#own;
-    if (own === null) return;
-    own.events.length = Math.max(0, own.events.length - Math.max(0, lastSequence(own.events) - to));
-    if (own.events.length === 0) this.#own = null;
+    if (own === null) return [];
+    const kept = Math.max(0, own.events.length - Math.max(0, lastSequence(own.events) - to));
+    const takenBack = own.events.splice(kept);
+    if (kept === 0) this.#own = null;
+    return takenBack;
   }
 
   // ---- the fold ------------------------------------------------------------------------------------

@@ -24,16 +24,15 @@ import type { Job } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
-import type { ExpiredJobs } from "../ports/views.ts";
 import { EventTime, type NodeTime } from "./event-time.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
-import { JobsRetention } from "./jobs-retention.ts";
+import { JobsRetention, type JobsRetentionOptions } from "./jobs-retention.ts";
 import { checkLeaderEpoch } from "./leader-epoch.ts";
 import { JobsTimers } from "./jobs-timers.ts";
 import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
 
-export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onSettled"> {
+export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onTakenBack" | "onSettled"> {
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly time: NodeTime;
@@ -46,7 +45,7 @@ export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "on
   /** The first time of a schedule behind this one; null: never. */
   readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
   /** Of the views here: see JobsRetention. */
-  readonly expired: (nowMs: number, limit: number) => Promise<ExpiredJobs>;
+  readonly expired: JobsRetentionOptions["expired"];
   readonly onOver: () => void;
 }
 
@@ -73,6 +72,7 @@ export class JobsReign {
         this.end();
         options.onOver();
       },
+      onTakenBack: (events) => this.#timers.takenBack(events.map(({ event }) => event)),
       onSettled: (isKept) => this.#leasing.settled(isKept),
     });
     const time = new EventTime(clock, node);

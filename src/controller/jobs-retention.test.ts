@@ -8,6 +8,7 @@ import type { ReplayHistory } from "./jobs-replay.ts";
 import { JobsStage, newFold, REQUEST } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
+const HOUR_MS = 3_600_000;
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 function stageOn(store: MemoryStore, clock: ManualClock, name = "site"): JobsStage & { feed: () => JobsFeeder } {
@@ -65,6 +66,25 @@ describe("the end of a job's retention", () => {
     expect(stage.forgotten).toHaveLength(1_500);
     expect(JOBS_FORGOTTEN_PER_COMMAND_MAX).toBeLessThan(1_500);
     expect(stage.views.jobs.size).toBe(0);
+  });
+
+  it("comes for a job though a thousand before it stay, because the time since they were finished was jumped over", async () => {
+    const { stage: before, clock, store } = await leading();
+    before.feed();
+    const old = await finish(before, 600_000, 1_000);
+    before.service.close();
+    // Nobody led, and so nobody has seen it pass.
+    clock.nowMs += HOUR_MS;
+    const stage = stageOn(store, clock, "next");
+    stage.feed();
+    await drain();
+    stage.leadership.set(2);
+    await drain();
+    const short = await finish(stage, 1_000, 5);
+    await advance(clock, 30_000);
+    expect(stage.forgotten.toSorted()).toEqual(short.toSorted());
+    await advance(clock, 600_000);
+    expect(stage.forgotten).toHaveLength(old.length + short.length);
   });
 
   it("is not brought on by views that lag: a job that was sent once more meanwhile stays", async () => {

@@ -65,7 +65,10 @@ export class JobsTimers {
     this.arm();
   }
 
-  /** Those of the leaders before. There may be a hundred thousand; one that is counted from later on lasts longer, which is safe. */
+  /**
+   * Those of the leaders before. There may be a hundred thousand; one that is counted from later on lasts longer, which is safe.
+   * One whose end is proposed meanwhile may be passed over: it ends when that is applied, or is counted when it is taken back.
+   */
   #countMore(slice: Slice): void {
     while (this.#uncounted !== null) {
       const { done, value } = this.#uncounted.next();
@@ -128,6 +131,12 @@ export class JobsTimers {
     if (entityType === "schedule") this.#schedules.changed(entityId);
     else if (eventType === "worker:offline" || eventType === "worker:removed") this.#forget(entityId);
     else if (entityType === "build" && eventType !== "build:log") this.#follow(entityId);
+    this.arm();
+  }
+
+  /** Of these jobs nothing has become. Who walks through the leases finds those that the head has: it may have missed these. */
+  takenBack(events: readonly StoredEvent[]): void {
+    for (const { entityType, entityId } of events) if (entityType === "build") this.#follow(entityId);
     this.arm();
   }
 

@@ -42,6 +42,7 @@ function stage() {
     digest,
     author: "site.1",
     onOver: () => undefined,
+    onTakenBack: () => undefined,
     onSettled: () => undefined,
   });
   return { writer, sent };

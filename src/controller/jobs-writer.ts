@@ -51,6 +51,8 @@ export interface JobsWriterOptions {
   readonly author: string;
   /** The log says that this epoch is over, or does not know what became of an append. */
   readonly onOver: () => void;
+  /** These will never be applied, and the head is what it was before them. */
+  readonly onTakenBack: (events: readonly SealedEvent[]) => void;
   /** An append is answered, and there is room for another. `isKept`: false where its events are taken back. */
   readonly onSettled: (isKept: boolean) => void;
 }
@@ -208,8 +210,9 @@ export class JobsWriter {
     if (at < 0) return;
     const givenUp = this.#underWay.splice(at);
     if (!this.#isOver) {
-      this.#options.fold.rollback(append.before.sequence);
+      const takenBack = this.#options.fold.rollback(append.before.sequence);
       this.#sealer.rewind(append.before);
+      this.#options.onTakenBack(takenBack);
     }
     for (const one of givenUp) one.settle.reject(error);
     // The log knows better than this node who leads: to go on here would be to be refused for ever.

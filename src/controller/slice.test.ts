@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { TenureError } from "../core/kit/errors.ts";
 import { TURN_SLICE_MS } from "../core/kit/limits.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { WorkedClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
+import type { GivenLease } from "../ports/jobs.ts";
 import { Slice } from "./slice.ts";
 import { JobsStage, newFold, REQUEST, SPEC, turns } from "./test-jobs.ts";
 import { advance, drain, watch } from "./test-scopes.ts";
@@ -66,6 +68,33 @@ describe("a slice of a turn", () => {
     expect(running()).toBe(leases.length);
     await turns(clock, () => running() === 0);
     expect(clock.nowMs - beganMs).toBeLessThan(12_000);
+  });
+
+  it("counts a lease also where the result was refused by the log: nobody hears of its agent again, and the job is free", async () => {
+    const { stage, clock, store } = await leading();
+    const held: { readonly session: string; readonly lease: GivenLease }[] = [];
+    for (const session of ["a", "b", "c", "d", "e", "f"]) {
+      await stage.submit({ attemptsMax: 1, lossesMax: 0 });
+      held.push({ session, lease: await stage.leased(session) });
+    }
+    stage.leadership.set(null);
+    const next = stageOn(store, clock, "next");
+    // About one of them in a turn.
+    clock.perLookMs = 1.5;
+    next.leadership.set(2);
+    await drain();
+    next.log.isHolding = true;
+    const { session, lease } = held.at(-1)!;
+    const result = watch(next.complete(session, lease, { leaderEpoch: 2 }));
+    await drain();
+    const beganMs = clock.nowMs;
+    await turns(clock, () => clock.nowMs - beganMs > 1_000);
+    clock.perLookMs = 0;
+    next.log.answer(new TenureError("UNCOMMITTED_LIMIT", "too much waits"));
+    await drain();
+    expect(result.state).toBe("rejected");
+    await advance(clock, 60_000);
+    expect(held.map((one) => next.service.job(one.lease.jobId)?.state)).toEqual(held.map(() => "failed"));
   });
 
   it("hands a part of the jobs that are ready to agents that wait, and goes on when they are committed", async () => {

@@ -10,7 +10,7 @@ import type { Digest } from "../ports/digest.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import type { Log } from "../ports/log.ts";
-import type { ExpiredJobs, JobLog, Views } from "../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, Views } from "../ports/views.ts";
 import { JobsFold } from "./jobs-fold.ts";
 import { JobsService } from "./jobs.ts";
 import { drain, HeldLog, type MovedClock } from "./test-scopes.ts";
@@ -104,13 +104,16 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     return Promise.resolve(this.jobs.get(jobId) ?? null);
   }
 
-  expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
-    const jobs = [...this.jobs.values()].flatMap(({ id, finishedAtMs, spec: { retentionMs } }) =>
-      finishedAtMs === null || finishedAtMs + retentionMs > nowMs
-        ? []
-        : [{ id, finishedAtMs, expiresAtMs: finishedAtMs + retentionMs }],
-    );
-    return Promise.resolve({ jobs: jobs.slice(0, limit), position: this.atPosition });
+  expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
+    const jobs: ExpiredJob[] = [];
+    for (const { id, finishedAtMs, submittedSequence: sequence, spec } of this.jobs.values()) {
+      const expiresAtMs = finishedAtMs === null ? Infinity : finishedAtMs + spec.retentionMs;
+      if (finishedAtMs !== null && expiresAtMs <= nowMs) jobs.push({ id, finishedAtMs, expiresAtMs, sequence });
+    }
+    const order = (one: ExpiredPlace, other: ExpiredPlace): number =>
+      one.expiresAtMs - other.expiresAtMs || one.sequence - other.sequence;
+    const behind = jobs.sort(order).filter((job) => after === null || order(job, after) > 0);
+    return Promise.resolve({ jobs: behind.slice(0, limit), position: this.atPosition });
   }
 }
 
@@ -173,7 +176,7 @@ export class JobsStage {
       refusesNew: () => this.refusal,
       find: (jobId) => seen.get(jobId),
       viewsPosition: () => seen.position(),
-      expired: (nowMs, limit) => seen.expired(nowMs, limit),
+      expired: (nowMs, limit, after) => seen.expired(nowMs, limit, after),
     });
   }
 

@@ -38,19 +38,28 @@ export interface Views {
   /** As of where reads are at least: for whoever reads. It changes nothing. */
   reached(): Promise<number>;
   get(jobId: string): Promise<Job | null>;
-  /** Finished jobs whose retention is over at `nowMs`, those that have been so for longest first, at most `limit`. */
-  expired(nowMs: number, limit: number): Promise<ExpiredJobs>;
+  /**
+   * Finished jobs whose retention is over at `nowMs`, by when that was and then by sequence, at most `limit`; behind `after`,
+   * the last one of the page before.
+   */
+  expired(nowMs: number, limit: number, after?: ExpiredPlace | null): Promise<ExpiredJobs>;
   list(query: JobQuery): Promise<JobPage>;
   /** Offsets count bytes of UTF-8. NOT_FOUND: no such job here, or not yet. */
   log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage>;
   close(): Promise<void>;
 }
 
-export interface ExpiredJob {
+/** Where a job is among those whose retention is over. */
+export interface ExpiredPlace {
+  readonly expiresAtMs: number;
+  /** Of the event that submitted it. */
+  readonly sequence: number;
+}
+
+export interface ExpiredJob extends ExpiredPlace {
   readonly id: string;
   /** By the events' clock, as all times of a job. */
   readonly finishedAtMs: number;
-  readonly expiresAtMs: number;
 }
 
 export interface ExpiredJobs {

@@ -10,6 +10,7 @@ import type { SqliteViews } from "../../src/drivers/sqlite/index.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { ManualClock } from "../../src/engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../../src/logs/index.ts";
+import type { ExpiredJobs, ExpiredPlace } from "../../src/ports/views.ts";
 import { waitFor } from "../servers/index.ts";
 import { jobsFrom, newJob, newLogger, newPath, openAt } from "./test-jobs.ts";
 
@@ -33,6 +34,20 @@ describe("expired jobs", () => {
     expect(await ids(views, 2 * HOUR_MS)).toEqual(["job-2", "job-1"]);
     expect(await ids(views, 2 * HOUR_MS, 1)).toEqual(["job-2"]);
     expect(await ids(views, 100 * HOUR_MS)).toEqual(["job-2", "job-1", "job-3"]);
+  });
+
+  test("come page by page, each behind the last job of the one before, also where many ended in one millisecond", async () => {
+    const views = await openAt(await newPath());
+    const jobs = [finished(1, 2_000), finished(2, 1_000), finished(3, 1_000), finished(4, 1_000), finished(5, 3_000)];
+    await views.put(9, jobs, [], []);
+    const pages: string[][] = [];
+    let after: ExpiredPlace | null = null;
+    do {
+      const page: ExpiredJobs = await views.expired(2 * HOUR_MS, 2, after);
+      pages.push(page.jobs.map(({ id }) => id));
+      after = page.jobs.at(-1) ?? null;
+    } while (after !== null);
+    expect(pages).toEqual([["job-2", "job-3"], ["job-4", "job-1"], ["job-5"], []]);
   });
 
   test("are so no more when they are sent once more, and when they are forgotten", async () => {

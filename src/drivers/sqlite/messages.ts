@@ -2,7 +2,7 @@
 // requests in the order in which they were posted.
 
 import type { ErrorCode } from "../../core/kit/errors.ts";
-import type { ExpiredJobs, JobLog, JobLogPage, JobQuery } from "../../ports/views.ts";
+import type { ExpiredJobs, ExpiredPlace, JobLog, JobLogPage, JobQuery } from "../../ports/views.ts";
 
 export interface StoreOptions {
   readonly path: string;
@@ -38,7 +38,7 @@ export type WriterRequest =
 export type ReaderRequest =
   | { readonly kind: "reached" }
   | { readonly kind: "get"; readonly jobId: string }
-  | { readonly kind: "expired"; readonly nowMs: number; readonly limit: number }
+  | { readonly kind: "expired"; readonly nowMs: number; readonly limit: number; readonly after: ExpiredPlace | null }
   | { readonly kind: "list"; readonly query: JobQuery }
   | {
       readonly kind: "log";

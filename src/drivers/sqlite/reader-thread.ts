@@ -36,7 +36,7 @@ function answerTo(request: ReaderRequest): Answers[ReaderRequest["kind"]] {
     case "get":
       return jsonOf(database(), request.jobId);
     case "expired":
-      return inTransaction((opened) => expiredJobs(opened, request.nowMs, request.limit));
+      return inTransaction((opened) => expiredJobs(opened, request.nowMs, request.limit, request.after));
     case "list":
       return listJobs(database(), request.query);
     case "log":

@@ -7,7 +7,7 @@ import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ExpiredJobs, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
+import type { ExpiredJobs, ExpiredPlace, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
 import { PutQueue } from "./put-queue.ts";
@@ -119,8 +119,8 @@ export class SqliteViews implements Views {
     return json === null ? null : (parseJson(json) as Job);
   }
 
-  async expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
-    return await this.#read({ kind: "expired", nowMs, limit });
+  async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
+    return await this.#read({ kind: "expired", nowMs, limit, after });
   }
 
   async list(query: JobQuery): Promise<JobPage> {

@@ -309,7 +309,7 @@ export class JobsCluster {
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
       viewsPosition: () => views.reached(),
-      expired: (nowMs, limit) => views.expired(nowMs, limit),
+      expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
     this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder, clocks } });

@@ -4,7 +4,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExpiredJob, ExpiredJobs, JobLog, Views } from "../../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, Views } from "../../ports/views.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
@@ -18,9 +18,24 @@ export interface StoredRows {
 type FedViews = Pick<Views, "position" | "reached" | "put" | "doubt" | "settle" | "get" | "expired">;
 
 /** The job, if its retention is over. */
-function expiredAt({ id, finishedAtMs, spec }: Job, nowMs: number): ExpiredJob[] {
+function expiredAt({ id, finishedAtMs, spec, submittedSequence: sequence }: Job, nowMs: number): ExpiredJob[] {
   if (finishedAtMs === null || finishedAtMs + spec.retentionMs > nowMs) return [];
-  return [{ id, finishedAtMs, expiresAtMs: finishedAtMs + spec.retentionMs }];
+  return [{ id, finishedAtMs, expiresAtMs: finishedAtMs + spec.retentionMs, sequence }];
+}
+
+function byPlace(one: ExpiredPlace, other: ExpiredPlace): number {
+  return one.expiresAtMs - other.expiresAtMs || one.sequence - other.sequence;
+}
+
+/** What views that have these jobs answer: see Views. */
+function expiredPage(
+  jobs: Iterable<Job>,
+  nowMs: number,
+  limit: number,
+  after: ExpiredPlace | null,
+): readonly ExpiredJob[] {
+  const all = [...jobs].flatMap((job) => expiredAt(job, nowMs)).sort(byPlace);
+  return all.filter((job) => after === null || byPlace(job, after) > 0).slice(0, limit);
 }
 
 export class SimViews implements FedViews {
@@ -68,9 +83,9 @@ export class SimViews implements FedViews {
     return this.#rows.jobs.get(jobId) ?? null;
   }
 
-  async expired(nowMs: number, limit: number): Promise<ExpiredJobs> {
+  async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
     await this.#pause(READ_MS_MAX);
-    const jobs = [...this.#rows.jobs.values()].flatMap((job) => expiredAt(job, nowMs)).slice(0, limit);
+    const jobs = expiredPage(this.#rows.jobs.values(), nowMs, limit, after);
     const answer = { jobs, position: this.#rows.position };
     await this.#pause(READ_MS_MAX);
     return answer;

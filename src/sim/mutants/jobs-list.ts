@@ -198,8 +198,8 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   }),
   mutant("refused-append-stays-in-the-head", "D11", {
     file: WRITER,
-    find: "this.#options.fold.rollback(append.before.sequence);",
-    replace: "",
+    find: "const takenBack = this.#options.fold.rollback(append.before.sequence);",
+    replace: "const takenBack = [];",
   }),
   inRunsOf(
     { ...QUIET, aims: ["orphan"] },
@@ -213,7 +213,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     { ...FORGETFUL, viewsDelayMs: 3_000, aims: ["serial-forgetting"] },
     mutant("forgotten-by-views-that-lag", "D10", {
       file: RETENTION,
-      find: "if (position < Math.max(this.#knownFrom, fold.book.droppedUpTo)) return true;",
+      find: "if (position < Math.max(knownFrom, fold.book.droppedUpTo)) return false;",
       replace: "",
     }),
   ),
