@@ -7,7 +7,6 @@ import { BULK_PHASE } from "../src/drivers/wire/bulk-receiver.ts";
 import { FRAME, type FrameType } from "../src/drivers/wire/frame.ts";
 import { PROTOCOL_MAX, PROTOCOL_MIN } from "../src/drivers/wire/hello.ts";
 import * as limits from "../src/drivers/wire/limits.ts";
-import { PROOF_BYTES } from "../src/drivers/wire/secret.ts";
 
 const markdown = readFileSync("docs/reference/peer-protocol.md", "utf8");
 
@@ -24,7 +23,6 @@ const BYTES_MAX: Readonly<Record<FrameType, number>> = {
   [FRAME.bulkEnd]: BULK_PHASE[FRAME.bulkEnd]!,
   [FRAME.query]: limits.QUERY_FRAME_BYTES_MAX,
   [FRAME.answer]: limits.ANSWER_FRAME_BYTES_MAX,
-  [FRAME.proof]: PROOF_BYTES,
 };
 
 function frames(text: string): (readonly [string, number, number])[] {

@@ -141,7 +141,7 @@ interface Belonging {
 }
 
 async function findCluster(options: ConsensusOptions, disk: Disk): Promise<Belonging> {
-  const { nodeId, seeds, tls, logger, bootstrap } = options;
+  const { nodeId, seeds, tls, secret, logger, bootstrap } = options;
   const found = await readStampOf(disk, systemDigest);
   if (found !== null && found.phase === "founding" && !bootstrap) {
     throw new TenureError(
@@ -152,7 +152,7 @@ async function findCluster(options: ConsensusOptions, disk: Disk): Promise<Belon
   if (found !== null && (found.isReady || !bootstrap)) return { clusterId: found.clusterId, founding: null };
   const hasPeers = Object.keys(seeds).some((id) => id !== nodeId);
   if (bootstrap) {
-    const probe = { nodeId, seeds, tls, waitMs: PROBE_MS, logger, signal: options.signal };
+    const probe = { nodeId, seeds, tls, secret, waitMs: PROBE_MS, logger, signal: options.signal };
     const theirs = hasPeers ? await probeCluster(probe) : null;
     if (theirs === null) return foundCluster(found?.clusterId ?? newClusterId(), nodeId, logger);
     logger.warn({ cluster: theirs }, "bootstrap was asked for, but a peer has a cluster already: joining it instead");
@@ -166,7 +166,7 @@ async function findCluster(options: ConsensusOptions, disk: Disk): Promise<Belon
     );
   }
   const signal = options.signal ?? new AbortController().signal;
-  const { clusterId } = await askCluster({ nodeId, seeds, tls, signal, logger });
+  const { clusterId } = await askCluster({ nodeId, seeds, tls, secret, signal, logger });
   return { clusterId, founding: null };
 }
 

@@ -25,6 +25,9 @@ export interface NodeOptions {
   readonly seeds?: Readonly<Record<string, string>>;
   readonly port?: number;
   readonly tls?: PeerTls;
+  /** Without it and without TLS, whoever reaches the port is let in. */
+  readonly secret?: Uint8Array;
+  readonly isRemoved?: (peer: PeerKey) => boolean;
   readonly leaseEnabled?: boolean;
   readonly apiUrl?: string;
   readonly advertise?: string;
@@ -47,15 +50,19 @@ export class TestNode {
   readonly seen: PeerKey[] = [];
   readonly gone: { readonly peer: PeerKey; readonly atMs: number }[] = [];
   readonly beacons: { readonly from: PeerKey; readonly bytes: Uint8Array }[] = [];
+  /** Who said that this node was removed. */
+  readonly removedBy: string[] = [];
   readonly log: readonly LogLine[];
+  readonly #isRemoved: (peer: PeerKey) => boolean;
 
-  constructor(self: PeerKey, tcp: TcpWire, log: readonly LogLine[], started: boolean) {
+  constructor(self: PeerKey, tcp: TcpWire, log: readonly LogLine[], options: NodeOptions) {
     this.self = self;
+    this.#isRemoved = options.isRemoved ?? (() => false);
     this.tcp = tcp;
     this.log = log;
     this.wire = tcp.connect(self);
     tcp.onBeacon((from, bytes) => void this.beacons.push({ from, bytes }));
-    if (started) this.start();
+    if (options.started ?? true) this.start();
   }
 
   start(): void {
@@ -63,6 +70,8 @@ export class TestNode {
       message: (from, bytes) => void this.heard.push({ from, bytes, atMs: performance.now() }),
       peerSeen: (peer) => void this.seen.push(peer),
       peerGone: (peer) => void this.gone.push({ peer, atMs: performance.now() }),
+      removedBy: (nodeId) => void this.removedBy.push(nodeId),
+      isRemoved: this.#isRemoved,
     });
   }
 
@@ -113,13 +122,14 @@ export async function openNode(nodeId: string, options: NodeOptions = {}): Promi
     nodeId,
     seeds: options.seeds ?? {},
     tls: options.tls ?? null,
+    secret: options.secret,
     leaseEnabled: options.leaseEnabled ?? false,
     connectionAgeMs: options.connectionAgeMs,
     random: seededRandom(nodeId),
     logger,
   });
   atTheEnd(() => tcp.close());
-  return new TestNode(peerKey(nodeId, options.incarnation ?? "1"), tcp, lines, options.started ?? true);
+  return new TestNode(peerKey(nodeId, options.incarnation ?? "1"), tcp, lines, options);
 }
 
 /** Both ways, so that either may send. */

@@ -1,5 +1,6 @@
 // Which cluster is this? Asked by a node that has no disk yet: to join, or, before it founds one, to see whether there is
-// one already. The acceptor names its cluster and closes; it takes no part in anything else.
+// one already. The acceptor names its cluster and closes; it takes no part in anything else. Only those are believed that TLS has
+// proved, by their certificate or by the secret.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../../core/kit/assert.ts";
@@ -10,7 +11,8 @@ import { Dial, type DialFailure } from "./dial.ts";
 import { PROTOCOL_MAX, PROTOCOL_MIN, type Refuse } from "./hello.ts";
 import { ASK_INTERVAL_MS, CONTRADICTION_MS, SILENT_SEED_MS } from "./limits.ts";
 import { type RefusalReason, Refusals } from "./refusals.ts";
-import { type PeerTls, Security } from "./security.ts";
+import type { Channel, PeerTls } from "./security.ts";
+import { channelOf } from "./tcp-wire.ts";
 
 /** A node that says so might say more another time. */
 const PASSING: ReadonlySet<RefusalReason> = new Set(["handshake-timeout", "starting"]);
@@ -20,6 +22,8 @@ export interface AskOptions {
   readonly nodeId: string;
   readonly seeds: Readonly<Record<string, string>>;
   readonly tls: PeerTls | null;
+  /** As in WireOptions. */
+  readonly secret?: Uint8Array | undefined;
   readonly logger: Logger;
 }
 
@@ -75,7 +79,7 @@ export async function probeCluster(options: ProbeOptions): Promise<string | null
 
 class Asking {
   readonly #options: AskOptions;
-  readonly #security: Security | null;
+  readonly #channel: Channel | null;
   readonly #refusals: Refusals;
   readonly #seeds: readonly (readonly [string, Address])[];
   readonly #dials = new Set<Dial>();
@@ -90,7 +94,7 @@ class Asking {
 
   constructor(options: AskOptions) {
     this.#options = options;
-    this.#security = options.tls === null ? null : new Security(options.tls, options.nodeId);
+    this.#channel = channelOf(options);
     this.#refusals = new Refusals(options.logger);
     this.#seeds = Object.entries(options.seeds)
       .filter(([id]) => id !== options.nodeId)
@@ -190,7 +194,7 @@ class Asking {
         protocolMax: PROTOCOL_MAX,
         purpose: "ask",
       } as const;
-      const dial = new Dial({ address, nodeId, lastIp: null }, hello, this.#security, {
+      const dial = new Dial({ address, nodeId, lastIp: null }, hello, this.#channel, {
         connected: (connection, ack) => {
           connection.close();
           over(ack.clusterId);

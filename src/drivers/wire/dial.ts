@@ -1,24 +1,16 @@
-// One attempt to reach a peer: TCP, TLS where there is any, hello, acknowledgement. It ends exactly once, with a
-// connection that is ready for its owner, or with the reason why not.
+// One attempt to reach a peer: TCP, TLS, hello, acknowledgement. It ends exactly once, with a connection that is ready for its
+// owner, or with the reason why not. TLS has proved who speaks before the first frame is read (security.ts,
+// secret.ts), so a refusal is the peer's own word; whatever somebody unproved says is a failed dial.
 
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { type Address, formatAddress } from "./address.ts";
 import { Connection, type ConnectionEnd } from "./connection.ts";
 import { FRAME, frame, type FrameFault, type FrameType } from "./frame.ts";
-import {
-  type Ack,
-  decodeAck,
-  decodeRefuse,
-  encodeHello,
-  type Hello,
-  PROTOCOL_OF_PROOFS,
-  type Refuse,
-} from "./hello.ts";
-import { leaseMismatch, tooOldForProofs } from "./judge.ts";
+import { type Ack, decodeAck, decodeRefuse, encodeHello, type Hello, type Refuse } from "./hello.ts";
+import { leaseMismatch } from "./judge.ts";
 import { DIAL_MS_MAX, HANDSHAKE_BYTES_MAX, HANDSHAKE_MS_MAX } from "./limits.ts";
-import { PROOF_BYTES, type Secret } from "./secret.ts";
-import { explain, IdentityError, type Security } from "./security.ts";
+import { type Channel, explain, IdentityError } from "./security.ts";
 
 export type DialFailure =
   /** No connection came about. `refused`: the other machine said that nobody listens there. */
@@ -46,49 +38,30 @@ export interface DialResult {
   failed(failure: DialFailure): void;
 }
 
-export const NOT_PROVED =
-  "it does not know the secret of this cluster's nodes; they have to run as one user, or have the same peer.secret_file";
-const TWO_ACKS = { ok: false, reason: "garbage", message: "a second acknowledgement" } as const;
-
 export class Dial {
   readonly #target: DialTarget;
   readonly #hello: Hello;
-  readonly #helloBytes: Uint8Array;
-  readonly #secret: Secret | null;
+  readonly #channel: Channel | null;
   readonly #result: DialResult;
   readonly #connection: Connection;
   #timer: NodeJS.Timeout;
   #isUp = false;
   #isSecured = false;
-  /** An acknowledgement whose sender has to prove itself. */
-  #unproved: { readonly ack: Ack; readonly bytes: Uint8Array } | null = null;
   #done = false;
 
-  constructor(
-    target: DialTarget,
-    hello: Hello,
-    security: Security | null,
-    result: DialResult,
-    secret: Secret | null = null,
-  ) {
+  /** `channel`: null in tests of the wire only. */
+  constructor(target: DialTarget, hello: Hello, channel: Channel | null, result: DialResult) {
     this.#target = target;
     this.#hello = hello;
-    this.#helloBytes = encodeHello(hello);
+    this.#channel = channel;
     this.#result = result;
-    this.#secret = secret;
     const { port } = target.address;
     const host = target.lastIp ?? target.address.host;
     const socket: Socket =
-      security === null
-        ? connectTcp({ host, port })
-        : connectTls({ host, port, ...security.dialOptions(target.nodeId) });
+      channel === null ? connectTcp({ host, port }) : connectTls({ host, port, ...channel.dialOptions(target.nodeId) });
     this.#timer = setTimeout(() => this.#late(), DIAL_MS_MAX);
     this.#connection = new Connection(socket, {
-      phase: {
-        [FRAME.ack]: HANDSHAKE_BYTES_MAX,
-        [FRAME.refuse]: HANDSHAKE_BYTES_MAX,
-        ...(secret === null ? {} : { [FRAME.proof]: PROOF_BYTES }),
-      },
+      phase: { [FRAME.ack]: HANDSHAKE_BYTES_MAX, [FRAME.refuse]: HANDSHAKE_BYTES_MAX },
       frame: (type, payload) => this.#frame(type, payload),
       fault: (fault) => this.#fault(fault),
       ended: (end) => this.#ended(end),
@@ -99,9 +72,9 @@ export class Dial {
       if (!this.#done) this.#timer = setTimeout(() => this.#late(), HANDSHAKE_MS_MAX);
       this.#isUp = true;
     });
-    socket.once(security === null ? "connect" : "secureConnect", () => {
-      this.#isSecured = security !== null;
-      if (!this.#done) socket.write(frame(FRAME.hello, this.#helloBytes));
+    socket.once(channel === null ? "connect" : "secureConnect", () => {
+      this.#isSecured = channel !== null;
+      if (!this.#done) socket.write(frame(FRAME.hello, encodeHello(hello)));
     });
   }
 
@@ -130,37 +103,14 @@ export class Dial {
       else this.#fail({ kind: "refused-by-peer", ...refusal });
       return;
     }
-    if (type === FRAME.proof) {
-      this.#proved(payload);
-      return;
-    }
-    const decoded = this.#unproved === null ? decodeAck(payload) : TWO_ACKS;
+    const decoded = decodeAck(payload);
     if (!decoded.ok) {
       this.#fail({ kind: "refused-by-us", reason: decoded.reason, message: decoded.message });
       return;
     }
     const refusal = this.#judge(decoded.value);
     if (refusal !== null) this.#fail({ kind: "refused-by-us", ...refusal });
-    else if (this.#secret === null) this.#finish(() => this.#result.connected(this.#connection, decoded.value));
-    else this.#prove(this.#secret, decoded.value, payload);
-  }
-
-  #prove(secret: Secret, ack: Ack, bytes: Uint8Array): void {
-    if (ack.protocol < PROTOCOL_OF_PROOFS || ack.nonce === undefined) {
-      this.#fail({ kind: "refused-by-us", reason: "secret", message: tooOldForProofs(ack.nodeId) });
-      return;
-    }
-    this.#unproved = { ack, bytes };
-    this.#connection.socket.write(frame(FRAME.proof, secret.proof("dialler", this.#helloBytes, bytes)));
-  }
-
-  #proved(proof: Uint8Array): void {
-    const unproved = this.#unproved;
-    if (unproved !== null && this.#secret?.isProof(proof, "acceptor", this.#helloBytes, unproved.bytes) === true) {
-      this.#finish(() => this.#result.connected(this.#connection, unproved.ack));
-    } else {
-      this.#fail({ kind: "refused-by-us", reason: "secret", message: NOT_PROVED });
-    }
+    else this.#finish(() => this.#result.connected(this.#connection, decoded.value));
   }
 
   /** The other has judged our hello in the same way; a wrong one is caught on either side. */
@@ -198,7 +148,10 @@ export class Dial {
     const { error } = end;
     if (error instanceof IdentityError) return this.#fail({ kind: "refused-by-us", ...error.refusal });
     const code = error.code ?? "";
-    if (this.#isUp) return this.#fail(tlsFailure(code, error.message));
+    if (this.#isUp) {
+      const failure = tlsFailure(code, error.message);
+      return this.#fail({ kind: "refused-by-us", ...(this.#channel?.refusal(failure) ?? failure) });
+    }
     this.#fail({ kind: "unreachable", refused: code === "ECONNREFUSED", message: unreachable(where, code, error) });
   }
 
@@ -221,19 +174,11 @@ export class Dial {
   }
 }
 
-function tlsFailure(code: string, text: string): DialFailure {
+function tlsFailure(code: string, text: string): Refuse {
   if (/^(CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_|HOSTNAME)/.test(code)) {
-    return {
-      kind: "refused-by-us",
-      reason: "certificate",
-      message: `its certificate is not trusted here: ${explain(code)}`,
-    };
+    return { reason: "certificate", message: `its certificate is not trusted here: ${explain(code)}` };
   }
-  return {
-    kind: "refused-by-us",
-    reason: "tls",
-    message: `TLS failed (${code === "" ? text : code}); does it speak TLS 1.3 there?`,
-  };
+  return { reason: "tls", message: `TLS failed (${code === "" ? text : code}); does it speak TLS 1.3 there?` };
 }
 
 function unreachable(where: string, code: string, error: Error): string {

@@ -1,11 +1,13 @@
 // What this process shows of itself in a handshake, and what it remembers of those that shook hands with it: the mark of
-// its life, the nonces, the cluster's secret, and which process spoke last for each disk.
+// its life, and which process spoke last for each disk.
 
+import { randomBytes } from "node:crypto";
 import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import { Boots } from "./boots.ts";
 import { type Ack, type Hello, type Introduction, PROTOCOL_MAX, PROTOCOL_MIN, type Purpose } from "./hello.ts";
 import { judge, type Verdict } from "./judge.ts";
-import { newNonce, Secret } from "./secret.ts";
+
+const MARK_BYTES = 16;
 
 interface Surroundings {
   readonly us: Introduction;
@@ -16,18 +18,12 @@ interface Surroundings {
 }
 
 export class Door {
-  /** Null with TLS: certificates prove more. */
-  readonly secret: Secret | null;
   readonly #boots = new Boots();
-  readonly #mark = newNonce();
-
-  constructor(secret: Uint8Array | null) {
-    this.secret = secret === null ? null : new Secret(secret);
-  }
+  readonly #mark = randomBytes(MARK_BYTES).toString("hex");
 
   hello(us: Introduction, purpose: Purpose): Hello {
     const protocols = { protocolMin: PROTOCOL_MIN, protocolMax: PROTOCOL_MAX };
-    return { ...us, ...protocols, purpose, mark: this.#mark, nonce: newNonce() };
+    return { ...us, ...protocols, purpose, mark: this.#mark };
   }
 
   judge(hello: Hello, certified: string | null, around: Surroundings): Verdict {
@@ -39,8 +35,6 @@ export class Door {
       us,
       isStarted,
       peers,
-      nonce: newNonce(),
-      needsProof: this.secret !== null,
       isRemoved: () => around.isRemoved(peer()),
       isCopy: () => mark !== undefined && this.#boots.isFormer(peer(), mark, performance.now()),
       hasRoomForBulk: () => around.hasRoomForBulk(peer()),

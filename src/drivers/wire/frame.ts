@@ -24,7 +24,6 @@ export const FRAME = {
   bulkEnd: 10,
   query: 11,
   answer: 12,
-  proof: 13,
 } as const;
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 

@@ -1,11 +1,11 @@
 // The handshake's three frames. The dialler says hello; the other acknowledges, or refuses with a reason, and closes.
 //
 //   hello:  magic | u8 protocol min | u8 protocol max | u8 purpose | cluster | node | incarnation | address | API | lease
-//           | mark of its process | nonce
-//   ack:    magic | u8 protocol     | cluster | node | incarnation | address | API | lease | peers it is connected to | nonce
+//           | mark of its process | ""
+//   ack:    magic | u8 protocol     | cluster | node | incarnation | address | API | lease | peers it is connected to
 //   refuse: reason | text
 //
-// The mark and the nonces came with version 3: a hello or an ack without them is one of an older release.
+// The mark came with version 3: a hello without it is one of an older release. The empty text is read by those that expect one.
 //
 // Magic and protocol come first in every version, so that versions with nothing in common can still tell each other so.
 // Bytes behind the last known field are ignored: a later version may add fields without a new number.
@@ -20,13 +20,12 @@ import { isRefusalReason, type RefusalReason } from "./refusals.ts";
 const MAGIC = "tenure-peer";
 const MARK_BYTES_MAX = 64;
 /**
- * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: without
- * TLS both sides prove that they know the cluster's secret (secret.ts).
+ * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
+ * of the process in the hello (boots.ts).
  */
 export const PROTOCOL_MIN = 1;
 export const PROTOCOL_MAX = 3;
 export const PROTOCOL_OF_QUERIES = 2;
-export const PROTOCOL_OF_PROOFS = 3;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;
@@ -49,14 +48,12 @@ export interface Hello extends Introduction {
   readonly purpose: Purpose;
   /** Drawn by its process at the start (boots.ts). */
   readonly mark?: string | undefined;
-  readonly nonce?: string | undefined;
 }
 
 export interface Ack extends Introduction {
   readonly protocol: number;
   /** Whom it is connected to: node id and address. */
   readonly peers: readonly (readonly [string, string])[];
-  readonly nonce?: string | undefined;
 }
 
 export interface Refuse {
@@ -75,7 +72,7 @@ export function encodeHello(hello: Hello): Uint8Array {
   writeIntroduction(writer, hello);
   if (hello.mark !== undefined) {
     writer.text(hello.mark);
-    writer.text(hello.nonce ?? "");
+    writer.text("");
   }
   return writer.finish();
 }
@@ -90,7 +87,7 @@ export function decodeHello(bytes: Uint8Array): Decoded<Hello> {
     const introduction = readIntroduction(reader, purpose === "ask");
     const hello = { protocolMin, protocolMax, purpose, ...introduction };
     if (reader.remainingBytes === 0) return { ok: true, value: hello };
-    return { ok: true, value: { ...hello, mark: reader.text(MARK_BYTES_MAX), nonce: reader.text(MARK_BYTES_MAX) } };
+    return { ok: true, value: { ...hello, mark: reader.text(MARK_BYTES_MAX) } };
   });
 }
 
@@ -110,7 +107,6 @@ export function encodeAck(ack: Ack): Uint8Array {
     writer.text(nodeId);
     writer.text(address);
   }
-  if (ack.nonce !== undefined) writer.text(ack.nonce);
   return writer.finish();
 }
 
@@ -125,9 +121,7 @@ export function decodeAck(bytes: Uint8Array): Decoded<Ack> {
       const nodeId = readNodeId(reader);
       return [nodeId, readAddress(reader)] as const;
     });
-    const ack = { protocol, ...introduction, peers };
-    if (reader.remainingBytes === 0) return { ok: true, value: ack };
-    return { ok: true, value: { ...ack, nonce: reader.text(MARK_BYTES_MAX) } };
+    return { ok: true, value: { protocol, ...introduction, peers } };
   });
 }
 

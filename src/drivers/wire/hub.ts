@@ -35,8 +35,7 @@ import {
 import type { Link, LinkHost } from "./link.ts";
 import { Links } from "./links.ts";
 import { Refusals } from "./refusals.ts";
-import type { Secret } from "./secret.ts";
-import type { PeerTls, Security } from "./security.ts";
+import { type Channel, type PeerTls, Security } from "./security.ts";
 import { noWireCounts, type WireStats } from "./stats.ts";
 import type { TcpWire, WireOptions } from "./tcp-wire.ts";
 import { tlsRefusal } from "./tls-refusal.ts";
@@ -44,8 +43,8 @@ import { tlsRefusal } from "./tls-refusal.ts";
 export class Hub implements TcpWire, LinkHost, InboundHost {
   readonly port: number;
   readonly address: string;
-  readonly security: Security | null;
-  readonly #door: Door;
+  readonly #channel: Channel | null;
+  readonly #door = new Door();
   readonly random: Random;
   readonly counts = noWireCounts();
   readonly connectionAgeMs: number;
@@ -72,31 +71,30 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   constructor(
     options: WireOptions,
     seeds: ReadonlyMap<string, Address>,
-    security: Security | null,
+    channel: Channel | null,
     server: Server | TlsServer,
   ) {
     this.#options = options;
     this.#server = server;
-    this.security = security;
-    this.#door = new Door(security === null ? (options.secret ?? null) : null);
+    this.#channel = channel;
     this.connectionAgeMs = options.connectionAgeMs ?? CONNECTION_AGE_MS_MAX;
     this.random = options.random.fork("wire");
     this.refusals = new Refusals(options.logger);
     this.port = (server.address() as AddressInfo).port;
     this.address = options.advertise ?? formatAddress({ host: options.listen.host, port: this.port });
-    this.#links = new Links(this, seeds, security === null);
+    this.#links = new Links(this, seeds, this.#security === null);
     server.on("connection", (socket: Socket) => this.#sockets.hold(socket));
     server.on("drop", (from) => {
       const message = `${CONNECTIONS_MAX} connections are open already`;
       this.refused(from?.remoteAddress ?? "somebody", { reason: "too-many", message });
     });
     server.on("error", (error) => options.logger.error({ error: error.message }, "the peer listener failed"));
-    if (security === null) server.on("connection", (socket: Socket) => this.#accept(socket, null));
+    if (channel === null) server.on("connection", (socket: Socket) => this.#accept(socket, null));
     else {
-      server.on("secureConnection", (socket: TLSSocket) => this.#acceptSecure(socket, security));
+      server.on("secureConnection", (socket: TLSSocket) => this.#acceptSecure(socket, channel));
       server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
         const refusal = tlsRefusal(error);
-        if (refusal !== null) this.refused(socket.remoteAddress ?? "somebody", refusal);
+        if (refusal !== null) this.refused(socket.remoteAddress ?? "somebody", channel.refusal(refusal));
         socket.destroy();
       });
     }
@@ -205,15 +203,16 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
       refusedByPeers: this.refusals.theirs,
       connected: this.#routes.size,
       queuedBytes,
-      certificateNotAfterMs: this.security?.notAfterMs ?? null,
+      certificateNotAfterMs: this.#security?.notAfterMs ?? null,
     };
   }
 
   reload(tls: PeerTls): void {
-    assert(this.security !== null, "a wire without TLS has no certificate to reload");
-    this.security.reload(tls);
-    (this.#server as TlsServer).setSecureContext(this.security.listenOptions());
-    const until = new Date(this.security.notAfterMs).toISOString();
+    const security = this.#security;
+    assert(security !== null, "a wire without certificates has none to reload");
+    security.reload(tls);
+    (this.#server as TlsServer).setSecureContext(security.listenOptions());
+    const until = new Date(security.notAfterMs).toISOString();
     this.#options.logger.info(
       { not_after: until },
       `new connections to peers use the certificate that is valid until ${until}`,
@@ -239,7 +238,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   }
 
   dial(target: DialTarget, purpose: Purpose, result: DialResult): Dial {
-    return new Dial(target, this.hello(purpose), this.security, result, this.secret);
+    return new Dial(target, this.hello(purpose), this.#channel, result);
   }
 
   refusedBy(nodeId: string, { reason, message }: Refuse): void {
@@ -285,10 +284,6 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   }
 
   // ---- what inbounds ask ---------------------------------------------------------------------------
-
-  get secret(): Secret | null {
-    return this.#door.secret;
-  }
 
   judge(hello: Hello, certified: string | null): Verdict {
     return this.#door.judge(hello, certified, {
@@ -354,12 +349,17 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
     return { clusterId, nodeId, incarnation, address: this.address, apiUrl, leaseEnabled };
   }
 
+  /** Where there are certificates. */
+  get #security(): Security | null {
+    return this.#channel instanceof Security ? this.#channel : null;
+  }
+
   #isRemoved(peer: PeerKey | null): boolean {
     return peer !== null && this.#handlers?.isRemoved?.(peer) === true;
   }
 
-  #acceptSecure(socket: TLSSocket, security: Security): void {
-    const identified = security.identify(socket);
+  #acceptSecure(socket: TLSSocket, channel: Channel): void {
+    const identified = channel.identify(socket);
     if (identified.ok) this.#accept(socket, identified.nodeId);
     else this.#accept(socket, null)?.refuse(identified);
   }

@@ -1,6 +1,6 @@
 // A connection that a peer dialled: what it sends us comes in here, and nothing but answers to its pings and questions goes out.
 //
-//   greeting ──hello, accepted──▶ (without TLS: proof) ──▶ peer | bulk ──▶ ended
+//   greeting ──hello, accepted──▶ peer | bulk ──▶ ended
 //      │ └──hello that asks──▶ answered, ended
 //      └── late, unreadable, refused ──▶ told why, ended
 
@@ -11,7 +11,6 @@ import type { Answering } from "../../ports/peer-queries.ts";
 import { Answers } from "./answers.ts";
 import { BULK_PHASE, BulkReceiver } from "./bulk-receiver.ts";
 import { Connection, type ConnectionEnd } from "./connection.ts";
-import { NOT_PROVED } from "./dial.ts";
 import { FRAME, frame, type FrameFault, type FrameType } from "./frame.ts";
 import {
   type Ack,
@@ -32,14 +31,11 @@ import {
   MESSAGE_FRAME_BYTES_MAX,
   QUERY_FRAME_BYTES_MAX,
 } from "./limits.ts";
-import { PROOF_BYTES, type Secret } from "./secret.ts";
 import type { WireCounts } from "./stats.ts";
 
 export interface InboundHost {
   readonly counts: WireCounts;
-  /** Which both sides have to know; null with TLS. */
-  readonly secret: Secret | null;
-  /** `certified`: the node id of its certificate; null without TLS. */
+  /** `certified`: the node id of its certificate; null without one. */
   judge(hello: Hello, certified: string | null): Verdict;
   /** `peer`: its node id where it is known, else where it came from. */
   refused(peer: string, refusal: Refuse): void;
@@ -123,34 +119,12 @@ export class Inbound {
         this.#connection.closeAfter(frame(FRAME.ack, encodeAck(verdict.ack)));
         return;
       case "accept":
-        this.#acknowledge(hello, payload, verdict.ack);
+        this.#connection.socket.write(frame(FRAME.ack, encodeAck(verdict.ack)));
+        this.#accept(hello, verdict.ack);
         return;
       default:
         assertNever(verdict, "verdict");
     }
-  }
-
-  #acknowledge(hello: Hello, helloBytes: Uint8Array, ack: Ack): void {
-    const { secret } = this.#host;
-    const ackBytes = encodeAck(ack);
-    this.#connection.socket.write(frame(FRAME.ack, ackBytes));
-    if (secret === null) {
-      this.#accept(hello, ack);
-      return;
-    }
-    this.#connection.hand({
-      phase: { [FRAME.proof]: PROOF_BYTES },
-      frame: (_type, proof) => {
-        if (!secret.isProof(proof, "dialler", helloBytes, ackBytes)) {
-          this.#refuse(hello.nodeId, { reason: "secret", message: NOT_PROVED });
-          return;
-        }
-        this.#connection.socket.write(frame(FRAME.proof, secret.proof("acceptor", helloBytes, ackBytes)));
-        this.#accept(hello, ack);
-      },
-      fault: (fault) => this.#refuse(hello.nodeId, fault),
-      ended: (end) => this.#ended(end),
-    });
   }
 
   #accept(hello: Hello, ack: Ack): void {

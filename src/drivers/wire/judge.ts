@@ -1,14 +1,6 @@
 // Whether one that dialled us is let in. It decides from the hello, its certificate and what we are, and changes nothing.
 
-import {
-  type Ack,
-  commonProtocol,
-  type Hello,
-  type Introduction,
-  PROTOCOL_MAX,
-  PROTOCOL_OF_PROOFS,
-  type Refuse,
-} from "./hello.ts";
+import { type Ack, commonProtocol, type Hello, type Introduction, PROTOCOL_MAX, type Refuse } from "./hello.ts";
 
 export type Verdict =
   | { readonly kind: "accept"; readonly ack: Ack }
@@ -23,17 +15,14 @@ export interface Bench {
   readonly hasRoomForBulk: () => boolean;
   /** Whom we are connected to. */
   readonly peers: Ack["peers"];
-  readonly nonce: string;
-  /** Both sides have to prove that they know the cluster's secret. */
-  readonly needsProof: boolean;
   readonly isRemoved: () => boolean;
   /** Another process has shaken hands with this disk since this one did. */
   readonly isCopy: () => boolean;
 }
 
-/** `certified`: the node id of its certificate; null without TLS. */
+/** `certified`: the node id of its certificate; null without one. */
 export function judge(hello: Hello, certified: string | null, bench: Bench): Verdict {
-  const { us, peers, nonce } = bench;
+  const { us, peers } = bench;
   if (certified !== null && certified !== hello.nodeId) {
     return refuse("id-of-another", `it says that it is ${hello.nodeId}, and its certificate is that of ${certified}`);
   }
@@ -42,7 +31,7 @@ export function judge(hello: Hello, certified: string | null, bench: Bench): Ver
     return refuse("own-node-id", message);
   }
   const protocol = commonProtocol(hello.protocolMin, hello.protocolMax) ?? PROTOCOL_MAX;
-  const ack: Ack = { ...us, protocol, peers, nonce };
+  const ack: Ack = { ...us, protocol, peers };
   if (hello.purpose === "ask") return { kind: "answer", ack };
   if (hello.clusterId !== us.clusterId) {
     const message = `${hello.nodeId} is of cluster ${hello.clusterId}, ${us.nodeId} of cluster ${us.clusterId}; check "peers" and the data directory of the one that is wrong`;
@@ -50,7 +39,6 @@ export function judge(hello: Hello, certified: string | null, bench: Bench): Ver
   }
   if (hello.leaseEnabled !== us.leaseEnabled) return refuse("lease-mismatch", leaseMismatch(hello, us));
   if (!bench.isStarted) return refuse("starting", `${us.nodeId} is starting, or stopping`);
-  if (bench.needsProof && protocol < PROTOCOL_OF_PROOFS) return refuse("secret", tooOldForProofs(hello.nodeId));
   if (bench.isRemoved()) return refuse("removed", removedText(`${hello.nodeId}@${hello.incarnation}`));
   if (bench.isCopy()) {
     const message = `another process speaks for the disk ${hello.nodeId}@${hello.incarnation} since this one did: there are two copies of it, and both might vote. Stop one of them for good, and empty its data directory`;
@@ -62,11 +50,6 @@ export function judge(hello: Hello, certified: string | null, bench: Bench): Ver
 
 export function removedText(peer: string): string {
   return `the disk ${peer} was removed from this cluster. Stop that node; to add it again, start it with an empty data directory`;
-}
-
-/** Without TLS nobody is let in who can't prove anything. */
-export function tooOldForProofs(nodeId: string): string {
-  return `${nodeId} is of a release that can't prove that it knows the cluster's secret, which is needed without TLS; upgrade it`;
 }
 
 /** A node that trusts the lease and one that breaks it would allow two leaders, so it is all or none. */

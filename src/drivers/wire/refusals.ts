@@ -24,7 +24,7 @@ export const REFUSAL_REASONS = [
   "tls",
   /** Without TLS only loopback is dialled. */
   "plain-beyond-loopback",
-  /** Without TLS: it does not prove that it knows the cluster's secret. */
+  /** Without certificates: it does not know the cluster's secret. */
   "secret",
   /** This very disk was removed from the cluster. */
   "removed",

@@ -24,11 +24,21 @@ export interface PeerTls {
   readonly key: string;
 }
 
-export type Identified = { readonly ok: true; readonly nodeId: string } | ({ readonly ok: false } & Refuse);
+export type Identified = { readonly ok: true; readonly nodeId: string | null } | ({ readonly ok: false } & Refuse);
+
+/** How the two ends of a connection know each other: by certificates, or by a secret (secret.ts). */
+export interface Channel {
+  listenOptions(): TlsOptions;
+  dialOptions(expectedNodeId: string): ConnectionOptions;
+  /** Of one that dialled us. */
+  identify(socket: TLSSocket): Identified;
+  /** What it means that TLS failed. */
+  refusal(failure: Refuse): Refuse;
+}
 
 const VERSION = { minVersion: "TLSv1.3", maxVersion: "TLSv1.3" } as const;
 
-export class Security {
+export class Security implements Channel {
   readonly #nodeId: string;
   #tls: PeerTls;
   #context: SecureContext;
@@ -99,6 +109,10 @@ export class Security {
       return refused("certificate", `its certificate is not trusted here: ${explain(code)}`);
     }
     return this.#identityIn(uriNames(certificate.subjectAltName));
+  }
+
+  refusal(failure: Refuse): Refuse {
+    return failure;
   }
 
   #identityIn(uris: readonly string[]): Identified {

@@ -14,7 +14,8 @@ import type { Wire } from "../../ports/wire.ts";
 import { type Address, formatAddress, isWildcard, requireAddress, requireLoopback } from "./address.ts";
 import { Hub } from "./hub.ts";
 import { CONNECTIONS_MAX } from "./limits.ts";
-import { type PeerTls, Security } from "./security.ts";
+import { Secret } from "./secret.ts";
+import { type Channel, type PeerTls, Security } from "./security.ts";
 import type { WireStats } from "./stats.ts";
 
 export interface WireOptions {
@@ -26,11 +27,11 @@ export interface WireOptions {
   readonly nodeId: string;
   /** By node id, "host:port"; this node's own entry is ignored. */
   readonly seeds: Readonly<Record<string, string>>;
-  /** Null: plain TCP, on loopback only. */
+  /** Null: on loopback only, and with the secret instead of certificates. */
   readonly tls: PeerTls | null;
   /**
-   * What all nodes of the cluster know and nobody else, for connections without TLS. Only tests of the wire leave it out: then
-   * whoever reaches the port is let in.
+   * What all nodes of the cluster know and nobody else, for connections without certificates. Only tests of the wire leave it
+   * out: then it is plain TCP, and whoever reaches the port is let in.
    */
   readonly secret?: Uint8Array | undefined;
   readonly leaseEnabled: boolean;
@@ -54,7 +55,7 @@ export interface TcpWire extends Peers, PeerQueries {
 }
 
 export async function listenWire(options: WireOptions): Promise<TcpWire> {
-  const security = options.tls === null ? null : new Security(options.tls, options.nodeId);
+  const channel = channelOf(options);
   const seeds = seedAddresses(options.seeds, options.nodeId);
   if (options.advertise !== null) requireAddress(options.advertise, "the advertised peer address");
   else if (isWildcard(options.listen.host)) {
@@ -63,11 +64,16 @@ export async function listenWire(options: WireOptions): Promise<TcpWire> {
       `peers can't dial ${options.listen.host}, so they must be told another address: set peer.advertise to host:port as others reach this node.`,
     );
   }
-  if (security === null) requireLoopback(hostsOf(options, seeds));
-  const server = security === null ? createServer() : createTlsServer(security.listenOptions());
+  if (options.tls === null) requireLoopback(hostsOf(options, seeds));
+  const server = channel === null ? createServer() : createTlsServer(channel.listenOptions());
   server.maxConnections = CONNECTIONS_MAX;
   await listening(server, options.listen);
-  return new Hub(options, seeds, security, server);
+  return new Hub(options, seeds, channel, server);
+}
+
+export function channelOf({ tls, secret, nodeId }: Pick<WireOptions, "tls" | "secret" | "nodeId">): Channel | null {
+  if (tls !== null) return new Security(tls, nodeId);
+  return secret === undefined ? null : new Secret(secret);
 }
 
 function seedAddresses(seeds: WireOptions["seeds"], nodeId: string): ReadonlyMap<string, Address> {

@@ -1,31 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { peerKey } from "../../core/kit/ids.ts";
 import { Boots } from "./boots.ts";
-import { newNonce, Secret } from "./secret.ts";
-
-const text = (value: string): Uint8Array => new TextEncoder().encode(value);
-const [KEY, OTHER_KEY] = [text("k".repeat(64)), text("K".repeat(64))];
-const [HELLO, ACK] = [text("hello n1 nonce-1"), text("ack n2 nonce-2")];
-
-describe("a proof of the secret", () => {
-  const secret = new Secret(KEY);
-  const proof = secret.proof("dialler", HELLO, ACK);
-
-  it("is accepted by who knows the same secret and heard the same", () => {
-    expect(new Secret(KEY).isProof(proof, "dialler", HELLO, ACK)).toBe(true);
-    expect(Buffer.from(proof).includes(Buffer.from(KEY))).toBe(false);
-  });
-
-  it("fits no other secret, direction, node or connection", () => {
-    expect(new Secret(OTHER_KEY).isProof(proof, "dialler", HELLO, ACK)).toBe(false);
-    expect(secret.isProof(proof, "acceptor", HELLO, ACK)).toBe(false);
-    expect(secret.isProof(proof, "dialler", text("hello n3 nonce-1"), ACK)).toBe(false);
-    expect(secret.isProof(proof, "dialler", HELLO, text("ack n2 nonce-9"))).toBe(false);
-    expect(secret.isProof(proof, "dialler", text("hello n1 nonce-1ack"), text(" n2 nonce-2"))).toBe(false);
-    expect(secret.isProof(proof.subarray(1), "dialler", HELLO, ACK)).toBe(false);
-    expect(newNonce()).not.toBe(newNonce());
-  });
-});
 
 describe("the processes that spoke for a disk", () => {
   const disk = peerKey("n1", "a");
