@@ -39,7 +39,7 @@ import type { RaftLog } from "./log.ts";
 import type { RaftOptions, RaftStatus } from "./options.ts";
 import { Patience } from "./patience.ts";
 import type { Progress } from "./progress.ts";
-import { isVoter, voterKeys } from "./quorum.ts";
+import { isVoter, members, voterKeys } from "./quorum.ts";
 import { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
 import { Strangers } from "./strangers.ts";
@@ -824,4 +824,7 @@ export class Raft {
   readonly termAt = (index: number): number | undefined => this.#log.termAt(index);
   readonly entryAt = (index: number): Entry | undefined => this.#log.entryAt(index);
   readonly progressOf = (peer: PeerKey): Progress | undefined => this.#leadership?.progress.get(peer);
+  /** What a member that holds our log as far as we know names as members, or the oldest of ours where it holds less. */
+  readonly membersKnownTo = (peer: PeerKey): readonly PeerKey[] =>
+    members(this.#state.configurationFrom(this.progressOf(peer)?.match ?? 0));
 }

@@ -144,6 +144,11 @@ export class ServerState {
     return this.#configurations.at(index);
   }
 
+  /** The same, or the oldest one that is kept. */
+  configurationFrom(index: number): Configuration {
+    return this.#configurations.at(Math.max(index, this.#configurations.oldestIndex));
+  }
+
   /**
    * Brings the effective configuration to where the log is: what was appended counts, what was replaced does
    * not. Returns whether the log brought one.
