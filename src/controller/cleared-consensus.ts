@@ -171,4 +171,5 @@ export class ClearedConsensus implements Consensus {
   reelect: Consensus["reelect"] = () => this.#inner.reelect();
   stepDown: Consensus["stepDown"] = () => this.#inner.stepDown();
   followerOf: Consensus["followerOf"] = (peer) => this.#inner.followerOf(peer);
+  membersKnownTo: Consensus["membersKnownTo"] = (peer) => this.#inner.membersKnownTo(peer);
 }

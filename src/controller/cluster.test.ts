@@ -113,7 +113,7 @@ describe("readiness", () => {
     expect(servers.view(second)).toMatchObject({ isReady: false, notReadyReason: "its disk failed" });
   });
 
-  test("a node that was removed is not ready, follower or leader, and is again when it was added again", async () => {
+  test("a node that was removed is not ready, follower or leader, and is again when it was added with an empty disk", async () => {
     const servers = await started({ seed: "removed" });
     const [second] = others(servers);
     const leader = servers.leader()!;
@@ -137,7 +137,11 @@ describe("readiness", () => {
     servers.world.start(second);
     await servers.world.runFor(1_000);
     expect(servers.view(second).notReadyReason, "also after a restart").toContain("or no longer");
+    servers.crash(second);
+    servers.world.node(second).disk.wipe();
+    servers.world.start(second);
     await servers.until(() => servers.leader() !== undefined);
+    await servers.world.runFor(1_000);
     await servers.ask(servers.leader()!, ({ cluster }) =>
       cluster.changeMember({ op: "add", nodeId: second, promote: false }),
     );

@@ -44,7 +44,8 @@ import { Membership, notLeader } from "./membership.ts";
 import { diskIn } from "./membership-rules.ts";
 
 const TICK_INTERVAL_MS = 1_000;
-const REMOVED = "was removed from the cluster: stop it, or let it join again with `tenure member add`";
+const REMOVED =
+  "was removed from the cluster: stop it, or start it with an empty data directory and let it join again with `tenure member add`";
 
 export interface ClusterOptions {
   readonly clusterId: string;

@@ -21,6 +21,15 @@ export function roleIn(configuration: Configuration, nodeId: string): MemberRole
   return diskIn(configuration.learners, nodeId) === null ? null : "learner";
 }
 
+/** Why a node can't be added that this one has no connection with. */
+export function unseenText({ removed = [] }: Configuration, nodeId: string): string {
+  const start = "with this cluster's certificate and a member in its `peers`, and try again";
+  if (diskIn(removed, nodeId) === null) {
+    return `this node never shook hands with ${nodeId}; start it first, ${start}`;
+  }
+  return `a disk of ${nodeId} was removed from this cluster and is refused; start it with an empty data directory, ${start}`;
+}
+
 export function lagOf(follower: FollowerView | null, { commit }: RaftStatus): number {
   return Math.max(0, commit - (follower?.match ?? 0));
 }
@@ -30,6 +39,14 @@ export function isCaughtUp(follower: FollowerView | null, status: RaftStatus): b
   return lagOf(follower, status) <= CAUGHT_UP_LAG_ENTRIES_MAX;
 }
 
+/** What the leader knows of the other voters. */
+export interface VoterView {
+  isHealthy(peer: PeerKey): boolean;
+  /** It answers and holds the log: it knows the members, and can vouch for them. */
+  isInStep(peer: PeerKey): boolean;
+  membersKnownTo(peer: PeerKey): readonly PeerKey[];
+}
+
 /**
  * Throws where the cluster would be left without voters, or without a majority of voters that answer: the change itself
  * might still be committed by those who are there now, and nothing after it.
@@ -37,7 +54,7 @@ export function isCaughtUp(follower: FollowerView | null, status: RaftStatus): b
 export function refuseRemoval(
   { peer: self, configuration }: RaftStatus,
   leaving: readonly PeerKey[],
-  isHealthy: (peer: PeerKey) => boolean,
+  view: VoterView,
 ): void {
   const { voters } = configuration;
   const rest = voters.filter((voter) => !leaving.includes(voter));
@@ -47,9 +64,37 @@ export function refuseRemoval(
     const why = `${nodeId} is the last voter: without it the cluster could not write any more. To give the cluster up, stop its servers`;
     throw new TenureError("CONF_CHANGE_INVALID", why);
   }
-  const silent = rest.filter((voter) => voter !== self && !isHealthy(voter)).map(nodeIdOf);
-  const majority = Math.floor(rest.length / 2) + 1;
-  if (rest.length - silent.length >= majority) return;
+  const silent = rest.filter((voter) => voter !== self && !view.isHealthy(voter)).map(nodeIdOf);
+  if (rest.length - silent.length >= majorityOf(rest)) return refuseCutOff(self, voters, rest, view);
   const why = `without ${nodeId} only ${rest.length - silent.length} of ${rest.length} voters would answer (${silent.join(", ")} would not), and nothing could be written any more. Bring them back, or remove them first`;
   throw new TenureError("CONF_CHANGE_INVALID", why);
+}
+
+/**
+ * Throws where a voter that was away while others were added would be left with so few voters that it knows, and that could
+ * vouch for the others, that they may all fail while a majority lives: it would then refuse the candidates of that majority
+ * for ever (docs/decisions/0024). Whoever is away itself, and whoever it does not know, may leave all the same.
+ */
+export function refuseCutOff(
+  self: PeerKey,
+  before: readonly PeerKey[],
+  after: readonly PeerKey[],
+  view: VoterView,
+): void {
+  const isInStep = (peer: PeerKey): boolean => peer === self || view.isInStep(peer);
+  for (const away of before) {
+    if (!after.includes(away) || isInStep(away)) continue;
+    const known = view.membersKnownTo(away);
+    const unknown = after.filter((peer) => peer !== away && !known.includes(peer));
+    const vouchers = before.filter((peer) => peer !== away && known.includes(peer) && isInStep(peer));
+    const left = vouchers.filter((peer) => after.includes(peer));
+    if (unknown.length === 0 || left.length === vouchers.length) continue;
+    if (left.length > after.length - majorityOf(after)) continue;
+    const why = `${nodeIdOf(away)} has not heard yet that ${unknown.map(nodeIdOf).join(", ")} joined, and of those that it knows too few would be left to say so: after one more failure nobody might be elected any more. Bring ${nodeIdOf(away)} back, or remove it first`;
+    throw new TenureError("CONF_CHANGE_INVALID", why);
+  }
+}
+
+function majorityOf(voters: readonly PeerKey[]): number {
+  return Math.floor(voters.length / 2) + 1;
 }

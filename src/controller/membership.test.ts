@@ -297,6 +297,58 @@ test("a promotion of which nobody knows whether it was written is told as such, 
   expect(told).toMatchObject({ code: "OUTCOME_UNKNOWN", message: expect.stringContaining("added as a learner") });
 });
 
+describe("while a voter is away", () => {
+  /** n4 has joined, and one of the founders has not heard of it. */
+  async function joinedWithout(seed: string): Promise<{ servers: TestServers; leader: string; rest: string[] }> {
+    const servers = await started({ seed, names: ["n1", "n2", "n3", "n4"] });
+    const leader = servers.leader()!;
+    const rest = others(servers).filter((name) => name !== "n4");
+    servers.crash(rest[0]!);
+    expect(await change(servers, leader, { op: "add", nodeId: "n4", promote: true })).toContain("voter now");
+    return { servers, leader, rest };
+  }
+
+  test("a founder is not replaced: with the next failure nobody could be elected, for the one that is away knows too few", async () => {
+    const { servers, leader, rest } = await joinedWithout("cut-off");
+    const [away, present] = rest as [string, string];
+    for (const nodeId of [present, leader]) {
+      expect(await refusal(servers, leader, { op: "remove", nodeId })).toMatchObject({
+        code: "CONF_CHANGE_INVALID",
+        message: expect.stringMatching(new RegExp(`${away} has not heard yet that n4 joined.*Bring ${away} back`)),
+      });
+    }
+    servers.world.start(away);
+    await servers.until(() => servers.view(leader).members.every(({ progress }) => (progress?.lag ?? 0) === 0));
+    await servers.world.runFor(500);
+    expect(await change(servers, leader, { op: "remove", nodeId: present })).toBe(`${present} was removed`);
+    servers.crash(leader);
+    await servers.until(() => [away, "n4"].includes(servers.leader() ?? ""));
+  });
+
+  test("it may be removed itself, and then the founder", async () => {
+    const { servers, leader, rest } = await joinedWithout("away-goes");
+    for (const nodeId of rest) {
+      expect(await change(servers, leader, { op: "remove", nodeId })).toBe(`${nodeId} was removed`);
+    }
+    expect(servers.members(leader)).toEqual([`${leader} voter`, "n4 voter"]);
+  });
+});
+
+test("a removed disk is not added again; with an empty directory the node is", async () => {
+  const servers = await started({ seed: "removed-again" });
+  const leader = servers.leader()!;
+  const nodeId = others(servers)[0]!;
+  await change(servers, leader, { op: "remove", nodeId });
+  expect(await refusal(servers, leader, { op: "add", nodeId, promote: false })).toMatchObject({
+    message: expect.stringContaining("empty data directory"),
+  });
+  servers.crash(nodeId);
+  servers.world.node(nodeId).disk.wipe();
+  servers.world.start(nodeId);
+  await servers.world.runFor(500);
+  expect(await change(servers, leader, { op: "add", nodeId, promote: true })).toContain("voter now");
+});
+
 test("a removal is judged again when its turn has come: who answered when it was asked may be silent by now", async () => {
   const servers = await started({ seed: "judged-again" });
   const leader = servers.leader()!;

@@ -18,7 +18,16 @@ import type { Consensus, ProposeOutcome } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Peers } from "../ports/peers.ts";
 import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
-import { diskIn, isCaughtUp, lagOf, refuseRemoval, roleIn } from "./membership-rules.ts";
+import {
+  diskIn,
+  isCaughtUp,
+  lagOf,
+  refuseCutOff,
+  refuseRemoval,
+  roleIn,
+  unseenText,
+  type VoterView,
+} from "./membership-rules.ts";
 
 /** How often the leader looks at those who are to join; and how long it leaves one alone whose change was refused. */
 const LOOK_INTERVAL_MS = 250;
@@ -130,10 +139,7 @@ export class Membership {
         throw new TenureError("MEMBER_EXISTS", why);
       }
       const fresh = this.#diskSeen(nodeId);
-      if (fresh === null) {
-        const why = `this node never shook hands with ${nodeId}; start it first, with this cluster's certificate and a member in its \`peers\`, and try again`;
-        throw new TenureError("MEMBER_UNKNOWN", why);
-      }
+      if (fresh === null) throw new TenureError("MEMBER_UNKNOWN", unseenText(configuration, nodeId));
       await this.#submit(() => ({ operations: [{ op: "add-learner", peer: fresh }] }));
       return fresh;
     });
@@ -197,12 +203,15 @@ export class Membership {
   }
 
   async #replace(nodeId: string): Promise<string> {
-    const { configuration } = this.#leading();
-    if (roleIn(configuration, nodeId) === null) throw unknownMember(nodeId);
+    const status = this.#leading();
+    const { voters } = status.configuration;
+    if (roleIn(status.configuration, nodeId) === null) throw unknownMember(nodeId);
+    const coming = this.#diskSeen(nodeId);
+    const swapped = voters.map((peer) => (nodeIdOf(peer) === nodeId ? (coming ?? peer) : peer));
+    refuseCutOff(status.peer, voters, swapped, this.#voters(status));
     const result = this.#consensus.replace(nodeId);
     if (!result.ok) throw new TenureError(result.code, result.message);
-    const fresh = this.#diskSeen(nodeId);
-    return `the new disk ${fresh ?? `of ${nodeId}`} is brought up to date and then takes the place of the old one`;
+    return `the new disk ${coming ?? `of ${nodeId}`} is brought up to date and then takes the place of the old one`;
   }
 
   async #remove(nodeId: string): Promise<string> {
@@ -210,7 +219,7 @@ export class Membership {
       const status = this.#leading();
       const leaving = members(status.configuration).filter((peer) => nodeIdOf(peer) === nodeId);
       if (leaving.length === 0) throw unknownMember(nodeId);
-      refuseRemoval(status, leaving, (peer) => this.#consensus.followerOf(peer)?.unhealthy === false);
+      refuseRemoval(status, leaving, this.#voters(status));
       return { operations: leaving.map((peer) => ({ op: "remove", peer })) };
     };
     judged();
@@ -327,6 +336,15 @@ export class Membership {
 
   async #command(command: ClusterCommand): Promise<void> {
     settle(await this.#consensus.propose([encodeClusterCommand(command)]), this.#consensus.status());
+  }
+
+  #voters(status: RaftStatus): VoterView {
+    const consensus = this.#consensus;
+    return {
+      isHealthy: (peer) => consensus.followerOf(peer)?.unhealthy === false,
+      isInStep: (peer) => isCaughtUp(consensus.followerOf(peer), status),
+      membersKnownTo: (peer) => consensus.membersKnownTo(peer),
+    };
   }
 
   #diskSeen(nodeId: string): PeerKey | null {

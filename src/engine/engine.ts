@@ -190,6 +190,10 @@ export class Engine implements Consensus {
     return this.#raft.progressOf(peer) ?? null;
   }
 
+  membersKnownTo(peer: PeerKey): readonly PeerKey[] {
+    return this.#raft.membersKnownTo(peer);
+  }
+
   subscribe(listener: (event: RaftEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

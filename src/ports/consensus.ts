@@ -33,6 +33,8 @@ export interface Consensus {
   stepDown(): void;
   /** What a leader knows of one member; null where this node does not lead, or it is no member. */
   followerOf(peer: PeerKey): FollowerView | null;
+  /** The members that this one's log names, from what a leader knows of it; at best those of the oldest entries kept here. */
+  membersKnownTo(peer: PeerKey): readonly PeerKey[];
   /** Told of every event, after it has happened. Returns the way to stop it. */
   subscribe(listener: (event: RaftEvent) => void): () => void;
 }

@@ -87,7 +87,7 @@ function messageFacts(message: Message): string {
     case "MsgAskMembers":
       return "";
     case "MsgMembers":
-      return `configuration:${message.index} members:${namesOf(message.members)}`;
+      return `configuration:${message.index}${message.committed ? "" : " uncommitted"} members:${namesOf(message.members)}`;
     default:
       return assertNever(message, "messageFacts");
   }

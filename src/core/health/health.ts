@@ -142,7 +142,7 @@ export class Health {
       case "stranger-leads":
         return this.#strangerLeads(at, event);
       case "removed": {
-        const message = `${event.by} says that this disk was removed from the cluster: this node campaigns no more. If that is right, stop it; to add it again, start it with an empty data directory`;
+        const message = `${event.by} says that this disk was removed from the cluster: this node does not campaign. If that is right, stop it; to add it again, start it with an empty data directory`;
         return this.#board.raise(at, "node_removed", message, nodeIdOf(this.#self));
       }
       default:
@@ -164,7 +164,7 @@ export class Health {
 
   #strangerLeads(at: Moment, { peer, term }: RaftEvent & { readonly kind: "stranger-leads" }): HealthOutput[] {
     const nodeId = nodeIdOf(peer);
-    const message = `${nodeId} claims to lead term ${term}, and is no member that this node knows; none of those that it knows vouches for it. If the members changed while this node was away, list the present ones in peer.trust and restart it; if not, ${nodeId} does not belong here`;
+    const message = `${nodeId} leads, or asks for our vote, in term ${term}, and is no member that this node knows; none of those that it knows vouches for it. If the members changed while this node was away, list the present ones in peer.trust and restart it; if not, ${nodeId} does not belong here`;
     return this.#board.raise(at, "leader_unknown", message, nodeId);
   }
 

@@ -28,7 +28,9 @@ export const INTRODUCED_MAX = 64;
 export const REMOVED_MAX = 128;
 /** How long a member's word counts that somebody else is a member by now; who still needs it asks again. */
 export const VOUCH_MS = 10_000;
-/** So long a node may refuse a leader that it does not know, without another one, before it reports that; and then so often. */
+/** How long a member's word counts that we were removed: whoever refuses us repeats it each time we dial. */
+export const REMOVED_WORD_MS = 30_000;
+/** So long a node may refuse a leader or candidate that it does not know, without a leader, before it reports that; and then so often. */
 export const STRANGER_REPORT_AFTER_MS = 5_000;
 export const STRANGER_REPORT_INTERVAL_MS = 60_000;
 

@@ -17,6 +17,7 @@ export function taggedConsensus(consensus: Consensus, tag: number): Consensus {
     reelect: () => consensus.reelect(),
     stepDown: () => consensus.stepDown(),
     followerOf: (peer) => consensus.followerOf(peer),
+    membersKnownTo: (peer) => consensus.membersKnownTo(peer),
     subscribe: (listener) => consensus.subscribe(listener),
   };
 }

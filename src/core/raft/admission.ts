@@ -5,13 +5,17 @@
 // A peer may lead, and so do everything else, if it is
 //   - a member of our committed configuration, or of one that follows it in our log;
 //   - vouched for: one that may lead us named it as a member of a later configuration than our committed one. We may have
-//     been away while the members changed. That word counts for VOUCH_MS;
-//   - trusted by our operator by node id, and not removed as far as we know: for when nobody is left who could vouch;
-//   - introduced and listed by our operator, while our own configuration is empty: a fresh node has to start somewhere.
+//     been away while the members changed. That word counts for VOUCH_MS. A disk that we know as removed is named only by a
+//     configuration that is committed: such a one follows ours, while an uncommitted one may come from a log that lacks the
+//     removal. Indexes of logs that part say nothing about each other, so nobody's word displaces another's;
+//   - trusted by our operator by node id: for when nobody is left who could vouch. That counts also for a disk that we know
+//     as removed, unless another disk of that node is a member;
+//   - introduced and listed by our operator, until our own log has named us as a member: a fresh node has to start somewhere,
+//     and the first entries of the log that it gets may name founders that are long gone.
 // The leader of our term is heard within that term, also when it is removed meanwhile (trap 12); it raises no term then.
 // Anybody who was introduced may ask who the members are.
 //
-// Invariants: at most INTRODUCED_MAX introduced peers are kept, the last ones seen. Two disks of one node id may be
+// Invariants: at most INTRODUCED_MAX introduced peers are kept, the last ones seen, and of no more the words. Two disks of one node id may be
 // among them: a voter whose connection lives must not fall silent because another disk shook hands in its name. Others
 // raise our term by at most TERM_RISE_AT_START, and TERM_RISE_PER_S_MAX for each second since our start.
 
@@ -25,6 +29,7 @@ import type { Message, MsgMembers, RefusalReason } from "./types.ts";
 
 interface Vouched {
   readonly index: number;
+  readonly isCommitted: boolean;
   readonly members: readonly PeerKey[];
   readonly untilMs: number;
 }
@@ -43,7 +48,8 @@ export class Admission {
   readonly #trusted: readonly string[];
   readonly #introduced = new Set<PeerKey>();
   readonly #lastSeen = new Map<string, PeerKey>();
-  #vouched: Vouched | null = null;
+  /** By voucher: the last word of each about its committed configuration, and about one that is not. */
+  readonly #vouched = new Map<string, Vouched>();
   #riseLeft = TERM_RISE_AT_START;
   #riseAtMs: number;
 
@@ -56,7 +62,7 @@ export class Admission {
 
   /** The wire has authenticated this peer. A disk that was removed does not take its node's place again by itself. */
   introduce(peer: PeerKey): void {
-    if (this.#state.wasRemoved(peer)) return;
+    if (this.isBarred(peer)) return;
     this.#introduced.delete(peer);
     this.#introduced.add(peer);
     this.#lastSeen.set(nodeIdOf(peer), peer);
@@ -99,19 +105,27 @@ export class Admission {
     this.#riseAtMs = this.#state.nowMs;
   }
 
+  /** It was removed as far as our log says, and nobody says otherwise. */
+  isBarred(peer: PeerKey): boolean {
+    return this.#state.wasRemoved(peer) && !this.#mayLead(peer);
+  }
+
   /** Somebody who may lead us says who the members are. */
-  vouch({ index, members: named }: MsgMembers): void {
+  vouch({ from, index, committed: isCommitted, members: named }: MsgMembers): void {
     const { nowMs, committedConfigurationIndex } = this.#state;
     // An older configuration than ours proves nothing: it may name members that were removed since.
     if (index <= committedConfigurationIndex) return;
-    if (this.#vouched !== null && nowMs < this.#vouched.untilMs && index < this.#vouched.index) return;
-    this.#vouched = { index, members: named, untilMs: nowMs + VOUCH_MS };
+    const key = `${from} ${isCommitted}`;
+    this.#vouched.delete(key);
+    this.#vouched.set(key, { index, isCommitted, members: named, untilMs: nowMs + VOUCH_MS });
+    if (this.#vouched.size > 2 * INTRODUCED_MAX) this.#vouched.delete(this.#vouched.keys().next().value!);
   }
 
   /** Whom to ask who the members are. */
   askable(): PeerKey[] {
     const { configuration, committedConfiguration, peer: self } = this.#state;
-    const known = [...members(configuration), ...members(committedConfiguration), ...(this.#vouched?.members ?? [])];
+    const named = [...this.#vouched.values()].flatMap((word) => (this.#counts(word) ? word.members : []));
+    const known = [...members(configuration), ...members(committedConfiguration), ...named];
     const all = new Set([...known, ...[...this.#introduced].filter((peer) => this.#mayLead(peer))]);
     all.delete(self);
     return [...all].sort();
@@ -129,17 +143,34 @@ export class Admission {
   #mayLead(peer: PeerKey): boolean {
     const state = this.#state;
     if (state.hasMember(peer)) return true;
-    if (this.#isVouchedFor(peer)) return true;
-    if (state.wasRemoved(peer)) return false;
-    if (this.#trusted.includes(nodeIdOf(peer))) return true;
-    if (members(state.configuration).length > 0 || !this.#introduced.has(peer)) return false;
-    return this.#sponsors === undefined || this.#sponsors.includes(nodeIdOf(peer));
+    const wasRemoved = state.wasRemoved(peer);
+    if (this.#isVouchedFor(peer, wasRemoved)) return true;
+    if (this.#trusted.includes(nodeIdOf(peer)) && !(wasRemoved && this.#hasOtherDisk(peer))) return true;
+    if (wasRemoved || this.#hasJoined || !this.#introduced.has(peer)) return false;
+    if (this.#sponsors === undefined) return members(state.configuration).length === 0;
+    return this.#sponsors.includes(nodeIdOf(peer));
+  }
+
+  /** Our own log names us, or did. */
+  get #hasJoined(): boolean {
+    const { peer: self } = this.#state;
+    return this.#state.hasMember(self) || this.#state.wasRemoved(self);
+  }
+
+  #hasOtherDisk(peer: PeerKey): boolean {
+    const { configuration } = this.#state;
+    return members(configuration).some((other) => other !== peer && nodeIdOf(other) === nodeIdOf(peer));
+  }
+
+  #isVouchedFor(peer: PeerKey, wasRemoved: boolean): boolean {
+    for (const word of this.#vouched.values()) {
+      if (word.members.includes(peer) && (word.isCommitted || !wasRemoved) && this.#counts(word)) return true;
+    }
+    return false;
   }
 
   /** Our own log overtakes what others said of later configurations. */
-  #isVouchedFor(peer: PeerKey): boolean {
-    if (this.#vouched === null || !this.#vouched.members.includes(peer)) return false;
-    const { nowMs, committedConfigurationIndex } = this.#state;
-    return nowMs < this.#vouched.untilMs && this.#vouched.index > committedConfigurationIndex;
+  #counts({ index, untilMs }: Vouched): boolean {
+    return this.#state.nowMs < untilMs && index > this.#state.committedConfigurationIndex;
   }
 }

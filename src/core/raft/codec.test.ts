@@ -130,6 +130,7 @@ const messages: { readonly [T in MessageType]: fc.Arbitrary<Message> } = {
     ...head,
     index: uint53,
     members: fc.array(peer, { maxLength: 32 }),
+    committed: fc.boolean(),
   }),
 };
 

@@ -165,7 +165,8 @@ function writeFields(w: ByteWriter, message: Message): void {
       return;
     case "MsgMembers":
       w.uint53(message.index);
-      return writePeers(w, message.members);
+      writePeers(w, message.members);
+      return w.bool(message.committed);
     default:
       assertNever(message, "writeFields");
   }
@@ -217,7 +218,7 @@ function readMessage(r: ByteReader, type: MessageType): Message {
     case "MsgAskMembers":
       return { type, from, to, term };
     case "MsgMembers":
-      return { type, from, to, term, index: r.uint53(), members: readPeers(r) };
+      return { type, from, to, term, index: r.uint53(), members: readPeers(r), committed: r.bool() };
     default:
       return assertNever(type, "readMessage");
   }

@@ -32,6 +32,10 @@ export class Configurations {
     return this.#held[this.#held.length - 1]!.index;
   }
 
+  get oldestIndex(): number {
+    return this.#held[0]!.index;
+  }
+
   /** The one that holds for a log that ends at `index`. */
   at(index: number): Configuration {
     const known = this.#held.findLast((one) => one.index <= index);

@@ -4,7 +4,7 @@
 //   C_old ──change──▶ joint: both halves decide ──committed──▶ leave, by itself ──committed──▶ C_new
 //
 // Invariant: one change at a time. The next waits until the one before, and an entry of the leader's own term,
-// is committed (trap 10).
+// is committed (trap 10). A disk that was removed is never added again (docs/decisions/0024).
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import { REPLACE_SILENCE_MS } from "../kit/limits.ts";
@@ -22,6 +22,12 @@ export function proposeConfChange(leader: Leader, change: ConfChange): StepResul
   if (!leader.committedInTerm || log.hasPendingConfChange) {
     const why = "an earlier change, or this leader's first entry, is not committed yet; retry in a moment";
     return refused("CONF_CHANGE_PENDING", why);
+  }
+  // Refused here and not where a change is applied: logs of earlier releases may hold such a change.
+  const back = change.operations.find(({ op, peer }) => op !== "remove" && configuration.removed?.includes(peer));
+  if (back !== undefined) {
+    const why = `the disk ${back.peer} was removed from this cluster, and a removed disk does not come back: others may know only of its removal, and refuse it. Start ${nodeIdOf(back.peer)} with an empty data directory, and add that`;
+    return refused("CONF_CHANGE_INVALID", why);
   }
   const outcome = applyConfChange(configuration, change);
   if (!outcome.ok) return refused("CONF_CHANGE_INVALID", outcome.reason);

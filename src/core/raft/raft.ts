@@ -26,7 +26,7 @@
 
 import { assert, assertNever } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
-import { FAST_PRE_VOTE_INTERVAL_MS, INTEGER_MAX } from "../kit/limits.ts";
+import { FAST_PRE_VOTE_INTERVAL_MS, INTEGER_MAX, REMOVED_WORD_MS } from "../kit/limits.ts";
 import { Admission } from "./admission.ts";
 import { decodeConfChange } from "./codec.ts";
 import type { ElectionConfig } from "./config.ts";
@@ -39,7 +39,7 @@ import type { RaftLog } from "./log.ts";
 import type { RaftOptions, RaftStatus } from "./options.ts";
 import { Patience } from "./patience.ts";
 import type { Progress } from "./progress.ts";
-import { isVoter, voterKeys } from "./quorum.ts";
+import { isVoter, members, voterKeys } from "./quorum.ts";
 import { ServerState } from "./state.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
 import { Strangers } from "./strangers.ts";
@@ -63,8 +63,8 @@ export class Raft {
   readonly #transfer: LeaderTransfer;
   readonly #transferTarget: TransferTarget;
   readonly #freshness = new Freshness();
-  /** This disk was a member, and its removal is committed. */
-  readonly wasRemoved = (peer: PeerKey): boolean => this.#state.wasRemoved(peer);
+  /** This disk was a member, its removal is committed, and nobody vouches for it: it is refused at the door. */
+  readonly wasRemoved = (peer: PeerKey): boolean => this.#admission.isBarred(peer);
   readonly keepable = (index: number, entries: number): number => this.#state.keepable(index, entries);
   #campaign: Campaign | null = null;
   #leadership: Leader | null = null;
@@ -157,7 +157,7 @@ export class Raft {
     const refusal = this.#admission.refusalOf(message);
     if (refusal !== null) {
       this.refusals[refusal]++;
-      if (refusal === "not-a-member") this.#strangers.refused(message);
+      if (refusal === "not-a-member" || refusal === "removed") this.#strangers.refused(message);
       return refused("MESSAGE_REFUSED", `${message.type} from ${message.from} at term ${message.term}: ${refusal}`);
     }
     traceReceive(this.#state.trace, message);
@@ -297,6 +297,7 @@ export class Raft {
   #electionTimedOut(lateMs: number): void {
     const { role } = this.#state;
     if (role === "follower" && lateMs >= this.#config.electionTimeoutMinMs) return this.#patience.waitOneBeat();
+    this.#strangers.timedOut();
     if (this.#campaign?.asksForTransfer === true) return this.#transferPreVoteOver("timed-out");
     if (this.#config.enableAutoFailover && this.#promotable()) return this.#startPreVote("timeout");
     this.#endCampaign("timed-out");
@@ -310,9 +311,9 @@ export class Raft {
   #promotable(): boolean {
     // Also a server that its latest configuration leaves out: until that is committed, nobody else may have it,
     // and nobody can be elected without a log as long as ours (thesis §4.2.2).
-    const { configuration, committedConfiguration, diskStalled, removed, term } = this.#state;
+    const { configuration, committedConfiguration, diskStalled, isRemoved, term } = this.#state;
     // The last term of all has no next one; nobody gets there within a thousand years (TERM_RISE_PER_S_MAX).
-    if (diskStalled || removed || term >= INTEGER_MAX) return false;
+    if (diskStalled || isRemoved || term >= INTEGER_MAX) return false;
     return isVoter(configuration, this.peer) || isVoter(committedConfiguration, this.peer);
   }
 
@@ -492,6 +493,7 @@ export class Raft {
     assert(this.#state.role === "candidate", "only a candidate wins a term");
     this.#endCampaign("won");
     this.#leadership = new Leader(this.#state, campaign.startedAtMs);
+    this.#strangers.led();
     this.#setRole("leader", this.peer);
     this.#patience.stopElectionTimer();
     this.#state.trace?.("BecomeLeader", null, null);
@@ -548,7 +550,7 @@ export class Raft {
     this.#patience.heard(leader);
     this.#strangers.led();
     // We are served, so we belong again.
-    this.#state.removed = false;
+    this.#state.removedUntilMs = -Infinity;
     if (this.#campaign?.asksForTransfer === true) return;
     if (role !== "follower") this.#becomeFollower(term, leader);
     else this.#setRole("follower", leader);
@@ -657,10 +659,15 @@ export class Raft {
     return ACCEPTED;
   }
 
-  /** Whoever refuses us says so each time we dial: once is enough. */
+  /**
+   * Whoever refuses us says so each time we dial: it is reported once. Nobody says it any more: we campaign again, which a
+   * pre-vote makes harmless where it is in vain.
+   */
   #removedBy(by: string): StepResult {
-    if (this.#state.removed || this.#leadership !== null || !this.#strangers.believes(by)) return ACCEPTED;
-    this.#state.removed = true;
+    if (this.#leadership !== null || !this.#strangers.believes(by)) return ACCEPTED;
+    const { isRemoved, nowMs } = this.#state;
+    this.#state.removedUntilMs = nowMs + REMOVED_WORD_MS;
+    if (isRemoved) return ACCEPTED;
     this.#endCampaign("superseded");
     this.#setRole("follower", null);
     this.#state.outbox.emit({ kind: "removed", by });
@@ -817,4 +824,7 @@ export class Raft {
   readonly termAt = (index: number): number | undefined => this.#log.termAt(index);
   readonly entryAt = (index: number): Entry | undefined => this.#log.entryAt(index);
   readonly progressOf = (peer: PeerKey): Progress | undefined => this.#leadership?.progress.get(peer);
+  /** What a member that holds our log as far as we know names as members, or the oldest of ours where it holds less. */
+  readonly membersKnownTo = (peer: PeerKey): readonly PeerKey[] =>
+    members(this.#state.configurationFrom(this.progressOf(peer)?.match ?? 0));
 }

@@ -36,8 +36,8 @@ export class ServerState {
   leader: PeerKey | null = null;
   /** Whether this server may lead; its owner says so. */
   willing = true;
-  /** A member refused this very disk as removed. */
-  removed = false;
+  /** A member refused this very disk as removed; its word counts until then. */
+  removedUntilMs = -Infinity;
   #snapshot: SnapshotMeta | null;
   #configurations: Configurations;
 
@@ -76,6 +76,10 @@ export class ServerState {
   answerRead(from: PeerKey | null, context: number, index: number): void {
     if (from === null) this.outbox.answerRead({ context, index });
     else this.send({ ...this.head("MsgReadIndexResp", from), context, index });
+  }
+
+  get isRemoved(): boolean {
+    return this.nowMs < this.removedUntilMs;
   }
 
   /** Our oldest write has been under way for so long that nobody should count on us: no vote of ours leaves before it is done. */
@@ -138,6 +142,11 @@ export class ServerState {
 
   configurationAt(index: number): Configuration {
     return this.#configurations.at(index);
+  }
+
+  /** The same, or the oldest one that is kept. */
+  configurationFrom(index: number): Configuration {
+    return this.#configurations.at(Math.max(index, this.#configurations.oldestIndex));
   }
 
   /**

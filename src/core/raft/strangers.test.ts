@@ -48,7 +48,7 @@ function everyKind(from: PeerKey, to: PeerKey, term: number, index: number): Mes
     { ...head, type: "MsgTransferRefused", attempt: 0 },
     { ...head, type: "MsgReadIndex", context: 1 },
     { ...head, type: "MsgReadIndexResp", context: 1, index: 9 },
-    { ...head, type: "MsgMembers", index: 2 ** 40, members: [from, to] },
+    { ...head, type: "MsgMembers", index: 2 ** 40, committed: true, members: [from, to] },
   ];
 }
 
@@ -93,7 +93,7 @@ describe("a peer that passed the handshake and is no member", () => {
     cluster.advance(1_000);
     for (const from of [D, X]) {
       cluster.step(B, { kind: "peer-seen", peer: from });
-      cluster.receive({ type: "MsgMembers", from, to: B, term, index: 2 ** 40, members: [X] });
+      cluster.receive({ type: "MsgMembers", from, to: B, term, index: 2 ** 40, committed: true, members: [X] });
       cluster.receive(say.heartbeat([X, B, term + 1]));
       expect(cluster.status(B)).toMatchObject({ term, leader: A });
     }
@@ -106,7 +106,7 @@ describe("a peer that passed the handshake and is no member", () => {
     cluster.advance(100);
     const { term } = cluster.status(B);
     cluster.step(B, { kind: "peer-seen", peer: D });
-    cluster.receive({ type: "MsgMembers", from: C, to: B, term, index: 1, members: [A, B, C, D] });
+    cluster.receive({ type: "MsgMembers", from: C, to: B, term, index: 1, committed: true, members: [A, B, C, D] });
     cluster.receive(say.heartbeat([D, B, term + 1]));
     expect(cluster.status(B)).toMatchObject({ term, leader: A });
   });
@@ -142,7 +142,7 @@ describe("honest peers that a node does not know yet", () => {
     expect(cluster.receive(say.heartbeat([X, C, 5])).ok).toBe(false);
     expect(cluster.receive(say.heartbeat([B, C, 5])).ok, "it is not listed").toBe(false);
     expect(cluster.receive(say.heartbeat([A, C, 5])).ok).toBe(true);
-    cluster.receive({ type: "MsgMembers", from: A, to: C, term: 5, index: 1, members: [A, B] });
+    cluster.receive({ type: "MsgMembers", from: A, to: C, term: 5, index: 1, committed: true, members: [A, B] });
     expect(cluster.receive(say.heartbeat([B, C, 6])).ok, "one that is listed vouches for it").toBe(true);
     expect(cluster.status(C).leader).toBe(B);
   });
@@ -241,10 +241,10 @@ describe("honest peers that a node does not know yet", () => {
     const cluster = new TestCluster({ voters: [A, B, C], running: [A] });
     const { term } = cluster.status(A);
     cluster.step(A, { kind: "peer-seen", peer: D });
-    cluster.receive({ type: "MsgMembers", from: B, to: A, term, index: 9, members: [A, B, D] });
+    cluster.receive({ type: "MsgMembers", from: B, to: A, term, index: 9, committed: true, members: [A, B, D] });
     cluster.nowMs += VOUCH_MS;
     expect(cluster.receive(say.heartbeat([D, A, term + 1])).ok).toBe(false);
-    cluster.receive({ type: "MsgMembers", from: B, to: A, term, index: 9, members: [A, B, D] });
+    cluster.receive({ type: "MsgMembers", from: B, to: A, term, index: 9, committed: true, members: [A, B, D] });
     expect(cluster.receive(say.heartbeat([D, A, term + 1])).ok).toBe(true);
   });
 });

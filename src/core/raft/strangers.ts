@@ -1,6 +1,8 @@
 // What a node does about those whom it refuses as no members although they lead, or ask for votes, in a term of ours or
 // above: it may have been away while the members changed. It asks the members that it knows (decision 24), and where
-// nobody vouches and nobody else leads for a while, it reports that an operator has to decide.
+// nobody vouches and nobody else leads for a while, it reports that an operator has to decide: also of a candidate, which
+// may need our very vote to lead. Disks that it takes for removed do not get past the handshake: a node without a leader that
+// knows of such disks asks unprompted.
 // Invariant: one question to each member in a heartbeat interval at most, whatever is refused.
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
@@ -25,14 +27,19 @@ export class Strangers {
     this.#admission = admission;
   }
 
-  /** It was introduced, and refused as no member. */
+  /** It was refused as no member, or as removed. */
   refused({ type, from, term }: Message): void {
     if (term < this.#state.term || (!OF_LEADERS.has(type) && !OF_CANDIDATES.has(type))) return;
     this.#ask();
-    if (OF_LEADERS.has(type)) this.#report(from, term);
+    this.#report(from, term);
   }
 
-  /** A leader of ours has spoken. */
+  /** No leader was heard for an election timeout. */
+  timedOut(): void {
+    if ((this.#state.committedConfiguration.removed ?? []).length > 0) this.#ask();
+  }
+
+  /** A leader of ours has spoken, or we lead. */
   led(): void {
     this.#leaderlessSinceMs = null;
   }
@@ -43,9 +50,14 @@ export class Strangers {
   }
 
   #answer(to: PeerKey): void {
-    const { configuration, configurationIndex: index } = this.#state;
-    const all = members(configuration);
-    if (all.length > 0) this.#state.send({ ...this.#state.head("MsgMembers", to), index, members: all });
+    const { configuration, configurationIndex, committedConfiguration, committedConfigurationIndex } = this.#state;
+    this.#say(to, members(committedConfiguration), committedConfigurationIndex, true);
+    if (configurationIndex !== committedConfigurationIndex)
+      this.#say(to, members(configuration), configurationIndex, false);
+  }
+
+  #say(to: PeerKey, all: readonly PeerKey[], index: number, committed: boolean): void {
+    if (all.length > 0) this.#state.send({ ...this.#state.head("MsgMembers", to), index, committed, members: all });
   }
 
   /** Whether the node of this id may tell us that we were removed: one that we take for a member. */

@@ -142,10 +142,14 @@ export type MsgReadIndexResp = Addressed & {
 };
 /** Who are the members now? Asked by a node that somebody leads, or asks for a vote, whom it does not know (decision 24). */
 export type MsgAskMembers = Addressed & { readonly type: "MsgAskMembers" };
-/** The sender's configuration in force: its members, and the index of the entry that brought it. It raises no term. */
+/**
+ * A configuration of the sender, the committed one or a later one in force: its members, and the index of the entry that
+ * brought it. It raises no term.
+ */
 export type MsgMembers = Addressed & {
   readonly type: "MsgMembers";
   readonly index: number;
+  readonly committed: boolean;
   readonly members: readonly PeerKey[];
 };
 
@@ -265,9 +269,9 @@ export type RaftEvent =
   | { readonly kind: "transfer"; readonly result: TransferResult }
   | { readonly kind: "configuration"; readonly configuration: Configuration; readonly index: number }
   | { readonly kind: "leader-suspect"; readonly leader: PeerKey | null; readonly silentMs: number }
-  /** Nobody leads us but this peer, and no member that we know vouches for it: it may be a member that we missed. */
+  /** Nobody leads us; this peer does or wants to, and no member that we know vouches for it: it may be one that we missed. */
   | { readonly kind: "stranger-leads"; readonly peer: PeerKey; readonly term: number }
-  /** A member says that this disk was removed: we campaign no more. */
+  /** A member says that this disk was removed: we do not campaign, for as long as that is repeated. */
   | { readonly kind: "removed"; readonly by: string }
   | { readonly kind: "follower-unresponsive"; readonly peer: PeerKey }
   | { readonly kind: "follower-recovered"; readonly peer: PeerKey };

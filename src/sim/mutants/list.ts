@@ -328,12 +328,12 @@ export const MUTANTS: readonly Mutant[] = [
     "trap 72",
     {
       file: ADMISSION,
-      find: "if (members(state.configuration).length > 0 || !this.#introduced.has(peer)) return false;",
-      replace: "if (!this.#introduced.has(peer)) return false;",
+      find: "if (wasRemoved || this.#hasJoined || !this.#introduced.has(peer)) return false;",
+      replace: "if (wasRemoved || !this.#introduced.has(peer)) return false;",
     },
     {
       file: ADMISSION,
-      find: "return this.#sponsors === undefined || this.#sponsors.includes(nodeIdOf(peer));",
+      find: "return this.#sponsors.includes(nodeIdOf(peer));",
       replace: "return true;",
     },
   ),

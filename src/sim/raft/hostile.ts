@@ -92,7 +92,7 @@ function everything(from: PeerKey, victim: RaftStatus, term: number): Message[] 
   const answer = { index, rejectHint: 0, logTerm: 0, round: 0 } as const;
   const ask = { index: 2 ** 40, logTerm: term, transfer: true, priority: 255 } as const;
   return [
-    { ...head, type: "MsgMembers", index: 2 ** 40, members: [from, to].sort() },
+    { ...head, type: "MsgMembers", index: 2 ** 40, committed: true, members: [from, to].sort() },
     { ...head, type: "MsgApp", index, logTerm, entries, commit: index + 1, round: 1 },
     { ...head, type: "MsgApp", index, logTerm, entries: [], commit: index, round: 1 },
     { ...head, type: "MsgAppResp", ...answer, reject: false },

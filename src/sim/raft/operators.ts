@@ -5,6 +5,7 @@ import type { Random } from "../../core/kit/random.ts";
 import {
   applyConfChange,
   isLearner,
+  isMember,
   isVoter,
   members,
   type ConfChange,
@@ -12,7 +13,9 @@ import {
   type Configuration,
 } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { apply } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
+import { later } from "./hands.ts";
 import { reached } from "./probes.ts";
 
 /** The peer that a node is now, by the disk it has; undefined while that is not known. */
@@ -36,6 +39,7 @@ export function changeMembership(cluster: Cluster, draw: number, count: number, 
         : drawChange(cluster, random, configuration, count);
       const next = applyConfChange(configuration, change);
       if (change.operations.length === 0 || !next.ok || !cluster.memory.mayPropose(next.configuration)) continue;
+      if (emptyRemoved(cluster, leader.engine, change, hit)) continue;
       // One voter alone can lose no disk, and most of what may happen to a cluster can't happen to it: seldom.
       const lonely = next.configuration.voters.length < Math.min(2, configuration.voters.length);
       if (lonely && random.chance(0.9)) continue;
@@ -45,6 +49,26 @@ export function changeMembership(cluster: Cluster, draw: number, count: number, 
       });
     }
   });
+}
+
+/** A disk that was removed does not come back: its directory is emptied, and a later change may add what it is then. */
+function emptyRemoved(cluster: Cluster, engine: Engine, { operations }: ConfChange, hit: () => void): boolean {
+  const { committedConfiguration, configuration } = engine.status();
+  const removed = operations.filter(
+    ({ op, peer }) => op !== "remove" && configuration.removed?.includes(peer) === true,
+  );
+  for (const { peer } of removed) {
+    const node = nodeIdOf(peer);
+    const { configuration: known, committedIndex } = cluster.oracle;
+    if (committedConfiguration.removed?.includes(peer) !== true || known === null) continue;
+    if (isMember(known, peer) || !cluster.memory.mayLose(node, known, committedIndex)) continue;
+    later(cluster, 0, () => {
+      if (presentPeer(cluster, node) !== peer) return;
+      cluster.memory.lost(node);
+      apply(cluster.world, { atMs: cluster.world.nowMs, kind: "disk-wipe", node, restartAfterMs: 20 }, { hit });
+    });
+  }
+  return removed.length > 0;
 }
 
 /** One node more among the voters. */
