@@ -309,7 +309,7 @@ export class JobsCluster {
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
       viewsPosition: () => views.reached(),
-      expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+      expired: (nowMs, limit, from) => views.expired(nowMs, limit, from),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
     this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder, clocks } });

@@ -50,8 +50,8 @@ export const CLOCK_MUTANTS: readonly Mutant[] = [
     },
     {
       file: RETENTION,
-      find: "return fold.book.witnessedMs(finishedAtMs, { ...context }) >= expiresAtMs - finishedAtMs;",
-      replace: "return context.nowMs - fold.chain.sequence * 0 >= expiresAtMs + finishedAtMs * 0;",
+      find: "fold.book.witnessedMs(finishedAtMs, times) >= expiresAtMs - finishedAtMs;",
+      replace: "times.nowMs >= expiresAtMs + finishedAtMs * 0;",
     },
   ),
   mutant("jump-of-the-clock-not-written-down", "most", {
