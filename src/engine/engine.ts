@@ -186,13 +186,8 @@ export class Engine implements Consensus {
     return this.#input({ kind: "reelect" });
   }
 
-  followerOf(peer: PeerKey): FollowerView | null {
-    return this.#raft.progressOf(peer) ?? null;
-  }
-
-  membersKnownTo(peer: PeerKey): readonly PeerKey[] {
-    return this.#raft.membersKnownTo(peer);
-  }
+  readonly followerOf = (peer: PeerKey): FollowerView | null => this.#raft.progressOf(peer) ?? null;
+  readonly membersKnownTo = (peer: PeerKey): readonly PeerKey[] => this.#raft.membersKnownTo(peer);
 
   subscribe(listener: (event: RaftEvent) => void): () => void {
     this.#listeners.add(listener);

@@ -26,7 +26,7 @@
 
 import { assert, assertNever } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
-import { FAST_PRE_VOTE_INTERVAL_MS, INTEGER_MAX, REMOVED_WORD_MS } from "../kit/limits.ts";
+import { FAST_PRE_VOTE_INTERVAL_MS, INTEGER_MAX } from "../kit/limits.ts";
 import { Admission } from "./admission.ts";
 import { decodeConfChange } from "./codec.ts";
 import type { ElectionConfig } from "./config.ts";
@@ -311,9 +311,9 @@ export class Raft {
   #promotable(): boolean {
     // Also a server that its latest configuration leaves out: until that is committed, nobody else may have it,
     // and nobody can be elected without a log as long as ours (thesis §4.2.2).
-    const { configuration, committedConfiguration, diskStalled, isRemoved, term } = this.#state;
+    const { configuration, committedConfiguration, diskStalled, term } = this.#state;
     // The last term of all has no next one; nobody gets there within a thousand years (TERM_RISE_PER_S_MAX).
-    if (diskStalled || isRemoved || term >= INTEGER_MAX) return false;
+    if (diskStalled || this.#strangers.callUsRemoved || term >= INTEGER_MAX) return false;
     return isVoter(configuration, this.peer) || isVoter(committedConfiguration, this.peer);
   }
 
@@ -549,8 +549,6 @@ export class Raft {
     const { role, term } = this.#state;
     this.#patience.heard(leader);
     this.#strangers.led();
-    // We are served, so we belong again.
-    this.#state.removedUntilMs = -Infinity;
     if (this.#campaign?.asksForTransfer === true) return;
     if (role !== "follower") this.#becomeFollower(term, leader);
     else this.#setRole("follower", leader);
@@ -659,15 +657,9 @@ export class Raft {
     return ACCEPTED;
   }
 
-  /**
-   * Whoever refuses us says so each time we dial: it is reported once. Nobody says it any more: we campaign again, which a
-   * pre-vote makes harmless where it is in vain.
-   */
+  /** Whoever refuses us says so each time we dial: it is reported once. */
   #removedBy(by: string): StepResult {
-    if (this.#leadership !== null || !this.#strangers.believes(by)) return ACCEPTED;
-    const { isRemoved, nowMs } = this.#state;
-    this.#state.removedUntilMs = nowMs + REMOVED_WORD_MS;
-    if (isRemoved) return ACCEPTED;
+    if (this.#leadership !== null || !this.#strangers.removedBy(by)) return ACCEPTED;
     this.#endCampaign("superseded");
     this.#setRole("follower", null);
     this.#state.outbox.emit({ kind: "removed", by });
@@ -796,20 +788,12 @@ export class Raft {
     const { role, term, vote, leader, configuration, committedConfiguration, willing, strainMs } = this.#state;
     const { commit, applied, firstIndex, lastIndex, lastTerm } = this.#log;
     const logged = { commit, applied, firstIndex, lastIndex, lastTerm };
-    const server = {
-      peer: this.peer,
-      role,
-      term,
-      vote,
-      leader,
-      configuration,
-      committedConfiguration,
-      willing,
-      strainMs,
-    };
+    const server = { peer: this.peer, role, term, vote, leader, configuration, committedConfiguration };
     return {
       ...server,
       ...logged,
+      willing,
+      strainMs,
       established: this.#leadership?.established ?? false,
       leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
       quorumContactMs: this.#leadership?.quorumContactMs ?? 0,

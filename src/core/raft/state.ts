@@ -36,8 +36,6 @@ export class ServerState {
   leader: PeerKey | null = null;
   /** Whether this server may lead; its owner says so. */
   willing = true;
-  /** A member refused this very disk as removed; its word counts until then. */
-  removedUntilMs = -Infinity;
   #snapshot: SnapshotMeta | null;
   #configurations: Configurations;
 
@@ -76,10 +74,6 @@ export class ServerState {
   answerRead(from: PeerKey | null, context: number, index: number): void {
     if (from === null) this.outbox.answerRead({ context, index });
     else this.send({ ...this.head("MsgReadIndexResp", from), context, index });
-  }
-
-  get isRemoved(): boolean {
-    return this.nowMs < this.removedUntilMs;
   }
 
   /** Our oldest write has been under way for so long that nobody should count on us: no vote of ours leaves before it is done. */

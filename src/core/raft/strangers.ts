@@ -6,7 +6,7 @@
 // Invariant: one question to each member in a heartbeat interval at most, whatever is refused.
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
-import { STRANGER_REPORT_AFTER_MS, STRANGER_REPORT_INTERVAL_MS } from "../kit/limits.ts";
+import { REMOVED_WORD_MS, STRANGER_REPORT_AFTER_MS, STRANGER_REPORT_INTERVAL_MS } from "../kit/limits.ts";
 import type { Admission } from "./admission.ts";
 import { members } from "./quorum.ts";
 import type { ServerState } from "./state.ts";
@@ -21,6 +21,7 @@ export class Strangers {
   #askAgainAtMs = -Infinity;
   #leaderlessSinceMs: number | null = null;
   #reportAgainAtMs = -Infinity;
+  #removedUntilMs = -Infinity;
 
   constructor(state: Readonly<ServerState>, admission: Admission) {
     this.#state = state;
@@ -42,6 +43,8 @@ export class Strangers {
   /** A leader of ours has spoken, or we lead. */
   led(): void {
     this.#leaderlessSinceMs = null;
+    // We are served, so we belong again.
+    this.#removedUntilMs = -Infinity;
   }
 
   take(message: MsgAskMembers | MsgMembers): void {
@@ -60,10 +63,20 @@ export class Strangers {
     if (all.length > 0) this.#state.send({ ...this.#state.head("MsgMembers", to), index, committed, members: all });
   }
 
-  /** Whether the node of this id may tell us that we were removed: one that we take for a member. */
-  believes(nodeId: string): boolean {
-    const { configuration, peer: self } = this.#state;
-    return members(configuration).some((peer) => peer !== self && nodeIdOf(peer) === nodeId);
+  /**
+   * The node of this id refuses this very disk as removed. One that we take for a member is believed, for a while. When it is
+   * not repeated we campaign again: a pre-vote that is in vain does no harm. Returns whether that is news.
+   */
+  removedBy(nodeId: string): boolean {
+    const { configuration, peer: self, nowMs } = this.#state;
+    if (!members(configuration).some((peer) => peer !== self && nodeIdOf(peer) === nodeId)) return false;
+    const isNews = !this.callUsRemoved;
+    this.#removedUntilMs = nowMs + REMOVED_WORD_MS;
+    return isNews;
+  }
+
+  get callUsRemoved(): boolean {
+    return this.#state.nowMs < this.#removedUntilMs;
   }
 
   #ask(): void {
