@@ -61,6 +61,7 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
         isWrite,
         isFenced: false,
         isOwnView: false,
+        isProbe: false,
       },
     };
     app.route({
@@ -82,7 +83,9 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
 function registered(id: RouteId, route: Route): Registered {
   const { method, path, role, isAdmin, limited, kind, isFenced = false, isOwnView = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
-  return { name: `${method} ${path}`, role, operation: isAdmin ? id : null, limited, isWrite, isFenced, isOwnView };
+  const isProbe = id === "livez" || id === "readyz";
+  const operation = isAdmin ? id : null;
+  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isProbe };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */

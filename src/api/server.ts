@@ -124,6 +124,8 @@ class ApiServer implements Api {
   async prepare(): Promise<void> {
     const app = this.#app;
     app.server.on("connection", (socket) => this.#connections.accept(socket));
+    // Before Fastify sees it, so that it holds for what no hook sees: a path that can't be decoded.
+    app.server.prependListener("request", (request, answer) => this.#connections.asked(request.socket, answer));
     app.addHook("onRoute", ({ method, path, config }) => {
       const role = config?.registered?.role ?? null;
       for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
