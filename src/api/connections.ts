@@ -113,7 +113,8 @@ export class Connections {
     if (connection === undefined || connection.caller !== null) return;
     this.#shares.take(caller, "connections");
     connection.caller = caller;
-    connection.retiresAtMs += this.#limits.connectionAgeMs - UNKNOWN_AGE_MS;
+    // What has retired stays so: who connected before a reload may speak for the first time after it.
+    if (!this.isRetired(connection)) connection.retiresAtMs += this.#limits.connectionAgeMs - UNKNOWN_AGE_MS;
     this.#newcomers.delete(connection);
   }
 

@@ -151,8 +151,10 @@ class ApiServer implements Api {
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
-    registerExtras(app, this.#options.extraRoutes ?? []);
+    registerExtras(app, this.#options.extraRoutes ?? [], this.#traffic);
     registerWeb(app, this.#options.web ?? [], this.#options.cluster);
+    // Behind what is being applied: whoever is ended looks at it again.
+    jobs?.keys.onRevoked(() => void Promise.resolve().then(() => this.#polls.review()));
     await app.ready();
   }
 
@@ -180,6 +182,7 @@ class ApiServer implements Api {
     this.#certificate = tls.cert;
     this.#callers.forget();
     this.#connections.retireAll();
+    this.#polls.review();
   }
 
   certificate(): string | null {

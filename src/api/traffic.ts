@@ -174,16 +174,21 @@ export class Traffic {
     this.#places--;
   }
 
-  /** Asked again while a stream goes on: a key may have been revoked, a certificate have expired, its connection be old. */
+  /** Before anything is done: the body may have taken seconds, and a key may be revoked meanwhile. Throws as the first time. */
+  admitAgain(request: FastifyRequest): void {
+    const registered = registeredOf(request);
+    const passage = passageOf(request);
+    if (registered === undefined || passage === null || registered.role === "public") return;
+    const caller = this.#callers.now(passage.caller, request.raw.socket as CallerSocket);
+    this.#callers.admit(caller, registered.role, registered, request.headers.host);
+    passage.caller = caller;
+  }
+
+  /** Asked again while a stream goes on, or a call waits: a key may have been revoked, a certificate have expired, its connection be old. */
   isStillAdmitted(request: FastifyRequest): boolean {
     if (this.#connections.isRetired(passageOf(request)?.connection)) return false;
-    const registered = registeredOf(request);
-    if (registered === undefined) return false;
-    const { role } = registered;
-    if (role === "public") return true;
     try {
-      const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
-      this.#callers.admit(caller, role, registered, request.headers.host);
+      this.admitAgain(request);
       return true;
     } catch (error) {
       if (error instanceof Refusal) return false;
