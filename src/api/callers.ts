@@ -105,6 +105,12 @@ export class Callers {
     return { how: "refused", name: caller.name, role: null, why };
   }
 
+  /** Who was admitted, as this node knows it now: after a body that took its time, or while a call waits. No hash, no round. */
+  now(caller: Caller, socket: CallerSocket): Caller {
+    if (caller.how !== "key") return this.identify(undefined, socket);
+    return caller.sha256 === undefined ? caller : this.#byHash(caller.sha256);
+  }
+
   /** What was read of certificates: they are read again. */
   forget(): void {
     this.#bySocket = new WeakMap();

@@ -6,6 +6,8 @@
 // - Newcomers are bounded for each address and in all, apart from those that are known, and retire after a minute.
 // - A retired connection is answered once more, with `Connection: close`; its streams end where a reader can resume. What is still
 //   open two minutes later is cut. So whom a certificate authority no longer vouches for is out, whatever it does.
+// - One request at a time: a client that sends another before the answer to the last one was made is cut. So nobody has more
+//   requests here than connections, and no answer waits unseen in the queue of another.
 // - An answer must be taken by its reader within a time that grows with its size; a reader that is slower is cut.
 
 import { Newcomers } from "../core/kit/newcomers.ts";
@@ -24,9 +26,17 @@ const RETIRED_MS_MAX = 120_000;
 export interface ClientSocket {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
+  readonly destroyed?: boolean | undefined;
   once(event: "close", listener: () => void): unknown;
   end(): unknown;
   destroy(): unknown;
+}
+
+/** As much of Node's answer as is used. */
+export interface ClientAnswer {
+  /** All of it was handed over; the last byte may still have to leave. */
+  readonly writableEnded: boolean;
+  once(event: "close", listener: () => void): unknown;
 }
 
 export interface Connection {
@@ -34,6 +44,8 @@ export interface Connection {
   /** Whose first admitted request it was; null for a newcomer. */
   caller: string | null;
   retiresAtMs: number;
+  /** Requests whose answers have not left: one, or for a moment two. */
+  readonly unanswered: Set<ClientAnswer>;
 }
 
 export class Connections {
@@ -65,7 +77,8 @@ export class Connections {
 
   accept(raw: ClientSocket): void {
     const key = keyOf(raw);
-    const connection: Connection = { raw, caller: null, retiresAtMs: this.#clock.monotonicMs() + UNKNOWN_AGE_MS };
+    const retiresAtMs = this.#clock.monotonicMs() + UNKNOWN_AGE_MS;
+    const connection: Connection = { raw, caller: null, retiresAtMs, unanswered: new Set() };
     this.#open.set(key, connection);
     const evicted = this.#newcomers.add(connection, raw.remoteAddress ?? "unknown");
     if (evicted !== null) this.#cut(evicted.raw, "newcomer");
@@ -81,12 +94,27 @@ export class Connections {
     return this.#open.get(keyOf(socket));
   }
 
+  /**
+   * The head of a request has come. With TLS an answer is known to have left a turn later than its reader may have it, so one that
+   * was handed over whole may still be among the unanswered; what is not, or are two, was sent without waiting.
+   */
+  asked(socket: ClientSocket, answer: ClientAnswer): void {
+    const unanswered = this.of(socket)?.unanswered;
+    if (unanswered === undefined || socket.destroyed === true) return;
+    if (unanswered.size > 1 || [...unanswered].some((one) => !one.writableEnded)) {
+      return this.#cut(socket, "pipelined");
+    }
+    unanswered.add(answer);
+    answer.once("close", () => unanswered.delete(answer));
+  }
+
   /** A request of this caller was admitted there. Throws OVERLOADED where the caller has its share of connections. */
   admitted(connection: Connection | undefined, caller: string): void {
     if (connection === undefined || connection.caller !== null) return;
     this.#shares.take(caller, "connections");
     connection.caller = caller;
-    connection.retiresAtMs += this.#limits.connectionAgeMs - UNKNOWN_AGE_MS;
+    // What has retired stays so: who connected before a reload may speak for the first time after it.
+    if (!this.isRetired(connection)) connection.retiresAtMs += this.#limits.connectionAgeMs - UNKNOWN_AGE_MS;
     this.#newcomers.delete(connection);
   }
 

@@ -13,9 +13,6 @@ import { Refusal } from "./refusal.ts";
 import { pour } from "./stream.ts";
 import type { Traffic } from "./traffic.ts";
 
-/** Answers of up to a megabyte that are made by this thread, event by event. */
-const HEAVY: ReadonlySet<RouteId> = new Set<RouteId>(["eventsSince"]);
-
 export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
   for (const [key, route] of Object.entries(ROUTES) as [RouteId, Route][]) {
     const handler = handlers[key] as unknown as Handler<RouteId>;
@@ -26,10 +23,11 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
       config: { registered: registered(key, route) },
       handler: async (request, reply) => {
         if (route.isFenced === true) requireLeader(service);
+        traffic.admitAgain(request);
         const call = checkedCall(route, request, traffic);
         begin(passageOf(request), call);
         noteBegun(service, request);
-        const answer = await (HEAVY.has(key) ? traffic.inTurn(request, async () => handler(call)) : handler(call));
+        const answer = await handler(call);
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
         else
@@ -48,7 +46,7 @@ function requireLeader({ cluster, nodeId }: Service): void {
   if (cluster.currentRole() !== "LEADER") throw new TenureError("NOT_LEADER", `${nodeId} does not lead`);
 }
 
-export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute[]): void {
+export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute[], traffic: Traffic): void {
   for (const route of routes) {
     const { method, path, role } = route;
     const isWrite = method !== "GET";
@@ -61,6 +59,7 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
         isWrite,
         isFenced: false,
         isOwnView: false,
+        isProbe: false,
       },
     };
     app.route({
@@ -68,6 +67,7 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
       url: path,
       config,
       handler: async (request, reply) => {
+        traffic.admitAgain(request);
         const passage = passageOf(request);
         if (passage !== null) passage.isBegun = true;
         const { params, query, body } = request as unknown as Parameters<ExtraRoute["handle"]>[0];
@@ -82,7 +82,9 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
 function registered(id: RouteId, route: Route): Registered {
   const { method, path, role, isAdmin, limited, kind, isFenced = false, isOwnView = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
-  return { name: `${method} ${path}`, role, operation: isAdmin ? id : null, limited, isWrite, isFenced, isOwnView };
+  const isProbe = id === "livez" || id === "readyz";
+  const operation = isAdmin ? id : null;
+  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isProbe };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */
@@ -103,8 +105,10 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
   };
   const path = request.url.split("?", 1)[0] ?? "";
   const isStillAdmitted = (): boolean => traffic.isStillAdmitted(request);
+  const inTurn = <T>(make: () => Promise<T>): Promise<T> => traffic.inTurn(request, make);
+  const admitAgain = (): void => traffic.admitAgain(request);
   const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
-  return { params, query, body, path, header, audit, isStillAdmitted, ...about } as Call<RouteId>;
+  return { params, query, body, path, header, audit, isStillAdmitted, admitAgain, inTurn, ...about } as Call<RouteId>;
 }
 
 function checked(shape: Shape, value: unknown, whole: string): unknown {
@@ -173,6 +177,7 @@ function startStream(service: Service, traffic: Traffic, { request, reply, answe
     isHead,
     gone: passageOf(request)?.over.signal ?? AbortSignal.abort(),
     polls,
+    isStillAdmitted: () => traffic.isStillAdmitted(request),
     clock,
     stallMs: limits.streamStallMs,
     onFault: (error) => {

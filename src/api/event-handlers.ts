@@ -26,14 +26,17 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
       await mustBeGivenOut(service, parts, after, field);
       return streams.open(after, filterOf(call.query), call.isStillAdmitted);
     },
-    eventsSince: async ({ params, query }) => {
+    eventsSince: async ({ params, query, inTurn }) => {
+      // Before its turn: who waits for a leader takes none.
       await beFresh(service, query);
       const after = Number(params.sequence);
       const wanted = { filter: null, max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: PAGE_BYTES_MAX };
-      const page = await events.read(after, wanted);
-      const texts = page.events.map(({ bytes, eventHash }) => eventText(bytes, eventHash));
-      const body = `{"events":[${texts.join(",")}],"throughSequence":${page.through}}`;
-      return { body, contentType: "application/json; charset=utf-8" };
+      return inTurn(async () => {
+        const page = await events.read(after, wanted);
+        const texts = page.events.map(({ bytes, eventHash }) => eventText(bytes, eventHash));
+        const body = `{"events":[${texts.join(",")}],"throughSequence":${page.through}}`;
+        return { body, contentType: "application/json; charset=utf-8" };
+      });
     },
     eventsVerify: async (call) => {
       await beFresh(service, call.query);
@@ -92,7 +95,7 @@ function filterOf({ type, entity, entity_type: entityType }: Call<"events">["que
 async function verification(
   service: Service,
   { events }: JobsParts,
-  { gone, method }: Call<"eventsVerify">,
+  { gone, method, isStillAdmitted }: Call<"eventsVerify">,
   done: () => void,
 ): Promise<Answer | StreamAnswer> {
   const { clock, limits, polls, nodeId } = service;
@@ -101,7 +104,7 @@ async function verification(
     done();
     return { body: "", contentType };
   }
-  const poll = polls.open(null, gone);
+  const poll = polls.open(null, gone, isStillAdmitted);
   const ended = new AbortController();
   const verdict = events
     .verify(() => undefined, poll.signal)

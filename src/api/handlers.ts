@@ -28,6 +28,10 @@ export interface Call<Id extends RouteId> {
   readonly audit: (operation: string, target: string) => void;
   /** For what goes on: whether the caller would still be let in. */
   readonly isStillAdmitted: () => boolean;
+  /** The same, of the caller alone. Throws what a new call would be answered with. */
+  readonly admitAgain: () => void;
+  /** For an answer of up to a megabyte that is made by this thread: makes it when its turn comes (heavy-turns.ts). */
+  readonly inTurn: <T>(make: () => Promise<T>) => Promise<T>;
 }
 
 export interface Answer {

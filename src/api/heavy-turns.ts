@@ -1,14 +1,17 @@
 // Answers that take milliseconds of this process to make, one or two at a time: whoever asks for a thousand at once waits for
-// its turn, and everybody else's requests are answered in between. Between two turns the loop goes round once.
+// its turn, and everybody else's requests are answered in between. Between two turns the loop goes round once. Who has
+// waited for its turn for WAIT_MS_MAX is OVERLOADED.
 
 import type { Clock } from "../ports/clock.ts";
+import { Refusal } from "./refusal.ts";
 
 /** Two: while one waits for the disk the other is made. */
 const AT_ONCE_MAX = 2;
+const WAIT_MS_MAX = 5_000;
 
 export class HeavyTurns {
   readonly #clock: Clock;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #underWay = 0;
 
   constructor(clock: Clock) {
@@ -17,13 +20,32 @@ export class HeavyTurns {
 
   async run<T>(make: () => Promise<T>): Promise<T> {
     if (this.#underWay < AT_ONCE_MAX) this.#underWay++;
-    else await new Promise<void>((begin) => this.#waiting.push(begin));
+    else await this.#turn();
     try {
       return await make();
     } finally {
-      const next = this.#waiting.shift();
+      const [next] = this.#waiting;
       if (next === undefined) this.#underWay--;
-      else this.#clock.setTimer(this.#clock.monotonicMs(), next);
+      else {
+        this.#waiting.delete(next);
+        this.#clock.setTimer(this.#clock.monotonicMs(), next);
+      }
     }
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const begin = (): void => {
+        timer.cancel();
+        resolve();
+      };
+      const timer = this.#clock.setTimer(this.#clock.monotonicMs() + WAIT_MS_MAX, () => {
+        // Else its turn has come in this very moment.
+        if (!this.#waiting.delete(begin)) return;
+        const text = `This page of events has waited for its turn for ${WAIT_MS_MAX} ms. Retry later, or ask another node.`;
+        reject(new Refusal("OVERLOADED", text));
+      });
+      this.#waiting.add(begin);
+    });
   }
 }

@@ -22,7 +22,7 @@ export interface HttpStats {
   readonly streams: number;
 }
 
-export type CutReason = "newcomer" | "slow-reader" | "age";
+export type CutReason = "newcomer" | "slow-reader" | "age" | "pipelined";
 
 export class HttpCounters {
   readonly #requests = new Map<string, Map<number, number>>();
@@ -30,7 +30,7 @@ export class HttpCounters {
   inFlight = 0;
   droppedConnections = 0;
   badConnections = 0;
-  readonly cutConnections: Record<CutReason, number> = { newcomer: 0, "slow-reader": 0, age: 0 };
+  readonly cutConnections: Record<CutReason, number> = { newcomer: 0, "slow-reader": 0, age: 0, pipelined: 0 };
 
   count(route: string, status: number, durationMs: number): void {
     const statuses = this.#requests.get(route) ?? new Map<number, number>();

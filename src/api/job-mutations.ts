@@ -64,10 +64,11 @@ async function lease(service: Service, { jobs }: JobsParts, call: Call<"lease">,
   const mistake = leaseMistake(body);
   if (mistake !== null)
     throw new Refusal("BAD_REQUEST", `${mistake.field} ${mistake.message}.`, { field: mistake.field });
-  const poll = service.polls.open(null, gone);
+  const poll = service.polls.open(null, gone, call.isStillAdmitted);
   try {
     const asked = { ...leaseCallOf(body), caller: agentCaller(call.caller) };
     const { takenFrom, ...answer } = await fenced(service, body.leader_epoch, () => jobs.lease(asked, poll.signal));
+    if (poll.ended === "refused" && answer.leases.length === 0) call.admitAgain();
     if (takenFrom !== undefined) call.audit("takeOverAgent", `${body.agent.name} of ${takenFrom}`);
     return { body: toSnake(answer) };
   } catch (error) {

@@ -1,9 +1,10 @@
-// Requests that wait on purpose. Each ends for one of four reasons: what it waited for came, its time is over, its client
-// has gone, the server stops. The signal aborts for the last three.
+// Requests that wait on purpose. Each ends for one of five reasons: what it waited for came, its time is over, its client
+// has gone, the server stops, whoever asked would be let in no more (its key was revoked, its connection has retired). The signal
+// aborts for the last four.
 
 import type { Clock } from "../ports/clock.ts";
 
-export type EndOfPoll = "time" | "gone" | "stop";
+export type EndOfPoll = "time" | "gone" | "stop" | "refused";
 
 export interface LongPoll {
   readonly signal: AbortSignal;
@@ -15,7 +16,8 @@ export interface LongPoll {
 
 export class LongPolls {
   readonly #clock: Clock;
-  readonly #open = new Set<(why: EndOfPoll) => void>();
+  /** With whether it may go on. */
+  readonly #open = new Map<(why: EndOfPoll) => void, () => boolean>();
   #stopped = false;
 
   constructor(clock: Clock) {
@@ -23,7 +25,7 @@ export class LongPolls {
   }
 
   /** `waitMs` null: whoever is waited for counts the time. `gone` aborts when the client does. */
-  open(waitMs: number | null, gone: AbortSignal): LongPoll {
+  open(waitMs: number | null, gone: AbortSignal, isStillAdmitted: () => boolean): LongPoll {
     const controller = new AbortController();
     let ended: EndOfPoll | null = null;
     const end = (why: EndOfPoll): void => {
@@ -33,7 +35,7 @@ export class LongPolls {
     const leave = (): void => end("gone");
     const timer =
       waitMs === null ? undefined : this.#clock.setTimer(this.#clock.monotonicMs() + waitMs, () => end("time"));
-    this.#open.add(end);
+    this.#open.set(end, isStillAdmitted);
     gone.addEventListener("abort", leave, { once: true });
     if (gone.aborted) leave();
     if (this.#stopped) end("stop");
@@ -50,9 +52,14 @@ export class LongPolls {
     };
   }
 
+  /** Who may call has changed: ends those that would be let in no more. */
+  review(): void {
+    for (const [end, isStillAdmitted] of this.#open) if (!isStillAdmitted()) end("refused");
+  }
+
   /** Ends all that are open, and all that will be. */
   stop(): void {
     this.#stopped = true;
-    for (const end of this.#open) end("stop");
+    for (const end of this.#open.keys()) end("stop");
   }
 }

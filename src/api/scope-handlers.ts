@@ -37,29 +37,32 @@ export function scopeHandlers(service: Service): Pick<Handlers, Ids> {
   };
 }
 
-async function acquire(service: Service, { params, body, gone }: Call<"acquire">) {
+async function acquire(service: Service, { params, body, gone, isStillAdmitted, admitAgain }: Call<"acquire">) {
   const { session, identity, metadata = {}, ttl_ms: ttlMs, wait_ms: waitMs } = body;
-  const poll = service.polls.open(null, gone);
+  const poll = service.polls.open(null, gone, isStillAdmitted);
   try {
     const request = { scope: params.scope, session, identity, metadata, ttlMs, waitMs };
     const answer = await service.scopes.acquire(request, poll.signal);
     // A grant is told whatever happens meanwhile: it is in force.
     if (!answer.granted && poll.ended === "stop") throw stopping(service.nodeId);
+    if (!answer.granted && poll.ended === "refused") admitAgain();
     return { body: toSnake(answer) };
   } finally {
     poll.close();
   }
 }
 
-async function watch(service: Service, { params, query, gone }: Call<"scope">): Promise<ScopeView> {
+async function watch(service: Service, call: Call<"scope">): Promise<ScopeView> {
+  const { params, query, gone } = call;
   await beFresh(service, query);
   const { scopes } = service;
   if (query.wait_ms === undefined || query.wait_ms === 0) return known(params.scope, scopes.get(params.scope));
-  const poll = service.polls.open(query.wait_ms, gone);
+  const poll = service.polls.open(query.wait_ms, gone, call.isStillAdmitted);
   try {
     const seen = { epoch: query.epoch ?? 0, held: query.held ?? false };
     const view = await scopes.changed(params.scope, seen, poll.signal);
     if (poll.ended === "stop") throw stopping(service.nodeId);
+    if (poll.ended === "refused") call.admitAgain();
     // It may have fallen behind while it waited; what was confirmed before is still confirmed.
     await beFresh(service, { max_stale_ms: query.max_stale_ms });
     return known(params.scope, view);

@@ -124,6 +124,8 @@ class ApiServer implements Api {
   async prepare(): Promise<void> {
     const app = this.#app;
     app.server.on("connection", (socket) => this.#connections.accept(socket));
+    // Before Fastify sees it, so that it holds for what no hook sees: a path that can't be decoded.
+    app.server.prependListener("request", (request, answer) => this.#connections.asked(request.socket, answer));
     app.addHook("onRoute", ({ method, path, config }) => {
       const role = config?.registered?.role ?? null;
       for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
@@ -149,8 +151,10 @@ class ApiServer implements Api {
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
-    registerExtras(app, this.#options.extraRoutes ?? []);
+    registerExtras(app, this.#options.extraRoutes ?? [], this.#traffic);
     registerWeb(app, this.#options.web ?? [], this.#options.cluster);
+    // Behind what is being applied: whoever is ended looks at it again.
+    jobs?.keys.onRevoked(() => void Promise.resolve().then(() => this.#polls.review()));
     await app.ready();
   }
 
@@ -178,6 +182,7 @@ class ApiServer implements Api {
     this.#certificate = tls.cert;
     this.#callers.forget();
     this.#connections.retireAll();
+    this.#polls.review();
   }
 
   certificate(): string | null {

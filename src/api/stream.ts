@@ -29,6 +29,7 @@ export interface Pouring {
   readonly isHead: boolean;
   readonly gone: AbortSignal;
   readonly polls: LongPolls;
+  readonly isStillAdmitted: () => boolean;
   readonly clock: Clock;
   readonly stallMs: number;
   readonly onFault: (error: unknown) => void;
@@ -37,14 +38,14 @@ export interface Pouring {
 class Cut extends Error {}
 
 export async function pour(reply: FastifyReply, make: (out: Outlet) => Promise<void>, pouring: Pouring): Promise<void> {
-  const { headers, isHead, gone, polls, clock, stallMs, onFault } = pouring;
+  const { headers, isHead, gone, polls, isStillAdmitted, clock, stallMs, onFault } = pouring;
   const raw = reply.raw;
   const all = { ...reply.getHeaders(), ...headers } as Record<string, string>;
   reply.hijack();
   raw.writeHead(200, all);
   if (isHead) return void raw.end();
   raw.flushHeaders();
-  const poll = polls.open(null, gone);
+  const poll = polls.open(null, gone, isStillAdmitted);
   const { signal } = poll;
   const mustBeThere = (): void => {
     if (signal.aborted || raw.destroyed) throw new Cut("the client has gone, or the server stops");
@@ -70,8 +71,8 @@ export async function pour(reply: FastifyReply, make: (out: Outlet) => Promise<v
     await make({ write, push, room, signal });
     raw.end();
   } catch (error) {
-    // A stream that the server's stop ends is whole as far as it goes; all others must be seen to be broken.
-    if (poll.ended === "stop") raw.end();
+    // A stream that the server ends, by its stop or for its reader, is whole as far as it goes; others must be seen to be broken.
+    if (poll.ended === "stop" || poll.ended === "refused") raw.end();
     else raw.destroy();
     if (!(error instanceof Cut)) onFault(error);
   } finally {

@@ -40,6 +40,8 @@ export class Traffic {
   readonly #shares: Shares;
   readonly #heavy: HeavyTurns;
   readonly #isStopping: () => boolean;
+  /** Of `requestsMax`, taken at this moment. */
+  #places = 0;
   #limiters: Readonly<Record<"admin" | "acquire", Limiter>> | undefined;
 
   constructor(
@@ -112,6 +114,8 @@ export class Traffic {
   #arrive(request: FastifyRequest, reply: FastifyReply): void {
     const { clock, nodeId, clusterId, cluster } = this.#options;
     const startedAtMs = clock.monotonicMs();
+    // It was cut by this very request, or by one before it: nobody is there to answer.
+    if (request.raw.socket.destroyed) return void reply.hijack();
     reply.header("x-tenure-cluster", clusterId);
     // Before anything is refused: the members' pages are to read that too.
     reply.headers(crossOriginHeaders(request.headers.origin, cluster));
@@ -125,10 +129,10 @@ export class Traffic {
     if (this.#connections.isRetired(connection)) void reply.header("connection", "close");
     const counters = this.#counters;
     counters.inFlight++;
-    let taken = 0;
+    let hasPlace = false;
     reply.raw.once("close", () => {
       counters.inFlight--;
-      this.#shares.add(payer, "requests", -taken);
+      if (hasPlace) this.#giveBack(payer);
       // What began before its time was over said nothing of it; a stream can't.
       if (this.#connections.isRetired(connection)) request.raw.socket.end();
       counters.count(registeredOf(request)?.name ?? NO_ROUTE, reply.statusCode, clock.monotonicMs() - startedAtMs);
@@ -148,27 +152,43 @@ export class Traffic {
     if (request.raw.rawHeaders.length > 2 * this.#limits.headersMax) {
       throw new Refusal("PAYLOAD_TOO_LARGE", `More than ${this.#limits.headersMax} headers were sent. Send fewer.`);
     }
-    if (counters.inFlight > this.#limits.requestsMax) {
-      throw new Refusal(
-        "OVERLOADED",
-        `More than ${this.#limits.requestsMax} requests are being answered. Retry later, or ask another node.`,
-      );
+    if (registeredOf(request)?.isProbe === true) return;
+    this.#takePlace(payer);
+    hasPlace = true;
+  }
+
+  /** What is refused takes none: however much of that waits to be read, others are served. Throws OVERLOADED. */
+  #takePlace(payer: string): void {
+    const { requestsMax } = this.#limits;
+    if (this.#places >= requestsMax) {
+      const text = `More than ${requestsMax} requests are being answered. Retry later, or ask another node.`;
+      throw new Refusal("OVERLOADED", text);
     }
     this.#shares.check(payer, "bytes");
     this.#shares.take(payer, "requests");
-    taken = 1;
+    this.#places++;
   }
 
-  /** Asked again while a stream goes on: a key may have been revoked, a certificate have expired, its connection be old. */
+  #giveBack(payer: string): void {
+    this.#shares.add(payer, "requests", -1);
+    this.#places--;
+  }
+
+  /** Before anything is done: the body may have taken seconds, and a key may be revoked meanwhile. Throws as the first time. */
+  admitAgain(request: FastifyRequest): void {
+    const registered = registeredOf(request);
+    const passage = passageOf(request);
+    if (registered === undefined || passage === null || registered.role === "public") return;
+    const caller = this.#callers.now(passage.caller, request.raw.socket as CallerSocket);
+    this.#callers.admit(caller, registered.role, registered, request.headers.host);
+    passage.caller = caller;
+  }
+
+  /** Asked again while a stream goes on, or a call waits: a key may have been revoked, a certificate have expired, its connection be old. */
   isStillAdmitted(request: FastifyRequest): boolean {
     if (this.#connections.isRetired(passageOf(request)?.connection)) return false;
-    const registered = registeredOf(request);
-    if (registered === undefined) return false;
-    const { role } = registered;
-    if (role === "public") return true;
     try {
-      const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
-      this.#callers.admit(caller, role, registered, request.headers.host);
+      this.admitAgain(request);
       return true;
     } catch (error) {
       if (error instanceof Refusal) return false;
@@ -204,7 +224,7 @@ export class Traffic {
     const passage = passageOf(request);
     const isLast = this.#isStopping() || this.#connections.isRetired(passage?.connection);
     if (isLast) void reply.header("connection", "close");
-    this.#watchReader(reply, payerIn(request), payload);
+    this.#watchReader(request, reply, payload);
     const operation = registered?.operation ?? passage?.operation ?? null;
     if (operation === null || passage === null) return;
     const { clock, nodeId } = this.#options;
@@ -248,12 +268,14 @@ export class Traffic {
   }
 
   /** Until the answer is read, or nobody is there to read it. */
-  #watchReader({ raw }: FastifyReply, payer: string, payload: unknown): void {
+  #watchReader(request: FastifyRequest, { raw }: FastifyReply, payload: unknown): void {
     const bytes = typeof payload === "string" || payload instanceof Uint8Array ? payload.length : 0;
-    if (raw.socket === null || raw.destroyed) return;
+    const { socket } = request.raw;
+    if (socket.destroyed || raw.destroyed) return;
+    const payer = payerIn(request);
     // One answer alone, a snapshot's, never takes all of a share.
     const counted = Math.min(bytes, this.#limits.answerBytesPerCaller / 2);
-    this.#connections.answered(raw, raw.socket, bytes);
+    this.#connections.answered(raw, socket, bytes);
     this.#shares.add(payer, "bytes", counted);
     raw.once("close", () => {
       this.#connections.read(raw);

@@ -21,6 +21,8 @@ export class KeysFold {
   readonly #byName = new Map<string, StoredKey>();
   readonly #byHash = new Map<string, StoredKey>();
 
+  readonly #listeners: (() => void)[] = [];
+
   get size(): number {
     return this.#byName.size;
   }
@@ -31,6 +33,11 @@ export class KeysFold {
 
   byHash(sha256: string): StoredKey | undefined {
     return this.#byHash.get(sha256);
+  }
+
+  /** Called when keys have gone. */
+  onDropped(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 
   /** By name. */
@@ -54,6 +61,7 @@ export class KeysFold {
     this.#byName.clear();
     this.#byHash.clear();
     for (const key of parseJson(text) as StoredKey[]) this.#keep(key);
+    this.#tell();
   }
 
   #keep(key: StoredKey): void {
@@ -66,5 +74,10 @@ export class KeysFold {
     if (key === undefined) return;
     this.#byName.delete(name);
     this.#byHash.delete(key.sha256);
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
   }
 }

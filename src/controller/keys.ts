@@ -74,6 +74,10 @@ export class KeysService implements Keys {
     );
   }
 
+  onRevoked(listener: () => void): void {
+    this.#options.fold.onDropped(listener);
+  }
+
   #inTurn(work: () => Promise<void>): Promise<void> {
     const run = this.#last.then(work);
     this.#last = run.catch(() => undefined);

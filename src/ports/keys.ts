@@ -14,6 +14,8 @@ export interface Keys {
   create(request: Request, key: NewKey): Promise<KeyView>;
   /** NOT_FOUND where there is none. */
   revoke(request: Request, name: string): Promise<void>;
+  /** Called, for as long as this lives, when keys that were there are applied to be no more: in that turn, so it must return soon. */
+  onRevoked(listener: () => void): void;
 }
 
 export interface NewKey {

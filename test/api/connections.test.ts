@@ -132,6 +132,64 @@ describe("a stranger", () => {
   });
 });
 
+describe("a client that does not wait for its answers", () => {
+  const limits = { requestsMax: 40, requestsPerCaller: 30 };
+
+  it("is cut, with the stream that it has there: nobody else hears of it", async () => {
+    await using t = await startApi({ limits });
+    using sockets = new Sockets();
+    for (let i = 0; i < 3; i++) {
+      const socket = (await sockets.open(t, asking("/v1/events"))).resume();
+      await expect.poll(() => t.api.stats().streams).toBe(1);
+      socket.write(asking("/leader").repeat(60));
+      await expect.poll(() => t.api.stats().cutConnections.pipelined).toBe(i + 1);
+      await expect.poll(() => t.api.stats().inFlight).toBe(0);
+      expect((await t.call("GET", "/v1/cluster")).status).toBe(200);
+    }
+    await expect.poll(() => t.api.stats().streams).toBe(0);
+    expect(t.faults).toEqual([]);
+  });
+
+  it("nor reads them: neither as a stranger nor with paths that nobody can decode", async () => {
+    await using t = await startApi({ limits });
+    using sockets = new Sockets();
+    for (const path of ["/v1/cluster", "/%zz"]) (await sockets.open(t, asking(path, "wrong").repeat(2_000))).pause();
+    await expect.poll(() => t.api.stats().cutConnections.pipelined).toBe(2);
+    await expect.poll(() => t.api.stats().inFlight).toBe(0);
+    expect((await t.call("GET", "/v1/cluster")).status).toBe(200);
+  });
+
+  it("can't hide large answers from its share of unread bytes", async () => {
+    await using t = await startApi({ extraRoutes: [big], limits: { answerBytesPerCaller: 96 * 1024 * 1024 } });
+    using sockets = new Sockets();
+    for (let i = 0; i < 3; i++) {
+      const socket = await sockets.open(t, asking("/big"));
+      socket.pause();
+      await expect.poll(() => t.api.stats().inFlight).toBe(i + 1);
+    }
+    await expect.poll(async () => (await t.call("GET", "/leader", undefined, "viewer-key")).status).toBe(503);
+    for (const socket of sockets.all) socket.write(asking("/big").repeat(3));
+    await expect.poll(() => t.api.stats().cutConnections.pipelined).toBe(3);
+    await expect.poll(() => t.api.stats().inFlight).toBe(0);
+  });
+});
+
+it("a node with all the requests that it takes still says that it lives and is ready", async () => {
+  await using t = await startApi({ limits: { requestsMax: 2 } });
+  await t.call("POST", "/v1/scopes/x/acquire", { ...held, wait_ms: 0 });
+  const over = new AbortController();
+  for (const session of ["a", "b"]) {
+    const headers = { "x-api-key": "operator-key", "content-type": "application/json" };
+    const body = JSON.stringify({ ...held, session });
+    t.fetch("/v1/scopes/x/acquire", { method: "POST", headers, body, signal: over.signal }).catch(() => {});
+  }
+  await expect.poll(() => t.scopes.waiting).toBe(2);
+  expect((await t.call("GET", "/v1/cluster")).status).toBe(503);
+  expect((await t.call("GET", "/livez", undefined, null)).status).toBe(200);
+  expect((await t.call("GET", "/readyz", undefined, null)).status).toBe(200);
+  over.abort();
+});
+
 describe("one caller", () => {
   it("has its share of requests: what is past it is 503, and others are served", async () => {
     await using t = await startApi({ limits: { requestsPerCaller: 2 } });

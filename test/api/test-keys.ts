@@ -9,6 +9,8 @@ export class TestKeys implements Keys {
   readonly #cluster: TestCluster;
   readonly #keys = new Map<string, KeyView & { readonly sha256: string }>();
 
+  readonly #listeners: (() => void)[] = [];
+
   constructor(cluster: TestCluster) {
     this.#cluster = cluster;
   }
@@ -44,6 +46,11 @@ export class TestKeys implements Keys {
   async revoke(_request: Request, name: string): Promise<void> {
     this.#requireLeader();
     if (!this.#keys.delete(name)) throw new TenureError("NOT_FOUND", `There is no key ${name}.`);
+    for (const listener of this.#listeners) listener();
+  }
+
+  onRevoked(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 
   #requireLeader(): void {

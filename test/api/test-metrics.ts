@@ -83,7 +83,7 @@ export function sourceOf(
       durationMs: [{ route: "GET /leader", histogram: empty }],
       inFlight: 0,
       droppedConnections: 0,
-      cutConnections: { newcomer: 0, "slow-reader": 0, age: 0 },
+      cutConnections: { newcomer: 0, "slow-reader": 0, age: 0, pipelined: 0 },
       connections: 0,
       badConnections: 0,
       streams: 3,
