@@ -3,16 +3,18 @@
 import { describe, expect, it } from "vitest";
 import type { AgentCaller } from "../../ports/jobs.ts";
 import { canonicalJson } from "../events/index.ts";
-import { AGENT_SESSIONS_KEPT, INTEGER_MAX } from "../kit/limits.ts";
+import { AGENT_PLACE_KEPT_MS, AGENT_SESSIONS_KEPT, INTEGER_MAX } from "../kit/limits.ts";
 import { JobsBook } from "./book.ts";
 import type { CommandOf } from "./commands.ts";
 import type { Registered } from "./events.ts";
+import type { BookLimits } from "./state.ts";
 import { agent, Desk, replayed, REQUEST, spec } from "./test-desk.ts";
 
 type Lease = Partial<CommandOf<"lease">>;
 
 const BUILDERS: AgentCaller = { owner: "key:builders", mayTakeOver: false };
 const OTHERS: AgentCaller = { owner: "key:others", mayTakeOver: false };
+const MALLORY: AgentCaller = { owner: "key:mallory", mayTakeOver: false };
 const OPERATOR: AgentCaller = { owner: "key:root", mayTakeOver: true };
 const RESTARTS = AGENT_SESSIONS_KEPT + 2;
 
@@ -164,5 +166,87 @@ describe("an agent's name", () => {
     expect(call(desk, "s1", { caller: BUILDERS })).toBe(epoch);
     expect(desk.events.length).toBe(2);
     expect(call(desk, "s2", { caller: OTHERS })).toBe("PERMISSION_DENIED");
+  });
+});
+
+describe("room for agents' names", () => {
+  /** Refused: the code. Otherwise who is known then. */
+  function register(desk: Desk, name: string, owner: string, more: Partial<ReturnType<typeof agent>> = {}): unknown {
+    const who = agent(name, more);
+    const caller = { owner, mayTakeOver: false };
+    const decision = desk.propose<"lease">({ kind: "lease", agent: who, max: 0, ttlMs: 10_000, caller });
+    if (decision.kind === "refused") return decision.code;
+    desk.book.commit(desk.book.headSequence);
+    return desk.book.applied.agents().map((one) => one.name);
+  }
+
+  function away(desk: Desk, name: string): void {
+    desk.do<"agent-offline">({ kind: "agent-offline", name, session: `${name}-s1` });
+  }
+
+  function deskOf(limits: Partial<BookLimits>): Desk {
+    return new Desk(new JobsBook({ canonical: (value) => canonicalJson(value, INTEGER_MAX), limits }));
+  }
+
+  it("an owner that registers as many as it can takes nobody's name, and leaves room for others", () => {
+    const desk = deskOf({ agentsMax: 10 });
+    register(desk, "deploy", "key:builders");
+    away(desk, "deploy");
+    for (let i = 0; i < 9; i++) expect(register(desk, `junk-${i}`, "key:mallory")).toContain("deploy");
+    desk.nowMs += AGENT_PLACE_KEPT_MS * 2;
+    expect(register(desk, "junk-9", "key:mallory")).toBe("OVERLOADED");
+    away(desk, "junk-3");
+    // In the place of its own.
+    const known = register(desk, "junk-9", "key:mallory");
+    expect([known]).toEqual([expect.arrayContaining(["deploy", "junk-9"])]);
+    expect(known).not.toContain("junk-3");
+    expect(register(desk, "deploy", "key:mallory", { session: "m1" })).toBe("PERMISSION_DENIED");
+    expect(register(desk, "deploy", "key:builders", { session: "s2" })).toContain("deploy");
+    expect(replayed(newBook(), desk.events).applied.agents()).toHaveLength(10);
+  });
+
+  it("where there is none, comes from whoever has most, and from nobody who was there lately", () => {
+    const desk = deskOf({ agentsMax: 10 });
+    for (let i = 0; i < 4; i++) register(desk, `few-${i}`, "key:few");
+    away(desk, "few-0");
+    desk.nowMs++;
+    for (let i = 0; i < 6; i++) register(desk, `many-${i}`, "key:many");
+    away(desk, "many-1");
+    away(desk, "many-2");
+    // Both are of late.
+    expect(register(desk, "new-0", "key:new")).toBe("OVERLOADED");
+    desk.nowMs += AGENT_PLACE_KEPT_MS;
+    expect(register(desk, "new-0", "key:new")).not.toContain("many-1");
+    // Whoever has most gives up its own, also where another's is away for longer; so does one that has no fewer.
+    expect(register(desk, "many-6", "key:many")).not.toContain("many-2");
+    expect(register(desk, "many-7", "key:many")).toBe("OVERLOADED");
+    expect(desk.book.applied.agents().map(({ name }) => name)).toContain("few-0");
+  });
+
+  it("is not all one owner's either where its agents say much of themselves", () => {
+    const desk = deskOf({ agentBytesMax: 20_000 });
+    const labels = { what: "x".repeat(200) };
+    let count = 0;
+    while (register(desk, `junk-${count}`, "key:mallory", { labels }) !== "OVERLOADED") count++;
+    expect(count).toBeGreaterThan(10);
+    expect(register(desk, "junk-0", "key:mallory", { labels, session: "again" })).toContain("junk-0");
+    expect(register(desk, "web-7", "key:builders")).toContain("web-7");
+  });
+
+  it("is counted anew where what was decided never comes to be, and from a snapshot", () => {
+    const desk = deskOf({ agentsMax: 10 });
+    for (let i = 0; i < 8; i++) register(desk, `junk-${i}`, "key:mallory");
+    const at = desk.book.headSequence;
+    const last = { kind: "lease", agent: agent("junk-8"), max: 0, ttlMs: 1, caller: MALLORY } as const;
+    desk.propose<"lease">(last);
+    desk.book.rollback(at);
+    const restored = new JobsBook({
+      canonical: (value) => canonicalJson(value, INTEGER_MAX),
+      limits: { agentsMax: 10 },
+    });
+    restored.restore(desk.book.snapshot());
+    const other = new Desk(restored, restored.appliedSequence);
+    expect(register(other, "junk-8", "key:mallory")).toHaveLength(9);
+    expect(register(other, "junk-9", "key:mallory")).toBe("OVERLOADED");
   });
 });

@@ -6,9 +6,10 @@
 // name over. So a process that stood still is refused however many came after it, and nobody has to remember it (trap 75). The past
 // sessions that are kept refuse first calls that come late or twice.
 //
-// A name belongs to the caller that registered it, until an operator removes the agent or registers the name.
+// A name belongs to the caller that registered it, until an operator removes the agent or registers the name, or the book is full
+// and its owner has more names than whoever needs the room. No owner can have all of them (name-shares.ts).
 
-import { JOBS_READIED_PER_TURN_MAX } from "../kit/limits.ts";
+import { AGENT_PLACE_KEPT_MS, JOBS_READIED_PER_TURN_MAX } from "../kit/limits.ts";
 import type { GivenLease, LeaseRef } from "../../ports/jobs.ts";
 import type { JobsBook } from "./book.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "./commands.ts";
@@ -17,8 +18,10 @@ import { endAttempt } from "./ending.ts";
 import type { Assigned, EventDraft, Registered } from "./events.ts";
 import type { JobClass } from "./job-class.ts";
 import type { AgentInfo } from "./model.ts";
+import { ownerShare } from "./name-shares.ts";
 import { pick } from "./pick.ts";
 import { type AgentRecord, specOf } from "./records.ts";
+import { witnessedMs } from "./skips.ts";
 import type { BookState } from "./state.ts";
 
 export function decideLease(
@@ -29,7 +32,9 @@ export function decideLease(
   const { agent, max, ttlMs, poll, caller } = command;
   const drafts: EventDraft[] = [];
   const known = state.agents.get(agent.name);
-  const refusal = nameProblem(known, command) ?? (known === undefined ? makeRoom(state, context, drafts) : null);
+  const refusal =
+    nameProblem(known, command) ??
+    (known === undefined ? makeRoom(state, context, drafts, caller?.owner ?? null) : null);
   if (refusal !== null) return refusal;
   const lost: LeaseRef[] = [];
   // Also of a removed agent: nothing of it goes on.
@@ -150,28 +155,67 @@ function agentProblem(
   const rest = { registeredAtMs: 0, sinceMs: 0, isDraining: false, epoch: Number.MAX_SAFE_INTEGER, owner };
   const record: AgentRecord = { info, state: "online", ...rest, past: known?.past ?? [] };
   const before = known === undefined ? 0 : state.weights.agent(known);
-  const bytes = state.agentBytes - before + state.weights.agent(record);
+  const after = state.weights.agent(record);
+  const bytes = state.agentBytes - before + after;
   const { agentBytesMax } = state.limits;
-  if (bytes <= agentBytesMax) return null;
+  const what = "Remove some that are gone, or give them fewer kinds and labels.";
+  if (bytes > agentBytesMax) {
+    return refused(
+      "OVERLOADED",
+      `All agents together would take ${bytes} bytes, and ${agentBytesMax} are kept for them. ${what}`,
+    );
+  }
+  const had = known?.owner === owner ? before : 0;
+  const own = state.nameShares.of(owner).bytes - had + after;
+  const share = ownerShare(agentBytesMax);
+  // Whoever is past it, by an older release, may go on as it is.
+  if (owner === null || own <= share || after <= had) return null;
   return refused(
     "OVERLOADED",
-    `All agents together would take ${bytes} bytes, and ${agentBytesMax} are kept for them. Remove some that are gone, or give them fewer kinds and labels.`,
+    `The agents of ${owner} would take ${own} bytes, and ${share} are the share of one owner. ${what}`,
   );
 }
 
-/** Adds what makes room for one more agent; where nobody can go, says so. */
-function makeRoom(state: BookState, context: DecideContext, drafts: EventDraft[]): Refused | null {
+/**
+ * Adds what makes room for one more agent of this owner; where nobody can go, says so. Whoever has its share of names gives up
+ * its own. Otherwise nobody's names go first, then those of whoever has most, the one that is away longest; never one of an owner
+ * that has no more names than this one, nor of another's that was there lately.
+ */
+function makeRoom(
+  state: BookState,
+  context: DecideContext,
+  drafts: EventDraft[],
+  owner: string | null,
+): Refused | null {
   const { agentsMax } = state.limits;
-  if (state.agents.size < agentsMax) return null;
-  let longest: AgentRecord | null = null;
+  const { names } = state.nameShares.of(owner);
+  const share = ownerShare(agentsMax);
+  const hasShare = owner !== null && names >= share;
+  if (state.agents.size < agentsMax && !hasShare) return null;
+  const isLongAgo = (atMs: number): boolean =>
+    context.nowMs - atMs >= AGENT_PLACE_KEPT_MS && witnessedMs(state, atMs, context) >= AGENT_PLACE_KEPT_MS;
+  const mayGo = ({ info, state: now, owner: whose, sinceMs }: AgentRecord): boolean => {
+    if (now === "online" || state.jobsOfAgent(info.name).size > 0) return false;
+    if (whose === owner || hasShare) return whose === owner;
+    return whose === null || (state.nameShares.of(whose).names > names && isLongAgo(sinceMs));
+  };
+  const rank = ({ owner: whose }: AgentRecord): number =>
+    whose === null ? Infinity : state.nameShares.of(whose).names;
+  let next: AgentRecord | null = null;
   for (const one of state.agents.values()) {
-    if (one.state === "online" || state.jobsOfAgent(one.info.name).size > 0) continue;
-    if (longest === null || one.sinceMs < longest.sinceMs) longest = one;
+    if (!mayGo(one)) continue;
+    const isBefore =
+      next === null || rank(one) > rank(next) || (rank(one) === rank(next) && one.sinceMs < next.sinceMs);
+    if (isBefore) next = one;
   }
-  if (longest === null)
-    return refused("OVERLOADED", `${agentsMax} agents are online, which is the limit. Retry later.`);
-  drafts.push(draft(context, "worker:removed", longest.info.name, { cause: "room" }));
-  return null;
+  if (next !== null) {
+    drafts.push(draft(context, "worker:removed", next.info.name, { cause: "room" }));
+    return null;
+  }
+  const why = hasShare
+    ? `${names} agents of ${owner} are online, and ${share} are the share of one owner.`
+    : `${agentsMax} agents are known, which is the limit, and none of them has been away for long.`;
+  return refused("OVERLOADED", `${why} Retry later, or have an operator remove some: tenure agent remove NAME`);
 }
 
 function isSameInfo(one: AgentInfo, other: AgentInfo): boolean {

@@ -23,6 +23,7 @@ import {
 import { JobClasses } from "./job-class.ts";
 import { KeyShares } from "./key-shares.ts";
 import type { JobSpec, JobState } from "./model.ts";
+import { NameShares } from "./name-shares.ts";
 import { Ranked } from "./ranked.ts";
 import { Ready } from "./ready.ts";
 import {
@@ -80,10 +81,7 @@ export class BookState {
   readonly notes = new Notes();
   readonly shelf = new Shelf();
   readonly jobs = new Table<JobRecord>(this.notes, (before, after) => this.#jobChanged(before, after), this.shelf);
-  readonly agents = new Table<AgentRecord>(this.notes, (before, after) => {
-    this.agentBytes +=
-      weightOf(after, (one) => this.weights.agent(one)) - weightOf(before, (one) => this.weights.agent(one));
-  });
+  readonly agents = new Table<AgentRecord>(this.notes, (before, after) => this.#agentChanged(before, after));
   readonly paused = new Table<QueueRecord>(this.notes, () => undefined);
   readonly schedules = new Table<ScheduleRecord>(this.notes, (before, after) => {
     this.scheduleBytes +=
@@ -104,6 +102,7 @@ export class BookState {
   /** Oldest first. */
   readonly keysByAge = new Ranked<KeyRecord>((one, other) => one.sequence - other.sequence);
   readonly keyShares = new KeyShares();
+  readonly nameShares = new NameShares();
   readonly byState: Record<JobState, number> = noStates();
   readonly byQueue = new Map<string, QueueCount>();
   // Of a snapshot, at most.
@@ -277,6 +276,19 @@ export class BookState {
     let count = this.byQueue.get(queue);
     if (count === undefined) this.byQueue.set(queue, (count = { pending: 0, running: 0 }));
     return count;
+  }
+
+  #agentChanged(before: AgentRecord | undefined, after: AgentRecord | undefined): void {
+    if (before !== undefined) {
+      const bytes = this.weights.agent(before);
+      this.nameShares.remove(before, bytes);
+      this.agentBytes -= bytes;
+    }
+    if (after !== undefined) {
+      const bytes = this.weights.agent(after);
+      this.nameShares.add(after, bytes);
+      this.agentBytes += bytes;
+    }
   }
 
   #keyChanged(before: KeyRecord | undefined, after: KeyRecord | undefined): void {

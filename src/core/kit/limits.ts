@@ -239,6 +239,8 @@ export const JOBS_READIED_PER_TURN_MAX = 1_024;
 /** Those that are offline or removed included. */
 export const AGENTS_MAX = 10_000;
 export const AGENTS_BYTES_MAX = 24 * 1024 * 1024;
+/** An agent that is away for less keeps its place in the book, whoever else wants it: its machine restarts, or is being repaired. */
+export const AGENT_PLACE_KEPT_MS = 60 * 60 * 1000;
 /** Ended processes of an agent that are remembered by their session, and stay refused. */
 export const AGENT_SESSIONS_KEPT = 8;
 export const QUEUES_PAUSED_MAX = 10_000;
