@@ -1,9 +1,12 @@
 // What users see of a leader whose clock is days or months off: nothing.
 
 import { describe, expect, it } from "vitest";
+import { tickAfter } from "../core/events/chain.ts";
+import { CLOCK_SETTLING_MS, EVENT_TIMESTAMP_MAX } from "../core/kit/limits.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
+import { EventTime, NodeTime } from "./event-time.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
 import { JobsStage, newFold, REQUEST, SPEC } from "./test-jobs.ts";
 import { advance, drain, watch } from "./test-scopes.ts";
@@ -131,6 +134,32 @@ describe("a leader whose clock is months ahead", () => {
   });
 });
 
+describe("a leader whose clock is centuries ahead", () => {
+  it("goes on writing, and so do those that follow it", async () => {
+    const site = new Site();
+    const [one, next] = [site.add(0), site.add(0)];
+    await site.lead(one);
+    await one.submit();
+    for (const farMs of [2 ** 43 - 1_000_000, 2 ** 43 + 5, 2 ** 52]) {
+      one.believedMs = () => farMs;
+      await one.submit();
+    }
+    await site.pass(HOUR_MS);
+    await one.submit();
+    await site.lead(next);
+    const jobId = await next.submit();
+    expect(next.service.job(jobId)?.submittedAtMs).toBeLessThan(101 * DAY_MS);
+  });
+
+  it("was followed by an earlier release up to the end of time: writes go on all the same", () => {
+    const clock = new ManualClock();
+    const lastMs = EVENT_TIMESTAMP_MAX - 1_000_000;
+    const time = new EventTime(clock, new NodeTime(clock, () => null, lastMs));
+    clock.nowMs += DAY_MS;
+    expect(tickAfter(lastMs, time.nowMs())).toBeLessThan(lastMs + 1);
+  });
+});
+
 describe("a site that nobody led for a weekend", () => {
   it("has the right time again with its first event, and has forgotten no key meanwhile", async () => {
     const site = new Site();
@@ -150,5 +179,37 @@ describe("a site that nobody led for a weekend", () => {
     expect(await after.service.submit(KEYED, [SPEC])).toEqual(first);
     await site.pass(2 * HOUR_MS);
     expect(await after.service.submit(KEYED, [SPEC])).not.toEqual(first);
+  });
+
+  it("takes a schedule before the time is agreed on, and fires none of the times before it was there", async () => {
+    for (const catchUp of ["all", "last", "none"] as const) {
+      const site = new Site();
+      const before = site.add(0);
+      await site.lead(before);
+      await before.submit();
+      before.leadership.set(null);
+      site.nodes[0]!.clock.nowMs += 2.5 * DAY_MS + 1_000;
+      const after = site.add(0);
+      // No other clock was heard of yet.
+      after.believedMs = () => null;
+      await drain();
+      await site.lead(after);
+      const put = watch(after.service.putSchedule(REQUEST, { ...SCHEDULE, catchUp }));
+      await site.pass(300);
+      expect(put.state).toBe("pending");
+      after.believedMs = null;
+      await site.pass(20_000);
+      expect([put.state, after.service.stats().submitted]).toEqual(["resolved", 1]);
+    }
+  });
+
+  it("takes a schedule after a while also where clocks disagree for good", async () => {
+    const site = new Site();
+    const leader = site.add(0);
+    leader.believedMs = () => null;
+    await site.lead(leader);
+    const put = watch(leader.service.putSchedule(REQUEST, SCHEDULE));
+    await site.pass(CLOCK_SETTLING_MS + 1_000);
+    expect(put.state).toBe("resolved");
   });
 });

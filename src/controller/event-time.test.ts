@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../engine/test-engine.ts";
+import { CLOCK_MS_MAX, EVENT_TIMESTAMP_MAX } from "../core/kit/limits.ts";
 import { EventTime, NodeTime } from "./event-time.ts";
 
 const HOUR_MS = 3_600_000;
@@ -64,6 +65,30 @@ describe("the time of events", () => {
     expect([time.nowMs(), time.skippedMs]).toEqual([77_000, 0]);
     const lonely = timeSince(0, clock);
     expect(lonely.time.nowMs()).toBe(clock.wallMs());
+  });
+
+  it("of a site's first events does not go back with a clock that is set back before they are committed", () => {
+    const { clock, told, time } = timeSince(0);
+    told.believedMs = 2 * HOUR_MS;
+    expect(time.nowMs()).toBe(2 * HOUR_MS);
+    // Nobody has seen it yet.
+    told.believedMs = HOUR_MS;
+    expect(time.nowMs()).toBe(HOUR_MS);
+    time.written();
+    told.believedMs = 1_000;
+    clock.nowMs += 8;
+    expect(time.nowMs()).toBe(HOUR_MS + 6);
+  });
+
+  it("follows no clock that shows no possible time, whoever believes it", () => {
+    const { clock, told, time, node } = timeSince(HOUR_MS);
+    for (const far of [CLOCK_MS_MAX + 1, EVENT_TIMESTAMP_MAX - 1_000_000, 2 ** 52, 0, -DAY_MS, NaN]) {
+      told.believedMs = far;
+      expect([time.nowMs(), time.skippedMs, node.wallMs()]).toEqual([HOUR_MS, 0, HOUR_MS]);
+    }
+    clock.skewMs = 2 ** 52;
+    const fresh = timeSince(0, clock);
+    expect([fresh.time.nowMs(), fresh.node.wallMs()]).toEqual([CLOCK_MS_MAX, CLOCK_MS_MAX]);
   });
 
   it("never goes back, never stands still, and less what it skipped never outruns the monotonic clock", () => {

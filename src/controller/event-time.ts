@@ -9,9 +9,17 @@
 //
 // Invariants:
 // - The events' time never goes back, never stands still while time passes, and is never below the last committed event's.
+//   It ends in the year 2248, which is reached by waiting alone: no clock beyond 2109 is believed.
 // - Events' time less what was skipped has passed on a monotonic clock of somebody who led: nothing ages faster than that.
 
-import { EVENT_TIME_AHEAD_MS } from "../core/kit/limits.ts";
+import { isPossible } from "../core/health/index.ts";
+import {
+  CLOCK_MS_MAX,
+  CLOCK_MS_MIN,
+  CLOCK_SETTLING_MS,
+  EVENT_TIME_AHEAD_MS,
+  EVENT_TIME_MS_MAX,
+} from "../core/kit/limits.ts";
 import type { Clock } from "../ports/clock.ts";
 
 /**
@@ -62,6 +70,8 @@ export class NodeTime {
 
   believedMs(): number | null {
     const believedMs = this.#believedMs();
+    // Whoever says so.
+    if (believedMs !== null && !isPossible(believedMs)) return null;
     if (believedMs !== null) this.#day = { timeMs: believedMs, atMs: this.#clock.monotonicMs() };
     return believedMs;
   }
@@ -71,7 +81,20 @@ export class NodeTime {
     const believedMs = this.believedMs();
     if (believedMs !== null) return Math.floor(believedMs);
     if (this.#day !== null) return Math.floor(this.#passed(this.#day));
-    return Math.floor(this.isFresh ? this.#clock.wallMs() : this.witnessedMs());
+    return Math.floor(this.isFresh ? this.#ownMs() : this.witnessedMs());
+  }
+
+  /**
+   * Whether the time of day is more than the last event's, or this node's own clock: it was believed once. Where it never is,
+   * because clocks disagree, there is nothing to wait for any more after a while since then.
+   */
+  isSettled(sinceMs: number): boolean {
+    if (this.believedMs() !== null || this.#day !== null) return true;
+    return this.#clock.monotonicMs() - sinceMs >= CLOCK_SETTLING_MS;
+  }
+
+  #ownMs(): number {
+    return Math.min(Math.max(this.#clock.wallMs(), CLOCK_MS_MIN), CLOCK_MS_MAX);
   }
 
   #passed({ timeMs, atMs }: Anchor): number {
@@ -86,6 +109,7 @@ export class EventTime {
   #timeMs: number;
   #monotonicMs: number;
   #skippedMs = 0;
+  #isWritten = false;
 
   constructor(clock: Clock, node: NodeTime) {
     this.#clock = clock;
@@ -100,16 +124,26 @@ export class EventTime {
     return this.#skippedMs;
   }
 
+  /** An event has the last time that was asked for: no later one may have less, also before it is committed. */
+  written(): void {
+    this.#isWritten = true;
+  }
+
   /** In whole milliseconds. */
   nowMs(): number {
+    this.#goOn();
+    return Math.floor(Math.min(this.#timeMs, EVENT_TIME_MS_MAX));
+  }
+
+  #goOn(): void {
     const monotonicMs = this.#clock.monotonicMs();
     const passedMs = Math.max(0, monotonicMs - this.#monotonicMs);
     this.#monotonicMs = monotonicMs;
     const believedMs = this.#node.believedMs();
-    if (this.#node.isFresh && believedMs !== null) {
+    if (this.#node.isFresh && !this.#isWritten && believedMs !== null) {
       // Before the first event of all there is nothing that it could go back behind.
       this.#timeMs = Math.max(1, believedMs);
-      return Math.floor(this.#timeMs);
+      return;
     }
     this.#timeMs = Math.max(this.#timeMs, Math.ceil(this.#node.lastMs));
     const onTimeMs = this.#timeMs + passedMs;
@@ -120,6 +154,5 @@ export class EventTime {
       this.#timeMs = Math.max(onTimeMs, believedMs);
       this.#skippedMs += this.#timeMs - onTimeMs;
     }
-    return Math.floor(this.#timeMs);
   }
 }

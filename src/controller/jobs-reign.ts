@@ -58,6 +58,8 @@ export class JobsReign {
   readonly #leasing: JobsLeasing;
   readonly #timers: JobsTimers;
   readonly #retention: JobsRetention;
+  readonly #time: EventTime;
+  readonly #beganMs: number;
   readonly #context: DecideContext;
   #isOver = false;
 
@@ -76,6 +78,8 @@ export class JobsReign {
       onSettled: (isKept) => this.#leasing.settled(isKept),
     });
     const time = new EventTime(clock, node);
+    this.#time = time;
+    this.#beganMs = clock.monotonicMs();
     const skippedBeforeMs = fold.book.skippedMs;
     this.#context = {
       get nowMs() {
@@ -132,6 +136,11 @@ export class JobsReign {
   get times(): Pick<DecideContext, "nowMs" | "skippedMs" | "wallMs"> {
     const { nowMs, skippedMs, wallMs } = this.#context;
     return { nowMs, skippedMs, wallMs };
+  }
+
+  /** What is dated by the time of day may be taken down: see NodeTime. */
+  get isTimeSettled(): boolean {
+    return this.#options.time.isSettled(this.#beganMs);
   }
 
   get waiting(): number {
@@ -196,10 +205,7 @@ export class JobsReign {
     const isFull = OF_WORK_THAT_GOES_ON.has(command.kind) ? this.#writer.isFullForAll : this.#writer.isFull;
     if (isFull) throw overloaded("too many appends wait to be committed");
     const tell = this.#leasing.concerned(command);
-    const written = this.#writer.write(
-      withSkip(drafts, context),
-      isTake(command) ? command.jobs.map(({ id }) => id) : [],
-    );
+    const written = this.#write(drafts, context, isTake(command) ? command.jobs.map(({ id }) => id) : []);
     tell();
     return { kind: "decided", written, answer };
   }
@@ -223,7 +229,13 @@ export class JobsReign {
       await this.#confirmed();
       throw error;
     }
-    await (drafts.length === 0 ? this.#confirmed() : this.#writer.write(withSkip(drafts, context)));
+    await (drafts.length === 0 ? this.#confirmed() : this.#write(drafts, context));
+  }
+
+  #write(drafts: readonly EventDraft[], context: DecideContext, taken: readonly string[] = []): Promise<void> {
+    const written = this.#writer.write(withSkip(drafts, context), taken);
+    this.#time.written();
+    return written;
   }
 
   /** The head is committed, and nobody else has led since this was called. */

@@ -36,6 +36,8 @@ const OPEN_RETRY_MS = 50;
 /** How long a decision waits for the views where it needs them, and how often it looks. */
 const VIEWS_WAIT_MS = 2_000;
 const VIEWS_LOOK_MS = 20;
+/** How often a request looks whether the time of day is known by now. */
+const TIME_LOOK_MS = 50;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
 
@@ -159,7 +161,8 @@ export class JobsService implements Jobs {
   async putSchedule(request: Request, schedule: Schedule): Promise<void> {
     // A cron or a zone that nobody can read is refused before it is written down.
     this.#options.nextFire(schedule.cron, schedule.timeZone, this.#time.wallMs());
-    await this.#run<"put-schedule">({ kind: "put-schedule", request, schedule });
+    const reign = await this.#servingInTime();
+    await reign.run<"put-schedule">({ kind: "put-schedule", request, schedule });
   }
 
   async deleteSchedule(request: Request, name: string): Promise<void> {
@@ -189,6 +192,17 @@ export class JobsService implements Jobs {
   async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
     if (this.#isTurningOver()) await this.#turnover.over();
     return this.#serving().run<Kind>(command);
+  }
+
+  /** Before the time of day is known, what begins now would begin when the last event was, days ago perhaps. */
+  async #servingInTime(): Promise<JobsReign> {
+    const { clock } = this.#options;
+    for (;;) {
+      if (this.#isTurningOver()) await this.#turnover.over();
+      const reign = this.#serving();
+      if (reign.isTimeSettled) return reign;
+      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TIME_LOOK_MS, resume));
+    }
   }
 
   #admitNew(): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";
-import { CLOCK_HEARD_MS_MAX, CLOCK_PROBATION_MS } from "../kit/limits.ts";
+import { CLOCK_HEARD_MS_MAX, CLOCK_MS_MAX, CLOCK_PROBATION_MS } from "../kit/limits.ts";
 import { Clocks, type ClockView } from "./clocks.ts";
 
 const [A, B, C] = [peerKey("n1", "a1"), peerKey("n2", "a1"), peerKey("n3", "a1")];
@@ -81,6 +81,18 @@ describe("the clocks of three voters", () => {
     expect([desk.clocks.view.state, desk.believedOffMs]).toEqual(["disagreeing", null]);
     for (let seconds = 0; seconds < 12; seconds++) desk.second();
     expect(desk.clocks.view.state).toBe("unknown");
+  });
+
+  it("that show no possible time are not heard: two that agree on the year 2248 outvote nobody", () => {
+    const desk = new Desk(A, B, C);
+    desk.second(B, C);
+    for (const peer of [B, C]) desk.offMs[peer] = CLOCK_MS_MAX;
+    for (let seconds = 0; seconds < 3; seconds++) desk.second(B, C);
+    expect([desk.clocks.view.state, desk.believedOffMs]).toEqual(["unknown", null]);
+    const own = new Desk(A, B, C);
+    own.offMs[A] = CLOCK_MS_MAX;
+    own.second(B, C);
+    expect(own.believedOffMs).toBe(0);
   });
 
   it("count for a few seconds after they were heard last", () => {

@@ -9,11 +9,17 @@
 // A cluster of one voter has one clock. Where that jumps against the monotonic clock while the process runs, it is not believed
 // until it has gone on evenly for CLOCK_PROBATION_MS; after a start there is nothing to hold it against.
 //
-// Invariants: a clock that was not heard for CLOCK_HEARD_MS_MAX does not count; judgements of others' clocks are late by what a
+// Invariants: a clock that was not heard for CLOCK_HEARD_MS_MAX, or shows no possible time of day, does not count; judgements of others' clocks are late by what a
 // beacon takes, which is far below the bound; what is off once is only judged when it was off at SKEWED_TICKS ticks in a row.
 
 import type { PeerKey } from "../kit/ids.ts";
-import { CLOCK_HEARD_MS_MAX, CLOCK_PROBATION_MS, CLOCK_SKEW_MS_MAX } from "../kit/limits.ts";
+import {
+  CLOCK_HEARD_MS_MAX,
+  CLOCK_MS_MAX,
+  CLOCK_MS_MIN,
+  CLOCK_PROBATION_MS,
+  CLOCK_SKEW_MS_MAX,
+} from "../kit/limits.ts";
 import type { Moment } from "./outputs.ts";
 
 /** In a row, before it is said and acted upon: beacons that were held up somewhere make all others look slow for a moment. */
@@ -69,7 +75,8 @@ export class Clocks {
 
   /** A member says what its wall clock shows. */
   heard(at: Moment, from: PeerKey, wallMs: number, voters: readonly PeerKey[]): void {
-    this.#heard.set(from, { offsetMs: wallMs - at.nowMs, atMs: at.nowMs });
+    if (isPossible(wallMs)) this.#heard.set(from, { offsetMs: wallMs - at.nowMs, atMs: at.nowMs });
+    else this.#heard.delete(from);
     this.#read(at, voters);
   }
 
@@ -109,11 +116,12 @@ export class Clocks {
 
   #agreedMs(at: Moment, voters: readonly PeerKey[]): number | null {
     this.#watchOwn(at);
+    const ownMs = isPossible(at.wallMs) ? at.wallMs : null;
     this.#known = 1;
-    if (this.#isAlone(voters)) return this.#isSteady(at) ? at.wallMs : null;
+    if (this.#isAlone(voters)) return this.#isSteady(at) ? ownMs : null;
     const times: number[] = [];
     for (const voter of voters) {
-      const timeMs = voter === this.#self ? at.wallMs : this.#timeOf(at, voter);
+      const timeMs = voter === this.#self ? ownMs : this.#timeOf(at, voter);
       if (timeMs !== null) times.push(timeMs);
     }
     this.#known = times.length;
@@ -142,6 +150,11 @@ export class Clocks {
 
 function majorityOf(voters: readonly PeerKey[]): number {
   return Math.floor(voters.length / 2) + 1;
+}
+
+/** Of a time of day: no clock that works shows another. */
+export function isPossible(wallMs: number): boolean {
+  return wallMs >= CLOCK_MS_MIN && wallMs <= CLOCK_MS_MAX;
 }
 
 function isNear(one: number, other: number): boolean {

@@ -257,6 +257,13 @@ export const CLOCK_SKEW_MS_MAX = 60_000;
 export const CLOCK_HEARD_MS_MAX = 10_000;
 /** So long the only clock there is has to go on evenly before a jump of it is believed. */
 export const CLOCK_PROBATION_MS = 300_000;
+/** From 1970 to 2109: a clock that shows anything else is broken, and is not asked. Behind it events have as much time again. */
+export const CLOCK_MS_MIN = 1;
+export const CLOCK_MS_MAX = 2 ** 42;
+/** So long a leader that has never known the time of day waits for others' clocks, before it takes what there is for it. */
+export const CLOCK_SETTLING_MS = 5_000;
+/** The events' clock ends here. What is between here and EVENT_TIMESTAMP_MAX is for ticks: 8 million million events. */
+export const EVENT_TIME_MS_MAX = EVENT_TIMESTAMP_MAX - 2 ** 33;
 /** The events' clock runs slower while it is ahead of the time by more than this. */
 export const EVENT_TIME_AHEAD_MS = 1_000;
 /** A jump of the events' clock from here on is written down; a smaller one is not worth it. */
