@@ -47,7 +47,10 @@ test("two nodes that give one API URL say so, both of them, until one has its ow
   for (const one of [first, twin]) {
     const alerts = async () => (await one.view())?.alerts.map(({ name }) => name) ?? [];
     await waitFor(`${one.id} to say so`, async () => (await alerts()).includes("url_shared"));
-    expect(one.log().split("another node has this node's API URL").length - 1).toBe(1);
+    // The log is written a moment after the alert can be seen.
+    const said = (): number => one.log().split("another node has this node's API URL").length - 1;
+    await waitFor(`${one.id}'s log`, () => said() > 0);
+    expect(said()).toBe(1);
   }
   await twin.kill9();
   await waitFor(

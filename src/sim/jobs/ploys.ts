@@ -136,7 +136,7 @@ function leaderAndOthers(cluster: JobsCluster): { leader: string | undefined; ot
 type Shape = Fault extends infer F ? (F extends Fault ? Omit<F, "atMs"> : never) : never;
 
 function strike(cluster: JobsCluster, shape: Shape, hit: () => void): void {
-  apply(cluster.world, { ...shape, atMs: cluster.world.nowMs } as Fault, { hit });
+  apply(cluster.world, { ...shape, atMs: cluster.world.nowMs }, { hit });
 }
 
 /** Unless it is on its way already: asked again, a candidate starts over. */
