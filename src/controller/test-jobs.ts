@@ -110,11 +110,13 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
       const expiresAtMs = finishedAtMs === null ? Infinity : finishedAtMs + spec.retentionMs;
       if (finishedAtMs !== null && expiresAtMs <= nowMs) jobs.push({ id, finishedAtMs, expiresAtMs, sequence });
     }
-    const order = (one: ExpiredPlace, other: ExpiredPlace): number =>
-      one.expiresAtMs - other.expiresAtMs || one.sequence - other.sequence;
-    const behind = jobs.sort(order).filter((job) => after === null || order(job, after) > 0);
+    const behind = jobs.sort(byPlace).filter((job) => after === null || byPlace(job, after) > 0);
     return Promise.resolve({ jobs: behind.slice(0, limit), position: this.atPosition });
   }
+}
+
+function byPlace(one: ExpiredPlace, other: ExpiredPlace): number {
+  return one.expiresAtMs - other.expiresAtMs || one.sequence - other.sequence;
 }
 
 /** Lets timers fire, each in a turn of its own, until it is so. */

@@ -297,7 +297,7 @@ export class JobsCluster {
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
       viewsPosition: () => views.reached(),
-      expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+      expired: (nowMs, limit, behind) => views.expired(nowMs, limit, behind),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
     this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder, clocks } });
