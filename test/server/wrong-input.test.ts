@@ -5,8 +5,10 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { peerSecret } from "../../src/cli/server-secret.ts";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { FRAME, FRAME_HEADER_BYTES, writeHeader } from "../../src/drivers/wire/frame.ts";
+import { Secret } from "../../src/drivers/wire/secret.ts";
 import {
   CLIENT_KEY,
   freePort,
@@ -157,26 +159,36 @@ describe("a stranger at the peer port", () => {
     return Number(line.exec(body.text)?.[1] ?? Number.NaN);
   }
 
-  test("of another cluster is told both clusters' names", async () => {
+  /** Of this user: it knows the secret of this machine's nodes. */
+  function dial(): Promise<Stranger> {
+    const logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    return Stranger.dial(port(), new Secret(peerSecret({ file: null, isAlone: false, logger })).dialOptions());
+  }
+
+  test("of another cluster hears both clusters' names", async () => {
     const before = await refusals("other-cluster");
-    const stranger = await Stranger.dial(port());
+    const stranger = await dial();
     stranger.hello({ clusterId: "c-another" });
     expect(await stranger.refused()).toMatchObject({ reason: "other-cluster" });
     await expectCounted("other-cluster", before);
     await waitFor("it to be logged", () => node.log().includes("c-another"));
   });
 
-  test("who speaks no such protocol is refused as garbage", async () => {
-    const before = await refusals("garbage");
-    const stranger = await Stranger.dial(port());
-    stranger.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    await waitFor("the end", () => stranger.isClosed);
-    await expectCounted("garbage", before);
+  test("who speaks no such protocol is refused, as garbage where it knows the secret", async () => {
+    for (const [reason, stranger] of [
+      ["secret", await Stranger.dial(port())],
+      ["garbage", await dial()],
+    ] as const) {
+      const before = await refusals(reason);
+      stranger.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await waitFor("the end", () => stranger.isClosed);
+      await expectCounted(reason, before);
+    }
   });
 
   test("who announces a frame beyond the limit is refused before a byte of it is kept", async () => {
     const before = await refusals("oversized-frame");
-    const stranger = await Stranger.dial(port());
+    const stranger = await dial();
     const header = new Uint8Array(FRAME_HEADER_BYTES);
     writeHeader(header, 0, FRAME.hello, 512 * 1024 * 1024);
     stranger.write(header);

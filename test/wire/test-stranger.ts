@@ -1,7 +1,7 @@
 // Somebody who dials a node by hand and says what no node would.
 
 import { connect as connectTcp, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { FRAME, frame, FrameReader, type FrameType } from "../../src/drivers/wire/frame.ts";
 import {
   type Ack,
@@ -36,7 +36,7 @@ export class Stranger {
   }
 
   /** It trusts anybody, so that only the other side decides. */
-  static async dial(port: number, tls?: Partial<PeerTls>): Promise<Stranger> {
+  static async dial(port: number, tls?: Partial<PeerTls> | ConnectionOptions): Promise<Stranger> {
     const host = "127.0.0.1";
     const socket =
       tls === undefined ? connectTcp({ host, port }) : connectTls({ host, port, ...tls, rejectUnauthorized: false });
