@@ -11,7 +11,7 @@ import { incarnationOf, nodeIdOf } from "../../src/core/kit/ids.ts";
 import { isJoint, isMember, members, type RaftStatus } from "../../src/core/raft/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import type { Cluster, ClusterView } from "../../src/ports/cluster.ts";
-import type { KeyView } from "../../src/ports/keys.ts";
+import type { Keys, KeyView } from "../../src/ports/keys.ts";
 import { keyEntry } from "./api-keys.ts";
 import type { KvMachine } from "./machine.ts";
 
@@ -21,7 +21,12 @@ const CONTENT_MS = 300;
 
 export async function serveApi(node: ConsensusNode, machine: KvMachine, port: number): Promise<void> {
   const cluster = new KvClusterView(node.engine);
-  const keys = { find: (sha256: string) => keyIn(machine, sha256), list: () => [] };
+  const keys: Pick<Keys, "find" | "list" | "onRevoked"> = {
+    find: (sha256) => keyIn(machine, sha256),
+    list: () => [],
+    // None ever is.
+    onRevoked: () => undefined,
+  };
   const api = await createApi({
     cluster: cluster as unknown as Cluster,
     scopes: {} as never,
