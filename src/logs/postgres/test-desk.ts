@@ -59,6 +59,8 @@ export class TestDesk implements SqlDesk {
 
 class TestLane implements SqlLane {
   hasEnded = false;
+  /** What was answered last is the last answer of this session. */
+  isLast = false;
   readonly #desk: TestDesk;
 
   constructor(desk: TestDesk) {
@@ -68,6 +70,7 @@ class TestLane implements SqlLane {
   ask<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const desk = this.#desk;
     if (text.includes("tenure_log_open")) return Promise.resolve([desk.open(values[1] as number) as Row]);
+    if (text === "select 1") return this.isLast ? Promise.reject(new Error("closed")) : Promise.resolve([]);
     return new Promise((resolve, reject) => {
       desk.sent.push({
         values,
