@@ -58,6 +58,32 @@ describe("a token that several wait for", () => {
   });
 });
 
+describe("an etcd that was restored from an older state", () => {
+  const at = (revision: number) => ({ header: { revision: String(revision), raft_term: "2" } });
+
+  it("is refused by whoever has seen a higher revision, and goes on for nobody", async () => {
+    const revisions = [9, 12, 8, 12];
+    const { session } = sessionOn({ ...TOKEN, "/v3/kv/range": () => answers(at(revisions.shift() ?? 0))() });
+    expect((await session.get("k", never)).revision).toBe(9);
+    expect((await session.scan("k", "k", {}, never)).revision).toBe(12);
+    await expect(session.get("k", never)).rejects.toMatchObject({ code: "CLUSTER_MISMATCH", retryable: false });
+    expect((await session.get("k", never)).revision).toBe(12);
+  });
+
+  it("is none where two answers overtake each other", async () => {
+    const slow = Promise.withResolvers<EtcdAnswer>();
+    const { session } = sessionOn({
+      ...TOKEN,
+      "/v3/kv/range": () => slow.promise,
+      "/v3/kv/txn": answers({ ...at(12), succeeded: true }),
+    });
+    const read = session.get("k", never);
+    expect((await session.txn({}, never)).revision).toBe(12);
+    slow.resolve({ kind: "answer", body: at(9) });
+    expect((await read).revision).toBe(9);
+  });
+});
+
 describe("trap 66: a write of a user", () => {
   const TXN = "/v3/kv/txn";
 
