@@ -19,6 +19,7 @@ const LONG = [
   "test/sim-long.test.ts",
   "test/chaos-cluster.test.ts",
   "test/chaos/{jobs,servers-gate}.test.ts",
+  "test/etcd/tokens.test.ts",
   "test/postgres/outcomes.test.ts",
   "test/postgres-server/*.test.ts",
   "test/postgres-log/*.test.ts",

@@ -24,7 +24,9 @@ function sessionOn(says: Record<string, () => Promise<EtcdAnswer>>): { session: 
 }
 
 const answers = (body: object) => async (): Promise<EtcdAnswer> => ({ kind: "answer", body });
-const refuses = (code: number) => async (): Promise<EtcdAnswer> => ({ kind: "refused", code, message: "no" });
+const refuses =
+  (code: number, message = "no") =>
+  async (): Promise<EtcdAnswer> => ({ kind: "refused", code, message });
 const TOKEN = { "/v3/auth/authenticate": answers({ token: "t" }) };
 
 describe("a token that several wait for", () => {
@@ -108,8 +110,12 @@ describe("trap 66: a write of a user", () => {
     expect(asked).toEqual(["/v3/auth/authenticate"]);
   });
 
-  it("that was refused for its token is sent again with a new one", async () => {
-    const said = [refuses(16), answers({ header, succeeded: true })];
+  it.each([
+    ["forgotten", refuses(16)],
+    ["of older rights (etcd 3.4)", refuses(2, "auth: revision in header is old")],
+    ["of older rights", refuses(3, "etcdserver: revision of auth store is old")],
+  ])("that was refused for its token, %s, is sent again with a new one", async (_, refusal) => {
+    const said = [refusal, answers({ header, succeeded: true })];
     const { session } = sessionOn({ ...TOKEN, [TXN]: () => said.shift()?.() ?? Promise.reject(lost()) });
     await expect(session.write({}, never)).resolves.toMatchObject({ succeeded: true, revision: 9 });
   });

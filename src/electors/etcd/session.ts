@@ -156,7 +156,7 @@ export class EtcdSession {
       tell(message);
     });
     if (end.kind === "refused") {
-      if (end.code === CODE.unauthenticated) this.#token = undefined;
+      if (isForToken(end)) this.#token = undefined;
       throw refused(end);
     }
     throw new TenureError("BACKEND_UNAVAILABLE", "etcd ended the watch: the member is stopping, or a proxy timed out.");
@@ -206,7 +206,7 @@ export class EtcdSession {
   async #authorised(signal: AbortSignal, call: Call): ReturnType<Call> {
     const first = await this.#authenticated(signal);
     const answer = await call(first);
-    if (first === undefined || answer.kind !== "refused" || answer.code !== CODE.unauthenticated) return answer;
+    if (first === undefined || answer.kind !== "refused" || !isForToken(answer)) return answer;
     this.#token = undefined;
     return await call(await this.#authenticated(signal));
   }
@@ -242,6 +242,14 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener("abort", giveUp, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
   });
+}
+
+/**
+ * It was refused for its token, and not done: etcd has forgotten it, or users and rights were changed since it was given. The
+ * latter is said of JWTs, which hold the revision of those; with code 2 by etcd 3.4, and with 3 by later ones.
+ */
+function isForToken({ code, message }: EtcdRefusal): boolean {
+  return code === CODE.unauthenticated || /revision (in header|of auth store) is old/.test(message);
 }
 
 function isUnsent(error: unknown): boolean {
