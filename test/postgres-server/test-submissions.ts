@@ -41,6 +41,10 @@ export class Submissions {
     return [...this.#heard.values()].filter(({ heard }) => heard === which).length;
   }
 
+  reasons(which: Heard): string[] {
+    return [...this.#heard.values()].filter(({ heard }) => heard === which).map(({ why }) => why);
+  }
+
   async progress(more: number): Promise<void> {
     const goal = this.count("acknowledged") + more;
     await waitFor(`${more} more acknowledged jobs`, () => this.count("acknowledged") >= goal);
