@@ -18,7 +18,7 @@ import { ENTRY_BYTES_MAX, PENDING_PROPOSALS_MAX, UNCOMMITTED_BYTES_MAX } from ".
 import { outcomeOfCommit } from "../../core/kit/sql-outcome.ts";
 import type { LogAppended, LogOpened } from "../../ports/log.ts";
 import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
-import { misplaced, notOpened, tooLarge } from "../refusals.ts";
+import { misplaced, notOpened, tooLarge, tooMuchWaits } from "../refusals.ts";
 import type { Applied } from "./applied.ts";
 import { joined, type LogReader } from "./log-reader.ts";
 import { integerOf, type LogStatements, type VerdictRow } from "./log-sql.ts";
@@ -209,6 +209,8 @@ export class Writer {
       }
       const position = integerOf(row.position);
       reader.checkEnd(position, before);
+      // The same epoch, opening and length do not make it the same log: what follows is sealed onto our last record.
+      await reader.compare(lane);
       while (applied.position < position) await reader.advance(lane);
       applied.heardOf(epoch);
       this.#begin(epoch, integerOf(row.opened), position);
@@ -390,11 +392,4 @@ async function isRefusal(error: unknown, lane: SqlLane): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function tooMuchWaits(appends: number, bytes: number): TenureError {
-  return new TenureError(
-    "UNCOMMITTED_LIMIT",
-    `an append was refused: ${appends} appends with ${bytes} bytes wait for Postgres already. Nothing was written; wait for answers, then go on.`,
-  );
 }
