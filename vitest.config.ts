@@ -20,7 +20,7 @@ const LONG = [
   "test/chaos-cluster.test.ts",
   "test/chaos/{jobs,servers-gate}.test.ts",
   "test/etcd/tokens.test.ts",
-  "test/postgres/{outcomes,poll-lost-session}.test.ts",
+  "test/postgres/{outcomes,poll-lost-session,restored}.test.ts",
   "test/postgres-server/*.test.ts",
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",

@@ -201,6 +201,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
       random,
       logger: this.#logger,
       lost: (epoch, reason) => this.#loop.submit({ kind: "lost", epoch, reason }),
+      heard: (epoch) => this.#loop.submit({ kind: "heard", epoch }),
     });
   }
 
