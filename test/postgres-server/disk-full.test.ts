@@ -17,14 +17,14 @@ const MIB = 1024 * 1024;
 async function siteOn(sizeMib: number, optionsOf: (directory: string) => SiteOptions): Promise<[Site, SmallDisk]> {
   const directory = await temporaryDirectory("small-disk", serverAccount);
   const disk = SmallDisk.mount(directory, sizeMib * MIB, serverAccount)!;
-  let site: Site | undefined;
+  const sites: Site[] = [];
   onTestFinished(async () => {
-    await site?.end();
+    for (const site of sites) await site.end();
     disk.unmount();
     await removeDirectory(directory);
   });
-  site = await startSite({ nodes: 2, ...optionsOf(directory) });
-  return [site, disk];
+  sites.push(await startSite({ nodes: 2, ...optionsOf(directory) }));
+  return [sites[0]!, disk];
 }
 
 describe.skipIf(!SmallDisk.isPossible)("a disk that is full", () => {
