@@ -19,6 +19,8 @@ const LONG = [
   "test/sim-long.test.ts",
   "test/chaos-cluster.test.ts",
   "test/chaos/{jobs,servers-gate}.test.ts",
+  "test/etcd/tokens.test.ts",
+  "test/postgres/{outcomes,poll-lost-session,restored}.test.ts",
   "test/postgres-server/*.test.ts",
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",

@@ -127,7 +127,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   async leader(): Promise<Leader | null> {
     this.#mustBeOpen();
     const leader = await this.#seat.leader();
-    this.#lastLeader = leader;
+    this.#heard(leader);
     return leader;
   }
 
@@ -201,6 +201,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
       random,
       logger: this.#logger,
       lost: (epoch, reason) => this.#loop.submit({ kind: "lost", epoch, reason }),
+      heard: (epoch) => this.#loop.submit({ kind: "heard", epoch }),
     });
   }
 
@@ -333,11 +334,16 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   #watch(tell: (leader: Leader | null) => void): () => void {
     return this.#seat.watch(
       (leader) => {
-        this.#lastLeader = leader;
+        this.#heard(leader);
         tell(leader);
       },
       (error) => this.#complain("the leader can't be observed at this moment", error),
     );
+  }
+
+  #heard(leader: Leader | null): void {
+    this.#lastLeader = leader;
+    if (leader !== null) this.#loop.submit({ kind: "heard", epoch: leader.epoch });
   }
 
   #complain(what: string, error: unknown): void {

@@ -6,18 +6,12 @@
 // No message has a password in it: neither the URL nor what the client was given is ever quoted.
 
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
+import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
 
 export interface FaultContext {
   /** `host:port/database`. */
   readonly where: string;
   readonly scope: string;
-}
-
-/** The SQLSTATE that the server gave; undefined for what broke on the way. */
-export function sqlstateOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  if ("sqlstate" in error && typeof error.sqlstate === "string") return error.sqlstate;
-  return undefined;
 }
 
 export function faultOf(error: unknown, context: FaultContext): TenureError {
