@@ -60,7 +60,7 @@ async function lease(service: Service, { jobs }: JobsParts, call: Call<"lease">)
   const mistake = leaseMistake(body);
   if (mistake !== null)
     throw new Refusal("BAD_REQUEST", `${mistake.field} ${mistake.message}.`, { field: mistake.field });
-  const poll = service.polls.open(null, gone, call.isStillAdmitted);
+  const poll = service.polls.open(null, gone, call);
   try {
     const asked = { ...leaseCallOf(body), caller: agentCaller(call.caller) };
     const { takenFrom, ...answer } = await fenced(service, body.leader_epoch, () => jobs.lease(asked, poll.signal));

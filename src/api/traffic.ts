@@ -196,6 +196,12 @@ export class Traffic {
     }
   }
 
+  /** As long as nothing happens. */
+  admittedForMs(request: FastifyRequest): number {
+    const caller = passageOf(request)?.caller;
+    return caller === undefined ? 0 : this.#callers.admittedForMs(caller, request.raw.socket as CallerSocket);
+  }
+
   async #admit(request: FastifyRequest): Promise<void> {
     const registered = registeredOf(request);
     const passage = passageOf(request);
