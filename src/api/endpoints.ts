@@ -6,6 +6,7 @@ import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQu
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers.ts";
+import type { Admission } from "./long-polls.ts";
 import type { ExtraRoute } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
@@ -104,11 +105,18 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
     return typeof value === "string" ? value : value?.join(", ");
   };
   const path = request.url.split("?", 1)[0] ?? "";
-  const isStillAdmitted = (): boolean => traffic.isStillAdmitted(request);
   const inTurn = <T>(make: () => Promise<T>): Promise<T> => traffic.inTurn(request, make);
   const admitAgain = (): void => traffic.admitAgain(request);
   const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
-  return { params, query, body, path, header, audit, isStillAdmitted, admitAgain, inTurn, ...about } as Call<RouteId>;
+  const admission = admissionOf(request, traffic);
+  return { params, query, body, path, header, audit, ...admission, admitAgain, inTurn, ...about } as Call<RouteId>;
+}
+
+function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {
+  return {
+    isStillAdmitted: () => traffic.isStillAdmitted(request),
+    admittedForMs: () => traffic.admittedForMs(request),
+  };
 }
 
 function checked(shape: Shape, value: unknown, whole: string): unknown {
@@ -177,7 +185,7 @@ function startStream(service: Service, traffic: Traffic, { request, reply, answe
     isHead,
     gone: passageOf(request)?.over.signal ?? AbortSignal.abort(),
     polls,
-    isStillAdmitted: () => traffic.isStillAdmitted(request),
+    admission: admissionOf(request, traffic),
     clock,
     stallMs: limits.streamStallMs,
     onFault: (error) => {

@@ -95,16 +95,17 @@ function filterOf({ type, entity, entity_type: entityType }: Call<"events">["que
 async function verification(
   service: Service,
   { events }: JobsParts,
-  { gone, method, isStillAdmitted }: Call<"eventsVerify">,
+  call: Call<"eventsVerify">,
   done: () => void,
 ): Promise<Answer | StreamAnswer> {
   const { clock, limits, polls, nodeId } = service;
+  const { gone, method } = call;
   const contentType = "application/json; charset=utf-8";
   if (method === "HEAD") {
     done();
     return { body: "", contentType };
   }
-  const poll = polls.open(null, gone, isStillAdmitted);
+  const poll = polls.open(null, gone, call);
   const ended = new AbortController();
   const verdict = events
     .verify(() => undefined, poll.signal)

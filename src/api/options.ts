@@ -113,6 +113,10 @@ export interface ApiLimits {
   readonly rateWindowMs: number;
   readonly adminPerWindow: number;
   readonly acquirePerWindow: number;
+  /** Refused calls that the audit writes one by one in a window: of one caller, and of all. The rest is counted there. */
+  readonly auditWindowMs: number;
+  readonly auditRefusalsPerCaller: number;
+  readonly auditRefusalsMax: number;
   /** Streams of events that are open at one moment. */
   readonly streamsMax: number;
   /** A stream on which nothing happens says so after so long. */
@@ -148,6 +152,9 @@ export const API_LIMITS: ApiLimits = {
   rateWindowMs: 10_000,
   adminPerWindow: 200,
   acquirePerWindow: 10_000,
+  auditWindowMs: 60_000,
+  auditRefusalsPerCaller: 32,
+  auditRefusalsMax: 1_024,
   streamsMax: 1_000,
   heartbeatMs: 15_000,
   streamStallMs: 10_000,

@@ -83,7 +83,7 @@ class ApiServer implements Api {
     this.#options = options;
     this.#certificate = tls?.cert ?? null;
     this.#limits = { ...API_LIMITS, ...options.limits };
-    this.#audit = new Audit(options.audit);
+    this.#audit = new Audit(options.audit, options.clock, this.#limits);
     this.#polls = new LongPolls(options.clock);
     this.#streams = new StreamPlaces(this.#limits.streamsMax);
     const hasClientCa = tls !== null && tls.clientCa !== null;
@@ -203,6 +203,7 @@ class ApiServer implements Api {
     this.#polls.stop();
     await closed;
     this.#connections.stop();
+    this.#audit.stop();
     timer.cancel();
   }
 
