@@ -4,7 +4,7 @@
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
-import { eventItems, type EventsOptions, followEvents } from "./events.ts";
+import { eventItems, type EventsOptions, followEvents, inEachHistory } from "./events.ts";
 import type {
   AgentView,
   EventView,
@@ -111,7 +111,7 @@ export function jobsOf(caller: Caller): ClientJobs {
     jobs: (query = {}) => listJobs(caller, query),
     cancel: (id, options) => mutate("POST", `${pathOf(id)}/cancel`, {}, options),
     retry: (id, options) => mutate("POST", `${pathOf(id)}/retry`, {}, options),
-    wait: (id, { signal } = {}) => waitFor(caller, id, signal),
+    wait: (id, { signal } = {}) => inEachHistory(() => waitFor(caller, id, signal)),
     logs: (id, options = {}) => logPieces(caller, `${pathOf(id)}/logs`, options),
     events: (options = {}) => followEvents(caller, options),
     agents: (options = {}) => listNamed<AgentView>(caller, "agents", options),

@@ -27,6 +27,8 @@ export interface StreamOptions {
 
 /** What one node may say that the next does not: it has less history, or has applied less. All of them must say it. */
 const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
+/** What a reader finds by itself in what one node sends; a node that refuses with it has asked the leader before. */
+const FOUND_IN_STREAM: ErrorCode = "HISTORY_REWRITTEN";
 
 /**
  * `request` is asked anew at each opening: it says from where. `read` takes each frame and says what it means to the reader;
@@ -49,6 +51,7 @@ export async function* streamItems<T>(
     const watch = new Watch(ended);
     let failure: TenureError;
     let isOwnWord = false;
+    let isOpen = false;
     // Only what is new to the reader shows that a node serves: all greet, also one that breaks each time.
     let isServed = false;
     let openedAtMs = Infinity;
@@ -59,6 +62,7 @@ export async function* streamItems<T>(
       isOwnWord = answer.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
       if (answer.kind !== "ok") throw readError([{ url, answer }]);
       openedAtMs = performance.now();
+      isOpen = true;
       for await (const frame of framesOf(answer.response, watch)) {
         const item = read(frame);
         if (item === undefined) continue;
@@ -69,6 +73,7 @@ export async function* streamItems<T>(
     } catch (error) {
       signal?.throwIfAborted();
       failure = failureOf(url, error);
+      isOwnWord ||= isOpen && failure.code === FOUND_IN_STREAM;
       if (!failure.retryable && (!isOwnWord || ++refusedInRow >= urls.length)) throw failure;
     } finally {
       watch.end();

@@ -9,6 +9,7 @@ export interface Sent {
   readonly key: string | undefined;
   readonly idempotencyKey: string | undefined;
   readonly lastEventId: string | undefined;
+  readonly eventPoint: string | undefined;
   readonly redirect: string | undefined;
   readonly body: unknown;
 }
@@ -31,6 +32,7 @@ export class Network {
       key: headers["x-api-key"],
       idempotencyKey: headers["idempotency-key"],
       lastEventId: headers["last-event-id"],
+      eventPoint: headers["x-tenure-event-point"],
       redirect: init.redirect,
       body: typeof init.body === "string" ? (JSON.parse(init.body) as unknown) : undefined,
     };
