@@ -77,8 +77,6 @@ export interface ClientJobs {
 /** More pages than this are no list any more: a server that goes on does not mean it. */
 const PAGES_MAX = 100_000;
 const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
-/** A mutation is a write on a majority of disks: longer than this is a node that stands still. */
-const ATTEMPT_MS = 2_000;
 /** How long `wait` goes on looking where no node answers. */
 const WAIT_OUTAGE_MS = 600_000;
 
@@ -97,7 +95,7 @@ export function jobsOf(caller: Caller): ClientJobs {
       isIdempotent: isKeyed,
       isKeyed,
     };
-    return await caller.bodyOf<T>(await caller.mutate(request, { attemptMs: ATTEMPT_MS, ...options }));
+    return await caller.bodyOf<T>(await caller.mutate(request, options));
   };
   const job = async (id: string, options: ReadOptions = {}): Promise<JobView> => await jobOf(caller, id, options);
   return {

@@ -4,6 +4,7 @@
 //   opening ──▶ open ──breaks, silent──▶ opening, elsewhere ──▶ …      ended by its reader, or by what any node would refuse
 
 import { type ErrorCode, TenureError } from "../contract/errors.ts";
+import { STREAM_OPEN_MS, STREAM_SILENCE_MS } from "../contract/timeouts.ts";
 import type { Caller } from "./caller.ts";
 import { chunksOf } from "./chunks.ts";
 import { type ClientRequest, exchange, reasonOf } from "./exchange.ts";
@@ -11,9 +12,6 @@ import { Pauses } from "./pauses.ts";
 import { isFinalAnswer, readError } from "./race.ts";
 import { type SseFrame, SseParser } from "./sse.ts";
 
-/** The servers say something every 15 seconds. */
-const SILENCE_MS = 40_000;
-const OPEN_MS = 5_000;
 /** A stream that was open for so long was served, also where there was nothing to say. */
 const STEADY_MS = 5_000;
 
@@ -56,7 +54,7 @@ export async function* streamItems<T>(
     let isServed = false;
     let openedAtMs = Infinity;
     try {
-      watch.within(OPEN_MS);
+      watch.within(STREAM_OPEN_MS);
       const line = caller.lineOf(signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
       const answer = await exchange(line, url, request());
       isOwnWord = answer.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
@@ -102,12 +100,12 @@ async function* framesOf(response: Response, watch: Watch): AsyncGenerator<SseFr
   if (response.body === null) return;
   const parser = new SseParser();
   for await (const bytes of chunksOf(response.body as ReadableStream<Uint8Array>)) {
-    watch.within(SILENCE_MS);
+    watch.within(STREAM_SILENCE_MS);
     const frames = parser.push(bytes);
     // A reader may take its time over each of them; that is not the server's silence.
     watch.end();
     yield* frames;
-    watch.within(SILENCE_MS);
+    watch.within(STREAM_SILENCE_MS);
   }
 }
 

@@ -39,7 +39,8 @@ export class Network {
     this.sent.push(sent);
     const node = this.nodes.get(url.origin);
     if (node === undefined) throw failed("ECONNREFUSED");
-    const reply = await node(sent.path, sent);
+    const reply = await Promise.race([node(sent.path, sent), untilAborted(init.signal)]);
+    if (reply instanceof Response) return reply;
     if (reply === "never") return await untilAborted(init.signal);
     if (reply instanceof Error) throw reply;
     const [status, body] = reply;

@@ -13,7 +13,7 @@ const urls = computed(() => {
   return all.map(({ url }) => url).join(",");
 });
 export const client = computed(() =>
-  createClient({ urls: urls.value, timeoutMs: 8_000, ...(key.value === "" ? {} : { key: key.value }) }),
+  createClient({ urls: urls.value, ...(key.value === "" ? {} : { key: key.value }) }),
 );
 
 const KEPT_MAX = 200;
