@@ -125,7 +125,7 @@ export function readEventFlags(args: readonly string[]): EventFlags | "help" {
 function startOf(text: string | undefined): Pick<TailStep, "after" | "afterHash"> {
   if (text === undefined) return { after: undefined, afterHash: undefined };
   const point = readEventPoint(text);
-  if (point?.hash != null) return { after: point.sequence, afterHash: point.hash };
+  if (point !== null && point.hash !== null) return { after: point.sequence, afterHash: point.hash };
   return { after: wholeNumber("--after", text, 0, SEQUENCE_MAX), afterHash: undefined };
 }
 

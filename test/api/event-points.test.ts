@@ -46,15 +46,14 @@ describe.each(WAYS)("%s", (_name, ask) => {
   async function answer(t: TestApi, point: string): Promise<[number, unknown]> {
     const { path, headers } = ask(point);
     const gone = new AbortController();
-    const { status, ...rest } = await fetch(`${t.url}${path}`, {
+    const response = await fetch(`${t.url}${path}`, {
       headers: { "x-api-key": "viewer-key", ...headers },
       signal: gone.signal,
-    }).then(async (response) => ({
-      status: response.status,
-      body: response.status === 200 ? null : ((await response.json()) as unknown),
-    }));
+    });
+    const { status } = response;
+    const body: unknown = status === 200 ? null : await response.json();
     gone.abort();
-    return [status, rest.body];
+    return [status, body];
   }
 
   it("a point of this history goes on; one of another is HISTORY_REWRITTEN, also beyond the end", async () => {

@@ -51,4 +51,4 @@ test("a standby without the end is promoted: each reader gets the named error, w
   expect(readers.flatMap((reader) => problemsOf(reader, history))).toEqual([]);
   expect(all.rewrites).toEqual([{ seen: common + 3, common }]);
   expect(some.rewrites).toHaveLength(1);
-}, 120_000);
+}, 300_000);

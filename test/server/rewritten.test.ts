@@ -20,7 +20,7 @@ let cluster: TenureCluster;
 
 beforeAll(async () => {
   cluster = await startTenureCluster({ election: CALM_ELECTION });
-}, 120_000);
+}, 300_000);
 
 afterAll(() => cluster?.end());
 
@@ -121,7 +121,7 @@ test("a survivor that lacks the end becomes a new cluster: each reader gets the 
   await expectNamedOrAll(readers, survivor, common);
   expect(await waiting, "wait() of a job that is lost").toMatchObject({ code: "NOT_FOUND" });
   expect((await follower.ended).code).not.toBe(0);
-}, 120_000);
+}, 300_000);
 
 test("a snapshot is restored: the same", async () => {
   const alone = cluster.nodes.find(({ pid }) => pid !== undefined)!;
@@ -141,4 +141,4 @@ test("a snapshot is restored: the same", async () => {
   await waitFor("it to lead", async () => (await alone.view())?.role === "LEADER");
   await submit(6, alone);
   await expectNamedOrAll(readers, alone, common);
-}, 120_000);
+}, 300_000);

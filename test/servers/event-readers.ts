@@ -119,7 +119,7 @@ export class ChainedReader {
       this.rewrites.push({ seen: sequence, common: null });
       return;
     }
-    if (response.status !== 200) return void (await response.body?.cancel());
+    if (response.status !== 200) return await response.body?.cancel();
     const parser = new SseParser();
     for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
       for (const { id, data } of parser.push(bytes)) {
@@ -140,7 +140,7 @@ export function problemsOf(
   // Restored without the archive: whoever had seen nothing of it yet is refused by a name of its own.
   const isCut = TenureError.is(error) && error.code === "LOG_COMPACTED" && seen.length === 0;
   if (isCut) return [];
-  if (error !== null) return [`${name} ended: ${String(error)}`];
+  if (error !== null) return [`${name} ended: ${error instanceof Error ? error.message : "an odd value"}`];
   const wanted = history.filter(({ eventType }) => types === undefined || types.includes(eventType));
   // One that ended with the named error knows all that it is to know.
   const isOver = rewrites.some(({ common }) => common === null) && rewrites.length === 1;
