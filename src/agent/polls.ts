@@ -7,11 +7,10 @@
 //
 // A lease counts from when its call was sent (trap 51), so no poll waits for longer than a third of a lease.
 
+import { POLL_ANSWER_MS } from "../core/kit/timeouts.ts";
 import { pause } from "./bell.ts";
 import { type Crew, instantOf, isReplaced } from "./crew.ts";
 
-/** Beside the time that a poll may wait. */
-const ANSWER_MS = 2_000;
 /** A leader that is being drained gives nothing, and says so at once. */
 const DRAINING_MS = 500;
 /** Nothing was given, and nobody waited. */
@@ -66,7 +65,7 @@ export class Polls {
     const sentAt = instantOf(clock);
     const answer = await desk.lease(
       { ...call, max: room, waitMs: settings.beatMs, ttlMs: settings.leaseMs, poll, answered: this.#answered },
-      { signal, timeoutMs: settings.beatMs + ANSWER_MS },
+      { signal, timeoutMs: settings.beatMs + POLL_ANSWER_MS },
     );
     this.#answered = poll;
     this.#crew.heard(sentAt, answer);

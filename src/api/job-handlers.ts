@@ -13,6 +13,7 @@ import {
 import { TenureError } from "../core/kit/errors.ts";
 import type { Job, JobState, NamesPage } from "../ports/jobs.ts";
 import type { JobPage } from "../ports/views.ts";
+import { mustBeKnown } from "./event-point.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { followLog, logPage } from "./log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
@@ -125,6 +126,7 @@ function pageText({ jobs, next, position }: JobPage): string {
 async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const { params, query } = call;
   await beFresh(service, query);
+  await mustBeKnown(service, parts, call.header);
   const resumed = resumedAt(call.header("last-event-id"));
   let job = await findJob(service, parts, params.id);
   if (resumed !== null && resumed.attempt > lastAttemptOf(job)) {

@@ -2,6 +2,16 @@
 
 import type { ApiKey, Role } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
+import {
+  CONNECTION_IDLE_MS,
+  HANDSHAKE_MS,
+  HEADERS_MS,
+  KEY_WAIT_MS,
+  LINEARIZABLE_WAIT_MS,
+  REQUEST_ARRIVES_MS,
+  STREAM_HEARTBEAT_MS,
+  STREAM_STALL_MS,
+} from "../core/kit/timeouts.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Events } from "../ports/events.ts";
@@ -138,15 +148,15 @@ export const API_LIMITS: ApiLimits = {
   streamsPerCaller: 500,
   answerBytesPerCaller: 64 * 1024 * 1024,
   connectionAgeMs: 3_600_000,
-  handshakeTimeoutMs: 10_000,
+  handshakeTimeoutMs: HANDSHAKE_MS,
   answerStallMs: 10_000,
   answerBytesPerS: 64 * 1024,
   requestsMax: 20_000,
-  headersTimeoutMs: 10_000,
-  requestTimeoutMs: 15_000,
-  idleTimeoutMs: 120_000,
-  catchUpTimeoutMs: 2_000,
-  keyCatchUpTimeoutMs: 500,
+  headersTimeoutMs: HEADERS_MS,
+  requestTimeoutMs: REQUEST_ARRIVES_MS,
+  idleTimeoutMs: CONNECTION_IDLE_MS,
+  catchUpTimeoutMs: LINEARIZABLE_WAIT_MS,
+  keyCatchUpTimeoutMs: KEY_WAIT_MS,
   keyRoundEveryMs: 50,
   keyWaitersMax: 1_000,
   rateWindowMs: 10_000,
@@ -156,6 +166,6 @@ export const API_LIMITS: ApiLimits = {
   auditRefusalsPerCaller: 32,
   auditRefusalsMax: 1_024,
   streamsMax: 1_000,
-  heartbeatMs: 15_000,
-  streamStallMs: 10_000,
+  heartbeatMs: STREAM_HEARTBEAT_MS,
+  streamStallMs: STREAM_STALL_MS,
 };

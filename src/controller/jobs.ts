@@ -6,6 +6,7 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import type { Random } from "../core/kit/random.ts";
+import { VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
@@ -33,8 +34,7 @@ import { Turnover } from "./turnover.ts";
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;
 
-/** How long a decision waits for the views where it needs them, and how often it looks. */
-const VIEWS_WAIT_MS = 2_000;
+/** How often a decision looks whether the views have what it needs. */
 const VIEWS_LOOK_MS = 20;
 /** How often a request looks whether the time of day is known by now. */
 const TIME_LOOK_MS = 50;

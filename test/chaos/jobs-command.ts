@@ -99,6 +99,8 @@ function summary({ plant }: JobsFlags, backend: JobsBackend, run: JobsRunResult,
     keys_unsure: run.keys.unsure,
     keys_refused: run.keys.refused,
     events: run.events,
+    readers: run.readers.readers,
+    readers_told_of_a_rewritten_history: run.readers.rewritten,
     faults: run.faults,
     planted: plant ?? null,
     seconds: Math.round(seconds),
@@ -130,6 +132,7 @@ function people(rows: readonly Row[]): string {
       `run more than once, after a lease was lost ${row.executed_more_than_once} (that may be: a result is taken once)`,
       `stale results refused ${row.stale_rejected} of ${row.stale_attempts}; submissions unknown ${row.unknown}, for good ${row.unresolved}`,
       `replicated keys ${row.keys}, calls with them ${row.key_calls}, nodes that could not say ${row.keys_unsure}, refused ${row.keys_refused}`,
+      `readers of events ${row.readers}, told of a rewritten history ${row.readers_told_of_a_rewritten_history}`,
       `faults: ${Object.entries(row.faults)
         .map(([kind, count]) => `${kind} ${count}`)
         .join(", ")}`,

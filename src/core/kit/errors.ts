@@ -36,6 +36,7 @@ export const ERRORS = {
   DATA_DIRECTORY_IN_USE: { http: 500, exit: 78, retryable: false, number: null },
   DISK_FULL: { http: 507, exit: 75, retryable: true, number: null },
   SNAPSHOT_INVALID: { http: 400, exit: 65, retryable: false, number: null },
+  HISTORY_REWRITTEN: { http: 409, exit: 69, retryable: false, number: null },
   LOG_COMPACTED: { http: 410, exit: 69, retryable: false, number: null },
   CLUSTER_MISMATCH: { http: 409, exit: 78, retryable: false, number: null },
   CERTIFICATE_INVALID: { http: 500, exit: 78, retryable: false, number: null },
