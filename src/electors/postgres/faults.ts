@@ -6,6 +6,7 @@
 // No message has a password in it: neither the URL nor what the client was given is ever quoted.
 
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
+import { messageOf } from "../../core/kit/user-code.ts";
 
 export interface FaultContext {
   /** `host:port/database`. */
@@ -129,5 +130,5 @@ function hintOf(sqlstate: string, error: unknown): string {
 /** Several addresses of one host fail as one error without a text of its own. */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
