@@ -91,9 +91,11 @@ describe("an onTransition that", () => {
   });
 
   it(`${CLOSES[0]} ends the term as any close does`, async () => {
-    const stage = staged(
-      (self) => ({ onTransition: ({ kind }) => kind === "leading" && void CLOSES[1](self()) }) as never,
-    );
+    const stage = staged((self) => ({
+      onTransition: ({ kind }) => {
+        if (kind === "leading") CLOSES[1](self());
+      },
+    }));
     const term = stage.elector.acquire();
     await stage.seat.grant(7);
     await stage.seat.released();
