@@ -1,6 +1,6 @@
 // Whatever handlers and `onError` do (trap 80): the process lives, other jobs go on, and the agent's end is reported.
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { HOSTILE } from "../core/kit/test-hostile.ts";
 import type { ResultCall } from "../ports/jobs.ts";
@@ -158,14 +158,13 @@ describe("a loop of the agent's own that fails", () => {
   it("ends the agent with the reason, and aborts what it has", async () => {
     const desk = new TestDesk();
     let signal: AbortSignal | undefined;
-    const run = Beats.prototype.run;
     const broken = Promise.withResolvers<void>();
-    Beats.prototype.run = () => broken.promise;
+    const run = vi.spyOn(Beats.prototype, "run").mockReturnValue(broken.promise);
     const agent = await desk.start((_job, context) => {
       ({ signal } = context);
       return new Promise(() => undefined);
     });
-    Beats.prototype.run = run;
+    run.mockRestore();
     await desk.give();
     broken.reject(new RangeError("a defect"));
     expect(await agent.ended).toMatchObject({

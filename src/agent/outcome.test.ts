@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HOSTILE, hostile } from "../core/kit/test-hostile.ts";
+import { HOSTILE, hostileOf } from "../core/kit/test-hostile.ts";
 import { JOB_ERROR_BYTES_MAX, JOB_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import { type AbortReason, JobAborted, JobError, outcomeOfReturn, outcomeOfThrow } from "./outcome.ts";
+
+const NUMBERS = fc.array(fc.nat(), { maxLength: 7 });
+const MORE = fc.array(fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true }), {
+  maxLength: 3,
+});
 
 describe("how a handler ended", () => {
   it("to return is to have done it; nothing is null", () => {
@@ -60,8 +65,8 @@ describe("how a handler ended", () => {
     const letters = (outcome: unknown): number => JSON.stringify(outcome).length;
     const aborted = fc.constantFrom<AbortReason | null>(null, "cancelled", "timed-out", "lease-lost", "stopping");
     fc.assert(
-      fc.property(hostile, aborted, (make, reason) => {
-        const value = make();
+      fc.property(NUMBERS, MORE, aborted, (numbers, more, reason) => {
+        const value = hostileOf(numbers, more);
         const thrown = outcomeOfThrow(value, reason === null ? null : new JobAborted(reason, "why"));
         // The message as JSON has up to six letters for a byte; the detail is bounded as results are.
         expect(letters(thrown)).toBeLessThanOrEqual(6 * JOB_ERROR_BYTES_MAX + 6 * JOB_PAYLOAD_BYTES_MAX);

@@ -85,7 +85,7 @@ function readThrown(thrown: unknown, abortedBy: JobAborted | null): Outcome {
       return assertNever(aborted as never, "abort reason");
   }
   if (isJobError(thrown)) return failure(messageOf(thrown), thrown.detail, thrown.retry);
-  const name = String(thrown instanceof Error ? thrown.name : typeof thrown);
+  const name = String(thrown instanceof Error ? (thrown.name as unknown) : typeof thrown);
   return failure(messageOf(thrown), { name: name.slice(0, NAME_LETTERS_MAX).toWellFormed() }, true);
 }
 

@@ -30,10 +30,10 @@ export async function jobsCommand(args: readonly string[]): Promise<number> {
       stop.abort();
     });
   }
-  return exit ?? ((await run(flags, stop.signal)) ? 1 : 0);
+  return exit ?? ((await played(flags, stop.signal)) ? 1 : 0);
 }
 
-function run(flags: JobsFlags, signal: AbortSignal): Promise<boolean> {
+function played(flags: JobsFlags, signal: AbortSignal): Promise<boolean> {
   if (flags.stops !== undefined) return stops(flags, flags.stops, signal);
   return flags.race === undefined ? play(flags, signal) : race(flags, flags.race, signal);
 }

@@ -1,7 +1,5 @@
 // What users' code throws and returns when it is at its worst: for the tests of everything that calls it.
 
-import fc from "fast-check";
-
 const refuses = (): never => {
   throw new Error("refused");
 };
@@ -9,7 +7,7 @@ const refuses = (): never => {
 type Make = () => unknown;
 
 /** Nothing of it can be looked at. */
-export function closedProxy(): object {
+function closedProxy(): object {
   const handler: ProxyHandler<object> = {};
   for (const trap of ["get", "has", "ownKeys", "getPrototypeOf", "getOwnPropertyDescriptor"] as const)
     handler[trap] = refuses;
@@ -57,6 +55,7 @@ export const HOSTILE: Readonly<Record<string, Make>> = {
   "a BigInt": () => 10n ** 400n,
   "an object whose toString throws": () => ({ toString: refuses }),
   "an object whose toJSON throws": () => ({ toJSON: refuses }),
+  // oxlint-disable-next-line unicorn/no-thenable -- that is the point
   "a thenable whose then throws": () => Object.defineProperty({}, "then", { get: refuses }),
   "a text of 4 MiB": () => "x".repeat(4 * 1024 * 1024),
   "a ring": () => {
@@ -66,34 +65,30 @@ export const HOSTILE: Readonly<Record<string, Make>> = {
   },
 };
 
-const named: fc.Arbitrary<Make> = fc.constantFrom(...Object.values(HOSTILE));
-const anything: fc.Arbitrary<Make> = fc
-  .anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true, withDate: true, withMap: true })
-  .map((value) => () => value);
-const word: fc.Arbitrary<Make> = fc
-  .constantFrom("JobError", "AbortError", "stopping", true, refuses)
-  .map((value) => () => value);
+const BASES: readonly (() => object)[] = [
+  () => new Error("x"),
+  () => ({}),
+  () => Object.create(null) as object,
+  () => () => 1,
+];
+const WORDS: readonly unknown[] = ["JobError", "AbortError", "stopping", true, refuses];
 
-/** Makes anything, with properties that lie; what it makes would break fast-check itself. */
-export const hostile: fc.Arbitrary<Make> = fc.oneof(
-  named,
-  anything,
-  fc
-    .tuple(
-      fc.constantFrom<() => object>(
-        () => new Error("x"),
-        () => ({}),
-        () => Object.create(null) as object,
-        () => () => 1,
-      ),
-      fc.array(fc.tuple(fc.constantFrom(...DRESSED), fc.oneof(named, anything, word), fc.boolean()), { maxLength: 6 }),
-    )
-    .map(([make, properties]) => () => {
-      const dressed = make();
-      for (const [key, value, isGetter] of properties) {
-        const descriptor = isGetter ? { get: refuses } : { value: value() };
-        Object.defineProperty(dressed, key, { ...descriptor, configurable: true, enumerable: true });
-      }
-      return dressed;
-    }),
-);
+/** One of those above, or an object with properties that lie, as the numbers say; `more`: what else they may have for values. */
+export function hostileOf(numbers: readonly number[], more: readonly unknown[]): unknown {
+  const named = Object.values(HOSTILE);
+  const values: readonly Make[] = [...named, ...[...WORDS, ...more].map((value) => () => value)];
+  const [first = 0, ...others] = numbers;
+  const bare = [...named, ...more.map((value) => () => value)];
+  if (others.length === 0) return pick(bare, first)();
+  const dressed = pick(BASES, first)();
+  for (const number of others) {
+    const value = pick(values, Math.floor(number / DRESSED.length));
+    const descriptor = number % 3 === 0 ? { get: refuses } : { value: value() };
+    Object.defineProperty(dressed, pick(DRESSED, number), { ...descriptor, configurable: true, enumerable: true });
+  }
+  return dressed;
+}
+
+function pick<T>(from: readonly T[], number: number): T {
+  return from[number % from.length] as T;
+}

@@ -1,17 +1,22 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NotLeaderError, TenureError } from "./errors.ts";
-import { HOSTILE, hostile } from "./test-hostile.ts";
+import { HOSTILE, hostileOf } from "./test-hostile.ts";
 import { errorOf, harmlessly, messageOf } from "./user-code.ts";
 
 /** After every microtask, so that what nobody handles would have been reported. */
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
+const NUMBERS = fc.array(fc.nat(), { maxLength: 7 });
+const MORE = fc.array(fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true }), {
+  maxLength: 3,
+});
+
 describe("what users' code throws (trap 80)", () => {
   it("has a text and is an error, whatever it is", () => {
     fc.assert(
-      fc.property(hostile, (make) => {
-        const thrown = make();
+      fc.property(NUMBERS, MORE, (numbers, more) => {
+        const thrown = hostileOf(numbers, more);
         expect(typeof messageOf(thrown)).toBe("string");
         expect(typeof errorOf(thrown)).toBe("object");
         expect([true, false]).toContain(TenureError.is(thrown));
