@@ -199,15 +199,14 @@ export class Caller {
         this.#leaderUrl = url;
         return answer.response;
       }
+      if (isUnconfirmed(answer)) fate.unconfirmed = callError(url, answer);
+      // The caller's own end says nothing about the leader.
+      options.signal?.throwIfAborted();
       // What it says, or that it says nothing, is news: the next call must not begin where this one failed.
       this.#leaderUrl = null;
-      if (isUnconfirmed(answer)) fate.unconfirmed = callError(url, answer);
       // What was refused is not sent once more where the same answer would come too late: then it would be unknown (trap 84).
       const isTooLate = answer.kind === "refused" && timeLeft() <= tookMs;
-      if (isTooLate || verdictOf(answer, request) === "fail") {
-        options.signal?.throwIfAborted();
-        throw callError(url, answer);
-      }
+      if (isTooLate || verdictOf(answer, request) === "fail") throw callError(url, answer);
       const named = answer.kind === "refused" ? this.addresses.known(answer.fields["leader_url"]) : undefined;
       this.#leaderUrl = named === undefined || named === url ? null : named;
       if (this.#leaderUrl !== null && ++hops <= HOPS_MAX) continue;

@@ -97,8 +97,13 @@ export class TenureError extends Error {
     return ERRORS[this.code].retryable;
   }
 
+  /** Never throws: values that users throw come here too, and a proxy may refuse to be looked at. */
   static is(value: unknown): value is TenureError {
-    return typeof value === "object" && value !== null && BRAND in value;
+    try {
+      return typeof value === "object" && value !== null && BRAND in value;
+    } catch {
+      return false;
+    }
   }
 }
 

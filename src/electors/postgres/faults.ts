@@ -7,6 +7,7 @@
 
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
+import { messageOf } from "../../core/kit/user-code.ts";
 
 export interface FaultContext {
   /** `host:port/database`. */
@@ -123,5 +124,5 @@ function hintOf(sqlstate: string, error: unknown): string {
 /** Several addresses of one host fail as one error without a text of its own. */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -18,6 +18,7 @@ export const JOBS_PROBES = [
   "grant-too-old-to-trust",
   "given-to-a-waiting-poll",
   "lost-answer-taken-back",
+  "stopped-with-an-answer-in-flight",
   "lease-expired",
   "attempt-timed-out",
   "running-job-cancelled",

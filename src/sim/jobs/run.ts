@@ -8,6 +8,7 @@ import { startAgent } from "./agents.ts";
 import { JobsClients, type JobsClientCounts } from "./clients.ts";
 import { JobsCluster } from "./cluster.ts";
 import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from "./knobs.ts";
+import { leaving } from "./leavers.ts";
 import { onTime } from "./on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./plan.ts";
 import type { JobsProbeCounts } from "./probes.ts";
@@ -74,7 +75,9 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
       (await converge(cluster, clients)) ??
       (await onTime(cluster, STEPS_MAX)) ??
       finding(cluster) ??
-      cluster.deposition(calmMs);
+      cluster.deposition(calmMs) ??
+      (await leaving(cluster, STEPS_MAX)) ??
+      finding(cluster);
   } catch (error) {
     violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
   }
