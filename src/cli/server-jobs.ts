@@ -88,7 +88,10 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => options.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
-  const fetcher = exchangeHistory(consensus, archive, logger, options.clearance);
+  const fetcher = exchangeHistory(consensus, archive, logger, {
+    clearance: options.clearance,
+    changed: () => feeder.historyChanged(),
+  });
   const retention = retainHistory(archive, options.keepDays, logger);
   return {
     parts: { jobs, views, events, keys },

@@ -37,6 +37,7 @@ export const ERRORS = {
   DISK_FULL: { http: 507, exit: 75, retryable: true, number: null },
   SNAPSHOT_INVALID: { http: 400, exit: 65, retryable: false, number: null },
   LOG_COMPACTED: { http: 410, exit: 69, retryable: false, number: null },
+  EVENTS_LOST: { http: 410, exit: 69, retryable: false, number: null },
   CLUSTER_MISMATCH: { http: 409, exit: 78, retryable: false, number: null },
   CERTIFICATE_INVALID: { http: 500, exit: 78, retryable: false, number: null },
   MEMBER_UNKNOWN: { http: 404, exit: 69, retryable: false, number: null },

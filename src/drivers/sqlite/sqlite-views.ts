@@ -7,7 +7,16 @@ import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ExpiredJobs, ExpiredPlace, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
+import type {
+  ExpiredJobs,
+  ExpiredPlace,
+  JobLog,
+  JobLogPage,
+  JobPage,
+  JobQuery,
+  Views,
+  ViewsHoles,
+} from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
 import { PutQueue } from "./put-queue.ts";
@@ -109,6 +118,22 @@ export class SqliteViews implements Views {
     await this.#puts.idle();
     await this.#writer.ask({ kind: "settle" });
   }
+
+  readonly holes: ViewsHoles = {
+    read: async () => {
+      await this.#puts.idle();
+      const json = await this.#writer.ask({ kind: "holes" });
+      return json === null ? [] : (parseJson(json) as unknown as Awaited<ReturnType<ViewsHoles["read"]>>);
+    },
+    write: async (ranges) => {
+      await this.#puts.idle();
+      await this.#writer.ask({ kind: "set-holes", ranges: JSON.stringify(ranges) });
+    },
+    rebuild: async () => {
+      await this.#puts.idle();
+      await this.#writer.ask({ kind: "rebuild" });
+    },
+  };
 
   reached(): Promise<number> {
     return this.#read({ kind: "reached" });
