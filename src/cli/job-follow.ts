@@ -36,7 +36,7 @@ export async function followJob(client: Client, id: string, { signal, tell }: Fo
       if (isFinished(job)) return job;
     }
   } catch (error) {
-    if (!TenureError.is(error) || error.code !== "LOG_COMPACTED") throw error;
+    if (!TenureError.is(error) || (error.code !== "LOG_COMPACTED" && error.code !== "EVENTS_LOST")) throw error;
     tell({
       kind: "note",
       text: "its first events are not kept any more: without its log (tenure job logs), until it is finished",

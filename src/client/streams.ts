@@ -26,7 +26,7 @@ export interface StreamOptions {
 }
 
 /** What one node may say that the next does not: it has less history, or has applied less. All of them must say it. */
-const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
+const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "EVENTS_LOST", "NOT_FOUND"]);
 
 /**
  * `request` is asked anew at each opening: it says from where. `read` takes each frame and says what it means to the reader;

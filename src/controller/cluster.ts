@@ -69,6 +69,8 @@ export interface ClusterOptions {
   readonly stalls?: (() => number) | undefined;
   /** How much of its quota the history takes. */
   readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
+  /** What this node lacks of it. */
+  readonly history?: (() => Observation["history"]) | undefined;
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
   /** An operator wants this node out, or in again. */
@@ -334,7 +336,7 @@ export class ClusterService implements Cluster {
 
   #tick(): void {
     if (this.#state !== "running") return;
-    const { disk, stalls, historyQuota } = this.#options;
+    const { disk, stalls, historyQuota, history } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
     const observation = {
       isMember: isMember(configuration, peer),
@@ -342,6 +344,7 @@ export class ClusterService implements Cluster {
       leaderContactMs,
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
+      history: history?.(),
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       cloned: this.#options.peers.cloned?.(),

@@ -153,6 +153,10 @@ export class Engine implements Consensus {
     return this.#input({ kind: "replace", nodeId });
   }
 
+  keepDisks(peers: readonly PeerKey[]): void {
+    this.#input({ kind: "keep-disks", peers });
+  }
+
   /** Resolves once everything committed before this call is applied here; null: not now, ask again. */
   async readIndex(timeoutMs: number): Promise<number | null> {
     const read = this.#waiters.read();

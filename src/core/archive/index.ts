@@ -24,6 +24,7 @@ export {
   rangesOf,
 } from "./segment-query.ts";
 export type { EventRange, Lacks } from "./segment-query.ts";
+export { soleCopies } from "./sole-copies.ts";
 export { readHeader } from "./segment-format.ts";
 export type { SegmentHeader } from "./segment-format.ts";
 export { openSealed } from "./sealed-segment.ts";

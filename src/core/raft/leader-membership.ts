@@ -83,6 +83,7 @@ export function replaceLostDisks(leader: Leader, admission: Admission): void {
     presentDisk: (nodeId) => (nodeId === nodeIdOf(self) ? self : (requested.get(nodeId) ?? admission.diskOf(nodeId))),
     requested,
     isSilent,
+    isKept: (peer) => leader.keptDisks.has(peer),
     isCaughtUp: (peer) => (progress.get(peer)?.caughtUpSinceMs ?? Infinity) < nowMs,
   });
   if (change !== null) proposeConfChange(leader, change);

@@ -103,6 +103,9 @@ export class Raft {
         return this.#proposeConfChange(input.change);
       case "replace":
         return this.#requestReplacement(input.nodeId);
+      case "keep-disks":
+        if (this.#leadership !== null) this.#leadership.keptDisks = new Set(input.peers);
+        return ACCEPTED;
       case "read-index":
         return this.#readIndex(input.context);
       case "transfer":

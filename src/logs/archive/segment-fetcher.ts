@@ -49,7 +49,7 @@ export interface SegmentSource {
 export interface MissingHistory {
   readonly missing: readonly EventRange[];
   readonly lost: readonly EventRange[];
-  /** Members that may have what is missing and not lost, and have not sent it. */
+  /** Members that may have what is missing and not lost, and have not sent it in several rounds. */
   readonly awaited: readonly string[];
 }
 
@@ -84,6 +84,8 @@ export class SegmentFetcher {
   /** Members whose bytes for a segment were others than those that are missing, by its first event. */
   readonly #wrongly = new Map<number, Set<string>>();
   #awaited: readonly string[] = [];
+  /** Rounds in a row that brought nothing. */
+  #failures = 0;
 
   constructor(options: FetcherOptions) {
     this.#options = options;
@@ -98,7 +100,7 @@ export class SegmentFetcher {
   get standing(): MissingHistory {
     const { archive } = this.#options;
     const missing = archive.missing();
-    const isAwaited = missing.length > archive.lost().length;
+    const isAwaited = missing.length > archive.lost().length && this.#failures >= FAILURES_TOLD;
     return { missing: rangesOf(missing), lost: rangesOf(archive.lost()), awaited: isAwaited ? this.#awaited : [] };
   }
 
@@ -123,7 +125,8 @@ export class SegmentFetcher {
     const { archive, logger } = this.#options;
     this.#isRunning = true;
     let isTold = false;
-    for (let failures = 0; !this.#isStopped;) {
+    this.#failures = 0;
+    while (!this.#isStopped) {
       this.#isPoked = false;
       const missing = archive.missing();
       if (missing.length === 0) {
@@ -138,8 +141,8 @@ export class SegmentFetcher {
         const fetched = await this.#round(missing);
         if (fetched === missing.length || (await this.#letGo())) continue;
         await this.#judge();
-        failures = fetched > 0 ? 0 : failures + 1;
-        if (failures === FAILURES_TOLD && this.#awaited.length > 0)
+        this.#failures = fetched > 0 ? 0 : this.#failures + 1;
+        if (this.#failures === FAILURES_TOLD && this.#awaited.length > 0)
           logger.warn({ ...about(missing), awaited: this.#awaited.join(",") }, NOBODY_HAS_IT);
       } catch (error) {
         // The archive has failed or was closed, and says so itself.
@@ -147,7 +150,7 @@ export class SegmentFetcher {
         this.#isStopped = true;
         break;
       }
-      await this.#wait(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, DOUBLINGS_MAX)));
+      await this.#wait(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)));
     }
     this.#isRunning = false;
   }
