@@ -16,7 +16,7 @@ import type { PeerKey } from "../core/kit/ids.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
 import type { PeerTls } from "../drivers/wire/index.ts";
-import type { Archive, MissingHistory } from "../logs/index.ts";
+import { type Archive, lacksOf, type MissingHistory, ownLacks } from "../logs/index.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
@@ -211,6 +211,7 @@ function clusterOf(
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
     history: lacked,
+    lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(wire, peer)),
     expect: options.bootstrap ? config.bootstrapExpect : undefined,
     onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });

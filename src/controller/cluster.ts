@@ -40,8 +40,9 @@ import {
   type Surroundings,
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
-import { Membership, notLeader } from "./membership.ts";
-import { diskIn } from "./membership-rules.ts";
+import { Membership } from "./membership.ts";
+import { diskIn, notLeader } from "./membership-rules.ts";
+import type { SoleHistoryOptions } from "./sole-history.ts";
 
 const TICK_INTERVAL_MS = 1_000;
 const REMOVED =
@@ -71,6 +72,8 @@ export interface ClusterOptions {
   readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
   /** What this node lacks of it. */
   readonly history?: (() => Observation["history"]) | undefined;
+  /** What a member lacks of it, this one too; null: it does not say. */
+  readonly lacks?: SoleHistoryOptions["lacks"];
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
   /** An operator wants this node out, or in again. */

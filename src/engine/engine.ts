@@ -100,14 +100,11 @@ export class Engine implements Consensus {
       options.stateMachine.restore(opened.snapshot.data);
       this.#snapshots.keep(opened.snapshot.meta, opened.snapshot.data);
     }
+    const { peer, hardState, entries } = opened;
+    const snapshot = opened.snapshot === null ? null : opened.snapshot.meta;
     this.#raft = new Raft({
       ...options,
-      peer: opened.peer,
-      election,
-      nowMs: this.#clock.monotonicMs(),
-      hardState: opened.hardState,
-      snapshot: opened.snapshot === null ? null : opened.snapshot.meta,
-      entries: opened.entries,
+      ...{ peer, election, hardState, snapshot, entries, nowMs: this.#clock.monotonicMs() },
     });
     this.#own = new OwnSnapshots({
       ...around,

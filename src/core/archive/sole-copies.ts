@@ -3,21 +3,19 @@
 
 import type { EventRange, Lacks } from "./segment-query.ts";
 
-/** `lacks` null: it does not say, and may have everything or nothing. */
-export interface Holder {
-  readonly lacks: Lacks | null;
-}
+/** What one member says; null: it does not say, and may have everything or nothing. */
+type Said = Lacks | null;
 
 /**
- * Events that one of `staying` is known to lack, that none of them is known to have, and that one of `leaving` may have.
- * What is only unknown counts for nobody who stays: a member that is down saves nothing.
+ * Events that a voter who stays is known to lack, that nobody who stays is known to have, and that one of `leaving` may have.
+ * What is only unknown counts for nobody who stays: a member that is down saves nothing. A learner who stays (`others`) is
+ * still fetching: what it lacks is not missed, what it has counts.
  */
-export function soleCopies(staying: readonly Holder[], leaving: readonly Holder[]): EventRange[] {
-  const needed = staying.flatMap(({ lacks }) => lacks?.ranges ?? []).toSorted((a, b) => a.first - b.first);
-  const had = staying.flatMap(({ lacks }) => (lacks === null ? [] : hadBy(lacks)));
-  const nowhere = without(merged(needed), had);
-  const risked = leaving.flatMap(({ lacks }) => (lacks === null ? nowhere : without(nowhere, lackedBy(lacks))));
-  return merged(risked.toSorted((a, b) => a.first - b.first));
+export function soleCopies(voters: readonly Said[], others: readonly Said[], leaving: readonly Said[]): EventRange[] {
+  const needed = merged(voters.flatMap((lacks) => lacks?.ranges ?? []));
+  const had = [...voters, ...others].flatMap((lacks) => (lacks === null ? [] : hadBy(lacks)));
+  const nowhere = without(needed, had);
+  return merged(leaving.flatMap((lacks) => (lacks === null ? nowhere : without(nowhere, lackedBy(lacks)))));
 }
 
 function hadBy({ start, reached, ranges }: Lacks): EventRange[] {
@@ -43,9 +41,9 @@ function without(from: readonly EventRange[], taken: readonly EventRange[]): Eve
 }
 
 /** In order, and none touches the next. */
-function merged(sorted: readonly EventRange[]): EventRange[] {
+function merged(all: readonly EventRange[]): EventRange[] {
   const ranges: { first: number; last: number }[] = [];
-  for (const { first, last } of sorted) {
+  for (const { first, last } of all.toSorted((a, b) => a.first - b.first)) {
     const before = ranges.at(-1);
     if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
     else ranges.push({ first, last });
