@@ -196,7 +196,8 @@ async function serving(): Promise<string> {
   if (!verdict.valid) await waitFor("it to be said", async () => (await alerts()).includes("history_lost"), LIMIT_MS);
   const said = node.log().includes("damaged") || node.log().includes("torn") || node.log().includes("moved aside");
   if (!verdict.valid && !said) return "WRONG: nothing is said of the damage";
-  if (states.has("NOT_FOUND") && verdict.valid) return `WRONG: ${states.get("NOT_FOUND")} jobs are gone, and nothing is lost`;
+  if (states.has("NOT_FOUND") && verdict.valid)
+    return `WRONG: ${states.get("NOT_FOUND")} jobs are gone, and nothing is lost`;
   const shown = [...states].map(([state, count]) => `${count} ${state}`).join(", ");
   return `serves (${shown}); ${(await alerts()).join() || "no alerts"}; verify ${verdict.valid ? "valid" : verdict.reason}`;
 }
