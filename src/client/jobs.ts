@@ -21,6 +21,7 @@ import type {
 import { type ClientKeys, keysOf } from "./keys.ts";
 import { logPieces, type LogsOptions } from "./logs.ts";
 import { Pauses } from "./pauses.ts";
+import { untilFinal } from "./until-final.ts";
 
 export interface MutateOptions extends CallOptions {
   /** The same key with the same request is done once, for 24 hours. Null: without one, and then nothing unclear is repeated. */
@@ -76,7 +77,6 @@ export interface ClientJobs {
 
 /** More pages than this are no list any more: a server that goes on does not mean it. */
 const PAGES_MAX = 100_000;
-const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
 /** A mutation is a write on a majority of disks: longer than this is a node that stands still. */
 const ATTEMPT_MS = 2_000;
 /** How long `wait` goes on looking where no node answers. */
@@ -160,29 +160,34 @@ async function jobOf(caller: Caller, id: string, options: ReadOptions): Promise<
   }
 }
 
-/** Looks when its events say so: once the stream stands nothing is missed, and each look is linearizable. */
+/** Looks when its events say so: once the stream is open nothing is missed, and each look is linearizable. */
 async function waitFor(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
   const types = ["build:completed", "build:failed", "build:cancelled"];
-  const items = eventItems(caller, { entityId: id, entityType: "build", types, signal, outageMs: WAIT_OUTAGE_MS });
+  const over = new AbortController();
+  const until = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+  const wanted = { entityId: id, entityType: "build", types } as const;
+  const items = eventItems(caller, { ...wanted, signal: until, outageMs: WAIT_OUTAGE_MS });
   try {
-    for (;;) {
-      await items.next();
-      const job = await look(caller, id, signal);
-      if (FINAL.includes(job.state)) return job;
-    }
+    return await untilFinal(items, () => look(caller, id, signal));
   } finally {
-    await items.return(undefined as never);
+    // Somebody may be waiting for the next of them.
+    over.abort();
+    await items.return(undefined as never).catch(() => undefined);
   }
 }
 
+/** Until somebody answers. A node that builds its views again says so for as long as that takes: that is no outage. */
 async function look(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
-  const pauses = new Pauses(WAIT_OUTAGE_MS);
-  for (;;) {
+  for (let pauses = new Pauses(WAIT_OUTAGE_MS); ;) {
     try {
       return await jobOf(caller, id, { consistency: "linearizable", signal });
     } catch (error) {
       signal?.throwIfAborted();
-      if (!TenureError.is(error) || !error.retryable || !(await pauses.take(signal ?? NEVER))) throw error;
+      if (!TenureError.is(error) || !error.retryable) throw error;
+      if (await pauses.take(signal ?? NEVER)) continue;
+      signal?.throwIfAborted();
+      if (error.code !== "TOO_STALE") throw error;
+      pauses = new Pauses(WAIT_OUTAGE_MS);
     }
   }
 }

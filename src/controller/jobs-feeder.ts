@@ -259,7 +259,7 @@ export class JobsFeeder {
     const { sequence, hash } = fold.chain;
     const [position, line] = isAll ? [sequence, hash] : [this.#position, null];
     try {
-      await views.put(position, jobs, changes.logs, changes.forgotten, line);
+      await views.put(position, jobs, changes.logs, changes.forgotten, { line });
     } catch (error) {
       this.#changes.giveBack(changes);
       throw error;
@@ -306,7 +306,7 @@ export class JobsFeeder {
       return;
     }
     const { jobs, logs, forgotten } = step.value;
-    await this.#options.views.put(this.#position, jobs, logs, forgotten);
+    await this.#options.views.put(this.#position, jobs, logs, forgotten, { isPast: true });
   }
 
   /** Durable before the views' position passes it. */

@@ -15,6 +15,8 @@ export interface PutPiece {
   readonly position: number;
   /** Of the event there; null: as before. */
   readonly line: string | null;
+  /** See PutHow. */
+  readonly isPast: boolean;
   /** JSON of one job each. */
   readonly jobs: readonly string[];
   readonly logs: readonly JobLog[];
@@ -56,6 +58,12 @@ export type ReaderRequest =
   | { readonly kind: "reopen" }
   | { readonly kind: "close" };
 
+/** A job that is JSON still, or null, and the position of the same moment. */
+export interface StoredRow {
+  readonly json: string | null;
+  readonly position: number;
+}
+
 /** A page whose jobs are JSON still. */
 export interface StoredPage {
   readonly jobs: readonly string[];
@@ -74,7 +82,7 @@ export interface Answers {
   readonly rebuild: null;
   readonly discard: null;
   readonly reached: number;
-  readonly get: string | null;
+  readonly get: StoredRow;
   readonly expired: ExpiredJobs;
   readonly list: StoredPage;
   readonly log: JobLogPage;

@@ -14,6 +14,8 @@ import type {
   JobLogPage,
   JobPage,
   JobQuery,
+  JobRow,
+  PutHow,
   Views,
   ViewsHoles,
 } from "../../ports/views.ts";
@@ -104,9 +106,9 @@ export class SqliteViews implements Views {
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    line: string | null = null,
+    how: PutHow = {},
   ): Promise<void> {
-    return this.#puts.put(position, jobs, logs, forgotten, line);
+    return this.#puts.put(position, jobs, logs, forgotten, how);
   }
 
   async doubt(nowMs: number): Promise<void> {
@@ -139,9 +141,9 @@ export class SqliteViews implements Views {
     return this.#read({ kind: "reached" });
   }
 
-  async get(jobId: string): Promise<Job | null> {
-    const json = await this.#read({ kind: "get", jobId });
-    return json === null ? null : (parseJson(json) as Job);
+  async get(jobId: string): Promise<JobRow> {
+    const { json, position } = await this.#read({ kind: "get", jobId });
+    return { job: json === null ? null : (parseJson(json) as Job), position };
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {

@@ -308,7 +308,6 @@ export class JobsCluster {
       nextFire,
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
-      viewsPosition: () => views.reached(),
       expired: (nowMs, limit, from) => views.expired(nowMs, limit, from),
     });
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });

@@ -4,7 +4,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, Views } from "../../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Views } from "../../ports/views.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
@@ -61,10 +61,19 @@ export class SimViews implements FedViews {
     return this.#rows.position;
   }
 
-  put(position: number, jobs: readonly Job[], _logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
+  put(
+    position: number,
+    jobs: readonly Job[],
+    _logs: readonly JobLog[],
+    forgotten: readonly string[],
+    { isPast = false }: PutHow = {},
+  ): Promise<void> {
     return this.#inTurn(() => {
       if (position < this.#rows.position) return;
-      for (const job of jobs) this.#rows.jobs.set(job.id, job);
+      for (const job of jobs) {
+        const before = this.#rows.jobs.get(job.id);
+        if (!isPast || before === undefined || before.jobEpoch <= job.jobEpoch) this.#rows.jobs.set(job.id, job);
+      }
       for (const jobId of forgotten) this.#rows.jobs.delete(jobId);
       this.#rows.position = position;
     });
@@ -78,9 +87,11 @@ export class SimViews implements FedViews {
     return this.#inTurn(() => undefined);
   }
 
-  async get(jobId: string): Promise<Job | null> {
+  async get(jobId: string): Promise<JobRow> {
     await this.#pause(READ_MS_MAX);
-    return this.#rows.jobs.get(jobId) ?? null;
+    const row = { job: this.#rows.jobs.get(jobId) ?? null, position: this.#rows.position };
+    await this.#pause(READ_MS_MAX);
+    return row;
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
