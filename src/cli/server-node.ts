@@ -16,7 +16,7 @@ import type { PeerKey } from "../core/kit/ids.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
 import type { PeerTls } from "../drivers/wire/index.ts";
-import { type Archive, lacksOf, type MissingHistory, ownLacks } from "../logs/index.ts";
+import { type Archive, lacksOf, ownLacks } from "../logs/index.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
@@ -77,10 +77,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   attach(leading);
   const loop = startLoopMonitor();
   const started: { jobs?: JobsNode } = {};
-  const cluster = clusterOf(config, options, consensus, leading, machine, {
-    archive: made.archive!,
-    lacked: () => started.jobs?.lacked() ?? null,
-  });
+  const cluster = clusterOf(config, options, consensus, leading, machine, { archive: made.archive!, started });
   made.cluster = cluster;
   const scopes = new ScopesService({
     log: scopesParts.log,
@@ -188,7 +185,7 @@ function clusterOf(
   node: ConsensusNode,
   leading: Consensus,
   machine: ClusterMachine,
-  { archive, lacked }: { readonly archive: Archive; readonly lacked: () => MissingHistory | null },
+  { archive, started }: { readonly archive: Archive; readonly started: { readonly jobs?: JobsNode } },
 ): ClusterService {
   const { engine, wire, directory, random, election } = node;
   return new ClusterService({
@@ -210,7 +207,7 @@ function clusterOf(
     snapshots: snapshotsOf(node),
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
-    history: lacked,
+    history: () => started.jobs?.lacked(),
     lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(wire, peer)),
     expect: options.bootstrap ? config.bootstrapExpect : undefined,
     onDrain: (isWanted) => options.clearance?.drained(isWanted),

@@ -40,8 +40,6 @@ export class Leader {
   readonly commits: CommitWatch;
   /** The new disk that an operator wants for a node id, whether or not the old one still answers (design D5). */
   readonly replaceRequested = new Map<string, PeerKey>();
-  /** Not swapped while nobody asks for it. */
-  keptDisks: ReadonlySet<PeerKey> = new Set();
   /** In the order of members(): what is sent in a loop never depends on who joined first. */
   #progress = new Map<PeerKey, Progress>();
   readonly #rounds: Rounds;

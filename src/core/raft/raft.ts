@@ -58,6 +58,7 @@ export class Raft {
   readonly #state: ServerState;
   readonly #log: RaftLog;
   readonly #admission: Admission;
+  #keptDisks: ReadonlySet<PeerKey> = new Set();
   readonly #strangers: Strangers;
   readonly #patience: Patience;
   readonly #transfer: LeaderTransfer;
@@ -104,7 +105,7 @@ export class Raft {
       case "replace":
         return this.#requestReplacement(input.nodeId);
       case "keep-disks":
-        if (this.#leadership !== null) this.#leadership.keptDisks = new Set(input.peers);
+        this.#keptDisks = new Set(input.peers);
         return ACCEPTED;
       case "read-index":
         return this.#readIndex(input.context);
@@ -292,7 +293,7 @@ export class Raft {
     if (this.#state.nowMs < leader.beatDueMs) return;
     leader.beat();
     this.#transfer.watchTarget(leader);
-    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission);
+    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission, this.#keptDisks);
     this.#transfer.yieldUnwilling(leader);
     this.#transfer.preferPriority(leader);
   }
