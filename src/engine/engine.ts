@@ -50,6 +50,7 @@ import { Waiters } from "./waiters.ts";
 export class Engine implements Consensus {
   readonly peer: PeerKey;
   readonly recovery: Opened["recovery"];
+  readonly keepDisks = (peers: readonly PeerKey[]): void => void this.#input({ kind: "keep-disks", peers });
   readonly counts = newCounts();
   readonly #options: EngineOptions;
   readonly #clock: Clock;
@@ -100,11 +101,14 @@ export class Engine implements Consensus {
       options.stateMachine.restore(opened.snapshot.data);
       this.#snapshots.keep(opened.snapshot.meta, opened.snapshot.data);
     }
-    const { peer, hardState, entries } = opened;
-    const snapshot = opened.snapshot === null ? null : opened.snapshot.meta;
     this.#raft = new Raft({
       ...options,
-      ...{ peer, election, hardState, snapshot, entries, nowMs: this.#clock.monotonicMs() },
+      peer: opened.peer,
+      election,
+      nowMs: this.#clock.monotonicMs(),
+      hardState: opened.hardState,
+      snapshot: opened.snapshot === null ? null : opened.snapshot.meta,
+      entries: opened.entries,
     });
     this.#own = new OwnSnapshots({
       ...around,
@@ -148,10 +152,6 @@ export class Engine implements Consensus {
   /** Asks that the disk of a voter be swapped for the new one seen under its node id, though the old one still answers. */
   replace(nodeId: string): StepResult {
     return this.#input({ kind: "replace", nodeId });
-  }
-
-  keepDisks(peers: readonly PeerKey[]): void {
-    this.#input({ kind: "keep-disks", peers });
   }
 
   /** Resolves once everything committed before this call is applied here; null: not now, ask again. */

@@ -125,7 +125,7 @@ export class SqliteViews implements Views {
     read: async () => {
       await this.#puts.idle();
       const json = await this.#writer.ask({ kind: "holes" });
-      return json === null ? [] : (parseJson(json) as unknown as Awaited<ReturnType<ViewsHoles["read"]>>);
+      return json === null ? [] : (parseJson(json) as Awaited<ReturnType<ViewsHoles["read"]>>);
     },
     write: async (ranges) => {
       await this.#puts.idle();
