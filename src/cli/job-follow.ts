@@ -13,6 +13,7 @@ const OUTAGE_MS = 600_000;
 /** Where its events can't be followed any more, and what becomes of it can. */
 const GOES_ON: Partial<Record<ErrorCode, string>> = {
   LOG_COMPACTED: "its first events are not kept any more: without its log (tenure job logs), until it is finished",
+  EVENTS_LOST: "some of its events are lost on every node: without its log (tenure job logs), until it is finished",
   HISTORY_REWRITTEN:
     "the cluster's history was rewritten (restored, recovered or promoted without its end): what was shown may not have happened; without its log, until it is finished",
 };

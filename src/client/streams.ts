@@ -24,7 +24,7 @@ export interface StreamOptions {
 }
 
 /** What one node may say that the next does not: it has less history, or has applied less. All of them must say it. */
-const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
+const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "EVENTS_LOST", "NOT_FOUND"]);
 /** What a reader finds by itself in what one node sends; a node that refuses with it has asked the leader before. */
 const FOUND_IN_STREAM: ErrorCode = "HISTORY_REWRITTEN";
 

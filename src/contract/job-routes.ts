@@ -25,7 +25,7 @@ const FENCED_ERRORS = [
 ] as const;
 /** Of those that take an Idempotency-Key. */
 const KEYED_ERRORS = [...FENCED_ERRORS, "IDEMPOTENCY_MISMATCH"] as const;
-const KEPT_ERRORS = [...READ_ERRORS, "LOG_COMPACTED"] as const;
+const KEPT_ERRORS = [...READ_ERRORS, "LOG_COMPACTED", "EVENTS_LOST"] as const;
 
 const READ = {
   method: "GET",

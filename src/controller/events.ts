@@ -41,7 +41,7 @@ interface HistoricEvent {
 type VerifyStep =
   | { readonly kind: "progress"; readonly through: number }
   | { readonly kind: "broken"; readonly sequence: number; readonly why: string }
-  | { readonly kind: "missing"; readonly first: number; readonly last: number }
+  | { readonly kind: "missing"; readonly first: number; readonly last: number; readonly isLost: boolean }
   | { readonly kind: "end"; readonly point: HistoricPoint | null };
 
 interface HistoricPoint {
@@ -166,7 +166,7 @@ export class EventsService implements Events {
         case "broken":
           return { valid: false, first, firstBrokenSequence: step.sequence, reason: step.why };
         case "missing":
-          return { valid: false, first, firstBrokenSequence: step.first, reason: missing(step.first, step.last) };
+          return { valid: false, first, firstBrokenSequence: step.first, reason: missing(step) };
         case "end":
           return this.#intact(first, step.point);
       }
@@ -289,6 +289,7 @@ function compacted(wantedFrom: number, first: number): TenureError {
   );
 }
 
-function missing(first: number, last: number): string {
-  return `events ${first} to ${last} are not here yet; they are being fetched from the other nodes`;
+function missing({ first, last, isLost }: VerifyStep & { readonly kind: "missing" }): string {
+  if (isLost) return `events ${first} to ${last} are lost: no member of the cluster has them`;
+  return `events ${first} to ${last} are not here; the other members are asked for them`;
 }

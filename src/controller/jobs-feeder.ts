@@ -9,14 +9,18 @@
 //
 // A node that starts again applies once more what its views had before: until it is where they are, nothing changes for them.
 //
+// What no member has any more of the history is passed over, and the views remember that: when a copy turns up, they are built
+// anew.
+//
 // What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later. While
 // the book is gone through, a change of a job that comes later in it does not wait: it is told as it is then.
 
+import type { EventRange } from "../core/archive/index.ts";
 import type { StoredEvent } from "../core/events/index.ts";
 import type { Job } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Views } from "../ports/views.ts";
+import type { Views, ViewsHoles } from "../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
@@ -36,7 +40,7 @@ const REST_MS = 200;
 
 export interface JobsFeederOptions {
   readonly fold: JobsFold;
-  readonly views: Pick<Views, "position" | "put" | "doubt" | "settle">;
+  readonly views: Pick<Views, "position" | "put" | "doubt" | "settle" | "holes">;
   /** Null: there is none; what the book has dropped is not shown. */
   readonly history: ReplayHistory | null;
   readonly clock: Clock;
@@ -52,10 +56,14 @@ export class JobsFeeder {
   #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
-  #replay: AsyncGenerator<Changes, void, void> | null = null;
+  #replay: AsyncGenerator<Changes, readonly EventRange[], void> | null = null;
   /** Jobs that were finished or forgotten since: what the history says of them is old. */
   readonly #newer = new Set<string>();
   #historyTimer: Timer | null = null;
+  /** Why the history could not be read, as it was logged last. */
+  #historyProblem: string | null = null;
+  /** What the views were built without. */
+  #holes: readonly EventRange[] = [];
   #isInDoubt = false;
   #position = 0;
   /** Grows with each beginning: what was under way then is not gone on with. */
@@ -93,6 +101,21 @@ export class JobsFeeder {
     if (!this.#isClosed && this.#retry === null) void this.#begin();
   }
 
+  /** Something was found to be lost, or is here again. */
+  historyChanged(): void {
+    if (this.#isClosed || this.#isBeginning) return;
+    if (this.#isRepaired) this.restart();
+    else if (this.#historyTimer !== null) this.#readAgain();
+  }
+
+  /** Some of what the views were built without is here. */
+  get #isRepaired(): boolean {
+    const { history } = this.#options;
+    const missing = history?.missing?.() ?? [];
+    const start = history?.stats().startSequence ?? 0;
+    return this.#holes.some((hole) => hole.first > start && !missing.some((range) => overlap(range, hole)));
+  }
+
   close(): void {
     this.#isClosed = true;
     for (const stop of this.#stops) stop();
@@ -110,7 +133,8 @@ export class JobsFeeder {
     this.#endReplay();
     this.#wake();
     try {
-      const position = await views.position();
+      let position = await views.position();
+      if (views.holes !== undefined) position = await this.#repaired(views.holes, position);
       if (beginning !== this.#beginnings) return;
       const { sequence: through, timestamp } = fold.chain;
       this.#position = position;
@@ -131,6 +155,17 @@ export class JobsFeeder {
     this.#putSoon();
   }
 
+  /** Views that were built without events that are here again begin anew. */
+  async #repaired(holes: ViewsHoles, position: number): Promise<number> {
+    const { views, logger } = this.#options;
+    this.#holes = await holes.read();
+    if (!this.#isRepaired) return position;
+    logger.info({ event: "views" }, "events that the views were built without are here again: they are built anew");
+    await holes.rebuild();
+    this.#holes = [];
+    return views.position();
+  }
+
   #startReplay(): void {
     const { fold, history, clock } = this.#options;
     this.#newer.clear();
@@ -141,7 +176,7 @@ export class JobsFeeder {
   #endReplay(): void {
     this.#historyTimer?.cancel();
     this.#historyTimer = null;
-    void this.#replay?.return();
+    void this.#replay?.return([]);
     this.#replay = null;
   }
 
@@ -252,8 +287,8 @@ export class JobsFeeder {
   }
 
   /** The next of what was missed. Where the history does not have it (yet), the rest goes on without. */
-  async #putMissed(replay: AsyncGenerator<Changes, void, void>): Promise<void> {
-    let step: IteratorResult<Changes, void>;
+  async #putMissed(replay: AsyncGenerator<Changes, readonly EventRange[], void>): Promise<void> {
+    let step: IteratorResult<Changes, readonly EventRange[]>;
     try {
       step = await replay.next();
     } catch (error) {
@@ -262,6 +297,9 @@ export class JobsFeeder {
     }
     if (replay !== this.#replay) return;
     if (step.done === true) {
+      if (step.value.length > 0) await this.#passedOver(step.value);
+      if (replay !== this.#replay) return;
+      this.#historyProblem = null;
       this.#endReplay();
       this.#gap = null;
       this.#newer.clear();
@@ -271,16 +309,30 @@ export class JobsFeeder {
     await this.#options.views.put(this.#position, jobs, logs, forgotten, { isPast: true });
   }
 
+  /** Durable before the views' position passes it. */
+  async #passedOver(ranges: readonly EventRange[]): Promise<void> {
+    const { views, logger } = this.#options;
+    const text = "the views go on without events that no member has: jobs that changed in them may not be shown";
+    for (const { first, last } of ranges) logger.warn({ event: "views", first, last }, text);
+    this.#holes = [...this.#holes.filter((hole) => !ranges.some((range) => overlap(range, hole))), ...ranges];
+    await views.holes?.write(this.#holes);
+  }
+
   #historyFailed(error: unknown): void {
-    const { clock, fold, logger } = this.#options;
-    const text = "what the views have missed is not in the history yet; trying again";
-    logger.warn({ event: "views", error: String(error), ...this.#gap }, text);
+    const { clock, logger } = this.#options;
+    const problem = String(error);
+    const text = "what the views have missed is not in the history yet; it is tried again every few seconds";
+    if (problem !== this.#historyProblem) logger.warn({ event: "views", error: problem, ...this.#gap }, text);
+    this.#historyProblem = problem;
     this.#endReplay();
-    this.#historyTimer = clock.setTimer(clock.monotonicMs() + HISTORY_RETRY_MS, () => {
-      if (this.#gap !== null) this.#gap = { ...this.#gap, through: fold.chain.sequence };
-      this.#startReplay();
-      this.#putSoon();
-    });
+    this.#historyTimer = clock.setTimer(clock.monotonicMs() + HISTORY_RETRY_MS, () => this.#readAgain());
+  }
+
+  #readAgain(): void {
+    this.#endReplay();
+    if (this.#gap !== null) this.#gap = { ...this.#gap, through: this.#options.fold.chain.sequence };
+    this.#startReplay();
+    this.#putSoon();
   }
 
   #failed(error: unknown): void {
@@ -292,6 +344,10 @@ export class JobsFeeder {
       void this.#begin();
     });
   }
+}
+
+function overlap(one: EventRange, other: EventRange): boolean {
+  return one.first <= other.last && other.first <= one.last;
 }
 
 /** The book keeps a job that is finished for a while, and one that is forgotten no more. */

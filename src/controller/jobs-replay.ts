@@ -5,9 +5,14 @@
 // Where the book has dropped jobs that were finished meanwhile, the whole history is gone through once more with a book of
 // its own, which takes the memory of a second one for that time. Otherwise only what was missed is read.
 //
+// Events that no member has any more (core/archive) are passed over: after them the book of its own begins anew, because of
+// what was alive before them nothing is certain. Such a job is shown as the node's own book has it, or not at all.
+//
 // A replay shows the past (trap 79): a job is put as it was at its end, never before it (replayed-jobs.ts).
 
+import type { EventRange } from "../core/archive/index.ts";
 import { decodeEvent, type StoredEvent } from "../core/events/index.ts";
+import type { JobsBook } from "../core/jobs/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { JobLog } from "../ports/views.ts";
@@ -27,6 +32,9 @@ const REST_MS = 6;
 export interface ReplayHistory {
   read(from: number, max: number): AsyncIterable<readonly { readonly sequence: number; readonly bytes: Uint8Array }[]>;
   stats(): { readonly startSequence: number };
+  /** Events that are not there, and of those the ones that no member has. Absent: all are there. */
+  missing?(): readonly EventRange[];
+  lost?(): readonly EventRange[];
 }
 
 export interface ReplayOptions {
@@ -42,27 +50,59 @@ export interface ReplayOptions {
   readonly logCharsMax?: number | undefined;
 }
 
-/** Throws where a part of it is not here, or not yet. */
-export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, void, void> {
-  const { history, fold, after, isNewer, logCharsMax = LOG_CHARS_HELD_MAX } = options;
+/** Throws where a part of it is not here, or not yet. Returns what was passed over. */
+export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, readonly EventRange[], void> {
+  const { history, fold, after, through, isNewer, logCharsMax = LOG_CHARS_HELD_MAX } = options;
   const { startSequence } = history.stats();
-  const book = after < fold.book.droppedUpTo ? fold.emptyBook(startSequence) : null;
+  const isWhole = after < fold.book.droppedUpTo;
+  const from = Math.max(startSequence, isWhole ? 0 : after) + 1;
+  const holes = (history.lost?.() ?? []).filter(({ first, last }) => last >= from && first <= through);
+  let book = isWhole ? fold.emptyBook(startSequence) : null;
   const changes = new ReplayedJobs({
     job: (jobId) => book?.applied.job(jobId) ?? null,
     isElsewhere: (jobId) => fold.book.known(jobId) || isNewer(jobId),
     logCharsMax,
   });
-  const note = (event: StoredEvent): void => {
-    // What does not fit is of a job that history does not have the beginning of: it was cut there.
-    book?.apply(event);
-    if (event.sequence > after) changes.note(event);
-  };
-  const from = Math.max(startSequence, book === null ? after : 0) + 1;
-  for await (const _ of batches(options, from, note)) {
-    while (changes.size >= CHANGES_MAX) yield changes.take(CHANGES_MAX);
+  for (const part of partsBetween(holes, from, through)) {
+    if (part.isAfterHole && book !== null) book = fold.emptyBook(part.first - 1);
+    const note = (event: StoredEvent): void => {
+      // What does not fit is of a job that history does not have the beginning of: it was cut there, or lost.
+      const fits = book?.apply(event) ?? true;
+      if (event.sequence > after) changes.note(fits || !part.isAfterHole ? event : gone(event, book));
+    };
+    for await (const _ of batches({ ...options, through: part.last }, part.first, note)) {
+      while (changes.size >= CHANGES_MAX) yield changes.take(CHANGES_MAX);
+    }
   }
   while (changes.size > 0) yield changes.take(CHANGES_MAX);
-  if (changes.lostFrom !== null) yield* replayedLogs(options, changes.lostFrom);
+  if (changes.lostFrom === null) return holes;
+  for (const part of partsBetween(holes, changes.lostFrom, through)) {
+    yield* replayedLogs({ ...options, through: part.last }, part.first);
+  }
+  return holes;
+}
+
+interface Part extends EventRange {
+  readonly isAfterHole: boolean;
+}
+
+/** What is to be read. */
+function partsBetween(holes: readonly EventRange[], from: number, through: number): Part[] {
+  const parts: Part[] = [];
+  let first = from;
+  for (const hole of holes) {
+    if (hole.last < first) continue;
+    if (hole.first > first) parts.push({ first, last: hole.first - 1, isAfterHole: first !== from });
+    first = hole.last + 1;
+  }
+  if (first <= through) parts.push({ first, last: through, isAfterHole: first !== from });
+  return parts;
+}
+
+/** The event of a job that was changed in the hole too: what was shown of it before is over, and its state is not known. */
+function gone(event: StoredEvent, book: JobsBook | null): StoredEvent {
+  if (event.entityType !== "build" || event.eventType === "build:log") return event;
+  return book?.applied.job(event.entityId) === null ? { ...event, eventType: "build:forgotten" } : event;
 }
 
 /** The jobs are in: whatever was logged finds its own. */

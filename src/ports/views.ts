@@ -33,6 +33,8 @@ export interface Views {
   doubt(nowMs: number): Promise<void>;
   /** Everything that is live was put: what is in doubt still has come to an end that nobody here knows, and goes. */
   settle(): Promise<void>;
+  /** What the views were built without, because no member had it, and how they are built anew when it turns up. */
+  readonly holes?: ViewsHoles;
   /** As of where reads are at least: for whoever reads. It changes nothing. */
   reached(): Promise<number>;
   get(jobId: string): Promise<JobRow>;
@@ -45,6 +47,14 @@ export interface Views {
   /** Offsets count bytes of UTF-8. NOT_FOUND: no such job here, or not yet. */
   log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage>;
   close(): Promise<void>;
+}
+
+export interface ViewsHoles {
+  read(): Promise<readonly { readonly first: number; readonly last: number }[]>;
+  /** All of them. Durable as a put is. */
+  write(ranges: readonly { readonly first: number; readonly last: number }[]): Promise<void>;
+  /** Removes everything: the position is 0 afterwards, and there are no holes. */
+  rebuild(): Promise<void>;
 }
 
 export interface PutHow {

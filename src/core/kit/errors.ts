@@ -38,6 +38,7 @@ export const ERRORS = {
   SNAPSHOT_INVALID: { http: 400, exit: 65, retryable: false, number: null },
   HISTORY_REWRITTEN: { http: 409, exit: 69, retryable: false, number: null },
   LOG_COMPACTED: { http: 410, exit: 69, retryable: false, number: null },
+  EVENTS_LOST: { http: 410, exit: 69, retryable: false, number: null },
   CLUSTER_MISMATCH: { http: 409, exit: 78, retryable: false, number: null },
   CERTIFICATE_INVALID: { http: 500, exit: 78, retryable: false, number: null },
   MEMBER_UNKNOWN: { http: 404, exit: 69, retryable: false, number: null },

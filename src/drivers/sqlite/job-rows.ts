@@ -27,6 +27,7 @@ export class JobRows {
   readonly #deleteLogs: StatementSync;
   readonly #setPosition: StatementSync;
   readonly #setLine: StatementSync;
+  readonly #setHoles: StatementSync;
   readonly #doubt: StatementSync;
   readonly #prolong: StatementSync;
   readonly #doubtful: StatementSync;
@@ -60,6 +61,7 @@ export class JobRows {
     this.#doubtful = database.prepare(`SELECT sequence FROM jobs WHERE ${LIVE} AND changed_by = ?`);
     this.#setPosition = toRun("UPDATE meta SET value = ? WHERE name = 'position'");
     this.#setLine = toRun("INSERT OR REPLACE INTO meta (name, value) VALUES ('line', ?)");
+    this.#setHoles = toRun("INSERT OR REPLACE INTO meta (name, value) VALUES ('holes', ?)");
   }
 
   put(piece: PutPiece): void {
@@ -75,6 +77,10 @@ export class JobRows {
   setPosition(position: number, line: string | null): void {
     this.#setPosition.run(BigInt(position));
     if (line !== null) this.#setLine.run(line);
+  }
+
+  setHoles(ranges: string): void {
+    this.#setHoles.run(ranges);
   }
 
   doubt(nowMs: number): void {

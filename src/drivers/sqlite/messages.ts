@@ -33,6 +33,11 @@ export type WriterRequest =
   | PutPiece
   | { readonly kind: "doubt"; readonly nowMs: number }
   | { readonly kind: "settle" }
+  /** What the file was built without, as JSON. */
+  | { readonly kind: "holes" }
+  | { readonly kind: "set-holes"; readonly ranges: string }
+  /** Removes the file and starts anew. */
+  | { readonly kind: "rebuild" }
   /** Moves the file aside and starts anew. */
   | { readonly kind: "discard"; readonly reason: string }
   | { readonly kind: "close" };
@@ -72,6 +77,9 @@ export interface Answers {
   readonly put: null;
   readonly doubt: null;
   readonly settle: null;
+  readonly holes: string | null;
+  readonly "set-holes": null;
+  readonly rebuild: null;
   readonly discard: null;
   readonly reached: number;
   readonly get: StoredRow;

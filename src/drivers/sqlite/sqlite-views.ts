@@ -17,6 +17,7 @@ import type {
   JobRow,
   PutHow,
   Views,
+  ViewsHoles,
 } from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
@@ -119,6 +120,22 @@ export class SqliteViews implements Views {
     await this.#puts.idle();
     await this.#writer.ask({ kind: "settle" });
   }
+
+  readonly holes: ViewsHoles = {
+    read: async () => {
+      await this.#puts.idle();
+      const json = await this.#writer.ask({ kind: "holes" });
+      return json === null ? [] : (parseJson(json) as Awaited<ReturnType<ViewsHoles["read"]>>);
+    },
+    write: async (ranges) => {
+      await this.#puts.idle();
+      await this.#writer.ask({ kind: "set-holes", ranges: JSON.stringify(ranges) });
+    },
+    rebuild: async () => {
+      await this.#puts.idle();
+      await this.#writer.ask({ kind: "rebuild" });
+    },
+  };
 
   reached(): Promise<number> {
     return this.#read({ kind: "reached" });
