@@ -12,8 +12,6 @@ import type { Clock } from "../ports/clock.ts";
 import { type Changes, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 
-/** Then it is told what there is. */
-const CHANGES_MAX = 500;
 const EVENTS_PER_LOOK = 16;
 /** The loop belongs to others after so long, for a while: nobody waits for what is replayed. */
 const SLICE_MS = 2;
@@ -32,13 +30,15 @@ export interface ReplayOptions {
   readonly after: number;
   /** … and are told of what came behind it up to here. */
   readonly through: number;
+  /** So many at a time. */
+  readonly changesMax: number;
   /** It has changed since, and is told as it is now. */
   readonly isNewer: (jobId: string) => boolean;
 }
 
 /** Throws where a part of it is not here, or not yet. */
 export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, void, void> {
-  const { history, fold, clock, after, through, isNewer } = options;
+  const { history, fold, clock, after, through, changesMax, isNewer } = options;
   const { startSequence } = history.stats();
   const book = after < fold.book.droppedUpTo ? fold.emptyBook(startSequence) : null;
   const from = Math.max(startSequence, book === null ? after : 0) + 1;
@@ -62,13 +62,13 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
       await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + REST_MS, resume));
       sliceMs = clock.monotonicMs();
     }
-    while (changes.size >= CHANGES_MAX) yield told(changes.take(CHANGES_MAX));
+    while (changes.size >= changesMax) yield told(changes.take(changesMax));
   }
   if (reached < through && from <= through) {
     const text = `Event ${reached + 1} is not in this node's history: what it shows of jobs is not complete yet.`;
     throw new TenureError("BACKEND_UNAVAILABLE", text);
   }
-  while (changes.size > 0) yield told(changes.take(CHANGES_MAX));
+  while (changes.size > 0) yield told(changes.take(changesMax));
 }
 
 function decoded(sequence: number, bytes: Uint8Array): StoredEvent {
