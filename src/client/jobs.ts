@@ -21,6 +21,7 @@ import type {
 import { type ClientKeys, keysOf } from "./keys.ts";
 import { logPieces, type LogsOptions } from "./logs.ts";
 import { Pauses } from "./pauses.ts";
+import { untilFinal } from "./until-final.ts";
 
 export interface MutateOptions extends CallOptions {
   /** The same key with the same request is done once, for 24 hours. Null: without one, and then nothing unclear is repeated. */
@@ -76,7 +77,6 @@ export interface ClientJobs {
 
 /** More pages than this are no list any more: a server that goes on does not mean it. */
 const PAGES_MAX = 100_000;
-const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
 /** A mutation is a write on a majority of disks: longer than this is a node that stands still. */
 const ATTEMPT_MS = 2_000;
 /** How long `wait` goes on looking where no node answers. */
@@ -165,11 +165,7 @@ async function waitFor(caller: Caller, id: string, signal: AbortSignal | undefin
   const types = ["build:completed", "build:failed", "build:cancelled"];
   const items = eventItems(caller, { entityId: id, entityType: "build", types, signal, outageMs: WAIT_OUTAGE_MS });
   try {
-    for (;;) {
-      await items.next();
-      const job = await look(caller, id, signal);
-      if (FINAL.includes(job.state)) return job;
-    }
+    return await untilFinal(items, () => look(caller, id, signal));
   } finally {
     await items.return(undefined as never);
   }

@@ -72,6 +72,15 @@ export class JobsClients {
     this.#isStopped = true;
   }
 
+  /** Jobs that somebody was answered. */
+  get known(): readonly string[] {
+    return this.#known;
+  }
+
+  learn(jobId: string): void {
+    if (!this.#known.includes(jobId)) this.#known.push(jobId);
+  }
+
   /** In this turn of the server: nothing of what it has just decided is committed. */
   cancelNow(node: string, jobId: string): void {
     const { oracle } = this.#cluster;
@@ -169,7 +178,7 @@ export class JobsClients {
         look: (server) => this.#look(to, server, null),
         judge: (asked, answer, server) => this.#judge(asked, command, call, answer, server),
         arrived: (answer) => {
-          if (answer.ok) this.#known.push(...answer.value.filter((id) => !this.#known.includes(id)));
+          if (answer.ok) for (const id of answer.value) this.learn(id);
           settle(answer.ok || answer.error.code === "IDEMPOTENCY_MISMATCH");
         },
       });
@@ -240,7 +249,7 @@ export class JobsClients {
   }
 
   #look(node: string, { service }: JobsServer, jobId: string | null): void {
-    if (jobId !== null) this.#cluster.oracle.shown(node, jobId, service.job(jobId));
+    if (jobId !== null) this.#cluster.oracle.reads.shown(node, jobId, service.job(jobId));
     this.#cluster.oracle.counted(node, service.stats().submitted);
   }
 

@@ -68,6 +68,11 @@ export class JobHistory {
     return this.#moments.some((moment) => moment.sequence > from && moment.sequence <= to && isSo(moment));
   }
 
+  /** After the first of the two events, and up to the second. */
+  between(from: number, to: number): readonly Moment[] {
+    return this.#moments.filter(({ sequence }) => sequence > from && sequence <= to);
+  }
+
   /** What is wrong with this event, or null. */
   take(event: SeenEvent, nowMs: number): string | null {
     const { now } = this;
