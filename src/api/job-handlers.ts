@@ -89,16 +89,12 @@ export function shown({ jobs }: JobsParts, job: Job): object {
   return { ...jobAnswer(job), pending_reason: reason === null ? null : toSnake(reason) };
 }
 
-/** Throws NOT_FOUND only where this node has everything: views that are being built again may lack what was there. */
-async function findJob(service: Service, parts: JobsParts, id: string): Promise<Job> {
-  const { jobs, views, events } = parts;
-  const { sequence } = events.head();
-  const found = jobs.job(id) ?? (await views.get(id));
-  if (found !== null) return found;
-  await viewsReach(service, parts, sequence);
-  const later = jobs.job(id) ?? (await views.get(id));
-  if (later !== null) return later;
-  throw unknownJob(id);
+/** Throws NOT_FOUND only where it is certain, and TOO_STALE where nothing is: views that are being built again show the past. */
+async function findJob(service: Service, { jobs }: JobsParts, id: string): Promise<Job> {
+  const found = await jobs.find(id, service.limits.catchUpTimeoutMs);
+  if (found.kind === "behind") throw viewsBehind(service, found.position, found.wanted);
+  if (found.job === null) throw unknownJob(id);
+  return found.job;
 }
 
 function unknownJob(id: string): Refusal {
@@ -168,17 +164,20 @@ function isDemanding({ consistency, max_stale_ms: maxStaleMs }: Consistency): bo
 }
 
 /** Throws TOO_STALE where they are further behind than can be waited for. */
-async function viewsReach({ clock, limits, nodeId }: Service, { views }: JobsParts, position: number): Promise<void> {
+async function viewsReach(service: Service, { views }: JobsParts, position: number): Promise<void> {
+  const { clock, limits } = service;
   const endMs = clock.monotonicMs() + limits.catchUpTimeoutMs;
   for (;;) {
     const reached = await views.reached();
     if (reached >= position) return;
-    if (clock.monotonicMs() >= endMs) {
-      const text = `The views of node ${nodeId} are at event ${reached} of ${position}: they are being built again, or can't keep up. Retry later, or ask another node.`;
-      throw new Refusal("TOO_STALE", text, { node_id: nodeId });
-    }
+    if (clock.monotonicMs() >= endMs) throw viewsBehind(service, reached, position);
     await pause(clock, VIEWS_POLL_MS);
   }
+}
+
+function viewsBehind({ nodeId }: Service, reached: number, wanted: number): Refusal {
+  const text = `The views of node ${nodeId} are at event ${reached} of ${wanted}: they are being built again, or can't keep up. Retry later, or ask another node.`;
+  return new Refusal("TOO_STALE", text, { node_id: nodeId });
 }
 
 interface Page {

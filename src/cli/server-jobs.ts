@@ -79,7 +79,6 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     nextFire,
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),
-    viewsPosition: () => views.reached(),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });

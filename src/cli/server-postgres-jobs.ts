@@ -72,7 +72,6 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
     nextFire,
     refusesNew: () => null,
     find: (jobId) => views.get(jobId),
-    viewsPosition: () => views.reached(),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   const history = new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock });

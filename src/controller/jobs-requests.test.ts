@@ -131,7 +131,7 @@ describe("a job that only the views have", () => {
     const retried = watch(stage.service.retry(REQUEST, id));
     await advance(clock, 100);
     expect([cancelled.state, retried.state]).toEqual(["pending", "pending"]);
-    const latest = { ...(await stage.views.get(id))!, jobEpoch: 4 };
+    const latest = { ...(await stage.views.get(id)).job!, jobEpoch: 4 };
     await stage.views.put(fold.chain.sequence, [latest], [], []);
     await advance(clock, 100);
     expect(cancelled.code).toBe("JOB_FINISHED");
@@ -149,8 +149,8 @@ describe("a job that only the views have", () => {
   });
 
   it("C8: is looked for again where it was sent once more and dropped while the views were asked", async () => {
-    const { stage, fold, id } = await completedTwice();
-    const latest = { ...(await stage.views.get(id))!, jobEpoch: 4 };
+    const { stage, clock, fold, id } = await completedTwice();
+    const latest = { ...(await stage.views.get(id)).job!, jobEpoch: 4 };
     await stage.views.put(fold.chain.sequence, [latest], [], []);
     const found = Promise.withResolvers<void>();
     const get = stage.views.get.bind(stage.views);
@@ -170,6 +170,7 @@ describe("a job that only the views have", () => {
     await stage.views.put(fold.chain.sequence, [{ ...latest, jobEpoch: 6 }], [], []);
     found.resolve();
     await drain();
+    await advance(clock, 100);
     expect(retried.value).toMatchObject({ state: "pending", jobEpoch: 7 });
   });
 });

@@ -10,7 +10,7 @@ import type { Digest } from "../ports/digest.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import type { Log } from "../ports/log.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, Views } from "../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, Views } from "../ports/views.ts";
 import { JobsFold } from "./jobs-fold.ts";
 import { JobsService } from "./jobs.ts";
 import { drain, HeldLog, type MovedClock } from "./test-scopes.ts";
@@ -100,8 +100,8 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     return Promise.resolve();
   }
 
-  get(jobId: string): Promise<Job | null> {
-    return Promise.resolve(this.jobs.get(jobId) ?? null);
+  get(jobId: string): Promise<JobRow> {
+    return Promise.resolve({ job: this.jobs.get(jobId) ?? null, position: this.atPosition });
   }
 
   expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
@@ -173,7 +173,6 @@ export class JobsStage {
       nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
       refusesNew: () => this.refusal,
       find: (jobId) => seen.get(jobId),
-      viewsPosition: () => seen.position(),
       expired: (nowMs, limit, after) => seen.expired(nowMs, limit, after),
     });
   }

@@ -37,7 +37,7 @@ export interface Views {
   settle(): Promise<void>;
   /** As of where reads are at least: for whoever reads. It changes nothing. */
   reached(): Promise<number>;
-  get(jobId: string): Promise<Job | null>;
+  get(jobId: string): Promise<JobRow>;
   /**
    * Finished jobs whose retention is over at `nowMs`, by when that was and then by sequence, at most `limit`; behind `after`,
    * the last one of the page before.
@@ -47,6 +47,13 @@ export interface Views {
   /** Offsets count bytes of UTF-8. NOT_FOUND: no such job here, or not yet. */
   log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage>;
   close(): Promise<void>;
+}
+
+/** One moment's answer. What it is worth says whoever has the book (controller/job-finder.ts). */
+export interface JobRow {
+  readonly job: Job | null;
+  /** As of here, at least. */
+  readonly position: number;
 }
 
 /** Where a job is among those whose retention is over. */

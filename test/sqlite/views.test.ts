@@ -11,13 +11,13 @@ describe("what was put", () => {
     expect(await views.position()).toBe(0);
     const job = newJob(1, { result: { text: "ü \u0000 \ud83d\ude80", list: [1, null, true] } });
     await views.put(3, [job], [], []);
-    expect(await views.get(job.id)).toEqual(job);
-    expect(await views.get("no-such-job")).toBeNull();
+    expect((await views.get(job.id)).job).toEqual(job);
+    expect((await views.get("no-such-job")).job).toBeNull();
     expect(await views.position()).toBe(3);
     await views.close();
     const again = await openAt(path);
     expect(await again.position()).toBe(3);
-    expect(await again.get(job.id)).toEqual(job);
+    expect((await again.get(job.id)).job).toEqual(job);
     expect((await again.list({ limit: 10 })).position).toBe(3);
   });
 
@@ -54,7 +54,7 @@ describe("what was put", () => {
       }),
     );
     expect(order).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
-    expect((await views.get("job-1"))!.jobEpoch).toBe(100);
+    expect((await views.get("job-1")).job!.jobEpoch).toBe(100);
     expect((await allPages(views, { limit: 500 })).ids).toHaveLength(100);
   });
 
@@ -112,7 +112,7 @@ describe("what is forgotten", () => {
     await views.put(202, [], [{ jobId: "job-9", attempt: 1, offset: 60_000, text: "late" }], forgotten);
     await views.put(203, [], [{ jobId: "job-9", attempt: 1, offset: 60_004, text: "later" }], forgotten);
     expect((await views.list({ limit: 10, search: "linux" })).jobs.map((job) => job.id)).toEqual(["job-201"]);
-    expect(await views.get("job-9")).toBeNull();
+    expect((await views.get("job-9")).job).toBeNull();
     await expect(views.log("job-9", 1, 0, 1_000)).rejects.toMatchObject({ code: "NOT_FOUND" });
     for (let position = 204; position < 224; position++) await views.put(position, [], [], []);
     await views.close();

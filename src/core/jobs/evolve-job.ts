@@ -286,9 +286,10 @@ function cancelled(state: BookState, event: JobsEvent, atMs: number): boolean {
 
 function forgotten(state: BookState, event: JobsEvent): boolean {
   const before = state.jobs.get(event.entityId);
+  if (before !== undefined && !isFinal(before.state)) return false;
+  state.lastForgottenBy = Math.max(state.lastForgottenBy, event.sequence);
   // The views may be the only ones who still have it.
   if (before === undefined) return true;
-  if (!isFinal(before.state)) return false;
   state.jobs.set(event.entityId, undefined);
   return true;
 }

@@ -51,6 +51,12 @@ export type ReaderRequest =
   | { readonly kind: "reopen" }
   | { readonly kind: "close" };
 
+/** A job that is JSON still, or null, and the position of the same moment. */
+export interface StoredRow {
+  readonly json: string | null;
+  readonly position: number;
+}
+
 /** A page whose jobs are JSON still. */
 export interface StoredPage {
   readonly jobs: readonly string[];
@@ -66,7 +72,7 @@ export interface Answers {
   readonly settle: null;
   readonly discard: null;
   readonly reached: number;
-  readonly get: string | null;
+  readonly get: StoredRow;
   readonly expired: ExpiredJobs;
   readonly list: StoredPage;
   readonly log: JobLogPage;

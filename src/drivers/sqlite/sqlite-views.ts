@@ -7,7 +7,16 @@ import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ExpiredJobs, ExpiredPlace, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
+import type {
+  ExpiredJobs,
+  ExpiredPlace,
+  JobLog,
+  JobLogPage,
+  JobPage,
+  JobQuery,
+  JobRow,
+  Views,
+} from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
 import { PutQueue } from "./put-queue.ts";
@@ -114,9 +123,9 @@ export class SqliteViews implements Views {
     return this.#read({ kind: "reached" });
   }
 
-  async get(jobId: string): Promise<Job | null> {
-    const json = await this.#read({ kind: "get", jobId });
-    return json === null ? null : (parseJson(json) as Job);
+  async get(jobId: string): Promise<JobRow> {
+    const { json, position } = await this.#read({ kind: "get", jobId });
+    return { job: json === null ? null : (parseJson(json) as Job), position };
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {

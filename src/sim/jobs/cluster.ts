@@ -315,7 +315,6 @@ export class JobsCluster {
       nextFire,
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
-      viewsPosition: () => views.reached(),
       expired: (nowMs, limit, from) => views.expired(nowMs, limit, from),
     });
     const { putJobsMax } = this.knobs;

@@ -8,7 +8,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobPage, JobQuery, Views } from "../../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobPage, JobQuery, JobRow, Views } from "../../ports/views.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
@@ -149,9 +149,11 @@ export class SimViews implements FedViews {
     });
   }
 
-  async get(jobId: string): Promise<Job | null> {
+  async get(jobId: string): Promise<JobRow> {
     await this.#pause(READ_MS_MAX);
-    return this.#rows.jobs.get(jobId)?.job ?? null;
+    const row = { job: this.#rows.jobs.get(jobId)?.job ?? null, position: this.#rows.position };
+    await this.#pause(READ_MS_MAX);
+    return row;
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
