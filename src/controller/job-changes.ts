@@ -47,8 +47,8 @@ export class JobChanges {
 
   note(event: StoredEvent): void {
     if (event.entityType !== "build") return;
-    const { eventType, entityId, payload } = event;
-    if (eventType === "build:log") this.#log({ jobId: entityId, ...(payload as unknown as Omit<JobLog, "jobId">) });
+    const { eventType, entityId } = event;
+    if (eventType === "build:log") this.#log(logOf(event));
     else if (eventType === "build:forgotten") {
       this.#changed.delete(entityId);
       this.#forgotten.add(entityId);
@@ -100,6 +100,11 @@ export class JobChanges {
     this.#logChars += log.text.length;
     this.#logs.push(log);
   }
+}
+
+/** Of a `build:log`. */
+export function logOf({ entityId, payload }: StoredEvent): JobLog {
+  return { jobId: entityId, ...(payload as unknown as Omit<JobLog, "jobId">) };
 }
 
 export function isFinal(eventType: string): boolean {

@@ -229,7 +229,7 @@ export class JobsFeeder {
     const { sequence, hash } = fold.chain;
     const [position, line] = isAll ? [sequence, hash] : [this.#position, null];
     try {
-      await views.put(position, jobs, changes.logs, changes.forgotten, line);
+      await views.put(position, jobs, changes.logs, changes.forgotten, { line });
     } catch (error) {
       this.#changes.giveBack(changes);
       throw error;
@@ -273,7 +273,7 @@ export class JobsFeeder {
       return;
     }
     const { jobs, logs, forgotten } = step.value;
-    await this.#options.views.put(this.#position, jobs, logs, forgotten);
+    await this.#options.views.put(this.#position, jobs, logs, forgotten, { isPast: true });
   }
 
   #historyFailed(error: unknown): void {

@@ -4,14 +4,19 @@
 //
 // Where the book has dropped jobs that were finished meanwhile, the whole history is gone through once more with a book of
 // its own, which takes the memory of a second one for that time. Otherwise only what was missed is read.
+//
+// A replay shows the past (trap 79): a job is put as it was at its end, never before it (replayed-jobs.ts).
 
 import { decodeEvent, type StoredEvent } from "../core/events/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import type { Job } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
-import { type Changes, JobChanges } from "./job-changes.ts";
+import type { JobLog } from "../ports/views.ts";
+import { type Changes, logOf } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
+import { ReplayedJobs } from "./replayed-jobs.ts";
 
+/** What jobs that have not ended yet, as far as the replay is, may have logged. */
+const LOG_CHARS_HELD_MAX = 16 * 1024 * 1024;
 const EVENTS_PER_LOOK = 16;
 /** The loop belongs to others after so long, for a while: nobody waits for what is replayed. */
 const SLICE_MS = 2;
@@ -34,41 +39,65 @@ export interface ReplayOptions {
   readonly changesMax: number;
   /** It has changed since, and is told as it is now. */
   readonly isNewer: (jobId: string) => boolean;
+  readonly logCharsMax?: number | undefined;
 }
 
 /** Throws where a part of it is not here, or not yet. */
 export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, void, void> {
-  const { history, fold, clock, after, through, changesMax, isNewer } = options;
+  const { history, fold, after, changesMax, isNewer, logCharsMax = LOG_CHARS_HELD_MAX } = options;
   const { startSequence } = history.stats();
   const book = after < fold.book.droppedUpTo ? fold.emptyBook(startSequence) : null;
-  const from = Math.max(startSequence, book === null ? after : 0) + 1;
-  const changes = new JobChanges((jobId) => book?.applied.job(jobId) ?? null);
-  const isOld = ({ id }: Job): boolean => !fold.book.known(id) && !isNewer(id);
-  const told = ({ jobs, logs, forgotten }: Changes): Changes => ({
-    jobs: jobs.filter(isOld),
-    logs,
-    forgotten: forgotten.filter((jobId) => !isNewer(jobId)),
+  const changes = new ReplayedJobs({
+    job: (jobId) => book?.applied.job(jobId) ?? null,
+    isElsewhere: (jobId) => fold.book.known(jobId) || isNewer(jobId),
+    logCharsMax,
   });
+  const note = (event: StoredEvent): void => {
+    // What does not fit is of a job that history does not have the beginning of: it was cut there.
+    book?.apply(event);
+    if (event.sequence > after) changes.note(event);
+  };
+  const from = Math.max(startSequence, book === null ? after : 0) + 1;
+  for await (const _ of batches(options, from, note)) {
+    while (changes.size >= changesMax) yield changes.take(changesMax);
+  }
+  while (changes.size > 0) yield changes.take(changesMax);
+  if (changes.lostFrom !== null) yield* replayedLogs(options, changes.lostFrom);
+}
+
+/** The jobs are in: whatever was logged finds its own. */
+async function* replayedLogs(options: ReplayOptions, from: number): AsyncGenerator<Changes, void, void> {
+  let logs: JobLog[] = [];
+  const note = (event: StoredEvent): void => {
+    if (event.eventType === "build:log") logs.push(logOf(event));
+  };
+  for await (const _ of batches(options, from, note)) {
+    if (logs.length > 0) yield { jobs: [], logs, forgotten: [] };
+    logs = [];
+  }
+}
+
+/** Notes the events from here on, in slices; yields after each batch of the history. */
+async function* batches(
+  { history, clock, through }: ReplayOptions,
+  from: number,
+  note: (event: StoredEvent) => void,
+): AsyncGenerator<void, void, void> {
   let reached = from - 1;
   let sliceMs = clock.monotonicMs();
   for await (const batch of through < from ? [] : history.read(from, through - reached)) {
     for (const { sequence, bytes } of batch) {
-      const event = decoded(sequence, bytes);
-      // What does not fit is of a job that history does not have the beginning of: it was cut there.
-      book?.apply(event);
+      note(decoded(sequence, bytes));
       reached = sequence;
-      if (sequence > after) changes.note(event);
       if (sequence % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
       await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + REST_MS, resume));
       sliceMs = clock.monotonicMs();
     }
-    while (changes.size >= changesMax) yield told(changes.take(changesMax));
+    yield;
   }
-  if (reached < through && from <= through) {
-    const text = `Event ${reached + 1} is not in this node's history: what it shows of jobs is not complete yet.`;
-    throw new TenureError("BACKEND_UNAVAILABLE", text);
-  }
-  while (changes.size > 0) yield told(changes.take(changesMax));
+  if (reached >= through) return;
+  const text = `Event ${reached + 1} is not in this node's history: what it shows of jobs is not complete yet.`;
+  throw new TenureError("BACKEND_UNAVAILABLE", text);
 }
 
 function decoded(sequence: number, bytes: Uint8Array): StoredEvent {

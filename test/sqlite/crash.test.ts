@@ -57,6 +57,7 @@ test("a writer that is ended in the middle of a transaction leaves nothing of it
     kind: "put",
     position: 9,
     line: null,
+    isPast: false,
     jobs,
     logs: [],
     forgotten: ["job-2"],

@@ -32,6 +32,23 @@ describe("what was put", () => {
     expect((await views.list({ limit: 10 })).jobs).toEqual([done]);
   });
 
+  test("of the past, an end of a job, replaces what is older here and nothing that is newer", async () => {
+    const views = await openAt(await newPath());
+    const at = (jobEpoch: number, state: "pending" | "completed") => [newJob(1, { jobEpoch, state })];
+    const seen = async () => {
+      const { job, position } = await views.get("job-1");
+      return [job?.state, job?.jobEpoch, position];
+    };
+    await views.put(1, at(0, "pending"), [], []);
+    await views.put(1, at(1, "completed"), [], [], { isPast: true });
+    expect(await seen()).toEqual(["completed", 1, 1]);
+    await views.put(1, at(3, "completed"), [], [], { isPast: true });
+    await views.put(1, at(1, "completed"), [], [], { isPast: true });
+    expect(await seen()).toEqual(["completed", 3, 1]);
+    await views.put(2, at(1, "pending"), [], []);
+    expect(await seen()).toEqual(["pending", 1, 2]);
+  });
+
   test("stays while it is built, however often readers ask how far it is", async () => {
     const views = await openAt(await newPath());
     expect(await views.reached()).toBe(0);

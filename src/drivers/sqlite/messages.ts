@@ -15,6 +15,8 @@ export interface PutPiece {
   readonly position: number;
   /** Of the event there; null: as before. */
   readonly line: string | null;
+  /** See PutHow. */
+  readonly isPast: boolean;
   /** JSON of one job each. */
   readonly jobs: readonly string[];
   readonly logs: readonly JobLog[];

@@ -15,6 +15,7 @@ import type {
   JobPage,
   JobQuery,
   JobRow,
+  PutHow,
   Views,
 } from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
@@ -104,9 +105,9 @@ export class SqliteViews implements Views {
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    line: string | null = null,
+    how: PutHow = {},
   ): Promise<void> {
-    return this.#puts.put(position, jobs, logs, forgotten, line);
+    return this.#puts.put(position, jobs, logs, forgotten, how);
   }
 
   async doubt(nowMs: number): Promise<void> {

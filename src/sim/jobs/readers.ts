@@ -183,7 +183,8 @@ export class Readers {
         ended();
         reached(probes, "wait-ended");
         const isTrue = oracle.jobs.get(jobId)?.everBetween(0, oracle.head, (moment) => moment.state === state) === true;
-        if (!isTrue) world.report("", new Error(`a client waited for ${jobId} until it was ${state}, which it never was`));
+        if (!isTrue)
+          world.report("", new Error(`a client waited for ${jobId} until it was ${state}, which it never was`));
       },
       (error: unknown) => {
         ended();

@@ -57,7 +57,9 @@ export function readingOf({ node, clock, consensus, fold, service: jobs, views }
   const handlers = jobHandlers({ cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service, parts);
   return {
     job: async (id, consistency) => {
-      const { body } = (await handlers.job({ params: { id }, query: { consistency } } as Call<"job">)) as { body: Wire };
+      const { body } = (await handlers.job({ params: { id }, query: { consistency } } as Call<"job">)) as {
+        body: Wire;
+      };
       return shownOf(body);
     },
     list: async (state, limit, consistency) => {

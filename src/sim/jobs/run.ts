@@ -121,7 +121,8 @@ async function converge(cluster: JobsCluster, clients: JobsClients, readers: Rea
   // Looked at only where something was committed, or the slowest node caught up.
   const end = await world.run(
     () => {
-      const sum = oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), readers.counts.waits);
+      const sum =
+        oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), readers.counts.waits);
       if (sum === head) return false;
       head = sum;
       return (cluster.difference() ?? readers.overdue()) === null;

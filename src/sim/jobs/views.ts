@@ -8,7 +8,17 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobPage, JobQuery, JobRow, Views } from "../../ports/views.ts";
+import type {
+  ExpiredJob,
+  ExpiredJobs,
+  ExpiredPlace,
+  JobLog,
+  JobPage,
+  JobQuery,
+  JobRow,
+  PutHow,
+  Views,
+} from "../../ports/views.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
@@ -126,11 +136,20 @@ export class SimViews implements FedViews {
     return this.#rows.position;
   }
 
-  put(position: number, jobs: readonly Job[], _logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
+  put(
+    position: number,
+    jobs: readonly Job[],
+    _logs: readonly JobLog[],
+    forgotten: readonly string[],
+    { isPast = false }: PutHow = {},
+  ): Promise<void> {
     return this.#change(() => {
       const rows = this.#rows;
       if (position < rows.position) return;
-      for (const job of jobs) rows.jobs.set(job.id, rowOf(job));
+      for (const job of jobs) {
+        const before = rows.jobs.get(job.id)?.job;
+        if (!isPast || before === undefined || before.jobEpoch <= job.jobEpoch) rows.jobs.set(job.id, rowOf(job));
+      }
       for (const jobId of forgotten) rows.jobs.delete(jobId);
       rows.position = position;
       rows.stored();
