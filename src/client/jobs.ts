@@ -160,25 +160,34 @@ async function jobOf(caller: Caller, id: string, options: ReadOptions): Promise<
   }
 }
 
-/** Looks when its events say so: once the stream stands nothing is missed, and each look is linearizable. */
+/** Looks when its events say so: once the stream is open nothing is missed, and each look is linearizable. */
 async function waitFor(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
   const types = ["build:completed", "build:failed", "build:cancelled"];
-  const items = eventItems(caller, { entityId: id, entityType: "build", types, signal, outageMs: WAIT_OUTAGE_MS });
+  const over = new AbortController();
+  const until = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+  const wanted = { entityId: id, entityType: "build", types } as const;
+  const items = eventItems(caller, { ...wanted, signal: until, outageMs: WAIT_OUTAGE_MS });
   try {
     return await untilFinal(items, () => look(caller, id, signal));
   } finally {
-    await items.return(undefined as never);
+    // Somebody may be waiting for the next of them.
+    over.abort();
+    await items.return(undefined as never).catch(() => undefined);
   }
 }
 
+/** Until somebody answers. A node that builds its views again says so for as long as that takes: that is no outage. */
 async function look(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
-  const pauses = new Pauses(WAIT_OUTAGE_MS);
-  for (;;) {
+  for (let pauses = new Pauses(WAIT_OUTAGE_MS); ;) {
     try {
       return await jobOf(caller, id, { consistency: "linearizable", signal });
     } catch (error) {
       signal?.throwIfAborted();
-      if (!TenureError.is(error) || !error.retryable || !(await pauses.take(signal ?? NEVER))) throw error;
+      if (!TenureError.is(error) || !error.retryable) throw error;
+      if (await pauses.take(signal ?? NEVER)) continue;
+      signal?.throwIfAborted();
+      if (error.code !== "TOO_STALE") throw error;
+      pauses = new Pauses(WAIT_OUTAGE_MS);
     }
   }
 }

@@ -259,7 +259,7 @@ export class JobsOracle {
         cancelled: () => ever((moment) => isHolders(moment) && moment.state === "cancelling"),
         lost: () =>
           ever(isForgotten) ||
-          this.reads.mayBeDropped(jobId) ||
+          this.reads.mayBeDropped(jobId, asked.from) ||
           (ever((moment) => !isHolders(moment)) && !isReported(job.ends.get(leaseId)?.cause)),
         committed: () => isReported(job.ends.get(leaseId)?.cause),
       }[outcome]();
@@ -289,7 +289,7 @@ export class JobsOracle {
       return;
     }
     if (answer.code === "NOT_FOUND") {
-      if (job.everBetween(asked.from, this.head, isForgotten) || this.reads.mayBeDropped(jobId)) return;
+      if (job.everBetween(asked.from, this.head, isForgotten) || this.reads.mayBeDropped(jobId, asked.from)) return;
       return this.#wrong(node, `does not know job ${jobId}`);
     }
     if (answer.leaderEpoch < asked.term)

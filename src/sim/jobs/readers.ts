@@ -178,7 +178,9 @@ export class Readers {
       this.#waits.delete(wait);
       this.counts.waits++;
     };
-    untilFinal(this.#items(owner, random.fork("stream"), wait), () => this.#look(owner, random, jobId)).then(
+    const items = this.#items(owner, random.fork("stream"), wait);
+    const look = (): Promise<ShownJob> => this.#look(owner, random, jobId);
+    untilFinal(items, look, (ms, wake) => this.#cancellable(owner, ms, wake)).then(
       ({ state }) => {
         ended();
         reached(probes, "wait-ended");
@@ -238,6 +240,12 @@ export class Readers {
 
   #pause(owner: Owner, forMs: number): Promise<void> {
     return new Promise((resolve) => this.#later(owner, forMs, resolve));
+  }
+
+  #cancellable(owner: Owner, afterMs: number, fire: () => void): () => void {
+    const { scheduler } = this.#cluster.world;
+    const scheduled = scheduler.schedule(scheduler.nowMs + afterMs, owner, fire);
+    return () => scheduled.cancel();
   }
 
   #later(owner: Owner, afterMs: number, fire: () => void): void {

@@ -47,13 +47,15 @@ export class ReadsOracle {
     this.#finishes.push(sequence);
   }
 
-  /** Whether a book may have dropped it by this event, as one of those that were finished first. */
-  mayBeDropped(jobId: string, at = this.#parts.head()): boolean {
-    const last = this.#parts.jobs.get(jobId)?.at(at);
+  /** Whether a book may have dropped it at some time between the two events, as one of those that were finished first. */
+  mayBeDropped(jobId: string, from = this.#parts.head(), to = this.#parts.head()): boolean {
     const { finishedMax, finishedBytesMax } = this.#options.finished;
-    if (last === null || last === undefined || !isFinal(last.state)) return false;
-    const since = this.#finishes.filter((sequence) => sequence > last.sequence && sequence <= at).length;
-    return since >= finishedMax || finishedBytesMax < JOBS_FINISHED_BYTES_MAX;
+    const job = this.#parts.jobs.get(jobId);
+    return (job?.during(from, to) ?? []).some(({ moment, through }) => {
+      if (!isFinal(moment.state)) return false;
+      const since = this.#finishes.filter((sequence) => sequence > moment.sequence && sequence <= through).length;
+      return since >= finishedMax || finishedBytesMax < JOBS_FINISHED_BYTES_MAX;
+    });
   }
 
   /** What a node shows of its book is what its own applied events make. */
@@ -61,7 +63,7 @@ export class ReadsOracle {
     const at = this.#parts.positionOf(node);
     const moment = this.#parts.jobs.get(jobId)?.at(at) ?? null;
     const known = moment === null || isForgotten(moment) ? null : moment;
-    if (job === null && known !== null && this.mayBeDropped(jobId, at))
+    if (job === null && known !== null && this.mayBeDropped(jobId, at, at))
       return reached(this.#options.probes, "book-dropped-a-job");
     const [is, should] = [
       describe(job?.state, job?.jobEpoch, job?.lease?.leaseId),

@@ -134,22 +134,13 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     REBUILT,
     {
       file: WAIT,
-      find: "for (;;) {",
-      replace: "await items.next();\n  const first = await look();\n  for (;;) {",
+      find: "for (let next = items.next(); ;) {",
+      replace: "await items.next();\n  const first = await look();\n  for (let next = items.next(); ;) {",
     },
     {
       file: WAIT,
       find: "const job = await look();",
       replace: "const job = first;",
-    },
-  ),
-  mutant(
-    "wait-looks-before-its-stream-is-open",
-    { ...REBUILT, workMs: [100, 2_000] },
-    {
-      file: WAIT,
-      find: "await items.next();\n    const job = await look();",
-      replace: "const job = await look();\n    await items.next();",
     },
   ),
   mutant("key-goes-with-its-job", KEYED, {
