@@ -187,6 +187,8 @@ export class JobsOracle {
     }
     if (job === undefined) return this.#wrong(node, `${eventType} at ${sequence} of a job that was never submitted`);
     if (eventType === "build:forgotten") reached(this.probes, "job-forgotten");
+    if (eventType === "build:forgotten" && this.reads.mayBeDropped(jobId))
+      reached(this.probes, "dropped-job-forgotten");
     const trouble = job.take(event, this.#options.nowMs());
     if (trouble !== null) return this.#wrong(node, `job ${jobId} at ${sequence}: ${trouble}`);
     this.#count(node, jobId, job);
@@ -199,6 +201,7 @@ export class JobsOracle {
     if (payload["cause"] === "timed-out") reached(this.probes, "attempt-timed-out");
     if (eventType === "build:cancelling") reached(this.probes, "running-job-cancelled");
     if (eventType === "build:retried" && payload["cause"] === "asked") reached(this.probes, "retried-by-hand");
+    if (payload["job"] !== undefined) reached(this.probes, "dropped-job-retried");
   }
 
   #count(node: string, jobId: string, { spec, now }: JobHistory): void {
@@ -317,6 +320,8 @@ export class JobsOracle {
 
   submitAnswered({ node }: Asked, key: string | null, caller: string, jobIds: readonly string[]): void {
     for (const jobId of jobIds) this.#job(node, jobId);
+    if (key !== null && this.#answers.has(`${caller}/${key}`) && jobIds.some((jobId) => this.reads.mayBeDropped(jobId)))
+      reached(this.probes, "key-of-a-dropped-job-answered");
     this.#sameAnswer(node, key === null ? null : `${caller}/${key}`, jobIds.join());
   }
 
@@ -350,6 +355,8 @@ export class JobsOracle {
       job?.everBetween(from, this.head, (moment) => isFinal(moment.state) === (command === "cancel")) === true;
     const isKnown =
       (command === "cancel" && error.code === "JOB_FINISHED") || (command === "retry" && error.code === "BAD_REQUEST");
+    if (isTrue && command === "cancel" && this.reads.mayBeDropped(jobId!, from))
+      reached(this.probes, "dropped-job-found-finished");
     if (!isKnown || !isTrue)
       this.#wrong(node, `refused ${command} of ${jobId} (${error.code}), which is not so: ${error.message}`);
   }

@@ -73,6 +73,18 @@ export const JOBS_PROBES = [
   "all-clocks-jumped",
 ] as const;
 
+/** What nearly every run is in: a handful of them that never was is a campaign of something else. */
+export const COMMON_JOBS_PROBES: readonly JobsProbe[] = [
+  "book-dropped-a-job",
+  "dropped-job-read",
+  "dropped-job-forgotten",
+  "read-during-rebuild",
+  "dropped-job-read-during-rebuild-linearizable",
+  "dropped-job-read-during-rebuild-local",
+  "wait-ended",
+  "views-wiped",
+];
+
 export type JobsProbe = (typeof JOBS_PROBES)[number];
 export type JobsProbeCounts = Partial<Record<JobsProbe, number>>;
 

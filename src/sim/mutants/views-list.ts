@@ -38,6 +38,7 @@ const REBUILT = {
   workMs: [5, 60],
   shortLived: 0.1,
   viewsFaults: 4,
+  faultsUntilMs: 5_000,
 } as const;
 /** Requests are repeated under their keys, long after their jobs were dropped. */
 const KEYED = { ...REBUILT, readers: 1, readerPauseMs: 100, viewsFaults: 1, clients: 3, lossRate: 0.1 } as const;
