@@ -83,11 +83,6 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     find: "const isAll = this.#changes.jobs === 0 && this.#sweptTo === null && this.#gap === null;",
     replace: "const isAll = this.#changes.jobs === 0 && this.#sweptTo === null;",
   }),
-  mutant("views-have-a-position-in-the-middle-of-the-book", REBUILT, {
-    file: FEEDER,
-    find: "const isAll = this.#changes.jobs === 0 && this.#sweptTo === null && this.#gap === null;",
-    replace: "const isAll = this.#changes.jobs === 0 && this.#gap === null;",
-  }),
   mutant(
     "feeder-believes-its-own-position",
     { ...REBUILT, aims: ["wipe-views"] },
@@ -111,11 +106,6 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
       replace: "",
     },
   ),
-  mutant("replay-shows-jobs-before-their-end", REBUILT, {
-    file: REPLAYED,
-    find: "} else if (isFinal(eventType)) {",
-    replace: '} else if (isFinal(eventType) || eventType !== "") {',
-  }),
   mutant(
     "replay-puts-over-what-is-newer",
     REBUILT,
