@@ -16,8 +16,9 @@ export async function untilFinal<T extends { readonly state: JobState }>(
   look: () => Promise<T>,
   wakeAfter: WakeAfter = byTimeout,
 ): Promise<T> {
-  for (let next = items.next(); ;) {
-    if (await isWithin(next, wakeAfter)) next = items.next();
+  for (let next: Promise<unknown> | null = null; ;) {
+    next ??= items.next();
+    if (await isWithin(next, wakeAfter)) next = null;
     const job = await look();
     if (FINAL.includes(job.state)) return job;
   }
