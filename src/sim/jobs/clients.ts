@@ -83,20 +83,27 @@ export class JobsClients {
 
   /** In this turn of the server: nothing of what it has just decided is committed. */
   cancelNow(node: string, jobId: string): void {
-    const { oracle } = this.#cluster;
+    this.#now(node, { kind: "cancel", request: UNKEYED, jobId });
+  }
+
+  retryNow(node: string, jobId: string): void {
+    this.#now(node, { kind: "retry", request: UNKEYED, jobId });
+  }
+
+  #now(node: string, command: Extract<Command, { jobId: string }>): void {
+    const { oracle, world } = this.#cluster;
     const server = this.#cluster.server(node);
     if (server === undefined) return;
-    const command: Command = { kind: "cancel", request: UNKEYED, jobId };
     const asked = oracle.asked(node);
     const call = ++this.#calls;
     const judge = (answer: Answer<Job>): void => {
       if (this.#cluster.server(node) === server) this.#judge(asked, command, call, answer, server);
     };
-    server.service.cancel(UNKEYED, jobId).then(
+    server.service[command.kind](UNKEYED, command.jobId).then(
       (value) => judge({ ok: true, value }),
       (error: unknown) => {
         if (TenureError.is(error)) judge({ ok: false, error });
-        else this.#cluster.world.report(node, error);
+        else world.report(node, error);
       },
     );
   }

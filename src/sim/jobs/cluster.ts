@@ -71,6 +71,7 @@ export interface AnsweredAgent {
 /** What ploys have clients do. */
 export interface PloyClients {
   cancelNow(node: string, jobId: string): void;
+  retryNow(node: string, jobId: string): void;
   submitAt(node: string, random: Random): void;
 }
 

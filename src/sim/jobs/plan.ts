@@ -277,6 +277,7 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "power-cut":
     case "serial-forgetting":
     case "missed-forgetting":
+    case "revived":
       return ploy(cluster, fault.kind, fault.draw, hit);
     case "crash-agent":
       return apply(cluster.world, { ...fault, kind: "crash" }, { hit });

@@ -71,6 +71,11 @@ export class ScheduleLedger {
     else if (eventType.startsWith("build:")) this.#build(event);
   }
 
+  /** Jobs of schedules that are finished. */
+  ended(): readonly string[] {
+    return [...this.#jobs].filter(([jobId, name]) => this.#live.get(name)?.has(jobId) !== true).map(([jobId]) => jobId);
+  }
+
   /** A client was answered that it is done. */
   answered(node: string, key: string): void {
     if (!this.#requests.has(key)) this.#wrong(node, `said that ${key} is done, which is not committed`);

@@ -125,8 +125,9 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     REBUILT,
     {
       file: WAIT,
-      find: "for (let next = items.next(); ;) {",
-      replace: "await items.next();\n  const first = await look();\n  for (let next = items.next(); ;) {",
+      find: "for (let next: Promise<unknown> | null = null; ;) {",
+      replace:
+        "await items.next();\n  const first = await look();\n  for (let next: Promise<unknown> | null = null; ;) {",
     },
     {
       file: WAIT,
@@ -170,6 +171,27 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
       file: SERVICE,
       find: "for (let look = 0; look < FOUND_LOOKS_MAX; look++) {",
       replace: "for (let look = 0; look < FOUND_LOOKS_MAX; look++) {\n      const isBefore = this.#reign === null;",
+    },
+  ),
+  mutant(
+    "overlap-forgets-a-job-that-was-dropped",
+    {
+      ...REBUILT,
+      readers: 1,
+      viewsFaults: 1,
+      viewsDelayMs: 1,
+      schedules: 6,
+      outages: 2,
+      clients: 1,
+      clientPauseMs: 150,
+      workMs: [500, 2_500],
+      faultsUntilMs: 10_000,
+      aims: ["revived"],
+    },
+    {
+      file: EVOLVE_JOB,
+      find: "submittedBy: by, schedule = null, attempt, attempts } = job;",
+      replace: "submittedBy: by, attempt, attempts } = job;\n  const schedule = null;",
     },
   ),
 ];
