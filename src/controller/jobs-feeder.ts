@@ -46,12 +46,15 @@ export interface JobsFeederOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly jobsWaitingMax?: number | undefined;
+  /** Jobs of one put. */
+  readonly putJobsMax?: number | undefined;
 }
 
 export class JobsFeeder {
   readonly #options: JobsFeederOptions;
   readonly #stops: readonly (() => void)[];
   readonly #changes: JobChanges;
+  readonly #putJobsMax: number;
   /** The book is gone through: up to this number its jobs were put. Null: it was, or need not be. */
   #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
@@ -78,6 +81,7 @@ export class JobsFeeder {
 
   constructor(options: JobsFeederOptions) {
     this.#options = options;
+    this.#putJobsMax = options.putJobsMax ?? PUT_JOBS_MAX;
     this.#changes = new JobChanges((jobId) => options.fold.book.applied.job(jobId));
     this.#stops = [
       options.fold.follow(({ event }) => this.#applied(event)),
@@ -170,7 +174,8 @@ export class JobsFeeder {
     const { fold, history, clock } = this.#options;
     this.#newer.clear();
     if (this.#gap === null || history === null) return;
-    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, isNewer: (jobId) => this.#newer.has(jobId) });
+    const isNewer = (jobId: string): boolean => this.#newer.has(jobId);
+    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, changesMax: this.#putJobsMax, isNewer });
   }
 
   #endReplay(): void {
@@ -211,7 +216,7 @@ export class JobsFeeder {
   }
 
   get #isMoreWaiting(): boolean {
-    return this.#changes.jobs >= PUT_JOBS_MAX || this.#sweptTo !== null || this.#replay !== null;
+    return this.#changes.jobs >= this.#putJobsMax || this.#sweptTo !== null || this.#replay !== null;
   }
 
   #rested(): Promise<void> {
@@ -252,8 +257,8 @@ export class JobsFeeder {
   async #put(): Promise<void> {
     const { fold, views } = this.#options;
     const beginning = this.#beginnings;
-    const changes = this.#changes.take(PUT_JOBS_MAX);
-    const jobs = [...changes.jobs, ...this.#sweptJobs(PUT_JOBS_MAX - changes.jobs.length)];
+    const changes = this.#changes.take(this.#putJobsMax);
+    const jobs = [...changes.jobs, ...this.#sweptJobs(this.#putJobsMax - changes.jobs.length)];
     // Not all that is applied is in it where more jobs wait: then it is as of before.
     const isAll = this.#changes.jobs === 0 && this.#sweptTo === null && this.#gap === null;
     const { sequence, hash } = fold.chain;

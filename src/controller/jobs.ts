@@ -42,9 +42,6 @@ const TIME_LOOK_MS = 50;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
 
-/** Nothing rests on it. */
-const NOT_LOOKED_FOR: Found = { kind: "found", job: null, position: Infinity };
-
 export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash" | "time"> {
   readonly leadership: Leadership;
   readonly clock: Clock;
@@ -213,9 +210,11 @@ export class JobsService implements Jobs {
   /** Decides on the job as the book has it, or on one that the views have and the book can't have had since. */
   async #runFound(kind: "cancel" | "retry", request: Request, jobId: string): Promise<Job> {
     for (let look = 0; look < FOUND_LOOKS_MAX; look++) {
-      const isNeeded = !this.#remembers(request) && this.#reign !== null;
-      const { job, position } = isNeeded ? await this.#found(jobId, "head", NOTHING_DONE) : NOT_LOOKED_FOR;
       if (this.#isTurningOver()) await this.#turnover.over();
+      // Answered by its key, or refused by a node that does not lead, in this turn: nothing rests on the job.
+      if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });
+      const { job, position } = await this.#found(jobId, "head", NOTHING_DONE);
+      if (this.#isTurningOver()) continue;
       // It may have been sent once more, ended and been dropped while the views were asked.
       if (this.#options.fold.book.known(jobId) || this.#finder.counts(position, "head")) {
         return this.#runShown({ kind, request, jobId, job });

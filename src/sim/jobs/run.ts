@@ -12,6 +12,7 @@ import { leaving } from "./leavers.ts";
 import { onTime } from "./on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./plan.ts";
 import type { JobsProbeCounts } from "./probes.ts";
+import { Readers } from "./readers.ts";
 import { raceProblem, raceResult, type RaceResult } from "./race.ts";
 import { ScheduleClient } from "./schedules.ts";
 
@@ -42,6 +43,7 @@ export interface JobsRunResult {
   readonly jobs: number;
   readonly events: number;
   readonly clients: JobsClientCounts;
+  readonly readers: Readers["counts"];
   readonly faults: Record<string, FaultCount>;
   readonly probes: JobsProbeCounts;
   /** Null: it was none. */
@@ -63,6 +65,12 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   injector.schedule(plan);
   world.startAll();
   clients.start();
+  const readers = new Readers(
+    cluster,
+    () => clients.known,
+    (jobId) => clients.learn(jobId),
+  );
+  readers.start();
   new ScheduleClient(cluster).start();
   let violation: string | null = null;
   try {
@@ -72,7 +80,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     const calmMs = world.nowMs;
     violation =
       finding(cluster) ??
-      (await converge(cluster, clients)) ??
+      (await converge(cluster, clients, readers)) ??
       (await onTime(cluster, STEPS_MAX)) ??
       finding(cluster) ??
       cluster.deposition(calmMs) ??
@@ -93,6 +101,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     jobs: oracle.jobs.size,
     events: oracle.head,
     clients: clients.counts,
+    readers: readers.counts,
     faults: injector.counts,
     probes: cluster.probes,
     race: isRace ? raceResult(oracle) : null,
@@ -100,7 +109,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   };
 }
 
-async function converge(cluster: JobsCluster, clients: JobsClients): Promise<string | null> {
+async function converge(cluster: JobsCluster, clients: JobsClients, readers: Readers): Promise<string | null> {
   const { world, oracle } = cluster;
   const atLeastMs = world.nowMs + CLIENTS_GO_ON_MS;
   await world.run(() => world.nowMs >= atLeastMs && clients.counts.submitted > 0, {
@@ -109,20 +118,22 @@ async function converge(cluster: JobsCluster, clients: JobsClients): Promise<str
   });
   if (finding(cluster) !== null) return null;
   clients.stop();
+  readers.stop();
   const untilMs = world.nowMs + CONVERGE_WITHIN_MS;
   let head = -1;
   // Looked at only where something was committed, or the slowest node caught up.
   const end = await world.run(
     () => {
-      const sum = oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), 0);
+      const sum =
+        oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), readers.counts.waits);
       if (sum === head) return false;
       head = sum;
-      return cluster.difference() === null;
+      return (cluster.difference() ?? readers.overdue()) === null;
     },
     { untilMs, stepsMax: STEPS_MAX },
   );
   if (end === "predicate" || finding(cluster) !== null) return finding(cluster);
-  const different = cluster.difference();
+  const different = cluster.difference() ?? readers.overdue();
   return different === null
     ? null
     : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
