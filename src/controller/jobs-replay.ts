@@ -11,6 +11,7 @@ import type { Job } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type Changes, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
+import { Slice } from "./slice.ts";
 
 /** Then it is told what there is. */
 const CHANGES_MAX = 500;
@@ -62,13 +63,13 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
       await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + REST_MS, resume));
       sliceMs = clock.monotonicMs();
     }
-    while (changes.size >= CHANGES_MAX) yield told(changes.take(CHANGES_MAX));
+    while (changes.size >= CHANGES_MAX) yield told(changes.take(CHANGES_MAX, new Slice(clock)));
   }
   if (reached < through && from <= through) {
     const text = `Event ${reached + 1} is not in this node's history: what it shows of jobs is not complete yet.`;
     throw new TenureError("BACKEND_UNAVAILABLE", text);
   }
-  while (changes.size > 0) yield told(changes.take(CHANGES_MAX));
+  while (changes.size > 0) yield told(changes.take(CHANGES_MAX, new Slice(clock)));
 }
 
 function decoded(sequence: number, bytes: Uint8Array): StoredEvent {

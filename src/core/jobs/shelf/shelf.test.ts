@@ -4,7 +4,8 @@ import { JobClasses } from "../job-class.ts";
 import { Ranked } from "../ranked.ts";
 import type { JobRecord } from "../records.ts";
 import { spec } from "../test-desk.ts";
-import { hashOf, IdIndex } from "./id-index.ts";
+import { hashOf } from "../../kit/shards.ts";
+import { IdIndex } from "./id-index.ts";
 import { Interned } from "./interned.ts";
 import { Packs } from "./packs.ts";
 import { Shelf } from "./shelf.ts";
@@ -141,6 +142,27 @@ describe("the shelf", () => {
     shelf.letGo();
     shelf.set("one", one as JobRecord);
     expect(shelf.slotOf("one")).toBe(slot);
+  });
+
+  it("what went while it was held does not go in one turn when that ends, but a few with each job that comes or goes", () => {
+    const classes = new JobClasses(new Slots());
+    const shelf = new Shelf();
+    const [one] = fc.sample(record(classes, "one", 1), 1) as [JobRecord];
+    const put = (at: number): void =>
+      shelf.set(`j-${at}`, { ...one, ticket: { ...one.ticket, id: `j-${at}`, number: at } });
+    for (let at = 0; at < 1_000; at++) put(at);
+    shelf.hold();
+    for (let at = 0; at < 1_000; at++) shelf.delete(`j-${at}`);
+    shelf.letGo();
+    expect([shelf.size, shelf.left]).toEqual([0, 1_000]);
+    let most = 0;
+    for (let at = 1_000; shelf.left > 0 && at < 2_000; at++) {
+      const before = shelf.left;
+      put(at);
+      most = Math.max(most, before - shelf.left);
+    }
+    expect([shelf.left, most <= 8]).toEqual([0, true]);
+    expect(shelf.slots.end, "their slots are taken again").toBe(1_000);
   });
 });
 

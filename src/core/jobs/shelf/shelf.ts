@@ -9,8 +9,9 @@
 // - A slot that was given back while somebody holds the shelf is taken by no other job before they let go.
 // - Two reads of a packed job may give two objects. They are equal, and never changed.
 
+import { hashOf } from "../../kit/shards.ts";
 import type { JobRecord } from "../records.ts";
-import { hashOf, IdIndex } from "./id-index.ts";
+import { IdIndex } from "./id-index.ts";
 import { isFresh, JobBytes } from "./job-bytes.ts";
 import { Packs } from "./packs.ts";
 import { Slots } from "./slots.ts";
@@ -18,6 +19,8 @@ import { Slots } from "./slots.ts";
 /** What was unpacked lately is often asked for again, in the same turn: by whoever decides, and by whoever evolves. */
 const RECENT = 2_048;
 const RECENT_BYTES_MAX = 4 * 1024;
+/** Of the slots that were left while somebody held the shelf, so many go with each job that comes or goes afterwards. */
+const FREED_AT_ONCE_MAX = 8;
 
 export class Shelf {
   readonly slots = new Slots();
@@ -34,11 +37,16 @@ export class Shelf {
   #sought = { id: "", hash: hashOf(""), slot: -1 };
   #size = 0;
   #holders = 0;
-  /** To be freed when nobody holds the shelf any more. */
-  #left: number[] = [];
+  /** To be freed when nobody holds the shelf any more: a few at a time, for there may be many. */
+  readonly #left: number[] = [];
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Slots that were left, and still have their bytes. */
+  get left(): number {
+    return this.#left.length;
   }
 
   /** Below 0: there is no such job. */
@@ -94,17 +102,18 @@ export class Shelf {
     this.#ids.remove(slot, hash);
     this.#objects.delete(slot);
     this.#forget(slot);
-    if (this.#holders > 0) this.#left.push(slot);
-    else this.#free(slot);
+    this.slots.leave(slot);
+    this.#left.push(slot);
+    this.#freeSome();
   }
 
   *keys(): Generator<string, void, void> {
     // To be walked through while jobs come and go: each that is there all the time is met once.
-    for (let slot = 0; slot < this.slots.end; slot++) if (this.#isHere(slot)) yield this.idAt(slot);
+    for (let slot = 0; slot < this.slots.end; slot++) if (this.slots.isTaken(slot)) yield this.idAt(slot);
   }
 
   *values(): Generator<JobRecord, void, void> {
-    for (let slot = 0; slot < this.slots.end; slot++) if (this.#isHere(slot)) yield this.at(slot);
+    for (let slot = 0; slot < this.slots.end; slot++) if (this.slots.isTaken(slot)) yield this.at(slot);
   }
 
   /** Until `letGo` no slot is given to another job. */
@@ -113,13 +122,11 @@ export class Shelf {
   }
 
   letGo(): void {
-    if (--this.#holders > 0) return;
-    const left = this.#left;
-    this.#left = [];
-    for (const slot of left) this.#free(slot);
+    this.#holders--;
   }
 
   #add(record: JobRecord, hash: number): void {
+    this.#freeSome();
     const { number, priority } = record.ticket;
     const slot = this.slots.take(number, priority, hash);
     this.#size++;
@@ -140,19 +147,19 @@ export class Shelf {
     return sought;
   }
 
-  #free(slot: number): void {
-    this.#drop(slot);
-    this.slots.free(slot);
+  #freeSome(): void {
+    if (this.#holders > 0) return;
+    for (let freed = 0; freed < FREED_AT_ONCE_MAX; freed++) {
+      const slot = this.#left.pop();
+      if (slot === undefined) return;
+      this.#drop(slot);
+      this.slots.free(slot);
+    }
   }
 
   #drop(slot: number): void {
     this.#bytes.release(this.#packs.get(slot));
     this.#packs.drop(slot);
-  }
-
-  /** Not one that waits to be freed. */
-  #isHere(slot: number): boolean {
-    return this.slots.isTaken(slot) && (this.#left.length === 0 || this.slotOf(this.idAt(slot)) === slot);
   }
 
   #remember(slot: number, record: JobRecord): void {

@@ -2,7 +2,7 @@
 // columns of numbers, which the garbage collector does not look into.
 //
 // Invariants:
-// - A slot is one job's from `take` to `free`. Number and priority do not change meanwhile.
+// - A slot is one job's from `take` to `leave`, and nobody's from then to `free`. Number and priority do not change meanwhile.
 // - While a slot is in an index by its due time, that time does not change.
 
 const PAGE_BITS = 14;
@@ -48,11 +48,16 @@ export class Slots {
     return slot;
   }
 
-  free(slot: number): void {
+  leave(slot: number): void {
     this.#page(slot).isTaken[slot & PAGE_MASK] = 0;
+  }
+
+  /** It may be another job's from now on. */
+  free(slot: number): void {
     this.#free.push(slot);
   }
 
+  /** Not one that was left. */
   isTaken(slot: number): boolean {
     return this.#page(slot).isTaken[slot & PAGE_MASK] === 1;
   }

@@ -1,0 +1,57 @@
+// What requests may take of one turn of the loop (docs/decisions/0023-turns-by-time.md). All that have arrived together would be
+// decided in the same turn, ten with a hundred jobs each in 40 ms, and a heartbeat among them would wait for all. So requests
+// that come after the slice of a turn is over wait, in the order of their arrival: one goes on in each turn that follows.
+
+import { TURN_SLICE_MS } from "../core/kit/limits.ts";
+import type { Clock } from "../ports/clock.ts";
+
+export interface TurnShareOptions {
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** The next turn. Not a timer's: the loop would wait for a millisecond, with nothing to do. */
+  readonly nextTurn?: ((begin: () => void) => void) | undefined;
+}
+
+export class TurnShare {
+  readonly #clock: TurnShareOptions["clock"];
+  readonly #nextTurn: (begin: () => void) => void;
+  #waiting: (() => void)[] = [];
+  #first = 0;
+  /** Of this turn; null: nobody has come in it. */
+  #untilMs: number | null = null;
+
+  constructor({ clock, nextTurn = (begin) => void setImmediate(begin) }: TurnShareOptions) {
+    this.#clock = clock;
+    this.#nextTurn = nextTurn;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length - this.#first;
+  }
+
+  /** Null: it goes on at once; otherwise when this resolves. */
+  enter(): Promise<void> | null {
+    if (this.waiting === 0 && this.#hasTime()) return null;
+    return new Promise((goOn) => void this.#waiting.push(goOn));
+  }
+
+  #hasTime(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#untilMs !== null) return nowMs < this.#untilMs;
+    this.#untilMs = nowMs + TURN_SLICE_MS;
+    this.#nextTurn(() => this.#begin());
+    return true;
+  }
+
+  #begin(): void {
+    this.#untilMs = null;
+    const goOn = this.#waiting[this.#first];
+    if (goOn === undefined) return;
+    this.#first++;
+    if (this.#first === this.#waiting.length) {
+      this.#waiting = [];
+      this.#first = 0;
+    }
+    this.#hasTime();
+    goOn();
+  }
+}
