@@ -1,4 +1,4 @@
-// Loaded into a server after turns-probe.ts (`bench turns --profile`): says what ran in its longest turns. A sampling profile of
+// Loaded into a server before turns-probe.ts (`bench turns --profile`): says what ran in its longest turns. A sampling profile of
 // the main thread and the collector's pauses are laid over the turns; on SIGUSR2 the longest ones are written to the error
 // stream, each with where its samples fell. It costs some percent: its figures are not the benchmark's.
 

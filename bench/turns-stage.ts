@@ -117,5 +117,6 @@ export class Stage {
 }
 
 function probes(isProfiled: boolean): readonly string[] {
-  return ["--import", PROBE, ...(isProfiled ? ["--import", PROFILE] : [])];
+  // The figures come last: whoever has them may end the server.
+  return [...(isProfiled ? ["--import", PROFILE] : []), "--import", PROBE];
 }

@@ -33,6 +33,9 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
         begin(passageOf(request), call);
         noteBegun(service, request);
         const answer = await handler(call);
+        // Many may end in the same moment.
+        const turnToAnswer = about.isProbe ? null : share.enter();
+        if (turnToAnswer !== null) await turnToAnswer;
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
         else

@@ -1,6 +1,7 @@
-// What requests may take of one turn of the loop (docs/decisions/0023-turns-by-time.md). All that have arrived together would be
-// decided in the same turn, ten with a hundred jobs each in 40 ms, and a heartbeat among them would wait for all. So requests
-// that come after the slice of a turn is over wait, in the order of their arrival: one goes on in each turn that follows.
+// What requests and their answers may take of one turn of the loop (docs/decisions/0023-turns-by-time.md). All that have arrived
+// together would be decided in the same turn, ten with a hundred jobs each in 40 ms, and all that end together be answered in it, as
+// the polls of agents do: a heartbeat among them would wait for all. So whoever comes when the slice of a turn is over waits, in the
+// order of arrival, for one of the turns that follow.
 
 import { TURN_SLICE_MS } from "../core/kit/limits.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -44,14 +45,20 @@ export class TurnShare {
 
   #begin(): void {
     this.#untilMs = null;
+    this.#letOneGo();
+  }
+
+  /** And the next one after it, where there is time left. */
+  #letOneGo(): void {
     const goOn = this.#waiting[this.#first];
-    if (goOn === undefined) return;
+    if (goOn === undefined || !this.#hasTime()) return;
     this.#first++;
     if (this.#first === this.#waiting.length) {
       this.#waiting = [];
       this.#first = 0;
     }
-    this.#hasTime();
     goOn();
+    // Behind what was waited for, which is a microtask too.
+    void Promise.resolve().then(() => this.#letOneGo());
   }
 }
