@@ -33,10 +33,7 @@ if (isMainThread) {
   let spentMs = threadMs();
   let isOwn = false;
   const session = new Session();
-  session.connect();
-  session.post("Profiler.enable");
-  session.post("Profiler.setSamplingInterval", { interval: SAMPLE_US });
-  session.post("Profiler.start");
+  let isSampling = false;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
       const kind = (entry as PerformanceEntry & { readonly detail: { readonly kind: number } }).detail.kind;
@@ -56,6 +53,16 @@ if (isMainThread) {
   process.on("SIGUSR2", () => {
     const longest = turns;
     isOwn = true;
+    // Not before the first signal: a server that loads its program while it is sampled hangs now and then.
+    if (!isSampling) {
+      isSampling = true;
+      turns = [];
+      session.connect();
+      session.post("Profiler.enable");
+      session.post("Profiler.setSamplingInterval", { interval: SAMPLE_US });
+      session.post("Profiler.start");
+      return;
+    }
     session.post("Profiler.stop", (error, result) => {
       if (error === null) for (const turn of longest) writeSync(STDERR, saidOf(turn, result.profile));
       turns = [];

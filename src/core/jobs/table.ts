@@ -171,11 +171,6 @@ export class Table<V extends object> implements Undoable {
     return kept.has(key) ? kept.get(key) : this.applied(key);
   }
 
-  /** The head has it as it was applied then, where the head has it at all: what was proposed may have been undone. */
-  isAsBegun(kept: Kept<V>, key: string): boolean {
-    return !kept.has(key) && !this.#oldest.has(key);
-  }
-
   #keep(key: string, before: V | undefined): void {
     if (this.#snapshots.size === 0) return;
     for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);

@@ -7,6 +7,7 @@
 // Invariants:
 // - A job keeps its slot from its first `set` to its `delete`, and its pack with it: whoever has the slot can read the id.
 // - A slot that was given back while somebody holds the shelf is taken by no other job before they let go.
+// - A slot whose job was changed, or has gone, since somebody began to hold the shelf bears a count that says so.
 // - Two reads of a packed job may give two objects. They are equal, and never changed.
 
 import { hashOf } from "../../kit/shards.ts";
@@ -37,6 +38,8 @@ export class Shelf {
   #sought = { id: "", hash: hashOf(""), slot: -1 };
   #size = 0;
   #holders = 0;
+  /** How often the shelf was held. */
+  #holds = 0;
   /** To be freed when nobody holds the shelf any more: a few at a time, for there may be many. */
   readonly #left: number[] = [];
 
@@ -83,6 +86,7 @@ export class Shelf {
   set(id: string, record: JobRecord): void {
     const { slot: known, hash } = this.#seek(id);
     if (known < 0) return this.#add(record, hash);
+    this.slots.setChangedAt(known, this.#holds);
     if (!isPacked(record)) {
       this.#objects.set(known, record);
       this.#forget(known);
@@ -103,6 +107,7 @@ export class Shelf {
     this.#objects.delete(slot);
     this.#forget(slot);
     this.slots.leave(slot);
+    this.slots.setChangedAt(slot, this.#holds);
     this.#left.push(slot);
     this.#freeSome();
   }
@@ -116,9 +121,21 @@ export class Shelf {
     for (let slot = 0; slot < this.slots.end; slot++) if (this.slots.isTaken(slot)) yield this.at(slot);
   }
 
-  /** Until `letGo` no slot is given to another job. */
-  hold(): void {
+  /** Until `letGo` no slot is given to another job. Returns what `isSameSince` takes. */
+  hold(): number {
     this.#holders++;
+    return ++this.#holds;
+  }
+
+  /** As if it were changed now. */
+  touch(id: string): void {
+    const slot = this.slotOf(id);
+    if (slot >= 0) this.slots.setChangedAt(slot, this.#holds);
+  }
+
+  /** Nothing has become of a job that was here when somebody began to hold the shelf. */
+  isSameSince(held: number, slot: number): boolean {
+    return this.slots.changedAt(slot) < held;
   }
 
   letGo(): void {
@@ -129,6 +146,7 @@ export class Shelf {
     this.#freeSome();
     const { number, priority } = record.ticket;
     const slot = this.slots.take(number, priority, hash);
+    this.slots.setChangedAt(slot, this.#holds);
     this.#size++;
     this.#packs.put(slot, this.#bytes.pack(record));
     this.#ids.add(slot, hash);

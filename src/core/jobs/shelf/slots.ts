@@ -23,6 +23,7 @@ class Page {
   readonly hash = new Int32Array(PAGE_SLOTS);
   readonly chunk = new Int32Array(PAGE_SLOTS);
   readonly offset = new Int32Array(PAGE_SLOTS);
+  readonly changedAt = new Int32Array(PAGE_SLOTS);
 }
 
 export class Slots {
@@ -88,6 +89,15 @@ export class Slots {
 
   setDueMs(slot: number, dueMs: number): void {
     this.#page(slot).dueMs[slot & PAGE_MASK] = dueMs;
+  }
+
+  /** Of whoever counts: see Shelf.hold. */
+  changedAt(slot: number): number {
+    return this.#page(slot).changedAt[slot & PAGE_MASK] as number;
+  }
+
+  setChangedAt(slot: number, count: number): void {
+    this.#page(slot).changedAt[slot & PAGE_MASK] = count;
   }
 
   // ---- where its bytes are -------------------------------------------------------------------------
