@@ -47,16 +47,23 @@ export class ManualClock implements Clock {
   }
 
   get nextMs(): number {
-    return Math.min(...[...this.#timers].map(({ atMs }) => atMs));
+    return this.#next()?.atMs ?? Infinity;
   }
 
   /** Fires the timer that is due first; false when none is due. */
   fireNext(): boolean {
-    const due = [...this.#timers].filter(({ atMs }) => atMs <= this.nowMs).sort((a, b) => a.atMs - b.atMs)[0];
-    if (due === undefined) return false;
-    this.#timers.delete(due);
-    due.fire();
+    const next = this.#next();
+    if (next === undefined || next.atMs > this.nowMs) return false;
+    this.#timers.delete(next);
+    next.fire();
     return true;
+  }
+
+  /** Of those for the same time, the one that was set first. */
+  #next(): { readonly atMs: number; readonly fire: () => void } | undefined {
+    let next: { readonly atMs: number; readonly fire: () => void } | undefined;
+    for (const timer of this.#timers) if (next === undefined || timer.atMs < next.atMs) next = timer;
+    return next;
   }
 }
 
