@@ -20,7 +20,9 @@ if (isMainThread) {
     const nowMs = threadMs();
     const processorMs = nowMs - spentMs;
     spentMs = nowMs;
-    if (isOwn) return void (isOwn = false);
+    const isReport = isOwn;
+    isOwn = false;
+    if (isReport) return;
     wall.record(tookMs);
     processor.record(processorMs);
     if (tookMs > longest.ms) longest = { ms: tookMs, processorMs };

@@ -44,7 +44,9 @@ if (isMainThread) {
     const nowMs = threadMs();
     const processorMs = nowMs - spentMs;
     spentMs = nowMs;
-    if (isOwn) return void (isOwn = false);
+    const isReport = isOwn;
+    isOwn = false;
+    if (isReport) return;
     if (turns.length === TURNS_KEPT && processorMs <= turns[TURNS_KEPT - 1]!.processorMs) return;
     turns.push({ endMs: performance.now(), tookMs, processorMs });
     turns.sort((one, other) => other.processorMs - one.processorMs);

@@ -62,10 +62,10 @@ describe("a large snapshot", () => {
         yield new Uint8Array(100).fill(record);
       }
     };
-    let isOver = false;
+    const state = { isOver: false };
     const pause = (bytes: number): Promise<void> | null => slices.pause(bytes);
-    const saved = writeDurably(new TestDisk(), "s", records(), "s", { pause }).finally(() => (isOver = true));
-    while (!isOver) {
+    const saved = writeDurably(new TestDisk(), "s", records(), "s", { pause }).finally(() => (state.isOver = true));
+    while (!state.isOver) {
       await new Promise((resolve) => setImmediate(resolve));
       turns.push(0);
       clock.nowMs++;
