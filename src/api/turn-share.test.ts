@@ -7,7 +7,7 @@ class Loop {
   readonly turns: number[] = [0];
   #begins: (() => void)[] = [];
   readonly share = new TurnShare({
-    clock: { monotonicMs: () => this.nowMs },
+    clock: { monotonicMs: () => this.nowMs, setTimer: () => ({ cancel: () => undefined }) },
     nextTurn: (begin) => void this.#begins.push(begin),
   });
   readonly done: string[] = [];

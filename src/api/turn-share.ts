@@ -7,8 +7,8 @@ import { TURN_SLICE_MS } from "../core/kit/limits.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface TurnShareOptions {
-  readonly clock: Pick<Clock, "monotonicMs">;
-  /** The next turn. Not a timer's: the loop would wait for a millisecond, with nothing to do. */
+  readonly clock: Pick<Clock, "monotonicMs" | "setTimer">;
+  /** By default a timer's: then the loop waits for a millisecond, with nothing to do. */
   readonly nextTurn?: ((begin: () => void) => void) | undefined;
 }
 
@@ -20,9 +20,9 @@ export class TurnShare {
   /** Of this turn; null: nobody has come in it. */
   #untilMs: number | null = null;
 
-  constructor({ clock, nextTurn = (begin) => void setImmediate(begin) }: TurnShareOptions) {
+  constructor({ clock, nextTurn }: TurnShareOptions) {
     this.#clock = clock;
-    this.#nextTurn = nextTurn;
+    this.#nextTurn = nextTurn ?? ((begin) => void clock.setTimer(clock.monotonicMs(), begin));
   }
 
   get waiting(): number {
