@@ -40,6 +40,8 @@ export interface ApiOptions {
   /** One line for each admin call. Not subject to the log's level. */
   readonly audit: Logger;
   readonly clock: Clock;
+  /** Calls back in the next turn of the loop, at once where nothing else waits; by default a timer of the clock's does it. */
+  readonly nextTurn?: ((begin: () => void) => void) | undefined;
   /** Of the text's UTF-8, in lower-case hex. */
   readonly sha256: (text: string) => string;
   /** A certificate's time ("Nov 15 16:00:00 2027 GMT") on the wall clock; NaN for what is none. */
