@@ -175,7 +175,8 @@ async function outcome(isCut: boolean): Promise<string> {
 
 function refusal(): string {
   const last = node.log().trim().split("\n").at(-1) ?? "";
-  return node.exitCode !== null && node.exitCode !== 0 && last.length > 0
+  const isSaid = last.includes('"event":"fatal"') && !last.includes('"code":"bug"');
+  return node.exitCode !== null && node.exitCode !== 0 && isSaid
     ? `ends with ${node.exitCode}: ${last.slice(0, 300)}`
     : `WRONG: ends with ${node.exitCode} and says ${last}`;
 }
