@@ -53,16 +53,17 @@ describe("finding the leader", () => {
   });
 
   it("does not look for it again after a call that its caller gave up: an agent's last poll goes out at once", async () => {
-    let isGivenUp = false;
     const answer = [200, { leader_epoch: 1, renewed: [], leases: [], log_ends: [], is_draining: false }] as const;
-    const net = network({ [N1]: node("n1", ["n1", N1, 2], () => (isGivenUp ? answer : "never")) });
+    const net = network({
+      [N1]: node("n1", ["n1", N1, 2], (_, { body }) => ((body as { max: number }).max === 0 ? answer : "never")),
+    });
     const { work } = clientOf(net, [N1], 60_000);
     const agent = { name: "a", session: "s", kinds: ["work"], labels: {}, platform: "any", capacity: 1 };
     const poll = { agent, renew: [], progress: [], logs: [], max: 1, waitMs: 5_000, ttlMs: 5_000 };
+    await work.lease({ ...poll, max: 0, waitMs: 0 });
     const stop = new AbortController();
     const parked = work.lease(poll, { signal: stop.signal });
-    await expect.poll(() => net.to("/v1/leases").length).toBe(1);
-    isGivenUp = true;
+    await expect.poll(() => net.to("/v1/leases").length).toBe(2);
     stop.abort(new Error("stopping"));
     await expect(parked).rejects.toThrow("stopping");
     const { length: looks } = net.to("/leader");
