@@ -208,7 +208,8 @@ class Leavers {
 
   async #lease(call: LeaseCall, options: DeskOptions): Promise<LeaseAnswer> {
     const { oracle, probes } = this.#cluster;
-    const answer = await this.#call<LeaseAnswer>(options, call.max === 0, (gone) => ({
+    let hasLeft = false;
+    const answered = this.#call<LeaseAnswer>(options, call.max === 0, (gone) => ({
       ask: ({ service }) => service.lease(call, gone),
       judge: (asked, judged, { engine }) => {
         if (!judged.ok) {
@@ -217,12 +218,18 @@ class Leavers {
         }
         oracle.leaseAnswered(asked, call, judged.value);
         if (judged.value.leases.length === 0) return;
+        hasLeft = true;
         this.#onGiven();
-        if (options.signal.aborted) reached(probes, "stopped-with-an-answer-in-flight");
       },
     }));
-    for (const { jobId, leaseId } of answer.leases) oracle.given(call.agent.session, jobId, leaseId);
-    return answer;
+    try {
+      const answer = await answered;
+      for (const { jobId, leaseId } of answer.leases) oracle.given(call.agent.session, jobId, leaseId);
+      return answer;
+    } catch (error) {
+      if (hasLeft && options.signal.aborted) reached(probes, "stopped-with-an-answer-in-flight");
+      throw error;
+    }
   }
 
   /** As the SDK's: to the leader, again where that said no and did nothing, until the time or the caller's patience is over. */
