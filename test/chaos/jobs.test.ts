@@ -108,6 +108,17 @@ describe("npm run chaos -- jobs", () => {
   );
 
   test(
+    "postgres: reports servers that let readers pass over a rewritten history",
+    async () => {
+      const plant = planted("rewrite-unnoticed");
+      const { failed, readers } = await runJobs({ ...SHORT, backend: "postgres", plant });
+      expect(readers.rewritten, failed.join("\n")).toBeLessThan(readers.readers);
+      expect(failed.join("\n")).toContain("not told that the history was rewritten");
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
     "a client with a valid key is not refused while servers are wiped, join and lag",
     async () => {
       const { faults } = JOBS_PLANTS["unknown-key-refused"];
