@@ -10,7 +10,7 @@ import { type JobsPlant, type JobsPlantName, JOBS_PLANTS } from "./jobs-plants.t
 import { runRace } from "./jobs-race.ts";
 import { type JobsRunOptions, runJobs } from "./jobs-run.ts";
 
-const RUN_MS_MAX = 3 * 60_000;
+const RUN_MS_MAX = 5 * 60_000;
 const QUIET = { signal: new AbortController().signal, log: () => undefined };
 const SHORT: JobsRunOptions = {
   backend: "embedded",
