@@ -177,6 +177,17 @@ describe("trap 82: a history that was rewritten under its reader", () => {
     expect(await client.wait("j", { signal: AbortSignal.timeout(9_000) })).toMatchObject({ state: "completed" });
   });
 
+  it("a log that is followed brings the point back, and is refused by name", async () => {
+    const data = JSON.stringify({ text: "x", offset: 0, next_offset: 1 });
+    const network = networkOf({
+      [N1]: (_path, { eventPoint }) =>
+        eventPoint === undefined ? [200, `id: 1:1\npoint: 8:${old.hashAt(8)}\nevent: log\ndata: ${data}\n\n`] : REFUSED,
+    });
+    const pieces = createClient({ urls: [N1], fetch: network.fetch }).logs("j", { follow: true });
+    expect((await pieces.next()).value).toMatchObject({ text: "x" });
+    await expect(pieces.next()).rejects.toMatchObject({ code: "HISTORY_REWRITTEN" });
+  });
+
   it("what a reader remembers is bounded, dense at its end, and reaches back to its beginning", () => {
     const trail = new Trail();
     for (let sequence = 1; sequence <= 100_000; sequence++) trail.add(sequence, "x");

@@ -116,6 +116,19 @@ describe("what a stream says of where it is", () => {
     await expect.poll(() => resumed.shown.map(({ id }) => id)).toEqual([await pointOf(t, 7)]);
   });
 
+  it("the log of a job: who brings a point of another history is refused before anything else", async () => {
+    await using a = await history("a", 3);
+    await using b = await history("b", 5);
+    const path = "/v1/jobs/unknown/logs?follow=true";
+    for (const [t, status] of [
+      [a, 404],
+      [b, 409],
+    ] as const) {
+      const headers = { "x-tenure-event-point": await pointOf(a, 6) };
+      expect((await t.call("GET", path, undefined, "viewer-key", headers)).status).toBe(status);
+    }
+  });
+
   it("who sends no hash is served as before, whatever the history is", async () => {
     await using b = await history("b", 5);
     using stream = await openStream(b, "/v1/events", { "last-event-id": "6" });

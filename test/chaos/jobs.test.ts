@@ -12,7 +12,7 @@ import { runRace } from "./jobs-race.ts";
 import { type JobsRunOptions, runJobs } from "./jobs-run.ts";
 import { runStops } from "./jobs-stops.ts";
 
-const RUN_MS_MAX = 3 * 60_000;
+const RUN_MS_MAX = 5 * 60_000;
 const STOPS_MS_MAX = 6 * 60_000;
 const QUIET = { signal: new AbortController().signal, log: () => undefined };
 const SHORT: JobsRunOptions = {
@@ -106,6 +106,17 @@ describe("npm run chaos -- jobs", () => {
       const { failed, keys } = await runJobs({ ...SHORT, plant: planted("unknown-key-refused") });
       expect(keys.refused, failed.join("\n")).toBeGreaterThan(0);
       expect(failed.join("\n")).toContain("a valid key was refused");
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
+    "postgres: reports servers that let readers pass over a rewritten history",
+    async () => {
+      const plant = planted("rewrite-unnoticed");
+      const { failed, readers } = await runJobs({ ...SHORT, backend: "postgres", plant });
+      expect(readers.rewritten, failed.join("\n")).toBeLessThan(readers.readers);
+      expect(failed.join("\n")).toContain("not told that the history was rewritten");
     },
     RUN_MS_MAX,
   );
