@@ -73,17 +73,20 @@ describe.skipIf(!SmallDisk.isPossible)("a disk that is full", () => {
       return said.includes("PANIC");
     });
     rmSync(filler);
-    await waitFor("the database to be back", async () => {
-      // It starts itself again, or gives up.
+    // It starts itself again, or has given up, depending on when there was room.
+    const isBack = async (): Promise<boolean> => {
       await site.server.start().catch(() => undefined);
       return site.server.query("select").then(
         () => true,
         () => false,
       );
+    };
+    await waitFor("the database to be back", isBack, 120_000).catch((error: unknown) => {
+      throw new Error(site.server.log, { cause: error });
     });
     await submissions.progress(20);
     await submissions.rest();
     expect(await submissions.mistakes()).toEqual([]);
     await site.cluster.steady();
-  }, 180_000);
+  }, 300_000);
 });
