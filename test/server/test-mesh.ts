@@ -108,12 +108,6 @@ export class Mesh implements AsyncDisposable {
   /** Until all of these are members, and all agree on who else is, with which disk, and on who leads. */
   async agreed(ids: readonly string[], limitMs?: number): Promise<string[]> {
     let views: (TenureView | null)[] = [];
-    const shown = (view: TenureView | null): string =>
-      JSON.stringify([
-        view?.leader?.node_id,
-        view?.term,
-        view?.members.map(({ node_id, incarnation, kind }) => [node_id, incarnation, kind]).toSorted(),
-      ]);
     const isSettled = (view: TenureView | null): boolean =>
       view !== null &&
       view.is_ready &&
@@ -194,4 +188,10 @@ export class Mesh implements AsyncDisposable {
 
 function membersIn(view: TenureView | null): string[] {
   return (view?.members ?? []).map(({ node_id, kind }) => `${node_id} ${kind}`).toSorted();
+}
+
+/** Who leads in which term, and who the members are, with their disks. */
+function shown(view: TenureView | null): string {
+  const members = view?.members.map(({ node_id, incarnation, kind }) => [node_id, incarnation, kind]).toSorted();
+  return JSON.stringify([view?.leader?.node_id, view?.term, members]);
 }
