@@ -1,5 +1,5 @@
 // What requests and their answers may take of one turn of the loop (docs/decisions/0023-turns-by-time.md). All that have arrived
-// together would be decided in the same turn, ten with a hundred jobs each in 40 ms, and all that end together be answered in it, as
+// together would be decided in the same turn, and all that end together be answered in it, as
 // the polls of agents do: a heartbeat among them would wait for all. So whoever comes when the slice of a turn is over waits, in the
 // order of arrival, for one of the turns that follow.
 
