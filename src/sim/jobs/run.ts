@@ -18,6 +18,8 @@ import { ScheduleClient } from "./schedules.ts";
 
 /** Longer than it takes one agent to do the longest jobs one after another, with all their attempts. */
 const CONVERGE_WITHIN_MS = 480_000;
+/** Longer than the slowest views take to be built anew on all nodes, job by job. */
+const WAITS_END_WITHIN_MS = 240_000;
 /** Clients go on for a while without faults; where they had no chance before, until one was answered. */
 const CLIENTS_GO_ON_MS = 500;
 const CLIENTS_GO_ON_MS_MAX = 20_000;
@@ -124,19 +126,19 @@ async function converge(cluster: JobsCluster, clients: JobsClients, readers: Rea
   // Looked at only where something was committed, or the slowest node caught up.
   const end = await world.run(
     () => {
-      const sum =
-        oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), readers.counts.waits);
+      const sum = oracle.head + cluster.names.reduce((all, name) => all + oracle.positionOf(name), 0);
       if (sum === head) return false;
       head = sum;
-      return (cluster.difference() ?? readers.overdue()) === null;
+      return cluster.difference() === null;
     },
     { untilMs, stepsMax: STEPS_MAX },
   );
-  if (end === "predicate" || finding(cluster) !== null) return finding(cluster);
-  const different = cluster.difference() ?? readers.overdue();
-  return different === null
-    ? null
-    : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
+  const different = end === "predicate" || finding(cluster) !== null ? null : cluster.difference();
+  if (different !== null) return `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
+  const waitsUntilMs = world.nowMs + WAITS_END_WITHIN_MS;
+  await world.run(() => readers.overdue() === null, { untilMs: waitsUntilMs, stepsMax: STEPS_MAX });
+  const overdue = readers.overdue();
+  return finding(cluster) ?? (overdue === null ? null : `${WAITS_END_WITHIN_MS} ms after all have ended ${overdue}`);
 }
 
 function finding(cluster: JobsCluster): string | null {

@@ -88,8 +88,8 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     { ...REBUILT, aims: ["wipe-views"] },
     {
       file: FEEDER,
-      find: "const position = await views.position();",
-      replace: "const position = Math.max(this.#position, await views.position());",
+      find: "this.#position = position;\n      this.#isInDoubt",
+      replace: "this.#position = Math.max(this.#position, position);\n      this.#isInDoubt",
     },
   ),
   mutant(
