@@ -23,7 +23,7 @@ const LONG = [
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
-  "test/server/{clocks,damage,disk-full,drain,failures,founding,members,recovery,restore-kill,rolling-restart,schedules,strangers,unknown-keys}.test.ts",
+  "test/server/{clocks,damage,disk-full,drain,failures,founding,members,rebuild,recovery,restore-kill,rolling-restart,schedules,strangers,unknown-keys}.test.ts",
   "test/wire/peers.test.ts",
   "test/servers-backend/cluster.test.ts",
   "test/run/frozen-guard.test.ts",

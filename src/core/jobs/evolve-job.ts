@@ -244,8 +244,8 @@ function retriedByHand(
 }
 
 function restored(state: BookState, id: string, job: RestoredJob): JobRecord {
-  const { spec, submittedAtMs, submittedSequence: number, submittedBy: by, attempt, attempts } = job;
-  const ticket = ticketOf(state, id, spec, { number, atMs: submittedAtMs, by, schedule: null });
+  const { spec, submittedAtMs, submittedSequence: number, submittedBy: by, schedule = null, attempt, attempts } = job;
+  const ticket = ticketOf(state, id, spec, { number, atMs: submittedAtMs, by, schedule });
   const ended = attempts.map((one): EndedRun => {
     const { endedAtMs, end, ...run } = one;
     const known = { endedAtMs: endedAtMs ?? submittedAtMs, end: end ?? "lost" };
