@@ -34,25 +34,39 @@ export class JobFinder {
     this.#options = options;
   }
 
-  /** Waits for the views for so long, where what they say does not count yet. */
+  /** Until then the views are waited for, where what they say does not count yet, or where they say nothing: others may read before. */
   async find(
     jobId: string,
     look: "applied" | "head",
-    waitMs: number,
+    untilMs: number,
   ): Promise<Found | Extract<FoundJob, { kind: "behind" }>> {
-    const { book, clock, find } = this.#options;
-    const untilMs = clock.monotonicMs() + waitMs;
-    for (let row: JobRow | null = null; ;) {
+    const { book, clock } = this.#options;
+    let row: JobRow | null = null;
+    for (let asked = 0; ; asked++) {
       const job: Job | null = book[look].job(jobId);
       if (job !== null) return { kind: "found", job, position: IN_THE_BOOK };
       if (row !== null) {
         const { position } = row;
         if (this.counts(position, look)) return { kind: "found", job: row.job, position };
-        const nowMs = clock.monotonicMs();
-        if (nowMs >= untilMs) return { kind: "behind", position, wanted: book.leftUpTo(look) };
-        await new Promise<void>((resume) => void clock.setTimer(nowMs + ASK_AGAIN_MS, resume));
       }
-      row = await find(jobId);
+      const nowMs = clock.monotonicMs();
+      if (asked > 0 && nowMs >= untilMs) {
+        return { kind: "behind", position: row?.position ?? 0, wanted: book.leftUpTo(look) };
+      }
+      if (row !== null) await new Promise<void>((resume) => void clock.setTimer(nowMs + ASK_AGAIN_MS, resume));
+      row = (await this.#row(jobId, untilMs)) ?? row;
+    }
+  }
+
+  /** Null: not in time. */
+  async #row(jobId: string, untilMs: number): Promise<JobRow | null> {
+    const { clock, find } = this.#options;
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const timer = clock.setTimer(untilMs, () => resolve(null));
+    try {
+      return await Promise.race([find(jobId), late]);
+    } finally {
+      timer.cancel();
     }
   }
 

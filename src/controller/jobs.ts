@@ -209,11 +209,12 @@ export class JobsService implements Jobs {
 
   /** Decides on the job as the book has it, or on one that the views have and the book can't have had since. */
   async #runFound(kind: "cancel" | "retry", request: Request, jobId: string): Promise<Job> {
+    const untilMs = this.#viewsUntilMs();
     for (let look = 0; look < FOUND_LOOKS_MAX; look++) {
       if (this.#isTurningOver()) await this.#turnover.over();
       // Answered by its key, or refused by a node that does not lead, in this turn: nothing rests on the job.
       if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });
-      const { job, position } = await this.#found(jobId, "head", NOTHING_DONE);
+      const { job, position } = await this.#found(jobId, "head", untilMs, NOTHING_DONE);
       if (this.#isTurningOver()) continue;
       // It may have been sent once more, ended and been dropped while the views were asked.
       if (this.#options.fold.book.known(jobId) || this.#finder.counts(position, "head")) {
@@ -223,8 +224,12 @@ export class JobsService implements Jobs {
     throw viewsBehind(NOTHING_DONE);
   }
 
-  async #found(jobId: string, look: "applied" | "head", otherwise: string): Promise<Found> {
-    const found = await this.#finder.find(jobId, look, VIEWS_WAIT_MS);
+  #viewsUntilMs(): number {
+    return this.#options.clock.monotonicMs() + VIEWS_WAIT_MS;
+  }
+
+  async #found(jobId: string, look: "applied" | "head", untilMs: number, otherwise: string): Promise<Found> {
+    const found = await this.#finder.find(jobId, look, untilMs);
     if (found.kind === "behind") throw viewsBehind(otherwise);
     return found;
   }
@@ -233,7 +238,8 @@ export class JobsService implements Jobs {
   async #runShown(command: CommandOf<"cancel" | "retry">): Promise<Job> {
     const { jobId } = command;
     const decided = await this.#serving().runShown(command);
-    const job = this.job(jobId) ?? decided ?? (await this.#found(jobId, "applied", SHOWN_LATER)).job;
+    const job =
+      this.job(jobId) ?? decided ?? (await this.#found(jobId, "applied", this.#viewsUntilMs(), SHOWN_LATER)).job;
     if (job !== null) return job;
     throw new TenureError(
       "NOT_FOUND",
@@ -248,7 +254,7 @@ export class JobsService implements Jobs {
   }
 
   find(jobId: string, waitMs: number): Promise<FoundJob> {
-    return this.#finder.find(jobId, "applied", waitMs);
+    return this.#finder.find(jobId, "applied", this.#options.clock.monotonicMs() + waitMs);
   }
 
   loggedUpTo(jobId: string): number {

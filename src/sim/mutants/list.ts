@@ -189,9 +189,8 @@ export const MUTANTS: readonly Mutant[] = [
     ["lapse"],
     mutant("damaged-disk-keeps-its-vote", "D5", {
       file: "engine/data-directory.ts",
-      find: "return replace(options, directory, options.newIncarnation(), `${verdict.where}: ${verdict.reason}`);",
-      replace:
-        'return replace(options, directory, options.bootstrap?.incarnation ?? "a1", `${verdict.where}: ${verdict.reason}`);',
+      find: "return replace(options, directory, options.newIncarnation(), damage);",
+      replace: 'return replace(options, directory, options.bootstrap?.incarnation ?? "a1", damage);',
     }),
   ),
   aimedBy(
