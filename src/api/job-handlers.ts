@@ -133,6 +133,7 @@ async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
     job = await findJob(service, parts, params.id);
     if (isAll && resumed.attempt > lastAttemptOf(job)) throw notOfThisStream();
   }
+  await viewsReach(service, parts, parts.jobs.loggedUpTo(job.id));
   const attempt = resumed?.attempt ?? query.attempt ?? lastAttemptOf(job);
   const offset = resumed?.offset ?? query.offset ?? 0;
   if (query.follow === true) {

@@ -32,7 +32,7 @@ export function followLog(service: Service, parts: JobsParts, following: Followi
 }
 
 async function follow(service: Service, parts: JobsParts, following: Following, out: Outlet): Promise<void> {
-  const { views, events } = parts;
+  const { jobs, views, events } = parts;
   const { jobId, attempt } = following;
   const { clock, limits } = service;
   const isAdmitted = everyNowAndThen(clock, limits.heartbeatMs, following.isStillAdmitted);
@@ -51,7 +51,10 @@ async function follow(service: Service, parts: JobsParts, following: Following, 
       toldAtMs = clock.monotonicMs();
       continue;
     }
-    if (page.isComplete) return out.write(`event: end\ndata: {"attempt":${attempt},"offset":${offset}}\n\n`);
+    // Views that are being built again may have the job's end before its log.
+    if (page.isComplete && reached >= jobs.loggedUpTo(jobId)) {
+      return out.write(`event: end\ndata: {"attempt":${attempt},"offset":${offset}}\n\n`);
+    }
     const waitMs = reached < head ? LOOK_AGAIN_MS : limits.heartbeatMs;
     await eventOf(service, parts, jobId, head, waitMs, out.signal);
     if (clock.monotonicMs() - toldAtMs < limits.heartbeatMs) continue;

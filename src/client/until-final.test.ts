@@ -7,7 +7,7 @@ class Stage {
   readonly looks: JobState[] = [];
   state: JobState = "pending";
   #tell: (() => void)[] = [];
-  #wake: (() => void)[] = [];
+  readonly #wake = new Set<() => void>();
   #fail: ((error: Error) => void)[] = [];
   readonly items = {
     next: (): Promise<IteratorResult<unknown>> =>
@@ -23,8 +23,8 @@ class Stage {
       return Promise.resolve({ state: this.state });
     };
     return untilFinal(this.items, look, (_ms, wake) => {
-      this.#wake.push(wake);
-      return () => void this.#wake.splice(this.#wake.indexOf(wake), 1);
+      this.#wake.add(wake);
+      return () => void this.#wake.delete(wake);
     });
   }
 
@@ -34,7 +34,9 @@ class Stage {
   }
 
   async timePasses(): Promise<void> {
-    for (const wake of this.#wake.splice(0)) wake();
+    const due = [...this.#wake];
+    this.#wake.clear();
+    for (const wake of due) wake();
     await settled();
   }
 

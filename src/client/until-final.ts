@@ -1,5 +1,5 @@
 // When `wait` may return, whatever brings a job's events and looks at it: a look after the stream is open, one after each event
-// that may have ended the job, and one every now and then. The last is for an end that no event will tell of any more: a look may
+// that may have ended the job, and one every now and then. The last is for an end that no event will report any more: a look may
 // have seen the past, or the history was rewritten.
 
 import type { JobState } from "./job-views.ts";
@@ -26,15 +26,10 @@ export async function untilFinal<T extends { readonly state: JobState }>(
 
 /** False: nothing has come in time. Rejects as the item does. */
 async function isWithin(item: Promise<unknown>, wakeAfter: WakeAfter): Promise<boolean> {
-  let forget: () => void = () => undefined;
-  const late = new Promise<boolean>((resolve) => {
-    forget = wakeAfter(LOOK_AGAIN_MS, () => resolve(false));
+  return await new Promise((resolve, reject) => {
+    const forget = wakeAfter(LOOK_AGAIN_MS, () => resolve(false));
+    item.then(() => resolve(true), reject).finally(forget);
   });
-  try {
-    return await Promise.race([item.then(() => true), late]);
-  } finally {
-    forget();
-  }
 }
 
 function byTimeout(ms: number, wake: () => void): () => void {

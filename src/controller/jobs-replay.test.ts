@@ -239,7 +239,7 @@ describe("a job that has ended, on a node that builds its views again", () => {
     const ids = await stage.submitMany(4);
     const { leases } = await stage.poll("a", { max: 4 });
     for (let offset = 0; offset < 30; offset += 10) {
-      const logs = leases.map((lease) => ({ ...lease, chunk: { offset, text: `${lease.jobId}`.padEnd(10) } }));
+      const logs = leases.map((lease) => ({ ...lease, chunk: { offset, text: lease.jobId.padEnd(10) } }));
       await stage.poll("a", { max: 0, logs });
     }
     for (const lease of leases) await stage.complete("a", lease);

@@ -252,6 +252,10 @@ export class JobsService implements Jobs {
     return this.#finder.find(jobId, "applied", waitMs);
   }
 
+  loggedUpTo(jobId: string): number {
+    return this.#options.fold.book.loggedUpTo(jobId);
+  }
+
   whyPending(jobId: string): PendingReason | null {
     return this.#options.fold.book.applied.whyPending(jobId, this.#times(), this.#reign?.isDraining ?? false);
   }

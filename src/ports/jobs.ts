@@ -59,6 +59,8 @@ export interface Jobs {
   job(jobId: string): Job | null;
   /** Wherever it is. Waits so long for the views of this node where they are behind, or are being built again. */
   find(jobId: string, waitMs: number): Promise<FoundJob>;
+  /** Views at this position have all that this job has logged; 0: it goes on. Before that its log may lack what is being replayed. */
+  loggedUpTo(jobId: string): number;
   /** Null: it is not pending, or not known. */
   whyPending(jobId: string): PendingReason | null;
   /** By name. Nothing is worked out of those that are not in the page. */

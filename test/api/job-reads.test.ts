@@ -104,6 +104,19 @@ describe("reads", () => {
     expect([status, json?.["error"]]).toEqual([503, "TOO_STALE"]);
   });
 
+  it("a log is not called complete by views that may lack a part of it", async () => {
+    await using t = await startApi({ limits: { catchUpTimeoutMs: 200 } });
+    const id = await submit(t);
+    await lease(t);
+    t.jobs.print(id, 1, "hello");
+    // It has ended, and the views are not there yet: memory has it, as one that was finished lately.
+    t.jobs.loggedUpTo = () => t.events.head().sequence + 1;
+    const { status, json } = await t.call("GET", `/v1/jobs/${id}/logs`);
+    expect([status, json?.["error"]]).toEqual([503, "TOO_STALE"]);
+    t.jobs.loggedUpTo = () => t.events.head().sequence;
+    expect((await t.call("GET", `/v1/jobs/${id}/logs`)).json).toMatchObject({ text: "hello" });
+  });
+
   it("agents, queues and schedules are listed by name, page by page", async () => {
     await using t = await startApi();
     const names = ["b", "a", "d", "c", "e"];

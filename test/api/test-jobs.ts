@@ -209,6 +209,11 @@ export class TestJobs implements Jobs, Views {
     }
   }
 
+  /** Of one that is finished: all that has happened. */
+  loggedUpTo(jobId: string): number {
+    return this.job(jobId) === null ? this.#events.head().sequence : 0;
+  }
+
   whyPending(jobId: string): PendingReason | null {
     const job = this.#jobs.get(jobId);
     if (job?.state !== "pending") return null;

@@ -63,7 +63,7 @@ async function completed(client: Client): Promise<readonly string[]> {
 /** What this node says of these jobs, again and again, until its views are whole. */
 async function readAll(node: TenureNode, ids: readonly string[]): Promise<Seen> {
   const seen: Seen = { wrong: [], right: 0, tooStale: 0, lagging: 0 };
-  let isWhole = false;
+  const whole = new AbortController();
   /** It has applied everything: from then on its local reads are as good. */
   let isCaughtUp = false;
   const asked = async (path: string, isRight: (body: Said) => boolean): Promise<void> => {
@@ -77,13 +77,13 @@ async function readAll(node: TenureNode, ids: readonly string[]): Promise<Seen> 
   };
   const reader = async (at: number): Promise<void> => {
     const query = at % 2 === 0 ? "" : "?consistency=linearizable";
-    for (let next = at; !isWhole; next += 7) {
+    for (let next = at; !whole.signal.aborted; next += 7) {
       await asked(`/v1/jobs/${ids[next % ids.length]}${query}`, ({ state }) => state === "completed");
     }
   };
   const lister = async (): Promise<void> => {
     const path = "/v1/jobs?consistency=linearizable&state=pending,assigned,building";
-    while (!isWhole) await asked(path, ({ jobs }) => jobs?.length === 0);
+    while (!whole.signal.aborted) await asked(path, ({ jobs }) => jobs?.length === 0);
   };
   const watching = waitFor(
     "the views to be whole",
@@ -93,7 +93,7 @@ async function readAll(node: TenureNode, ids: readonly string[]): Promise<Seen> 
       return lag === "0" && seen.right > 0;
     },
     120_000,
-  ).finally(() => (isWhole = true));
+  ).finally(() => whole.abort());
   await Promise.all([watching, lister(), ...Array.from({ length: 8 }, (_, at) => reader(at))]);
   return seen;
 }

@@ -114,6 +114,11 @@ export class JobsBook {
     return Math.min(last, Math.max(this.droppedUpTo, this.#state.lastForgottenBy));
   }
 
+  /** Views that have everything up to this sequence have all that this job has logged; 0: it goes on. */
+  loggedUpTo(jobId: string): number {
+    return this.#state.jobs.applied(jobId)?.finishedBy ?? this.leftUpTo("applied");
+  }
+
   // ---- the leader ----------------------------------------------------------------------------------
 
   /** Events of one's own that are being appended. One that does not fit was decided on another head: our mistake. */
