@@ -161,7 +161,14 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-over-without-a-look",
-    { ...REBUILT, moonlights: true, aims: ["transfer", "crash-leader"] },
+    {
+      ...REBUILT,
+      moonlights: true,
+      clients: 3,
+      faults: 8,
+      faultsUntilMs: 10_000,
+      aims: ["transfer", "crash-leading-supervisor"],
+    },
     {
       file: SERVICE,
       find: "if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });",
