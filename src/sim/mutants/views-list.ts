@@ -12,7 +12,6 @@ const SERVICE = "controller/jobs.ts";
 const HANDLERS = "api/job-handlers.ts";
 const WAIT = "client/until-final.ts";
 const EVOLVE_JOB = "core/jobs/evolve-job.ts";
-const DECIDE_JOBS = "core/jobs/decide-jobs.ts";
 const ENCODE = "core/jobs/snapshot-encode.ts";
 
 function mutant(name: string, pins: Partial<JobsKnobs>, ...edits: readonly Edit[]): Mutant {
@@ -148,15 +147,6 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
       file: ENCODE,
       find: "if (state.keys.asBegun(keys, key.id) !== key) continue;",
       replace: "if (state.keys.asBegun(keys, key.id) !== key || state.jobs.get(key.jobIds) === undefined) continue;",
-    },
-  ),
-  mutant(
-    "retention-takes-what-was-retried",
-    { ...REBUILT, viewsDelayMs: 3_000, putJobsMax: 500, shortLived: 0.9 },
-    {
-      file: DECIDE_JOBS,
-      find: "if (record !== undefined && !isOver(state, record, context)) continue;",
-      replace: 'if (record?.state === "assigned") continue;',
     },
   ),
   mutant(
