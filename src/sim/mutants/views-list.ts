@@ -12,7 +12,6 @@ const SERVICE = "controller/jobs.ts";
 const HANDLERS = "api/job-handlers.ts";
 const WAIT = "client/until-final.ts";
 const EVOLVE_JOB = "core/jobs/evolve-job.ts";
-const DECIDE_JOBS = "core/jobs/decide-jobs.ts";
 const ENCODE = "core/jobs/snapshot-encode.ts";
 
 function mutant(name: string, pins: Partial<JobsKnobs>, ...edits: readonly Edit[]): Mutant {
@@ -151,17 +150,15 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     },
   ),
   mutant(
-    "retention-takes-what-was-retried",
-    { ...REBUILT, viewsDelayMs: 3_000, putJobsMax: 500, shortLived: 0.9 },
-    {
-      file: DECIDE_JOBS,
-      find: "if (record !== undefined && !isOver(state, record, context)) continue;",
-      replace: 'if (record?.state === "assigned") continue;',
-    },
-  ),
-  mutant(
     "taken-over-without-a-look",
-    { ...REBUILT, moonlights: true, aims: ["transfer", "crash-leader"] },
+    {
+      ...REBUILT,
+      moonlights: true,
+      clients: 3,
+      faults: 8,
+      faultsUntilMs: 10_000,
+      aims: ["transfer", "crash-leading-supervisor"],
+    },
     {
       file: SERVICE,
       find: "if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });",
