@@ -88,6 +88,12 @@ const TABLE: Readonly<Record<string, Bounds>> = {
   offset: WHOLE,
   follow: BOOLEAN,
   since: WHOLE,
+  since_hash: [
+    ["0f".repeat(32), "0f".repeat(32) + "0"],
+    ["0f".repeat(32), "0F".repeat(32)],
+    ["0f".repeat(32), ""],
+  ],
+  ids: [["chained", "both"]],
   type: [listed("build:completed", 512), ["build:*", "build"], ["build:*", "*"]],
   entity_type: [["build", "job"]],
   sequence: COUNT,

@@ -9,9 +9,9 @@ const EMPTY = { leftUpTo: () => 5, applied: { job: () => null }, head: { job: ()
 
 /** The clock goes on to its next timer, again and again. */
 async function ended<T>(clock: ManualClock, work: Promise<T>): Promise<T> {
-  let isOver = false;
-  void work.finally(() => (isOver = true));
-  for (let turn = 0; !isOver && turn < 10_000; turn++) {
+  const state = { isOver: false };
+  void work.finally(() => (state.isOver = true));
+  for (let turn = 0; !state.isOver && turn < 10_000; turn++) {
     await new Promise<void>((resume) => setImmediate(resume));
     if (Number.isFinite(clock.nextMs)) clock.nowMs = Math.max(clock.nowMs, clock.nextMs);
     clock.fireNext();
