@@ -11,7 +11,7 @@ export type ViewsFault = { readonly atMs: number; readonly node: string } & (
   | { readonly kind: "wipe-node"; readonly restartAfterMs: number }
 );
 
-export const VIEWS_FAULTS = ["crash-views", "wipe-views", "wipe-node"] as const;
+const VIEWS_FAULTS = ["crash-views", "wipe-views", "wipe-node"] as const;
 const KINDS: readonly ViewsFault["kind"][] = ["crash-views", "wipe-views", "wipe-views", "wipe-node"];
 const DOWN_MS: readonly [number, number] = [20, 800];
 /** By then there are jobs that the book has dropped. */
