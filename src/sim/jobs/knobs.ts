@@ -98,6 +98,7 @@ function drawAll(random: Random): JobsKnobs {
   const pace = random.fork("pace");
   const slow = random.fork("slow").pick([1, 1, 1, 5]);
   const drifting = random.fork("drifting").chance(0.6);
+  const viewsDelayMs = random.fork("views-delay").pick([1, 50, 1_500, 3_000]);
   const schedules = random.fork("schedules").pick([0, 0, 2, 4, 6]);
   return {
     servers,
@@ -127,8 +128,9 @@ function drawAll(random: Random): JobsKnobs {
     statesEvery: STATES_EVERY,
     finishedMax: random.fork("finished-max").pick([1, 3, 8, 20]),
     finishedBytesMax: random.fork("finished-bytes").pick([2_000, JOBS_FINISHED_BYTES_MAX, JOBS_FINISHED_BYTES_MAX]),
-    viewsDelayMs: random.fork("views-delay").pick([1, 50, 1_500, 3_000]),
-    putJobsMax: random.fork("put-jobs").pick([1, 3, 500]),
+    viewsDelayMs,
+    // Slow views that are fed job by job would not catch up in a run, nor anybody who waits for them.
+    putJobsMax: random.fork("put-jobs").pick(viewsDelayMs > 50 ? [20, 500] : [1, 3, 500]),
     viewsFaults: random.fork("views-faults").pick([1, 2, 4]),
     readers: random.fork("readers").pick([1, 2]),
     readerPauseMs: random.fork("reader-pause").pick([40, 100]),
