@@ -58,6 +58,7 @@ const FORGETFUL = {
   shortLived: 0.9,
   workMs: [5, 60],
   faultsUntilMs: 16_000,
+  putJobsMax: 500,
 } as const;
 /** From what is decided to what is committed it takes a while. */
 const SLOW_DISK = { syncMs: [5, 40] } as const;
