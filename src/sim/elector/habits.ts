@@ -29,11 +29,15 @@ export type Habit =
 /** What a test aborts and throws with: nothing else may come back. */
 const REASON = new Error("the user's own reason");
 
-export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
+/** The backend was restored from an older state, as the elector says. */
+export const REWOUND = "CLUSTER_MISMATCH";
+
+/** Each returns how `lead` ended, as far as anybody has to know. */
+export const HABITS: Record<Habit, (context: Context) => Promise<unknown>> = {
   /** Leads, and campaigns again after each loss, until the end of this life. */
   async stay(context) {
     const { user } = context;
-    await end(context, (term) => user.led(term, Infinity), {}, []);
+    return await end(context, (term) => user.led(term, Infinity), {}, []);
   },
 
   async return(context) {
@@ -41,6 +45,7 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
     const outcome = await end(context, (term) => user.led(term, user.whileMs()), {}, []);
     if (outcome === "stopped") oracle.fail("user", "lead resolved with the outcome of a work whose term was over");
     oracle.reached("work-returned");
+    return outcome;
   },
 
   async throw(context) {
@@ -49,8 +54,9 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
       if ((await user.led(term, user.whileMs())) === "done") throw REASON;
       return "stopped";
     };
-    await end(context, fails, {}, [REASON]);
+    const outcome = await end(context, fails, {}, [REASON]);
     oracle.reached("work-threw");
+    return outcome;
   },
 
   /** Stops while it may still be campaigning. */
@@ -61,7 +67,7 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
       if (elector.stats().acquiredTotal === 0) oracle.reached("campaign-abandoned");
       stop.abort(REASON);
     });
-    await end(context, (term) => user.led(term, Infinity), { signal: stop.signal }, [REASON]);
+    return await end(context, (term) => user.led(term, Infinity), { signal: stop.signal }, [REASON]);
   },
 
   /** Stops in the middle of a term, and needs a while to wind up. */
@@ -69,13 +75,13 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
     const { user, drainMs } = context;
     const stop = new AbortController();
     user.after(user.whileMs(), () => stop.abort(REASON));
-    await end(context, (term) => user.led(term, Infinity, drainMs * 0.7), { signal: stop.signal }, [REASON]);
+    return await end(context, (term) => user.led(term, Infinity, drainMs * 0.7), { signal: stop.signal }, [REASON]);
   },
 
   /** Work that goes on for a while after each loss. */
   async linger(context) {
     const { user, drainMs } = context;
-    await end(context, (term) => user.led(term, user.whileMs() * 2, drainMs * 0.7), {}, []);
+    return await end(context, (term) => user.led(term, user.whileMs() * 2, drainMs * 0.7), {}, []);
   },
 
   /** Work that does not stop in time: the elector stays occupied until it does. */
@@ -106,12 +112,14 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
     }
     await settled;
     await user.sleep(0);
+    return error;
   },
 
   async lose(context) {
     const { user, oracle } = context;
     const error = await end(context, (term) => user.led(term, user.whileMs() * 3), { onLost: "throw" }, ["NOT_LEADER"]);
     if (error === "NOT_LEADER") oracle.reached("lost-was-thrown");
+    return error;
   },
 
   async close(context) {
@@ -120,7 +128,7 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
       if (elector.gate.isLeader) oracle.reached("closed-while-leading");
       void elector.close();
     });
-    await end(context, (term) => user.led(term, Infinity), {}, ["ELECTOR_CLOSED"]);
+    return await end(context, (term) => user.led(term, Infinity), {}, []);
   },
 
   async "by-hand"(context) {
@@ -134,13 +142,14 @@ export const HABITS: Record<Habit, (context: Context) => Promise<void>> = {
       await term.resign();
       if (!term.signal.aborted) oracle.fail("user", "a term is over and its signal has not aborted");
       await term.ended;
+      return "resigned";
     } catch (error) {
-      expected(context, error, [REASON, "ELECTOR_CLOSED"]);
+      return expected(context, error, [REASON]);
     }
   },
 };
 
-/** Runs `lead` to its end; whatever it rejects with must be one of these. A closed elector rejects everything. */
+/** Runs `lead` to its end; whatever it rejects with must be one of these. */
 async function end(
   context: Context,
   work: (term: Parameters<User["led"]>[0]) => Promise<"done" | "stopped">,
@@ -151,12 +160,18 @@ async function end(
   try {
     return await elector.lead(work, { drainMs, ...options });
   } catch (error) {
-    return expected(context, error, [...errors, "ELECTOR_CLOSED"]);
+    return expected(context, error, errors);
   }
 }
 
+/** A closed elector rejects everything, and so does one whose server was restored. */
 function expected({ oracle }: Context, error: unknown, errors: readonly unknown[]): unknown {
   const seen = TenureError.is(error) ? error.code : error;
-  if (!errors.includes(seen)) oracle.fail("user", `an elector rejected with ${String(error)}`);
+  if (seen === REWOUND && oracle.wasRestored) {
+    oracle.reached("epochs-that-went-back-were-refused");
+    return seen;
+  }
+  if (seen !== "ELECTOR_CLOSED" && !errors.includes(seen))
+    oracle.fail("user", `an elector rejected with ${String(error)}`);
   return seen;
 }

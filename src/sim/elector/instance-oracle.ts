@@ -41,6 +41,10 @@ export class Instance {
   #provedAtMs = 0;
   #lostEpoch = 0;
   #ledEpoch = 0;
+  /** The highest that the elector has said to its user … */
+  #observedEpoch = 0;
+  /** … or led in, when it asked for the scope the last time. */
+  #floor = 0;
   #refusedSuspended: { readonly epoch: number; readonly transitions: number; readonly jumps: number } | undefined;
   #transitions = 0;
   #jumps = 0;
@@ -76,6 +80,9 @@ export class Instance {
     if (next.kind === "campaigning") return this.#campaigning();
     if (next.kind !== "leading" && last !== undefined && "epoch" in last && last.epoch !== next.epoch) {
       this.#fail(`transition ${next.kind} of epoch ${next.epoch} in the term of epoch ${last.epoch}`);
+    }
+    if (next.kind === "leading" && next.epoch <= this.#floor) {
+      this.#fail(`it leads in epoch ${next.epoch}, and knew of epoch ${this.#floor} before it asked`);
     }
     if (next.kind === "leading") this.#ledEpoch = next.epoch;
     if (next.kind === "leading" && !gateOpen) this.#fail(`epoch ${next.epoch} begins with a closed gate`);
@@ -165,7 +172,13 @@ export class Instance {
     if (by === "wall-jump") this.#jumps++;
   }
 
+  /** The elector has said that somebody leads in it. */
+  observed(epoch: number): void {
+    this.#observedEpoch = Math.max(this.#observedEpoch, epoch);
+  }
+
   asked(nowMs: number): void {
+    this.#floor = Math.max(this.#observedEpoch, this.#ledEpoch);
     if (nowMs < this.#resignedMs + this.#rules.timing.holdBackMs - ROUNDING_MS) {
       this.#fail("a leader that resigned did not let another go first");
     }

@@ -11,6 +11,8 @@ import type { Flavour } from "./server.ts";
 export const RATE_MIN = 0.9;
 export const RATE_MAX = 1.1;
 const MARGIN_SHARE = 0.25;
+/** The longest of many round trips, in latencies of one way. */
+const ROUND_TRIP_LATENCIES = 10;
 
 export interface Knobs {
   readonly flavour: Flavour;
@@ -28,6 +30,8 @@ export interface Knobs {
   readonly sleepy: boolean;
   /** How often users do something else than lead for as long as they can. */
   readonly restlessness: number;
+  /** Users' callbacks throw, reject later, and call the elector that calls them. */
+  readonly hostile: boolean;
   /** How many of the effects are fenced writes. */
   readonly writeShare: number;
   readonly faults: number;
@@ -51,6 +55,10 @@ export function drawKnobs(random: Random, limits: ElectorLimits = {}): Knobs {
   const drifting = random.fork("drifting").chance(0.6);
   const pace = random.fork("pace");
   const slow = random.fork("slow").pick([1, 1, 1, 10]);
+  const latencyMinMs = slow * pace.between(0.1, 2);
+  const latencyTailMs = slow * pace.between(0.1, 4);
+  // Shorter than answers take on this network, it would close gates although nothing goes wrong.
+  const requestMsMin = ROUND_TRIP_LATENCIES * (latencyMinMs + latencyTailMs);
   return {
     flavour,
     instances,
@@ -65,7 +73,7 @@ export function drawKnobs(random: Random, limits: ElectorLimits = {}): Knobs {
     },
     seat: {
       askEveryMs: serverTimeoutMs / random.fork("ask").pick([3, 6]),
-      requestTimeoutMs: serverTimeoutMs / random.fork("request").pick([2, 4, 8]),
+      requestTimeoutMs: Math.max(serverTimeoutMs / random.fork("request").pick([2, 4, 8]), requestMsMin),
       watchEveryMs: serverTimeoutMs / 4,
     },
     patienceMs: serverTimeoutMs * random.fork("patience").pick([0.5, 2, 20]),
@@ -75,12 +83,13 @@ export function drawKnobs(random: Random, limits: ElectorLimits = {}): Knobs {
       drifting ? random.fork(`rate/${at}`).pick([RATE_MIN, 0.95, 1, 1.05, RATE_MAX]) : 1,
     ),
     link: {
-      latencyMinMs: slow * pace.between(0.1, 2),
-      latencyTailMs: slow * pace.between(0.1, 4),
+      latencyMinMs,
+      latencyTailMs,
       inOrder: flavour === "session" || random.fork("order").chance(0.3),
     },
     sleepy: random.fork("sleepy").chance(0.5),
     restlessness: random.fork("restlessness").pick([0.2, 0.6, 0.9]),
+    hostile: random.fork("hostile").chance(0.3),
     writeShare: random.fork("writes").pick([0.01, 0.1, 0.5]),
     faults: 6 + random.fork("faults").below(14),
     faultsUntilMs: serverTimeoutMs * (6 + random.fork("duration").below(6)),

@@ -3,7 +3,9 @@
 //
 // The first rule is the one that trust windows exist for: no gate lets through a check for an epoch after the server
 // has granted a later one. It is waived for a hold that was taken away by force or by a restart, until the loss is
-// known, and at most for one server timeout: after that no proof can be left.
+// known, and at most for one server timeout: after that no proof can be left. A server that is restored from an older state
+// gives epochs again that it gave before: of those of before the same is true, and who knows of them leads in none below
+// (instance-oracle.ts).
 
 import type { Transition } from "../../core/trust/transitions.ts";
 import type { NotLeaderReason } from "../../core/kit/errors.ts";
@@ -24,6 +26,8 @@ export class Oracle {
   #epoch = 0;
   #held = false;
   #acceptedEpoch = 0;
+  /** Of all that was granted before the last restore, the highest. */
+  #forgotten = { epoch: 0, atMs: -Infinity };
 
   constructor(nowMs: () => number, rules: InstanceRules, report: (node: string, error: Error) => void) {
     this.#nowMs = nowMs;
@@ -59,6 +63,18 @@ export class Oracle {
     if (how === "forced" || how === "restarted") this.#takenAtMs.set(epoch, this.#nowMs());
   }
 
+  /** The server is as it was when this was its last epoch. */
+  restored(epoch: number): void {
+    this.#forgotten = { epoch: Math.max(this.#epoch, this.#forgotten.epoch), atMs: this.#nowMs() };
+    this.#epoch = epoch;
+    this.#acceptedEpoch = 0;
+    this.reached("server-restored-from-an-older-state");
+  }
+
+  get wasRestored(): boolean {
+    return this.#forgotten.epoch > 0;
+  }
+
   resignAsked(): void {
     this.#askedEpochs.add(this.#epoch);
   }
@@ -79,6 +95,7 @@ export class Oracle {
   /** An instance's gate has let a check through at this moment. */
   gatePassed(node: string, epoch: number): void {
     this.checks++;
+    if (epoch > this.#epoch && this.#wasGrantedBefore(epoch)) return this.reached("forced-out-and-still-acting");
     if (epoch > this.#epoch) return this.fail(node, `the gate is open for epoch ${epoch}, which was never granted`);
     if (epoch === this.#epoch) return;
     const takenAtMs = this.#takenAtMs.get(epoch);
@@ -89,6 +106,12 @@ export class Oracle {
     if (this.#nowMs() > takenAtMs + this.#rules.trustTrueMsMax) {
       this.fail(node, `the gate is open for epoch ${epoch} longer than trust lasts after it was taken away`);
     }
+  }
+
+  /** By what the server was before it was restored, so lately that somebody may still trust it. */
+  #wasGrantedBefore(epoch: number): boolean {
+    const { epoch: highest, atMs } = this.#forgotten;
+    return epoch <= highest && this.#nowMs() <= atMs + this.#rules.trustTrueMsMax;
   }
 
   gateRefused(reason: NotLeaderReason): void {

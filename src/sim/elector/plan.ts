@@ -17,6 +17,8 @@ type Shape =
   | { kind: "wall-blip"; node: string; forMs: number }
   | { kind: "server-restart"; forMs: number }
   | { kind: "server-pause"; forMs: number }
+  /** It comes back as it was so many grants ago: restored from a backup. */
+  | { kind: "server-restore"; grants: number; forMs: number }
   | { kind: "ask-resign" }
   /** `told`: the session is terminated; otherwise only its hold is gone. */
   | { kind: "force"; told: boolean }
@@ -58,6 +60,7 @@ const KINDS = [
   "sleep",
   "server-restart",
   "server-pause",
+  "server-restore",
   "ask-resign",
   "force",
   "stale-proof",
@@ -134,6 +137,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "server-restart":
     case "server-pause":
       return { atMs, kind, forMs: Math.floor(forMs / 2) };
+    case "server-restore":
+      return { atMs, kind, grants: 1 + random.below(3), forMs: Math.floor(forMs / 2) };
     case "ask-resign":
       return { atMs, kind };
     case "force":
@@ -181,6 +186,16 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
     }
     case "server-restart":
       return apply(world, { atMs, kind: "crash", node: SERVER, restartAfterMs: fault.forMs }, { hit });
+    case "server-restore":
+      return apply(
+        world,
+        { atMs, kind: "crash", node: SERVER, restartAfterMs: fault.forMs },
+        {
+          hit: () => {
+            if (stage.restoreServer(fault.grants)) hit();
+          },
+        },
+      );
     case "server-pause":
       return apply(world, { atMs, kind: "pause", node: SERVER, forMs: fault.forMs }, { hit });
     case "ask-resign":

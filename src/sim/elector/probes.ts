@@ -26,6 +26,8 @@ export const PROBES = [
   "forced-out-and-still-acting",
   "freed-by-the-server-timeout",
   "server-restarted-while-held",
+  "server-restored-from-an-older-state",
+  "epochs-that-went-back-were-refused",
   "campaign-abandoned",
   "work-returned",
   "work-threw",
@@ -34,6 +36,7 @@ export const PROBES = [
   "lost-was-thrown",
   "closed-while-leading",
   "acquired-by-hand",
+  "callback-misbehaved",
 ] as const;
 
 export type Probe = (typeof PROBES)[number];

@@ -77,6 +77,17 @@ export class Stage {
     this.world.calm();
   }
 
+  /** Its disk is as it was so many grants ago, when nobody held the scope. While it does not run. */
+  restoreServer(grants: number): boolean {
+    const durable = this.#durable;
+    if (durable.epoch === 0) return false;
+    if (durable.hold !== null) this.oracle.holdEnded(durable.hold.epoch, "restarted");
+    durable.hold = null;
+    durable.epoch = Math.max(0, durable.epoch - grants);
+    this.oracle.restored(durable.epoch);
+    return true;
+  }
+
   /** Once, when this node sends its next such request. */
   onSending(node: string, what: "beat" | "ask", sent: () => void): void {
     this.#awaited.set(node, { what, sent });

@@ -7,13 +7,14 @@ import type { Instant } from "../../core/trust/window.ts";
 import { ScopeElector } from "../../electors/elector.ts";
 import type { Backend } from "../../ports/backend.ts";
 import type { Term } from "../../ports/elector.ts";
+import type { Logger } from "../../ports/logger.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { Disturbance, Instance } from "./instance-oracle.ts";
 import type { Knobs } from "./knobs.ts";
 import type { Oracle } from "./oracle.ts";
 import type { Post } from "./post.ts";
 import { SimSeat, type TermExtras } from "./seat.ts";
-import { type Habit, HABITS } from "./habits.ts";
+import { type Habit, HABITS, REWOUND } from "./habits.ts";
 
 const SCOPE = "sim";
 const CAMPAIGNS_PER_ELECTOR = 4;
@@ -69,7 +70,10 @@ export class User {
     for (;;) {
       const elector = this.#newElector();
       void this.#observe(elector).catch((error: unknown) => this.#options.boot.fatal(error));
-      for (let campaign = 0; campaign < CAMPAIGNS_PER_ELECTOR; campaign++) await this.#campaign(elector);
+      for (let campaign = 0; campaign < CAMPAIGNS_PER_ELECTOR; campaign++) {
+        // What the message says: such a process is restarted.
+        if ((await this.#campaign(elector)) === REWOUND) break;
+      }
       await elector.close();
     }
   }
@@ -87,12 +91,34 @@ export class User {
         onTransition: (transition) => {
           this.#options.tell(`${transition.kind} ${"epoch" in transition ? transition.epoch : ""}`);
           watched.transition(this.#now(), transition, elector.gate.isLeader);
+          return this.#misbehave(elector);
         },
+        logger: this.#logger(),
       },
       { clock: boot.clock, random: this.#random.fork(`elector/${this.#electors}`), uuid: () => identity },
     );
     this.#elector = elector;
     return elector;
+  }
+
+  /** As callbacks of users may (trap 80). */
+  #misbehave(elector: ScopeElector<TermExtras>): void {
+    const { knobs, oracle, isCalm } = this.#options;
+    if (!knobs.hostile || isCalm() || !this.#random.chance(0.5)) return;
+    oracle.reached("callback-misbehaved");
+    const deed = this.#random.below(4);
+    // eslint-disable-next-line no-throw-literal -- That is what must do no harm.
+    if (deed === 0) throw Object.create(null);
+    if (deed === 1) return Promise.reject(new Error("later")) as unknown as void;
+    if (deed === 2) void elector.leader().catch(() => undefined);
+    else void elector.close();
+  }
+
+  #logger(): Logger {
+    const say = (): void => {
+      if (this.#options.knobs.hostile) throw new Error("a logger that throws");
+    };
+    return { info: say, warn: say, error: say };
   }
 
   #backend(identity: string, watched: Instance): Backend<TermExtras> {
@@ -119,16 +145,20 @@ export class User {
 
   async #observe(elector: ScopeElector<TermExtras>): Promise<void> {
     for await (const leader of elector.observe()) {
-      if (elector === this.#elector) this.#observed = leader?.epoch ?? null;
+      if (elector !== this.#elector) continue;
+      this.#observed = leader?.epoch ?? null;
+      if (leader !== null) this.#watched?.observed(leader.epoch);
     }
   }
 
-  async #campaign(elector: ScopeElector<TermExtras>): Promise<void> {
+  async #campaign(elector: ScopeElector<TermExtras>): Promise<unknown> {
     const habit = this.#nextHabit();
     this.#doing = habit;
     this.#options.tell(`campaigns: ${habit}`);
-    await HABITS[habit]({ elector, user: this, oracle: this.#options.oracle, drainMs: this.#options.knobs.drainMs });
+    const { oracle, knobs } = this.#options;
+    const end = await HABITS[habit]({ elector, user: this, oracle, drainMs: knobs.drainMs });
     await this.sleep(this.#random.between(0, 300));
+    return end;
   }
 
   #nextHabit(): Habit {

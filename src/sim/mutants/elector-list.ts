@@ -189,4 +189,28 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
         '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
     }),
   ),
+  inRunsOf(
+    { instances: 2, pins: { aims: ["server-restore"] } },
+    mutant("leads-in-an-epoch-of-an-older-state", "decision 35", {
+      file: MACHINE,
+      find: "if (epoch <= this.#state.floor) return this.#rewound(epoch, this.#state.floor);",
+      replace: "",
+    }),
+  ),
+  inRunsOf(
+    { instances: 3, pins: { aims: ["server-restore"] } },
+    mutant("epochs-of-others-do-not-count", "decision 35", {
+      file: MACHINE,
+      find: "this.#knownEpoch = Math.max(this.#knownEpoch, input.epoch);",
+      replace: "",
+    }),
+  ),
+  inRunsOf(
+    { pins: { hostile: true } },
+    mutant("what-a-callback-throws-reaches-the-loop", "trap 80", {
+      file: "core/kit/user-code.ts",
+      find: "  } catch (thrown) {\n    report(thrown);",
+      replace: "  } catch (thrown) {\n    report(thrown);\n    throw thrown;",
+    }),
+  ),
 ];
