@@ -111,6 +111,13 @@ export class Callers {
     return caller.sha256 === undefined ? caller : this.#byHash(caller.sha256);
   }
 
+  /** Until its certificate expires; Infinity for everybody else. */
+  admittedForMs(caller: Caller, socket: CallerSocket): number {
+    if (caller.how !== "certificate") return Infinity;
+    const notAfterMs = this.#bySocket.get(socket)?.notAfterMs ?? Infinity;
+    return Math.max(0, notAfterMs - this.#doorman.wallMs() + 1);
+  }
+
   /** What was read of certificates: they are read again. */
   forget(): void {
     this.#bySocket = new WeakMap();

@@ -6,28 +6,37 @@ import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQu
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers.ts";
+import type { Admission } from "./long-polls.ts";
 import type { ExtraRoute } from "./options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "./reads.ts";
 import { Refusal } from "./refusal.ts";
 import { pour } from "./stream.ts";
 import type { Traffic } from "./traffic.ts";
+import { TurnShare } from "./turn-share.ts";
 
 export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
+  const share = new TurnShare(service);
   for (const [key, route] of Object.entries(ROUTES) as [RouteId, Route][]) {
+    const about = registered(key, route);
     const handler = handlers[key] as unknown as Handler<RouteId>;
     app.route({
       method: route.method,
       url: route.path,
       bodyLimit: route.isLarge === true ? service.limits.largeBodyBytesMax : service.limits.bodyBytesMax,
-      config: { registered: registered(key, route) },
+      config: { registered: about },
       handler: async (request, reply) => {
+        const turn = about.isProbe ? null : share.enter();
+        if (turn !== null) await turn;
         if (route.isFenced === true) requireLeader(service);
         traffic.admitAgain(request);
         const call = checkedCall(route, request, traffic);
         begin(passageOf(request), call);
         noteBegun(service, request);
         const answer = await handler(call);
+        // Many may end in the same moment.
+        const turnToAnswer = about.isProbe ? null : share.enter();
+        if (turnToAnswer !== null) await turnToAnswer;
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
         else
@@ -104,11 +113,18 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
     return typeof value === "string" ? value : value?.join(", ");
   };
   const path = request.url.split("?", 1)[0] ?? "";
-  const isStillAdmitted = (): boolean => traffic.isStillAdmitted(request);
   const inTurn = <T>(make: () => Promise<T>): Promise<T> => traffic.inTurn(request, make);
   const admitAgain = (): void => traffic.admitAgain(request);
   const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
-  return { params, query, body, path, header, audit, isStillAdmitted, admitAgain, inTurn, ...about } as Call<RouteId>;
+  const admission = admissionOf(request, traffic);
+  return { params, query, body, path, header, audit, ...admission, admitAgain, inTurn, ...about } as Call<RouteId>;
+}
+
+function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {
+  return {
+    isStillAdmitted: () => traffic.isStillAdmitted(request),
+    admittedForMs: () => traffic.admittedForMs(request),
+  };
 }
 
 function checked(shape: Shape, value: unknown, whole: string): unknown {
@@ -177,7 +193,7 @@ function startStream(service: Service, traffic: Traffic, { request, reply, answe
     isHead,
     gone: passageOf(request)?.over.signal ?? AbortSignal.abort(),
     polls,
-    isStillAdmitted: () => traffic.isStillAdmitted(request),
+    admission: admissionOf(request, traffic),
     clock,
     stallMs: limits.streamStallMs,
     onFault: (error) => {

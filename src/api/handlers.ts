@@ -7,12 +7,13 @@ import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Audit } from "./audit.ts";
 import type { Caller } from "./callers.ts";
-import type { LongPolls } from "./long-polls.ts";
+import type { Admission, LongPolls } from "./long-polls.ts";
 import type { ApiLimits, ApiOptions, JobsParts } from "./options.ts";
 import type { StreamPlaces } from "./stream-places.ts";
 import type { Outlet } from "./stream.ts";
 
-export interface Call<Id extends RouteId> {
+/** Its admission is for what goes on. */
+export interface Call<Id extends RouteId> extends Admission {
   readonly params: ValueOf<(typeof ROUTES)[Id]["params"]>;
   readonly query: ValueOf<(typeof ROUTES)[Id]["query"]>;
   readonly body: ValueOf<(typeof ROUTES)[Id]["body"]>;
@@ -26,9 +27,7 @@ export interface Call<Id extends RouteId> {
   readonly header: (name: string) => string | undefined;
   /** Of a call that is no operator's as a rule: what it did, or was refused, is written down when it ends. */
   readonly audit: (operation: string, target: string) => void;
-  /** For what goes on: whether the caller would still be let in. */
-  readonly isStillAdmitted: () => boolean;
-  /** The same, of the caller alone. Throws what a new call would be answered with. */
+  /** As `isStillAdmitted`, of the caller alone. Throws what a new call would be answered with. */
   readonly admitAgain: () => void;
   /** For an answer of up to a megabyte that is made by this thread: makes it when its turn comes (heavy-turns.ts). */
   readonly inTurn: <T>(make: () => Promise<T>) => Promise<T>;
@@ -61,6 +60,7 @@ export interface Service {
   readonly scopes: Scopes;
   readonly nodeId: string;
   readonly clock: Clock;
+  readonly nextTurn?: ApiOptions["nextTurn"];
   readonly metrics: ApiOptions["metrics"];
   readonly sha256: ApiOptions["sha256"];
   /** Of the configuration. */

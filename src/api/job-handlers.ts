@@ -13,6 +13,7 @@ import {
 import { TenureError } from "../core/kit/errors.ts";
 import type { Job, JobState, NamesPage } from "../ports/jobs.ts";
 import type { JobPage } from "../ports/views.ts";
+import { mustBeKnown } from "./event-point.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { followLog, logPage } from "./log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
@@ -103,15 +104,19 @@ function unknownJob(id: string): Refusal {
 
 async function list(service: Service, parts: JobsParts, query: Call<"jobs">["query"]): Promise<JobPage> {
   await beFresh(service, query);
-  if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
+  const wanted = isDemanding(query) ? parts.events.head().sequence : 0;
+  if (wanted > 0) await viewsReach(service, parts, wanted);
   const { state, kind, queue, agent, search, cursor, limit = JOBS_PER_PAGE_MAX } = query;
   const states = state === undefined ? undefined : (state.split(",") as JobState[]);
   const asked = { states, kind, queue, agent, search, cursor, limit };
-  return parts.views.list(asked).catch((error: unknown) => {
+  const page = await parts.views.list(asked).catch((error: unknown) => {
     // All else that may be wrong in a query was checked before: only the views know their own cursors.
     if (!TenureError.is(error) || error.code !== "BAD_REQUEST") throw error;
     throw new Refusal("BAD_REQUEST", error.message, { field: "cursor" });
   });
+  // Views that were there a moment ago may have been lost since, and begin anew: the page's own position counts.
+  if (page.position < wanted) throw viewsBehind(service, page.position, wanted);
+  return page;
 }
 
 function pageText({ jobs, next, position }: JobPage): string {
@@ -121,6 +126,7 @@ function pageText({ jobs, next, position }: JobPage): string {
 async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const { params, query } = call;
   await beFresh(service, query);
+  await mustBeKnown(service, parts, call.header);
   const resumed = resumedAt(call.header("last-event-id"));
   let job = await findJob(service, parts, params.id);
   if (resumed !== null && resumed.attempt > lastAttemptOf(job)) {

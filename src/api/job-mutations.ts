@@ -20,7 +20,6 @@ type Ids = "submit" | "cancelJob" | "retryJob" | "lease" | "results" | "putSched
 
 export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { jobs } = parts;
-  const refusals = new Refusals(service.clock);
   return {
     submit: async (call) => {
       const { body } = call;
@@ -39,7 +38,7 @@ export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers,
       const job = await fenced(service, unkeyedEpoch(request), () => jobs.retry(request, call.params.id));
       return { body: shown(parts, job) };
     },
-    lease: (call) => lease(service, parts, call, refusals),
+    lease: (call) => lease(service, parts, call),
     results: (call) => results(service, parts, call),
     putSchedule: async (call) => {
       const request = requestOf(service, call, call.body.leader_epoch);
@@ -55,16 +54,13 @@ export function jobMutations(service: Service, parts: JobsParts): Pick<Handlers,
   };
 }
 
-const REFUSAL_MS = 60_000;
-const REFUSALS_MAX = 1_024;
-
 /** Answered also when the server stops meanwhile: what was renewed and reported is so, and the agent must know. */
-async function lease(service: Service, { jobs }: JobsParts, call: Call<"lease">, refusals: Refusals): Promise<Answer> {
+async function lease(service: Service, { jobs }: JobsParts, call: Call<"lease">): Promise<Answer> {
   const { body, gone } = call;
   const mistake = leaseMistake(body);
   if (mistake !== null)
     throw new Refusal("BAD_REQUEST", `${mistake.field} ${mistake.message}.`, { field: mistake.field });
-  const poll = service.polls.open(null, gone, call.isStillAdmitted);
+  const poll = service.polls.open(null, gone, call);
   try {
     const asked = { ...leaseCallOf(body), caller: agentCaller(call.caller) };
     const { takenFrom, ...answer } = await fenced(service, body.leader_epoch, () => jobs.lease(asked, poll.signal));
@@ -73,29 +69,10 @@ async function lease(service: Service, { jobs }: JobsParts, call: Call<"lease">,
     return { body: toSnake(answer) };
   } catch (error) {
     const isRefused = TenureError.is(error) && error.code === "PERMISSION_DENIED";
-    if (isRefused && refusals.isNew(call.caller.name, body.agent.name)) call.audit("takeOverAgent", body.agent.name);
+    if (isRefused) call.audit("takeOverAgent", body.agent.name);
     throw error;
   } finally {
     poll.close();
-  }
-}
-
-/** Who repeats it without end writes one line a minute. */
-class Refusals {
-  readonly #clock: Service["clock"];
-  readonly #until = new Map<string, number>();
-
-  constructor(clock: Service["clock"]) {
-    this.#clock = clock;
-  }
-
-  isNew(caller: string, agent: string): boolean {
-    const nowMs = this.#clock.monotonicMs();
-    const key = `${caller}\n${agent}`;
-    if (nowMs < (this.#until.get(key) ?? 0)) return false;
-    if (this.#until.size >= REFUSALS_MAX) this.#until.clear();
-    this.#until.set(key, nowMs + REFUSAL_MS);
-    return true;
   }
 }
 

@@ -37,15 +37,16 @@ export function scopeHandlers(service: Service): Pick<Handlers, Ids> {
   };
 }
 
-async function acquire(service: Service, { params, body, gone, isStillAdmitted, admitAgain }: Call<"acquire">) {
+async function acquire(service: Service, call: Call<"acquire">) {
+  const { params, body, gone } = call;
   const { session, identity, metadata = {}, ttl_ms: ttlMs, wait_ms: waitMs } = body;
-  const poll = service.polls.open(null, gone, isStillAdmitted);
+  const poll = service.polls.open(null, gone, call);
   try {
     const request = { scope: params.scope, session, identity, metadata, ttlMs, waitMs };
     const answer = await service.scopes.acquire(request, poll.signal);
     // A grant is told whatever happens meanwhile: it is in force.
     if (!answer.granted && poll.ended === "stop") throw stopping(service.nodeId);
-    if (!answer.granted && poll.ended === "refused") admitAgain();
+    if (!answer.granted && poll.ended === "refused") call.admitAgain();
     return { body: toSnake(answer) };
   } finally {
     poll.close();
@@ -57,7 +58,7 @@ async function watch(service: Service, call: Call<"scope">): Promise<ScopeView> 
   await beFresh(service, query);
   const { scopes } = service;
   if (query.wait_ms === undefined || query.wait_ms === 0) return known(params.scope, scopes.get(params.scope));
-  const poll = service.polls.open(query.wait_ms, gone, call.isStillAdmitted);
+  const poll = service.polls.open(query.wait_ms, gone, call);
   try {
     const seen = { epoch: query.epoch ?? 0, held: query.held ?? false };
     const view = await scopes.changed(params.scope, seen, poll.signal);

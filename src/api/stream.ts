@@ -8,7 +8,7 @@
 
 import type { FastifyReply } from "fastify";
 import type { Clock } from "../ports/clock.ts";
-import type { LongPolls } from "./long-polls.ts";
+import type { Admission, LongPolls } from "./long-polls.ts";
 
 export interface Outlet {
   /** Resolves when there is room for more. Rejects where there is nobody to write to: let it pass. */
@@ -29,7 +29,7 @@ export interface Pouring {
   readonly isHead: boolean;
   readonly gone: AbortSignal;
   readonly polls: LongPolls;
-  readonly isStillAdmitted: () => boolean;
+  readonly admission: Admission;
   readonly clock: Clock;
   readonly stallMs: number;
   readonly onFault: (error: unknown) => void;
@@ -38,14 +38,14 @@ export interface Pouring {
 class Cut extends Error {}
 
 export async function pour(reply: FastifyReply, make: (out: Outlet) => Promise<void>, pouring: Pouring): Promise<void> {
-  const { headers, isHead, gone, polls, isStillAdmitted, clock, stallMs, onFault } = pouring;
+  const { headers, isHead, gone, polls, admission, clock, stallMs, onFault } = pouring;
   const raw = reply.raw;
   const all = { ...reply.getHeaders(), ...headers } as Record<string, string>;
   reply.hijack();
   raw.writeHead(200, all);
   if (isHead) return void raw.end();
   raw.flushHeaders();
-  const poll = polls.open(null, gone, isStillAdmitted);
+  const poll = polls.open(null, gone, admission);
   const { signal } = poll;
   const mustBeThere = (): void => {
     if (signal.aborted || raw.destroyed) throw new Cut("the client has gone, or the server stops");

@@ -196,6 +196,12 @@ export class Traffic {
     }
   }
 
+  /** As long as nothing happens. */
+  admittedForMs(request: FastifyRequest): number {
+    const caller = passageOf(request)?.caller;
+    return caller === undefined ? 0 : this.#callers.admittedForMs(caller, request.raw.socket as CallerSocket);
+  }
+
   async #admit(request: FastifyRequest): Promise<void> {
     const registered = registeredOf(request);
     const passage = passageOf(request);
@@ -228,8 +234,8 @@ export class Traffic {
     const operation = registered?.operation ?? passage?.operation ?? null;
     if (operation === null || passage === null) return;
     const { clock, nodeId } = this.#options;
-    const { caller, address, target, forced, outcome, startedAtMs } = passage;
-    this.#audit.ended(caller, {
+    const { caller, address, target, forced, outcome, startedAtMs, payer } = passage;
+    const call = {
       atMs: clock.wallMs(),
       nodeId,
       address,
@@ -240,7 +246,11 @@ export class Traffic {
       status: reply.statusCode,
       durationMs: Math.max(0, clock.monotonicMs() - startedAtMs),
       requestId: request.id,
-    });
+    };
+    // What is no admin route is written for what it did; where it was refused it did nothing, as one that never began.
+    const isRefused = outcome !== "OK" && (!passage.isBegun || registered?.operation === null);
+    if (isRefused) this.#audit.refused(payer, caller, call);
+    else this.#audit.ended(caller, call);
   }
 
   /**

@@ -13,6 +13,7 @@ import { ScopesService } from "../controller/scopes.ts";
 import { emptyWorker } from "../controller/worker-queries.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { PeerKey } from "../core/kit/ids.ts";
+import { HAND_OVER_MS } from "../core/kit/timeouts.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
 import type { PeerTls } from "../drivers/wire/index.ts";
@@ -32,8 +33,7 @@ import { peerSecret } from "./server-secret.ts";
 import { serverStats } from "./server-stats.ts";
 import { workerName } from "./server-supervised.ts";
 
-/** How long a stopping leader waits for another to take over. */
-const HAND_OVER_MS = 3_000;
+/** How often a stopping leader looks whether another has taken over. */
 const HAND_OVER_POLL_MS = 5;
 
 export interface ServerNodeOptions {

@@ -4,7 +4,7 @@
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
-import { eventItems, type EventsOptions, followEvents } from "./events.ts";
+import { eventItems, type EventsOptions, followEvents, inEachHistory } from "./events.ts";
 import type {
   AgentView,
   EventView,
@@ -77,8 +77,6 @@ export interface ClientJobs {
 
 /** More pages than this are no list any more: a server that goes on does not mean it. */
 const PAGES_MAX = 100_000;
-/** A mutation is a write on a majority of disks: longer than this is a node that stands still. */
-const ATTEMPT_MS = 2_000;
 /** How long `wait` goes on looking where no node answers. */
 const WAIT_OUTAGE_MS = 600_000;
 
@@ -97,7 +95,7 @@ export function jobsOf(caller: Caller): ClientJobs {
       isIdempotent: isKeyed,
       isKeyed,
     };
-    return await caller.bodyOf<T>(await caller.mutate(request, { attemptMs: ATTEMPT_MS, ...options }));
+    return await caller.bodyOf<T>(await caller.mutate(request, options));
   };
   const job = async (id: string, options: ReadOptions = {}): Promise<JobView> => await jobOf(caller, id, options);
   return {
@@ -111,7 +109,7 @@ export function jobsOf(caller: Caller): ClientJobs {
     jobs: (query = {}) => listJobs(caller, query),
     cancel: (id, options) => mutate("POST", `${pathOf(id)}/cancel`, {}, options),
     retry: (id, options) => mutate("POST", `${pathOf(id)}/retry`, {}, options),
-    wait: (id, { signal } = {}) => waitFor(caller, id, signal),
+    wait: (id, { signal } = {}) => inEachHistory(() => waitFor(caller, id, signal)),
     logs: (id, options = {}) => logPieces(caller, `${pathOf(id)}/logs`, options),
     events: (options = {}) => followEvents(caller, options),
     agents: (options = {}) => listNamed<AgentView>(caller, "agents", options),

@@ -82,7 +82,8 @@ const READS = {
     query: shape(requests.LogsQuery),
     answer: answers.LogsAnswer,
     contentType: "text/event-stream",
-    headers: ["Last-Event-ID"],
+    headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
+    errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
   },
   agents: {
     ...READ,
@@ -113,8 +114,8 @@ const READS = {
     query: shape(requests.EventsQuery),
     answer: null,
     contentType: "text/event-stream",
-    headers: ["Last-Event-ID"],
-    errors: KEPT_ERRORS,
+    headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
+    errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
   },
   eventsProof: {
     ...READ,

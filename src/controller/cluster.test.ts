@@ -148,6 +148,20 @@ describe("readiness", () => {
     await servers.until(() => servers.view(second).isReady);
   });
 
+  test("a node that was away when it was removed is not ready once a member says so, and is where a leader speaks to it", async () => {
+    const servers = await started({ seed: "removed-unheard" });
+    const [second, third] = others(servers);
+    servers.world.network.partition([[second], [servers.leader()!, third]]);
+    await servers.until(() => servers.view(second).leader === null);
+    expect(servers.view(second)).toMatchObject({ isReady: true });
+    servers.refuseAsRemoved(second, third);
+    await servers.world.runFor(10);
+    expect(servers.view(second)).toMatchObject({ isReady: false });
+    expect(servers.view(second).notReadyReason).toContain(`${third} says that this disk was removed from the cluster`);
+    servers.world.network.heal();
+    await servers.until(() => servers.view(second).isReady);
+  });
+
   test("a node that starts is not ready before it has caught up, and says why", async () => {
     const servers = await started({ seed: "unready" });
     const [second, third] = others(servers);

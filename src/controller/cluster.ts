@@ -224,6 +224,9 @@ export class ClusterService implements Cluster {
     if (this.#failure !== null) return this.#failure;
     const { peer, configuration, committedConfiguration } = status;
     if (this.#hasCaughtUp) {
+      // It was away when it was removed: its own log will never say so.
+      const removal = this.#health.alerts.find(({ name }) => name === "node_removed");
+      if (removal !== undefined) return removal.message;
       // One that is not committed may never be, and a joint configuration counts those who leave.
       if (isMember(configuration, peer) || isMember(committedConfiguration, peer)) return null;
       return REMOVED;

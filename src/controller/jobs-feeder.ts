@@ -18,15 +18,19 @@
 import type { EventRange } from "../core/archive/index.ts";
 import type { StoredEvent } from "../core/events/index.ts";
 import type { Job } from "../core/jobs/model.ts";
+import { Shards } from "../core/kit/shards.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Views, ViewsHoles } from "../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
+import { Slice } from "./slice.ts";
 
-/** What is made of the book's records in one turn. */
+/** What goes over at once; less where the turn's slice is over before. */
 const PUT_JOBS_MAX = 500;
+/** Of a walk through the book, between two looks at the clock. */
+const WALKED_AT_ONCE_MAX = 16;
 const JOBS_WAITING_MAX = 100_000;
 const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
 const RETRY_MS = 1_000;
@@ -46,19 +50,22 @@ export interface JobsFeederOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly jobsWaitingMax?: number | undefined;
+  /** Jobs of one put. */
+  readonly putJobsMax?: number | undefined;
 }
 
 export class JobsFeeder {
   readonly #options: JobsFeederOptions;
   readonly #stops: readonly (() => void)[];
   readonly #changes: JobChanges;
+  readonly #putJobsMax: number;
   /** The book is gone through: up to this number its jobs were put. Null: it was, or need not be. */
   #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
   #replay: AsyncGenerator<Changes, readonly EventRange[], void> | null = null;
   /** Jobs that were finished or forgotten since: what the history says of them is old. */
-  readonly #newer = new Set<string>();
+  readonly #newer = new Shards<true>();
   #historyTimer: Timer | null = null;
   /** Why the history could not be read, as it was logged last. */
   #historyProblem: string | null = null;
@@ -71,6 +78,8 @@ export class JobsFeeder {
   /** Where the views are is not known yet: nothing is put, because the position would pass over what they have missed. */
   #isBeginning = true;
   #isPutting = false;
+  /** There was no time for all that has changed. */
+  #isCut = false;
   #retry: Timer | null = null;
   /** Ends a rest before its time. */
   #wake: () => void = () => undefined;
@@ -78,6 +87,7 @@ export class JobsFeeder {
 
   constructor(options: JobsFeederOptions) {
     this.#options = options;
+    this.#putJobsMax = options.putJobsMax ?? PUT_JOBS_MAX;
     this.#changes = new JobChanges((jobId) => options.fold.book.applied.job(jobId));
     this.#stops = [
       options.fold.follow(({ event }) => this.#applied(event)),
@@ -170,7 +180,8 @@ export class JobsFeeder {
     const { fold, history, clock } = this.#options;
     this.#newer.clear();
     if (this.#gap === null || history === null) return;
-    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, isNewer: (jobId) => this.#newer.has(jobId) });
+    const isNewer = (jobId: string): boolean => this.#newer.has(jobId);
+    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, changesMax: this.#putJobsMax, isNewer });
   }
 
   #endReplay(): void {
@@ -183,7 +194,7 @@ export class JobsFeeder {
   #applied(event: StoredEvent): void {
     if (!this.#isBeginning && event.sequence <= this.#position) return;
     if (!this.#comesLater(event)) this.#changes.note(event);
-    if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.add(event.entityId);
+    if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.set(event.entityId, true);
     const { jobsWaitingMax = JOBS_WAITING_MAX } = this.#options;
     if (this.#changes.jobs > jobsWaitingMax || this.#changes.logChars > LOG_CHARS_WAITING_MAX) {
       this.#changes.clear();
@@ -211,7 +222,7 @@ export class JobsFeeder {
   }
 
   get #isMoreWaiting(): boolean {
-    return this.#changes.jobs >= PUT_JOBS_MAX || this.#sweptTo !== null || this.#replay !== null;
+    return this.#isCut || this.#changes.jobs >= this.#putJobsMax || this.#sweptTo !== null || this.#replay !== null;
   }
 
   #rested(): Promise<void> {
@@ -250,10 +261,12 @@ export class JobsFeeder {
   }
 
   async #put(): Promise<void> {
-    const { fold, views } = this.#options;
+    const { fold, views, clock } = this.#options;
     const beginning = this.#beginnings;
-    const changes = this.#changes.take(PUT_JOBS_MAX);
-    const jobs = [...changes.jobs, ...this.#sweptJobs(PUT_JOBS_MAX - changes.jobs.length)];
+    const slice = new Slice(clock);
+    const changes = this.#changes.take(this.#putJobsMax, slice);
+    this.#isCut = this.#changes.jobs > 0;
+    const jobs = [...changes.jobs, ...this.#sweptJobs(this.#putJobsMax - changes.jobs.length, slice)];
     // Not all that is applied is in it where more jobs wait: then it is as of before.
     const isAll = this.#changes.jobs === 0 && this.#sweptTo === null && this.#gap === null;
     const { sequence, hash } = fold.chain;
@@ -271,18 +284,20 @@ export class JobsFeeder {
     await views.settle();
   }
 
-  #sweptJobs(max: number): Job[] {
+  #sweptJobs(max: number, slice: Slice): Job[] {
     const jobs: Job[] = [];
-    if (this.#sweptTo === null || max <= 0) return jobs;
     const { applied } = this.#options.fold.book;
     // What is in doubt there must be put again, or it goes.
     const had = this.#isInDoubt ? 0 : this.#position;
-    const walked = applied.behind(this.#sweptTo, had, max);
-    for (const id of walked.ids) {
-      const job = applied.job(id);
-      if (job !== null) jobs.push(job);
+    while (this.#sweptTo !== null && jobs.length < max) {
+      const walked = applied.behind(this.#sweptTo, had, Math.min(WALKED_AT_ONCE_MAX, max - jobs.length));
+      for (const id of walked.ids) {
+        const job = applied.job(id);
+        if (job !== null) jobs.push(job);
+      }
+      this.#sweptTo = walked.through;
+      if (slice.isOver) break;
     }
-    this.#sweptTo = walked.through;
     return jobs;
   }
 

@@ -245,7 +245,7 @@ describe("a job that has ended, on a node that builds its views again", () => {
     for (const lease of leases) await stage.complete("a", lease);
     for (let i = 0; i < 3; i++) await made.finished();
     const views = new ListedViews();
-    const span = { after: 0, through: fold.chain.sequence, isNewer: () => false };
+    const span = { after: 0, through: fold.chain.sequence, changesMax: 500, isNewer: () => false };
     const replay = replayedChanges({ history, fold, clock, ...span, logCharsMax: 50 });
     const passed = (async () => {
       for await (const { jobs, logs, forgotten } of replay) {

@@ -20,8 +20,6 @@ import { type Changes, logOf } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { ReplayedJobs } from "./replayed-jobs.ts";
 
-/** Then it is told what there is. */
-const CHANGES_MAX = 500;
 /** What jobs that have not ended yet, as far as the replay is, may have logged. */
 const LOG_CHARS_HELD_MAX = 16 * 1024 * 1024;
 const EVENTS_PER_LOOK = 16;
@@ -45,6 +43,8 @@ export interface ReplayOptions {
   readonly after: number;
   /** … and are told of what came behind it up to here. */
   readonly through: number;
+  /** So many at a time. */
+  readonly changesMax: number;
   /** It has changed since, and is told as it is now. */
   readonly isNewer: (jobId: string) => boolean;
   readonly logCharsMax?: number | undefined;
@@ -52,7 +52,7 @@ export interface ReplayOptions {
 
 /** Throws where a part of it is not here, or not yet. Returns what was passed over. */
 export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, readonly EventRange[], void> {
-  const { history, fold, after, through, isNewer, logCharsMax = LOG_CHARS_HELD_MAX } = options;
+  const { history, fold, after, through, changesMax, isNewer, logCharsMax = LOG_CHARS_HELD_MAX } = options;
   const { startSequence } = history.stats();
   const isWhole = after < fold.book.droppedUpTo;
   const from = Math.max(startSequence, isWhole ? 0 : after) + 1;
@@ -71,10 +71,10 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
       if (event.sequence > after) changes.note(fits || !part.isAfterHole ? event : gone(event, book));
     };
     for await (const _ of batches({ ...options, through: part.last }, part.first, note)) {
-      while (changes.size >= CHANGES_MAX) yield changes.take(CHANGES_MAX);
+      while (changes.size >= changesMax) yield changes.take(changesMax);
     }
   }
-  while (changes.size > 0) yield changes.take(CHANGES_MAX);
+  while (changes.size > 0) yield changes.take(changesMax);
   if (changes.lostFrom === null) return holes;
   for (const part of partsBetween(holes, changes.lostFrom, through)) {
     yield* replayedLogs({ ...options, through: part.last }, part.first);

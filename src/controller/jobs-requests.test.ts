@@ -139,6 +139,21 @@ describe("a job that only the views have", () => {
     expect(retried.value).toMatchObject({ state: "pending", jobEpoch: 5 });
   });
 
+  it("is found by a request that came while this node was about to lead", async () => {
+    const { stage, clock, fold, id } = await completedTwice();
+    const latest = { ...(await stage.views.get(id)).job!, jobEpoch: 4 };
+    await stage.views.put(fold.chain.sequence, [latest], [], []);
+    stage.leadership.set(null, true);
+    const cancelled = watch(stage.service.cancel(REQUEST, id));
+    const retried = watch(stage.service.retry(REQUEST, id));
+    await drain();
+    stage.leadership.set(2);
+    await drain();
+    await advance(clock, 100);
+    expect(cancelled.code).toBe("JOB_FINISHED");
+    expect(retried.value).toMatchObject({ state: "pending", jobEpoch: 5 });
+  });
+
   it("C8: is not decided on at all where they stay behind", async () => {
     const { stage, clock, fold, id } = await completedTwice();
     const before = fold.chain.sequence;

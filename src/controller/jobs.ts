@@ -6,6 +6,7 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import type { Random } from "../core/kit/random.ts";
+import { VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
@@ -36,15 +37,10 @@ import { Turnover } from "./turnover.ts";
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;
 
-/** How long a decision waits for the views where it needs them. */
-const VIEWS_WAIT_MS = 2_000;
 /** How often a request looks whether the time of day is known by now. */
 const TIME_LOOK_MS = 50;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
-
-/** Nothing rests on it. */
-const NOT_LOOKED_FOR: Found = { kind: "found", job: null, position: Infinity };
 
 export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash" | "time"> {
   readonly leadership: Leadership;
@@ -214,9 +210,11 @@ export class JobsService implements Jobs {
   /** Decides on the job as the book has it, or on one that the views have and the book can't have had since. */
   async #runFound(kind: "cancel" | "retry", request: Request, jobId: string): Promise<Job> {
     for (let look = 0; look < FOUND_LOOKS_MAX; look++) {
-      const isNeeded = !this.#remembers(request) && this.#reign !== null;
-      const { job, position } = isNeeded ? await this.#found(jobId, "head", NOTHING_DONE) : NOT_LOOKED_FOR;
       if (this.#isTurningOver()) await this.#turnover.over();
+      // Answered by its key, or refused by a node that does not lead, in this turn: nothing rests on the job.
+      if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });
+      const { job, position } = await this.#found(jobId, "head", NOTHING_DONE);
+      if (this.#isTurningOver()) continue;
       // It may have been sent once more, ended and been dropped while the views were asked.
       if (this.#options.fold.book.known(jobId) || this.#finder.counts(position, "head")) {
         return this.#runShown({ kind, request, jobId, job });

@@ -23,6 +23,19 @@ export function roleIn(configuration: Configuration, nodeId: string): MemberRole
   return diskIn(configuration.learners, nodeId) === null ? null : "learner";
 }
 
+/** Of a node that does not vote with another disk. */
+export function isLearning(configuration: Configuration, disk: PeerKey | null): disk is PeerKey {
+  return disk !== null && configuration.learners.includes(disk) && roleIn(configuration, nodeIdOf(disk)) === "learner";
+}
+
+/** Throws where the id is a member's. */
+export function refuseInUse(configuration: Configuration, nodeId: string): void {
+  const role = roleIn(configuration, nodeId);
+  if (role === null) return;
+  const why = `the id ${nodeId} is in use: it is a ${role} of this cluster. If its disk was lost, ask for \`replace\``;
+  throw new TenureError("MEMBER_EXISTS", why);
+}
+
 /** Why a node can't be added that this one has no connection with. */
 export function unseenText({ removed = [] }: Configuration, nodeId: string): string {
   const start = "with this cluster's certificate and a member in its `peers`, and try again";

@@ -101,6 +101,13 @@ describe("add", () => {
       message: expect.stringMatching(/added as a learner, but is no voter yet: it lacks \d+ entries after 30 s/),
     });
     expect(servers.members(leader)).toContain("n4 learner");
+    servers.world.network.heal();
+    expect(await change(servers, leader, { op: "add", nodeId: "n4", promote: true }), "asked again").toContain(
+      "voter now",
+    );
+    expect(await refusal(servers, leader, { op: "add", nodeId: "n4", promote: true })).toMatchObject({
+      code: "MEMBER_EXISTS",
+    });
   });
 });
 
@@ -295,6 +302,10 @@ test("a promotion of which nobody knows whether it was written is told as such, 
     what.operations[0]?.op === "add-voter" ? Promise.resolve({ outcome: "unknown" }) : submit(what);
   const told = await refusal(servers, leader, { op: "add", nodeId: "n4", promote: true });
   expect(told).toMatchObject({ code: "OUTCOME_UNKNOWN", message: expect.stringContaining("added as a learner") });
+  engine.changeMembership = submit;
+  expect(await change(servers, leader, { op: "add", nodeId: "n4", promote: true }), "asked again").toContain(
+    "voter now",
+  );
 });
 
 describe("while a voter is away", () => {

@@ -21,9 +21,11 @@ import {
   diskIn,
   isCaughtUp,
   isEarlierChange,
+  isLearning,
   lagOf,
   notLeader,
   refuseCutOff,
+  refuseInUse,
   refuseRemoval,
   roleIn,
   settle,
@@ -138,12 +140,10 @@ export class Membership {
   async #add(nodeId: string, promote: boolean): Promise<string> {
     const peer = await this.#inTurn(async () => {
       const { configuration } = this.#leading();
-      const role = roleIn(configuration, nodeId);
-      if (role !== null) {
-        const why = `the id ${nodeId} is in use: it is a ${role} of this cluster. If its disk was lost, ask for \`replace\``;
-        throw new TenureError("MEMBER_EXISTS", why);
-      }
       const fresh = this.#diskSeen(nodeId);
+      // Asked again after half of it was done: this very disk goes on.
+      if (promote && isLearning(configuration, fresh)) return fresh;
+      refuseInUse(configuration, nodeId);
       if (fresh === null) throw new TenureError("MEMBER_UNKNOWN", unseenText(configuration, nodeId));
       await this.#submit(() => ({ operations: [{ op: "add-learner", peer: fresh }] }));
       return fresh;

@@ -33,6 +33,8 @@ import { Slice } from "./slice.ts";
 /** How often leases are looked at: a loop that stood still for longer than this and a stall is noticed. */
 const LOOK_MS = 500;
 const EXPIRY_RETRY_MS = 250;
+/** While as many appends wait as may. */
+const BUSY_RETRY_MS = 10;
 /** A hold that ends while it is being told again is followed by a campaign like any other; one that comes back, by another look. */
 const AGAIN_MAX = 3;
 
@@ -61,6 +63,8 @@ export class Reign {
   readonly #leases = new Leases();
   /** Scopes that may be free though somebody waits: a grant of theirs was refused. */
   readonly #owed = new Set<string>();
+  /** Before it they are not tried again. */
+  #owedAtMs = 0;
   #timer: Timer | null = null;
 
   constructor(options: ReignOptions) {
@@ -95,6 +99,7 @@ export class Reign {
   }
 
   restartLeases(): void {
+    this.#appends.head.recount();
     this.#leases.clear();
     const nowMs = this.#clock.monotonicMs();
     for (const { scope, hold } of this.#options.applied.all()) {
@@ -274,11 +279,12 @@ export class Reign {
 
   // ---- leases --------------------------------------------------------------------------------------
 
-  #arm(): void {
+  #arm(pauseMs = 0): void {
     if (this.state !== "serving" || this.#timer !== null) return;
     if (this.#leases.size === 0 && this.#owed.size === 0) return;
     const nowMs = this.#clock.monotonicMs();
-    const atMs = Math.max(nowMs, Math.min(this.#leases.nextMs, nowMs + LOOK_MS));
+    const owedMs = this.#owed.size === 0 ? Infinity : this.#owedAtMs;
+    const atMs = Math.max(nowMs + pauseMs, Math.min(this.#leases.nextMs, owedMs, nowMs + LOOK_MS));
     this.#timer = this.#clock.setTimer(atMs, () => {
       this.#timer = null;
       this.#look(atMs);
@@ -290,28 +296,32 @@ export class Reign {
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
-    if (this.#options.leads() && !this.#appends.isFull) {
-      const slice = new Slice(this.#clock);
-      for (const { key: scope, epoch } of this.#leases.takeEach(nowMs, EXPIRY_RETRY_MS, slice)) {
-        this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
-      }
-      this.#grantOwed();
+    // What is due stays so until it can be written.
+    if (!this.#options.leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
+    const slice = new Slice(this.#clock);
+    for (const { key: scope, epoch } of this.#leases.takeEach(nowMs, EXPIRY_RETRY_MS, slice)) {
+      this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
     }
+    if (nowMs >= this.#owedAtMs) this.#grantOwed();
     this.#arm();
   }
 
+  /** As many as a slice of this turn and the appends have room for; one at least. */
   #grantOwed(): void {
-    const owed = [...this.#owed];
-    this.#owed.clear();
-    for (const scope of owed) {
+    const slice = new Slice(this.#clock);
+    for (const scope of this.#owed) {
+      this.#owed.delete(scope);
       const batch = this.#appends.begin();
       this.#grantNext(batch, scope);
       this.#appends.send(batch);
+      if (slice.isOver || this.#appends.isFull) return;
     }
   }
 
   #refused(events: readonly ScopeEvent[]): void {
     for (const { scope } of events) if (this.#claims.has(scope)) this.#owed.add(scope);
+    // What the log has no room for now it has not in the next turn either.
+    this.#owedAtMs = this.#clock.monotonicMs() + EXPIRY_RETRY_MS;
     this.#arm();
   }
 

@@ -47,16 +47,23 @@ export class ManualClock implements Clock {
   }
 
   get nextMs(): number {
-    return Math.min(...[...this.#timers].map(({ atMs }) => atMs));
+    return this.#first?.atMs ?? Infinity;
   }
 
   /** Fires the timer that is due first; false when none is due. */
   fireNext(): boolean {
-    const due = [...this.#timers].filter(({ atMs }) => atMs <= this.nowMs).sort((a, b) => a.atMs - b.atMs)[0];
-    if (due === undefined) return false;
-    this.#timers.delete(due);
-    due.fire();
+    const first = this.#first;
+    if (first === undefined || first.atMs > this.nowMs) return false;
+    this.#timers.delete(first);
+    first.fire();
     return true;
+  }
+
+  /** Of those that are due at the same time, the one that was set first. */
+  get #first(): { readonly atMs: number; readonly fire: () => void } | undefined {
+    let first: { readonly atMs: number; readonly fire: () => void } | undefined;
+    for (const timer of this.#timers) if (first === undefined || timer.atMs < first.atMs) first = timer;
+    return first;
   }
 }
 

@@ -2,7 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allows, type ApiKey, type Role, type Route, ROUTES } from "../../src/contract/index.ts";
+import { TenureError } from "../../src/core/kit/errors.ts";
 import { KEYS, startApi, type TestApi } from "./test-api.ts";
+import { leasing } from "./test-job-calls.ts";
 
 /** The least role that each route needs, written down a second time on purpose: a route that is not here fails the test. */
 const NEEDED: Readonly<Record<string, Role | "public">> = {
@@ -219,6 +221,38 @@ describe("the audit", () => {
     const { json } = await api.call("GET", "/v1/admin/audit");
     expect(json?.["records"]).toHaveLength(256);
     expect(api.audited).toHaveLength(261);
+  });
+
+  it("is not filled by an agent that tries the names of others without end: so many lines, and a count of the rest", async () => {
+    await using api = await startApi({ limits: { auditRefusalsPerCaller: 20 } });
+    api.cluster.lead();
+    Object.assign(api.jobs, {
+      lease: () => Promise.reject(new TenureError("PERMISSION_DENIED", "the name belongs to key:builders")),
+    });
+    const names = Array.from({ length: 220 }, (_, at) => `agent-${at}`);
+    const take = async (name: string): Promise<number> => {
+      const body = { ...leasing, agent: { ...leasing.agent, name } };
+      return (await api.call("POST", "/v1/leases", body, "agent-key")).status;
+    };
+    for (let at = 0; at < names.length; at += 50) {
+      const statuses = await Promise.all(names.slice(at, at + 50).map(take));
+      expect(new Set(statuses)).toEqual(new Set([403]));
+    }
+    await api.call("GET", "/v1/admin/audit");
+    expect(api.audited.map(({ operation }) => operation)).toEqual([
+      ...Array.from({ length: 20 }, () => "takeOverAgent"),
+      "audit",
+    ]);
+    await api.api.stop(0);
+    expect(api.audited.at(-1)).toMatchObject({ phase: "suppressed", who: "key the agent", suppressed: 200 });
+  });
+
+  it("is not filled by strangers whose calls are refused for their rate", async () => {
+    await using api = await startApi({ limits: { adminPerWindow: 3 } });
+    for (let tried = 0; tried < 40; tried++) await api.call("POST", "/v1/admin/snapshot", undefined, null);
+    expect(api.audited.map(({ outcome }) => outcome)).toEqual(["UNAUTHENTICATED", "RATE_LIMITED"]);
+    await api.api.stop(0);
+    expect(api.audited.at(-1)).toMatchObject({ phase: "suppressed", who: "address 127.0.0.1", suppressed: 38 });
   });
 
   it("says nothing of calls that steer nothing", async () => {

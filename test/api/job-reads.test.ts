@@ -92,6 +92,18 @@ describe("reads", () => {
     expect((await t.call("GET", "/v1/jobs/x")).status).toBe(404);
   });
 
+  it("views that are lost after they were there are not listed as if they were there still", async () => {
+    await using t = await startApi({ limits: { catchUpTimeoutMs: 200 } });
+    await submit(t);
+    const list = t.jobs.list.bind(t.jobs);
+    t.jobs.list = (query) => {
+      t.jobs.viewLag = 1;
+      return list(query);
+    };
+    const { status, json } = await t.call("GET", "/v1/jobs?consistency=linearizable");
+    expect([status, json?.["error"]]).toEqual([503, "TOO_STALE"]);
+  });
+
   it("a log is not called complete by views that may lack a part of it", async () => {
     await using t = await startApi({ limits: { catchUpTimeoutMs: 200 } });
     const id = await submit(t);

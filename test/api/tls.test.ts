@@ -144,6 +144,33 @@ describe("roles by certificate", () => {
     }
   });
 
+  it("that expires ends the calls that wait with it, at once and not when their time is over", async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, wallMs: () => systemClock.wallMs() + aheadMs };
+    const server = await certificate(ca, "spiffe://tenure/server/n1");
+    await using later = await startApi({ tls: { ...server, clientCa: ca.cert }, clock });
+    later.cluster.lead();
+    const pair = await certificate(ca, "spiffe://tenure/operator/ada");
+    const post = (path: string, body: object): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const headers = { "content-type": "application/json" };
+        const tls = { ca: ca.cert, cert: pair.cert, key: pair.key, agent: false as const };
+        const sent = request({ port: later.port, host: "127.0.0.1", path, method: "POST", headers, ...tls }, (answer) =>
+          answer.resume().on("end", () => resolve(answer.statusCode)),
+        );
+        sent.on("error", reject).end(JSON.stringify(body));
+      });
+    const campaign = { session: "s", identity: "i", ttl_ms: 60_000, wait_ms: 0 };
+    expect(await post("/v1/scopes/x/acquire", campaign)).toBe(200);
+    aheadMs = new X509Certificate(pair.cert).validToDate.getTime() - systemClock.wallMs() - 2_000;
+    const waits = [
+      post("/v1/scopes/x/acquire", { ...campaign, session: "w", wait_ms: 60_000 }),
+      post("/v1/leases", { ...leasing, wait_ms: 20_000 }),
+    ];
+    expect(await Promise.all(waits)).toEqual([401, 401]);
+    expect(later.scopes.waiting).toBe(0);
+  });
+
   it("whose authority is taken away by a reload is out after one more answer, on the connection that it kept open too", async () => {
     const server = await certificate(ca, "spiffe://tenure/server/n1");
     await using reloaded = await startApi({ tls: { ...server, clientCa: ca.cert } });

@@ -20,6 +20,7 @@ import {
   IDEMPOTENCY_KEYS_MAX,
   SCHEDULES_BYTES_MAX,
 } from "../kit/limits.ts";
+import { Shards } from "../kit/shards.ts";
 import { JobClasses } from "./job-class.ts";
 import { KeyShares } from "./key-shares.ts";
 import type { JobSpec, JobState } from "./model.ts";
@@ -102,7 +103,11 @@ export class BookState {
     this.scheduleBytes +=
       weightOf(after, (one) => this.weights.schedule(one)) - weightOf(before, (one) => this.weights.schedule(one));
   });
-  readonly keys = new Table<KeyRecord>(this.notes, (before, after) => this.#keyChanged(before, after));
+  readonly keys = new Table<KeyRecord>(
+    this.notes,
+    (before, after) => this.#keyChanged(before, after),
+    new Shards<KeyRecord>(),
+  );
   /** By the sequence of the event that told of it. */
   readonly skips = new Table<SkipRecord>(this.notes, (before, after) => {
     this.skippedMs += weightOf(after, ({ byMs }) => byMs) - weightOf(before, ({ byMs }) => byMs);

@@ -285,4 +285,48 @@ describe("the head", () => {
     head.clear();
     expect(head.get("s2")).toBeUndefined();
   });
+
+  it("counts them as one who looks at every scope would, whatever is appended, applied and given up", () => {
+    const step = fc.oneof(command, fc.constantFrom("apply" as const, "give up" as const));
+    const run = (steps: readonly (ScopeCommand | "apply" | "give up")[]): void => {
+      const fold = new ScopesFold(2);
+      const head = new ScopesHead<null>(fold);
+      const underWay: ScopeEvent[] = [];
+      let position = 0;
+      for (const one of steps) {
+        if (one === "give up") {
+          head.clear();
+          underWay.length = 0;
+        } else if (one === "apply") {
+          const event = underWay.shift();
+          if (event === undefined) continue;
+          fold.apply({ position: ++position, epoch: 1, data: encodeEvent(event) });
+          head.applied(event.scope, position);
+        } else {
+          const at = position + underWay.length + 1;
+          const decision = decide(head, one, { position: at });
+          if (decision.kind !== "event") continue;
+          head.push(decision.event, at, null);
+          underWay.push(decision.event);
+        }
+        const held = ["s1", "s2", "s3", "s4"].filter((name) => (head.get(name)?.hold ?? null) !== null).length;
+        expect(head.hasRoom).toBe(held < 2);
+      }
+    };
+    fc.assert(fc.property(fc.array(step, { maxLength: 40 }), run));
+  });
+
+  it("looks at as many scopes for a decision where a thousand are under way as where none is", () => {
+    const fold = new ScopesFold(1_000);
+    const head = new ScopesHead<null>(fold);
+    for (let at = 1; at <= 1_000; at++) head.push(event(`s${at}`), at, null);
+    let looks = 0;
+    const get = fold.get.bind(fold);
+    fold.get = (name) => {
+      looks++;
+      return get(name);
+    };
+    expect(decide(head, acquire("one-more"), { position: 1_001 }).kind).toBe("full");
+    expect(looks).toBeLessThan(5);
+  });
 });

@@ -46,6 +46,8 @@ export interface TestServer {
 class TestPeers implements Peers {
   readonly links = new Map<string, { peer: PeerKey; isConnected: boolean }>();
   listener: ((from: PeerKey, beacon: Uint8Array) => void) | null = null;
+  /** A node refuses this one's handshake, because its disk was removed. */
+  removedBy: (by: string) => void = () => undefined;
   readonly #names: readonly string[];
   readonly #send: (to: string, beacon: Uint8Array) => void;
 
@@ -74,7 +76,8 @@ class TestPeers implements Peers {
 
   watch(wire: Wire): Wire {
     return {
-      start: (handlers) =>
+      start: (handlers) => {
+        this.removedBy = (by) => handlers.removedBy?.(by);
         wire.start({
           ...handlers,
           peerSeen: (peer) => {
@@ -85,7 +88,8 @@ class TestPeers implements Peers {
             this.links.set(nodeIdOf(peer), { peer, isConnected: false });
             handlers.peerGone(peer);
           },
-        }),
+        });
+      },
       send: (to, bytes) => wire.send(to, bytes),
       stop: () => wire.stop(),
     };
@@ -165,6 +169,11 @@ export class TestServers {
   /** A beacon that `from` never sent. */
   whisper(to: string, from: PeerKey, beacon: Uint8Array): void {
     this.world.call(to, () => this.#peers.get(to)?.listener?.(from, beacon));
+  }
+
+  /** `by` refuses its handshake as that of a removed disk. */
+  refuseAsRemoved(name: string, by: string): void {
+    this.#peers.get(name)?.removedBy(by);
   }
 
   crash(name: string): void {
