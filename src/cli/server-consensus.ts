@@ -49,6 +49,8 @@ export interface ConsensusOptions {
   readonly machine: StateMachine;
   /** What the machine needs of the directory, opened before the first entry is applied; resolves to how it is closed. */
   readonly prepare?: ((disk: Disk) => Promise<() => Promise<void>>) | undefined;
+  /** After `prepare` (data-directory.ts). */
+  readonly witness?: EngineOptions["witness"];
   readonly logger: Logger;
   /** Ends a join that waits for its peers. */
   readonly signal?: AbortSignal | undefined;
@@ -116,6 +118,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       newIncarnation,
       bootstrap: founding,
       isAlone: Object.keys(options.seeds).every((id) => id === options.nodeId),
+      witness: options.witness,
       onSetAside: (damage) => options.logger.error({ event: "disk-damaged", damage }, SET_ASIDE),
       sponsors: Object.keys(options.seeds),
       trusted: options.trusted,

@@ -28,6 +28,7 @@ import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./serv
 import { diskGuarded } from "./server-disk-guard.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { type JobsNode, startJobs } from "./server-jobs.ts";
+import { historyAhead } from "./server-history-ahead.ts";
 import { serverMachine } from "./server-machine.ts";
 import { peerSecret } from "./server-secret.ts";
 import { serverStats } from "./server-stats.ts";
@@ -168,6 +169,7 @@ function consensusOptions(
       made.archive = archive;
       return () => archive.close();
     },
+    witness: (log) => Promise.resolve(historyAhead(made.archive!, log)),
     logger,
     signal: options.signal,
     onFatal: fail,

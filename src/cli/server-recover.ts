@@ -13,6 +13,7 @@ import { captureFrom, withCapture, withFoldSnapshot } from "../logs/index.ts";
 import type { Logger } from "../ports/logger.ts";
 import { withInnerSnapshots } from "../controller/cluster-machine.ts";
 import { newClusterId, newIncarnation } from "./server-consensus.ts";
+import { refuseAhead } from "./server-history-ahead.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { JOBS, serverMachine } from "./server-machine.ts";
 
@@ -29,7 +30,7 @@ interface Facts {
 
 export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
   const directory = await openDataDirectory(config.dataDir, config.disk);
-  const { machine, keepIn } = serverMachine();
+  const { machine, jobs, keepIn } = serverMachine();
   const notes: string[] = [];
   // History is written when the new cluster stands: until then a crash leaves the old one's directory as it was.
   const options = { syncs: "asked", logger: noting(notes), failed: () => undefined } as const;
@@ -45,6 +46,7 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
       newIncarnation: newIncarnation(),
       stateMachine: machine,
       transform: async (data) => {
+        refuseAhead(archive, jobs.fold.chain.sequence);
         const start = await archive.startBehindMissing();
         cut.start = start;
         return newGeneration(data, (captured) =>

@@ -15,6 +15,8 @@
 
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { peerKey } from "../core/kit/ids.ts";
+import { configurationBehind, emptyConfiguration, voterKeys } from "../core/raft/index.ts";
 import type { Configuration, Entry, HardState, SnapshotMeta } from "../core/raft/types.ts";
 import {
   decodeSnapshotFile,
@@ -52,6 +54,11 @@ export interface DirectoryOptions {
   readonly bootstrap: Founding | null;
   /** No other server is known that could bring a disk that is set aside up to date: damage is refused, and nothing is changed. */
   readonly isAlone?: boolean | undefined;
+  /**
+   * Asked before a log is cut whose disk is the only voter: what this directory proves to be gone from it, and what to do;
+   * null: nothing. With other voters, what was applied here may come from a snapshot that the log does not name yet.
+   */
+  readonly witness?: ((log: FoundLog) => Promise<string | null>) | undefined;
   /** Told what was damaged, before it is set aside. */
   readonly onSetAside?: ((damage: string) => void) | undefined;
   readonly segmentBytesMax: number;
@@ -63,6 +70,8 @@ export interface Founding {
   readonly incarnation: string;
   readonly configuration: Configuration;
 }
+
+export type FoundLog = Pick<Intact, "snapshot" | "entries">;
 
 export type RecoveryOutcome = "fresh" | "intact" | "torn-tail-cut" | "damaged-set-aside" | "recovered";
 
@@ -97,6 +106,7 @@ export async function openDirectory(options: DirectoryOptions): Promise<ReadyDir
     case "unready":
       return resumePreparing(options, directory, verdict.phase, verdict.incarnation);
     case "intact":
+      await refuseLoss(options, verdict);
       return adopt(options, directory, verdict);
     case "damaged": {
       const damage = `${verdict.where}: ${verdict.reason}`;
@@ -233,6 +243,21 @@ async function finishRecovering(
 }
 
 // ---- intact ----------------------------------------------------------------------------------------
+
+/** A torn write and rot in the last batch look alike (recovery.ts): what was written only after its sync tells them apart. */
+async function refuseLoss(options: DirectoryOptions, intact: Intact): Promise<void> {
+  if (intact.cut === null || options.witness === undefined || !isOnlyVoter(options.nodeId, intact)) return;
+  const gone = await options.witness(intact);
+  if (gone === null) return;
+  const why = `the end of the log is damaged (${intact.cut.name} at ${intact.cut.sizeBytes})`;
+  throw new TenureError("DISK_DAMAGED", `In this data directory ${why}: ${gone}`);
+}
+
+function isOnlyVoter(nodeId: string, { incarnation, snapshot, entries }: Intact): boolean {
+  const before = snapshot?.meta.configuration ?? emptyConfiguration();
+  const voters = voterKeys(entries.reduce(configurationBehind, before));
+  return voters.length === 1 && voters[0] === peerKey(nodeId, incarnation);
+}
 
 async function adopt(options: DirectoryOptions, directory: Directory, intact: Intact): Promise<ReadyDirectory> {
   const { disk } = options;

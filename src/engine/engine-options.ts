@@ -25,6 +25,7 @@ export interface EngineOptions {
   readonly newIncarnation: () => string;
   readonly bootstrap: { readonly incarnation: string; readonly configuration: Configuration } | null;
   readonly isAlone?: DirectoryOptions["isAlone"];
+  readonly witness?: DirectoryOptions["witness"];
   readonly onSetAside?: DirectoryOptions["onSetAside"];
   readonly election?: Partial<ElectionConfig> | undefined;
   readonly limits?: RaftOptions["limits"];

@@ -19,7 +19,7 @@ import { decodeSnapshotFile, recover, type Intact, type Recovery } from "../core
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
-import { beginRecovered, openDirectory, type DirectoryOptions } from "./data-directory.ts";
+import { beginRecovered, openDirectory, type DirectoryOptions, type FoundLog } from "./data-directory.ts";
 import { readStampOf, refused, type FoundStamp } from "./stamp-reader.ts";
 import { readDirectory } from "./storage-layout.ts";
 
@@ -75,7 +75,8 @@ export async function forceNewCluster(options: ForceOptions): Promise<ForcedClus
   const lastIndex = intact.entries.at(-1)?.index ?? intact.snapshot?.meta.index ?? 0;
   if (lastIndex === 0) throw nothingHere("its log is empty: this node never heard from its cluster");
   const term = laterTerm(intact.hardState.term);
-  const data = await transformed(options, await foldLog(intact, options.stateMachine));
+  foldLog(intact, options.stateMachine);
+  const data = await transformed(options, wholeOf(await options.stateMachine.snapshot()));
   const meta: SnapshotMeta = { index: lastIndex, term, configuration: aloneOf(nodeId, newIncarnation) };
   const target = directoryOptions(options, newClusterId, newIncarnation);
   const { wal } = await beginRecovered(target, newIncarnation, { meta, data });
@@ -146,12 +147,11 @@ function intactOrThrow(verdict: Recovery): Intact {
 }
 
 /** As the engine applies a log: what is not an entry of the state machine's passes it by. */
-async function foldLog({ snapshot, entries }: Intact, machine: StateMachine): Promise<Uint8Array> {
+export function foldLog({ snapshot, entries }: FoundLog, machine: StateMachine): void {
   if (snapshot !== null) machine.restore(snapshot.data);
   for (const entry of entries) {
     if (entry.type === "EntryNormal" && entry.data.length > 0) machine.apply(entry);
   }
-  return wholeOf(await machine.snapshot());
 }
 
 async function transformed({ transform }: Place, data: Uint8Array): Promise<Uint8Array> {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { recover } from "../core/wal/index.ts";
+import { configurationOf } from "../core/raft/index.ts";
+import type { FoundLog } from "./data-directory.ts";
 import { readDirectory } from "./storage-layout.ts";
 import { TestDisk } from "./test-disk.ts";
 import {
@@ -8,6 +10,8 @@ import {
   digest,
   entry,
   hardState,
+  n1,
+  n2,
   open,
   request,
   snapshotAt,
@@ -58,6 +62,53 @@ describe("damage", () => {
     expect([disk.names(), told]).toEqual([names, []]);
     expect((await open(disk, { isAlone: false, onSetAside })).recovery).toBe("damaged-set-aside");
     expect(told).toEqual([expect.stringContaining("wal-0000000001")]);
+  });
+
+  test("one flipped bit anywhere in a log that was closed is damage, or costs nothing", async () => {
+    const whole = new TestDisk();
+    await (await written(whole)).close();
+    const bytes = whole.bytesOf("wal-0000000001").slice();
+    for (let at = 0; at < bytes.length; at++) {
+      const disk = new TestDisk();
+      await (await written(disk)).close();
+      disk.bytesOf("wal-0000000001")[at]! ^= 4;
+      const verdict = await verdictOn(disk);
+      if (verdict.kind === "damaged") continue;
+      expect(verdict).toMatchObject({ kind: "intact", hardState: hardState(3, 3, n2) });
+      expect([at, verdict.kind === "intact" && verdict.entries.at(-1)?.index]).toEqual([at, 5]);
+    }
+  });
+
+  test("a torn tail on the only voter is cut only where nothing shows that it was acknowledged; with other voters nobody is asked", async () => {
+    const alone = { incarnation: "a1", configuration: configurationOf([n1]) };
+    const torn = async (founding: typeof alone): Promise<TestDisk> => {
+      const disk = new TestDisk();
+      const { storage } = await open(disk, { bootstrap: founding });
+      await storage.persist([request({ hardState: hardState(2, 1), entries: [entry(2, 2)] })], null);
+      await storage.persist([request({ hardState: hardState(2, 2), entries: [entry(3, 2)] })], null);
+      disk.bytesOf("wal-0000000001")[disk.bytesOf("wal-0000000001").length - 1]! ^= 4;
+      return disk;
+    };
+    const asked: number[] = [];
+    const answering = (gone: string | null) => (log: FoundLog) => {
+      asked.push(log.entries.at(-1)!.index);
+      return Promise.resolve(gone);
+    };
+    const disk = await torn(alone);
+    const before = disk.bytesOf("wal-0000000001").slice();
+    for (let start = 0; start < 2; start++) {
+      const refused = {
+        code: "DISK_DAMAGED",
+        message: expect.stringMatching(/wal-0000000001 at [0-9]+.*events 3 to 4/),
+      };
+      await expect(open(disk, { witness: answering("events 3 to 4") })).rejects.toMatchObject(refused);
+    }
+    expect(disk.bytesOf("wal-0000000001")).toEqual(before);
+    expect((await open(disk, { witness: answering(null) })).recovery).toBe("torn-tail-cut");
+    expect(asked).toEqual([2, 2, 2]);
+    const pair = await torn(bootstrap);
+    expect((await open(pair, { witness: answering("events 3 to 4") })).recovery).toBe("torn-tail-cut");
+    expect(asked).toHaveLength(3);
   });
 
   test("a directory of which only what was set aside is left is not founded again", async () => {

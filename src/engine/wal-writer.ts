@@ -44,6 +44,8 @@ export class WalWriter {
   #number: number;
   #sizeBytes: number;
   #syncedBytes: number;
+  /** What the last batch of this segment says was durable. */
+  #testifiedBytes = 0;
   #reservedToBytes = 0;
   /** False for the rest of a segment once there was no room: each attempt would fill the disk to the brim. */
   #mayReserve = true;
@@ -98,13 +100,18 @@ export class WalWriter {
   /** One append. Not durable before `sync`, unless a segment was closed with it. */
   async append(parts: readonly BatchPart[]): Promise<void> {
     if (this.#sizeBytes >= this.#environment.segmentBytesMax) await this.roll(this.#head, this.oldestNumber);
-    const bytes = encodeBatch(this.#syncedBytes, parts, this.#seed, this.#environment.digest);
-    await this.#file.append(bytes, "wal-append");
-    this.#sizeBytes += bytes.length;
+    await this.#appendBatch(parts);
     for (const { hardState, entries } of parts) {
       if (hardState !== null) this.#head = { ...this.#head, hardState };
       this.#indexMax = Math.max(this.#indexMax, indexMaxOf(entries));
     }
+  }
+
+  async #appendBatch(parts: readonly BatchPart[]): Promise<void> {
+    const bytes = encodeBatch(this.#syncedBytes, parts, this.#seed, this.#environment.digest);
+    await this.#file.append(bytes, "wal-append");
+    this.#sizeBytes += bytes.length;
+    this.#testifiedBytes = this.#syncedBytes;
   }
 
   async sync(): Promise<void> {
@@ -165,6 +172,7 @@ export class WalWriter {
     this.#number = number;
     this.#sizeBytes = bytes.length;
     this.#syncedBytes = bytes.length;
+    this.#testifiedBytes = 0;
     this.#reservedToBytes = 0;
     this.#mayReserve = true;
     this.#indexMax = 0;
@@ -193,13 +201,24 @@ export class WalWriter {
     return this.#closed.find((segment) => segment.indexMax >= index)?.number ?? tailNumber;
   }
 
-  /** Zeros that are still there after a crash are cut at the next start, so nobody waits for a sync. */
+  /**
+   * Testifies to the last batch, so that rot in it is seen as damage at the next start. Nobody waits for a sync: what a power
+   * loss takes of this, or leaves of the zeros that were reserved, was promised to nobody, and is cut at the next start.
+   */
   async close(): Promise<void> {
     try {
+      await this.#testify();
       await this.#trim();
     } finally {
       await this.#file.close();
     }
+  }
+
+  async #testify(): Promise<void> {
+    // Where there was no room, nobody waits for some: the log then ends as it does after a crash.
+    if (!this.#mayReserve || this.#testifiedBytes >= this.#syncedBytes) return;
+    const { hardState } = this.#head;
+    await this.#appendBatch([{ hardState, entries: [] }]).catch(() => undefined);
   }
 }
 

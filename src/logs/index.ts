@@ -4,6 +4,7 @@ export {
   Archive,
   type ArchiveOptions,
   exchangeSegments,
+  filesBehind,
   lacksOf,
   type MissingHistory,
   ownLacks,

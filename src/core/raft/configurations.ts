@@ -7,8 +7,10 @@
 
 import { assert } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
+import { decodeConfChange } from "./codec.ts";
+import { applyConfChange } from "./membership.ts";
 import { isMember } from "./quorum.ts";
-import type { Configuration } from "./types.ts";
+import type { Configuration, Entry } from "./types.ts";
 
 interface Held {
   readonly index: number;
@@ -72,4 +74,14 @@ export class Configurations {
   compact(index: number): void {
     while (this.#held.length > 1 && this.#held[1]!.index <= index) this.#held.shift();
   }
+}
+
+/** What an entry of the log makes of the configuration before it. */
+export function configurationBehind(configuration: Configuration, entry: Entry): Configuration {
+  if (entry.type !== "EntryConfChange") return configuration;
+  const change = decodeConfChange(entry.data);
+  assert(change !== null, "a configuration change in the log can be read");
+  const outcome = applyConfChange(configuration, change);
+  assert(outcome.ok, "a configuration change in the log is valid");
+  return outcome.configuration;
 }

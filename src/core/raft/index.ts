@@ -2,6 +2,7 @@
 
 export { decodeMessage, encodeMessage, type DecodedMessage } from "./codec.ts";
 export { ELECTION_DEFAULTS, electionConfig, type ElectionConfig } from "./config.ts";
+export { configurationBehind } from "./configurations.ts";
 export { applyConfChange, configurationOf, emptyConfiguration } from "./membership.ts";
 export { isJoint, isLearner, isMember, isVoter, members, voterKeys } from "./quorum.ts";
 export type { RaftOptions, RaftStatus } from "./options.ts";

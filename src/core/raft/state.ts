@@ -9,11 +9,10 @@
 import { assert } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
 import { DISK_HUNG_TIMEOUTS } from "../kit/limits.ts";
-import { decodeConfChange } from "./codec.ts";
 import type { ElectionConfig } from "./config.ts";
-import { Configurations } from "./configurations.ts";
+import { configurationBehind, Configurations } from "./configurations.ts";
 import { RaftLog } from "./log.ts";
-import { applyConfChange, emptyConfiguration } from "./membership.ts";
+import { emptyConfiguration } from "./membership.ts";
 import { RAFT_LIMITS, type RaftLimits, type RaftOptions, type Trace } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { Strain } from "./strain.ts";
@@ -151,11 +150,7 @@ export class ServerState {
     this.#configurations.dropReplaced((index) => this.log.termAt(index));
     const changes = this.log.confChangesAfter(this.#configurations.effectiveIndex);
     for (const entry of changes) {
-      const change = decodeConfChange(entry.data);
-      assert(change !== null, "a configuration change in the log can be read");
-      const outcome = applyConfChange(this.configuration, change);
-      assert(outcome.ok, "a configuration change in the log is valid");
-      this.#configurations.append(entry.index, entry.term, outcome.configuration);
+      this.#configurations.append(entry.index, entry.term, configurationBehind(this.configuration, entry));
     }
     return changes.length > 0;
   }

@@ -22,9 +22,10 @@
 // append, or from a crash after a smaller write. A vote in it was given and never told, which forbids
 // another vote and no more; the commit index is clamped to the entries that are there.
 //
-// What nobody can decide: rot in exactly the last synced batch, with nothing written behind it, looks
-// like a write that was never synced, and is cut. See docs/decisions/0002-wal-recovery.md; opening a
-// directory writes a testimony for all it has read, so this is about one batch and one crash.
+// What the log can't decide: rot in exactly the last synced batch, with nothing written behind it, looks
+// like a write that was never synced, and is cut, unless somebody else knows better (`witness`, data-directory.ts).
+// See docs/decisions/0002-wal-recovery.md; opening and closing a directory write a testimony for all that is in it, so
+// this is about one batch and one crash.
 
 import type { Digest } from "../../ports/digest.ts";
 import type { Entry, HardState, SnapshotMeta } from "../raft/types.ts";

@@ -84,14 +84,14 @@ describe("an archive", () => {
     expect(clock.nextMs).toBe(clock.nowMs);
   });
 
-  test("skips what it has when a log is replayed, and refuses another event in the place of its last one", async () => {
+  test("skips what it has when a log is replayed, and refuses another event in the place of one that it has", async () => {
     const disk = new TestDisk();
     const { archive } = await filled(disk, events);
     archive.append(events);
     await archive.durable(23);
     await expectHistory(archive, events);
     const other = sealedEvents(23, "c1.1");
-    expect(() => archive.append(other.slice(20))).toThrow(/event 23 does not continue the chain/);
+    expect(() => archive.append(other.slice(20))).toThrow(/event 21 does not continue the chain/);
     expect(() => archive.append([sealedEvents(25)[24]!])).toThrow(/invariant/);
   });
 
@@ -100,6 +100,14 @@ describe("an archive", () => {
     const foreign = sealedEvents(23, "another");
     archive.append(foreign.slice(0, 4));
     expect(() => archive.append(foreign.slice(4, 5))).toThrow(/event 5 .*another event in its place/);
+  });
+
+  test("refuses another event in the place of one in its open segment at once, before any that follows", async () => {
+    const { archive } = await filled(new TestDisk(), events);
+    archive.append(events.slice(20, 22));
+    expect(() => archive.append(sealedEvents(23, "another").slice(21, 22))).toThrow(
+      /event 22 .*another event in its place/,
+    );
   });
 
   test("ends with its process when a sync fails: nothing is tried again (trap 23)", async () => {

@@ -23,7 +23,6 @@ import {
   type Manifest,
   type SegmentEntry,
 } from "../../core/archive/index.ts";
-import { chainBroken } from "../../core/events/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { asideBytes } from "./aside.ts";
 import { isBehind, statsOf, type ArchiveOptions, type ArchiveStats } from "./archive-options.ts";
@@ -36,6 +35,7 @@ import { giveUpBefore, giveUpThrough, letGoOlder, retain, type Shortened } from 
 import { quotaOf, type Quota } from "./quota.ts";
 import { pieceOf, pointAt, readEvents, startBehindMissing } from "./reading.ts";
 import { recoverArchive, type ArchiveEnvironment, type Finding, type Recovered } from "./recovery.ts";
+import { Replayed } from "./replayed.ts";
 import { adoptFiles, setAsideDamaged } from "./housekeeping.ts";
 import { SegmentFiles } from "./segment-files.ts";
 import { SyncTimer } from "./sync-timer.ts";
@@ -54,6 +54,7 @@ export class Archive {
   readonly #timer: SyncTimer;
   readonly #files: SegmentFiles;
   readonly #exclusive: Exclusive;
+  readonly #replayed = new Replayed();
   readonly #missingListeners = new Set<() => void>();
   #holdings: Holdings;
   #walk: ChainWalk;
@@ -111,8 +112,7 @@ export class Archive {
     const { sequence, eventHash, sourceControllerId } = one.event;
     if (sequence <= this.#headSequence) {
       const known = sequence === this.#headSequence ? this.#headHash : this.#holdings.hashAt(sequence);
-      if (known === null || eventHash === known) return;
-      throw chainBroken(sequence, "the archive holds another event in its place");
+      return this.#replayed.check(one, known, this.#queue.holding(sequence));
     }
     let open = this.#queue.open;
     // Another author's events start a segment: its header names the author.

@@ -5,6 +5,7 @@ export type { ArchiveOptions, ArchiveStats } from "./archive-options.ts";
 export { exchangeSegments, lacksOf, ownLacks, segmentAnswers, type ExchangeOptions } from "./peer-segments.ts";
 export { SegmentFetcher, type FetcherOptions, type MissingHistory, type SegmentSource } from "./segment-fetcher.ts";
 export type { Quota } from "./quota.ts";
+export { filesBehind } from "./replayed.ts";
 export { Retention } from "./retention.ts";
 export type { Finding } from "./recovery.ts";
 export type { VerifyStep } from "./verification.ts";
