@@ -1,7 +1,8 @@
 // `npm run bench -- api [--jobs N] [--window-ms N] [--streams N] [--connections 1,8,64] [--json]`: reads of one real server that has N jobs (20,000
 // unless it is given), half of them done: one job, a page of the list, a search, the server's own state; several readers at
 // once. And the fan-out of events: how long after a submission left its event is at each of the streams.
-// With --connections only pages of the list are read, by so many at once, and refusals are counted.
+// With --connections only pages of the list are read, by so many at once; refusals are counted, and the processor time of the
+// server's main thread and of its views for each page that was answered.
 
 import { parseArgs } from "node:util";
 import { createClient } from "../src/entry/client.ts";
@@ -10,6 +11,7 @@ import { CALM_ELECTION, OPERATOR_KEY, startTenureCluster, waitFor } from "../tes
 import { Generator } from "./generator.ts";
 import { HttpConnection } from "./http-connection.ts";
 import { KIND } from "./jobs-side.ts";
+import { processorTimeOf, spentBetween } from "./processor-time.ts";
 import { counted, rounded, say } from "./stage.ts";
 
 const JOBS = 20_000;
@@ -44,6 +46,13 @@ interface Row {
   readonly per_s: number;
   readonly p50_ms: number;
   readonly p99_ms: number;
+}
+
+interface ListRow extends Row {
+  readonly connections: number;
+  readonly refused: number;
+  readonly main_us: number;
+  readonly views_us: number;
 }
 
 const cluster = await startTenureCluster({ nodes: 1, election: CALM_ELECTION });
@@ -83,14 +92,20 @@ async function measureAll(url: string, one: (n: number) => string): Promise<void
 }
 
 async function measureLists(url: string, connections: readonly number[]): Promise<void> {
-  const rows: (Row & { readonly connections: number; readonly refused: number })[] = [];
+  const rows: ListRow[] = [];
+  const server = [{ label: "n1", pid: cluster.nodes[0]!.pid ?? 0 }];
   for (const many of connections) {
     const asked = (n: number): string => `/v1/jobs?${LISTS[n % LISTS.length]}`;
-    const { row, refused } = await reads(url, "list", asked, many);
-    rows.push({ connections: many, ...row, refused });
+    const before = processorTimeOf(server);
+    const { row, refused, answered } = await reads(url, "list", asked, many);
+    const spent = spentBetween(before, processorTimeOf(server));
+    const perPage = (part: string): number => Math.round((spent.get(`n1: ${part}`) ?? 0) / answered);
+    rows.push({ connections: many, ...row, refused, main_us: perPage("main"), views_us: perPage("views (SQLite)") });
   }
-  for (const { connections: many, per_s: rate, p50_ms: p50, p99_ms: p99, refused } of rows)
-    console.log(`${String(many).padStart(4)} at once: ${rate}/s, p50 ${p50} ms, p99 ${p99} ms, ${refused} refused`);
+  for (const { connections: many, per_s: rate, p50_ms: p50, p99_ms: p99, refused, main_us, views_us } of rows) {
+    const rates = `${String(many).padStart(4)} at once: ${rate}/s, p50 ${p50} ms, p99 ${p99} ms, ${refused} refused`;
+    console.log(`${rates}, ${main_us} + ${views_us} µs of main thread and views for each`);
+  }
   if (values.json === true) console.log(JSON.stringify({ bench: "api-lists", jobs, rows }));
 }
 
@@ -127,7 +142,7 @@ async function reads(
   read: string,
   path: (n: number) => string,
   readers = READERS,
-): Promise<{ readonly row: Row; readonly refused: number }> {
+): Promise<{ readonly row: Row; readonly refused: number; readonly answered: number }> {
   const timesMs: number[] = [];
   let refused = 0;
   const endMs = performance.now() + windowMs;
@@ -151,7 +166,7 @@ async function reads(
     rounded(sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN, 2);
   say(`${read}: ${timesMs.length} reads`);
   const perSecond = Math.round((timesMs.length * 1_000) / windowMs);
-  return { row: { read, per_s: perSecond, p50_ms: rank(0.5), p99_ms: rank(0.99) }, refused };
+  return { row: { read, per_s: perSecond, p50_ms: rank(0.5), p99_ms: rank(0.99) }, refused, answered: timesMs.length };
 }
 
 /** Every event carries when its submission left; this process submits and follows, so its clock is the only one. */

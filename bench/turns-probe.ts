@@ -14,15 +14,21 @@ if (isMainThread) {
   const processor = new TurnCounts();
   let spentMs = threadMs();
   let longest = { ms: 0, processorMs: 0 };
+  /** The turn in which the figures are written is the probe's, not the server's. */
+  let isOwn = false;
   followTurns((tookMs) => {
     const nowMs = threadMs();
     const processorMs = nowMs - spentMs;
     spentMs = nowMs;
+    const isReport = isOwn;
+    isOwn = false;
+    if (isReport) return;
     wall.record(tookMs);
     processor.record(processorMs);
     if (tookMs > longest.ms) longest = { ms: tookMs, processorMs };
   });
   process.on("SIGUSR2", () => {
+    isOwn = true;
     const { turns, longestMs, p99Ms } = wall.figures();
     const { longestMs: longestCpuMs } = processor.figures();
     const told = { turns, longestMs, p99Ms, longestCpuMs, cpuMsOfLongest: longest.processorMs };

@@ -6,6 +6,7 @@ import { CALM_ELECTION, OPERATOR_KEY, startTenureCluster, type TenureCluster, wa
 import { rounded, say } from "./stage.ts";
 
 const PROBE = new URL("./turns-probe.ts", import.meta.url).href;
+const PROFILE = new URL("./turns-profile.ts", import.meta.url).href;
 /** Whoever makes the load waits for the server, not the server for it: a turn that waits for a processor looks long. */
 const LOAD_NICENESS = 10;
 const SETTLE_MS = 1_000;
@@ -29,25 +30,28 @@ interface Told {
 
 export class Stage {
   readonly cluster: TenureCluster;
+  readonly #isProfiled: boolean;
   #told: Told[] = [];
   #rest = "";
 
-  private constructor(cluster: TenureCluster) {
+  private constructor(cluster: TenureCluster, isProfiled: boolean) {
     this.cluster = cluster;
+    this.#isProfiled = isProfiled;
   }
 
-  static async start(flags: readonly string[] = []): Promise<Stage> {
+  /** `isProfiled`: what ran in the longest turns is printed too. */
+  static async start(flags: readonly string[] = [], isProfiled = false): Promise<Stage> {
     const heard: { stage?: Stage } = {};
     const cluster = await startTenureCluster({
       nodes: 1,
       election: CALM_ELECTION,
       prepare: (node) => {
-        node.nodeFlags = ["--import", PROBE, ...flags];
+        node.nodeFlags = [...probes(isProfiled), ...flags];
         node.told = (text) => heard.stage?.hear(text);
       },
     });
     setPriority(LOAD_NICENESS);
-    const stage = new Stage(cluster);
+    const stage = new Stage(cluster, isProfiled);
     heard.stage = stage;
     return stage;
   }
@@ -64,7 +68,7 @@ export class Stage {
   async restart(): Promise<void> {
     const [node] = this.cluster.nodes;
     await node!.kill9();
-    node!.nodeFlags = ["--import", PROBE];
+    node!.nodeFlags = probes(this.#isProfiled);
     node!.start();
     await waitFor("the node to be up", () => node!.log().includes('"event":"listening"'));
     const { longestMs } = await this.#figures();
@@ -105,7 +109,14 @@ export class Stage {
   hear(text: string): void {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
-    for (const line of lines)
+    for (const line of lines) {
       if (line.startsWith("bench-turns ")) this.#told.push(JSON.parse(line.slice("bench-turns ".length)) as Told);
+      else if (line.startsWith("bench-profile ")) say(line.slice("bench-profile ".length));
+    }
   }
+}
+
+function probes(isProfiled: boolean): readonly string[] {
+  // The figures come last: whoever has them may end the server.
+  return [...(isProfiled ? ["--import", PROFILE] : []), "--import", PROBE];
 }

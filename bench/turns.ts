@@ -1,4 +1,4 @@
-// `npm run bench -- turns [--only WHAT] [--jobs N] [--agents N] [--streams N] [--seconds N] [--json]`: the longest turn of the
+// `npm run bench -- turns [--only WHAT] [--jobs N] [--agents N] [--streams N] [--seconds N] [--profile] [--json]`: the longest turn of the
 // consensus thread of one real server while it does what might hold it: catches up on schedules after hours without a leader,
 // leases from a million jobs that wait, takes snapshots of them, verifies their events, serves a thousand agents that poll, and
 // a thousand streams. Design D10 allows 5 ms; a row above 50 is a failure.
@@ -38,6 +38,7 @@ const { values } = parseArgs({
     agents: { type: "string" },
     streams: { type: "string" },
     seconds: { type: "string" },
+    profile: { type: "boolean" },
     json: { type: "boolean" },
   },
 });
@@ -67,7 +68,7 @@ for (const { what, longest_ms: longest, p99_ms: p99, longest_cpu_ms: cpu, turns 
 if (values.json === true) console.log(JSON.stringify({ bench: "turns", must_ms: MUST_MS, goal_ms: GOAL_MS, rows }));
 
 async function onStage(measure: (stage: Stage) => Promise<void>, flags: readonly string[] = []): Promise<void> {
-  const stage = await Stage.start(flags);
+  const stage = await Stage.start(flags, values.profile);
   try {
     await measure(stage);
   } finally {

@@ -3,7 +3,7 @@
 
 import { execFile } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { JobsCampaign } from "../src/sim/jobs/index.ts";
+import { COMMON_JOBS_PROBES, JobsCampaign } from "../src/sim/jobs/index.ts";
 import { isFound, numbers, runJobs } from "./test-sim-jobs.ts";
 
 const SIM = new URL("../src/cli/sim.ts", import.meta.url).pathname;
@@ -70,6 +70,7 @@ describe("npm run sim -- --jobs", () => {
         "repeated-idempotent-answer",
         "missed-time-fired",
         "caught-up-by-two-leaders",
+        ...COMMON_JOBS_PROBES,
       ]) {
         expect(probes[probe], probe).toBeGreaterThan(0);
       }
@@ -106,6 +107,9 @@ describe("npm run sim -- --jobs", () => {
     "catch-up-over-a-rollback",
     "walk-resumed-too-late",
     "firing-not-remembered",
+    "views-have-a-position-before-their-rows",
+    "feeder-believes-its-own-position",
+    "wait-looks-once",
   ])("finds %s", { timeout: 2 * MINUTES }, async (name) => {
     expect(await isFound(name, MUTANT_SEEDS)).toBe(true);
   });

@@ -1,12 +1,14 @@
 // An agent: leases jobs of its kinds, runs their handlers, and says how they ended.
 //
-//   made ──start──▶ running ──stop──▶ draining ──▶ ended            another start is another session (trap 55)
-//                      └──replaced or removed──────▶ ended
+//   made ──start──▶ starting ──▶ running ──stop──▶ draining ──▶ ended      another start is another session (trap 55)
+//                       │           └──replaced, removed, or broken──▲
+//                       └──stop: waits for the registration under way┘
 //
-// Draining takes no new jobs, waits for those that run, aborts and hands back what is left, and ends when all of it is answered
-// or the time is over. Whatever is not answered then ends with its lease.
+// Draining takes no new jobs, waits for those that run, aborts and hands back what is left, also what an answer in flight was to
+// bring (trap 81), and ends when all of it is answered or the time is over. Whatever is not answered then ends with its lease.
 
 import { TenureError } from "../core/kit/errors.ts";
+import { messageOf } from "../core/kit/user-code.ts";
 import type { Attempt } from "./attempt.ts";
 import { pause } from "./bell.ts";
 import { Beats } from "./beats.ts";
@@ -16,15 +18,18 @@ import { Results } from "./results.ts";
 import type { CheckedSettings } from "./settings.ts";
 
 export interface Agent extends AsyncDisposable {
-  /** Resolves when the cluster knows it; rejects for what no retry mends, such as a wrong key. */
+  /** Resolves when the cluster knows it, or it was stopped meanwhile; rejects for what no retry repairs, such as a wrong key. */
   start(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
-  /** No new jobs; what is not done after `drainMs` (10 seconds) is aborted, has `graceMs` (a second) to end, and is handed back. */
+  /**
+   * No new jobs; what is not done after `drainMs` (10 seconds) is aborted, has `graceMs` (a second) to end, and is handed back. A
+   * cluster that does not answer costs five seconds more, at most. Never rejects.
+   */
   stop(options?: StopOptions): Promise<void>;
   /** Jobs in its hands. */
   readonly running: number;
   /** Null before its start. */
   readonly session: string | null;
-  /** Resolves when it has ended, with the reason where nobody asked for it: replaced by another process, or removed. */
+  /** Resolves when it has ended, with the reason where nobody asked for it: replaced by another process, removed, or INTERNAL. */
   readonly ended: Promise<TenureError | null>;
 }
 
@@ -40,7 +45,7 @@ export interface AgentWorld extends CrewWorld {
 const DRAIN_MS = 10_000;
 /** For handlers to settle after they were aborted. */
 const GRACE_MS = 1_000;
-/** For the last results to be answered. */
+/** For the last results to be answered, and the last poll; of an agent that starts, for its registration. */
 const FAREWELL_MS = 5_000;
 
 type Phase = "made" | "starting" | "running" | "draining" | "ended";
@@ -55,6 +60,9 @@ export class JobAgent implements Agent {
   #polls: Polls | null = null;
   #loops: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | null = null;
+  /** Registers no more. */
+  readonly #unwanted = new AbortController();
+  #isRegistering = false;
 
   constructor(settings: CheckedSettings, world: AgentWorld) {
     this.#settings = settings;
@@ -80,19 +88,24 @@ export class JobAgent implements Agent {
     this.#phase = "starting";
     const crew = new Crew(this.#settings, this.#world, this.#world.newSession());
     this.#crew = crew;
-    crew.onReplaced = (error) => this.#replaced(error);
+    crew.onReplaced = (error) => this.#endedBy(error);
+    crew.onBroken = (error) => this.#broken(error);
     const beats = new Beats(crew);
     try {
       await this.#register(crew, beats, signal);
     } catch (error) {
       this.#finish(null);
       throw error;
+    } finally {
+      this.#isRegistering = false;
+      crew.idleBell.ring();
     }
     // Stopped meanwhile.
     if (this.#phase !== "starting") return;
     this.#phase = "running";
     this.#polls = new Polls(crew);
-    this.#loops = Promise.all([beats.run(), this.#polls.run(), new Results(crew).run()]);
+    const loops = [beats.run(), this.#polls.run(), new Results(crew).run()];
+    this.#loops = Promise.all(loops.map((loop) => loop.catch(crew.onBroken)));
   }
 
   stop({ drainMs = DRAIN_MS, graceMs = GRACE_MS }: StopOptions = {}): Promise<void> {
@@ -105,34 +118,48 @@ export class JobAgent implements Agent {
   }
 
   async #register(crew: Crew, beats: Beats, signal: AbortSignal | undefined): Promise<void> {
-    const stopped = signal === undefined ? crew.over.signal : AbortSignal.any([signal, crew.over.signal]);
-    for (let failures = 0; ; failures++) {
+    const unwanted = this.#unwanted.signal;
+    const over = crew.over.signal;
+    const stopped = signal === undefined ? over : AbortSignal.any([signal, over]);
+    const pausing = AbortSignal.any([stopped, unwanted]);
+    this.#isRegistering = true;
+    for (let failures = 0; !pausing.aborted; failures++) {
       try {
         return await beats.register(stopped);
       } catch (error) {
         signal?.throwIfAborted();
-        if (crew.over.signal.aborted) return;
+        if (pausing.aborted) return;
         const mayPass = TenureError.is(error) && (error.retryable || error.code === "OUTCOME_UNKNOWN");
         if (!mayPass) throw error;
-        await pause(this.#world.clock, crew.failed(error, failures), stopped);
+        await pause(this.#world.clock, crew.failed(error, failures), pausing);
       }
     }
+    signal?.throwIfAborted();
   }
 
   async #drain(drainMs: number, graceMs: number): Promise<void> {
     const crew = this.#crew;
+    if (crew !== null && this.#phase === "starting") await this.#unregistered(crew);
     if (crew === null || this.#phase !== "running") return this.#finish(null);
     this.#phase = "draining";
-    this.#polls?.stop();
+    const polls = this.#polls;
+    polls?.stop();
     await this.#settled(crew, drainMs, () => crew.attempts.size === 0);
     const left = [...crew.attempts.values()];
     for (const attempt of left) attempt.abort("stopping", "This agent stops.");
     await this.#settled(crew, graceMs, () => left.every((one) => one.outcome !== null || one.isOver));
     for (const attempt of left) handBack(attempt);
     crew.ringAll();
-    await this.#settled(crew, FAREWELL_MS, () => crew.attempts.size === 0);
+    await this.#settled(crew, FAREWELL_MS, () => crew.attempts.size === 0 && polls?.isOver !== false);
     this.#finish(null);
     await this.#loops;
+  }
+
+  /** A registration that arrives after the end would take the name from whoever starts next: it is waited for, and not repeated. */
+  async #unregistered(crew: Crew): Promise<void> {
+    this.#phase = "draining";
+    this.#unwanted.abort();
+    await this.#settled(crew, FAREWELL_MS, () => !this.#isRegistering);
   }
 
   /** Until it is so, or the time is over, or there is nobody to tell. */
@@ -142,9 +169,15 @@ export class JobAgent implements Agent {
     while (!isSo() && !crew.over.signal.aborted && clock.monotonicMs() < untilMs) await crew.idleBell.wait(untilMs);
   }
 
-  #replaced(error: TenureError): void {
+  #endedBy(error: TenureError): void {
     for (const attempt of this.#crew?.attempts.values() ?? []) attempt.abort("lease-lost", error.message);
     this.#finish(error);
+  }
+
+  /** A loop of ours failed for no reason of the world's: to go on with half of them would be worse than to end. */
+  #broken(cause: unknown): void {
+    const message = `This agent has failed by itself, and has ended: ${messageOf(cause)}`;
+    this.#endedBy(new TenureError("INTERNAL", message, { cause }));
   }
 
   #finish(error: TenureError | null): void {

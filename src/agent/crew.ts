@@ -5,6 +5,7 @@ import { assertNever } from "../core/kit/assert.ts";
 import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import { JOB_PROGRESS_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Random } from "../core/kit/random.ts";
+import { errorOf } from "../core/kit/user-code.ts";
 import type { Instant } from "../core/trust/window.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentInfo, GivenLease, LeaseAnswer } from "../ports/jobs.ts";
@@ -46,6 +47,8 @@ export class Crew {
   epoch: number | undefined;
   /** Its session was taken over or removed: nothing of it counts any more. */
   onReplaced: (error: TenureError) => void = () => undefined;
+  /** Something of its own failed, which nothing of the world does to it: it can't go on. */
+  onBroken: (error: unknown) => void = () => undefined;
 
   constructor(settings: CheckedSettings, world: CrewWorld, session: string) {
     const { name, kinds, labels, platform, capacity } = settings;
@@ -65,7 +68,7 @@ export class Crew {
     this.attempts.set(lease.leaseId, attempt);
     // One that stood still may hear of it when it is over (trap 51): then nothing is begun.
     if (attempt.isTooLate) attempt.settle({ kind: "handed-back" });
-    else void this.#run(attempt);
+    else void this.#run(attempt).catch((error: unknown) => this.onBroken(error));
     this.resultBell.ring();
     // Its time has run since the call was sent, up to a third of it: the beat must know.
     this.beatBell.ring();
@@ -108,8 +111,7 @@ export class Crew {
 
   /** Tells whoever listens; the time after which to try again. */
   failed(error: unknown, failures: number): number {
-    const known = error instanceof Error ? error : new Error(String(error));
-    if (!this.over.signal.aborted) this.settings.onError(known);
+    if (!this.over.signal.aborted) this.settings.onError(errorOf(error));
     const ms = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, 10));
     return this.world.random.between(ms / 2, ms);
   }

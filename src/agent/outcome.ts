@@ -5,6 +5,7 @@ import { assertNever } from "../core/kit/assert.ts";
 import { JOB_ERROR_BYTES_MAX, JOB_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Json } from "../core/kit/json.ts";
 import { parseJson } from "../core/kit/parse-json.ts";
+import { messageOf } from "../core/kit/user-code.ts";
 import type { ResultCall } from "../ports/jobs.ts";
 import { utf8Bytes } from "./log-buffer.ts";
 
@@ -50,25 +51,26 @@ export class JobAborted extends Error {
 
 const NAME_LETTERS_MAX = 200;
 
+/** Never throws: what a handler returns is its own, with getters and a `toJSON` that may do anything. */
 export function outcomeOfReturn(value: unknown): Outcome {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value ?? null) as string | undefined;
-  } catch (error) {
-    return failure(`The handler returned what JSON can't say: ${messageOf(error)}`, null, false);
-  }
-  if (text === undefined) return failure(`The handler returned a ${typeof value}, which JSON can't say.`, null, false);
-  const bytes = utf8Bytes(text);
-  if (bytes > JOB_PAYLOAD_BYTES_MAX) {
-    const message = `The handler returned ${bytes} bytes of JSON; at most ${JOB_PAYLOAD_BYTES_MAX}. Store it elsewhere and return where.`;
-    return failure(message, null, false);
-  }
-  return { kind: "completed", result: parseJson(text) as Json };
+  const read = readJson(value);
+  return "problem" in read
+    ? failure(`The handler returned ${read.problem}`, null, false)
+    : { kind: "completed", ...read };
 }
 
-export function outcomeOfThrow(error: unknown, abortedBy: JobAborted | null): Outcome {
+/** Never throws, whatever was thrown. */
+export function outcomeOfThrow(thrown: unknown, abortedBy: JobAborted | null): Outcome {
+  try {
+    return readThrown(thrown, abortedBy);
+  } catch {
+    return failure("The handler threw what can't be read.", null, true);
+  }
+}
+
+function readThrown(thrown: unknown, abortedBy: JobAborted | null): Outcome {
   // A handler may also end by itself for such a reason.
-  const aborted = abortedBy ?? (error instanceof JobAborted ? error : null);
+  const aborted = abortedBy ?? (thrown instanceof JobAborted ? thrown : null);
   switch (aborted?.reason) {
     case "cancelled":
       return { kind: "cancelled" };
@@ -76,15 +78,15 @@ export function outcomeOfThrow(error: unknown, abortedBy: JobAborted | null): Ou
     case "stopping":
       return { kind: "handed-back" };
     case "timed-out":
-      return failure(aborted.message, null, true);
+      return failure(messageOf(aborted), null, true);
     case undefined:
       break;
     default:
       return assertNever(aborted as never, "abort reason");
   }
-  if (isJobError(error)) return failure(error.message, error.detail, error.retry);
-  const name = error instanceof Error ? error.name : typeof error;
-  return failure(messageOf(error), { name: name.slice(0, NAME_LETTERS_MAX).toWellFormed() }, true);
+  if (isJobError(thrown)) return failure(messageOf(thrown), thrown.detail, thrown.retry);
+  const name = String(thrown instanceof Error ? (thrown.name as unknown) : typeof thrown);
+  return failure(messageOf(thrown), { name: name.slice(0, NAME_LETTERS_MAX).toWellFormed() }, true);
 }
 
 /** The cluster would not have the result itself: the reason is the result then, and the same work would end the same. */
@@ -92,13 +94,28 @@ export function refusedOutcome(why: string): Outcome {
   return failure(`The cluster refused this attempt's result: ${why}`, null, false);
 }
 
-function failure(message: string, detail: Json, retry: boolean): Outcome {
-  const isFitting = outcomeOfReturn(detail).kind === "completed";
+function failure(message: string, detail: unknown, retry: boolean): Outcome {
+  const read = readJson(detail);
   return {
     kind: "failed",
-    error: { message: clipped(message.toWellFormed()), detail: isFitting ? detail : null },
+    error: { message: clipped(message), detail: "problem" in read ? null : read.result },
     retry,
   };
+}
+
+/** As plain JSON of its own: what the user holds may change, and its getters run once. Never throws. */
+function readJson(value: unknown): { readonly result: Json } | { readonly problem: string } {
+  try {
+    const text = JSON.stringify(value ?? null) as string | undefined;
+    if (text === undefined) return { problem: `a ${typeof value}, which JSON can't say.` };
+    const bytes = utf8Bytes(text);
+    if (bytes <= JOB_PAYLOAD_BYTES_MAX) return { result: parseJson(text) as Json };
+    return {
+      problem: `${bytes} bytes of JSON; at most ${JOB_PAYLOAD_BYTES_MAX}. Store it elsewhere and return where.`,
+    };
+  } catch (error) {
+    return { problem: `what JSON can't say: ${messageOf(error)}` };
+  }
 }
 
 /** Of another copy of this package too. */
@@ -106,11 +123,9 @@ function isJobError(error: unknown): error is JobError {
   return error instanceof Error && error.name === "JobError" && typeof (error as JobError).retry === "boolean";
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 function clipped(text: string): string {
-  if (utf8Bytes(text) <= JOB_ERROR_BYTES_MAX) return text;
-  return text.slice(0, Math.floor(JOB_ERROR_BYTES_MAX / 3) - 1).toWellFormed();
+  // No letter has less than a byte: of a text of any length only so much is looked at.
+  const start = text.slice(0, JOB_ERROR_BYTES_MAX).toWellFormed();
+  if (start.length === text.length && utf8Bytes(start) <= JOB_ERROR_BYTES_MAX) return start;
+  return start.slice(0, Math.floor(JOB_ERROR_BYTES_MAX / 3) - 1).toWellFormed();
 }

@@ -6,22 +6,29 @@
 // that was given up must not be heard any more, and none is asked for before the one before it is over.
 //
 // A lease counts from when its call was sent (trap 51), so no poll waits for longer than a third of a lease.
+//
+//   polling ──stop──▶ the poll under way is given up ──▶ a last one, which wants nothing ──answered──▶ ended
+//
+// The last one hands back what the answer in flight was to bring, at no cost to the job (trap 81). It is repeated under another
+// number until it is answered, or the agent is over; where every poll was answered there is none.
 
+import { POLL_ANSWER_MS } from "../core/kit/timeouts.ts";
 import { pause } from "./bell.ts";
-import { type Crew, instantOf, isReplaced } from "./crew.ts";
+import { type Crew, instantOf, isAboutContent, isReplaced } from "./crew.ts";
 
-/** Beside the time that a poll may wait. */
-const ANSWER_MS = 2_000;
 /** A leader that is being drained gives nothing, and says so at once. */
 const DRAINING_MS = 500;
 /** Nothing was given, and nobody waited. */
 const EMPTY_MS = 20;
+/** For the last one, in one attempt: a connection and a request over a way of 400 ms take 1.6 s. */
+const LAST_MS = 2_500;
 
 export class Polls {
   readonly #crew: Crew;
   readonly #stopped = new AbortController();
   #number = 0;
   #answered = 0;
+  #isOver = false;
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -33,7 +40,19 @@ export class Polls {
     this.#crew.pollBell.ring();
   }
 
+  /** Nothing that was asked for can bring a job any more. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   async run(): Promise<void> {
+    await this.#ask();
+    await this.#handBack();
+    this.#isOver = true;
+    this.#crew.idleBell.ring();
+  }
+
+  async #ask(): Promise<void> {
     const { attempts, settings, pollBell } = this.#crew;
     const { signal } = this.#stopped;
     for (let failures = 0; !signal.aborted;) {
@@ -66,13 +85,35 @@ export class Polls {
     const sentAt = instantOf(clock);
     const answer = await desk.lease(
       { ...call, max: room, waitMs: settings.beatMs, ttlMs: settings.leaseMs, poll, answered: this.#answered },
-      { signal, timeoutMs: settings.beatMs + ANSWER_MS },
+      { signal, timeoutMs: settings.beatMs + POLL_ANSWER_MS },
     );
+    // It came too late: what it brings goes back with the last one.
+    if (signal.aborted) return;
     this.#answered = poll;
     this.#crew.heard(sentAt, answer);
     for (const lease of answer.leases) this.#crew.begin(lease, sentAt);
     if (answer.isDraining) await pause(clock, DRAINING_MS, signal);
     else if (answer.leases.length === 0 && clock.monotonicMs() - sentAt.monotonicMs < EMPTY_MS)
       await pause(clock, EMPTY_MS, signal);
+  }
+
+  async #handBack(): Promise<void> {
+    const { world, info, settings, over, epoch: agentEpoch } = this.#crew;
+    const nothing = { agent: info, renew: [], progress: [], logs: [], max: 0, waitMs: 0, ttlMs: settings.leaseMs };
+    for (let failures = 0; this.#answered < this.#number && !over.signal.aborted;) {
+      const poll = ++this.#number;
+      try {
+        await world.desk.lease(
+          { ...nothing, agentEpoch, poll, answered: this.#answered },
+          { signal: over.signal, timeoutMs: LAST_MS, attemptMs: LAST_MS },
+        );
+        this.#answered = poll;
+      } catch (error) {
+        if (isReplaced(error)) return this.#crew.onReplaced(error);
+        // An older server takes no number here: then its leases end by their time, as they always did.
+        if (isAboutContent(error)) return;
+        await pause(world.clock, this.#crew.failed(error, failures++), over.signal);
+      }
+    }
   }
 }

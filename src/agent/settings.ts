@@ -10,6 +10,7 @@ import {
   LEASE_WAIT_MS_MAX,
 } from "../core/kit/limits.ts";
 import type { Json } from "../core/kit/json.ts";
+import { harmlessly } from "../core/kit/user-code.ts";
 
 /** Payload and result of each kind, for `createAgent<Kinds>`. */
 export type JobKinds = Readonly<Record<string, { readonly payload: unknown; readonly result: unknown }>>;
@@ -38,7 +39,7 @@ export interface JobContext {
   readonly logRoom: () => Promise<void>;
 }
 
-/** To return is to say that it is done, also where it was cancelled meanwhile; to throw is to say that it is not. */
+/** Returning completes the job, also where it was cancelled meanwhile; throwing, whatever it is, fails the attempt. */
 export type JobHandler<Payload = Json, Result = unknown> = (
   job: AgentJob<Payload>,
   context: JobContext,
@@ -59,7 +60,7 @@ export interface AgentSettings {
   readonly platform?: string | undefined;
   /** After so long without a word a job goes to another agent; 15 seconds. */
   readonly leaseMs?: number | undefined;
-  /** What went wrong and is tried again, for a log. */
+  /** What went wrong and is tried again, for a log. Whatever it throws, or rejects with, changes nothing. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
@@ -84,6 +85,7 @@ export interface CheckedSettings {
   readonly leaseMs: number;
   /** How often leases are renewed, and how long a poll waits: three times in a lease. */
   readonly beatMs: number;
+  /** Never throws. */
   readonly onError: (error: Error) => void;
 }
 
@@ -114,7 +116,7 @@ export function checkSettings(settings: AgentSettings): CheckedSettings {
     platform,
     leaseMs,
     beatMs: Math.min(LEASE_WAIT_MS_MAX, Math.floor(leaseMs / BEATS_PER_LEASE)),
-    onError: settings.onError ?? (() => undefined),
+    onError: (error) => harmlessly(() => settings.onError?.(error)),
   };
 }
 

@@ -54,6 +54,11 @@ class HandClock implements Clock {
     this.#sleptMs += forMs;
   }
 
+  /** The thread: time passes, and no timer fires before it is free again. */
+  block(forMs: number): void {
+    this.#nowMs += forMs;
+  }
+
   setTimer(atMs: number, fire: () => void): Timer {
     const timer = { atMs, fire };
     this.#timers.add(timer);
@@ -71,7 +76,7 @@ class HandClock implements Clock {
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
       next.fire();
     }
-    this.#nowMs = untilMs;
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 }
 
@@ -83,6 +88,8 @@ export class TestDesk implements LeaseDesk {
   /** Calls that renew and report only. */
   readonly beats: { readonly atMs: number; readonly call: Call }[] = [];
   readonly polls: Call[] = [];
+  /** Polls that want nothing: of an agent that stops. */
+  readonly lasts: Call[] = [];
   readonly sent: ResultCall[] = [];
   /** What was logged of each lease; in ASCII. */
   readonly logs = new Map<string, string>();
@@ -93,6 +100,9 @@ export class TestDesk implements LeaseDesk {
   answer: (call: ResultCall) => ResultAnswer | Error = () => ({ ok: true, state: "completed", isRepeated: false });
   /** What every poll is refused with from the next on. */
   pollError: Error | null = null;
+  /** What a last poll, and the registration, are answered with: an error is thrown, a promise is waited for. */
+  lastAnswer: () => Error | Promise<void> | null = () => null;
+  registering: Promise<void> | null = null;
   /** How fast a beat goes out; one that takes longer than its attempt gets nowhere until its time is over. */
   bytesPerMs = Infinity;
   #last: readonly GivenLease[] = [];
@@ -108,7 +118,12 @@ export class TestDesk implements LeaseDesk {
         signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
       });
     }
+    if (call.poll !== undefined) return this.#farewell(call, signal);
     this.beats.push({ atMs: this.clock.monotonicMs(), call });
+    if (this.registering !== null) {
+      const answer = this.registering.then(() => this.#answerTo(call, [], "renewed"));
+      return orAborted(answer, signal);
+    }
     const { renewal } = this;
     if (renewal instanceof Error) return Promise.reject(renewal);
     if (this.bytesPerMs === Infinity) return Promise.resolve(this.#answerTo(call, [], renewal));
@@ -149,17 +164,29 @@ export class TestDesk implements LeaseDesk {
     await settled();
   }
 
-  async start(handler: AgentSettings["handlers"][string], settings: Partial<AgentSettings> = {}): Promise<Agent> {
+  make(handler: AgentSettings["handlers"][string], settings: Partial<AgentSettings> = {}): Agent {
     const checked = checkSettings({ name: "a", handlers: { work: handler }, leaseMs: 9_000, ...settings });
-    const agent = new JobAgent(checked, {
+    return new JobAgent(checked, {
       clock: this.clock,
       desk: this,
       random: seededRandom(1),
       newSession: () => "session",
     });
+  }
+
+  async start(handler: AgentSettings["handlers"][string], settings: Partial<AgentSettings> = {}): Promise<Agent> {
+    const agent = this.make(handler, settings);
     await agent.start();
     await settled();
     return agent;
+  }
+
+  async #farewell(call: Call, signal: AbortSignal): Promise<LeaseAnswer> {
+    this.lasts.push(call);
+    const answer = this.lastAnswer();
+    if (answer instanceof Error) throw answer;
+    await orAborted(answer ?? Promise.resolve(), signal);
+    return this.#answerTo(call, [], "renewed");
   }
 
   #answerTo({ renew, logs }: Call, leases: readonly GivenLease[], outcome: Renewal): LeaseAnswer {
@@ -174,4 +201,11 @@ export class TestDesk implements LeaseDesk {
     if (offset === known.length) this.logs.set(leaseId, known + text);
     return this.logs.get(leaseId)?.length ?? 0;
   }
+}
+
+function orAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    answer.then(resolve, reject);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
 }

@@ -37,10 +37,14 @@ export function adminHandlers(service: Service): Pick<Handlers, Ids> {
   };
 }
 
-function memberChange({ op, node_id: nodeId, promote }: Call<"members">["body"]): MemberChange {
-  if (op === "add") return { op, nodeId, promote: promote ?? false };
-  if (promote !== undefined) throw new Refusal("BAD_REQUEST", "promote goes with op add only.", { field: "promote" });
-  return { op, nodeId };
+function memberChange({ op, node_id: nodeId, promote, force }: Call<"members">["body"]): MemberChange {
+  if (promote !== undefined && op !== "add") {
+    throw new Refusal("BAD_REQUEST", "promote goes with op add only.", { field: "promote" });
+  }
+  if (op === "remove" || op === "replace") return { op, nodeId, force: force ?? false };
+  if (force !== undefined)
+    throw new Refusal("BAD_REQUEST", "force goes with op remove or replace.", { field: "force" });
+  return op === "add" ? { op, nodeId, promote: promote ?? false } : { op, nodeId };
 }
 
 /** A snapshot may have hundreds of megabytes, and stays in memory until its client has gone. */

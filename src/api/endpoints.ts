@@ -13,22 +13,30 @@ import { freshnessHeaders } from "./reads.ts";
 import { Refusal } from "./refusal.ts";
 import { pour } from "./stream.ts";
 import type { Traffic } from "./traffic.ts";
+import { TurnShare } from "./turn-share.ts";
 
 export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
+  const share = new TurnShare(service);
   for (const [key, route] of Object.entries(ROUTES) as [RouteId, Route][]) {
+    const about = registered(key, route);
     const handler = handlers[key] as unknown as Handler<RouteId>;
     app.route({
       method: route.method,
       url: route.path,
       bodyLimit: route.isLarge === true ? service.limits.largeBodyBytesMax : service.limits.bodyBytesMax,
-      config: { registered: registered(key, route) },
+      config: { registered: about },
       handler: async (request, reply) => {
+        const turn = about.isProbe ? null : share.enter();
+        if (turn !== null) await turn;
         if (route.isFenced === true) requireLeader(service);
         traffic.admitAgain(request);
         const call = checkedCall(route, request, traffic);
         begin(passageOf(request), call);
         noteBegun(service, request);
         const answer = await handler(call);
+        // Many may end in the same moment.
+        const turnToAnswer = about.isProbe ? null : share.enter();
+        if (turnToAnswer !== null) await turnToAnswer;
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
         else

@@ -12,7 +12,7 @@
 
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Events, EventsFilter } from "../ports/events.ts";
-import type { EventPages } from "./event-pages.ts";
+import { type EventPages, pointLines } from "./event-pages.ts";
 import type { Outlet } from "./stream.ts";
 
 /** How long streams are written to at a stretch; design D10 allows 5 ms for everything. */
@@ -26,10 +26,13 @@ const REST_MS = 2;
 export interface FannedStream {
   readonly filter: EventsFilter | null;
   readonly filterKey: string;
+  readonly isChained: boolean;
   readonly out: Outlet;
   readonly isAdmitted: () => boolean;
   /** Everything up to here was looked at for it. */
   after: number;
+  /** Of that event; null: there is none, or none yet. */
+  hash: string | null;
   /** The id that its reader knows. */
   shownId: number;
   shownAtMs: number;
@@ -178,12 +181,13 @@ export class EventFan {
   /** Null: it goes on here. */
   #write(stream: FannedStream): Left | null {
     const { clock, heartbeatMs, pages } = this.#options;
-    const page = pages.recent(stream.after, stream.filter, stream.filterKey);
+    const page = pages.recent(stream.after, stream);
     // Before anything is shown: a stream may be busy for as long as its site is.
     if (!stream.isAdmitted()) return "over";
     let hasRoom = true;
     if (page !== null) {
       stream.after = page.through;
+      stream.hash = page.hash ?? stream.hash;
       if (page.bytes !== null) {
         hasRoom = stream.out.push(page.bytes);
         stream.shownId = page.last;
@@ -230,6 +234,7 @@ export class EventFan {
 }
 
 /** A filter may pass over many events: an id without data moves the point from which a reader resumes, and shows nothing. */
-function heartbeatOf({ after, shownId }: FannedStream): string {
-  return after === shownId ? ": heartbeat\n\n" : `: heartbeat\nid: ${after}\n\n`;
+function heartbeatOf({ after, hash, shownId, isChained }: FannedStream): string {
+  if (after === shownId) return ": heartbeat\n\n";
+  return `: heartbeat\n${pointLines({ sequence: after, hash }, isChained)}\n`;
 }

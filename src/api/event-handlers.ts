@@ -3,6 +3,7 @@
 import { errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { EventsFilter, Verified } from "../ports/events.ts";
+import { eventStart } from "./event-point.ts";
 import { EventStreams } from "./event-stream.ts";
 import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from "./handlers.ts";
 import { pause } from "./pause.ts";
@@ -13,7 +14,6 @@ import type { Outlet } from "./stream.ts";
 type Ids = "events" | "eventsSince" | "eventsVerify" | "eventsProof";
 
 const PAGE_BYTES_MAX = 1024 * 1024;
-const SEQUENCE = /^\d{1,15}$/;
 
 export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { events } = parts;
@@ -22,9 +22,11 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
   return {
     events: async (call) => {
       await beFresh(service, call.query);
-      const { after, field } = startOf(parts, call);
-      await mustBeGivenOut(service, parts, after, field);
-      return streams.open(after, filterOf(call.query), call.isStillAdmitted);
+      return streams.open(() => eventStart(service, parts, call), {
+        filter: filterOf(call.query),
+        isChained: call.query.ids === "chained",
+        isStillAdmitted: call.isStillAdmitted,
+      });
     },
     eventsSince: async ({ params, query, inTurn }) => {
       // Before its turn: who waits for a leader takes none.
@@ -52,34 +54,6 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
       return { body: await proof(parts, query) };
     },
   };
-}
-
-/** The header wins: a browser that reconnects sends it beside the query that it began with. */
-function startOf({ events }: JobsParts, { header, query }: Call<"events">): { after: number; field: string } {
-  const last = header("last-event-id");
-  if (last === undefined) return { after: query.since ?? events.head().sequence, field: "since" };
-  if (SEQUENCE.test(last)) return { after: Number(last), field: "Last-Event-ID" };
-  throw new Refusal("BAD_REQUEST", "Last-Event-ID must be the sequence of an event.", { field: "Last-Event-ID" });
-}
-
-/**
- * A node that is behind waits until it has caught up. But where there is no such event anywhere, whoever waits for the next one
- * would pass over all that come before it: the log was restored to an earlier point, or the number is made up.
- */
-async function mustBeGivenOut(
-  { cluster, limits }: Service,
-  { events }: JobsParts,
-  sequence: number,
-  field: string,
-): Promise<void> {
-  if (sequence <= events.head().sequence || !(await cluster.catchUp(limits.catchUpTimeoutMs))) return;
-  const { sequence: last } = events.head();
-  if (sequence <= last) return;
-  throw new Refusal(
-    "BAD_REQUEST",
-    `${field} is ${sequence}, and the last event of this log is ${last}: nobody was given that one. If the log was restored, begin again with what you know of it.`,
-    { field },
-  );
 }
 
 function filterOf({ type, entity, entity_type: entityType }: Call<"events">["query"]): EventsFilter | null {

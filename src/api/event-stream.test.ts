@@ -30,7 +30,11 @@ class Site {
 
   async open(filter: EventsFilter | null = null, isAdmitted: () => boolean = () => true): Promise<TestReader> {
     const reader = new TestReader(this.clock, WRITE_MS);
-    const answer = await this.#streams.open(0, filter, isAdmitted);
+    const answer = await this.#streams.open(async () => ({ sequence: 0, hash: null }), {
+      filter,
+      isChained: false,
+      isStillAdmitted: isAdmitted,
+    });
     this.ends.push(answer.stream(reader).catch((error: unknown) => error));
     return reader;
   }

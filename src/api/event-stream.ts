@@ -6,30 +6,37 @@
 import type { Events, EventsFilter } from "../ports/events.ts";
 import { assertNever } from "../core/kit/assert.ts";
 import { everyNowAndThen } from "./admission.ts";
+import type { EventPoint } from "../contract/index.ts";
 import { EventFan, type FannedStream } from "./event-fan.ts";
-import { EventPages, keyOf } from "./event-pages.ts";
+import { EventPages, keyOf, pointLines } from "./event-pages.ts";
 import type { Service, StreamAnswer } from "./handlers.ts";
 import type { Outlet } from "./stream.ts";
 
+export interface StreamWanted {
+  readonly filter: EventsFilter | null;
+  /** Each id has the hash of its event: a browser's EventSource sends back nothing else. */
+  readonly isChained: boolean;
+  readonly isStillAdmitted: () => boolean;
+}
+
 export class EventStreams {
   readonly #service: Service;
-  readonly #events: Events;
   readonly #pages: EventPages;
   readonly #fan: EventFan;
 
   constructor(service: Service, events: Events) {
     const { clock, limits } = service;
     this.#service = service;
-    this.#events = events;
     this.#pages = new EventPages(events);
     this.#fan = new EventFan({ clock, heartbeatMs: limits.heartbeatMs, events, pages: this.#pages });
   }
 
-  /** Rejects with LOG_COMPACTED, or OVERLOADED, before anything is sent. */
-  async open(after: number, filter: EventsFilter | null, isStillAdmitted: () => boolean): Promise<StreamAnswer> {
+  /** Rejects with OVERLOADED, or as `start`, before anything is sent. */
+  async open(start: () => Promise<EventPoint>, wanted: StreamWanted): Promise<StreamAnswer> {
     const close = this.#service.streams.take();
+    let point: EventPoint;
     try {
-      await this.#events.read(after, { filter: null, max: 1, bytesMax: 1 });
+      point = await start();
     } catch (error) {
       close();
       throw error;
@@ -38,29 +45,27 @@ export class EventStreams {
       contentType: "text/event-stream; charset=utf-8",
       headers: { "x-accel-buffering": "no" },
       abandoned: close,
-      stream: (out) => this.#follow(after, filter, isStillAdmitted, out).finally(close),
+      stream: (out) => this.#follow(point, wanted, out).finally(close),
     };
   }
 
-  async #follow(
-    start: number,
-    filter: EventsFilter | null,
-    isStillAdmitted: () => boolean,
-    out: Outlet,
-  ): Promise<void> {
+  async #follow(start: EventPoint, wanted: StreamWanted, out: Outlet): Promise<void> {
+    const { filter, isChained } = wanted;
     const { clock, limits } = this.#service;
-    const isAdmitted = everyNowAndThen(clock, limits.heartbeatMs, isStillAdmitted);
+    const isAdmitted = everyNowAndThen(clock, limits.heartbeatMs, wanted.isStillAdmitted);
     const shownAtMs = clock.monotonicMs();
     const stream: FannedStream = {
       filter,
-      filterKey: keyOf(filter),
+      filterKey: keyOf(filter, isChained),
+      isChained,
       out,
       isAdmitted,
-      after: start,
-      shownId: start,
+      after: start.sequence,
+      hash: start.hash,
+      shownId: start.sequence,
       shownAtMs,
     };
-    await out.write(`retry: 1000\nid: ${start}\n\n`);
+    await out.write(`retry: 1000\n${pointLines(start, isChained)}\n`);
     for (;;) {
       const left = await this.#fan.follow(stream);
       switch (left) {
@@ -79,10 +84,11 @@ export class EventStreams {
   }
 
   async #readHistory(stream: FannedStream): Promise<void> {
-    const page = await this.#pages.read(stream.after, stream.filter);
+    const page = await this.#pages.read(stream.after, stream.filter, stream.isChained);
     // The fan asks whether it is still admitted before it shows anything; what is shown here is shown before that.
     if (!stream.isAdmitted()) return;
     stream.after = page.through;
+    stream.hash = page.hash ?? stream.hash;
     if (page.bytes === null) return;
     stream.shownId = page.last;
     stream.shownAtMs = this.#service.clock.monotonicMs();

@@ -4,6 +4,7 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { errorBody, statusOf } from "../contract/index.ts";
 import type { ErrorCode } from "../core/kit/errors.ts";
+import { KEEP_ALIVE_MS } from "../core/kit/timeouts.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiTls } from "./options.ts";
 import { parseBody } from "./strict-body.ts";
@@ -12,7 +13,6 @@ import { parseBody } from "./strict-body.ts";
 const PARAM_LENGTH_MAX = 1_024;
 /** How often Node looks for requests that are late; its own 30 s would be the timeout. */
 const LATENESS_CHECK_MS = 1_000;
-const KEEP_ALIVE_MS = 65_000;
 
 type AnswerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
 

@@ -60,6 +60,7 @@ export interface Service {
   readonly scopes: Scopes;
   readonly nodeId: string;
   readonly clock: Clock;
+  readonly nextTurn?: ApiOptions["nextTurn"];
   readonly metrics: ApiOptions["metrics"];
   readonly sha256: ApiOptions["sha256"];
   /** Of the configuration. */

@@ -1,13 +1,13 @@
 // Answers that take milliseconds of this process to make, one or two at a time: whoever asks for a thousand at once waits for
 // its turn, and everybody else's requests are answered in between. Between two turns the loop goes round once. Who has
-// waited for its turn for WAIT_MS_MAX is OVERLOADED.
+// waited for its turn for READ_TURN_MS is OVERLOADED.
 
+import { READ_TURN_MS } from "../core/kit/timeouts.ts";
 import type { Clock } from "../ports/clock.ts";
 import { Refusal } from "./refusal.ts";
 
 /** Two: while one waits for the disk the other is made. */
 const AT_ONCE_MAX = 2;
-const WAIT_MS_MAX = 5_000;
 
 export class HeavyTurns {
   readonly #clock: Clock;
@@ -39,10 +39,10 @@ export class HeavyTurns {
         timer.cancel();
         resolve();
       };
-      const timer = this.#clock.setTimer(this.#clock.monotonicMs() + WAIT_MS_MAX, () => {
+      const timer = this.#clock.setTimer(this.#clock.monotonicMs() + READ_TURN_MS, () => {
         // Else its turn has come in this very moment.
         if (!this.#waiting.delete(begin)) return;
-        const text = `This page of events has waited for its turn for ${WAIT_MS_MAX} ms. Retry later, or ask another node.`;
+        const text = `This page of events has waited for its turn for ${READ_TURN_MS} ms. Retry later, or ask another node.`;
         reject(new Refusal("OVERLOADED", text));
       });
       this.#waiting.add(begin);

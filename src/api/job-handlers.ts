@@ -13,6 +13,7 @@ import {
 import { TenureError } from "../core/kit/errors.ts";
 import type { Job, JobState, NamesPage } from "../ports/jobs.ts";
 import type { JobPage } from "../ports/views.ts";
+import { mustBeKnown } from "./event-point.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handlers.ts";
 import { followLog, logPage } from "./log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
@@ -89,16 +90,12 @@ export function shown({ jobs }: JobsParts, job: Job): object {
   return { ...jobAnswer(job), pending_reason: reason === null ? null : toSnake(reason) };
 }
 
-/** Throws NOT_FOUND only where this node has everything: views that are being built again may lack what was there. */
-async function findJob(service: Service, parts: JobsParts, id: string): Promise<Job> {
-  const { jobs, views, events } = parts;
-  const { sequence } = events.head();
-  const found = jobs.job(id) ?? (await views.get(id));
-  if (found !== null) return found;
-  await viewsReach(service, parts, sequence);
-  const later = jobs.job(id) ?? (await views.get(id));
-  if (later !== null) return later;
-  throw unknownJob(id);
+/** Throws NOT_FOUND only where it is certain, and TOO_STALE where nothing is: views that are being built again show the past. */
+async function findJob(service: Service, { jobs }: JobsParts, id: string): Promise<Job> {
+  const found = await jobs.find(id, service.limits.catchUpTimeoutMs);
+  if (found.kind === "behind") throw viewsBehind(service, found.position, found.wanted);
+  if (found.job === null) throw unknownJob(id);
+  return found.job;
 }
 
 function unknownJob(id: string): Refusal {
@@ -107,15 +104,19 @@ function unknownJob(id: string): Refusal {
 
 async function list(service: Service, parts: JobsParts, query: Call<"jobs">["query"]): Promise<JobPage> {
   await beFresh(service, query);
-  if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
+  const wanted = isDemanding(query) ? parts.events.head().sequence : 0;
+  if (wanted > 0) await viewsReach(service, parts, wanted);
   const { state, kind, queue, agent, search, cursor, limit = JOBS_PER_PAGE_MAX } = query;
   const states = state === undefined ? undefined : (state.split(",") as JobState[]);
   const asked = { states, kind, queue, agent, search, cursor, limit };
-  return parts.views.list(asked).catch((error: unknown) => {
+  const page = await parts.views.list(asked).catch((error: unknown) => {
     // All else that may be wrong in a query was checked before: only the views know their own cursors.
     if (!TenureError.is(error) || error.code !== "BAD_REQUEST") throw error;
     throw new Refusal("BAD_REQUEST", error.message, { field: "cursor" });
   });
+  // Views that were there a moment ago may have been lost since, and begin anew: the page's own position counts.
+  if (page.position < wanted) throw viewsBehind(service, page.position, wanted);
+  return page;
 }
 
 function pageText({ jobs, next, position }: JobPage): string {
@@ -125,6 +126,7 @@ function pageText({ jobs, next, position }: JobPage): string {
 async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const { params, query } = call;
   await beFresh(service, query);
+  await mustBeKnown(service, parts, call.header);
   const resumed = resumedAt(call.header("last-event-id"));
   let job = await findJob(service, parts, params.id);
   if (resumed !== null && resumed.attempt > lastAttemptOf(job)) {
@@ -133,6 +135,7 @@ async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
     job = await findJob(service, parts, params.id);
     if (isAll && resumed.attempt > lastAttemptOf(job)) throw notOfThisStream();
   }
+  await viewsReach(service, parts, parts.jobs.loggedUpTo(job.id));
   const attempt = resumed?.attempt ?? query.attempt ?? lastAttemptOf(job);
   const offset = resumed?.offset ?? query.offset ?? 0;
   if (query.follow === true) {
@@ -168,17 +171,20 @@ function isDemanding({ consistency, max_stale_ms: maxStaleMs }: Consistency): bo
 }
 
 /** Throws TOO_STALE where they are further behind than can be waited for. */
-async function viewsReach({ clock, limits, nodeId }: Service, { views }: JobsParts, position: number): Promise<void> {
+async function viewsReach(service: Service, { views }: JobsParts, position: number): Promise<void> {
+  const { clock, limits } = service;
   const endMs = clock.monotonicMs() + limits.catchUpTimeoutMs;
   for (;;) {
     const reached = await views.reached();
     if (reached >= position) return;
-    if (clock.monotonicMs() >= endMs) {
-      const text = `The views of node ${nodeId} are at event ${reached} of ${position}: they are being built again, or can't keep up. Retry later, or ask another node.`;
-      throw new Refusal("TOO_STALE", text, { node_id: nodeId });
-    }
+    if (clock.monotonicMs() >= endMs) throw viewsBehind(service, reached, position);
     await pause(clock, VIEWS_POLL_MS);
   }
+}
+
+function viewsBehind({ nodeId }: Service, reached: number, wanted: number): Refusal {
+  const text = `The views of node ${nodeId} are at event ${reached} of ${wanted}: they are being built again, or can't keep up. Retry later, or ask another node.`;
+  return new Refusal("TOO_STALE", text, { node_id: nodeId });
 }
 
 interface Page {

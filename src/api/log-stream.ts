@@ -1,12 +1,13 @@
 // What an attempt prints, as it prints it: server-sent events, `id: <attempt>:<offset behind it>`, so that a reader goes on where
-// it was, on any node. `event: log` has `{text, offset, next_offset}`, `event: end` comes when nothing more will.
+// it was, on any node; and `point`, by which the next node sees whether its history is the same. `event: log` has `{text, offset, next_offset}`, `event: end` comes when nothing more will.
 // The job's events say when to look; the text itself comes from the views.
 
-import { LOG_PAGE_BYTES_MAX } from "../contract/index.ts";
+import { eventPointText, LOG_PAGE_BYTES_MAX } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { JobLogPage } from "../ports/views.ts";
 import type { JobsParts, Service, StreamAnswer } from "./handlers.ts";
 import { everyNowAndThen } from "./admission.ts";
+import { newestPoint } from "./event-point.ts";
 import { within } from "./pause.ts";
 import type { Outlet } from "./stream.ts";
 
@@ -32,7 +33,7 @@ export function followLog(service: Service, parts: JobsParts, following: Followi
 }
 
 async function follow(service: Service, parts: JobsParts, following: Following, out: Outlet): Promise<void> {
-  const { views, events } = parts;
+  const { jobs, views, events } = parts;
   const { jobId, attempt } = following;
   const { clock, limits } = service;
   const isAdmitted = everyNowAndThen(clock, limits.heartbeatMs, following.isStillAdmitted);
@@ -46,12 +47,17 @@ async function follow(service: Service, parts: JobsParts, following: Following, 
     if (!isAdmitted()) return;
     if (page.text !== "") {
       const data = JSON.stringify({ text: page.text, offset, next_offset: page.nextOffset });
-      await out.write(`id: ${attempt}:${page.nextOffset}\nevent: log\ndata: ${data}\n\n`);
+      // Whatever this page shows is of the history up to here: a reader brings the point back when it resumes.
+      const point = eventPointText(await newestPoint(parts));
+      await out.write(`id: ${attempt}:${page.nextOffset}\npoint: ${point}\nevent: log\ndata: ${data}\n\n`);
       offset = page.nextOffset;
       toldAtMs = clock.monotonicMs();
       continue;
     }
-    if (page.isComplete) return out.write(`event: end\ndata: {"attempt":${attempt},"offset":${offset}}\n\n`);
+    // Views that are being built again may have the job's end before its log.
+    if (page.isComplete && reached >= jobs.loggedUpTo(jobId)) {
+      return out.write(`event: end\ndata: {"attempt":${attempt},"offset":${offset}}\n\n`);
+    }
     const waitMs = reached < head ? LOOK_AGAIN_MS : limits.heartbeatMs;
     await eventOf(service, parts, jobId, head, waitMs, out.signal);
     if (clock.monotonicMs() - toldAtMs < limits.heartbeatMs) continue;

@@ -2,6 +2,16 @@
 
 import type { ApiKey, Role } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
+import {
+  CONNECTION_IDLE_MS,
+  HANDSHAKE_MS,
+  HEADERS_MS,
+  KEY_WAIT_MS,
+  LINEARIZABLE_WAIT_MS,
+  REQUEST_ARRIVES_MS,
+  STREAM_HEARTBEAT_MS,
+  STREAM_STALL_MS,
+} from "../core/kit/timeouts.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Events } from "../ports/events.ts";
@@ -30,6 +40,8 @@ export interface ApiOptions {
   /** One line for each admin call. Not subject to the log's level. */
   readonly audit: Logger;
   readonly clock: Clock;
+  /** Calls back in the next turn of the loop, at once where nothing else waits; by default a timer of the clock's does it. */
+  readonly nextTurn?: ((begin: () => void) => void) | undefined;
   /** Of the text's UTF-8, in lower-case hex. */
   readonly sha256: (text: string) => string;
   /** A certificate's time ("Nov 15 16:00:00 2027 GMT") on the wall clock; NaN for what is none. */
@@ -138,15 +150,15 @@ export const API_LIMITS: ApiLimits = {
   streamsPerCaller: 500,
   answerBytesPerCaller: 64 * 1024 * 1024,
   connectionAgeMs: 3_600_000,
-  handshakeTimeoutMs: 10_000,
+  handshakeTimeoutMs: HANDSHAKE_MS,
   answerStallMs: 10_000,
   answerBytesPerS: 64 * 1024,
   requestsMax: 20_000,
-  headersTimeoutMs: 10_000,
-  requestTimeoutMs: 15_000,
-  idleTimeoutMs: 120_000,
-  catchUpTimeoutMs: 2_000,
-  keyCatchUpTimeoutMs: 500,
+  headersTimeoutMs: HEADERS_MS,
+  requestTimeoutMs: REQUEST_ARRIVES_MS,
+  idleTimeoutMs: CONNECTION_IDLE_MS,
+  catchUpTimeoutMs: LINEARIZABLE_WAIT_MS,
+  keyCatchUpTimeoutMs: KEY_WAIT_MS,
   keyRoundEveryMs: 50,
   keyWaitersMax: 1_000,
   rateWindowMs: 10_000,
@@ -156,6 +168,6 @@ export const API_LIMITS: ApiLimits = {
   auditRefusalsPerCaller: 32,
   auditRefusalsMax: 1_024,
   streamsMax: 1_000,
-  heartbeatMs: 15_000,
-  streamStallMs: 10_000,
+  heartbeatMs: STREAM_HEARTBEAT_MS,
+  streamStallMs: STREAM_STALL_MS,
 };

@@ -8,6 +8,7 @@
 import type { FastifyInstance } from "fastify";
 import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./admin-handlers.ts";
 import { drainHandlers } from "./drain-handlers.ts";
 import { Audit } from "./audit.ts";
@@ -33,8 +34,6 @@ import { steeringHandlers } from "./steering-handlers.ts";
 import { StreamPlaces } from "./stream-places.ts";
 import { Traffic } from "./traffic.ts";
 import { registerWeb } from "./web.ts";
-
-const STOP_GRACE_MS = 5_000;
 
 export interface Api {
   /** Resolves with the address in use: port 0 takes a free one. */

@@ -64,7 +64,12 @@ export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "
       const sequence = this.#all.length + 1;
       const eventType = typeOf(sequence);
       const fields = { id: `e${sequence}`, sequence, eventType, entityType: "build", payload: { n: sequence } };
-      this.#all.push({ sequence, eventType, bytes: new TextEncoder().encode(JSON.stringify(fields)), eventHash: "00" });
+      this.#all.push({
+        sequence,
+        eventType,
+        bytes: new TextEncoder().encode(JSON.stringify(fields)),
+        eventHash: hashOf(sequence),
+      });
     }
     for (const wake of this.#waiting) wake();
   }
@@ -96,8 +101,12 @@ export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "
   #page(after: number, { filter, max }: EventsWanted): EventsPage {
     const seen = this.#all.slice(after, after + max);
     const events = seen.filter(({ eventType }) => filter === null || isWanted(filter, eventType));
-    return { events, through: after + seen.length };
+    return { events, through: after + seen.length, hash: seen.at(-1)?.eventHash ?? null };
   }
+}
+
+function hashOf(sequence: number): string {
+  return sequence.toString(16).padStart(64, "0");
 }
 
 function isWanted({ types }: EventsFilter, type: string): boolean {

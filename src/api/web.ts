@@ -98,7 +98,7 @@ export function preflightHeaders(origin: string | undefined, cluster: Members, m
   return {
     ...allowed,
     "access-control-allow-methods": methods.join(", "),
-    "access-control-allow-headers": "x-api-key, content-type, idempotency-key, last-event-id",
+    "access-control-allow-headers": "x-api-key, content-type, idempotency-key, last-event-id, x-tenure-event-point",
     "access-control-max-age": String(PREFLIGHT_S),
   };
 }

@@ -1,6 +1,7 @@
 // The command line of `tenure agent start`, checked before anything is started.
 
 import type { LogLevel } from "../contract/index.ts";
+import { AGENT_DRAIN_MS, AGENT_GRACE_MS } from "../contract/timeouts.ts";
 import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "./cluster-connection.ts";
 import { oneOf, parseDuration, parseFlags, UsageError } from "./flags.ts";
 import { nameOf, pairs, wholeNumber } from "./job-spec-flags.ts";
@@ -8,8 +9,6 @@ import { nameOf, pairs, wholeNumber } from "./job-spec-flags.ts";
 /** As the contract has them (AGENT_CAPACITY_MAX, LEASE_TTL_MS_MIN, LEASE_TTL_MS_MAX; a test compares). */
 export const AGENT_BOUNDS = { capacityMax: 1_000, leaseMsMin: 1_000, leaseMsMax: 600_000 } as const;
 const LEASE_MS = 15_000;
-const GRACE_MS = 5_000;
-const DRAIN_MS = 30_000;
 const LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 
 export const START_FLAGS_HELP = `  --server URL       start: one of the servers; may be given again (or --url)
@@ -83,8 +82,8 @@ export function readAgentStartFlags(args: readonly string[], environment: Enviro
     labels: pairs("--label", lists.label ?? []),
     platform: nameOf("--platform", values.platform ?? process.platform),
     leaseMs: leaseOf(values.lease),
-    graceMs: values.grace === undefined ? GRACE_MS : Math.round(parseDuration("--grace", values.grace)),
-    drainMs: values.drain === undefined ? DRAIN_MS : Math.round(parseDuration("--drain", values.drain)),
+    graceMs: values.grace === undefined ? AGENT_GRACE_MS : Math.round(parseDuration("--grace", values.grace)),
+    drainMs: values.drain === undefined ? AGENT_DRAIN_MS : Math.round(parseDuration("--drain", values.drain)),
     logLevel: oneOf(values["log-level"] === undefined ? "TENURE_LOG_LEVEL" : "--log-level", level, LEVELS),
   };
 }

@@ -81,8 +81,10 @@ describe("where the servers are, and who asks", () => {
 
 describe("the command line of tenure member", () => {
   it("is one change of one node", () => {
-    expect(readChange(["add", "n4"], true)).toEqual({ op: "add", nodeId: "n4", promote: true });
-    expect(readChange(["remove", "n4"], false)).toEqual({ op: "remove", nodeId: "n4" });
+    expect(readChange(["add", "n4"], { isVoter: true })).toEqual({ op: "add", nodeId: "n4", promote: true });
+    expect(readChange(["remove", "n4"])).toEqual({ op: "remove", nodeId: "n4" });
+    expect(readChange(["remove", "n4"], { isForced: true })).toEqual({ op: "remove", nodeId: "n4", force: true });
+    expect(() => readChange(["add", "n4"], { isForced: true })).toThrow("--force belongs to remove and replace");
   });
 
   it.each([
@@ -92,7 +94,7 @@ describe("the command line of tenure member", () => {
     [["promote", "n1"], true, "--voter belongs to add"],
     [["prmote", "n1"], false, "did you mean promote?"],
   ])("%j is refused", (words, isVoter, message) => {
-    expect(() => readChange(words, isVoter)).toThrow(message);
+    expect(() => readChange(words, { isVoter })).toThrow(message);
   });
 
   it("warns of the removal of the leader, and of what leaves no spare", () => {

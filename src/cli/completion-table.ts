@@ -101,7 +101,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
     name: "member",
     summary: "who belongs to it: add, promote, replace, remove",
     verbs: { add: "any", promote: "any", replace: "any", remove: "any" },
-    flags: [{ name: "--voter", value: "none" }, ...CONNECTION],
+    flags: [{ name: "--voter", value: "none" }, { name: "--force", value: "none" }, ...CONNECTION],
   },
   {
     name: "key",

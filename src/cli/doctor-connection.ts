@@ -1,6 +1,6 @@
 // Where a connection to Postgres failed, from the error: name, network, TLS, login, database. Pure.
 
-import { sqlstateOf } from "../electors/postgres/faults.ts";
+import { sqlstateOf } from "../core/kit/sql-outcome.ts";
 import type { FailedStage } from "./doctor-postgres.ts";
 import { type Check, problem } from "./doctor-report.ts";
 

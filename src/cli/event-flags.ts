@@ -1,6 +1,7 @@
 // The command line of `tenure event`: which events, from where on and for how long, checked before anything is asked.
 
 import type { EntityType } from "../client/index.ts";
+import { readEventPoint } from "../contract/event-point.ts";
 import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "./cluster-connection.ts";
 import { chosen } from "./cluster-flags.ts";
 import { parseFlags, suggestion, UsageError } from "./flags.ts";
@@ -54,7 +55,8 @@ schedules and keys, in one log, sealed.
   verify             asks every node to read and check all the events that it has, and whether their copies are the same;
                      -o table or json. On a long history it takes a while
 
-  --after SEQUENCE   tail: begin behind this event, 0 for the first (default: with what comes from now on)
+  --after SEQUENCE   tail: begin after this event, 0 for the first (default: with what comes from now on). SEQUENCE:HASH, with
+                     the event's eventHash: and only where the history still has that event
   --type T[,T…]      tail: only of these types, such as build:completed or build:* (a job is a build, an agent a worker)
   --entity-id ID     tail: only of this job, agent, queue, schedule or key
   --entity-type T    tail: only of build, worker, queue, schedule, key or controller
@@ -64,7 +66,7 @@ ${CONNECTION_HELP}
 It needs the role viewer.
 
 exit codes: 0 done; verify: every node that answers has a whole history, and they are the same; 64 wrong use, or --after names an event that there is not yet;
-69 no server answers, or the events behind --after are not kept any more; 74 verify: a history is broken, or two differ; 75 verify: a node
+69 no server answers, the events behind --after are not kept any more, or the history was rewritten (HISTORY_REWRITTEN: the message says after which event to start again); 74 verify: a history is broken, or two differ; 75 verify: a node
 verifies already; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md);
 130 and 143 ended by SIGINT or SIGTERM
 `;
@@ -83,6 +85,7 @@ const TAIL_FLAGS = Object.keys(TAIL_KINDS) as (keyof typeof TAIL_KINDS)[];
 export interface TailStep {
   readonly verb: "tail";
   readonly after: number | undefined;
+  readonly afterHash: string | undefined;
   readonly types: readonly string[] | undefined;
   readonly entityId: string | undefined;
   readonly entityType: EntityType | undefined;
@@ -108,7 +111,7 @@ export function readEventFlags(args: readonly string[]): EventFlags | "help" {
   if (entityId === "") throw new UsageError("--entity-id must not be empty");
   const step: TailStep = {
     verb,
-    after: after === undefined ? undefined : wholeNumber("--after", after, 0, SEQUENCE_MAX),
+    ...startOf(after),
     types: lists.type?.flatMap((text) => text.split(",").map(typeOf)),
     entityId,
     entityType: entityType === undefined ? undefined : entityTypeOf(entityType),
@@ -116,6 +119,14 @@ export function readEventFlags(args: readonly string[]): EventFlags | "help" {
     isFollowed: values["no-follow"] === undefined,
   };
   return { step, connection: values };
+}
+
+/** `57`, or with the event's hash as its JSON has it: `57:9f86…`. */
+function startOf(text: string | undefined): Pick<TailStep, "after" | "afterHash"> {
+  if (text === undefined) return { after: undefined, afterHash: undefined };
+  const point = readEventPoint(text);
+  if (point !== null && point.hash !== null) return { after: point.sequence, afterHash: point.hash };
+  return { after: wholeNumber("--after", text, 0, SEQUENCE_MAX), afterHash: undefined };
 }
 
 function typeOf(text: string): string {

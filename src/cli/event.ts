@@ -50,7 +50,7 @@ async function* present(client: Client, step: TailStep, signal: AbortSignal): As
   const { firstSequence, lastSequence } = await client.stats({ consistency: "linearizable", signal });
   const after = step.after ?? firstSequence - 1;
   if (after === lastSequence) return;
-  for await (const one of client.events({ after, signal })) {
+  for await (const one of client.events({ after, afterHash: step.afterHash, signal })) {
     if (isWanted(step, one)) yield one;
     if (one.sequence >= lastSequence) return;
   }

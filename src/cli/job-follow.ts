@@ -3,12 +3,20 @@
 
 import type { Client, EventView, JobState, JobView, Json } from "../client/index.ts";
 import { Pauses } from "../client/pauses.ts";
-import { TenureError } from "../contract/errors.ts";
+import { type ErrorCode, TenureError } from "../contract/errors.ts";
 import { isFinished, oneLine, pendingText, progressText } from "./job-view.ts";
 import { isoTime, printable } from "./output.ts";
 
 /** How long it goes on looking where no node answers: as `wait` of the client. */
 const OUTAGE_MS = 600_000;
+
+/** Where its events can't be followed any more, and what becomes of it can. */
+const GOES_ON: Partial<Record<ErrorCode, string>> = {
+  LOG_COMPACTED: "its first events are not kept any more: without its log (tenure job logs), until it is finished",
+  EVENTS_LOST: "some of its events are lost on every node: without its log (tenure job logs), until it is finished",
+  HISTORY_REWRITTEN:
+    "the cluster's history was rewritten (restored, recovered or promoted without its end): what was shown may not have happened; without its log, until it is finished",
+};
 
 /** "log": as the job printed it. "note": a short line about it. */
 export type Told = { readonly kind: "log" | "note"; readonly text: string };
@@ -36,11 +44,9 @@ export async function followJob(client: Client, id: string, { signal, tell }: Fo
       if (isFinished(job)) return job;
     }
   } catch (error) {
-    if (!TenureError.is(error) || error.code !== "LOG_COMPACTED") throw error;
-    tell({
-      kind: "note",
-      text: "its first events are not kept any more: without its log (tenure job logs), until it is finished",
-    });
+    const text = TenureError.is(error) ? GOES_ON[error.code] : undefined;
+    if (text === undefined) throw error;
+    tell({ kind: "note", text });
   }
   return await client.wait(id, { signal });
 }

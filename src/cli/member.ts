@@ -24,6 +24,7 @@ export const MEMBER_HELP = `tenure member VERB NODE [--url URL[,URL…]] [-o tab
   remove NODE        takes a node out; the leader hands over first
 
   --voter            add: make it a voter as soon as it has caught up
+  --force            replace, remove: though the disk that leaves may hold the only copy of events that another voter lacks
 ${CONNECTION_HELP}
 It asks for no confirmation. Removing what the cluster can hardly spare is told on stderr, and done.
 
@@ -32,7 +33,7 @@ the node has not caught up: try again; or it may have been done: look; 77 the ke
 that is not trusted (--ca) or can't be used (docs/errors.md)
 `;
 
-const KINDS = { ...CONNECTION_KINDS, voter: "switch" } as const;
+const KINDS = { ...CONNECTION_KINDS, voter: "switch", force: "switch" } as const;
 
 export async function member(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
@@ -40,7 +41,10 @@ export async function member(args: readonly string[]): Promise<number> {
     process.stdout.write(MEMBER_HELP);
     return 0;
   }
-  const change = readChange([...words, ...(rest ?? [])], values.voter !== undefined);
+  const change = readChange([...words, ...(rest ?? [])], {
+    isVoter: values.voter !== undefined,
+    isForced: values.force !== undefined,
+  });
   const connection = await readConnection(values, process.env);
   const client = clientOf(connection, CHANGE_LIMIT_MS);
   if (change.op === "remove") {
@@ -60,7 +64,10 @@ export async function member(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-export function readChange(words: readonly string[], isVoter: boolean): MemberChange {
+export function readChange(
+  words: readonly string[],
+  { isVoter = false, isForced = false }: { readonly isVoter?: boolean; readonly isForced?: boolean } = {},
+): MemberChange {
   const op = chosen(words[0], VERBS);
   const [, nodeId, more] = words;
   if (nodeId === undefined) throw new UsageError(`${op} needs a node: tenure member ${op} NODE`);
@@ -69,7 +76,11 @@ export function readChange(words: readonly string[], isVoter: boolean): MemberCh
     throw new UsageError(`${JSON.stringify(nodeId)} is no node id: a–z, 0–9 and -, at most 63, not beginning with -`);
   }
   if (isVoter && op !== "add") throw new UsageError(`--voter belongs to add, not to ${op}`);
-  return op === "add" ? { op, nodeId, promote: isVoter } : { op, nodeId };
+  if (isForced && op !== "remove" && op !== "replace") {
+    throw new UsageError(`--force belongs to remove and replace, not to ${op}`);
+  }
+  if (op === "add") return { op, nodeId, promote: isVoter };
+  return isForced && op !== "promote" ? { op, nodeId, force: true } : { op, nodeId };
 }
 
 /** Pure. */

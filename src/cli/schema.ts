@@ -4,7 +4,8 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { type ErrorCode, ERRORS, TenureError } from "../core/kit/errors.ts";
 import { urlDriver } from "../drivers/postgres/index.ts";
-import { faultOf, sqlstateOf } from "../electors/postgres/faults.ts";
+import { sqlstateOf } from "../core/kit/sql-outcome.ts";
+import { faultOf } from "../electors/postgres/faults.ts";
 import {
   applySchema,
   checkSchema,

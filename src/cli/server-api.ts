@@ -54,6 +54,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     logger: logs.logger,
     audit: logs.audit,
     clock: systemClock,
+    nextTurn: (begin) => void setImmediate(begin),
     sha256: (text) => hash("sha256", text),
     parseTime: (text) => Date.parse(text),
     tls,

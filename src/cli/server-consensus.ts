@@ -115,6 +115,8 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       stateMachine: options.machine,
       newIncarnation,
       bootstrap: founding,
+      isAlone: Object.keys(options.seeds).every((id) => id === options.nodeId),
+      onSetAside: (damage) => options.logger.error({ event: "disk-damaged", damage }, SET_ASIDE),
       sponsors: Object.keys(options.seeds),
       trusted: options.trusted,
       election: options.election,
@@ -134,6 +136,9 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     throw error;
   }
 }
+
+const SET_ASIDE =
+  "the log on this disk is damaged: it is set aside (damaged-…), and this node begins anew as an empty disk, which the leader brings up to date. If it was the only voter, nobody can: restore a saved snapshot (docs/runbooks/cluster-restore.md)";
 
 interface Belonging {
   readonly clusterId: string;

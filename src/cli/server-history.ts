@@ -2,6 +2,7 @@
 
 import { withWorkerAnswers } from "../controller/worker-queries.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { members as membersOf } from "../core/raft/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { readStampOf } from "../engine/stamp-reader.ts";
@@ -28,7 +29,7 @@ export async function openArchive(disk: Disk, { logger, quotaBytes, syncs, faile
     found: (finding) =>
       logger.error(
         { event: "archive", ...finding },
-        `${finding.file} is damaged at event ${finding.sequence}: it is set aside, and fetched again from the other nodes`,
+        `${finding.file} is damaged at event ${finding.sequence}: it is set aside, and the other members are asked for it`,
       ),
     quotaBytes,
     syncs,
@@ -56,12 +57,13 @@ export function exchangeHistory(
   { engine, wire, random }: ConsensusNode,
   archive: Archive,
   logger: Logger,
-  clearance?: Clearance,
+  { clearance, changed }: { readonly clearance?: Clearance | undefined; readonly changed?: () => void } = {},
 ): SegmentFetcher {
-  const members = (): readonly string[] => {
+  const members = (): readonly string[] | null => {
     const { peer, configuration } = engine.status();
-    const { voters, votersOutgoing, learners } = configuration;
-    return [...new Set([...voters, ...votersOutgoing, ...learners])].filter((member) => member !== peer);
+    const all = membersOf(configuration);
+    // One that has not joined yet, or was removed, does not know who has what.
+    return all.includes(peer) ? all.filter((member) => member !== peer) : null;
   };
   const part = random.fork("history");
   const queries: PeerQueries = {
@@ -70,7 +72,7 @@ export function exchangeHistory(
     onQuery: (answer) => wire.onQuery(clearance === undefined ? answer : withWorkerAnswers(clearance, answer)),
     onAskable: (listener) => wire.onAskable(listener),
   };
-  return exchangeSegments({ archive, queries, members, clock: systemClock, random: part, logger });
+  return exchangeSegments({ archive, queries, members, clock: systemClock, random: part, logger, changed });
 }
 
 /** Lets go of what is older than it is kept, until it is stopped; before the archive is closed. */

@@ -13,7 +13,7 @@ import { openViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { newJobId } from "../drivers/system/ids.ts";
-import type { Archive, SegmentFetcher } from "../logs/index.ts";
+import type { Archive, MissingHistory, SegmentFetcher } from "../logs/index.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -48,6 +48,8 @@ export interface JobsNode {
   readonly parts: JobsParts & { readonly jobs: JobsService };
   /** What was fetched from the other nodes. */
   readonly fetched: () => SegmentFetcher["counts"];
+  /** What this node lacks of the history. */
+  readonly lacked: () => MissingHistory;
   stats(): JobsServerStats;
   stop(): Promise<void>;
 }
@@ -79,7 +81,6 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     nextFire,
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),
-    viewsPosition: () => views.reached(),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
@@ -88,11 +89,15 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => options.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
-  const fetcher = exchangeHistory(consensus, archive, logger, options.clearance);
+  const fetcher = exchangeHistory(consensus, archive, logger, {
+    clearance: options.clearance,
+    changed: () => feeder.historyChanged(),
+  });
   const retention = retainHistory(archive, options.keepDays, logger);
   return {
     parts: { jobs, views, events, keys },
     fetched: () => fetcher.counts,
+    lacked: () => fetcher.standing,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: archive.stats() }),
     stop: async () => {
       jobs.close();

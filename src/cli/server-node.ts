@@ -13,10 +13,11 @@ import { ScopesService } from "../controller/scopes.ts";
 import { emptyWorker } from "../controller/worker-queries.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { PeerKey } from "../core/kit/ids.ts";
+import { HAND_OVER_MS } from "../core/kit/timeouts.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { startLoopMonitor, type LogSink } from "../drivers/telemetry/index.ts";
 import type { PeerTls } from "../drivers/wire/index.ts";
-import type { Archive } from "../logs/index.ts";
+import { type Archive, lacksOf, ownLacks } from "../logs/index.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
@@ -32,8 +33,7 @@ import { peerSecret } from "./server-secret.ts";
 import { serverStats } from "./server-stats.ts";
 import { workerName } from "./server-supervised.ts";
 
-/** How long a stopping leader waits for another to take over. */
-const HAND_OVER_MS = 3_000;
+/** How often a stopping leader looks whether another has taken over. */
 const HAND_OVER_POLL_MS = 5;
 
 export interface ServerNodeOptions {
@@ -76,7 +76,8 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const leading: Consensus = gate ?? engine;
   attach(leading);
   const loop = startLoopMonitor();
-  const cluster = clusterOf(config, options, consensus, leading, machine, made.archive!);
+  const started: { jobs?: JobsNode } = {};
+  const cluster = clusterOf(config, options, consensus, leading, machine, { archive: made.archive!, started });
   made.cluster = cluster;
   const scopes = new ScopesService({
     log: scopesParts.log,
@@ -85,7 +86,6 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     clock: systemClock,
     random: random.fork("scopes"),
   });
-  const started: { jobs?: JobsNode } = {};
   const stopParts = async (): Promise<void> => {
     await started.jobs?.stop();
     scopes.close();
@@ -185,7 +185,7 @@ function clusterOf(
   node: ConsensusNode,
   leading: Consensus,
   machine: ClusterMachine,
-  archive: Archive,
+  { archive, started }: { readonly archive: Archive; readonly started: { readonly jobs?: JobsNode } },
 ): ClusterService {
   const { engine, wire, directory, random, election } = node;
   return new ClusterService({
@@ -207,6 +207,8 @@ function clusterOf(
     snapshots: snapshotsOf(node),
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
+    history: () => started.jobs?.lacked(),
+    lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(wire, peer)),
     expect: options.bootstrap ? config.bootstrapExpect : undefined,
     onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });

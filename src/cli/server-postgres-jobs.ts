@@ -72,7 +72,6 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
     nextFire,
     refusesNew: () => null,
     find: (jobId) => views.get(jobId),
-    viewsPosition: () => views.reached(),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   const history = new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock });
@@ -91,7 +90,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
     logger,
   });
   // The table's size is the database's to tell.
-  const archive = { usedBytes: 0, quotaBytes: null, missingSegments: 0, unsyncedBytes: 0 };
+  const archive = { usedBytes: 0, quotaBytes: null, missingSegments: 0, lostSegments: 0, unsyncedBytes: 0 };
   return {
     parts: { jobs, views, events, keys },
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive }),

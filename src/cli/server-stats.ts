@@ -41,13 +41,13 @@ interface JobsCounted {
   readonly events: EventsHead;
   readonly archive: Pick<
     ReturnType<Archive["stats"]>,
-    "usedBytes" | "quotaBytes" | "missingSegments" | "unsyncedBytes"
+    "usedBytes" | "quotaBytes" | "missingSegments" | "lostSegments" | "unsyncedBytes"
   >;
 }
 
 export function jobsStats({ jobs, feeder, meter, fold, events, archive }: JobsCounted): JobsServerStats {
   const { byState, agentsOnline, staleRejected } = jobs.stats();
-  const { usedBytes, quotaBytes, missingSegments, unsyncedBytes } = archive;
+  const { usedBytes, quotaBytes, missingSegments, lostSegments, unsyncedBytes } = archive;
   return {
     byState,
     counts: meter.counts(),
@@ -56,7 +56,7 @@ export function jobsStats({ jobs, feeder, meter, fold, events, archive }: JobsCo
     staleRejected,
     idempotencyKeys: fold.book.keys,
     events,
-    archive: { usedBytes, quotaBytes, missingSegments, unsyncedBytes },
+    archive: { usedBytes, quotaBytes, missingSegments, lostSegments, unsyncedBytes },
     views: { lagEvents: Math.max(0, events.sequence - feeder.position), waiting: feeder.waiting },
   };
 }

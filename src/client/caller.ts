@@ -9,6 +9,7 @@
 
 import { assertNever, type ErrorCode, TenureError } from "../contract/errors.ts";
 import { toCamel } from "../contract/snake-case.ts";
+import { ATTEMPT_MS } from "../contract/timeouts.ts";
 import { Addresses } from "./addresses.ts";
 import { discover, type Discovery, finalOf, type Found, voiceText } from "./discovery.ts";
 import {
@@ -62,7 +63,8 @@ export type Mutation = ClientRequest & {
 const ATTEMPTS_MAX = 256;
 /** A leader that points at another at once, and so on: so many times without a pause. */
 const HOPS_MAX = 3;
-const ATTEMPT_MS = 1_000;
+/** Whose members there are, before a stream is opened: it does without where nobody says. */
+const MEMBERS_MS = 1_000;
 
 export class Caller {
   readonly addresses: Addresses;
@@ -185,23 +187,26 @@ export class Caller {
 
   async #mutate(request: Mutation, options: CallOptions, fate: { unconfirmed: TenureError | null }): Promise<Response> {
     const line = this.line(options);
+    const timeLeft = this.timeLeft(options);
     const pauses = new Pauses(this.#options.leaderWaitMs);
     let hops = 0;
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const url = this.#leaderUrl ?? (await this.#leaderUrlOn(line, options));
+      const leftMs = timeLeft();
       const answer = await exchange(limited(line, request, options), url, request);
+      const tookMs = leftMs - timeLeft();
       if (answer.kind === "ok") {
         this.#leaderUrl = url;
         return answer.response;
       }
+      if (isUnconfirmed(answer)) fate.unconfirmed = callError(url, answer);
+      // The caller's own end says nothing about the leader.
+      options.signal?.throwIfAborted();
       // What it says, or that it says nothing, is news: the next call must not begin where this one failed.
       this.#leaderUrl = null;
-      if (isUnconfirmed(answer)) fate.unconfirmed = callError(url, answer);
-      const next = verdictOf(answer, request);
-      if (next === "fail") {
-        options.signal?.throwIfAborted();
-        throw callError(url, answer);
-      }
+      // What was refused is not sent once more where the same answer would come too late: then it would be unknown (trap 84).
+      const isTooLate = answer.kind === "refused" && timeLeft() <= tookMs;
+      if (isTooLate || verdictOf(answer, request) === "fail") throw callError(url, answer);
       const named = answer.kind === "refused" ? this.addresses.known(answer.fields["leader_url"]) : undefined;
       this.#leaderUrl = named === undefined || named === url ? null : named;
       if (this.#leaderUrl !== null && ++hops <= HOPS_MAX) continue;
@@ -240,7 +245,7 @@ export class Caller {
   /** So that what is read for long can go on elsewhere when its node dies. Never rejects; asks again where nobody answered. */
   async knowMembers(signal: AbortSignal | undefined): Promise<void> {
     if (this.#knowsMembers) return;
-    await this.learnMembers(this.line({ signal, timeoutMs: ATTEMPT_MS }));
+    await this.learnMembers(this.line({ signal, timeoutMs: MEMBERS_MS }));
   }
 
   /** Members as the configured URLs name them; what only a learned member says is not believed. */

@@ -52,6 +52,25 @@ describe("finding the leader", () => {
     expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 
+  it("does not look for it again after a call that its caller gave up: an agent's last poll goes out at once", async () => {
+    const answer = [200, { leader_epoch: 1, renewed: [], leases: [], log_ends: [], is_draining: false }] as const;
+    const net = network({
+      [N1]: node("n1", ["n1", N1, 2], (_, { body }) => ((body as { max: number }).max === 0 ? answer : "never")),
+    });
+    const { work } = clientOf(net, [N1], 60_000);
+    const agent = { name: "a", session: "s", kinds: ["work"], labels: {}, platform: "any", capacity: 1 };
+    const poll = { agent, renew: [], progress: [], logs: [], max: 1, waitMs: 5_000, ttlMs: 5_000 };
+    await work.lease({ ...poll, max: 0, waitMs: 0 });
+    const stop = new AbortController();
+    const parked = work.lease(poll, { signal: stop.signal });
+    await expect.poll(() => net.to("/v1/leases").length).toBe(2);
+    stop.abort(new Error("stopping"));
+    await expect(parked).rejects.toThrow("stopping");
+    const { length: looks } = net.to("/leader");
+    await work.lease({ ...poll, max: 0, waitMs: 0, poll: 2, answered: 0 });
+    expect(net.to("/leader")).toHaveLength(looks);
+  });
+
   it("asks again while nobody leads, and finds who was elected meanwhile", async () => {
     let asked = 0;
     const net = network({ [N1]: (path, sent) => node("n1", ++asked < 3 ? null : ["n1", N1, 5])(path, sent) });

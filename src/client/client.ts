@@ -3,6 +3,7 @@
 
 import { type ErrorCode, refuseUnknownOptions, TenureError } from "../contract/errors.ts";
 import { toCamel, toSnake } from "../contract/snake-case.ts";
+import { CALL_MS } from "../contract/timeouts.ts";
 import { Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
 import { type ClientJobs, jobsOf } from "./jobs.ts";
@@ -75,7 +76,6 @@ export interface ClientCluster {
   readonly scopes: ClientScopes;
 }
 
-const TIMEOUT_MS = 10_000;
 /** `nodes`: one that is slower than this is shown as not answering. */
 const NODE_TIMEOUT_MS = 2_000;
 const DOWNLOAD_TIMEOUT_MS = 600_000;
@@ -107,7 +107,7 @@ export function clientWith(options: ClientOptions, keyAdvice: string): Client {
 }
 
 export function callerWith(options: ClientOptions, keyAdvice: string): Caller {
-  const { urls, key, fetch: given, timeoutMs = TIMEOUT_MS, leaderWaitMs = timeoutMs } = options;
+  const { urls, key, fetch: given, timeoutMs = CALL_MS, leaderWaitMs = timeoutMs } = options;
   return new Caller({
     keyAdvice,
     urls: typeof urls === "string" ? urls.split(",").map((url) => url.trim()) : urls,

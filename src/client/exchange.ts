@@ -4,7 +4,7 @@
 //
 // Redirects are never followed: credentials go to the URL that was asked and nowhere else (trap 64).
 
-import { ERRORS, type ErrorCode, TenureError } from "../contract/errors.ts";
+import { ERRORS, type ErrorCode, messageOf, TenureError } from "../contract/errors.ts";
 import { chunksOf } from "./chunks.ts";
 import { parseJson } from "../contract/parse-json.ts";
 
@@ -70,7 +70,7 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
   const body = hasBody ? { body: written(request.body) } : {};
   let response: Response;
   try {
-    response = await line.fetch(`${url}${request.path}`, {
+    const asked = line.fetch(`${url}${request.path}`, {
       method: request.method,
       headers: {
         accept: "application/json",
@@ -82,6 +82,7 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
       redirect: "error",
       signal: line.signal,
     });
+    response = await unlessAborted(asked, line.signal);
   } catch (error) {
     if (TenureError.is(error)) {
       return { kind: "silent", isSent: false, why: error.message, cause: error, code: error.code };
@@ -92,11 +93,23 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
   return await refusalOf(response, line.keyAdvice);
 }
 
+/** A `fetch` of the user's may not know the signal: the call is over all the same. */
+function unlessAborted<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort);
+    Promise.resolve(asked)
+      .finally(() => signal.removeEventListener("abort", abort))
+      .then(resolve, reject);
+  });
+}
+
 function written(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new TenureError("BAD_REQUEST", `What is to be sent can't be written as JSON: ${why}. Nothing was sent.`);
   }
 }
@@ -157,22 +170,28 @@ function neverSent(error: unknown): boolean {
 }
 
 export function reasonOf(error: unknown): string {
-  const [first, ...deeper] = causesOf(error);
-  if (first?.name === "TimeoutError") return "no answer in time";
-  const inner = [first, ...deeper].findLast((one) => typeof one?.code === "string" || (one?.message ?? "") !== "");
+  const causes = causesOf(error);
+  if (causes[0]?.name === "TimeoutError") return "no answer in time";
+  const inner = causes.findLast(({ code, message }) => typeof code === "string" || (message ?? "") !== "");
   if (inner?.code === "ECONNREFUSED") return "connection refused";
   if (inner?.code === "ECONNRESET") return "connection reset";
   if (inner?.code === "ENOTFOUND") return "unknown host name";
-  return inner?.message ?? String(error);
+  return messageOf(inner?.message ?? error);
 }
 
-function causesOf(
-  error: unknown,
-): { readonly name?: string; readonly code?: unknown; readonly message?: string; readonly cause?: unknown }[] {
-  const causes: { name?: string; code?: unknown; message?: string; cause?: unknown }[] = [];
-  for (let one = error; causes.length < CAUSES_MAX && typeof one === "object" && one !== null;) {
-    causes.push(one);
-    one = (one as { cause?: unknown }).cause;
+type Cause = Partial<Record<"name" | "code" | "message" | "cause", unknown>>;
+
+/** Copies: a `fetch` of the user's throws anything, and what can't be read is no cause. */
+function causesOf(error: unknown): Cause[] {
+  const causes: Cause[] = [];
+  try {
+    for (let one = error; causes.length < CAUSES_MAX && typeof one === "object" && one !== null;) {
+      const { name, code, message, cause } = one as Cause;
+      causes.push({ name, code, message });
+      one = cause;
+    }
+  } catch {
+    // A getter, or a proxy.
   }
   return causes;
 }

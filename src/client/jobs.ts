@@ -4,7 +4,7 @@
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
-import { eventItems, type EventsOptions, followEvents } from "./events.ts";
+import { eventItems, type EventsOptions, followEvents, inEachHistory } from "./events.ts";
 import type {
   AgentView,
   EventView,
@@ -21,6 +21,7 @@ import type {
 import { type ClientKeys, keysOf } from "./keys.ts";
 import { logPieces, type LogsOptions } from "./logs.ts";
 import { Pauses } from "./pauses.ts";
+import { untilFinal } from "./until-final.ts";
 
 export interface MutateOptions extends CallOptions {
   /** The same key with the same request is done once, for 24 hours. Null: without one, and then nothing unclear is repeated. */
@@ -76,9 +77,6 @@ export interface ClientJobs {
 
 /** More pages than this are no list any more: a server that goes on does not mean it. */
 const PAGES_MAX = 100_000;
-const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
-/** A mutation is a write on a majority of disks: longer than this is a node that stands still. */
-const ATTEMPT_MS = 2_000;
 /** How long `wait` goes on looking where no node answers. */
 const WAIT_OUTAGE_MS = 600_000;
 
@@ -97,7 +95,7 @@ export function jobsOf(caller: Caller): ClientJobs {
       isIdempotent: isKeyed,
       isKeyed,
     };
-    return await caller.bodyOf<T>(await caller.mutate(request, { attemptMs: ATTEMPT_MS, ...options }));
+    return await caller.bodyOf<T>(await caller.mutate(request, options));
   };
   const job = async (id: string, options: ReadOptions = {}): Promise<JobView> => await jobOf(caller, id, options);
   return {
@@ -111,7 +109,7 @@ export function jobsOf(caller: Caller): ClientJobs {
     jobs: (query = {}) => listJobs(caller, query),
     cancel: (id, options) => mutate("POST", `${pathOf(id)}/cancel`, {}, options),
     retry: (id, options) => mutate("POST", `${pathOf(id)}/retry`, {}, options),
-    wait: (id, { signal } = {}) => waitFor(caller, id, signal),
+    wait: (id, { signal } = {}) => inEachHistory(() => waitFor(caller, id, signal)),
     logs: (id, options = {}) => logPieces(caller, `${pathOf(id)}/logs`, options),
     events: (options = {}) => followEvents(caller, options),
     agents: (options = {}) => listNamed<AgentView>(caller, "agents", options),
@@ -160,29 +158,34 @@ async function jobOf(caller: Caller, id: string, options: ReadOptions): Promise<
   }
 }
 
-/** Looks when its events say so: once the stream stands nothing is missed, and each look is linearizable. */
+/** Looks when its events say so: once the stream is open nothing is missed, and each look is linearizable. */
 async function waitFor(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
   const types = ["build:completed", "build:failed", "build:cancelled"];
-  const items = eventItems(caller, { entityId: id, entityType: "build", types, signal, outageMs: WAIT_OUTAGE_MS });
+  const over = new AbortController();
+  const until = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+  const wanted = { entityId: id, entityType: "build", types } as const;
+  const items = eventItems(caller, { ...wanted, signal: until, outageMs: WAIT_OUTAGE_MS });
   try {
-    for (;;) {
-      await items.next();
-      const job = await look(caller, id, signal);
-      if (FINAL.includes(job.state)) return job;
-    }
+    return await untilFinal(items, () => look(caller, id, signal));
   } finally {
-    await items.return(undefined as never);
+    // Somebody may be waiting for the next of them.
+    over.abort();
+    await items.return(undefined as never).catch(() => undefined);
   }
 }
 
+/** Until somebody answers. A node that builds its views again says so for as long as that takes: that is no outage. */
 async function look(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
-  const pauses = new Pauses(WAIT_OUTAGE_MS);
-  for (;;) {
+  for (let pauses = new Pauses(WAIT_OUTAGE_MS); ;) {
     try {
       return await jobOf(caller, id, { consistency: "linearizable", signal });
     } catch (error) {
       signal?.throwIfAborted();
-      if (!TenureError.is(error) || !error.retryable || !(await pauses.take(signal ?? NEVER))) throw error;
+      if (!TenureError.is(error) || !error.retryable) throw error;
+      if (await pauses.take(signal ?? NEVER)) continue;
+      signal?.throwIfAborted();
+      if (error.code !== "TOO_STALE") throw error;
+      pauses = new Pauses(WAIT_OUTAGE_MS);
     }
   }
 }

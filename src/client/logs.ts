@@ -5,6 +5,7 @@ import { TenureError } from "../contract/errors.ts";
 import { toCamel } from "../contract/snake-case.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import type { LogPiece } from "./job-views.ts";
+import type { SseFrame } from "./sse.ts";
 import { type StreamOptions, streamItems } from "./streams.ts";
 import { parseJson } from "../contract/parse-json.ts";
 
@@ -48,6 +49,8 @@ async function* pages(caller: Caller, path: string, options: LogsOptions): Async
 
 async function* followed(caller: Caller, path: string, options: LogsOptions): AsyncGenerator<LogPiece, void, void> {
   let { attempt, offset = 0 } = options;
+  /** How far the history was of which the last piece is: HISTORY_REWRITTEN where the next node has another one. */
+  let point: string | undefined;
   const request = () => {
     const more = {
       follow: "true",
@@ -57,18 +60,10 @@ async function* followed(caller: Caller, path: string, options: LogsOptions): As
     return {
       method: "GET" as const,
       path: `${path}${readQuery(options, more)}`,
-      headers: { accept: "text/event-stream" },
+      headers: { accept: "text/event-stream", ...(point === undefined ? {} : { "x-tenure-event-point": point }) },
     };
   };
-  const read = ({
-    id,
-    event,
-    data,
-  }: {
-    id: string | undefined;
-    event: string;
-    data: string | null;
-  }): FollowItem | undefined => {
+  const read = ({ id, event, point: said, data }: SseFrame): FollowItem | undefined => {
     if (data === null) return undefined;
     if (event === "end") return { kind: "end" };
     const piece = toCamel(parseJson(data) as object) as unknown as Omit<LogPiece, "attempt">;
@@ -81,6 +76,7 @@ async function* followed(caller: Caller, path: string, options: LogsOptions): As
     }
     attempt = of;
     offset = piece.nextOffset;
+    point = said;
     return { kind: "piece", piece: { ...piece, attempt: of } };
   };
   for await (const item of streamItems(caller, request, read, options)) {

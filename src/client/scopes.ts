@@ -5,6 +5,7 @@
 // and a hold that is over can be resigned as often as one likes.
 
 import { TenureError } from "../contract/errors.ts";
+import { ATTEMPT_MS, RENEWAL_ATTEMPT_MS } from "../contract/timeouts.ts";
 import type { Caller, CallOptions, ReadOptions } from "./caller.ts";
 import { readQuery } from "./caller.ts";
 import type { ScopeGrant, ScopeRenewal, ScopeTransitionView, ScopeView } from "./views.ts";
@@ -40,8 +41,6 @@ export interface ClientScopes {
 
 /** A cluster has 10,000 scopes at most, and a page 256; a server that goes on for longer does not mean it. */
 const PAGES_MAX = 1_000;
-/** Beside the time that the request itself may wait. */
-const ATTEMPT_MS = 1_000;
 
 export function scopesOf(caller: Caller): ClientScopes {
   const step = async <T>(scope: string, verb: string, body: object, options: CallOptions): Promise<T> => {
@@ -67,7 +66,7 @@ export function scopesOf(caller: Caller): ClientScopes {
       return await step<ScopeGrant>(scope, "acquire", body, { attemptMs: waitMs + ATTEMPT_MS, ...options });
     },
     renew: async ({ scope, session, epoch }, options = {}) =>
-      await step<ScopeRenewal>(scope, "renew", { session, epoch }, options),
+      await step<ScopeRenewal>(scope, "renew", { session, epoch }, { attemptMs: RENEWAL_ATTEMPT_MS, ...options }),
     resign: async ({ scope, session, epoch }, options = {}) => {
       await step(scope, "resign", { session, epoch }, options);
     },

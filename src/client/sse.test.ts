@@ -43,20 +43,25 @@ describe("a stream of server-sent events", () => {
   });
 });
 
+/** An event of a history in which each one's hash is its number. */
+function at(sequence: number, hash = String(sequence), previousHash = String(sequence - 1)) {
+  return { sequence, previousHash, eventHash: hash };
+}
+
 describe("trap 67: where a reader of events is", () => {
   it("takes each event once, and refuses one behind a gap", () => {
-    const point = new Point(3, false);
-    expect([4, 4, 3, 5].map((sequence) => point.take(sequence))).toEqual([true, false, false, true]);
-    expect(() => point.take(7)).toThrow(/missing/);
+    const point = new Point({ after: 3 }, false);
+    expect([4, 4, 3, 5].map((sequence) => point.take(at(sequence)))).toEqual([true, false, false, true]);
+    expect(() => point.take(at(7))).toThrow(/missing/);
     expect(point.last).toBe(5);
-    expect(point.take(6)).toBe(true);
+    expect(point.take(at(6))).toBe(true);
   });
 
   it("passes over what a filter leaves out, and never goes back", () => {
-    const point = new Point(undefined, true);
-    point.skipTo(10);
-    expect(point.take(17)).toBe(true);
-    point.skipTo(12);
-    expect([point.last, point.take(17), point.take(30)]).toEqual([17, false, true]);
+    const point = new Point({}, true);
+    point.skipTo(10, null);
+    expect(point.take(at(17))).toBe(true);
+    point.skipTo(12, null);
+    expect([point.last, point.take(at(17)), point.take(at(30))]).toEqual([17, false, true]);
   });
 });

@@ -7,6 +7,8 @@ export interface SseFrame {
   /** Undefined where the frame has none: the point from which a reader resumes is as it was. */
   readonly id: string | undefined;
   readonly event: string;
+  /** Tenure's own field, which others ignore: how far the history is of which this is, with its hash. */
+  readonly point: string | undefined;
   /** Null where the frame has none. */
   readonly data: string | null;
 }
@@ -36,6 +38,7 @@ export class SseParser {
 function frameOf(text: string): SseFrame {
   let id: string | undefined;
   let event = "message";
+  let point: string | undefined;
   const data: string[] = [];
   for (const line of text.split("\n")) {
     const at = line.indexOf(":");
@@ -44,7 +47,8 @@ function frameOf(text: string): SseFrame {
     const value = at < 0 ? "" : line.slice(line[at + 1] === " " ? at + 2 : at + 1);
     if (name === "id") id = value;
     else if (name === "event") event = value;
+    else if (name === "point") point = value;
     else if (name === "data") data.push(value);
   }
-  return { id, event, data: data.length === 0 ? null : data.join("\n") };
+  return { id, event, point, data: data.length === 0 ? null : data.join("\n") };
 }

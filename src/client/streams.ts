@@ -4,6 +4,7 @@
 //   opening ──▶ open ──breaks, silent──▶ opening, elsewhere ──▶ …      ended by its reader, or by what any node would refuse
 
 import { type ErrorCode, TenureError } from "../contract/errors.ts";
+import { STREAM_OPEN_MS, STREAM_SILENCE_MS } from "../contract/timeouts.ts";
 import type { Caller } from "./caller.ts";
 import { chunksOf } from "./chunks.ts";
 import { type ClientRequest, exchange, reasonOf } from "./exchange.ts";
@@ -11,9 +12,6 @@ import { Pauses } from "./pauses.ts";
 import { isFinalAnswer, readError } from "./race.ts";
 import { type SseFrame, SseParser } from "./sse.ts";
 
-/** The servers say something every 15 seconds. */
-const SILENCE_MS = 40_000;
-const OPEN_MS = 5_000;
 /** A stream that was open for so long was served, also where there was nothing to say. */
 const STEADY_MS = 5_000;
 
@@ -26,7 +24,9 @@ export interface StreamOptions {
 }
 
 /** What one node may say that the next does not: it has less history, or has applied less. All of them must say it. */
-const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "NOT_FOUND"]);
+const MAY_DIFFER: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["LOG_COMPACTED", "EVENTS_LOST", "NOT_FOUND"]);
+/** What a reader finds by itself in what one node sends; a node that refuses with it has asked the leader before. */
+const FOUND_IN_STREAM: ErrorCode = "HISTORY_REWRITTEN";
 
 /**
  * `request` is asked anew at each opening: it says from where. `read` takes each frame and says what it means to the reader;
@@ -49,16 +49,18 @@ export async function* streamItems<T>(
     const watch = new Watch(ended);
     let failure: TenureError;
     let isOwnWord = false;
+    let isOpen = false;
     // Only what is new to the reader shows that a node serves: all greet, also one that breaks each time.
     let isServed = false;
     let openedAtMs = Infinity;
     try {
-      watch.within(OPEN_MS);
+      watch.within(STREAM_OPEN_MS);
       const line = caller.lineOf(signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
       const answer = await exchange(line, url, request());
       isOwnWord = answer.kind === "refused" && (MAY_DIFFER.has(answer.code) || !isFinalAnswer(answer));
       if (answer.kind !== "ok") throw readError([{ url, answer }]);
       openedAtMs = performance.now();
+      isOpen = true;
       for await (const frame of framesOf(answer.response, watch)) {
         const item = read(frame);
         if (item === undefined) continue;
@@ -69,6 +71,7 @@ export async function* streamItems<T>(
     } catch (error) {
       signal?.throwIfAborted();
       failure = failureOf(url, error);
+      isOwnWord ||= isOpen && failure.code === FOUND_IN_STREAM;
       if (!failure.retryable && (!isOwnWord || ++refusedInRow >= urls.length)) throw failure;
     } finally {
       watch.end();
@@ -97,12 +100,12 @@ async function* framesOf(response: Response, watch: Watch): AsyncGenerator<SseFr
   if (response.body === null) return;
   const parser = new SseParser();
   for await (const bytes of chunksOf(response.body as ReadableStream<Uint8Array>)) {
-    watch.within(SILENCE_MS);
+    watch.within(STREAM_SILENCE_MS);
     const frames = parser.push(bytes);
     // A reader may take its time over each of them; that is not the server's silence.
     watch.end();
     yield* frames;
-    watch.within(SILENCE_MS);
+    watch.within(STREAM_SILENCE_MS);
   }
 }
 

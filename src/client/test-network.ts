@@ -9,6 +9,7 @@ export interface Sent {
   readonly key: string | undefined;
   readonly idempotencyKey: string | undefined;
   readonly lastEventId: string | undefined;
+  readonly eventPoint: string | undefined;
   readonly redirect: string | undefined;
   readonly body: unknown;
 }
@@ -31,13 +32,15 @@ export class Network {
       key: headers["x-api-key"],
       idempotencyKey: headers["idempotency-key"],
       lastEventId: headers["last-event-id"],
+      eventPoint: headers["x-tenure-event-point"],
       redirect: init.redirect,
       body: typeof init.body === "string" ? (JSON.parse(init.body) as unknown) : undefined,
     };
     this.sent.push(sent);
     const node = this.nodes.get(url.origin);
     if (node === undefined) throw failed("ECONNREFUSED");
-    const reply = await node(sent.path, sent);
+    const reply = await Promise.race([node(sent.path, sent), untilAborted(init.signal)]);
+    if (reply instanceof Response) return reply;
     if (reply === "never") return await untilAborted(init.signal);
     if (reply instanceof Error) throw reply;
     const [status, body] = reply;

@@ -105,7 +105,9 @@ export interface TransferView {
 export type MemberChange =
   /** As a learner; with `promote`, as a voter once it has caught up. */
   | { readonly op: "add"; readonly nodeId: string; readonly promote?: boolean | undefined }
-  | { readonly op: "promote" | "replace" | "remove"; readonly nodeId: string };
+  | { readonly op: "promote"; readonly nodeId: string }
+  /** `force`: though events of the history may be lost with the disk that leaves. */
+  | { readonly op: "replace" | "remove"; readonly nodeId: string; readonly force?: boolean | undefined };
 
 export interface MemberChangeView {
   readonly op: MemberChange["op"];

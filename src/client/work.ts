@@ -4,6 +4,7 @@
 
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
+import { RENEWAL_ATTEMPT_MS } from "../contract/timeouts.ts";
 import type { Caller, CallOptions } from "./caller.ts";
 import type { JobSpecView, JobState, Json } from "./job-views.ts";
 
@@ -107,7 +108,9 @@ export function workOf(caller: Caller): ClientWork {
       });
       const request = { method: "POST", path: "/v1/leases", isIdempotent: max === 0 } as const;
       const send = async (body: object): Promise<LeaseReply> =>
-        await caller.bodyOf<LeaseReply>(await caller.mutate({ ...request, body }, options));
+        await caller.bodyOf<LeaseReply>(
+          await caller.mutate({ ...request, body }, { ...options, attemptMs: options.attemptMs ?? RENEWAL_ATTEMPT_MS }),
+        );
       if (agentEpoch === undefined) return await send(plain);
       try {
         return await send({ ...plain, agent_epoch: agentEpoch });

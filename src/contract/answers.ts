@@ -40,6 +40,8 @@ const Alert = strict({
     "disk_low",
     "history_quota_near",
     "history_quota_used",
+    "history_incomplete",
+    "history_lost",
     "loop_stalled",
     "leader_unknown",
     "node_removed",

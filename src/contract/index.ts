@@ -5,6 +5,7 @@ export { requestText } from "./body-hash.ts";
 export { certificateCaller, type CertificateCaller, type ClientCertificate } from "./certificate-role.ts";
 export { ClientConfigFile, parseClientConfig } from "./client-config.ts";
 export { errorBody, type ErrorBody, type Leadership, notLeaderBody, statusOf } from "./error-body.ts";
+export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
 export {
   EVENTS_PER_PAGE_MAX,

@@ -107,6 +107,10 @@ const TYPE = "[a-z]{1,32}:([a-z]{1,32}|\\*)";
 export const EventsQuery = strict({
   ...CONSISTENCY,
   since: Type.Optional(integer(0)),
+  since_hash: Type.Optional(
+    Type.String({ pattern: "^[0-9a-f]{64}$", wanted: "the hash of the event since, 64 hex digits" }),
+  ),
+  ids: Type.Optional(oneOf("plain", "chained")),
   type: Type.Optional(
     Type.String({
       pattern: `^${TYPE}(,${TYPE})*$`,

@@ -25,7 +25,7 @@ const FENCED_ERRORS = [
 ] as const;
 /** Of those that take an Idempotency-Key. */
 const KEYED_ERRORS = [...FENCED_ERRORS, "IDEMPOTENCY_MISMATCH"] as const;
-const KEPT_ERRORS = [...READ_ERRORS, "LOG_COMPACTED"] as const;
+const KEPT_ERRORS = [...READ_ERRORS, "LOG_COMPACTED", "EVENTS_LOST"] as const;
 
 const READ = {
   method: "GET",
@@ -82,7 +82,8 @@ const READS = {
     query: shape(requests.LogsQuery),
     answer: answers.LogsAnswer,
     contentType: "text/event-stream",
-    headers: ["Last-Event-ID"],
+    headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
+    errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
   },
   agents: {
     ...READ,
@@ -113,8 +114,8 @@ const READS = {
     query: shape(requests.EventsQuery),
     answer: null,
     contentType: "text/event-stream",
-    headers: ["Last-Event-ID"],
-    errors: KEPT_ERRORS,
+    headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
+    errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
   },
   eventsProof: {
     ...READ,

@@ -17,6 +17,11 @@ const HEADERS = {
     description: "Go on behind this; the id of the last event that was seen, on whichever node.",
     schema: { type: "string" },
   },
+  "X-Tenure-Event-Point": {
+    description:
+      "sequence:hash of an event that was seen: 409 HISTORY_REWRITTEN where this cluster's history has another one.",
+    schema: { type: "string", pattern: "^[0-9]{1,15}:[0-9a-f]{64}$" },
+  },
 } as const;
 
 const ERROR_SCHEMA = {

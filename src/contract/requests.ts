@@ -59,6 +59,7 @@ export const MembersBody = strict({
   op: oneOf("add", "promote", "replace", "remove"),
   node_id: NodeId,
   promote: Type.Optional(Type.Boolean()),
+  force: Type.Optional(Type.Boolean()),
 });
 export const AskResignBody = strict({ force: Type.Optional(Type.Boolean()) });
 export const NoBody = strict({});

@@ -29,7 +29,7 @@ export interface Route {
   /** Counted for each caller, and refused past a rate. */
   readonly limited: "admin" | "acquire" | null;
   /** Headers that mean something here, beside those of every route. */
-  readonly headers?: readonly ("Idempotency-Key" | "Last-Event-ID")[];
+  readonly headers?: readonly ("Idempotency-Key" | "Last-Event-ID" | "X-Tenure-Event-Point")[];
   /** Its body may be as large as an entry of the log. */
   readonly isLarge?: boolean;
   /**

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { tickAfter } from "../core/events/chain.ts";
+import type { BookLimits } from "../core/jobs/index.ts";
 import { CLOCK_SETTLING_MS, EVENT_TIMESTAMP_MAX } from "../core/kit/limits.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
@@ -31,11 +32,11 @@ class Site {
   readonly nodes: { readonly clock: ManualClock; readonly stage: JobsStage }[] = [];
   #epoch = 0;
 
-  add(aheadMs: number): JobsStage {
+  add(aheadMs: number, limits: Partial<BookLimits> = {}): JobsStage {
     const clock = new ManualClock();
     clock.nowMs = this.nodes[0]?.clock.nowMs ?? 100 * DAY_MS;
     clock.skewMs = aheadMs;
-    const fold = newFold(digest);
+    const fold = newFold(digest, limits);
     const stage = new JobsStage(clock, new MemoryLog(this.store, fold), fold, digest, `n${this.nodes.length + 1}`);
     void new JobsFeeder({ fold, views: stage.views, history: null, clock, logger: SILENT });
     this.nodes.push({ clock, stage });
@@ -85,6 +86,26 @@ describe("a leader whose clock is a day ahead", () => {
     expect(right.forgotten).toEqual([]);
     await site.pass(HOUR_MS);
     expect(right.forgotten).toEqual([jobId]);
+  });
+
+  it("keeps them as long where only the views have them still", async () => {
+    const site = new Site();
+    const limits = { finishedMax: 1 };
+    const [right, ahead] = [site.add(0, limits), site.add(25 * HOUR_MS, limits)];
+    await site.lead(right);
+    const jobId = await right.submit({ retentionMs: HOUR_MS });
+    await right.service.cancel(REQUEST, jobId);
+    await right.service.cancel(REQUEST, await right.submit({ retentionMs: DAY_MS }));
+    await site.lead(ahead);
+    await ahead.submit();
+    await site.pass(HOUR_MS / 2);
+    expect([ahead.forgotten, ahead.service.job(jobId), ahead.views.jobs.get(jobId)?.state]).toEqual([
+      [],
+      null,
+      "cancelled",
+    ]);
+    await site.pass(HOUR_MS);
+    expect(ahead.forgotten).toEqual([jobId]);
   });
 
   it("stamps events with the time that the others' clocks agree on", async () => {

@@ -40,8 +40,9 @@ import {
   type Surroundings,
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
-import { Membership, notLeader } from "./membership.ts";
-import { diskIn } from "./membership-rules.ts";
+import { Membership } from "./membership.ts";
+import { diskIn, notLeader } from "./membership-rules.ts";
+import type { SoleHistoryOptions } from "./sole-history.ts";
 
 const TICK_INTERVAL_MS = 1_000;
 const REMOVED =
@@ -69,6 +70,10 @@ export interface ClusterOptions {
   readonly stalls?: (() => number) | undefined;
   /** How much of its quota the history takes. */
   readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
+  /** What this node lacks of it. */
+  readonly history?: (() => Observation["history"]) | undefined;
+  /** What a member lacks of it, this one too; null: it does not say. */
+  readonly lacks?: SoleHistoryOptions["lacks"];
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
   /** An operator wants this node out, or in again. */
@@ -337,7 +342,7 @@ export class ClusterService implements Cluster {
 
   #tick(): void {
     if (this.#state !== "running") return;
-    const { disk, stalls, historyQuota } = this.#options;
+    const { disk, stalls, historyQuota, history } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
     const observation = {
       isMember: isMember(configuration, peer),
@@ -345,6 +350,7 @@ export class ClusterService implements Cluster {
       leaderContactMs,
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
+      history: history?.(),
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       cloned: this.#options.peers.cloned?.(),

@@ -49,6 +49,11 @@ export class EventTail {
     for (let at = this.#indexOf(after + 1); at < this.#events.length; at++) yield this.#events[at]!;
   }
 
+  /** Null where it is not here. */
+  hashOf(sequence: number): string | null {
+    return this.has(sequence) ? this.#events[this.#indexOf(sequence)]!.eventHash : null;
+  }
+
   has(sequence: number): boolean {
     const at = this.#indexOf(sequence);
     return at >= this.#start && at < this.#events.length;

@@ -109,9 +109,26 @@ describe("reading events", () => {
       expect(filtered.through).toBe(10);
       const type = { types: ["queue:*"], entityId: null, entityType: "queue" };
       expect((await stage.events.read(0, { ...WANTED, filter: type })).events).toHaveLength(10);
-      expect(await stage.events.read(10, WANTED)).toEqual({ events: [], through: 10 });
+      expect(await stage.events.read(10, WANTED)).toEqual({ events: [], through: 10, hash: null });
     },
   );
+
+  test.each([0, 20])("trap 82: the hash of any event that can be resumed from (%i in memory)", async (inMemory) => {
+    const stage = new Stage();
+    stage.grow(20 - inMemory);
+    stage.restart();
+    stage.grow(inMemory);
+    const hashes = stage.all.map(({ event }) => event.eventHash);
+    expect(await stage.events.hashAt(0)).toBeNull();
+    expect(await Promise.all(hashes.map((_hash, at) => stage.events.hashAt(at + 1)))).toEqual(hashes);
+    expect(await stage.events.hashAt(21), "not applied here").toBeNull();
+    expect((await stage.events.read(3, { ...WANTED, max: 4 })).hash).toBe(hashes[6]);
+    stage.startSequence = 5;
+    expect(await stage.events.hashAt(5), "cut off, and named by the next").toBe(hashes[4]);
+    await expect(stage.events.hashAt(4)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+    stage.startSequence = 20;
+    expect(await stage.events.hashAt(20), "all cut off").toBe(hashes[19]);
+  });
 
   test("a page that runs into a missing segment has what comes before it, and the next one says what is missing", async () => {
     const stage = new Stage();
@@ -239,7 +256,7 @@ describe("whoever follows one entity", () => {
     const stage = new Stage();
     stage.grow(10);
     expect(stage.events.recent(4, WANTED)?.events.map(({ sequence }) => sequence)).toEqual([5, 6, 7, 8, 9, 10]);
-    expect(stage.events.recent(10, WANTED)).toEqual({ events: [], through: 10 });
+    expect(stage.events.recent(10, WANTED)).toEqual({ events: [], through: 10, hash: null });
     stage.restart();
     expect(stage.events.recent(4, WANTED)).toBeNull();
     expect((await stage.events.read(4, WANTED)).through).toBe(10);

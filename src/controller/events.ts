@@ -2,7 +2,7 @@
 // readers of the history are served at a time, the others wait: nothing here holds the loop.
 
 import { TenureError } from "../core/kit/errors.ts";
-import { decodeEvent, hexOf, MerkleFrontier } from "../core/events/index.ts";
+import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../core/events/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type {
   ConsistencyProof,
@@ -41,7 +41,7 @@ interface HistoricEvent {
 type VerifyStep =
   | { readonly kind: "progress"; readonly through: number }
   | { readonly kind: "broken"; readonly sequence: number; readonly why: string }
-  | { readonly kind: "missing"; readonly first: number; readonly last: number }
+  | { readonly kind: "missing"; readonly first: number; readonly last: number; readonly isLost: boolean }
   | { readonly kind: "end"; readonly point: HistoricPoint | null };
 
 interface HistoricPoint {
@@ -97,6 +97,26 @@ export class EventsService implements Events {
     return { sequence: this.#options.fold.chain.sequence, first: startSequence + 1 };
   }
 
+  async hashAt(sequence: number): Promise<string | null> {
+    const { chain } = this.#options.fold;
+    if (sequence >= chain.sequence) return sequence === chain.sequence ? chain.hash : null;
+    const { first } = this.head();
+    if (sequence + 1 < first) throw compacted(sequence + 1, first);
+    if (sequence === 0) return null;
+    const held = this.#tail.hashOf(sequence);
+    if (held !== null) return held;
+    return this.#readings.take(() => this.#readHashBefore(sequence + 1));
+  }
+
+  /** From the event that names it: the one itself may be cut off. */
+  async #readHashBefore(sequence: number): Promise<string | null> {
+    for await (const [next] of this.#options.history.read(sequence, 1)) {
+      if (next === undefined) continue;
+      return decoded(next).previousHash;
+    }
+    throw new TenureError("BACKEND_UNAVAILABLE", `Event ${sequence} can't be read here now. Ask another node.`);
+  }
+
   async read(after: number, wanted: EventsWanted): Promise<EventsPage> {
     const { sequence, first } = this.head();
     if (after + 1 < first) throw compacted(after + 1, first);
@@ -106,7 +126,7 @@ export class EventsService implements Events {
   }
 
   recent(after: number, wanted: EventsWanted): EventsPage | null {
-    if (after >= this.#options.fold.chain.sequence) return { events: [], through: after };
+    if (after >= this.#options.fold.chain.sequence) return { events: [], through: after, hash: null };
     return this.#tail.has(after + 1) ? pageOf(after, this.#tail.behind(after), wanted) : null;
   }
 
@@ -146,7 +166,7 @@ export class EventsService implements Events {
         case "broken":
           return { valid: false, first, firstBrokenSequence: step.sequence, reason: step.why };
         case "missing":
-          return { valid: false, first, firstBrokenSequence: step.first, reason: missing(step.first, step.last) };
+          return { valid: false, first, firstBrokenSequence: step.first, reason: missing(step) };
         case "end":
           return this.#intact(first, step.point);
       }
@@ -210,6 +230,7 @@ function woken(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
 class Page implements EventsPage {
   readonly events: EventRecord[] = [];
   through: number;
+  hash: string | null = null;
   readonly #wanted: EventsWanted;
   #seen = 0;
   #bytes = 0;
@@ -223,6 +244,7 @@ class Page implements EventsPage {
   take(event: TailEvent): boolean {
     const { filter, max, bytesMax } = this.#wanted;
     this.through = event.sequence;
+    this.hash = event.eventHash;
     this.#seen++;
     if (isWanted(event, filter)) {
       this.events.push(event);
@@ -246,13 +268,18 @@ function isWanted({ eventType, entityType, entityId }: TailEvent, filter: Events
   return filter.entityType === null || filter.entityType === entityType;
 }
 
-function described({ sequence, bytes, eventHash }: HistoricEvent): TailEvent {
+function described(one: HistoricEvent): TailEvent {
+  const { sequence, bytes, eventHash } = one;
+  const { eventType, entityType, entityId } = decoded(one);
+  return { sequence, eventType, entityType, entityId, bytes, eventHash };
+}
+
+function decoded({ sequence, bytes }: HistoricEvent): StoredEvent {
   const read = decodeEvent(bytes);
   // The history's own check has seen to it that these are the bytes that were sealed.
   if (read.kind === "malformed")
     throw new TenureError("CHAIN_BROKEN", `Event ${sequence} can't be read: ${read.problem}`);
-  const { eventType, entityType, entityId } = read.event;
-  return { sequence, eventType, entityType, entityId, bytes, eventHash };
+  return read.event;
 }
 
 function compacted(wantedFrom: number, first: number): TenureError {
@@ -262,6 +289,7 @@ function compacted(wantedFrom: number, first: number): TenureError {
   );
 }
 
-function missing(first: number, last: number): string {
-  return `events ${first} to ${last} are not here yet; they are being fetched from the other nodes`;
+function missing({ first, last, isLost }: VerifyStep & { readonly kind: "missing" }): string {
+  if (isLost) return `events ${first} to ${last} are lost: no member of the cluster has them`;
+  return `events ${first} to ${last} are not here; the other members are asked for them`;
 }

@@ -3,7 +3,9 @@
 
 import type { StoredEvent } from "../core/events/index.ts";
 import { FINAL_STATES, type Job, type JobState } from "../core/jobs/model.ts";
+import { Shards } from "../core/kit/shards.ts";
 import type { JobLog } from "../ports/views.ts";
+import type { Slice } from "./slice.ts";
 
 export interface Changes {
   readonly jobs: readonly Job[];
@@ -14,7 +16,7 @@ export interface Changes {
 export class JobChanges {
   readonly #job: (jobId: string) => Job | null;
   /** Null: as it is when it is taken. */
-  readonly #changed = new Map<string, Job | null>();
+  readonly #changed = new Shards<Job | null>();
   readonly #forgotten = new Set<string>();
   #logs: JobLog[] = [];
   #logChars = 0;
@@ -47,8 +49,8 @@ export class JobChanges {
 
   note(event: StoredEvent): void {
     if (event.entityType !== "build") return;
-    const { eventType, entityId, payload } = event;
-    if (eventType === "build:log") this.#log({ jobId: entityId, ...(payload as unknown as Omit<JobLog, "jobId">) });
+    const { eventType, entityId } = event;
+    if (eventType === "build:log") this.#log(logOf(event));
     else if (eventType === "build:forgotten") {
       this.#changed.delete(entityId);
       this.#forgotten.add(entityId);
@@ -59,14 +61,16 @@ export class JobChanges {
     }
   }
 
-  /** So many jobs at most. What was logged comes with the last of them: its job must be there before. */
-  take(jobsMax: number): Changes {
+  /**
+   * So many jobs at most, and no more than there is time for. What was logged comes with the last of them: its job must be there
+   * before.
+   */
+  take(jobsMax: number, slice: Pick<Slice, "isOver">): Changes {
     const jobs: Job[] = [];
-    for (const [jobId, kept] of this.#changed) {
-      if (jobs.length >= jobsMax) break;
-      this.#changed.delete(jobId);
+    for (const [jobId, kept] of this.#changed.taken()) {
       const job = kept ?? this.#job(jobId);
       if (job !== null) jobs.push(job);
+      if (jobs.length >= jobsMax || slice.isOver) break;
     }
     const forgotten = [...this.#forgotten];
     this.#forgotten.clear();
@@ -100,6 +104,11 @@ export class JobChanges {
     this.#logChars += log.text.length;
     this.#logs.push(log);
   }
+}
+
+/** Of a `build:log`. */
+export function logOf({ entityId, payload }: StoredEvent): JobLog {
+  return { jobId: entityId, ...(payload as unknown as Omit<JobLog, "jobId">) };
 }
 
 export function isFinal(eventType: string): boolean {

@@ -46,7 +46,42 @@ async function recorded() {
   return { stage, clock, records, views, before };
 }
 
+/** Whatever is done takes time, and each look at the clock shows it. */
+class SlowClock extends ManualClock {
+  override monotonicMs(): number {
+    this.nowMs += 0.5;
+    return super.monotonicMs();
+  }
+}
+
 describe("the views", () => {
+  it.each([
+    { what: "in the book when they begin", isBefore: true, most: 4 * 16 },
+    { what: "submitted while they are fed", isBefore: false, most: 4 },
+  ])("are fed for two milliseconds of a turn, however many jobs are $what", async ({ isBefore, most }) => {
+    const { stage, fold } = await leading();
+    const clock = new SlowClock();
+    const views = new ListedViews();
+    const puts: number[] = [];
+    const counted = {
+      ...bound(views),
+      put: (...args: Parameters<ListedViews["put"]>) => {
+        puts.push(args[1].length);
+        return views.put(...args);
+      },
+    };
+    if (isBefore) await submit(stage, 300);
+    const feeder = new JobsFeeder({ fold, views: counted, history: null, clock, logger: SILENT });
+    await drain();
+    if (!isBefore) await submit(stage, 300);
+    for (let turn = 0; turn < 50; turn++) {
+      await advance(clock, 1_000);
+      await drain();
+    }
+    expect([views.jobs.size, views.atPosition, feeder.waiting]).toEqual([300, 300, 0]);
+    expect(Math.max(...puts)).toBeLessThanOrEqual(most);
+  });
+
   it("have every job, and the position of the last event, also where that was about something else", async () => {
     const { stage, fold, clock } = await leading();
     await submit(stage, 700);

@@ -9,20 +9,28 @@
 //
 // A node that starts again applies once more what its views had before: until it is where they are, nothing changes for them.
 //
+// What no member has any more of the history is passed over, and the views remember that: when a copy turns up, they are built
+// anew.
+//
 // What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later. While
 // the book is gone through, a change of a job that comes later in it does not wait: it is told as it is then.
 
+import type { EventRange } from "../core/archive/index.ts";
 import type { StoredEvent } from "../core/events/index.ts";
 import type { Job } from "../core/jobs/model.ts";
+import { Shards } from "../core/kit/shards.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Views } from "../ports/views.ts";
+import type { Views, ViewsHoles } from "../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
+import { Slice } from "./slice.ts";
 
-/** What is made of the book's records in one turn. */
+/** What goes over at once; less where the turn's slice is over before. */
 const PUT_JOBS_MAX = 500;
+/** Of a walk through the book, between two looks at the clock. */
+const WALKED_AT_ONCE_MAX = 16;
 const JOBS_WAITING_MAX = 100_000;
 const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
 const RETRY_MS = 1_000;
@@ -36,26 +44,33 @@ const REST_MS = 200;
 
 export interface JobsFeederOptions {
   readonly fold: JobsFold;
-  readonly views: Pick<Views, "position" | "put" | "doubt" | "settle">;
+  readonly views: Pick<Views, "position" | "put" | "doubt" | "settle" | "holes">;
   /** Null: there is none; what the book has dropped is not shown. */
   readonly history: ReplayHistory | null;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly jobsWaitingMax?: number | undefined;
+  /** Jobs of one put. */
+  readonly putJobsMax?: number | undefined;
 }
 
 export class JobsFeeder {
   readonly #options: JobsFeederOptions;
   readonly #stops: readonly (() => void)[];
   readonly #changes: JobChanges;
+  readonly #putJobsMax: number;
   /** The book is gone through: up to this number its jobs were put. Null: it was, or need not be. */
   #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
-  #replay: AsyncGenerator<Changes, void, void> | null = null;
+  #replay: AsyncGenerator<Changes, readonly EventRange[], void> | null = null;
   /** Jobs that were finished or forgotten since: what the history says of them is old. */
-  readonly #newer = new Set<string>();
+  readonly #newer = new Shards<true>();
   #historyTimer: Timer | null = null;
+  /** Why the history could not be read, as it was logged last. */
+  #historyProblem: string | null = null;
+  /** What the views were built without. */
+  #holes: readonly EventRange[] = [];
   #isInDoubt = false;
   #position = 0;
   /** Grows with each beginning: what was under way then is not gone on with. */
@@ -63,6 +78,8 @@ export class JobsFeeder {
   /** Where the views are is not known yet: nothing is put, because the position would pass over what they have missed. */
   #isBeginning = true;
   #isPutting = false;
+  /** There was no time for all that has changed. */
+  #isCut = false;
   #retry: Timer | null = null;
   /** Ends a rest before its time. */
   #wake: () => void = () => undefined;
@@ -70,6 +87,7 @@ export class JobsFeeder {
 
   constructor(options: JobsFeederOptions) {
     this.#options = options;
+    this.#putJobsMax = options.putJobsMax ?? PUT_JOBS_MAX;
     this.#changes = new JobChanges((jobId) => options.fold.book.applied.job(jobId));
     this.#stops = [
       options.fold.follow(({ event }) => this.#applied(event)),
@@ -93,6 +111,21 @@ export class JobsFeeder {
     if (!this.#isClosed && this.#retry === null) void this.#begin();
   }
 
+  /** Something was found to be lost, or is here again. */
+  historyChanged(): void {
+    if (this.#isClosed || this.#isBeginning) return;
+    if (this.#isRepaired) this.restart();
+    else if (this.#historyTimer !== null) this.#readAgain();
+  }
+
+  /** Some of what the views were built without is here. */
+  get #isRepaired(): boolean {
+    const { history } = this.#options;
+    const missing = history?.missing?.() ?? [];
+    const start = history?.stats().startSequence ?? 0;
+    return this.#holes.some((hole) => hole.first > start && !missing.some((range) => overlap(range, hole)));
+  }
+
   close(): void {
     this.#isClosed = true;
     for (const stop of this.#stops) stop();
@@ -110,7 +143,8 @@ export class JobsFeeder {
     this.#endReplay();
     this.#wake();
     try {
-      const position = await views.position();
+      let position = await views.position();
+      if (views.holes !== undefined) position = await this.#repaired(views.holes, position);
       if (beginning !== this.#beginnings) return;
       const { sequence: through, timestamp } = fold.chain;
       this.#position = position;
@@ -131,24 +165,36 @@ export class JobsFeeder {
     this.#putSoon();
   }
 
+  /** Views that were built without events that are here again begin anew. */
+  async #repaired(holes: ViewsHoles, position: number): Promise<number> {
+    const { views, logger } = this.#options;
+    this.#holes = await holes.read();
+    if (!this.#isRepaired) return position;
+    logger.info({ event: "views" }, "events that the views were built without are here again: they are built anew");
+    await holes.rebuild();
+    this.#holes = [];
+    return views.position();
+  }
+
   #startReplay(): void {
     const { fold, history, clock } = this.#options;
     this.#newer.clear();
     if (this.#gap === null || history === null) return;
-    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, isNewer: (jobId) => this.#newer.has(jobId) });
+    const isNewer = (jobId: string): boolean => this.#newer.has(jobId);
+    this.#replay = replayedChanges({ history, fold, clock, ...this.#gap, changesMax: this.#putJobsMax, isNewer });
   }
 
   #endReplay(): void {
     this.#historyTimer?.cancel();
     this.#historyTimer = null;
-    void this.#replay?.return();
+    void this.#replay?.return([]);
     this.#replay = null;
   }
 
   #applied(event: StoredEvent): void {
     if (!this.#isBeginning && event.sequence <= this.#position) return;
     if (!this.#comesLater(event)) this.#changes.note(event);
-    if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.add(event.entityId);
+    if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.set(event.entityId, true);
     const { jobsWaitingMax = JOBS_WAITING_MAX } = this.#options;
     if (this.#changes.jobs > jobsWaitingMax || this.#changes.logChars > LOG_CHARS_WAITING_MAX) {
       this.#changes.clear();
@@ -176,7 +222,7 @@ export class JobsFeeder {
   }
 
   get #isMoreWaiting(): boolean {
-    return this.#changes.jobs >= PUT_JOBS_MAX || this.#sweptTo !== null || this.#replay !== null;
+    return this.#isCut || this.#changes.jobs >= this.#putJobsMax || this.#sweptTo !== null || this.#replay !== null;
   }
 
   #rested(): Promise<void> {
@@ -215,16 +261,18 @@ export class JobsFeeder {
   }
 
   async #put(): Promise<void> {
-    const { fold, views } = this.#options;
+    const { fold, views, clock } = this.#options;
     const beginning = this.#beginnings;
-    const changes = this.#changes.take(PUT_JOBS_MAX);
-    const jobs = [...changes.jobs, ...this.#sweptJobs(PUT_JOBS_MAX - changes.jobs.length)];
+    const slice = new Slice(clock);
+    const changes = this.#changes.take(this.#putJobsMax, slice);
+    this.#isCut = this.#changes.jobs > 0;
+    const jobs = [...changes.jobs, ...this.#sweptJobs(this.#putJobsMax - changes.jobs.length, slice)];
     // Not all that is applied is in it where more jobs wait: then it is as of before.
     const isAll = this.#changes.jobs === 0 && this.#sweptTo === null && this.#gap === null;
     const { sequence, hash } = fold.chain;
     const [position, line] = isAll ? [sequence, hash] : [this.#position, null];
     try {
-      await views.put(position, jobs, changes.logs, changes.forgotten, line);
+      await views.put(position, jobs, changes.logs, changes.forgotten, { line });
     } catch (error) {
       this.#changes.giveBack(changes);
       throw error;
@@ -236,24 +284,26 @@ export class JobsFeeder {
     await views.settle();
   }
 
-  #sweptJobs(max: number): Job[] {
+  #sweptJobs(max: number, slice: Slice): Job[] {
     const jobs: Job[] = [];
-    if (this.#sweptTo === null || max <= 0) return jobs;
     const { applied } = this.#options.fold.book;
     // What is in doubt there must be put again, or it goes.
     const had = this.#isInDoubt ? 0 : this.#position;
-    const walked = applied.behind(this.#sweptTo, had, max);
-    for (const id of walked.ids) {
-      const job = applied.job(id);
-      if (job !== null) jobs.push(job);
+    while (this.#sweptTo !== null && jobs.length < max) {
+      const walked = applied.behind(this.#sweptTo, had, Math.min(WALKED_AT_ONCE_MAX, max - jobs.length));
+      for (const id of walked.ids) {
+        const job = applied.job(id);
+        if (job !== null) jobs.push(job);
+      }
+      this.#sweptTo = walked.through;
+      if (slice.isOver) break;
     }
-    this.#sweptTo = walked.through;
     return jobs;
   }
 
   /** The next of what was missed. Where the history does not have it (yet), the rest goes on without. */
-  async #putMissed(replay: AsyncGenerator<Changes, void, void>): Promise<void> {
-    let step: IteratorResult<Changes, void>;
+  async #putMissed(replay: AsyncGenerator<Changes, readonly EventRange[], void>): Promise<void> {
+    let step: IteratorResult<Changes, readonly EventRange[]>;
     try {
       step = await replay.next();
     } catch (error) {
@@ -262,25 +312,42 @@ export class JobsFeeder {
     }
     if (replay !== this.#replay) return;
     if (step.done === true) {
+      if (step.value.length > 0) await this.#passedOver(step.value);
+      if (replay !== this.#replay) return;
+      this.#historyProblem = null;
       this.#endReplay();
       this.#gap = null;
       this.#newer.clear();
       return;
     }
     const { jobs, logs, forgotten } = step.value;
-    await this.#options.views.put(this.#position, jobs, logs, forgotten);
+    await this.#options.views.put(this.#position, jobs, logs, forgotten, { isPast: true });
+  }
+
+  /** Durable before the views' position passes it. */
+  async #passedOver(ranges: readonly EventRange[]): Promise<void> {
+    const { views, logger } = this.#options;
+    const text = "the views go on without events that no member has: jobs that changed in them may not be shown";
+    for (const { first, last } of ranges) logger.warn({ event: "views", first, last }, text);
+    this.#holes = [...this.#holes.filter((hole) => !ranges.some((range) => overlap(range, hole))), ...ranges];
+    await views.holes?.write(this.#holes);
   }
 
   #historyFailed(error: unknown): void {
-    const { clock, fold, logger } = this.#options;
-    const text = "what the views have missed is not in the history yet; trying again";
-    logger.warn({ event: "views", error: String(error), ...this.#gap }, text);
+    const { clock, logger } = this.#options;
+    const problem = String(error);
+    const text = "what the views have missed is not in the history yet; it is tried again every few seconds";
+    if (problem !== this.#historyProblem) logger.warn({ event: "views", error: problem, ...this.#gap }, text);
+    this.#historyProblem = problem;
     this.#endReplay();
-    this.#historyTimer = clock.setTimer(clock.monotonicMs() + HISTORY_RETRY_MS, () => {
-      if (this.#gap !== null) this.#gap = { ...this.#gap, through: fold.chain.sequence };
-      this.#startReplay();
-      this.#putSoon();
-    });
+    this.#historyTimer = clock.setTimer(clock.monotonicMs() + HISTORY_RETRY_MS, () => this.#readAgain());
+  }
+
+  #readAgain(): void {
+    this.#endReplay();
+    if (this.#gap !== null) this.#gap = { ...this.#gap, through: this.#options.fold.chain.sequence };
+    this.#startReplay();
+    this.#putSoon();
   }
 
   #failed(error: unknown): void {
@@ -292,6 +359,10 @@ export class JobsFeeder {
       void this.#begin();
     });
   }
+}
+
+function overlap(one: EventRange, other: EventRange): boolean {
+  return one.first <= other.last && other.first <= one.last;
 }
 
 /** The book keeps a job that is finished for a while, and one that is forgotten no more. */

@@ -6,10 +6,11 @@ import type { SealedEvent } from "../core/events/index.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
+import { JobFinder } from "./job-finder.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
 import type { JobsFold } from "./jobs-fold.ts";
-import type { ReplayHistory } from "./jobs-replay.ts";
-import { JobsStage, ListedViews, newFold } from "./test-jobs.ts";
+import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
+import { JobsStage, ListedViews, newFold, REQUEST } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -36,6 +37,13 @@ class Site {
     site.stage.leadership.set(1);
     await drain();
     return site;
+  }
+
+  /** As a read of the API does it, at once or not at all, on a node with these views. */
+  async read(views: ListedViews, jobId: string): Promise<string> {
+    const finder = new JobFinder({ book: this.fold.book, clock: this.clock, find: (id) => views.get(id) });
+    const found = await finder.find(jobId, "applied", 0);
+    return found.kind === "behind" ? "too stale" : (found.job?.state ?? "none");
   }
 
   feed(views: ListedViews, jobsWaitingMax?: number): JobsFeeder {
@@ -70,6 +78,11 @@ async function settled({ clock }: Site): Promise<void> {
     await drain();
     await advance(clock, 50);
   }
+}
+
+async function whole(site: Site, views: ListedViews): Promise<void> {
+  for (let turn = 0; turn < 200 && views.atPosition < site.fold.chain.sequence; turn++) await settled(site);
+  expect(views.atPosition).toBe(site.fold.chain.sequence);
 }
 
 describe("the views of a node that missed much", () => {
@@ -174,6 +187,76 @@ describe("the views of a node that missed much", () => {
     expect(ids.map((id) => views.jobs.get(id)?.state)).toEqual(ids.map(() => "completed"));
     expect(views.logs.size).toBe(30);
     expect(views.atPosition).toBe(site.fold.chain.sequence);
+  });
+});
+
+describe("a job that has ended, on a node that builds its views again", () => {
+  it("is never shown as pending, nor as missing: it is cancelled, or nothing is said of it", async () => {
+    const made = await Site.leading();
+    // More than one step of a replay has, all of them submitted before the first of them ends.
+    const all = await made.stage.submitMany(600);
+    for (const id of all) await made.stage.service.cancel(REQUEST, id);
+    const ids = all.filter((_, at) => at % 50 === 0);
+    const answers = new Set<string>();
+    const rows = new Set<string | undefined>();
+    const views = new ListedViews();
+    made.onRead = async () => {
+      for (const id of ids) answers.add(await made.read(views, id));
+      for (const id of ids) rows.add(views.jobs.get(id)?.state);
+    };
+    made.feed(views);
+    await whole(made, views);
+    for (const id of ids) expect(await made.read(views, id)).toBe("cancelled");
+    expect(await made.read(views, "no such job")).toBe("none");
+    expect([...answers]).toEqual(["too stale"]);
+    // What lists show meanwhile lacks jobs, and has none in a state of the past.
+    expect([...rows]).toEqual([undefined, "cancelled"]);
+  });
+
+  it("that is forgotten is not shown by views which have not heard of that, nor sent once more", async () => {
+    const made = await Site.leading();
+    const { stage, fold } = made;
+    const id = await made.finished();
+    for (let i = 0; i < 4; i++) await made.finished();
+    const { views } = stage;
+    const feeder = made.feed(views);
+    await settled(made);
+    feeder.close();
+    expect(await made.read(views, id)).toBe("completed");
+    await advance(made.clock, 120_000);
+    expect(stage.forgotten).toContain(id);
+    expect(views.jobs.get(id)?.state).toBe("completed");
+    expect(await made.read(views, id)).toBe("too stale");
+    made.feed(views);
+    await settled(made);
+    expect(await made.read(views, id)).toBe("none");
+    expect(fold.book.known(id)).toBe(false);
+  });
+
+  it("has all that it has logged, also where more was logged by jobs that ran at one time than is held for them", async () => {
+    const made = await Site.leading();
+    const { stage, fold, clock, history } = made;
+    const ids = await stage.submitMany(4);
+    const { leases } = await stage.poll("a", { max: 4 });
+    for (let offset = 0; offset < 30; offset += 10) {
+      const logs = leases.map((lease) => ({ ...lease, chunk: { offset, text: lease.jobId.padEnd(10) } }));
+      await stage.poll("a", { max: 0, logs });
+    }
+    for (const lease of leases) await stage.complete("a", lease);
+    for (let i = 0; i < 3; i++) await made.finished();
+    const views = new ListedViews();
+    const span = { after: 0, through: fold.chain.sequence, changesMax: 500, isNewer: () => false };
+    const replay = replayedChanges({ history, fold, clock, ...span, logCharsMax: 50 });
+    const passed = (async () => {
+      for await (const { jobs, logs, forgotten } of replay) {
+        await views.put(0, jobs, logs, forgotten, { isPast: true });
+      }
+    })();
+    await settled(made);
+    await passed;
+    for (const id of ids) {
+      expect([0, 10, 20].map((offset) => views.logs.get(`${id}@${offset}`)?.trim())).toEqual([id, id, id]);
+    }
   });
 });
 

@@ -131,11 +131,26 @@ describe("a job that only the views have", () => {
     const retried = watch(stage.service.retry(REQUEST, id));
     await advance(clock, 100);
     expect([cancelled.state, retried.state]).toEqual(["pending", "pending"]);
-    const latest = { ...(await stage.views.get(id))!, jobEpoch: 4 };
+    const latest = { ...(await stage.views.get(id)).job!, jobEpoch: 4 };
     await stage.views.put(fold.chain.sequence, [latest], [], []);
     await advance(clock, 100);
     expect(cancelled.code).toBe("JOB_FINISHED");
     // Its epoch goes on from where it was, and never back.
+    expect(retried.value).toMatchObject({ state: "pending", jobEpoch: 5 });
+  });
+
+  it("is found by a request that came while this node was about to lead", async () => {
+    const { stage, clock, fold, id } = await completedTwice();
+    const latest = { ...(await stage.views.get(id)).job!, jobEpoch: 4 };
+    await stage.views.put(fold.chain.sequence, [latest], [], []);
+    stage.leadership.set(null, true);
+    const cancelled = watch(stage.service.cancel(REQUEST, id));
+    const retried = watch(stage.service.retry(REQUEST, id));
+    await drain();
+    stage.leadership.set(2);
+    await drain();
+    await advance(clock, 100);
+    expect(cancelled.code).toBe("JOB_FINISHED");
     expect(retried.value).toMatchObject({ state: "pending", jobEpoch: 5 });
   });
 
@@ -149,8 +164,8 @@ describe("a job that only the views have", () => {
   });
 
   it("C8: is looked for again where it was sent once more and dropped while the views were asked", async () => {
-    const { stage, fold, id } = await completedTwice();
-    const latest = { ...(await stage.views.get(id))!, jobEpoch: 4 };
+    const { stage, clock, fold, id } = await completedTwice();
+    const latest = { ...(await stage.views.get(id)).job!, jobEpoch: 4 };
     await stage.views.put(fold.chain.sequence, [latest], [], []);
     const found = Promise.withResolvers<void>();
     const get = stage.views.get.bind(stage.views);
@@ -170,6 +185,7 @@ describe("a job that only the views have", () => {
     await stage.views.put(fold.chain.sequence, [{ ...latest, jobEpoch: 6 }], [], []);
     found.resolve();
     await drain();
+    await advance(clock, 100);
     expect(retried.value).toMatchObject({ state: "pending", jobEpoch: 7 });
   });
 });

@@ -6,12 +6,14 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import type { Random } from "../core/kit/random.ts";
+import { VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type {
   AgentView,
   DrainedBy,
+  FoundJob,
   Jobs,
   JobsStats,
   LeaseAnswer,
@@ -24,7 +26,9 @@ import type {
   ScheduleView,
 } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
+import type { JobRow } from "../ports/views.ts";
 import { NodeTime } from "./event-time.ts";
+import { type Found, JobFinder } from "./job-finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
 import { Pace } from "./pace.ts";
@@ -33,22 +37,10 @@ import { Turnover } from "./turnover.ts";
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;
 
-/** How long a decision waits for the views where it needs them, and how often it looks. */
-const VIEWS_WAIT_MS = 2_000;
-const VIEWS_LOOK_MS = 20;
 /** How often a request looks whether the time of day is known by now. */
 const TIME_LOOK_MS = 50;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
-
-/** A job outside of the book, as the views had it at this position. */
-interface Found {
-  readonly job: Job | null;
-  readonly position: number;
-}
-
-/** The book has it, or nothing rests on it. */
-const NOT_LOOKED_FOR: Found = { job: null, position: Infinity };
 
 export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash" | "time"> {
   readonly leadership: Leadership;
@@ -59,9 +51,7 @@ export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "on
   /** Why nothing new is taken (no room is left, for instance); null: it is. Results, renewals and cancels always are. */
   readonly refusesNew: () => TenureError | null;
   /** A finished job that is not in memory any more, in the views here. */
-  readonly find: (jobId: string) => Promise<Job | null>;
-  /** Up to which event they have everything. */
-  readonly viewsPosition: () => Promise<number>;
+  readonly find: (jobId: string) => Promise<JobRow>;
   /** This node's own worker, which was killed before this node leads: its jobs are handed back first of all. */
   readonly worker?: string | undefined;
 }
@@ -71,6 +61,7 @@ export class JobsService implements Jobs {
   readonly #secrets: LeaseSecrets;
   readonly #turnover: Turnover;
   readonly #pace: Pace;
+  readonly #finder: JobFinder;
   readonly #time: NodeTime;
   readonly #stops: readonly (() => void)[];
   #opening: number | null = null;
@@ -85,7 +76,8 @@ export class JobsService implements Jobs {
     this.#secrets = new LeaseSecrets(options.digest);
     this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
     this.#pace = new Pace(options.clock);
-    const { clock, fold, believedMs } = options;
+    const { clock, fold, believedMs, find } = options;
+    this.#finder = new JobFinder({ book: fold.book, clock, find });
     this.#time = new NodeTime(clock, believedMs ?? (() => clock.wallMs()), fold.chain.timestamp);
     this.#stops = [
       options.leadership.subscribe(() => this.#look()),
@@ -218,39 +210,30 @@ export class JobsService implements Jobs {
   /** Decides on the job as the book has it, or on one that the views have and the book can't have had since. */
   async #runFound(kind: "cancel" | "retry", request: Request, jobId: string): Promise<Job> {
     for (let look = 0; look < FOUND_LOOKS_MAX; look++) {
-      const isNeeded = !this.#remembers(request) && this.#reign !== null;
-      const found = isNeeded ? await this.#foundElsewhere(jobId) : NOT_LOOKED_FOR;
       if (this.#isTurningOver()) await this.#turnover.over();
-      const { book } = this.#options.fold;
+      // Answered by its key, or refused by a node that does not lead, in this turn: nothing rests on the job.
+      if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });
+      const { job, position } = await this.#found(jobId, "head", NOTHING_DONE);
+      if (this.#isTurningOver()) continue;
       // It may have been sent once more, ended and been dropped while the views were asked.
-      if (book.known(jobId) || book.droppedUpTo <= found.position) {
-        return this.#runShown({ kind, request, jobId, job: found.job });
+      if (this.#options.fold.book.known(jobId) || this.#finder.counts(position, "head")) {
+        return this.#runShown({ kind, request, jobId, job });
       }
     }
     throw viewsBehind(NOTHING_DONE);
   }
 
-  /** As of when everything that the book has dropped by now is in the views; waits for them, but not for long. */
-  async #foundElsewhere(jobId: string, otherwise = NOTHING_DONE): Promise<Found> {
-    const { fold, find, viewsPosition, clock } = this.#options;
-    const untilMs = clock.monotonicMs() + VIEWS_WAIT_MS;
-    // Also of what was forgotten: its event may be the last one.
-    const wanted = fold.chain.sequence;
-    while (!fold.book.known(jobId)) {
-      const position = await viewsPosition();
-      if (position >= wanted) return { job: await find(jobId), position };
-      const nowMs = clock.monotonicMs();
-      if (nowMs >= untilMs) throw viewsBehind(otherwise);
-      await new Promise<void>((resume) => void clock.setTimer(nowMs + VIEWS_LOOK_MS, resume));
-    }
-    return NOT_LOOKED_FOR;
+  async #found(jobId: string, look: "applied" | "head", otherwise: string): Promise<Found> {
+    const found = await this.#finder.find(jobId, look, VIEWS_WAIT_MS);
+    if (found.kind === "behind") throw viewsBehind(otherwise);
+    return found;
   }
 
   /** As the job is when the answer leaves; where the book has dropped it meanwhile, as it was decided to be, or was found. */
   async #runShown(command: CommandOf<"cancel" | "retry">): Promise<Job> {
     const { jobId } = command;
     const decided = await this.#serving().runShown(command);
-    const job = this.job(jobId) ?? decided ?? (await this.#foundElsewhere(jobId, SHOWN_LATER)).job ?? this.job(jobId);
+    const job = this.job(jobId) ?? decided ?? (await this.#found(jobId, "applied", SHOWN_LATER)).job;
     if (job !== null) return job;
     throw new TenureError(
       "NOT_FOUND",
@@ -262,6 +245,14 @@ export class JobsService implements Jobs {
 
   job(jobId: string): Job | null {
     return this.#options.fold.book.applied.job(jobId);
+  }
+
+  find(jobId: string, waitMs: number): Promise<FoundJob> {
+    return this.#finder.find(jobId, "applied", waitMs);
+  }
+
+  loggedUpTo(jobId: string): number {
+    return this.#options.fold.book.loggedUpTo(jobId);
   }
 
   whyPending(jobId: string): PendingReason | null {

@@ -9,6 +9,7 @@
 // and a moment with it, in which what waited outside comes in. Not the whole duration: on a node that stutters every lease
 // would be a fresh one for ever, and the jobs of a dead agent nobody else's.
 
+import { Shards } from "../core/kit/shards.ts";
 import type { Slice } from "./slice.ts";
 
 /** Of running time, behind all stalls since the last renewal together. */
@@ -32,7 +33,7 @@ interface Due {
 }
 
 export class Leases {
-  readonly #byKey = new Map<string, Lease>();
+  readonly #byKey = new Shards<Lease>();
   #heap: Due[] = [];
   /** In all. */
   #stalledMs = 0;

@@ -1,9 +1,11 @@
-// What may be changed in a membership, decided from what the leader sees and nothing else.
+// What may be changed in a membership, decided from what the leader sees and nothing else; and how what became of a change is
+// said.
 
-import { TenureError } from "../core/kit/errors.ts";
+import { assertNever } from "../core/kit/assert.ts";
+import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
-import type { Configuration, RaftStatus } from "../core/raft/index.ts";
-import type { FollowerView } from "../ports/consensus.ts";
+import { isJoint, type Configuration, type RaftStatus } from "../core/raft/index.ts";
+import type { FollowerView, ProposeOutcome } from "../ports/consensus.ts";
 
 /** Under load a follower in step is always a few batches behind; more is a node that would hold commits up as a voter. */
 const CAUGHT_UP_LAG_ENTRIES_MAX = 256;
@@ -110,4 +112,42 @@ export function refuseCutOff(
 
 function majorityOf(voters: readonly PeerKey[]): number {
   return Math.floor(voters.length / 2) + 1;
+}
+
+export function notLeader(status: RaftStatus): NotLeaderError {
+  const leader = status.leader === null || status.leader === status.peer ? null : nodeIdOf(status.leader);
+  const who = leader === null ? "no leader is known here; retry in a moment" : `${leader} leads; ask it`;
+  const known = leader === null ? null : { epoch: status.term, identity: leader };
+  return new NotLeaderError("not-leading", `${nodeIdOf(status.peer)} does not lead this cluster: ${who}`, known);
+}
+
+export function unknownMember(nodeId: string): TenureError {
+  return new TenureError("MEMBER_UNKNOWN", `${nodeId} is no member of this cluster; see \`tenure cluster status\``);
+}
+
+/** Also where this change would be a second one over a joint configuration. */
+export function isEarlierChange(
+  outcome: ProposeOutcome & { readonly outcome: "refused" },
+  status: RaftStatus,
+): boolean {
+  return (
+    outcome.code === "CONF_CHANGE_PENDING" || (outcome.code === "CONF_CHANGE_INVALID" && isJoint(status.configuration))
+  );
+}
+
+export function settle(outcome: ProposeOutcome, status: RaftStatus): void {
+  switch (outcome.outcome) {
+    case "committed":
+      return;
+    case "refused":
+      if (outcome.code === "NOT_LEADER") throw notLeader(status);
+      throw new TenureError(outcome.code, outcome.message);
+    case "unknown": {
+      const why =
+        "leadership moved while this was being written, and whether it counts is not known here; look at `tenure cluster status`, then try again";
+      throw new TenureError("OUTCOME_UNKNOWN", why);
+    }
+    default:
+      return assertNever(outcome, "settle");
+  }
 }

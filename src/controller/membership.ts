@@ -9,27 +9,31 @@
 // - An invited node id is settled before it is removed: a leader that takes over in between must not add it again.
 
 import { assertNever } from "../core/kit/assert.ts";
-import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { isJoint, members, type ConfChange, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { MemberChange } from "../ports/cluster.ts";
-import type { Consensus, ProposeOutcome } from "../ports/consensus.ts";
-import type { Logger } from "../ports/logger.ts";
+import type { Consensus } from "../ports/consensus.ts";
 import type { Peers } from "../ports/peers.ts";
 import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
 import {
   diskIn,
   isCaughtUp,
+  isEarlierChange,
   isLearning,
   lagOf,
+  notLeader,
   refuseCutOff,
   refuseInUse,
   refuseRemoval,
   roleIn,
+  settle,
+  unknownMember,
   unseenText,
   type VoterView,
 } from "./membership-rules.ts";
+import { SoleHistory, type SoleHistoryOptions } from "./sole-history.ts";
 
 /** How often the leader looks at those who are to join; and how long it leaves one alone whose change was refused. */
 const LOOK_INTERVAL_MS = 250;
@@ -44,11 +48,8 @@ const CATCH_UP_POLL_MS = 100;
 /** An operator's changes that wait for their turn, or for a node to catch up. */
 export const MEMBER_CHANGES_MAX = 32;
 
-export interface MembershipOptions {
-  readonly consensus: Consensus;
+export interface MembershipOptions extends SoleHistoryOptions {
   readonly peers: Peers;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly machine: ClusterMachine;
   /** The node ids that the founder of a cluster invites, once; nobody else does. */
   readonly expect?: readonly string[] | undefined;
@@ -58,6 +59,7 @@ export class Membership {
   readonly #options: MembershipOptions;
   readonly #consensus: Consensus;
   readonly #clock: Clock;
+  readonly #soleHistory: SoleHistory;
   readonly #retries = new Map<string, { readonly atMs: number; readonly pauseMs: number }>();
   readonly #pauses = new Set<{ readonly timer: Timer; readonly end: () => void }>();
   #state: "idle" | "running" | "stopped" = "idle";
@@ -69,17 +71,20 @@ export class Membership {
     this.#options = options;
     this.#consensus = options.consensus;
     this.#clock = options.clock;
+    this.#soleHistory = new SoleHistory(options);
   }
 
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "running";
+    this.#soleHistory.start();
     this.#lookAgain();
   }
 
   /** Who waits is told at once. */
   stop(): void {
     this.#state = "stopped";
+    this.#soleHistory.stop();
     this.#timer?.cancel();
     this.#timer = null;
     for (const { timer, end } of this.#pauses) {
@@ -124,9 +129,9 @@ export class Membership {
       case "promote":
         return this.#inTurn(() => this.#promote(nodeId));
       case "replace":
-        return this.#inTurn(() => this.#replace(nodeId));
+        return this.#inTurn(() => this.#replace(nodeId, change.force === true));
       case "remove":
-        return this.#inTurn(() => this.#remove(nodeId));
+        return this.#inTurn(() => this.#remove(nodeId, change.force === true));
       default:
         return assertNever(op, "Membership.change");
     }
@@ -202,27 +207,33 @@ export class Membership {
     return `${nodeId} is a voter now`;
   }
 
-  async #replace(nodeId: string): Promise<string> {
+  async #replace(nodeId: string, force: boolean): Promise<string> {
     const status = this.#leading();
     const { voters } = status.configuration;
     if (roleIn(status.configuration, nodeId) === null) throw unknownMember(nodeId);
     const coming = this.#diskSeen(nodeId);
     const swapped = voters.map((peer) => (nodeIdOf(peer) === nodeId ? (coming ?? peer) : peer));
     refuseCutOff(status.peer, voters, swapped, this.#voters(status));
+    const old = members(status.configuration).filter((peer) => nodeIdOf(peer) === nodeId && peer !== coming);
+    if (!force && coming !== null && old.length > 0) await this.#soleHistory.refuse(status.configuration, old);
     const result = this.#consensus.replace(nodeId);
     if (!result.ok) throw new TenureError(result.code, result.message);
     return `the new disk ${coming ?? `of ${nodeId}`} is brought up to date and then takes the place of the old one`;
   }
 
-  async #remove(nodeId: string): Promise<string> {
+  async #remove(nodeId: string, force: boolean): Promise<string> {
+    const disks = ({ configuration }: RaftStatus): PeerKey[] =>
+      members(configuration).filter((peer) => nodeIdOf(peer) === nodeId);
     const judged = (): ConfChange => {
       const status = this.#leading();
-      const leaving = members(status.configuration).filter((peer) => nodeIdOf(peer) === nodeId);
+      const leaving = disks(status);
       if (leaving.length === 0) throw unknownMember(nodeId);
       refuseRemoval(status, leaving, this.#voters(status));
       return { operations: leaving.map((peer) => ({ op: "remove", peer })) };
     };
     judged();
+    const status = this.#leading();
+    if (!force) await this.#soleHistory.refuse(status.configuration, disks(status));
     if (this.#options.machine.invited.includes(nodeId)) await this.#command({ kind: "settled", nodeId });
     await this.#submit(judged, (configuration) => roleIn(configuration, nodeId) === null);
     const isSelf = nodeId === nodeIdOf(this.#consensus.peer);
@@ -360,40 +371,5 @@ export class Membership {
       const pause = { timer, end: resolve };
       this.#pauses.add(pause);
     });
-  }
-}
-
-export function notLeader(status: RaftStatus): NotLeaderError {
-  const leader = status.leader === null || status.leader === status.peer ? null : nodeIdOf(status.leader);
-  const who = leader === null ? "no leader is known here; retry in a moment" : `${leader} leads; ask it`;
-  const known = leader === null ? null : { epoch: status.term, identity: leader };
-  return new NotLeaderError("not-leading", `${nodeIdOf(status.peer)} does not lead this cluster: ${who}`, known);
-}
-
-function unknownMember(nodeId: string): TenureError {
-  return new TenureError("MEMBER_UNKNOWN", `${nodeId} is no member of this cluster; see \`tenure cluster status\``);
-}
-
-/** Also where this change would be a second one over a joint configuration. */
-function isEarlierChange(outcome: ProposeOutcome & { readonly outcome: "refused" }, status: RaftStatus): boolean {
-  return (
-    outcome.code === "CONF_CHANGE_PENDING" || (outcome.code === "CONF_CHANGE_INVALID" && isJoint(status.configuration))
-  );
-}
-
-function settle(outcome: ProposeOutcome, status: RaftStatus): void {
-  switch (outcome.outcome) {
-    case "committed":
-      return;
-    case "refused":
-      if (outcome.code === "NOT_LEADER") throw notLeader(status);
-      throw new TenureError(outcome.code, outcome.message);
-    case "unknown": {
-      const why =
-        "leadership moved while this was being written, and whether it counts is not known here; look at `tenure cluster status`, then try again";
-      throw new TenureError("OUTCOME_UNKNOWN", why);
-    }
-    default:
-      return assertNever(outcome, "settle");
   }
 }

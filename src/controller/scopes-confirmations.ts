@@ -2,10 +2,9 @@
 // asked, and that a majority has answered. While one is under way the next batch gathers, so there is one at a time however
 // many ask. Each leadership has its own: a read that hangs in one must not keep those of the next waiting.
 
+import { CONFIRM_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { Consensus } from "../ports/consensus.ts";
 
-/** Longer than a read takes while a majority is there and no disk is slow, and shorter than the shortest lease. */
-const CONFIRM_TIMEOUT_MS = 900;
 export const CONFIRMATIONS_PENDING_MAX = 65_536;
 
 export class Confirmations {
@@ -61,7 +60,7 @@ export class Confirmations {
 
   async #read(): Promise<boolean> {
     try {
-      return (await this.#consensus.readIndex(CONFIRM_TIMEOUT_MS)) !== null;
+      return (await this.#consensus.readIndex(CONFIRM_WAIT_MS)) !== null;
     } catch {
       return false;
     }

@@ -10,7 +10,7 @@ import type { Digest } from "../ports/digest.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import type { Log } from "../ports/log.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, Views } from "../ports/views.ts";
+import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Views } from "../ports/views.ts";
 import { JobsFold } from "./jobs-fold.ts";
 import { JobsService } from "./jobs.ts";
 import { drain, HeldLog, type MovedClock } from "./test-scopes.ts";
@@ -79,10 +79,19 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     return Promise.resolve(this.atPosition);
   }
 
-  put(position: number, jobs: readonly Job[], logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
+  put(
+    position: number,
+    jobs: readonly Job[],
+    logs: readonly JobLog[],
+    forgotten: readonly string[],
+    { isPast = false }: PutHow = {},
+  ): Promise<void> {
     if (this.isFailing) return Promise.reject(new TenureError("DISK_FULL", "no room"));
     if (position < this.atPosition) return Promise.resolve();
-    for (const job of jobs) this.jobs.set(job.id, job);
+    for (const job of jobs) {
+      const before = this.jobs.get(job.id);
+      if (!isPast || before === undefined || before.jobEpoch <= job.jobEpoch) this.jobs.set(job.id, job);
+    }
     // As the file does it: of a job that is not there nothing is kept.
     for (const { jobId, offset, text } of logs) if (this.jobs.has(jobId)) this.logs.set(`${jobId}@${offset}`, text);
     for (const jobId of forgotten) this.jobs.delete(jobId);
@@ -100,8 +109,8 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     return Promise.resolve();
   }
 
-  get(jobId: string): Promise<Job | null> {
-    return Promise.resolve(this.jobs.get(jobId) ?? null);
+  get(jobId: string): Promise<JobRow> {
+    return Promise.resolve({ job: this.jobs.get(jobId) ?? null, position: this.atPosition });
   }
 
   expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
@@ -173,7 +182,6 @@ export class JobsStage {
       nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
       refusesNew: () => this.refusal,
       find: (jobId) => seen.get(jobId),
-      viewsPosition: () => seen.position(),
       expired: (nowMs, limit, after) => seen.expired(nowMs, limit, after),
     });
   }

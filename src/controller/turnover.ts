@@ -2,10 +2,9 @@
 // being refused and sent again. Who waited goes on with whatever has become of it, once.
 
 import { TenureError } from "../core/kit/errors.ts";
+import { TURNOVER_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { Clock } from "../ports/clock.ts";
 
-/** Longer than an election takes, also on a loaded machine; past it the caller is told how things stand. */
-const TURNOVER_WAIT_MS = 2_000;
 const TURNOVER_WAITERS_MAX = 8_192;
 
 export class Turnover {

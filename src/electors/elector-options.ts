@@ -2,6 +2,7 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import { SCOPE_BYTES_MAX } from "../core/kit/limits.ts";
+import { harmlessly } from "../core/kit/user-code.ts";
 import type { Transition } from "../core/trust/transitions.ts";
 import type { Backend } from "../ports/backend.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -26,17 +27,12 @@ export interface ElectorOptions<Extras extends object = object> {
 
 const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** A logger that throws (its disk is full, its stream is closed) must not leave a term half ended. */
+/** A logger that throws, now or later (its disk is full, its stream is closed), must not leave a term half ended. */
 function harmless(logger: Logger): Logger {
   const guard =
     (level: keyof Logger): Logger["info"] =>
-    (fields, message) => {
-      try {
-        logger[level](fields, message);
-      } catch {
-        // There is nowhere left to say it.
-      }
-    };
+    (fields, message) =>
+      harmlessly(() => logger[level](fields, message));
   return { info: guard("info"), warn: guard("warn"), error: guard("error") };
 }
 

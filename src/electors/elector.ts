@@ -6,6 +6,7 @@
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { DRAIN_MS } from "../core/kit/limits.ts";
+import { harmlessly, messageOf } from "../core/kit/user-code.ts";
 import type { Random } from "../core/kit/random.ts";
 import { Machine } from "../core/trust/machine.ts";
 import type { Transition } from "../core/trust/transitions.ts";
@@ -127,7 +128,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   async leader(): Promise<Leader | null> {
     this.#mustBeOpen();
     const leader = await this.#seat.leader();
-    this.#lastLeader = leader;
+    this.#heard(leader);
     return leader;
   }
 
@@ -201,6 +202,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
       random,
       logger: this.#logger,
       lost: (epoch, reason) => this.#loop.submit({ kind: "lost", epoch, reason }),
+      heard: (epoch) => this.#loop.submit({ kind: "heard", epoch }),
     });
   }
 
@@ -275,14 +277,14 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
     if (transition.kind === "ended") this.#counters.countLost(transition.reason);
     const { kind, atMs: _, scope: _scope, ...rest } = transition;
     this.#logger.info(this.#fields(rest), MESSAGES[kind]);
-    const complain = (error: unknown): void =>
-      this.#logger.error(this.#fields({ error: String(error) }), "onTransition failed; leadership is not affected");
-    try {
-      // It may be asynchronous, whatever its type says.
-      Promise.resolve(this.#onTransition?.(transition)).catch(complain);
-    } catch (error) {
-      complain(error);
-    }
+    harmlessly(
+      () => this.#onTransition?.(transition),
+      (error) =>
+        this.#logger.error(
+          this.#fields({ error: messageOf(error) }),
+          "onTransition failed; leadership is not affected",
+        ),
+    );
     if (transition.kind === "ended") this.#finish(transition);
   }
 
@@ -333,15 +335,20 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   #watch(tell: (leader: Leader | null) => void): () => void {
     return this.#seat.watch(
       (leader) => {
-        this.#lastLeader = leader;
+        this.#heard(leader);
         tell(leader);
       },
       (error) => this.#complain("the leader can't be observed at this moment", error),
     );
   }
 
+  #heard(leader: Leader | null): void {
+    this.#lastLeader = leader;
+    if (leader !== null) this.#loop.submit({ kind: "heard", epoch: leader.epoch });
+  }
+
   #complain(what: string, error: unknown): void {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     if (!this.#complaints.worthSaying(what, text)) return;
     const code = TenureError.is(error) ? error.code : undefined;
     this.#logger.warn(this.#fields({ code, error: text }), `${what}: ${text}`);

@@ -110,11 +110,22 @@ export class SeatLoop {
         return this.#options.asked(effect.epoch);
       case "give-up":
         return this.#options.refused(this.#refusal);
+      case "rewound":
+        return this.#options.refused(this.#rewound(effect.epoch, effect.known));
       case "transition":
         return this.#options.transition(effect.transition);
       default:
         return assertNever(effect, "SeatLoop.perform");
     }
+  }
+
+  #rewound(epoch: number, known: number): TenureError {
+    const error = new TenureError(
+      "CLUSTER_MISMATCH",
+      `epoch ${epoch} was granted after epoch ${known} had been in force: the backend was restored from an older state, or is another one. Nobody acts in epoch ${epoch} here. Make sure that whatever compares epochs is above ${known} or starts anew with the restored state, then restart this process.`,
+    );
+    this.#options.complain("epochs went back", error);
+    return error;
   }
 
   #acquire(attempt: number): void {

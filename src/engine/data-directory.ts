@@ -50,6 +50,10 @@ export interface DirectoryOptions {
    * once, at the founding: a wiped disk that is founded again is the same voter without its memory.
    */
   readonly bootstrap: Founding | null;
+  /** No other server is known that could bring a disk that is set aside up to date: damage is refused, and nothing is changed. */
+  readonly isAlone?: boolean | undefined;
+  /** Told what was damaged, before it is set aside. */
+  readonly onSetAside?: ((damage: string) => void) | undefined;
   readonly segmentBytesMax: number;
   /** How far ahead of its end the log reserves room; 0: not at all. */
   readonly reserveBytes: number;
@@ -94,8 +98,11 @@ export async function openDirectory(options: DirectoryOptions): Promise<ReadyDir
       return resumePreparing(options, directory, verdict.phase, verdict.incarnation);
     case "intact":
       return adopt(options, directory, verdict);
-    case "damaged":
-      return replace(options, directory, options.newIncarnation(), `${verdict.where}: ${verdict.reason}`);
+    case "damaged": {
+      const damage = `${verdict.where}: ${verdict.reason}`;
+      if (options.isAlone === true) throw damagedAlone(damage);
+      return replace(options, directory, options.newIncarnation(), damage);
+    }
     default:
       return assertNever(verdict, "openDirectory");
   }
@@ -271,11 +278,22 @@ async function replace(
   incarnation: string,
   damage: string,
 ): Promise<ReadyDirectory> {
+  options.onSetAside?.(damage);
   await writeStamp(options, incarnation, "replacing");
   const replacement = directory.replacements + 1;
   await setAside(options.disk, "damaged", [...directory.segments, ...directory.snapshots], replacement);
   const emptied: Directory = { ...directory, segments: [], snapshots: [], replacements: replacement };
   return { ...(await prepareJoining(options, emptied, incarnation, "damaged-set-aside")), damage };
+}
+
+/** Set aside, it would wait for ever for somebody to fetch everything from. */
+function damagedAlone(damage: string): TenureError {
+  const next =
+    "Nothing was changed. If this was the only server: keep a copy of the directory, and restore a saved snapshot into an empty one (`tenure server restore`, docs/runbooks/cluster-restore.md). If other servers belong to this cluster: list one of them in `peers` and start again; this disk is then set aside, and everything is fetched from them";
+  return new TenureError(
+    "DISK_DAMAGED",
+    `This data directory is damaged (${damage}), and no other server is configured that could have a copy. ${next}.`,
+  );
 }
 
 async function setAside(

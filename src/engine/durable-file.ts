@@ -8,8 +8,6 @@ import type { Pieces } from "../core/kit/pieces.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
 import { temporaryName } from "./storage-layout.ts";
 
-/** It may be made while it is written. */
-const TURN_BYTES = 128 * 1024;
 const UNSYNCED_BYTES_MAX = 4 * 1024 * 1024;
 
 export async function syncFile(file: DiskFile, label: string): Promise<void> {
@@ -29,8 +27,8 @@ export async function syncDirectory(disk: Disk, label: string): Promise<void> {
 }
 
 export interface WriteOptions {
-  /** Others have theirs behind so much of it (TURN_BYTES). */
-  readonly nextTurn?: (() => Promise<void>) | undefined;
+  /** Asked after each piece, which may be made only then. Null: the turn goes on; otherwise others have theirs. */
+  readonly pause?: ((bytes: number) => Promise<void> | null) | undefined;
   /** False: it is not wanted any more. */
   readonly goesOn?: (() => boolean) | undefined;
 }
@@ -45,11 +43,10 @@ export async function writeDurably(
   name: string,
   pieces: Pieces,
   kind: string,
-  { nextTurn, goesOn = () => true }: WriteOptions = {},
+  { pause, goesOn = () => true }: WriteOptions = {},
 ): Promise<boolean> {
   const file = await disk.create(temporaryName(name), `${kind}-create`);
   let unsyncedBytes = 0;
-  let turnBytes = 0;
   for (const bytes of pieces) {
     if (!goesOn()) {
       await file.close();
@@ -62,10 +59,7 @@ export async function writeDurably(
     }
     await file.append(bytes, `${kind}-append`);
     unsyncedBytes += bytes.length;
-    turnBytes += bytes.length;
-    if (turnBytes < TURN_BYTES) continue;
-    turnBytes = 0;
-    await nextTurn?.();
+    await pause?.(bytes.length);
   }
   await syncFile(file, `${kind}-fdatasync`);
   await file.close();

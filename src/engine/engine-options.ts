@@ -9,6 +9,7 @@ import type { Disk } from "../ports/disk.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
 import type { Wire } from "../ports/wire.ts";
 import type { SnapshotPolicy } from "./snapshots.ts";
+import type { DirectoryOptions } from "./data-directory.ts";
 
 export interface EngineOptions {
   readonly clusterId: string;
@@ -23,6 +24,8 @@ export interface EngineOptions {
   readonly stateMachine: StateMachine;
   readonly newIncarnation: () => string;
   readonly bootstrap: { readonly incarnation: string; readonly configuration: Configuration } | null;
+  readonly isAlone?: DirectoryOptions["isAlone"];
+  readonly onSetAside?: DirectoryOptions["onSetAside"];
   readonly election?: Partial<ElectionConfig> | undefined;
   readonly limits?: RaftOptions["limits"];
   readonly sponsors?: RaftOptions["sponsors"];

@@ -44,6 +44,22 @@ describe("damage", () => {
     expect(again.peer).toBe(opened.peer);
   });
 
+  test("the only server refuses its damaged disk with what to do, and changes nothing; one with others says what it set aside", async () => {
+    const disk = new TestDisk();
+    await written(disk);
+    disk.bytesOf("wal-0000000001")[5]! ^= 1;
+    const names = disk.names();
+    const told: string[] = [];
+    const onSetAside = (damage: string): void => void told.push(damage);
+    await expect(open(disk, { isAlone: true, onSetAside })).rejects.toMatchObject({
+      code: "DISK_DAMAGED",
+      message: expect.stringMatching(/wal-0000000001.*Nothing was changed.*tenure server restore.*`peers`/),
+    });
+    expect([disk.names(), told]).toEqual([names, []]);
+    expect((await open(disk, { isAlone: false, onSetAside })).recovery).toBe("damaged-set-aside");
+    expect(told).toEqual([expect.stringContaining("wal-0000000001")]);
+  });
+
   test("a directory of which only what was set aside is left is not founded again", async () => {
     const disk = new TestDisk();
     await written(disk);

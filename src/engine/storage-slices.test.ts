@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { encodeSnapshotFile } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
+import { writeDurably } from "./durable-file.ts";
+import { GivingWay } from "./storage-slices.ts";
 import { TestDisk } from "./test-disk.ts";
 import { ManualClock } from "./test-engine.ts";
 import { digest, open, request, snapshotAt, written } from "./test-storage.ts";
@@ -47,6 +49,31 @@ describe("a large snapshot", () => {
     expect(file!.meta).toEqual(snapshotAt(9, 0));
     expect(Math.max(...asked)).toBe(MIB);
     expect(file!.bytes).toEqual(encodeSnapshotFile(snapshotAt(9, 0), bytes, sums));
+  });
+
+  test("whose records take long to encode has two milliseconds of each turn, however few bytes that is", async () => {
+    const clock = new ManualClock();
+    const slices = new GivingWay(clock);
+    const turns: number[] = [0];
+    const records = function* (): Generator<Uint8Array, void, void> {
+      for (let record = 0; record < 40; record++) {
+        clock.nowMs += 0.5;
+        turns[turns.length - 1]! += 0.5;
+        yield new Uint8Array(100).fill(record);
+      }
+    };
+    const state = { isOver: false };
+    const pause = (bytes: number): Promise<void> | null => slices.pause(bytes);
+    const saved = writeDurably(new TestDisk(), "s", records(), "s", { pause }).finally(() => (state.isOver = true));
+    while (!state.isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns.push(0);
+      clock.nowMs++;
+      clock.fireNext();
+    }
+    await saved;
+    expect(turns.reduce((sum, one) => sum + one)).toBe(20);
+    expect(Math.max(...turns)).toBeLessThanOrEqual(2);
   });
 
   test("is refused when it is read again and has rotted, whatever byte it is", async () => {

@@ -1,6 +1,7 @@
 // Long computations that let the event loop run in between: a node that is busy for 100 ms misses heartbeats.
 
 import { restAfterMs } from "../core/kit/giving-way.ts";
+import { TURN_SLICE_MS } from "../core/kit/limits.ts";
 import type { Clock } from "../ports/clock.ts";
 
 /** The same for an engine: what comes out is given on in the turn of the last slice, and only while it runs. */
@@ -42,13 +43,37 @@ function turnOf(clock: Clock): Promise<void> {
   return at(clock, clock.monotonicMs());
 }
 
-/** A later turn, where there is much else to do. */
-export async function giveWay(clock: Clock): Promise<void> {
-  const askedMs = clock.monotonicMs();
-  await turnOf(clock);
-  const nowMs = clock.monotonicMs();
-  const restMs = restAfterMs(nowMs - askedMs);
-  if (restMs > 0) await at(clock, nowMs + restMs);
+/** What is copied and checksummed in one turn, however fast that is. */
+const TURN_BYTES = 128 * 1024;
+
+/** Work that can wait, piece by piece: it has a slice of each turn, by the clock, and gives way to others then. */
+export class GivingWay {
+  readonly #clock: Clock;
+  #untilMs: number;
+  #bytes = 0;
+
+  /** The first slice begins now. */
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#untilMs = clock.monotonicMs() + TURN_SLICE_MS;
+  }
+
+  /** Asked after each piece. Null: the slice goes on; otherwise the next one has begun when this resolves. */
+  pause(bytes: number): Promise<void> | null {
+    this.#bytes += bytes;
+    return this.#bytes < TURN_BYTES && this.#clock.monotonicMs() < this.#untilMs ? null : this.#giveWay();
+  }
+
+  /** A later turn than the next one, where there is much else to do. */
+  async #giveWay(): Promise<void> {
+    const askedMs = this.#clock.monotonicMs();
+    await turnOf(this.#clock);
+    const nowMs = this.#clock.monotonicMs();
+    const restMs = restAfterMs(nowMs - askedMs);
+    if (restMs > 0) await at(this.#clock, nowMs + restMs);
+    this.#bytes = 0;
+    this.#untilMs = this.#clock.monotonicMs() + TURN_SLICE_MS;
+  }
 }
 
 function at(clock: Clock, atMs: number): Promise<void> {

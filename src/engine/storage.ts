@@ -24,7 +24,7 @@ import type { SnapshotData } from "../ports/state-machine.ts";
 import { openDirectory, type DirectoryOptions, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
 import { writeDurably } from "./durable-file.ts";
 import { snapshotName } from "./storage-layout.ts";
-import { giveWay, inSlices } from "./storage-slices.ts";
+import { GivingWay, inSlices } from "./storage-slices.ts";
 import type { WalWriter } from "./wal-writer.ts";
 
 export interface OpenOptions extends Omit<DirectoryOptions, "segmentBytesMax" | "reserveBytes"> {
@@ -280,10 +280,14 @@ export class Storage {
       bytes = (yield* file).bytes;
     };
     const file = counted(snapshotFile(meta, piecesOf(data), this.#digest));
-    const clock = this.#clock;
-    const nextTurn = clock === undefined ? undefined : () => giveWay(clock);
+    const turns = this.#clock === undefined ? undefined : new GivingWay(this.#clock);
     const name = snapshotName(meta.index, meta.term);
-    return (await writeDurably(this.#disk, name, file, "snapshot", { nextTurn, goesOn })) ? bytes : null;
+    return (await writeDurably(this.#disk, name, file, "snapshot", {
+      pause: turns && ((size) => turns.pause(size)),
+      goesOn,
+    }))
+      ? bytes
+      : null;
   }
 
   // ---- failing -------------------------------------------------------------------------------------

@@ -1,6 +1,15 @@
 // The door of the logs: where the records of one leader at a time are kept, in order.
 
-export { Archive, type ArchiveOptions, exchangeSegments, Retention, type SegmentFetcher } from "./archive/index.ts";
+export {
+  Archive,
+  type ArchiveOptions,
+  exchangeSegments,
+  lacksOf,
+  type MissingHistory,
+  ownLacks,
+  Retention,
+  type SegmentFetcher,
+} from "./archive/index.ts";
 export { archivedMachine, withCapture } from "./archive/archived-machine.ts";
 export { captureFrom } from "./archive/captures.ts";
 export { MemoryLog, MemoryStore } from "./memory/memory-log.ts";

@@ -20,3 +20,10 @@ export function tooLarge(bytes: number): TenureError {
     `a batch of ${bytes} bytes was refused: ${ENTRY_BYTES_MAX} are allowed. Nothing was written; send less at once.`,
   );
 }
+
+export function tooMuchWaits(appends: number, bytes: number): TenureError {
+  return new TenureError(
+    "UNCOMMITTED_LIMIT",
+    `an append was refused: ${appends} appends with ${bytes} bytes wait for Postgres already. Nothing was written; wait for answers, then go on.`,
+  );
+}

@@ -35,6 +35,8 @@ export interface Claim {
    * without a hold, and calls after the first for one hold, are ignored.
    */
   lost(epoch: number, reason: LossReason): void;
+  /** Somebody leads, or led, in this epoch: a grant that is asked for later and is not above it is refused. */
+  heard?(epoch: number): void;
 }
 
 /**

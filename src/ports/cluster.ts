@@ -98,6 +98,8 @@ export type AlertName =
   | "disk_low"
   | "history_quota_near"
   | "history_quota_used"
+  | "history_incomplete"
+  | "history_lost"
   | "loop_stalled"
   | "leader_unknown"
   | "node_removed"
@@ -127,7 +129,9 @@ export interface TransferView {
 export type MemberChange =
   /** As a learner; with `promote`, as a voter once it has caught up. */
   | { readonly op: "add"; readonly nodeId: string; readonly promote: boolean }
-  | { readonly op: "promote" | "replace" | "remove"; readonly nodeId: string };
+  | { readonly op: "promote"; readonly nodeId: string }
+  /** `force`: though events of the history may be lost with the disk that leaves. */
+  | { readonly op: "replace" | "remove"; readonly nodeId: string; readonly force?: boolean | undefined };
 
 export interface MemberChangeView {
   readonly op: MemberChange["op"];

@@ -17,6 +17,8 @@ export interface Consensus {
   changeMembership(change: ConfChange): Promise<ProposeOutcome>;
   /** Swaps the disk of a voter for the one last seen under its node id, though the old one may still answer. */
   replace(nodeId: string): StepResult;
+  /** Disks that a leader does not swap by itself for now, though they are silent; all of them, each time. */
+  keepDisks(peers: readonly PeerKey[]): void;
   /** Resolves once everything committed before this call is applied here; null: not now, ask again. */
   readIndex(timeoutMs: number): Promise<number | null>;
   transfer(target: PeerKey | null, force?: boolean): Promise<TransferResult>;

@@ -7,6 +7,11 @@ export interface Events {
   /** From memory. */
   head(): EventsHead;
   /**
+   * The hash of the event with this sequence; null of 0, and of one that is not applied here. Also of the last one that retention
+   * has cut off, for the next one names it; before that LOG_COMPACTED.
+   */
+  hashAt(sequence: number): Promise<string | null>;
+  /**
    * Events behind `after`, in order. Rejects with LOG_COMPACTED where retention has cut them off. A page may be shorter than
    * it could be, also empty; only `through` tells how far it got.
    */
@@ -56,6 +61,8 @@ export interface EventsPage {
   readonly events: readonly EventRecord[];
   /** Everything up to here was looked at: go on from here. */
   readonly through: number;
+  /** Of the event `through`; null where nothing was looked at. */
+  readonly hash: string | null;
 }
 
 export interface EventRecord {

@@ -55,7 +55,12 @@ export interface Jobs {
 
   // ---- reads: every node's, from applied state ------------------------------------------------------
 
+  /** Of those in memory: all that are live, and those that were finished last. */
   job(jobId: string): Job | null;
+  /** Wherever it is. Waits so long for the views of this node where they are behind, or are being built again. */
+  find(jobId: string, waitMs: number): Promise<FoundJob>;
+  /** Views at this position have all that this job has logged; 0: it goes on. Before that its log may lack what is being replayed. */
+  loggedUpTo(jobId: string): number;
   /** Null: it is not pending, or not known. */
   whyPending(jobId: string): PendingReason | null;
   /** By name. Nothing is worked out of those that are not in the page. */
@@ -64,6 +69,12 @@ export interface Jobs {
   schedules(page?: NamesPage): readonly ScheduleView[];
   stats(): JobsStats;
 }
+
+export type FoundJob =
+  /** As it is in the applied state; null: there is none in it. */
+  | { readonly kind: "found"; readonly job: Job | null }
+  /** Nothing is known of it yet: this node's views are at `position`, and must be at `wanted`. */
+  | { readonly kind: "behind"; readonly position: number; readonly wanted: number };
 
 /** Who calls for an agent. Names belong to whoever has registered them. */
 export interface AgentCaller {

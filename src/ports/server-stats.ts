@@ -90,6 +90,8 @@ export interface JobsServerStats {
     /** Null: no quota. */
     readonly quotaBytes: number | null;
     readonly missingSegments: number;
+    /** Of those: no member has them. */
+    readonly lostSegments: number;
     readonly unsyncedBytes: number;
   };
   readonly views: {

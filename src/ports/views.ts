@@ -18,15 +18,13 @@ export interface Views {
    * Resolves when it outlives the process; after a power loss the position may go back, together with what it covers.
    * A put that is refused (DISK_FULL, DISK_DAMAGED, BACKEND_UNAVAILABLE, OVERLOADED) has changed nothing, and so are all
    * behind it until `position` was asked for: there is never a hole below the position. Ask, and feed from there.
-   *
-   * `line`: the hash of the event at `position`, by which another history with as many events is told apart; null: as before.
    */
   put(
     position: number,
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    line?: string | null,
+    how?: PutHow,
   ): Promise<void>;
   /**
    * Something was missed that can't be fed any more. What is live here is in doubt until it is put again; what is finished
@@ -35,9 +33,11 @@ export interface Views {
   doubt(nowMs: number): Promise<void>;
   /** Everything that is live was put: what is in doubt still has come to an end that nobody here knows, and goes. */
   settle(): Promise<void>;
+  /** What the views were built without, because no member had it, and how they are built anew when it turns up. */
+  readonly holes?: ViewsHoles;
   /** As of where reads are at least: for whoever reads. It changes nothing. */
   reached(): Promise<number>;
-  get(jobId: string): Promise<Job | null>;
+  get(jobId: string): Promise<JobRow>;
   /**
    * Finished jobs whose retention is over at `nowMs`, by when that was and then by sequence, at most `limit`; behind `after`,
    * the last one of the page before.
@@ -47,6 +47,28 @@ export interface Views {
   /** Offsets count bytes of UTF-8. NOT_FOUND: no such job here, or not yet. */
   log(jobId: string, attempt: number, offset: number, bytesMax: number): Promise<JobLogPage>;
   close(): Promise<void>;
+}
+
+export interface ViewsHoles {
+  read(): Promise<readonly { readonly first: number; readonly last: number }[]>;
+  /** All of them. Durable as a put is. */
+  write(ranges: readonly { readonly first: number; readonly last: number }[]): Promise<void>;
+  /** Removes everything: the position is 0 afterwards, and there are no holes. */
+  rebuild(): Promise<void>;
+}
+
+export interface PutHow {
+  /** The hash of the event at `position`, by which another history with as many events is told apart; null: as before. */
+  readonly line?: string | null | undefined;
+  /** The jobs are as they once were, at an end of theirs: a row of a later epoch of the job stays as it is. */
+  readonly isPast?: boolean | undefined;
+}
+
+/** One moment's answer. What it is worth says whoever has the book (controller/job-finder.ts). */
+export interface JobRow {
+  readonly job: Job | null;
+  /** As of here, at least. */
+  readonly position: number;
 }
 
 /** Where a job is among those whose retention is over. */

@@ -92,6 +92,31 @@ describe("reads", () => {
     expect((await t.call("GET", "/v1/jobs/x")).status).toBe(404);
   });
 
+  it("views that are lost after they were there are not listed as if they were there still", async () => {
+    await using t = await startApi({ limits: { catchUpTimeoutMs: 200 } });
+    await submit(t);
+    const list = t.jobs.list.bind(t.jobs);
+    t.jobs.list = (query) => {
+      t.jobs.viewLag = 1;
+      return list(query);
+    };
+    const { status, json } = await t.call("GET", "/v1/jobs?consistency=linearizable");
+    expect([status, json?.["error"]]).toEqual([503, "TOO_STALE"]);
+  });
+
+  it("a log is not called complete by views that may lack a part of it", async () => {
+    await using t = await startApi({ limits: { catchUpTimeoutMs: 200 } });
+    const id = await submit(t);
+    await lease(t);
+    t.jobs.print(id, 1, "hello");
+    // It has ended, and the views are not there yet: memory has it, as one that was finished lately.
+    t.jobs.loggedUpTo = () => t.events.head().sequence + 1;
+    const { status, json } = await t.call("GET", `/v1/jobs/${id}/logs`);
+    expect([status, json?.["error"]]).toEqual([503, "TOO_STALE"]);
+    t.jobs.loggedUpTo = () => t.events.head().sequence;
+    expect((await t.call("GET", `/v1/jobs/${id}/logs`)).json).toMatchObject({ text: "hello" });
+  });
+
   it("agents, queues and schedules are listed by name, page by page", async () => {
     await using t = await startApi();
     const names = ["b", "a", "d", "c", "e"];

@@ -71,6 +71,12 @@ export class TestEvents implements Events {
     return { sequence: Math.min(this.#bytes.length, this.appliedMax ?? Number.POSITIVE_INFINITY), first: this.first };
   }
 
+  async hashAt(sequence: number): Promise<string | null> {
+    if (sequence + 1 < this.first) throw new TenureError("LOG_COMPACTED", `Events before ${this.first} are not kept.`);
+    if (sequence === 0 || sequence > this.head().sequence) return null;
+    return eventHashOf(this.#bytes[sequence - 1] as Uint8Array, digest);
+  }
+
   async read(after: number, { filter, max, bytesMax }: EventsWanted): Promise<EventsPage> {
     this.reads++;
     if (after + 1 < this.first) {
@@ -98,7 +104,8 @@ export class TestEvents implements Events {
       events.push({ sequence: through, eventType, bytes, eventHash: eventHashOf(bytes, digest) });
       size += bytes.length;
     }
-    return { events, through };
+    const hash = through === after ? null : eventHashOf(this.#bytes[through - 1] as Uint8Array, digest);
+    return { events, through, hash };
   }
 
   arrived(after: number, signal: AbortSignal): Promise<void> {

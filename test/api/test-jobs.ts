@@ -6,6 +6,7 @@ import type { Json } from "../../src/core/kit/json.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import type {
   AgentView,
+  FoundJob,
   GivenLease,
   Job,
   Jobs,
@@ -23,7 +24,7 @@ import type {
   Schedule,
   ScheduleView,
 } from "../../src/ports/jobs.ts";
-import type { ExpiredJobs, JobLogPage, JobPage, JobQuery, Views } from "../../src/ports/views.ts";
+import type { ExpiredJobs, JobLogPage, JobPage, JobQuery, JobRow, Views } from "../../src/ports/views.ts";
 import type { TestCluster } from "./test-cluster.ts";
 import type { TestEvents } from "./test-events.ts";
 
@@ -194,6 +195,25 @@ export class TestJobs implements Jobs, Views {
     return job === undefined || FINAL.includes(job.state) ? null : job;
   }
 
+  /** As the finder does it: what has left memory is known once the views are there. */
+  async find(jobId: string, waitMs: number): Promise<FoundJob> {
+    const untilMs = systemClock.monotonicMs() + waitMs;
+    const wanted = this.#events.head().sequence;
+    for (;;) {
+      const live = this.job(jobId);
+      if (live !== null) return { kind: "found", job: live };
+      const { job, position } = await this.get(jobId);
+      if (position >= wanted) return { kind: "found", job };
+      if (systemClock.monotonicMs() >= untilMs) return { kind: "behind", position, wanted };
+      await new Promise<void>((resume) => void systemClock.setTimer(systemClock.monotonicMs() + 5, resume));
+    }
+  }
+
+  /** Of one that is finished: all that has happened. */
+  loggedUpTo(jobId: string): number {
+    return this.job(jobId) === null ? this.#events.head().sequence : 0;
+  }
+
   whyPending(jobId: string): PendingReason | null {
     const job = this.#jobs.get(jobId);
     if (job?.state !== "pending") return null;
@@ -257,8 +277,9 @@ export class TestJobs implements Jobs, Views {
     return { jobs: [], position: await this.position() };
   }
 
-  async get(jobId: string): Promise<Job | null> {
-    return this.viewLag > 0 ? null : (this.#jobs.get(jobId) ?? null);
+  async get(jobId: string): Promise<JobRow> {
+    const job = this.viewLag > 0 ? null : (this.#jobs.get(jobId) ?? null);
+    return { job, position: await this.position() };
   }
 
   async list({ states, kind, queue, agent, search, cursor, limit }: JobQuery): Promise<JobPage> {

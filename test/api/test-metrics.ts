@@ -74,7 +74,7 @@ export function sourceOf(
       staleRejected: 6,
       idempotencyKeys: { remembered: 8, droppedEarly: 1 },
       events: { first: 11, sequence: 60 },
-      archive: { usedBytes: 5_000, quotaBytes: 9_000, missingSegments: 1, unsyncedBytes: 12 },
+      archive: { usedBytes: 5_000, quotaBytes: 9_000, missingSegments: 1, lostSegments: 1, unsyncedBytes: 12 },
       views: { lagEvents: 7, waiting: 8 },
       ...jobs,
     },

@@ -8,6 +8,7 @@ export interface Frame {
   readonly event: string | undefined;
   readonly data: string | undefined;
   readonly comment: string | undefined;
+  readonly point: string | undefined;
 }
 
 export class TestStream implements Disposable {
@@ -53,6 +54,11 @@ export class TestStream implements Disposable {
     return this.frames.findLast(({ id }) => id !== undefined)?.id;
   }
 
+  /** What the SDK would bring back. */
+  get points(): string[] {
+    return this.frames.flatMap(({ point }) => point ?? []);
+  }
+
   pause(): void {
     this.#answer?.pause();
   }
@@ -75,7 +81,13 @@ export class TestStream implements Disposable {
           .find((line) => line.startsWith(`${name}:`))
           ?.slice(name.length + 1)
           .trim();
-      this.frames.push({ id: field("id"), event: field("event"), data: field("data"), comment: field("") });
+      this.frames.push({
+        id: field("id"),
+        event: field("event"),
+        data: field("data"),
+        comment: field(""),
+        point: field("point"),
+      });
     }
   }
 }

@@ -71,7 +71,9 @@ describe("an archive on real files", () => {
 
       const joined = await newPath();
       const node = (await openArchive(joined)).archive;
-      const peers = [{ name: "n1", source: { fetch: archive.serve.bind(archive), start: async () => 0 } }];
+      const peers = [
+        { name: "n1", source: { fetch: archive.serve.bind(archive), start: async () => 0, lacks: async () => null } },
+      ];
       const fetcher = new SegmentFetcher({
         archive: node,
         peers: () => peers,

@@ -5,6 +5,7 @@ import { type JobsFlags, JOBS_HELP, readJobsFlags } from "./jobs-flags.ts";
 import { JOBS_PLANTS } from "./jobs-plants.ts";
 import { runRace } from "./jobs-race.ts";
 import { type JobsRunResult, runJobs } from "./jobs-run.ts";
+import { runStops } from "./jobs-stops.ts";
 import type { JobsBackend } from "./jobs-stage.ts";
 import { sumOf } from "./jobs-submitters.ts";
 
@@ -29,8 +30,12 @@ export async function jobsCommand(args: readonly string[]): Promise<number> {
       stop.abort();
     });
   }
-  const failed = flags.race === undefined ? await play(flags, stop.signal) : await race(flags, flags.race, stop.signal);
-  return exit ?? (failed ? 1 : 0);
+  return exit ?? ((await played(flags, stop.signal)) ? 1 : 0);
+}
+
+function played(flags: JobsFlags, signal: AbortSignal): Promise<boolean> {
+  if (flags.stops !== undefined) return stops(flags, flags.stops, signal);
+  return flags.race === undefined ? play(flags, signal) : race(flags, flags.race, signal);
 }
 
 async function play(flags: JobsFlags, signal: AbortSignal): Promise<boolean> {
@@ -58,6 +63,23 @@ async function race(flags: JobsFlags, rounds: number, signal: AbortSignal): Prom
     for (const reason of row.failed) console.log(`FAILED: ${reason}`);
   }
   if (json) console.log(JSON.stringify({ chaos: "jobs", mode: "race", node: process.version, seed, runs: rows }));
+  return rows.some(({ failed }) => failed.length > 0);
+}
+
+async function stops(flags: JobsFlags, count: number, signal: AbortSignal): Promise<boolean> {
+  const { minutes, seed, json } = flags;
+  const rows = [];
+  for (const backend of flags.backends) {
+    if (signal.aborted) break;
+    log(`chaos jobs on ${backend}: ${count} stops in order over links of 400 ms, seed ${seed}`);
+    const row = await runStops({ backend, stops: count, minutes, seed, signal, log });
+    rows.push({ backend, ...row });
+    console.log(
+      `${backend}: ${row.agentStops} agents and ${row.nodeStops} servers stopped, ${row.completed} of ${row.jobs} jobs completed; ${row.losses} attempts lost, ${row.undelivered} taken back in flight, ${row.handedBack} handed back`,
+    );
+    for (const reason of row.failed) console.log(`FAILED: ${reason}`);
+  }
+  if (json) console.log(JSON.stringify({ chaos: "jobs", mode: "stops", node: process.version, seed, runs: rows }));
   return rows.some(({ failed }) => failed.length > 0);
 }
 
@@ -99,6 +121,8 @@ function summary({ plant }: JobsFlags, backend: JobsBackend, run: JobsRunResult,
     keys_unsure: run.keys.unsure,
     keys_refused: run.keys.refused,
     events: run.events,
+    readers: run.readers.readers,
+    readers_told_of_a_rewritten_history: run.readers.rewritten,
     faults: run.faults,
     planted: plant ?? null,
     seconds: Math.round(seconds),
@@ -130,6 +154,7 @@ function people(rows: readonly Row[]): string {
       `run more than once, after a lease was lost ${row.executed_more_than_once} (that may be: a result is taken once)`,
       `stale results refused ${row.stale_rejected} of ${row.stale_attempts}; submissions unknown ${row.unknown}, for good ${row.unresolved}`,
       `replicated keys ${row.keys}, calls with them ${row.key_calls}, nodes that could not say ${row.keys_unsure}, refused ${row.keys_refused}`,
+      `readers of events ${row.readers}, told of a rewritten history ${row.readers_told_of_a_rewritten_history}`,
       `faults: ${Object.entries(row.faults)
         .map(([kind, count]) => `${kind} ${count}`)
         .join(", ")}`,

@@ -14,6 +14,7 @@ export const JOBS_HELP = `npm run chaos -- jobs [options]
   --jobs N         how many jobs, more where faults are still missing then (default 20000)
   --per-second N   how fast they are submitted, at most (default 100)
   --race N         instead: 20 agents wait, 10 jobs come, exactly 10 assignments, N times, while leaders are killed
+  --stops N        instead: nothing fails, but agents and servers are stopped in order N times, over links of 400 ms: no attempt is lost
   --backend NAME   embedded (default), postgres, or both, one after the other
   --minutes M      for each backend; what is not submitted then fails the run (default 20)
   --seed S         the order of faults and victims, and what jobs do (default: a fresh one, printed)
@@ -40,6 +41,7 @@ export function readJobsFlags(args: readonly string[], freshSeed: () => number) 
     jobs: whole("jobs", values.jobs, 1, 10_000_000) ?? JOBS,
     perSecond: whole("per-second", values["per-second"], 1, 100_000) ?? PER_SECOND,
     race: whole("race", values.race, 1, 1_000_000),
+    stops: whole("stops", values.stops, 1, 1_000_000),
     backends: backendsOf(values.backend ?? "embedded"),
     minutes: whole("minutes", values.minutes, 1, 10_000) ?? MINUTES,
     seed: whole("seed", values.seed, 0, Number.MAX_SAFE_INTEGER) ?? freshSeed(),
@@ -68,6 +70,7 @@ function parsed(args: readonly string[]) {
         jobs: { type: "string" },
         "per-second": { type: "string" },
         race: { type: "string" },
+        stops: { type: "string" },
         backend: { type: "string" },
         minutes: { type: "string" },
         seed: { type: "string" },

@@ -11,7 +11,8 @@ export type JobsPlantName =
   | "unknown-told-as-refused"
   | "keys-forgotten"
   | "agent-runs-twice"
-  | "unknown-key-refused";
+  | "unknown-key-refused"
+  | "rewrite-unnoticed";
 
 export interface JobsPlant {
   readonly server: readonly Edit[];
@@ -94,5 +95,17 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     server: [{ file: "api/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
     agent: [],
     faults: ["wipe-follower", "join", "stop-follower"],
+  },
+  /** Any sequence is as good as any other (trap 82): readers with a filter pass over what took the place of lost events. Postgres. */
+  "rewrite-unnoticed": {
+    server: [
+      {
+        file: "api/event-point.ts",
+        find: "(await events.hashAt(point.sequence)) === point.hash;",
+        replace: '(await events.hashAt(point.sequence)) !== "";',
+      },
+    ],
+    agent: [],
+    faults: [],
   },
 };

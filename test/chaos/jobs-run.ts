@@ -19,6 +19,7 @@ import { type KeyCounts, KeyTraffic } from "./key-traffic.ts";
 import { Ghosts } from "./jobs-ghosts.ts";
 import { judge, type Judgement } from "./jobs-judge.ts";
 import type { JobsPlant } from "./jobs-plants.ts";
+import { type ReaderCounts, Readers } from "./jobs-rewrite.ts";
 import { type JobsBackend, type JobsStage, startJobsStage } from "./jobs-stage.ts";
 import { JobsStrikes } from "./jobs-strikes.ts";
 import { Submitters, sumOf } from "./jobs-submitters.ts";
@@ -42,6 +43,8 @@ export interface JobsRunResult extends Omit<Judgement, "findings"> {
   readonly insideStopped: number;
   /** Replicated keys (key-traffic.ts), and how many valid ones were refused. */
   readonly keys: KeyCounts & { readonly refused: number };
+  /** Readers of events (jobs-rewrite.ts). */
+  readonly readers: ReaderCounts;
   readonly events: number;
   readonly failed: readonly string[];
 }
@@ -92,6 +95,7 @@ class JobsRun {
   readonly #ghosts: Ghosts;
   readonly #strikes: JobsStrikes;
   readonly #keys: KeyTraffic;
+  readonly #readers: Readers;
   readonly #faults: Partial<Record<JobsFault, number>> = {};
   readonly #failed: string[] = [];
   /** Aborts when traffic is to end before all is submitted. */
@@ -136,6 +140,7 @@ class JobsRun {
       random: this.#random.fork("strikes"),
       leaseMs: LEASE_MS,
     });
+    this.#readers = new Readers(stage);
     let next = 0;
     const names = new Map<string, string>();
     this.#keys = new KeyTraffic({
@@ -173,6 +178,7 @@ class JobsRun {
   async end(): Promise<void> {
     this.#calm.abort();
     await this.#keys.stop();
+    await this.#readers.stop();
     await this.#agents.kill();
   }
 
@@ -286,12 +292,25 @@ class JobsRun {
     });
     for (const finding of findings) this.#fail(finding);
     for (const why of [...this.#keys.refusals, ...this.#submitters.denials]) this.#fail(why);
+    for (const finding of await this.#readersJudged()) this.#fail(finding);
     const failed = [...this.#failed, ...this.#weaknesses(judgement)];
     if (this.#options.signal.aborted) failed.push("interrupted");
     const faults = { ...this.#faults };
     const insideStopped = this.#strikes.inside;
     const keys = { ...this.#keys.counts, refused: this.#keys.refusals.length + this.#submitters.denials.length };
-    return { ...judgement, faults, insideStopped, keys, events: audits[0]?.events.length ?? 0, failed };
+    const readers = this.#readers.counts;
+    return { ...judgement, faults, insideStopped, keys, readers, events: audits[0]?.events.length ?? 0, failed };
+  }
+
+  /** Each has all events; and on Postgres also after the last act, which rewrites the history under them. */
+  async #readersJudged(): Promise<string[]> {
+    try {
+      const findings = await this.#readers.judged();
+      if (findings.length > 0 || this.#failed.length > 0 || this.#options.backend !== "postgres") return findings;
+      return await this.#readers.rewrite();
+    } catch (error) {
+      return [`readers of events: ${(error as Error).message}`];
+    }
   }
 
   /** Why the run proves little, whatever it found. */

@@ -71,9 +71,7 @@ export async function startJobsStage(options: JobsStageOptions): Promise<JobsSta
     node.nodeFlags = writePlant(join(node.home, "plant.mjs"), options.edits ?? []);
   };
   const where =
-    database === null
-      ? { snapshots: SNAPSHOTS, election: STEADY_ELECTION }
-      : { backend: `${database.url()}?${POSTGRES_KNOBS}` };
+    database === null ? { snapshots: SNAPSHOTS, election: STEADY_ELECTION } : { backend: backendOf(database) };
   let cluster: TenureCluster | undefined;
   try {
     cluster = await startTenureCluster({ nodes: IDS.length, ...where, prepare });
@@ -87,6 +85,10 @@ export async function startJobsStage(options: JobsStageOptions): Promise<JobsSta
   }
 }
 
+function backendOf(database: PostgresServer): string {
+  return `${database.url()}?${POSTGRES_KNOBS}`;
+}
+
 export class JobsStage {
   readonly cluster: TenureCluster;
   /** Of an operator, and replicated: no server has it in its configuration. */
@@ -96,7 +98,7 @@ export class JobsStage {
   /** Servers that ended by themselves, which nobody asked them for. */
   readonly crashes: string[] = [];
   readonly #proxies: ReadonlyMap<string, TcpProxy>;
-  readonly #database: PostgresServer | null;
+  #database: PostgresServer | null;
 
   /** Not for others: startJobsStage() makes these. */
   constructor(
@@ -153,6 +155,36 @@ export class JobsStage {
   /** As after a crash. */
   async restartDatabase(): Promise<void> {
     await this.#database?.restart("immediate");
+  }
+
+  /**
+   * On Postgres: a standby that does not get what `between` adds is promoted, and every server starts anew there. What was committed
+   * in between is gone, and the log goes on in its place.
+   */
+  async promoteWithoutEnd(between: () => Promise<void>): Promise<void> {
+    const primary = this.#database;
+    if (primary === null) throw new Error("only a database has a standby");
+    const standby = await primary.standby();
+    this.#database = standby;
+    try {
+      await standby.caughtUp(primary);
+      await standby.query("alter system set primary_conninfo = ''");
+      await standby.query("select pg_reload_conf()");
+      await waitFor("the standby to receive nothing more", async () => {
+        return (await standby.query("select from pg_stat_wal_receiver")).length === 0;
+      });
+      await between();
+      await primary.kill();
+      await standby.promote();
+    } finally {
+      await primary.end();
+    }
+    for (const node of this.nodes) {
+      await node.kill9();
+      node.configure({ backend: backendOf(standby) });
+      node.start();
+    }
+    await this.cluster.steady(STEER_MS_MAX);
   }
 
   /** Started with an empty disk, and made a voter; then removed again, and gone. */

@@ -3,14 +3,17 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { STOP_MUTANTS } from "../../src/sim/mutants/stop-list.ts";
 import { waitFor } from "../servers/index.ts";
 import { UsageError } from "./flags.ts";
 import { readJobsFlags } from "./jobs-flags.ts";
 import { type JobsPlant, type JobsPlantName, JOBS_PLANTS } from "./jobs-plants.ts";
 import { runRace } from "./jobs-race.ts";
 import { type JobsRunOptions, runJobs } from "./jobs-run.ts";
+import { runStops } from "./jobs-stops.ts";
 
-const RUN_MS_MAX = 3 * 60_000;
+const RUN_MS_MAX = 5 * 60_000;
+const STOPS_MS_MAX = 6 * 60_000;
 const QUIET = { signal: new AbortController().signal, log: () => undefined };
 const SHORT: JobsRunOptions = {
   backend: "embedded",
@@ -108,6 +111,17 @@ describe("npm run chaos -- jobs", () => {
   );
 
   test(
+    "postgres: reports servers that let readers pass over a rewritten history",
+    async () => {
+      const plant = planted("rewrite-unnoticed");
+      const { failed, readers } = await runJobs({ ...SHORT, backend: "postgres", plant });
+      expect(readers.rewritten, failed.join("\n")).toBeLessThan(readers.readers);
+      expect(failed.join("\n")).toContain("not told that the history was rewritten");
+    },
+    RUN_MS_MAX,
+  );
+
+  test(
     "a client with a valid key is not refused while servers are wiped, join and lag",
     async () => {
       const { faults } = JOBS_PLANTS["unknown-key-refused"];
@@ -127,6 +141,37 @@ describe("npm run chaos -- jobs", () => {
       expect(result.failovers).toBeGreaterThanOrEqual(2);
     },
     RUN_MS_MAX,
+  );
+
+  test.each([
+    ["embedded", 10],
+    ["postgres", 5],
+  ] as const)(
+    "%s: agents and servers are stopped in order over links of 400 ms, with answers in flight: no attempt is lost",
+    async (backend, stops) => {
+      const result = await runStops({ backend, stops, minutes: 4, seed: 1, ...QUIET });
+      expect(result).toMatchObject({ failed: [], agentStops: stops * 0.8, nodeStops: stops * 0.2, losses: 0 });
+      expect(result.completed).toBe(result.jobs);
+    },
+    STOPS_MS_MAX,
+  );
+
+  test(
+    "reports agents that stop without a last poll: the jobs of answers in flight are lost",
+    async () => {
+      const { edits } = STOP_MUTANTS.find(({ name }) => name === "an-agent-that-stops-has-no-last-poll")!;
+      const { failed, losses } = await runStops({
+        backend: "embedded",
+        stops: 5,
+        minutes: 4,
+        seed: 1,
+        edits,
+        ...QUIET,
+      });
+      expect(losses, failed.join("\n")).toBeGreaterThan(0);
+      expect(failed.join("\n")).toContain("a stop cost an attempt of job");
+    },
+    STOPS_MS_MAX,
   );
 
   test.skipIf(process.platform !== "linux")(
@@ -161,6 +206,7 @@ describe("npm run chaos -- jobs", () => {
     expect(wrong("--backend mysql")).toContain("--backend is embedded, postgres or both, not mysql");
     expect(wrong("gate")).toContain("options only");
     expect(wrong("--jobs 0")).toContain("--jobs takes a whole number from 1");
+    expect(wrong("--stops no")).toContain("--stops takes a whole number from 1");
     expect(wrong("--loud")).toContain("--loud");
     expect(wrong("--jobs 7 --backend both --race 3 --plant keys-forgotten --seed 1")).toBe("");
   });

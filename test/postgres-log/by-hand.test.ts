@@ -110,3 +110,13 @@ test("a node that began with a snapshot of the very end notices too", async () =
   await waitFor("it to notice", () => running.fatal.length === 1);
   expect(String(running.fatal[0])).toContain("its record 3 is another one than was applied here");
 });
+
+test("a log of the same length whose last record is another one is not opened, also on the session that was there before", async () => {
+  const { leader, hand } = await stage({ pollMs: 60_000 });
+  await hand.query(`begin; set local session_replication_role = replica;
+    update tenure_log set data = 'x' where position = 3; commit`);
+  await expect(leader.log.open(2)).rejects.toMatchObject({ code: "CHAIN_BROKEN" });
+  await waitFor("the node to be told", () => leader.fatal.length === 1);
+  await expect(leader.log.append(2, 3, [bytes("d")])).rejects.toMatchObject({ code: "CHAIN_BROKEN" });
+  expect(await one(hand, "select position from tenure_log_head")).toBe("3");
+});

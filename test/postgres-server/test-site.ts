@@ -2,6 +2,7 @@
 
 import {
   OPERATOR_KEY as key,
+  type PostgresOptions,
   type PostgresServer,
   startPostgres,
   startProxy,
@@ -18,6 +19,7 @@ const SERVER_TIMEOUT_MS = 3_000;
 export interface SiteOptions {
   readonly nodes?: number | undefined;
   readonly snapshots?: { readonly after_entries: number } | undefined;
+  readonly postgres?: PostgresOptions | undefined;
   /** Before the first node starts. */
   readonly prepare?: ((server: PostgresServer) => Promise<void>) | undefined;
 }
@@ -89,8 +91,8 @@ export interface SiteEvent {
   readonly sourceControllerId: string;
 }
 
-export async function startSite({ nodes = 3, snapshots, prepare }: SiteOptions = {}): Promise<Site> {
-  const server = await startPostgres({ settings: { fsync: "off" } });
+export async function startSite({ nodes = 3, snapshots, postgres, prepare }: SiteOptions = {}): Promise<Site> {
+  const server = await startPostgres({ ...postgres, settings: { fsync: "off", ...postgres?.settings } });
   const proxies = new Map<string, TcpProxy>();
   try {
     await prepare?.(server);

@@ -1,9 +1,7 @@
 // The leader's disk fills up while clients write: a small file system of its own, which only root may mount. Where that can't
 // be done the test is skipped, and says so.
 
-import { spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -15,42 +13,24 @@ import {
   type TenureNode,
   waitFor,
 } from "../servers/index.ts";
-import { findProgram } from "../servers/server-process.ts";
+import { SmallDisk } from "../servers/small-disk.ts";
 import { Ledger } from "./test-ledger.ts";
 
 const SIZE_BYTES = 16 * 1024 * 1024;
 /** No warning on the way: a leader that is low refuses new holds, and its last write might never be tried. */
 const MIN_FREE_BYTES = 0;
 
-function mount(directory: string): boolean {
-  if (findProgram("mount") === undefined || findProgram("umount") === undefined) return false;
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const flags = ["-t", "tmpfs", "-o", `size=${SIZE_BYTES},mode=0700`, "tmpfs", directory];
-  return spawnSync(findProgram("mount") ?? "", flags, { stdio: "ignore" }).status === 0;
-}
-
-function unmount(directory: string): void {
-  spawnSync(findProgram("umount") ?? "", ["-l", directory], { stdio: "ignore" });
-}
-
-function mayMount(): boolean {
-  const probe = mkdtempSync(join(tmpdir(), "tenure-mount-"));
-  const may = mount(probe);
-  if (may) unmount(probe);
-  rmdirSync(probe);
-  return may;
-}
-
-describe.skipIf(!mayMount())("a leader whose disk is full", () => {
+describe.skipIf(!SmallDisk.isPossible)("a leader whose disk is full", () => {
   let cluster: TenureCluster;
   let small: TenureNode;
+  let disk: SmallDisk | undefined;
 
   beforeAll(async () => {
     cluster = await startTenureCluster({
       election: CALM_ELECTION,
       prepare: (node) => {
         node.configure({ disk: { min_free_bytes: MIN_FREE_BYTES } });
-        if (node.id === "n1") mount(node.dataDir);
+        if (node.id === "n1") disk = SmallDisk.mount(node.dataDir, SIZE_BYTES);
       },
     });
     small = cluster.node("n1");
@@ -58,22 +38,9 @@ describe.skipIf(!mayMount())("a leader whose disk is full", () => {
 
   afterAll(async () => {
     await small?.kill9();
-    if (small !== undefined) unmount(small.dataDir);
+    disk?.unmount();
     await cluster?.end();
   });
-
-  function fill(file: string): void {
-    const descriptor = openSync(file, "w");
-    try {
-      const chunk = new Uint8Array(64 * 1024);
-      for (let written = 0; written < SIZE_BYTES;) written += writeSync(descriptor, chunk);
-      throw new Error("the small file system holds more than its size");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-    } finally {
-      closeSync(descriptor);
-    }
-  }
 
   test("gives way to one that has room, answers reads, loses nothing, and is whole again when there is room", async () => {
     const ledger = new Ledger(cluster);
@@ -85,7 +52,7 @@ describe.skipIf(!mayMount())("a leader whose disk is full", () => {
     for (let write = 0; write < 5; write++) await ledger.write();
     expect(await cluster.leader()).toBe(small.id);
     const filler = join(small.dataDir, "filler");
-    fill(filler);
+    disk?.fill(filler);
     // What was reserved for the log is used up first: by several, and on a busy machine that takes its time.
     ledger.begin(8);
     await cluster.waitForLeader(small.id, 90_000);

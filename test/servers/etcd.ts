@@ -38,6 +38,8 @@ export class EtcdServer {
   readonly dataDirectory: string;
   readonly #program: string;
   readonly #directory: string;
+  /** For `etcdctl snapshot restore`, which founds the cluster anew. */
+  readonly cluster: readonly string[];
   readonly #args: readonly string[];
   #process: ServerProcess | undefined;
   #ended = false;
@@ -49,14 +51,14 @@ export class EtcdServer {
     this.port = ports.client;
     this.dataDirectory = join(directory, "data");
     const peer = `http://${HOST}:${ports.peer}`;
+    this.cluster = [`--initial-advertise-peer-urls=${peer}`, `--initial-cluster=tenure=${peer}`];
     this.#args = [
       "--name=tenure",
       `--data-dir=${this.dataDirectory}`,
       `--listen-client-urls=${this.endpoint}`,
       `--advertise-client-urls=${this.endpoint}`,
       `--listen-peer-urls=${peer}`,
-      `--initial-advertise-peer-urls=${peer}`,
-      `--initial-cluster=tenure=${peer}`,
+      ...this.cluster,
       "--logger=zap",
       // A tenth of the defaults: it elects itself in 0.1 s and not in more than 1 s, and leases may last 1 s, not 2 s.
       "--heartbeat-interval=10",

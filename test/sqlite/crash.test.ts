@@ -13,7 +13,7 @@ const WRITER_THREAD = new URL("../../src/drivers/sqlite/writer-thread.ts", impor
 
 /** Job 1 has the position of the last put in it, and there is one more job for each. */
 async function expectWhole(views: SqliteViews, position: number): Promise<void> {
-  expect((await views.get("job-1"))!.jobEpoch).toBe(position);
+  expect((await views.get("job-1")).job!.jobEpoch).toBe(position);
   const { ids } = await allPages(views, { limit: 500 });
   expect(ids).toEqual(Array.from({ length: position + 1 }, (_, i) => `job-${position + 1 - i}`));
   expect((await allPages(views, { limit: 500, search: "linux" })).ids).toEqual(ids);
@@ -57,6 +57,7 @@ test("a writer that is ended in the middle of a transaction leaves nothing of it
     kind: "put",
     position: 9,
     line: null,
+    isPast: false,
     jobs,
     logs: [],
     forgotten: ["job-2"],

@@ -90,9 +90,9 @@ describe("what is in doubt", () => {
     // The process may end here: it is settled when it comes back.
     await views.close();
     const again = await openAt(path);
-    expect((await again.get("job-2"))?.state).toBe("pending");
+    expect((await again.get("job-2")).job?.state).toBe("pending");
     await again.settle();
-    expect([(await again.get("job-1"))?.state, await again.get("job-2")]).toEqual(["building", null]);
+    expect([(await again.get("job-1")).job?.state, (await again.get("job-2")).job]).toEqual(["building", null]);
     expect((await again.log("job-1", 1, 0, 100)).text).toBe("log");
     await expect(again.log("job-2", 1, 0, 100)).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect(await ids(again, 11 * HOUR_MS - 1)).toEqual([]);
@@ -104,7 +104,7 @@ describe("what is in doubt", () => {
     const views = await openAt(await newPath());
     await views.put(5, [newJob(1), finished(2, 1_000)], [], []);
     await views.settle();
-    expect([(await views.get("job-1"))?.state, await ids(views, 1_000 + HOUR_MS)]).toEqual(["pending", ["job-2"]]);
+    expect([(await views.get("job-1")).job?.state, await ids(views, 1_000 + HOUR_MS)]).toEqual(["pending", ["job-2"]]);
   });
 });
 
@@ -129,11 +129,11 @@ test("a leader on real views forgets what is past its retention, there and in th
   await until("the second to be forgotten", 60_000, () => stage.forgotten.length > 1);
   await until("hours to pass", 60_000, () => clock.nowMs > 3 * HOUR_MS);
   expect(stage.forgotten).toEqual([atOnce, soon]);
-  expect([await views.get(soon!), (await views.get(again!))?.state, (await views.get(late!))?.state]).toEqual([
-    null,
-    "pending",
-    "cancelled",
-  ]);
+  expect([
+    (await views.get(soon!)).job,
+    (await views.get(again!)).job?.state,
+    (await views.get(late!)).job?.state,
+  ]).toEqual([null, "pending", "cancelled"]);
   feeder.close();
   stage.service.close();
 });

@@ -30,7 +30,7 @@ function put(views: SqliteViews, position: number): Promise<void> {
 
 async function isWhole(views: SqliteViews): Promise<boolean> {
   const position = await views.position();
-  const job = await views.get("job-1");
+  const job = (await views.get("job-1")).job;
   const last = await views.list({ limit: 1, search: `word${position}` });
   return job!.jobEpoch === position && last.jobs[0]?.id === `job-${position + 1}`;
 }

@@ -11,13 +11,13 @@ describe("what was put", () => {
     expect(await views.position()).toBe(0);
     const job = newJob(1, { result: { text: "ü \u0000 \ud83d\ude80", list: [1, null, true] } });
     await views.put(3, [job], [], []);
-    expect(await views.get(job.id)).toEqual(job);
-    expect(await views.get("no-such-job")).toBeNull();
+    expect((await views.get(job.id)).job).toEqual(job);
+    expect((await views.get("no-such-job")).job).toBeNull();
     expect(await views.position()).toBe(3);
     await views.close();
     const again = await openAt(path);
     expect(await again.position()).toBe(3);
-    expect(await again.get(job.id)).toEqual(job);
+    expect((await again.get(job.id)).job).toEqual(job);
     expect((await again.list({ limit: 10 })).position).toBe(3);
   });
 
@@ -30,6 +30,23 @@ describe("what was put", () => {
     await views.put(4, [pending, newJob(2)], [], []);
     expect(await views.position()).toBe(5);
     expect((await views.list({ limit: 10 })).jobs).toEqual([done]);
+  });
+
+  test("of the past, an end of a job, replaces what is older here and nothing that is newer", async () => {
+    const views = await openAt(await newPath());
+    const at = (jobEpoch: number, state: "pending" | "completed") => [newJob(1, { jobEpoch, state })];
+    const seen = async () => {
+      const { job, position } = await views.get("job-1");
+      return [job?.state, job?.jobEpoch, position];
+    };
+    await views.put(1, at(0, "pending"), [], []);
+    await views.put(1, at(1, "completed"), [], [], { isPast: true });
+    expect(await seen()).toEqual(["completed", 1, 1]);
+    await views.put(1, at(3, "completed"), [], [], { isPast: true });
+    await views.put(1, at(1, "completed"), [], [], { isPast: true });
+    expect(await seen()).toEqual(["completed", 3, 1]);
+    await views.put(2, at(1, "pending"), [], []);
+    expect(await seen()).toEqual(["pending", 1, 2]);
   });
 
   test("stays while it is built, however often readers ask how far it is", async () => {
@@ -54,7 +71,7 @@ describe("what was put", () => {
       }),
     );
     expect(order).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
-    expect((await views.get("job-1"))!.jobEpoch).toBe(100);
+    expect((await views.get("job-1")).job!.jobEpoch).toBe(100);
     expect((await allPages(views, { limit: 500 })).ids).toHaveLength(100);
   });
 
@@ -112,7 +129,7 @@ describe("what is forgotten", () => {
     await views.put(202, [], [{ jobId: "job-9", attempt: 1, offset: 60_000, text: "late" }], forgotten);
     await views.put(203, [], [{ jobId: "job-9", attempt: 1, offset: 60_004, text: "later" }], forgotten);
     expect((await views.list({ limit: 10, search: "linux" })).jobs.map((job) => job.id)).toEqual(["job-201"]);
-    expect(await views.get("job-9")).toBeNull();
+    expect((await views.get("job-9")).job).toBeNull();
     await expect(views.log("job-9", 1, 0, 1_000)).rejects.toMatchObject({ code: "NOT_FOUND" });
     for (let position = 204; position < 224; position++) await views.put(position, [], [], []);
     await views.close();

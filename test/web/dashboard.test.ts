@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createAgent } from "../../src/entry/agent.ts";
 import { type Client, createClient } from "../../src/entry/client.ts";
 import { CALM_ELECTION, OPERATOR_KEY, startTenureCluster, type TenureCluster, VIEWER_KEY } from "../servers/index.ts";
-import { browserPath, buildWeb, openPage, startBrowser, type WatchedPage } from "./test-browser.ts";
+import { browserPath, buildWeb, openPage, startBrowser, verified, type WatchedPage } from "./test-browser.ts";
 
 const LIMIT_MS = 120_000;
 const MANY_JOBS = 10_000;
@@ -199,8 +199,7 @@ describe.skipIf(noBrowser)("the dashboard", { timeout: LIMIT_MS }, () => {
     await page.getByRole("button", { name: /^Events/ }).click();
     const id = await client.submit({ kind: "quick" });
     await shown(page, "#events tbody").toContain(id);
-    await page.getByRole("button", { name: "Verify" }).click();
-    await shown(page, "#verdicts").toMatch(/^(n\d: whole through [\d,]+\s*){3}the same$/);
+    await expect.poll(() => verified(page)).toMatch(/^(n\d: whole through [\d,]+\s*){3}the same$/);
     expectClean(watched);
   });
 

@@ -59,3 +59,13 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   );
   return { page, errors, hosts, paths, [Symbol.asyncDispose]: () => context.close() };
 }
+
+/**
+ * What "Verify" says when it has ended. To be polled: "3 of 3" is what one node says, and the page itself may not have reached
+ * another one yet, whose copy then could not be checked.
+ */
+export async function verified(page: Page): Promise<string> {
+  await page.getByRole("button", { name: "Verify" }).click();
+  await page.locator("button[aria-disabled=false]", { hasText: "Verify" }).waitFor();
+  return await page.locator("#verdicts").innerText();
+}

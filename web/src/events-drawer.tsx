@@ -5,8 +5,9 @@ import type { EventView } from "../../src/client/index.ts";
 import { assertNever } from "../../src/contract/errors.ts";
 import { perSecond, recent, seen, streamState } from "./events.ts";
 import { type Comparison, compareHistories, type WholeHistory } from "./histories.ts";
-import { nodes, reader } from "./nodes.ts";
+import { cluster, nodes, reader } from "./nodes.ts";
 import { Columns, Link } from "./parts.tsx";
+import { copiesOf } from "./reach.ts";
 import { READ_LIMIT_MS, readAt } from "./request.ts";
 import { clockTime, count, fullTime } from "./words.ts";
 
@@ -35,7 +36,8 @@ reader.subscribe(() => {
 
 type Body = Readonly<Record<string, unknown>>;
 
-async function verdictOf(url: string): Promise<Verdict> {
+async function verdictOf(url: string | null): Promise<Verdict> {
+  if (url === null) return { state: "failed", why: "this page does not reach it" };
   try {
     const body = await readAt<Body>(url, "/api/events/verify", VERIFY_LIMIT_MS);
     if (body["valid"] === true)
@@ -58,15 +60,15 @@ async function verifyAll(): Promise<void> {
   if (isVerifying.value) return;
   isVerifying.value = true;
   const asked = reader.value;
-  const found = nodes.peek().filter(({ isReached }) => isReached);
+  const copies = copiesOf(nodes.peek(), cluster.peek()?.members ?? []);
   comparison.value = null;
-  verdicts.value = new Map(found.map(({ url, nodeId }) => [nodeId ?? url, { state: "checking" }]));
+  verdicts.value = new Map(copies.map(({ name }) => [name, { state: "checking" }]));
   const whole: WholeHistory[] = [];
   await Promise.all(
-    found.map(async ({ url, nodeId }) => {
+    copies.map(async ({ name, url }) => {
       const verdict = await verdictOf(url);
-      const name = nodeId ?? url;
-      if (verdict.state === "whole") whole.push({ nodeId: name, url, through: verdict.through, root: verdict.root });
+      if (verdict.state === "whole" && url !== null)
+        whole.push({ nodeId: name, url, through: verdict.through, root: verdict.root });
       if (asked === reader.value) verdicts.value = new Map([...verdicts.value, [name, verdict]]);
     }),
   );

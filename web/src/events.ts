@@ -13,7 +13,7 @@ const urls = computed(() => {
   return all.map(({ url }) => url).join(",");
 });
 export const client = computed(() =>
-  createClient({ urls: urls.value, timeoutMs: 8_000, ...(key.value === "" ? {} : { key: key.value }) }),
+  createClient({ urls: urls.value, ...(key.value === "" ? {} : { key: key.value }) }),
 );
 
 const KEPT_MAX = 200;
@@ -56,8 +56,9 @@ export function start(): void {
 async function follow(ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
     try {
-      const after = kept.at(-1)?.sequence ?? (await beginning(ended));
-      for await (const event of client.peek().events({ after, signal: ended })) {
+      const last = kept.at(-1);
+      const after = last?.sequence ?? (await beginning(ended));
+      for await (const event of client.peek().events({ after, afterHash: last?.eventHash, signal: ended })) {
         kept.push(event);
         if (kept.length > 2 * KEPT_MAX) kept = kept.slice(-KEPT_MAX);
         fresh++;
@@ -66,7 +67,7 @@ async function follow(ended: AbortSignal): Promise<void> {
       }
     } catch {
       if (ended.aborted) return;
-      // What lies between may be gone from the history: begin anew, with what is there.
+      // What lies between may be gone from the history, or the history was rewritten: begin anew, with what is there.
       kept = [];
     }
     streamState.value = "opening";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { ClusterView, MemberView } from "../../src/client/index.ts";
 import { leadershipOf, type Look, UNSEEN } from "./leadership.ts";
-import { aloneOf, blockedText, healthOf, lookAtMember } from "./reach.ts";
+import { aloneOf, blockedText, copiesOf, healthOf, lookAtMember } from "./reach.ts";
 
 const member = (nodeId: string, isConnected = true): MemberView => ({
   nodeId,
@@ -71,4 +71,16 @@ it("nothing is changed from where the leader is not reached, and where to go is 
   expect(blockedText(forwarded(), { leader: "n1" })).toMatch(/^Changes go to n1.*open http:\/\/n1\.example:7400\.$/);
   expect(blockedText(forwarded(), { leader: "n2" })).toBeNull();
   expect(blockedText(forwarded(), { leader: null }), "it waits for a leader").toBeNull();
+});
+
+it("a verification names every member: one that does not answer is asked all the same, one without a look is named", () => {
+  const looks = [reached("n1", "http://n1.example:7400", MEMBERS), silent("n2")];
+  expect(copiesOf(looks, MEMBERS)).toEqual([
+    { name: "n1", url: "http://n1.example:7400" },
+    { name: "n2", url: "http://n2.example:7400" },
+    { name: "n3", url: null },
+  ]);
+  expect(copiesOf(looks, []), "before the members are known: whoever answers").toEqual([
+    { name: "n1", url: "http://n1.example:7400" },
+  ]);
 });

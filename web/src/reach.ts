@@ -41,6 +41,22 @@ export function lookAtMember(looks: readonly Look[], { nodeId, url }: MemberView
   );
 }
 
+/** A node's copy of the history, and where to ask for it; null: this page may not go there, or not yet. */
+export interface Copy {
+  readonly name: string;
+  readonly url: string | null;
+}
+
+/** Of every member, also of those that do not answer: a verdict that leaves one out would look like one on all of them. */
+export function copiesOf(looks: readonly Look[], members: readonly MemberView[]): Copy[] {
+  const lookedAt = members.map((member) => ({ member, look: lookAtMember(looks, member) }));
+  const others = looks.filter((look) => look.isReached && !lookedAt.some((one) => one.look === look));
+  return [
+    ...lookedAt.map(({ member, look }) => ({ name: member.nodeId, url: look?.url ?? null })),
+    ...others.map(({ nodeId, url }) => ({ name: nodeId ?? url, url })),
+  ];
+}
+
 export interface Health {
   readonly text: string;
   readonly tone: Tone;

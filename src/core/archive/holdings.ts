@@ -6,6 +6,8 @@
 // Invariants:
 // - Segments are in order and without gaps, from the event behind `start` on.
 // - `start` only moves forward, to the end of a segment.
+// - Lost segments are missing ones that every member has said it lacks. They stay lost until their bytes are here: a copy may
+//   turn up, on a disk that comes back or in a new member.
 
 import { assert } from "../kit/assert.ts";
 import { BEFORE_FIRST, type ChainPoint } from "./chain.ts";
@@ -18,6 +20,7 @@ export class Holdings {
   #checkpoint: ChainPoint | null = null;
   #segments: SegmentEntry[] = [];
   readonly #states = new Map<number, SegmentState>();
+  readonly #lost = new Set<number>();
   /** Null: something has changed since they were counted. */
   #bytes: number | null = null;
 
@@ -80,6 +83,20 @@ export class Holdings {
     return this.#segments.filter((entry) => this.stateOf(entry) === "missing");
   }
 
+  lost(): SegmentEntry[] {
+    return this.#lost.size === 0 ? [] : this.#segments.filter((entry) => this.isLost(entry));
+  }
+
+  isLost(entry: SegmentEntry): boolean {
+    return this.#lost.has(entry.first) && this.stateOf(entry) === "missing";
+  }
+
+  /** No member has it. */
+  lose(entry: SegmentEntry): void {
+    const own = this.find(entry.first);
+    if (own !== undefined && isSameEntry(own, entry) && this.stateOf(own) === "missing") this.#lost.add(own.first);
+  }
+
   whole(): SegmentEntry[] {
     return this.#segments.filter((entry) => this.stateOf(entry) === "whole");
   }
@@ -93,13 +110,16 @@ export class Holdings {
 
   dropLast(): void {
     const last = this.#segments.pop();
-    if (last !== undefined) this.#states.delete(last.first);
+    if (last !== undefined) this.#forget(last.first);
     this.#bytes = null;
   }
 
   set(entry: SegmentEntry, state: SegmentState): void {
     const own = this.find(entry.first);
-    if (own !== undefined && isSameEntry(own, entry)) this.#states.set(entry.first, state);
+    if (own !== undefined && isSameEntry(own, entry)) {
+      this.#states.set(entry.first, state);
+      this.#lost.delete(entry.first);
+    }
     this.#bytes = null;
   }
 
@@ -118,8 +138,15 @@ export class Holdings {
       // What was being written is written no more.
       this.add(entry, isOwn && states.get(entry.first) === "whole" ? "whole" : "missing");
       if (isOwn) old.delete(entry.first);
+      else this.#lost.delete(entry.first);
     }
+    for (const first of old.keys()) this.#lost.delete(first);
     return [...old.values()];
+  }
+
+  #forget(first: number): void {
+    this.#states.delete(first);
+    this.#lost.delete(first);
   }
 
   /** Lets go of the segments that end at or before the checkpoint, and returns them; `start` is behind the last of them. */
@@ -129,7 +156,7 @@ export class Holdings {
     const gone = this.#segments.filter((entry) => entry.last <= start.sequence);
     this.#segments = this.#segments.filter((entry) => entry.last > start.sequence);
     assert((gone.at(-1)?.last ?? this.#start.sequence) === start.sequence, "whole segments are cut");
-    for (const { first } of gone) this.#states.delete(first);
+    for (const { first } of gone) this.#forget(first);
     this.#bytes = null;
     this.#start = start;
     this.#checkpoint = checkpoint;

@@ -11,7 +11,20 @@ export { SegmentBuilder } from "./segment-builder.ts";
 export { checkSegment } from "./segment-check.ts";
 export type { SegmentVerdict } from "./segment-check.ts";
 export type { SegmentCursor } from "./segment-cursor.ts";
-export { decodeHistoryQuery, decodeStart, encodeSegmentQuery, encodeStart, encodeStartQuery } from "./segment-query.ts";
+export {
+  decodeHistoryQuery,
+  decodeLacks,
+  decodeStart,
+  encodeLacks,
+  encodeLacksQuery,
+  encodeSegmentQuery,
+  encodeStart,
+  encodeStartQuery,
+  holdingOf,
+  rangesOf,
+} from "./segment-query.ts";
+export type { EventRange, Lacks } from "./segment-query.ts";
+export { soleCopies } from "./sole-copies.ts";
 export { readHeader } from "./segment-format.ts";
 export type { SegmentHeader } from "./segment-format.ts";
 export { openSealed } from "./sealed-segment.ts";

@@ -22,6 +22,9 @@ export const SEGMENT_FILE_BYTES_MAX = SEGMENT_BYTES_MAX + EVENT_BYTES_MAX + HEAD
 /** At 4 MiB each this is 4 TiB of history. */
 export const SEGMENTS_MAX = 1_048_576;
 
+/** In an answer to another node, 16 bytes each: far below the 256 KiB of an answer. */
+export const LACKS_RANGES_MAX = 4_096;
+
 export interface SegmentLimits {
   readonly eventsMax: number;
   readonly bytesMax: number;

@@ -11,7 +11,7 @@ import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
 import type { ChainPoint } from "./chain.ts";
 import { putU32 } from "./fields.ts";
-import { EVENT_BYTES_MAX, type SegmentLimits } from "./limits.ts";
+import { EVENT_BYTES_MAX, FOOTER_BYTES_MAX, type SegmentLimits } from "./limits.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { SegmentCursor } from "./segment-cursor.ts";
 import {
@@ -26,6 +26,8 @@ import {
 } from "./segment-format.ts";
 
 const FIRST_BUFFER_BYTES = 16 * 1024;
+/** A segment that outgrows this gets all the room that it may need at once: to copy megabytes takes a turn of its own. */
+const SMALL_BUFFER_BYTES = 256 * 1024;
 
 export class SegmentBuilder {
   readonly header: SegmentHeader;
@@ -152,7 +154,10 @@ export class SegmentBuilder {
   #reserve(sizeBytes: number): number {
     const at = this.#size;
     if (at + sizeBytes > this.#buffer.length) {
-      const grown = new Uint8Array(Math.max(2 * this.#buffer.length, at + sizeBytes));
+      const doubled = 2 * this.#buffer.length;
+      const room =
+        doubled <= SMALL_BUFFER_BYTES ? doubled : Math.max(doubled, this.#limits.bytesMax + FOOTER_BYTES_MAX);
+      const grown = new Uint8Array(Math.max(room, at + sizeBytes));
       grown.set(this.#buffer.subarray(0, at));
       this.#buffer = grown;
     }

@@ -23,6 +23,9 @@ const KINDS: Readonly<
   disk_low: { severity: "warning", code: null },
   history_quota_near: { severity: "warning", code: null },
   history_quota_used: { severity: "critical", code: "QUOTA_EXCEEDED" },
+  history_incomplete: { severity: "warning", code: null },
+  // The cluster works on, and it may last for ever: it must not hide what can be repaired.
+  history_lost: { severity: "warning", code: "EVENTS_LOST" },
   loop_stalled: { severity: "warning", code: null },
   leader_unknown: { severity: "critical", code: null },
   node_removed: { severity: "critical", code: null },

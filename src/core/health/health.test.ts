@@ -430,6 +430,24 @@ describe("alerts", () => {
     expect(desk.alerts).toEqual([]);
   });
 
+  test("history that is missing is said with who may have it, and as lost where no member has it, until it is here", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    const ranges = [
+      { first: 1, last: 20 },
+      { first: 41, last: 60 },
+    ];
+    desk.tick({ leader: B, history: { missing: ranges, lost: [], awaited: [B] } });
+    expect(desk.health.alerts).toMatchObject([{ name: "history_incomplete", severity: "warning", nodeId: "n1" }]);
+    expect(desk.health.alerts[0]!.message).toContain("events 1 to 20, 41 to 60 are missing here, and n2 may have them");
+    desk.tick({ leader: B, history: { missing: ranges, lost: [ranges[1]!], awaited: [B] } });
+    expect(desk.alerts).toEqual(["history_incomplete", "history_lost"]);
+    expect(desk.health.alerts[0]!.message).toContain("events 1 to 20 are missing here");
+    expect(desk.health.alerts[1]!.message).toContain("events 41 to 60 are lost: no member has them");
+    desk.tick({ leader: B, history: { missing: [], lost: [], awaited: [] } });
+    expect(desk.alerts).toEqual([]);
+  });
+
   test("a stall is told once as once, and more as many", () => {
     const desk = new Desk();
     desk.follow(1);

@@ -1,4 +1,5 @@
-// Alerts about a node's machine that rest on what is seen of it now, and on nothing before: its clock, and copies of disks.
+// Alerts about a node's machine that rest on what is seen of it now, and on nothing before: its clock, copies of disks, and
+// what it lacks of the history.
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import type { AlertBoard } from "./alert-board.ts";
@@ -32,4 +33,32 @@ export function judgeClock(
       return "no majority of the voters' clocks agrees within a minute: none is believed, dates and schedules go by what has passed since one did. Set them right (NTP)";
     }),
   ];
+}
+
+const RANGES_SHOWN_MAX = 4;
+
+export function judgeHistory(
+  board: AlertBoard,
+  at: Moment,
+  self: PeerKey,
+  history: Observation["history"],
+): HealthOutput[] {
+  const { missing = [], lost = [], awaited = [] } = history ?? {};
+  const nodeId = nodeIdOf(self);
+  return [
+    ...board.set(at, "history_incomplete", nodeId, awaited.length > 0, () => {
+      const waits = missing.filter(({ first }) => !lost.some((range) => range.first <= first && first <= range.last));
+      const names = [...new Set(awaited.map((peer) => nodeIdOf(peer as PeerKey)))].join(", ");
+      return `${eventsText(waits)} are missing here, and ${names} may have them and did not send them: they are waited for. See that those nodes run and can be reached`;
+    }),
+    ...board.set(at, "history_lost", nodeId, lost.length > 0, () => {
+      return `${eventsText(lost)} are lost: no member has them. Jobs run on; jobs that changed in them may be missing in lists, and proofs over them are refused. If a disk or a backup has a copy: docs/runbooks/cluster-history.md`;
+    }),
+  ];
+}
+
+function eventsText(ranges: readonly { readonly first: number; readonly last: number }[]): string {
+  const shown = ranges.slice(0, RANGES_SHOWN_MAX).map(({ first, last }) => `${first} to ${last}`);
+  const more = ranges.length > shown.length ? ` and ${ranges.length - shown.length} more ranges` : "";
+  return `events ${shown.join(", ")}${more}`;
 }

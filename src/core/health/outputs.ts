@@ -34,6 +34,15 @@ export interface Beacon {
   readonly wallMs: number;
 }
 
+/** Ranges of events, both ends included. */
+export interface LackedHistory {
+  readonly missing: readonly { readonly first: number; readonly last: number }[];
+  /** Of those: no member has them. */
+  readonly lost: readonly { readonly first: number; readonly last: number }[];
+  /** Members that may have the others, and have not sent them for a while. */
+  readonly awaited: readonly string[];
+}
+
 /** What the loop looks at before each tick. */
 export interface Observation {
   /** Nobody speaks to a node that has not joined yet, or was removed: that is no failure. */
@@ -44,6 +53,8 @@ export interface Observation {
   readonly disk: "ok" | "low" | "full" | "stalled";
   /** How much of its quota the history of events takes: from 80 % on `alarm`, from 95 % on `refuse`. */
   readonly historyQuota: "ok" | "alarm" | "refuse";
+  /** What this node lacks of the history of events; absent or null: nothing. */
+  readonly history?: LackedHistory | null | undefined;
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
   /** What this node's wall clock is worth (clocks.ts). */

@@ -564,3 +564,28 @@ describe("why a job is pending", () => {
     expect(why(second)).toEqual({ reason: "paused", queue: "default" });
   });
 });
+
+describe("a job that has left the book", () => {
+  it("is known to views that have its end, and its forgetting, and to no others", () => {
+    const book = newBook({ finishedMax: 1 });
+    const desk = new Desk(book);
+    const [first, second, third] = desk.submit(spec(), spec(), spec());
+    const cancel = (jobId: string) => desk.do<"cancel">({ kind: "cancel", request: REQUEST, jobId });
+    expect([book.leftUpTo("applied"), book.loggedUpTo(first!)]).toEqual([0, 0]);
+    cancel(first!);
+    const firstEnd = book.appliedSequence;
+    expect([book.leftUpTo("applied"), book.loggedUpTo(first!)]).toEqual([firstEnd - 1, firstEnd]);
+    cancel(second!);
+    expect([book.known(first!), book.leftUpTo("applied") >= firstEnd]).toEqual([false, true]);
+    desk.do<"forget">({ kind: "forget", jobIds: [first!] });
+    expect(book.leftUpTo("applied")).toBe(book.appliedSequence);
+    // What is proposed and taken back: views never come to it.
+    desk.propose<"cancel">({ kind: "cancel", request: REQUEST, jobId: third! });
+    expect([book.leftUpTo("head"), book.leftUpTo("applied")].map((at) => at - book.appliedSequence)).toEqual([0, 0]);
+    desk.propose<"forget">({ kind: "forget", jobIds: ["old"] });
+    expect(book.leftUpTo("head")).toBe(book.headSequence);
+    expect(book.leftUpTo("applied")).toBe(book.appliedSequence);
+    book.rollback();
+    expect(book.leftUpTo("head")).toBe(book.appliedSequence);
+  });
+});

@@ -103,6 +103,22 @@ export class JobsBook {
     return finished.first === undefined ? lastFinishedBy : finished.first.finishedBy - 1;
   }
 
+  /**
+   * The one rule for jobs that are not here: views that have everything up to this sequence are right about each of them, also that
+   * there is none. Views that have less may show a job as it was before its end, or one that was forgotten.
+   * Asked in the turn in which the job was not found here: `applied` for reads, `head` for what the leader decides.
+   */
+  leftUpTo(look: "applied" | "head"): number {
+    // What was taken back may be named still, and no views ever come to it.
+    const last = look === "head" ? this.#headSequence : this.#appliedSequence;
+    return Math.min(last, Math.max(this.droppedUpTo, this.#state.lastForgottenBy));
+  }
+
+  /** Views that have everything up to this sequence have all that this job has logged; 0: it goes on. */
+  loggedUpTo(jobId: string): number {
+    return this.#state.jobs.applied(jobId)?.finishedBy ?? this.leftUpTo("applied");
+  }
+
   // ---- the leader ----------------------------------------------------------------------------------
 
   /** Events of one's own that are being appended. One that does not fit was decided on another head: our mistake. */
@@ -190,6 +206,7 @@ export class JobsBook {
     const sequence = yield* decodeBook(state, bytes);
     // Which was the last, nobody knows any more.
     state.lastFinishedBy = sequence;
+    state.lastForgottenBy = sequence;
     return { state, sequence };
   }
 

@@ -4,7 +4,15 @@ import { TenureError } from "../kit/errors.ts";
 import { JOBS_FORGOTTEN_PER_COMMAND_MAX, JOBS_PER_REQUEST_MAX } from "../kit/limits.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "./commands.ts";
 import { answeredBefore, decided, draft, refused, type Refused, unchanged } from "./decision.ts";
-import type { Cancelled, Cancelling, EventDraft, RestoredJob, Retried, Submitted } from "./events.ts";
+import {
+  type Cancelled,
+  type Cancelling,
+  type EventDraft,
+  type RestoredJob,
+  type Retried,
+  scheduleOf,
+  type Submitted,
+} from "./events.ts";
 import { markOf } from "./idempotency.ts";
 import type { Job, JobSpec, JobState } from "./model.ts";
 import { isFinal, type JobRecord, specOf } from "./records.ts";
@@ -149,7 +157,16 @@ export function decideRetry(state: BookState, command: CommandOf<"retry">, conte
 }
 
 function toRestore({ spec, submittedAtMs, submittedSequence, submittedBy, attempts }: Job): RestoredJob {
-  return { spec, submittedAtMs, submittedSequence, submittedBy, attempt: attempts.at(-1)?.attempt ?? 0, attempts };
+  const schedule = scheduleOf(submittedBy);
+  return {
+    spec,
+    submittedAtMs,
+    submittedSequence,
+    submittedBy,
+    ...(schedule === null ? null : { schedule }),
+    attempt: attempts.at(-1)?.attempt ?? 0,
+    attempts,
+  };
 }
 
 export function decideForget(

@@ -5,7 +5,7 @@ import { QUEUES_PAUSED_MAX, SCHEDULES_MAX } from "../kit/limits.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "./commands.ts";
 import { answeredBefore, decided, draft, refused, unchanged } from "./decision.ts";
 import { checkForm, checkSpecs } from "./decide-jobs.ts";
-import type { EventDraft, Fired, SchedulePut, Submitted } from "./events.ts";
+import { byOf, type EventDraft, type Fired, type SchedulePut, type Submitted } from "./events.ts";
 import { markOf } from "./idempotency.ts";
 import type { Schedule } from "./model.ts";
 import { firedUpToMs } from "./records.ts";
@@ -99,7 +99,7 @@ export function decideFireSchedule(
   const payload: Fired = { atMs, jobId };
   const drafts: EventDraft[] = [draft(context, "schedule:fired", name, payload)];
   if (jobId !== null) {
-    const submitted: Submitted = { spec: schedule.spec, by: `schedule:${name}`, schedule: name };
+    const submitted: Submitted = { spec: schedule.spec, by: byOf(name), schedule: name };
     drafts.push(draft(context, "build:submitted", jobId, submitted));
   }
   return decided(drafts, { jobId });

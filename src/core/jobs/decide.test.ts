@@ -833,6 +833,22 @@ describe("a schedule", () => {
     expect(fire(desk, desk.nowMs + 3)).not.toBeNull();
   });
 
+  it("that does not overlap waits for a job that was sent once more by hand, also after the book had dropped it", () => {
+    const desk = new Desk(newBook({ finishedMax: 0 }));
+    put(desk, { overlap: "skip" });
+    const jobId = fire(desk, desk.nowMs + 1)!;
+    const running = desk.book.applied.job(jobId)!;
+    desk.do<"cancel">({ kind: "cancel", request: REQUEST, jobId });
+    expect(desk.book.known(jobId)).toBe(false);
+    // As the views have it.
+    const job = { ...running, state: "cancelled" as const };
+    desk.do<"retry">({ kind: "retry", request: REQUEST, jobId, job });
+    expect(fire(desk, desk.nowMs + 2)).toBeNull();
+    expect(replayed(newBook({ finishedMax: 0 }), desk.events).snapshot()).toEqual(desk.book.snapshot());
+    desk.do<"cancel">({ kind: "cancel", request: REQUEST, jobId });
+    expect(fire(desk, desk.nowMs + 3)).not.toBeNull();
+  });
+
   it("that was paused does not catch up, and one that is deleted is gone", () => {
     const desk = new Desk(newBook());
     put(desk);

@@ -244,8 +244,8 @@ function retriedByHand(
 }
 
 function restored(state: BookState, id: string, job: RestoredJob): JobRecord {
-  const { spec, submittedAtMs, submittedSequence: number, submittedBy: by, attempt, attempts } = job;
-  const ticket = ticketOf(state, id, spec, { number, atMs: submittedAtMs, by, schedule: null });
+  const { spec, submittedAtMs, submittedSequence: number, submittedBy: by, schedule = null, attempt, attempts } = job;
+  const ticket = ticketOf(state, id, spec, { number, atMs: submittedAtMs, by, schedule });
   const ended = attempts.map((one): EndedRun => {
     const { endedAtMs, end, ...run } = one;
     const known = { endedAtMs: endedAtMs ?? submittedAtMs, end: end ?? "lost" };
@@ -286,9 +286,10 @@ function cancelled(state: BookState, event: JobsEvent, atMs: number): boolean {
 
 function forgotten(state: BookState, event: JobsEvent): boolean {
   const before = state.jobs.get(event.entityId);
+  if (before !== undefined && !isFinal(before.state)) return false;
+  state.lastForgottenBy = Math.max(state.lastForgottenBy, event.sequence);
   // The views may be the only ones who still have it.
   if (before === undefined) return true;
-  if (!isFinal(before.state)) return false;
   state.jobs.set(event.entityId, undefined);
   return true;
 }

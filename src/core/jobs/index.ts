@@ -13,7 +13,7 @@ export type {
 export { decide } from "./decide.ts";
 export { type OpenClass, openClasses, type WantedKinds } from "./decide-lease.ts";
 export type { JobsEvent } from "./events.ts";
-export type { BookLimits, BookOptions } from "./state.ts";
+export { BOOK_LIMITS, type BookLimits, type BookOptions } from "./state.ts";
 export type { JobsView, LeaseView, Renewal } from "./views.ts";
 export { type DueTimes, DueWalk } from "./catch-up.ts";
 export { type Cron, nextAfter, parseCron } from "./cron.ts";

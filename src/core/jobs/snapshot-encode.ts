@@ -41,8 +41,8 @@ import {
   STATES,
 } from "./snapshot-format.ts";
 
-/** A slice ends behind the record with which it reaches this. */
-const SLICE_BYTES = 64 * 1024;
+/** A slice ends behind the record with which it reaches this: 80 small jobs, well below a millisecond. */
+const SLICE_BYTES = 8 * 1024;
 /** Room for the record that goes past it, as most are. */
 const RECORD_ROOM_BYTES = 4 * 1024;
 
@@ -54,9 +54,9 @@ export function* encodeBook(
 ): Generator<Uint8Array, void, void> {
   const jobs = state.jobs.beginSnapshot();
   const keys = state.keys.beginSnapshot();
-  state.shelf.hold();
+  const held = state.shelf.hold();
   try {
-    const records = jobsAsBegun(state, jobs);
+    const records = jobsAsBegun(state, jobs, held);
     const keyRecords = keysOf(state);
     const queues = [...state.paused.appliedValues()];
     const agents = [...state.agents.appliedValues()];
@@ -102,20 +102,28 @@ export function* encodeBook(
 }
 
 /** What is applied now, in the order of submission, whatever becomes of it meanwhile. */
-function jobsAsBegun(state: BookState, kept: Kept<JobRecord>): Iterable<JobRecord> {
+function jobsAsBegun(state: BookState, kept: Kept<JobRecord>, held: number): Iterable<JobRecord> {
   const gone: JobRecord[] = [];
   for (const jobId of state.jobs.noted()) {
+    // What the head has is not what is applied.
+    state.shelf.touch(jobId);
     const applied = state.jobs.applied(jobId);
     if (applied !== undefined && state.jobs.get(jobId)?.ticket.number !== applied.ticket.number) gone.push(applied);
   }
-  return walked(state, kept, state.byNumber.frozen(), gone);
+  return walked(state, { kept, held, chunks: state.byNumber.frozen() }, gone);
+}
+
+interface Begun {
+  readonly kept: Kept<JobRecord>;
+  /** See Shelf.hold. */
+  readonly held: number;
+  readonly chunks: readonly (readonly number[])[];
 }
 
 /** Those that the head has, of which some are not applied, and those that only what is applied still has. */
 function* walked(
   { shelf, jobs }: BookState,
-  kept: Kept<JobRecord>,
-  chunks: readonly (readonly number[])[],
+  { kept, held, chunks }: Begun,
   gone: JobRecord[],
 ): Generator<JobRecord, void, void> {
   gone.sort((one, other) => one.ticket.number - other.ticket.number);
@@ -125,7 +133,9 @@ function* walked(
       const number = shelf.slots.numberOf(slot);
       for (; next < gone.length && (gone[next] as JobRecord).ticket.number < number; next++)
         yield gone[next] as JobRecord;
-      const record = jobs.asBegun(kept, shelf.idAt(slot));
+      // Most have not changed, and are found without a search.
+      const isSame = shelf.isSameSince(held, slot);
+      const record = isSame ? shelf.at(slot) : jobs.asBegun(kept, shelf.idAt(slot));
       if (record?.ticket.number === number) yield record;
     }
   }

@@ -20,6 +20,7 @@ import {
   IDEMPOTENCY_KEYS_MAX,
   SCHEDULES_BYTES_MAX,
 } from "../kit/limits.ts";
+import { Shards } from "../kit/shards.ts";
 import { JobClasses } from "./job-class.ts";
 import { KeyShares } from "./key-shares.ts";
 import type { JobSpec, JobState } from "./model.ts";
@@ -68,6 +69,21 @@ export interface QueueCount {
   running: number;
 }
 
+/** What holds unless a book is made with others. An object, because tests of whole processes make it smaller (test/servers). */
+export const BOOK_LIMITS: BookLimits = {
+  liveMax: JOBS_LIVE_MAX,
+  liveBytesMax: JOBS_LIVE_BYTES_MAX,
+  grownBytesMax: JOBS_GROWN_BYTES_MAX,
+  classesMax: JOB_CLASSES_MAX,
+  finishedMax: JOBS_FINISHED_MAX,
+  finishedBytesMax: JOBS_FINISHED_BYTES_MAX,
+  agentsMax: AGENTS_MAX,
+  agentBytesMax: AGENTS_BYTES_MAX,
+  scheduleBytesMax: SCHEDULES_BYTES_MAX,
+  keysMax: IDEMPOTENCY_KEYS_MAX,
+  keyBytesMax: IDEMPOTENCY_BYTES_MAX,
+};
+
 /** Policies that are kept for the next job that has the same; past it all are dropped, which costs memory only. */
 const POLICIES_MAX = 1_024;
 const NOBODY: ReadonlySet<string> = new Set();
@@ -87,7 +103,11 @@ export class BookState {
     this.scheduleBytes +=
       weightOf(after, (one) => this.weights.schedule(one)) - weightOf(before, (one) => this.weights.schedule(one));
   });
-  readonly keys = new Table<KeyRecord>(this.notes, (before, after) => this.#keyChanged(before, after));
+  readonly keys = new Table<KeyRecord>(
+    this.notes,
+    (before, after) => this.#keyChanged(before, after),
+    new Shards<KeyRecord>(),
+  );
   /** By the sequence of the event that told of it. */
   readonly skips = new Table<SkipRecord>(this.notes, (before, after) => {
     this.skippedMs += weightOf(after, ({ byMs }) => byMs) - weightOf(before, ({ byMs }) => byMs);
@@ -117,6 +137,8 @@ export class BookState {
   keysDroppedEarly = 0;
   /** The last event that finished a job, or one behind it: never taken back, so it may name one that never came to be. */
   lastFinishedBy = 0;
+  /** The last event that had a job forgotten; as the one above. */
+  lastForgottenBy = 0;
   /** Events that did not fit: they changed nothing. */
   unfit = 0;
   readonly #ofAgent = new Map<string, Set<string>>();
@@ -126,20 +148,7 @@ export class BookState {
   constructor({ canonical, limits }: BookOptions) {
     this.canonical = canonical;
     this.weights = new Weights(canonical);
-    this.limits = {
-      liveMax: JOBS_LIVE_MAX,
-      liveBytesMax: JOBS_LIVE_BYTES_MAX,
-      grownBytesMax: JOBS_GROWN_BYTES_MAX,
-      classesMax: JOB_CLASSES_MAX,
-      finishedMax: JOBS_FINISHED_MAX,
-      finishedBytesMax: JOBS_FINISHED_BYTES_MAX,
-      agentsMax: AGENTS_MAX,
-      agentBytesMax: AGENTS_BYTES_MAX,
-      scheduleBytesMax: SCHEDULES_BYTES_MAX,
-      keysMax: IDEMPOTENCY_KEYS_MAX,
-      keyBytesMax: IDEMPOTENCY_BYTES_MAX,
-      ...limits,
-    };
+    this.limits = { ...BOOK_LIMITS, ...limits };
   }
 
   /** Jobs have grown so much by their attempts that nothing may be added that can be left out. */

@@ -9,6 +9,8 @@
 // - Notes are in the order of their events; each key's notes are chained, oldest first.
 // - Without notes, head and applied are the same. A follower makes none.
 
+import { Shards } from "../kit/shards.ts";
+
 interface Note {
   readonly table: Undoable;
   readonly key: string;
@@ -70,7 +72,7 @@ export class Notes {
 }
 
 /** What was changed since a snapshot was begun, as it was then. */
-export type Kept<V> = Map<string, V | undefined>;
+export type Kept<V> = Shards<V | undefined>;
 
 /** Told while the record is there, the one before or the one after: of one that goes, before it has gone. */
 export type Change<V> = (before: V | undefined, after: V | undefined) => void;
@@ -155,7 +157,7 @@ export class Table<V extends object> implements Undoable {
   }
 
   beginSnapshot(): Kept<V> {
-    const kept: Kept<V> = new Map<string, V | undefined>();
+    const kept: Kept<V> = new Shards<V | undefined>();
     this.#snapshots.add(kept);
     return kept;
   }

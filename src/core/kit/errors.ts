@@ -36,7 +36,9 @@ export const ERRORS = {
   DATA_DIRECTORY_IN_USE: { http: 500, exit: 78, retryable: false, number: null },
   DISK_FULL: { http: 507, exit: 75, retryable: true, number: null },
   SNAPSHOT_INVALID: { http: 400, exit: 65, retryable: false, number: null },
+  HISTORY_REWRITTEN: { http: 409, exit: 69, retryable: false, number: null },
   LOG_COMPACTED: { http: 410, exit: 69, retryable: false, number: null },
+  EVENTS_LOST: { http: 410, exit: 69, retryable: false, number: null },
   CLUSTER_MISMATCH: { http: 409, exit: 78, retryable: false, number: null },
   CERTIFICATE_INVALID: { http: 500, exit: 78, retryable: false, number: null },
   MEMBER_UNKNOWN: { http: 404, exit: 69, retryable: false, number: null },
@@ -96,8 +98,13 @@ export class TenureError extends Error {
     return ERRORS[this.code].retryable;
   }
 
+  /** Never throws: values that users throw come here too, and a proxy may refuse to be looked at. */
   static is(value: unknown): value is TenureError {
-    return typeof value === "object" && value !== null && BRAND in value;
+    try {
+      return typeof value === "object" && value !== null && BRAND in value;
+    } catch {
+      return false;
+    }
   }
 }
 

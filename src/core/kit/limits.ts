@@ -1,4 +1,7 @@
-// Every queue, batch, frame, retry and loop has its bound here, with the unit last in its name.
+// Every queue, batch, frame, retry and loop has its bound here, with the unit last in its name. Waits that
+// lie inside of one another: timeouts.ts.
+
+import { LONG_POLL_MS_MAX } from "./timeouts.ts";
 
 /** The largest term or index that may be decoded: integers above it are not exact in a double. */
 export const INTEGER_MAX = Number.MAX_SAFE_INTEGER;
@@ -163,7 +166,7 @@ export const SCOPE_WAITERS_MAX = 1_000;
 export const SCOPE_WAITERS_TOTAL_MAX = 20_000;
 export const SCOPE_TTL_MS_MIN = 1_000;
 export const SCOPE_TTL_MS_MAX = 600_000;
-export const SCOPE_WAIT_MS_MAX = 60_000;
+export const SCOPE_WAIT_MS_MAX = LONG_POLL_MS_MAX;
 export const SCOPE_IDENTITY_BYTES_MAX = 512;
 export const SCOPE_METADATA_ENTRIES_MAX = 16;
 export const SCOPE_METADATA_BYTES_MAX = 4 * 1024;
@@ -198,7 +201,7 @@ export const AGENT_CAPACITY_MAX = 1_000;
 export const SESSION_BYTES_MAX = 128;
 export const LEASE_TTL_MS_MIN = 1_000;
 export const LEASE_TTL_MS_MAX = 600_000;
-export const LEASE_WAIT_MS_MAX = 60_000;
+export const LEASE_WAIT_MS_MAX = LONG_POLL_MS_MAX;
 export const RESULTS_PER_CALL_MAX = 1_000;
 export const IDEMPOTENCY_KEY_BYTES_MAX = 200;
 /** Keys that were created through the API. */

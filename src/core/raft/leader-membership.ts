@@ -65,7 +65,7 @@ export function requestReplacement(leader: Leader, admission: Admission, nodeId:
 }
 
 /** One step of the next replacement that is due. */
-export function replaceLostDisks(leader: Leader, admission: Admission): void {
+export function replaceLostDisks(leader: Leader, admission: Admission, kept: ReadonlySet<PeerKey>): void {
   const { peer: self, log, configuration, nowMs } = leader.state;
   if (!leader.committedInTerm || log.hasPendingConfChange || isJoint(configuration)) return;
   const { progress, replaceRequested: requested } = leader;
@@ -83,6 +83,7 @@ export function replaceLostDisks(leader: Leader, admission: Admission): void {
     presentDisk: (nodeId) => (nodeId === nodeIdOf(self) ? self : (requested.get(nodeId) ?? admission.diskOf(nodeId))),
     requested,
     isSilent,
+    isKept: (peer) => kept.has(peer),
     isCaughtUp: (peer) => (progress.get(peer)?.caughtUpSinceMs ?? Infinity) < nowMs,
   });
   if (change !== null) proposeConfChange(leader, change);

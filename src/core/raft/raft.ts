@@ -58,6 +58,7 @@ export class Raft {
   readonly #state: ServerState;
   readonly #log: RaftLog;
   readonly #admission: Admission;
+  #keptDisks: ReadonlySet<PeerKey> = new Set();
   readonly #strangers: Strangers;
   readonly #patience: Patience;
   readonly #transfer: LeaderTransfer;
@@ -103,6 +104,9 @@ export class Raft {
         return this.#proposeConfChange(input.change);
       case "replace":
         return this.#requestReplacement(input.nodeId);
+      case "keep-disks":
+        this.#keptDisks = new Set(input.peers);
+        return ACCEPTED;
       case "read-index":
         return this.#readIndex(input.context);
       case "transfer":
@@ -289,7 +293,7 @@ export class Raft {
     if (this.#state.nowMs < leader.beatDueMs) return;
     leader.beat();
     this.#transfer.watchTarget(leader);
-    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission);
+    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission, this.#keptDisks);
     this.#transfer.yieldUnwilling(leader);
     this.#transfer.preferPriority(leader);
   }

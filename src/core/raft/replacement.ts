@@ -14,6 +14,8 @@ export interface ReplacementView {
   /** Node ids for which an operator asked, with the new disk, whether or not the old one still answers. */
   readonly requested: ReadonlyMap<string, PeerKey>;
   isSilent(peer: PeerKey): boolean;
+  /** It may hold the only copy of something: without an operator's word it stays a member. */
+  isKept(peer: PeerKey): boolean;
   isCaughtUp(peer: PeerKey): boolean;
 }
 
@@ -27,7 +29,9 @@ export function nextReplacement(view: ReplacementView): ConfChange | null {
     const add: ConfChange["operations"] = isMember(view.configuration, fresh)
       ? []
       : [{ op: "add-learner", peer: fresh }];
-    if (view.configuration.learners.includes(old)) {
+    const isHeldBack = view.isKept(old) && !view.requested.has(nodeId);
+    if (isHeldBack && add.length === 0) continue;
+    if (view.configuration.learners.includes(old) && !isHeldBack) {
       return { operations: [{ op: "remove", peer: old }, ...add] };
     }
     if (add.length > 0) return { operations: add };

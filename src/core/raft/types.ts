@@ -179,6 +179,8 @@ export type Input =
   | { readonly kind: "conf-change"; readonly change: ConfChange }
   /** Swap a voter's lost disk for the new one that was seen under the same node id (design D5). */
   | { readonly kind: "replace"; readonly nodeId: string }
+  /** Disks that a leader does not swap by itself for now, though they are silent: they may hold the only copy of something. */
+  | { readonly kind: "keep-disks"; readonly peers: readonly PeerKey[] }
   | { readonly kind: "read-index"; readonly context: number }
   | { readonly kind: "transfer"; readonly target: PeerKey | null; readonly force: boolean }
   /** etcd's MsgHup: campaign now, through the pre-vote. */

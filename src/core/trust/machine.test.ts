@@ -74,6 +74,30 @@ describe("a campaign", () => {
     );
   });
 
+  test("epochs that went back never become a term, and end the campaign: the backend was restored", () => {
+    const bench = new Bench().lead(7);
+    bench.step({ kind: "lost", epoch: 7, reason: "session-ended" });
+    bench.step({ kind: "want" });
+    const sentAt = bench.now;
+    expect(bench.step({ kind: "granted", attempt: 2, epoch: 7, sentAt })).toEqual(["abandon", "rewound 7 to 7"]);
+    expect([bench.machine.hold, bench.machine.phase]).toEqual([null, "idle"]);
+    bench.step({ kind: "heard", epoch: 20 });
+    bench.step({ kind: "want" });
+    expect(bench.step({ kind: "granted", attempt: 3, epoch: 19, sentAt })).toEqual(["abandon", "rewound 20 to 19"]);
+    bench.step({ kind: "want" });
+    expect(bench.step({ kind: "granted", attempt: 4, epoch: 21, sentAt })).toEqual(["leading 21"]);
+  });
+
+  test("a higher epoch that is heard of while a grant is on its way does not make a restored backend of it", () => {
+    const bench = new Bench();
+    bench.step({ kind: "want" });
+    bench.step({ kind: "heard", epoch: 9 });
+    expect(bench.step({ kind: "granted", attempt: 1, epoch: 8, sentAt: bench.now })).toEqual(["leading 8"]);
+    expect(bench.step({ kind: "lost", epoch: 8, reason: "session-ended" })).toContain("ended 8 session-ended");
+    bench.step({ kind: "want" });
+    expect(bench.step({ kind: "granted", attempt: 2, epoch: 9, sentAt: bench.now })).toContain("rewound 9 to 9");
+  });
+
   test("a grant that was lost before it arrived never becomes a term", () => {
     const bench = new Bench();
     bench.step({ kind: "want" });

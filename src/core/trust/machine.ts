@@ -14,7 +14,8 @@
 //
 // Invariants: one transition for each change, in order; a term has one `leading` and one `ended`; answers that belong
 // to an earlier attempt or epoch change nothing; a grant that is lost, or whose window is over, before it arrives never
-// becomes a term.
+// becomes a term; epochs only grow: a grant that is not above every epoch known before never becomes one either, and ends the
+// campaign for good, for a backend that was restored from an older state can't say who led since.
 
 import { assert, assertNever } from "../kit/assert.ts";
 import { BEAT_RETRY_MS_MAX, HEARTBEAT_JITTER, LAST_CHANCE_MS } from "../kit/limits.ts";
@@ -28,6 +29,8 @@ export type Input =
   | { readonly kind: "unwant" }
   | { readonly kind: "granted"; readonly attempt: number; readonly epoch: number; readonly sentAt: Instant }
   | { readonly kind: "refused"; readonly attempt: number; readonly retryable: boolean }
+  /** Somebody leads, or led, in this epoch. */
+  | { readonly kind: "heard"; readonly epoch: number }
   | { readonly kind: "beaten"; readonly epoch: number; readonly sentAt: Instant; readonly resignRequested: boolean }
   | { readonly kind: "beat-failed"; readonly epoch: number }
   | { readonly kind: "lost"; readonly epoch: number; readonly reason: EndReason }
@@ -44,6 +47,8 @@ export type Effect =
   | { readonly kind: "asked"; readonly epoch: number }
   /** The backend refused for a reason that a retry does not mend. */
   | { readonly kind: "give-up" }
+  /** Granted was an epoch that is not above what was known: the backend has forgotten. Given up, too. */
+  | { readonly kind: "rewound"; readonly epoch: number; readonly known: number }
   | { readonly kind: "transition"; readonly transition: Transition };
 
 type State =
@@ -56,6 +61,8 @@ type State =
 interface Acquiring {
   readonly kind: "acquiring";
   readonly attempt: number;
+  /** The highest epoch known when it began. One that is heard of later may be of somebody who came after this grant. */
+  readonly floor: number;
   /** The news of a loss may overtake the grant that it belongs to. */
   lostEpoch: number | null;
 }
@@ -93,6 +100,8 @@ export class Machine {
   #wanted = false;
   #attempts = 0;
   #failures = 0;
+  /** The highest that was granted here, or heard of. */
+  #knownEpoch = 0;
   #holdBackUntilMs = -Infinity;
   #effects: Effect[] = [];
 
@@ -147,6 +156,9 @@ export class Machine {
         return this.#granted(now, input.attempt, input.epoch, input.sentAt);
       case "refused":
         return this.#refused(now, input.attempt, input.retryable);
+      case "heard":
+        this.#knownEpoch = Math.max(this.#knownEpoch, input.epoch);
+        return;
       case "beaten":
         return this.#beaten(now, input);
       case "beat-failed":
@@ -185,6 +197,7 @@ export class Machine {
 
   #granted(now: Instant, attempt: number, epoch: number, sentAt: Instant): void {
     if (this.#state.kind !== "acquiring" || this.#state.attempt !== attempt) return;
+    if (epoch <= this.#state.floor) return this.#rewound(epoch, this.#state.floor);
     const deadline = deadlineOf(sentAt, trustMs(this.#options.timing));
     if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {
       this.#effects.push({ kind: "abandon" });
@@ -192,6 +205,7 @@ export class Machine {
       return;
     }
     this.#failures = 0;
+    this.#knownEpoch = Math.max(this.#knownEpoch, epoch);
     this.#wanted = false;
     this.#state = {
       kind: "leading",
@@ -217,6 +231,13 @@ export class Machine {
     this.#wanted = false;
     this.#state = { kind: "idle" };
     this.#effects.push({ kind: "give-up" });
+  }
+
+  #rewound(epoch: number, known: number): void {
+    this.#effects.push({ kind: "abandon" });
+    this.#wanted = false;
+    this.#state = { kind: "idle" };
+    this.#effects.push({ kind: "rewound", epoch, known });
   }
 
   #backOff(now: Instant): void {
@@ -297,7 +318,7 @@ export class Machine {
         return;
       case "waiting":
         if (now.monotonicMs < state.untilMs) return;
-        this.#state = { kind: "acquiring", attempt: ++this.#attempts, lostEpoch: null };
+        this.#state = { kind: "acquiring", attempt: ++this.#attempts, floor: this.#knownEpoch, lostEpoch: null };
         this.#effects.push({ kind: "acquire", attempt: this.#attempts });
         return;
       case "releasing":

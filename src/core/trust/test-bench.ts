@@ -73,6 +73,8 @@ function told(effect: Effect): string {
     case "beat":
     case "release":
       return `${effect.kind} ${effect.epoch}`;
+    case "rewound":
+      return `rewound ${effect.known} to ${effect.epoch}`;
     case "abandon":
     case "give-up":
       return effect.kind;

@@ -55,13 +55,3 @@ export function named(error: unknown): unknown {
   if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return error;
   return Object.assign(error, { sqlstate: String(error.code) }) satisfies SqlError;
 }
-
-/** The server closes the connection after such an error, whatever was asked; its word for that may be translated. */
-export function isFatal(error: unknown): boolean {
-  if (!(error instanceof Error) || !("severity" in error)) return false;
-  return (
-    error.severity === "FATAL" ||
-    error.severity === "PANIC" ||
-    ("code" in error && /^(57P0|25P0[34])/.test(String(error.code)))
-  );
-}

@@ -6,8 +6,9 @@
 // socket closes; after the end nothing is sent; a client that arrives after the end is closed, never used.
 
 import { assert } from "../../core/kit/assert.ts";
+import { endsSession } from "../../core/kit/sql-outcome.ts";
 import type { SqlEvents, SqlRow, SqlSession } from "../../ports/sql.ts";
-import { isFatal, named, type PgClient, run } from "./client.ts";
+import { named, type PgClient, run } from "./client.ts";
 
 /** How long a goodbye may take before the socket is destroyed. */
 const GOODBYE_MS = 1_000;
@@ -67,7 +68,7 @@ export class PgSession implements SqlSession {
     try {
       return (await this.#stoppable(run(this.#state.client, text, values))) as Row[];
     } catch (error) {
-      if (isFatal(error)) this.#ended(error);
+      if (endsSession(error)) this.#ended(error);
       throw error;
     }
   }

@@ -17,6 +17,7 @@ const LIVE = `state < ${STATE_NUMBERS.completed}`;
 export class JobRows {
   readonly #find: StatementSync;
   readonly #findById: StatementSync;
+  readonly #epochOf: StatementSync;
   readonly #insert: StatementSync;
   readonly #update: StatementSync;
   readonly #insertWords: StatementSync;
@@ -26,6 +27,7 @@ export class JobRows {
   readonly #deleteLogs: StatementSync;
   readonly #setPosition: StatementSync;
   readonly #setLine: StatementSync;
+  readonly #setHoles: StatementSync;
   readonly #doubt: StatementSync;
   readonly #prolong: StatementSync;
   readonly #doubtful: StatementSync;
@@ -33,6 +35,7 @@ export class JobRows {
   constructor(database: DatabaseSync) {
     this.#find = database.prepare("SELECT id, error FROM jobs WHERE sequence = ?");
     this.#findById = database.prepare("SELECT sequence FROM jobs WHERE id = ?");
+    this.#epochOf = database.prepare("SELECT json ->> '$.jobEpoch' AS epoch FROM jobs WHERE sequence = ?");
     const toRun = (text: string): StatementSync => {
       const statement = database.prepare(text);
       // `run` reports the last row id of the connection, and those inside of the words' own tables are above 2^53.
@@ -58,10 +61,14 @@ export class JobRows {
     this.#doubtful = database.prepare(`SELECT sequence FROM jobs WHERE ${LIVE} AND changed_by = ?`);
     this.#setPosition = toRun("UPDATE meta SET value = ? WHERE name = 'position'");
     this.#setLine = toRun("INSERT OR REPLACE INTO meta (name, value) VALUES ('line', ?)");
+    this.#setHoles = toRun("INSERT OR REPLACE INTO meta (name, value) VALUES ('holes', ?)");
   }
 
   put(piece: PutPiece): void {
-    for (const json of piece.jobs) this.#putJob(parseJson(json) as Job, json, piece.position);
+    for (const json of piece.jobs) {
+      const job = parseJson(json) as Job;
+      if (!piece.isPast || !this.#isNewer(job)) this.#putJob(job, json, piece.position);
+    }
     for (const log of piece.logs) this.#putLog(log);
     for (const jobId of piece.forgotten) this.#forget(jobId);
   }
@@ -72,6 +79,10 @@ export class JobRows {
     if (line !== null) this.#setLine.run(line);
   }
 
+  setHoles(ranges: string): void {
+    this.#setHoles.run(ranges);
+  }
+
   doubt(nowMs: number): void {
     this.#doubt.run(IN_DOUBT);
     this.#prolong.run(BigInt(Math.floor(nowMs)));
@@ -79,6 +90,12 @@ export class JobRows {
 
   settle(): void {
     for (const { sequence } of this.#doubtful.all(IN_DOUBT) as { sequence: number }[]) this.#drop(sequence);
+  }
+
+  /** Whether what is here is of later than this end of the job. */
+  #isNewer({ submittedSequence, jobEpoch }: Job): boolean {
+    const row = this.#epochOf.get(submittedSequence);
+    return row !== undefined && (row["epoch"] as number) > jobEpoch;
   }
 
   #putJob(job: Job, json: string, position: number): void {

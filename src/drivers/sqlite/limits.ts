@@ -1,5 +1,7 @@
 // The bounds of the views: what waits, what one message, transaction, page or search may take.
 
+import { READ_TURN_MS } from "../../core/kit/timeouts.ts";
+
 /** Puts that wait; past it they are refused. */
 export const PUTS_WAITING_MAX = 256;
 /** Of jobs and logs that were posted to the writer and are not taken yet. */
@@ -15,7 +17,7 @@ export const TRANSACTION_BYTES_MAX = 4 * 1024 * 1024;
 /** Reads that are with the thread: the one that it answers, and what it does next. */
 export const READS_POSTED_MAX = 4;
 /** How long a read waits for its turn; then it is refused. */
-export const READ_WAIT_MS_MAX = 5_000;
+export const READ_WAIT_MS_MAX = READ_TURN_MS;
 /** Memory: each is a few hundred bytes. */
 export const READS_WAITING_MAX = 10_000;
 export const PAGE_JOBS_MAX = 500;

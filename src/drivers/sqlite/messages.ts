@@ -15,6 +15,8 @@ export interface PutPiece {
   readonly position: number;
   /** Of the event there; null: as before. */
   readonly line: string | null;
+  /** See PutHow. */
+  readonly isPast: boolean;
   /** JSON of one job each. */
   readonly jobs: readonly string[];
   readonly logs: readonly JobLog[];
@@ -31,6 +33,11 @@ export type WriterRequest =
   | PutPiece
   | { readonly kind: "doubt"; readonly nowMs: number }
   | { readonly kind: "settle" }
+  /** What the file was built without, as JSON. */
+  | { readonly kind: "holes" }
+  | { readonly kind: "set-holes"; readonly ranges: string }
+  /** Removes the file and starts anew. */
+  | { readonly kind: "rebuild" }
   /** Moves the file aside and starts anew. */
   | { readonly kind: "discard"; readonly reason: string }
   | { readonly kind: "close" };
@@ -51,6 +58,12 @@ export type ReaderRequest =
   | { readonly kind: "reopen" }
   | { readonly kind: "close" };
 
+/** A job that is JSON still, or null, and the position of the same moment. */
+export interface StoredRow {
+  readonly json: string | null;
+  readonly position: number;
+}
+
 /** A page whose jobs are JSON still. */
 export interface StoredPage {
   readonly jobs: readonly string[];
@@ -64,9 +77,12 @@ export interface Answers {
   readonly put: null;
   readonly doubt: null;
   readonly settle: null;
+  readonly holes: string | null;
+  readonly "set-holes": null;
+  readonly rebuild: null;
   readonly discard: null;
   readonly reached: number;
-  readonly get: string | null;
+  readonly get: StoredRow;
   readonly expired: ExpiredJobs;
   readonly list: StoredPage;
   readonly log: JobLogPage;

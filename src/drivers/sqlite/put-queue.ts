@@ -9,7 +9,7 @@
 import type { Job } from "../../core/jobs/model.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { JobLog } from "../../ports/views.ts";
+import type { JobLog, PutHow } from "../../ports/views.ts";
 import { IN_FLIGHT_BYTES_MAX, PIECE_BYTES_MAX, PIECE_ROWS_MAX, PUTS_WAITING_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { PutPiece, WriterRequest } from "./messages.ts";
 import type { Thread } from "./thread.ts";
@@ -20,6 +20,7 @@ const ROW_BYTES = 64;
 interface Put {
   readonly position: number;
   readonly line: string | null;
+  readonly isPast: boolean;
   readonly jobs: readonly Job[];
   readonly logs: readonly JobLog[];
   readonly forgotten: readonly string[];
@@ -56,7 +57,7 @@ export class PutQueue {
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    line: string | null,
+    { line = null, isPast = false }: PutHow,
   ): Promise<void> {
     assert(Number.isSafeInteger(position) && position >= 0, "a position is a whole number", () => String(position));
     if (this.#refusal === null && this.#waiting >= PUTS_WAITING_MAX) {
@@ -68,7 +69,7 @@ export class PutQueue {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     this.#waiting++;
     return new Promise<void>((resolve, reject) => {
-      this.#queue.push({ position, line, jobs, logs, forgotten, resolve, reject, isRefused: false });
+      this.#queue.push({ position, line, isPast, jobs, logs, forgotten, resolve, reject, isRefused: false });
       if (!this.#isPumping) void this.#pump();
     });
   }
@@ -144,8 +145,8 @@ export class PutQueue {
 
   #post(put: Put, piece: Piece, isLast: boolean): void {
     const { jobs, logs, forgotten, bytes, isFirst } = piece;
-    const { position, line } = put;
-    const message: PutPiece = { kind: "put", position, line, jobs, logs, forgotten, bytes, isFirst, isLast };
+    const { position, line, isPast } = put;
+    const message: PutPiece = { kind: "put", position, line, isPast, jobs, logs, forgotten, bytes, isFirst, isLast };
     this.#inFlightBytes += bytes;
     this.#writer.ask(message).then(
       () => {

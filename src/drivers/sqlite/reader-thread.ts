@@ -8,7 +8,7 @@ import { expiredJobs } from "./expired-jobs.ts";
 import { listJobs } from "./job-list.ts";
 import { readLog } from "./log-range.ts";
 import { goToBackground } from "./background.ts";
-import type { Answers, Posted, ReaderRequest, StoreOptions, ThreadMessage } from "./messages.ts";
+import type { Answers, Posted, ReaderRequest, StoredRow, StoreOptions, ThreadMessage } from "./messages.ts";
 import { openReader, readPosition } from "./store.ts";
 
 goToBackground();
@@ -34,7 +34,7 @@ function answerTo(request: ReaderRequest): Answers[ReaderRequest["kind"]] {
     case "reached":
       return readPosition(database());
     case "get":
-      return jsonOf(database(), request.jobId);
+      return inTransaction((opened) => rowOf(opened, request.jobId));
     case "expired":
       return inTransaction((opened) => expiredJobs(opened, request.nowMs, request.limit, request.after));
     case "list":
@@ -58,9 +58,10 @@ function database(): DatabaseSync {
   return connection;
 }
 
-function jsonOf(opened: DatabaseSync, jobId: string): string | null {
+/** Inside of a read transaction: a file that is replaced between two reads has another position. */
+function rowOf(opened: DatabaseSync, jobId: string): StoredRow {
   const row = opened.prepare("SELECT json FROM jobs WHERE id = ?").get(jobId);
-  return row === undefined ? null : (row["json"] as string);
+  return { json: row === undefined ? null : (row["json"] as string), position: readPosition(opened) };
 }
 
 function inTransaction<T>(work: (opened: DatabaseSync) => T): T {

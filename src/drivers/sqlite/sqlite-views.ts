@@ -7,7 +7,18 @@ import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ExpiredJobs, ExpiredPlace, JobLog, JobLogPage, JobPage, JobQuery, Views } from "../../ports/views.ts";
+import type {
+  ExpiredJobs,
+  ExpiredPlace,
+  JobLog,
+  JobLogPage,
+  JobPage,
+  JobQuery,
+  JobRow,
+  PutHow,
+  Views,
+  ViewsHoles,
+} from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
 import { PutQueue } from "./put-queue.ts";
@@ -95,9 +106,9 @@ export class SqliteViews implements Views {
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    line: string | null = null,
+    how: PutHow = {},
   ): Promise<void> {
-    return this.#puts.put(position, jobs, logs, forgotten, line);
+    return this.#puts.put(position, jobs, logs, forgotten, how);
   }
 
   async doubt(nowMs: number): Promise<void> {
@@ -110,13 +121,29 @@ export class SqliteViews implements Views {
     await this.#writer.ask({ kind: "settle" });
   }
 
+  readonly holes: ViewsHoles = {
+    read: async () => {
+      await this.#puts.idle();
+      const json = await this.#writer.ask({ kind: "holes" });
+      return json === null ? [] : (parseJson(json) as Awaited<ReturnType<ViewsHoles["read"]>>);
+    },
+    write: async (ranges) => {
+      await this.#puts.idle();
+      await this.#writer.ask({ kind: "set-holes", ranges: JSON.stringify(ranges) });
+    },
+    rebuild: async () => {
+      await this.#puts.idle();
+      await this.#writer.ask({ kind: "rebuild" });
+    },
+  };
+
   reached(): Promise<number> {
     return this.#read({ kind: "reached" });
   }
 
-  async get(jobId: string): Promise<Job | null> {
-    const json = await this.#read({ kind: "get", jobId });
-    return json === null ? null : (parseJson(json) as Job);
+  async get(jobId: string): Promise<JobRow> {
+    const { json, position } = await this.#read({ kind: "get", jobId });
+    return { job: json === null ? null : (parseJson(json) as Job), position };
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {

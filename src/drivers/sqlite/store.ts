@@ -141,6 +141,12 @@ export function readLine(database: DatabaseSync): string | null {
   return typeof line === "string" ? line : null;
 }
 
+/** What it was built without, as JSON; null: nothing. */
+export function readHoles(database: DatabaseSync): string | null {
+  const holes = readMeta(database, "holes");
+  return typeof holes === "string" ? holes : null;
+}
+
 export function removeStore(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
 }

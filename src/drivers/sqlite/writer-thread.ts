@@ -41,6 +41,12 @@ function take({ id, request }: Posted<WriterRequest>): void {
       return attempt(id, () => writer.doubt(request.nowMs));
     case "settle":
       return attempt(id, () => writer.settle());
+    case "holes":
+      return attempt(id, () => writer.holes());
+    case "set-holes":
+      return attempt(id, () => writer.setHoles(request.ranges));
+    case "rebuild":
+      return attempt(id, () => writer.rebuild());
     case "put":
       writer.put(id, request);
       return;

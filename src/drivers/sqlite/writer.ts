@@ -15,7 +15,7 @@ import { faultOf } from "./faults.ts";
 import { JobRows } from "./job-rows.ts";
 import { FREE_PAGES_KEPT, TRANSACTION_BYTES_MAX, VACUUM_PAGES_MAX } from "./limits.ts";
 import type { PutPiece, StoreOptions } from "./messages.ts";
-import { isUnfinished, moveAside, openStore, readLine, readPosition, removeStore } from "./store.ts";
+import { isUnfinished, moveAside, openStore, readHoles, readLine, readPosition, removeStore } from "./store.ts";
 
 export interface WriterReplies {
   stored(id: number): void;
@@ -77,6 +77,24 @@ export class Writer {
 
   settle(): null {
     return this.#change((rows) => rows.settle());
+  }
+
+  holes(): string | null {
+    this.flush();
+    return this.#guarded(() => readHoles(this.#open().database));
+  }
+
+  setHoles(ranges: string): null {
+    return this.#change((rows) => rows.setHoles(ranges));
+  }
+
+  rebuild(): null {
+    this.flush();
+    this.#refuseAll(
+      new TenureError("BACKEND_UNAVAILABLE", `${this.#options.path} is built anew: feed it from position 0.`),
+    );
+    this.#remove("it was built without events that are here again");
+    return null;
   }
 
   /** Behind all puts so far. Throws a TenureError, and has changed nothing then. */
@@ -230,11 +248,11 @@ export class Writer {
     this.#replies.replaced(moveAside(this.#options.path, name), reason);
   }
 
-  #remove(): void {
+  #remove(why = "it was not built to its end"): void {
     this.#store?.database.close();
     this.#store = null;
     removeStore(this.#options.path);
-    this.#replies.replaced(null, "it was not built to its end");
+    this.#replies.replaced(null, why);
   }
 
   /** Room of forgotten jobs goes back to the disk. What fails here fails again where it matters. */

@@ -64,6 +64,11 @@ export const JOB_METRICS: readonly ServerMetric[] = [
     (s) => s.jobs.archive.missingSegments,
   ),
   gauge(
+    "tenure_archive_segments_lost",
+    "Parts of the history that no member of the cluster has.",
+    (s) => s.jobs.archive.lostSegments,
+  ),
+  gauge(
     "tenure_archive_unsynced_bytes",
     "Events that are in the log and not yet durable in the archive.",
     (s) => s.jobs.archive.unsyncedBytes,

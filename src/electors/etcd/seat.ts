@@ -15,7 +15,7 @@
 //   60 s" when it went on (measured with 3.4.23 at its usual timeouts). So a keepalive counts only where the looks
 //   before and after it were answered in its own Raft term; a new leader of etcd costs one more round.
 // - The epoch is what etcd's revision makes it. A cluster that is restored from a backup goes back in time, and its
-//   epochs with it, unless the restore bumps the revision.
+//   epochs with it, unless the restore bumps the revision: a seat that has seen a higher one gives up (session.ts).
 
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
@@ -274,9 +274,9 @@ function ownKey(key: string, epoch: number): KeyValue {
   return { key, value: "", createRevision: epoch, modRevision: epoch, lease: "0" };
 }
 
-/** What worked before will work again, whoever has to mend it: an elector that runs does not give up. */
+/** What worked before will work again, whoever has to mend it: an elector that runs does not give up, but for epochs that went back. */
 function passing(error: unknown): unknown {
-  if (!TenureError.is(error) || error.retryable) return error;
+  if (!TenureError.is(error) || error.retryable || error.code === "CLUSTER_MISMATCH") return error;
   return new TenureError("BACKEND_UNAVAILABLE", error.message, { cause: error });
 }
 

@@ -24,7 +24,9 @@ function sessionOn(says: Record<string, () => Promise<EtcdAnswer>>): { session: 
 }
 
 const answers = (body: object) => async (): Promise<EtcdAnswer> => ({ kind: "answer", body });
-const refuses = (code: number) => async (): Promise<EtcdAnswer> => ({ kind: "refused", code, message: "no" });
+const refuses =
+  (code: number, message = "no") =>
+  async (): Promise<EtcdAnswer> => ({ kind: "refused", code, message });
 const TOKEN = { "/v3/auth/authenticate": answers({ token: "t" }) };
 
 describe("a token that several wait for", () => {
@@ -58,6 +60,32 @@ describe("a token that several wait for", () => {
   });
 });
 
+describe("an etcd that was restored from an older state", () => {
+  const at = (revision: number) => ({ header: { revision: String(revision), raft_term: "2" } });
+
+  it("is refused by whoever has seen a higher revision, and goes on for nobody", async () => {
+    const revisions = [9, 12, 8, 12];
+    const { session } = sessionOn({ ...TOKEN, "/v3/kv/range": () => answers(at(revisions.shift() ?? 0))() });
+    expect((await session.get("k", never)).revision).toBe(9);
+    expect((await session.scan("k", "k", {}, never)).revision).toBe(12);
+    await expect(session.get("k", never)).rejects.toMatchObject({ code: "CLUSTER_MISMATCH", retryable: false });
+    expect((await session.get("k", never)).revision).toBe(12);
+  });
+
+  it("is none where two answers overtake each other", async () => {
+    const slow = Promise.withResolvers<EtcdAnswer>();
+    const { session } = sessionOn({
+      ...TOKEN,
+      "/v3/kv/range": () => slow.promise,
+      "/v3/kv/txn": answers({ ...at(12), succeeded: true }),
+    });
+    const read = session.get("k", never);
+    expect((await session.txn({}, never)).revision).toBe(12);
+    slow.resolve({ kind: "answer", body: at(9) });
+    expect((await read).revision).toBe(9);
+  });
+});
+
 describe("trap 66: a write of a user", () => {
   const TXN = "/v3/kv/txn";
 
@@ -82,8 +110,12 @@ describe("trap 66: a write of a user", () => {
     expect(asked).toEqual(["/v3/auth/authenticate"]);
   });
 
-  it("that was refused for its token is sent again with a new one", async () => {
-    const said = [refuses(16), answers({ header, succeeded: true })];
+  it.each([
+    ["forgotten", refuses(16)],
+    ["of older rights (etcd 3.4)", refuses(2, "auth: revision in header is old")],
+    ["of older rights", refuses(3, "etcdserver: revision of auth store is old")],
+  ])("that was refused for its token, %s, is sent again with a new one", async (_, refusal) => {
+    const said = [refusal, answers({ header, succeeded: true })];
     const { session } = sessionOn({ ...TOKEN, [TXN]: () => said.shift()?.() ?? Promise.reject(lost()) });
     await expect(session.write({}, never)).resolves.toMatchObject({ succeeded: true, revision: 9 });
   });

@@ -2,12 +2,16 @@
 // again when etcd has forgotten the token; turns refusals into errors that say what to do.
 // Nothing is sent twice, except what was refused for its token, and therefore not done. The token is everybody's: who
 // gives up while it is asked for gives up alone.
+// Revisions only grow, and every read here is linearizable: an answer below a revision that was known when its question left
+// comes from an etcd that was restored from an older state, or from another one. That is CLUSTER_MISMATCH, for good: epochs
+// are revisions.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { EtcdRefusal, EtcdWire } from "../../ports/etcd.ts";
 import {
   type Fields,
   fieldsOf,
+  type Header,
   headerOf,
   integer,
   integerText,
@@ -59,6 +63,7 @@ export class EtcdSession {
   readonly #timeoutMs: number;
   readonly #life = new AbortController();
   #token: Promise<string> | undefined;
+  #revision = 0;
 
   constructor(wire: EtcdWire, credentials: Credentials | undefined, timeoutMs: number) {
     this.#wire = wire;
@@ -95,17 +100,17 @@ export class EtcdSession {
 
   /** Linearizable, as all reads here: a member that is cut off can't answer it. */
   async get(key: string, signal: AbortSignal): Promise<RangeAnswer> {
-    return rangeOf(await this.#ask("/v3/kv/range", { key: toBase64(key) }, signal));
+    return this.#onward(async () => rangeOf(await this.#ask("/v3/kv/range", { key: toBase64(key) }, signal)));
   }
 
   /** Keys that begin with `prefix`, from `from` on. */
   async scan(prefix: string, from: string, options: object, signal: AbortSignal): Promise<RangeAnswer> {
     const range = { key: toBase64(from), range_end: rangeEnd(prefix), ...options };
-    return rangeOf(await this.#ask("/v3/kv/range", range, signal));
+    return this.#onward(async () => rangeOf(await this.#ask("/v3/kv/range", range, signal)));
   }
 
   async txn(txn: object, signal: AbortSignal): Promise<TxnAnswer> {
-    return txnOf(await this.#ask("/v3/kv/txn", txn, signal));
+    return this.#onward(async () => txnOf(await this.#ask("/v3/kv/txn", txn, signal)));
   }
 
   /** As `txn`, for writes of a user: OUTCOME_UNKNOWN where they may have been done, and nothing else then (trap 66). */
@@ -151,7 +156,7 @@ export class EtcdSession {
       tell(message);
     });
     if (end.kind === "refused") {
-      if (end.code === CODE.unauthenticated) this.#token = undefined;
+      if (isForToken(end)) this.#token = undefined;
       throw refused(end);
     }
     throw new TenureError("BACKEND_UNAVAILABLE", "etcd ended the watch: the member is stopping, or a proxy timed out.");
@@ -166,6 +171,15 @@ export class EtcdSession {
   close(): void {
     this.#life.abort();
     this.#wire.close();
+  }
+
+  /** Answers may overtake each other: what counts is what was known when the question left. */
+  async #onward<Answer extends Header>(ask: () => Promise<Answer>): Promise<Answer> {
+    const known = this.#revision;
+    const answer = await ask();
+    if (answer.revision < known) throw wentBack(answer.revision, known);
+    this.#revision = Math.max(this.#revision, answer.revision);
+    return answer;
   }
 
   async #ask(path: string, body: object, signal: AbortSignal): Promise<Fields> {
@@ -192,7 +206,7 @@ export class EtcdSession {
   async #authorised(signal: AbortSignal, call: Call): ReturnType<Call> {
     const first = await this.#authenticated(signal);
     const answer = await call(first);
-    if (first === undefined || answer.kind !== "refused" || answer.code !== CODE.unauthenticated) return answer;
+    if (first === undefined || answer.kind !== "refused" || !isForToken(answer)) return answer;
     this.#token = undefined;
     return await call(await this.#authenticated(signal));
   }
@@ -230,6 +244,14 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
+/**
+ * It was refused for its token, and not done: etcd has forgotten it, or users and rights were changed since it was given. The
+ * latter is said of JWTs, which hold the revision of those; with code 2 by etcd 3.4, and with 3 by later ones.
+ */
+function isForToken({ code, message }: EtcdRefusal): boolean {
+  return code === CODE.unauthenticated || /revision (in header|of auth store) is old/.test(message);
+}
+
 function isUnsent(error: unknown): boolean {
   return error instanceof Error && "unsent" in error && error.unsent === true;
 }
@@ -239,6 +261,13 @@ function outcomeUnknown(cause: unknown): TenureError {
     "OUTCOME_UNKNOWN",
     `the transaction was sent to etcd and no usable answer came (${cause instanceof Error ? cause.message : String(cause)}): it may or may not have been done. Read what you wrote, or repeat it in a way that does no harm twice.`,
     { cause },
+  );
+}
+
+function wentBack(revision: number, known: number): TenureError {
+  return new TenureError(
+    "CLUSTER_MISMATCH",
+    `etcd is at revision ${revision}, and was at ${known} before: it was restored from an older state, or is another etcd. Epochs are revisions, so they would go back: nobody acts here. Make sure that whatever compares epochs is above ${known} or starts anew with the restored state (etcdutl snapshot restore --bump-revision avoids all this), then restart this process.`,
   );
 }
 

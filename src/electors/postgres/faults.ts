@@ -6,18 +6,13 @@
 // No message has a password in it: neither the URL nor what the client was given is ever quoted.
 
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
+import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
+import { messageOf } from "../../core/kit/user-code.ts";
 
 export interface FaultContext {
   /** `host:port/database`. */
   readonly where: string;
   readonly scope: string;
-}
-
-/** The SQLSTATE that the server gave; undefined for what broke on the way. */
-export function sqlstateOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  if ("sqlstate" in error && typeof error.sqlstate === "string") return error.sqlstate;
-  return undefined;
 }
 
 export function faultOf(error: unknown, context: FaultContext): TenureError {
@@ -129,5 +124,5 @@ function hintOf(sqlstate: string, error: unknown): string {
 /** Several addresses of one host fail as one error without a text of its own. */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

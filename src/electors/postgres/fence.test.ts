@@ -7,11 +7,18 @@ import type { Hold } from "../../ports/backend.ts";
 import type { SqlLoan } from "../../ports/sql.ts";
 import { fenceOf } from "./fence.ts";
 
-async function commitFailsWith(sqlstate: string, severity: string): Promise<{ outcome: unknown; broken: boolean }> {
+async function commitFailsWith(
+  sqlstate: string,
+  severity: string,
+  isLast = false,
+): Promise<{ outcome: unknown; broken: boolean }> {
   let broken = false;
   const loan: SqlLoan<object> = {
     client: {},
-    query: async () => [],
+    query: async (text) => {
+      if (isLast && text === "rollback") throw new Error("the connection has ended");
+      return [];
+    },
     finish: async () => {
       throw Object.assign(new Error("refused"), { sqlstate, code: sqlstate, severity });
     },
@@ -42,9 +49,18 @@ describe("an error to COMMIT", () => {
     ["25P03", "FATAL"],
     ["08006", "ERROR"],
     ["XX000", "PANIC"],
+    ["XX000", "ERROR"],
+    ["58030", "ERROR"],
+    ["40003", "ERROR"],
     ["53200", "FATAL"],
   ])("trap 66: %s %s leaves the outcome unknown", async (sqlstate, severity) => {
     const { outcome, broken } = await commitFailsWith(sqlstate, severity);
+    expect(TenureError.is(outcome) && outcome.code).toBe("OUTCOME_UNKNOWN");
+    expect(broken).toBe(true);
+  });
+
+  test("trap 66: a refusal after which the session does not answer may be a translated PANIC: unknown", async () => {
+    const { outcome, broken } = await commitFailsWith("53100", "PANIK", true);
     expect(TenureError.is(outcome) && outcome.code).toBe("OUTCOME_UNKNOWN");
     expect(broken).toBe(true);
   });

@@ -13,9 +13,10 @@
 // - TN001 for this scope and epoch, wherever it surfaces, ends the term.
 
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
+import { outcomeOfCommit, sqlstateOf } from "../../core/kit/sql-outcome.ts";
 import type { Hold } from "../../ports/backend.ts";
 import type { SqlLender, SqlLoan } from "../../ports/sql.ts";
-import { faultOf, sqlstateOf } from "./faults.ts";
+import { faultOf } from "./faults.ts";
 import { lentClient } from "./lent-client.ts";
 import { statements } from "./schema.ts";
 
@@ -110,20 +111,26 @@ async function transact<Client, R>(
   try {
     end = await loan.finish(lent.isMarked ? COMMIT_MARKED : COMMIT);
   } catch (error) {
-    if (sqlstateOf(error) === NO_SUCH_CURSOR) {
-      lent.giveBack(true);
-      throw endedInside(hold, error);
-    }
-    if (!isSettled(error)) {
-      lent.giveBack(true);
-      throw isUnsent(error) ? endedBefore(hold, tools.where, error) : outcomeUnknown(hold, tools.where, error);
-    }
-    await rollBack(loan, lent);
-    throw staleOr(hold, error);
+    throw await failedCommit(hold, tools.where, loan, lent, error);
   }
   lent.giveBack(false);
   if (end === "rolled back") throw failedInside(hold);
   return result;
+}
+
+/** A refusal counts if the session of the COMMIT answers the rollback (core/kit/sql-outcome.ts). */
+async function failedCommit<Client>(
+  hold: Hold,
+  where: string,
+  loan: SqlLoan<Client>,
+  lent: { giveBack(broken: boolean): void },
+  error: unknown,
+): Promise<unknown> {
+  const outcome = sqlstateOf(error) === NO_SUCH_CURSOR ? "ended inside" : outcomeOfCommit(error);
+  if (outcome === "refused" && (await rollBack(loan, lent))) return staleOr(hold, error);
+  lent.giveBack(true);
+  if (outcome === "ended inside") return endedInside(hold, error);
+  return outcome === "unsent" ? endedBefore(hold, where, error) : outcomeUnknown(hold, where, error);
 }
 
 /** Lends the client for as long as `work` runs: what is sent on it afterwards would not be fenced, or be another's. */
@@ -189,27 +196,16 @@ async function beginFenced(loan: SqlLoan<unknown>, begin: string): Promise<void>
   }
 }
 
-async function rollBack(loan: SqlLoan<unknown>, lent: { giveBack(broken: boolean): void }): Promise<void> {
+/** False where the session does not answer any more. */
+async function rollBack(loan: SqlLoan<unknown>, lent: { giveBack(broken: boolean): void }): Promise<boolean> {
   try {
     await loan.query("rollback");
     lent.giveBack(false);
+    return true;
   } catch {
     lent.giveBack(true);
+    return false;
   }
-}
-
-/**
- * An error of the server that leaves the session alive means: rolled back. Told by SQLSTATE, for the word that pg calls
- * severity comes in the server's language; where it says FATAL, it is believed.
- */
-function isSettled(error: unknown): boolean {
-  const sqlstate = sqlstateOf(error);
-  if (sqlstate === undefined || /^(08|57P|58|XX|25P0[34]|40003)/.test(sqlstate)) return false;
-  return !isFatalWord(error);
-}
-
-function isFatalWord(error: unknown): boolean {
-  return error instanceof Error && "severity" in error && (error.severity === "FATAL" || error.severity === "PANIC");
 }
 
 function misuse(what: string): TenureError {
@@ -229,11 +225,6 @@ function endedInside(hold: Hold, cause: unknown): TenureError {
     `term.tx: the transaction of scope "${hold.scope}", epoch ${hold.epoch}, was ended inside of its work (COMMIT, ROLLBACK, or BEGIN … COMMIT of a helper). What came after that was not fenced and may be written. Take these statements out; use savepoints for parts that may fail.`,
     { cause },
   );
-}
-
-/** The driver knew that the connection had ended, and sent nothing. */
-function isUnsent(error: unknown): boolean {
-  return error instanceof Error && "unsent" in error && error.unsent === true;
 }
 
 function endedBefore(hold: Hold, where: string, cause: unknown): TenureError {

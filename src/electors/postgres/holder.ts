@@ -4,7 +4,8 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import type { Beat, Claim, Grant, LossReason } from "../../ports/backend.ts";
-import { faultOf, softened, sqlstateOf } from "./faults.ts";
+import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
+import { faultOf, softened } from "./faults.ts";
 import { ANSWER_MS_MAX, type Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { type BeatVerdict, quoteSchema, type statements } from "./schema.ts";
@@ -29,15 +30,20 @@ export interface Scoped {
 }
 
 /**
+ * Looks at the scope before it is waited for; the epoch that is in force is remembered, for a restored database would forget it.
+ *
  * A lock key that belongs to another scope would let a follower wait behind that scope's leader for ever, without a
  * word; so would a scope whose other instances use another key let two of them lead. The bump refuses both too.
  */
 export async function refuseClash(line: Line, { claim, key, settings }: Scoped): Promise<void> {
   const table = `${quoteSchema(settings.schema)}.tenure_leader_state`;
-  const text = `select scope_key::text as key, scope from ${table} where scope_key = $1::bigint or scope = $2`;
-  const rows = await line.ask<{ key: string; scope: string }>(text, [key, claim.scope]);
+  const text = `select scope_key::text as key, scope, epoch::text as epoch from ${table} where scope_key = $1::bigint or scope = $2`;
+  const rows = await line.ask<{ key: string; scope: string; epoch: string }>(text, [key, claim.scope]);
   const clash = rows.find((row) => row.key !== key || row.scope !== claim.scope);
-  if (clash === undefined) return;
+  if (clash === undefined) {
+    for (const { epoch } of rows) claim.heard?.(Number(epoch));
+    return;
+  }
   const what =
     clash.scope === claim.scope
       ? `scope "${claim.scope}" is stored with lock key ${clash.key}, and here it has ${key}: its instances would not see each other. Give all of them one lockKey, or none.`

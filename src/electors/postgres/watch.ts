@@ -9,11 +9,13 @@
 // logger. The session has no idle_session_timeout: NOTIFY would not reset it (trap 35), and it holds nothing.
 
 import type { Random } from "../../core/kit/random.ts";
+import { harmlessly, messageOf } from "../../core/kit/user-code.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDriver } from "../../ports/sql.ts";
-import { faultOf, sqlstateOf } from "./faults.ts";
+import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
+import { faultOf } from "./faults.ts";
 import { Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { refusePooler } from "./probe.ts";
@@ -218,15 +220,9 @@ export class Observer {
 
   /** What others gave us to call may throw: that is theirs, and everybody else is served all the same. */
   #safely(scope: string, call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      try {
-        this.#tools.logger.error({ scope, error: String(error) }, "a callback threw while the leader was observed");
-      } catch {
-        // It was the logger: there is nobody left to tell.
-      }
-    }
+    harmlessly(call, (error) =>
+      this.#tools.logger.error({ scope, error: messageOf(error) }, "a callback threw while the leader was observed"),
+    );
   }
 
   /** Ends early when somebody has something new. */

@@ -37,6 +37,8 @@ export interface ArchiveStats extends Quota {
   readonly durableThrough: number;
   readonly segments: number;
   readonly missingSegments: number;
+  /** Of those: no member has them. */
+  readonly lostSegments: number;
   readonly unsyncedBytes: number;
   /** The disk does not keep up with the log. */
   readonly isBehind: boolean;
@@ -59,6 +61,7 @@ export function statsOf(
     durableThrough,
     segments: holdings.segments.length,
     missingSegments: holdings.missing().length,
+    lostSegments: holdings.lost().length,
     unsyncedBytes,
     isBehind: isBehind({ unsyncedBytes }),
   };

@@ -31,11 +31,10 @@ import { checkedCapture, isHeld, walkFrom, withoutLetGo } from "./captures.ts";
 import { CATALOG_NAME, segmentName, writeDurably } from "./durable-file.ts";
 import { eventChain } from "./event-chain.ts";
 import { Exclusive } from "./exclusive.ts";
-import { notNow } from "./file-read.ts";
 import { checkInstallation, placeSegment } from "./installation.ts";
 import { giveUpBefore, giveUpThrough, letGoOlder, retain, type Shortened } from "./letting-go.ts";
 import { quotaOf, type Quota } from "./quota.ts";
-import { pointAt, readEvents, startBehindMissing } from "./reading.ts";
+import { pieceOf, pointAt, readEvents, startBehindMissing } from "./reading.ts";
 import { recoverArchive, type ArchiveEnvironment, type Finding, type Recovered } from "./recovery.ts";
 import { adoptFiles, setAsideDamaged } from "./housekeeping.ts";
 import { SegmentFiles } from "./segment-files.ts";
@@ -205,12 +204,8 @@ export class Archive {
     const { capture: carried, open, walk } = checkedCapture(bytes, this.#environment);
     const capture = withoutLetGo(carried, this.#holdings);
     this.#snapshotThrough = capture.head.sequence;
-    const own = {
-      holdings: this.#holdings,
-      open: this.#queue.open,
-      lastSequence: this.#headSequence,
-      lastHash: this.#headHash,
-    };
+    const [lastSequence, lastHash] = [this.#headSequence, this.#headHash];
+    const own = { holdings: this.#holdings, open: this.#queue.open, lastSequence, lastHash };
     if (isHeld(capture, own)) return Promise.resolve();
     const old = this.#queue;
     this.#holdings.adopt(capture, capture.checkpoint);
@@ -329,6 +324,16 @@ export class Archive {
     return this.#holdings.missing().length === 0;
   }
 
+  /** Of what is missing: what no member of the cluster has. */
+  lost(): SegmentEntry[] {
+    return this.#holdings.lost();
+  }
+
+  /** Every other member has said that it lacks it. */
+  lose(entry: SegmentEntry): void {
+    this.#holdings.lose(entry);
+  }
+
   /** Called whenever segments are found to be missing. Returns how to stop that. */
   onMissing(listener: () => void): () => void {
     this.#missingListeners.add(listener);
@@ -336,13 +341,8 @@ export class Archive {
   }
 
   /** A piece of a sealed segment's file, for a peer; null where it is not here. */
-  async serve(first: number, offsetBytes: number, bytesMax: number): Promise<Uint8Array | null> {
-    const entry = this.#holdings.find(first);
-    if (entry === undefined || entry.first !== first || this.#holdings.stateOf(entry) !== "whole") return null;
-    const read = await this.#files.read(entry).catch(notNow);
-    if (read?.kind === "sealed") return read.bytes.subarray(offsetBytes, offsetBytes + bytesMax);
-    if (read !== null) await this.#damaged(entry, first, read.why);
-    return null;
+  serve(first: number, offsetBytes: number, bytesMax: number): Promise<Uint8Array | null> {
+    return pieceOf(this.#readable(), first, offsetBytes, bytesMax);
   }
 
   /** Puts a missing segment in its place. Throws CHAIN_BROKEN where the bytes are not those that are missing. */

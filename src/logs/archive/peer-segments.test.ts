@@ -59,7 +59,7 @@ describe("a question for a piece of a segment", () => {
     expect(decodeHistoryQuery(encodeStartQuery())).toEqual({ kind: "start" });
     expect(bytes.length).toBeLessThanOrEqual(QUERY_BYTES_MAX);
     for (let size = 0; size < bytes.length; size++) expect(decodeHistoryQuery(bytes.subarray(0, size))).toBeNull();
-    expect(decodeHistoryQuery(Uint8Array.from([3, ...bytes.subarray(1)]))).toBeNull();
+    expect(decodeHistoryQuery(Uint8Array.from([4, ...bytes.subarray(1)]))).toBeNull();
     expect(decodeHistoryQuery(Uint8Array.from(bytes, () => 255))).toBeNull();
   });
 });
@@ -101,7 +101,10 @@ describe("answers", () => {
       return null;
     };
     const manifest = (): ReturnType<Archive["manifest"]> => archive.manifest();
-    await segmentAnswers({ serve, manifest })(N1, encodeSegmentQuery({ first: 1, offsetBytes: 0, bytesMax: 2 ** 31 }));
+    await segmentAnswers({ serve, manifest, missing: () => [], lastSequence: 0 })(
+      N1,
+      encodeSegmentQuery({ first: 1, offsetBytes: 0, bytesMax: 2 ** 31 }),
+    );
     expect(asked).toEqual([ANSWER_BYTES_MAX]);
   });
 });

@@ -3,11 +3,17 @@
 
 import {
   decodeHistoryQuery,
+  decodeLacks,
   decodeStart,
+  encodeLacks,
+  encodeLacksQuery,
   encodeSegmentQuery,
   encodeStart,
   encodeStartQuery,
+  rangesOf,
+  type Lacks,
 } from "../../core/archive/index.ts";
+import type { PeerKey } from "../../core/kit/ids.ts";
 import { ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Answering, PeerQueries } from "../../ports/peer-queries.ts";
 import type { Archive } from "./archive.ts";
@@ -31,6 +37,7 @@ export function exchangeSegments(options: ExchangeOptions): SegmentFetcher {
           const answer = await queries.ask(peer, encodeStartQuery());
           return answer === null ? null : decodeStart(answer);
         },
+        lacks: () => lacksOf(queries, peer),
       },
     }));
   const fetcher = new SegmentFetcher({ ...options, peers });
@@ -40,12 +47,25 @@ export function exchangeSegments(options: ExchangeOptions): SegmentFetcher {
   return fetcher;
 }
 
-/** Whole sealed segments, a piece at a time, and where history starts; anything else is answered with nothing. */
-export function segmentAnswers(archive: Pick<Archive, "serve" | "manifest">): Answering {
+/** What a member says that it lacks; null where it does not say. */
+export async function lacksOf(queries: Pick<PeerQueries, "ask">, peer: PeerKey): Promise<Lacks | null> {
+  const answer = await queries.ask(peer, encodeLacksQuery());
+  return answer === null ? null : decodeLacks(answer);
+}
+
+/** What this node lacks. */
+export function ownLacks(archive: Pick<Archive, "manifest" | "missing" | "lastSequence">): Lacks {
+  const { start } = archive.manifest();
+  return { start: start.sequence, reached: archive.lastSequence, ranges: rangesOf(archive.missing()) };
+}
+
+/** Whole sealed segments, a piece at a time, where history starts, and what lacks; anything else is answered with nothing. */
+export function segmentAnswers(archive: Pick<Archive, "serve" | "manifest" | "missing" | "lastSequence">): Answering {
   return async (_from, query) => {
     const asked = decodeHistoryQuery(query);
     if (asked === null) return null;
     if (asked.kind === "start") return encodeStart(archive.manifest().start.sequence);
+    if (asked.kind === "lacks") return encodeLacks(ownLacks(archive));
     if (asked.bytesMax === 0) return null;
     const piece = await archive.serve(asked.first, asked.offsetBytes, Math.min(asked.bytesMax, ANSWER_BYTES_MAX));
     return piece === null || piece.length === 0 ? null : piece;

@@ -12,6 +12,7 @@ import {
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { segmentName } from "./durable-file.ts";
+import { notNow } from "./file-read.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 import { Slices } from "./slices.ts";
@@ -110,9 +111,13 @@ export async function pointBehind(readable: Readable, entry: SegmentEntry): Prom
     const { before } = (await sourceOf(readable, entry.last + 1)).source;
     return before.hash === entry.lastHash ? before : null;
   } catch (error) {
-    if (TenureError.is(error) && (error.code === "DISK_DAMAGED" || error.code === "BACKEND_UNAVAILABLE")) return null;
+    if (TenureError.is(error) && isUnreadable(error.code)) return null;
     throw error;
   }
+}
+
+function isUnreadable(code: TenureError["code"]): boolean {
+  return code === "DISK_DAMAGED" || code === "BACKEND_UNAVAILABLE" || code === "EVENTS_LOST";
 }
 
 /** Where history starts for one who can get nothing of what is missing: behind the last of it; null where nothing is. */
@@ -130,6 +135,21 @@ export async function startBehindMissing(readable: Readable): Promise<ChainPoint
   }
 }
 
+/** A piece of a sealed segment's file; null where it is not here. */
+export async function pieceOf(
+  { holdings, files, damaged }: Readable,
+  first: number,
+  offsetBytes: number,
+  bytesMax: number,
+): Promise<Uint8Array | null> {
+  const entry = holdings().find(first);
+  if (entry === undefined || entry.first !== first || holdings().stateOf(entry) !== "whole") return null;
+  const read = await files.read(entry).catch(notNow);
+  if (read?.kind === "sealed") return read.bytes.subarray(offsetBytes, offsetBytes + bytesMax);
+  if (read !== null) await damaged(entry, first, read.why);
+  return null;
+}
+
 /** Throws LOG_COMPACTED where an event was let go. */
 function checkKept({ holdings }: Readable, sequence: number): void {
   const { start } = holdings();
@@ -145,8 +165,9 @@ async function sourceOf(readable: Readable, sequence: number): Promise<{ entry: 
     return { entry: null, source: { before: builder.header.before, cursorAt: (at) => builder.cursorAt(at) } };
   }
   const entry = readable.holdings().find(sequence);
+  if (entry !== undefined && readable.holdings().isLost(entry)) throw lostIn(entry);
   if (entry === undefined || readable.holdings().stateOf(entry) === "missing") {
-    throw notHere(sequence, "it is being fetched from the other nodes");
+    throw notHere(sequence, "it is missing here, and the other members are asked for it");
   }
   const read = await readable.files.read(entry);
   if (read.kind === "damaged") {
@@ -155,6 +176,14 @@ async function sourceOf(readable: Readable, sequence: number): Promise<{ entry: 
   }
   const { sealed } = read;
   return { entry, source: { before: sealed.header.before, cursorAt: (at) => sealed.cursorAt(at) } };
+}
+
+function lostIn({ first, last }: SegmentEntry): TenureError {
+  const next = `Go on with event ${last + 1}`;
+  return new TenureError(
+    "EVENTS_LOST",
+    `events ${first} to ${last} are lost: no member of the cluster has them. ${next}.`,
+  );
 }
 
 function notHere(sequence: number, why: string): TenureError {
@@ -170,7 +199,7 @@ async function damagedAt(
 ): Promise<TenureError> {
   assert(entry !== null, "what is in memory can be read", () => `event ${sequence}: ${why}`);
   await readable.damaged(entry, sequence, why);
-  const next = "The segment is fetched again from the other nodes; ask one of them, or this one later";
+  const next = "The segment is set aside, and asked for at the other members; ask one of them, or this node later";
   return new TenureError(
     "DISK_DAMAGED",
     `${segmentName(entry.first)} is damaged at event ${sequence}: ${why}. ${next}.`,

@@ -161,6 +161,7 @@ describe("a node that lacks what others have let go", () => {
         return peer.serve(first, at, max);
       },
       start: async () => peer.manifest().start.sequence,
+      lacks: async () => null,
     });
     const clock = new ManualClock();
     const fetcher = new SegmentFetcher({

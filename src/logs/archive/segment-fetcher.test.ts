@@ -4,7 +4,7 @@ import { TestDisk } from "../../engine/test-disk.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { expectHistory, filled, open, sealedEvents } from "../../../test/archive/test-archive.ts";
-import { SegmentFetcher, type Archive, type SegmentSource } from "./index.ts";
+import { ownLacks, SegmentFetcher, type Archive, type SegmentSource } from "./index.ts";
 
 const events = sealedEvents(23);
 /** One that does not say has kept everything. */
@@ -18,6 +18,7 @@ function served(archive: Archive): Source & { asked: number } {
       return archive.serve(first, offsetBytes, Math.min(bytesMax, 700));
     },
     start: () => Promise.resolve(archive.manifest().start.sequence),
+    lacks: () => Promise.resolve(ownLacks(archive)),
   };
   return source;
 }
@@ -39,10 +40,68 @@ async function joining(sources: () => Record<string, Source>): Promise<{
   const { archive } = await open(new TestDisk());
   const clock = new ManualClock();
   const peers = (): { name: string; source: SegmentSource }[] =>
-    Object.entries(sources()).map(([name, source]) => ({ name, source: { start: async () => 0, ...source } }));
-  const members = (): string[] => Object.keys(sources());
+    Object.entries(sources()).map(([name, source]) => ({
+      name,
+      source: { start: async () => 0, lacks: async () => null, ...source },
+    }));
+  // One more that is down: what nobody else has is waited for.
+  const members = (): string[] => [...Object.keys(sources()), "down"];
   const fetcher = new SegmentFetcher({ archive, peers, members, clock, random: seededRandom(1), logger });
   return { peer, archive, fetcher, clock };
+}
+
+/** A cluster of nodes that lack, or hold damaged, what the test says; and one that knows no more than its snapshot. */
+async function lacking(damaged: readonly string[]): Promise<{
+  readonly archive: Archive;
+  readonly fetcher: SegmentFetcher;
+  readonly clock: ManualClock;
+  readonly sources: Record<string, Source>;
+  readonly names: string[];
+  readonly changes: number[];
+  readonly whole: Archive;
+}> {
+  const { archive: whole } = await filled(new TestDisk(), events);
+  const sources: Record<string, Source> = {};
+  for (const name of damaged) {
+    const disk = new TestDisk();
+    const { archive } = await filled(disk, events);
+    await disk.remove(segmentFile(6), "test");
+    sources[name] = served(archive);
+  }
+  const { archive } = await open(new TestDisk());
+  const clock = new ManualClock();
+  const names = [...damaged];
+  const changes: number[] = [];
+  const fetcher = new SegmentFetcher({
+    archive,
+    peers: () =>
+      Object.entries(sources).map(([name, source]) => ({
+        name,
+        source: { start: async () => 0, lacks: async () => null, ...source },
+      })),
+    members: () => names,
+    changed: () => void changes.push(archive.lost().length),
+    clock,
+    random: seededRandom(1),
+    logger,
+  });
+  lines.length = 0;
+  await archive.restore(await whole.capture());
+  return { archive, fetcher, clock, sources, names, changes, whole };
+}
+
+function segmentFile(first: number): string {
+  return `events-${String(first).padStart(16, "0")}`;
+}
+
+async function rounds(clock: ManualClock, count: number): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    await settled();
+    if (clock.pending === 0) return;
+    clock.nowMs = clock.nextMs;
+    clock.fireNext();
+  }
+  await settled();
 }
 
 /** Lets promises settle that need no timer. */
@@ -207,6 +266,115 @@ describe("the fetcher", () => {
     lines.length = 0;
     fetcher.poke();
     await expect.poll(() => lines).toEqual(["no more history is fetched"]);
+    await fetcher.stop();
+  });
+});
+
+describe("history that no member has", () => {
+  test("is lost at once where there is no other member, and a reader is told so by name", async () => {
+    const { archive, fetcher, changes } = await lacking([]);
+    await settled();
+    expect(fetcher.standing).toEqual({
+      missing: [{ first: 1, last: 20 }],
+      lost: [{ first: 1, last: 20 }],
+      awaited: [],
+    });
+    expect(changes).toEqual([4]);
+    await expect(archive.read(3).next()).rejects.toMatchObject({
+      code: "EVENTS_LOST",
+      message: "events 1 to 5 are lost: no member of the cluster has them. Go on with event 6.",
+    });
+    expect(archive.stats()).toMatchObject({ missingSegments: 4, lostSegments: 4 });
+    await fetcher.stop();
+  });
+
+  test("is lost when every other member has looked and lacks it, and is said once", async () => {
+    const { archive, fetcher, clock, changes } = await lacking(["n2", "n3"]);
+    await rounds(clock, 12);
+    expect(fetcher.standing).toEqual({
+      missing: [{ first: 6, last: 10 }],
+      lost: [{ first: 6, last: 10 }],
+      awaited: [],
+    });
+    expect(changes).toEqual([1]);
+    expect(lines.filter((line) => line.includes("lost"))).toHaveLength(1);
+    const steps = [];
+    for await (const step of archive.verify()) steps.push(step);
+    expect(steps).toContainEqual({ kind: "missing", first: 6, last: 10, isLost: true });
+    await fetcher.stop();
+  });
+
+  test("is waited for, by name, while a member that may have it is down, of an earlier release, or not that far yet", async () => {
+    const { archive, fetcher, clock, sources, names, changes } = await lacking(["n2"]);
+    names.push("down", "old", "joining");
+    sources["old"] = { fetch: async () => null };
+    sources["joining"] = { fetch: async () => null, lacks: async () => ({ start: 0, reached: 7, ranges: [] }) };
+    await rounds(clock, 12);
+    expect(archive.lost()).toEqual([]);
+    expect(changes).toEqual([]);
+    expect(fetcher.standing.awaited).toEqual(["down", "old", "joining"]);
+    expect(lines.filter((line) => line.includes("no member that answers has it"))).toHaveLength(1);
+    await expect(archive.read(6).next()).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+    // They come, and lack it too.
+    for (const name of ["down", "old", "joining"]) sources[name] = sources["n2"]!;
+    await rounds(clock, 3);
+    expect(archive.lost()).toHaveLength(1);
+    await fetcher.stop();
+  });
+
+  test("is lost where the only other copy has rotted, which nobody but its reader can see", async () => {
+    const { archive, fetcher, clock, sources, whole } = await lacking(["n2"]);
+    sources["n2"] = {
+      ...served(whole),
+      fetch: async (first, at, max) => {
+        const piece = (await whole.serve(first, at, max))!.slice();
+        if (first === 6 && at === 0) piece[piece.length >> 1]! ^= 4;
+        return piece;
+      },
+    };
+    await rounds(clock, 12);
+    expect(archive.lost().map(({ first }) => first)).toEqual([6]);
+    await fetcher.stop();
+  });
+
+  test("is not called lost by a node that does not know the members yet, nor where all have let it go", async () => {
+    const { archive: whole } = await filled(new TestDisk(), events);
+    const { archive } = await open(new TestDisk());
+    const clock = new ManualClock();
+    const common = { archive, clock, random: seededRandom(1), logger };
+    const fetcher = new SegmentFetcher({ ...common, peers: () => [], members: () => null });
+    await archive.restore(await whole.capture());
+    await rounds(clock, 8);
+    expect(archive.lost()).toEqual([]);
+    await fetcher.stop();
+    const cut: SegmentSource = {
+      fetch: async () => null,
+      start: async () => 10,
+      lacks: async () => ({ start: 10, reached: 23, ranges: [{ first: 11, last: 15 }] }),
+    };
+    const other = new SegmentFetcher({
+      ...common,
+      peers: () => [{ name: "n2", source: cut }],
+      members: () => ["n2"],
+    });
+    other.poke();
+    await rounds(clock, 3);
+    expect(archive.lost().map(({ first }) => first)).toEqual([11]);
+    await other.stop();
+  });
+
+  test("is fetched when a copy turns up, and is lost no more", async () => {
+    const { archive, fetcher, clock, sources, names, changes, whole } = await lacking(["n2"]);
+    await rounds(clock, 4);
+    expect(archive.lost()).toHaveLength(1);
+    names.push("n3");
+    sources["n3"] = served(whole);
+    fetcher.poke();
+    await expect.poll(() => archive.isComplete).toBe(true);
+    await expectHistory(archive, events);
+    expect(changes).toEqual([1, 0]);
+    expect(fetcher.standing).toEqual({ missing: [], lost: [], awaited: [] });
+    expect(lines.at(-1)).toBe("the history of events is whole");
     await fetcher.stop();
   });
 });

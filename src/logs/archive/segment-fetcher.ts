@@ -4,14 +4,16 @@
 //              waiting ◀──(nobody has it)──┘      longer each time, up to a minute
 //
 // What every other member says it has let go will never come: history then starts behind it here too, and it is no longer
-// missing. A member that does not answer may have it, so it is waited for.
+// missing. What every other member says it lacks, or sends with other contents, is lost: whoever needs it goes on without
+// (Archive.lost), and it is asked for all the same, because a copy may turn up. A member that does not answer may have it, so
+// it is waited for.
 //
 // Invariants:
 // - At most one segment is in memory, and never more bytes than the manifest says it has.
 // - A peer can only waste time: bytes that are not the missing ones are refused by `install`, and the next peer is asked.
 // - A peer that does not answer is given up after PIECE_TIMEOUT_MS, on the injected clock.
 
-import type { SegmentEntry } from "../../core/archive/index.ts";
+import { holdingOf, rangesOf, type EventRange, type Lacks, type SegmentEntry } from "../../core/archive/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
@@ -29,7 +31,9 @@ const FAILURES_IN_A_ROW_MAX = 3;
 const FAILURES_TOLD = 6;
 
 const NOBODY_HAS_IT =
-  "part of the history of events is missing here, and no connected node has it; they are asked again, once a minute and when one connects";
+  "part of the history of events is missing here, and no member that answers has it; they are asked again, once a minute and when one connects";
+const LOST =
+  "events are lost: no member of the cluster has them. Lists and searches go on without them, and jobs run on; if a copy turns up it is fetched (docs/runbooks/cluster-history.md)";
 
 /** One peer's archive. */
 export interface SegmentSource {
@@ -37,14 +41,26 @@ export interface SegmentSource {
   fetch(firstSequence: number, offsetBytes: number, bytesMax: number): Promise<Uint8Array | null>;
   /** The last event that the peer has let go, 0 where it has kept all; null where it does not say. */
   start(): Promise<number | null>;
+  /** Null where it does not say. */
+  lacks(): Promise<Lacks | null>;
+}
+
+/** What is missing here, as far as it is known who may have it. */
+export interface MissingHistory {
+  readonly missing: readonly EventRange[];
+  readonly lost: readonly EventRange[];
+  /** Members that may have what is missing and not lost, and have not sent it in several rounds. */
+  readonly awaited: readonly string[];
 }
 
 export interface FetcherOptions {
-  readonly archive: Pick<Archive, "missing" | "install" | "onMissing" | "giveUpThrough">;
+  readonly archive: Pick<Archive, "missing" | "install" | "onMissing" | "giveUpThrough" | "lost" | "lose">;
   /** Those that can be asked now. */
   readonly peers: () => readonly { readonly name: string; readonly source: SegmentSource }[];
-  /** The names of all other members of the cluster, connected or not. */
-  readonly members: () => readonly string[];
+  /** The names of all other members of the cluster, connected or not; null while this node is no member that knows them. */
+  readonly members: () => readonly string[] | null;
+  /** Something was found to be lost, or was put in its place. */
+  readonly changed?: (() => void) | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -65,6 +81,11 @@ export class SegmentFetcher {
   #tried = 0;
   #installed = 0;
   #refused = 0;
+  /** Members whose bytes for a segment were others than those that are missing, by its first event. */
+  readonly #wrongly = new Map<number, Set<string>>();
+  #awaited: readonly string[] = [];
+  /** Rounds in a row that brought nothing. */
+  #failures = 0;
 
   constructor(options: FetcherOptions) {
     this.#options = options;
@@ -74,6 +95,13 @@ export class SegmentFetcher {
   /** Segments that were put in place, and pieces of history that peers sent and that were refused. */
   get counts(): { readonly installed: number; readonly refused: number } {
     return { installed: this.#installed, refused: this.#refused };
+  }
+
+  get standing(): MissingHistory {
+    const { archive } = this.#options;
+    const missing = archive.missing();
+    const isAwaited = missing.length > archive.lost().length && this.#failures >= FAILURES_TOLD;
+    return { missing: rangesOf(missing), lost: rangesOf(archive.lost()), awaited: isAwaited ? this.#awaited : [] };
   }
 
   /** Looks at once: something is missing, or a peer has come back. */
@@ -97,11 +125,13 @@ export class SegmentFetcher {
     const { archive, logger } = this.#options;
     this.#isRunning = true;
     let isTold = false;
-    for (let failures = 0; !this.#isStopped;) {
+    this.#failures = 0;
+    while (!this.#isStopped) {
       this.#isPoked = false;
       const missing = archive.missing();
       if (missing.length === 0) {
         if (isTold) logger.info({ event: "history" }, "the history of events is whole");
+        this.#wrongly.clear();
         break;
       }
       if (!isTold)
@@ -110,15 +140,17 @@ export class SegmentFetcher {
       try {
         const fetched = await this.#round(missing);
         if (fetched === missing.length || (await this.#letGo())) continue;
-        failures = fetched > 0 ? 0 : failures + 1;
-        if (failures === FAILURES_TOLD) logger.warn(about(missing), NOBODY_HAS_IT);
+        await this.#judge();
+        this.#failures = fetched > 0 ? 0 : this.#failures + 1;
+        if (this.#failures === FAILURES_TOLD && this.#awaited.length > 0)
+          logger.warn({ ...about(missing), awaited: this.#awaited.join(",") }, NOBODY_HAS_IT);
       } catch (error) {
         // The archive has failed or was closed, and says so itself.
         logger.error({ error: error instanceof Error ? error.message : String(error) }, "no more history is fetched");
         this.#isStopped = true;
         break;
       }
-      await this.#wait(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, DOUBLINGS_MAX)));
+      await this.#wait(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)));
     }
     this.#isRunning = false;
   }
@@ -156,11 +188,50 @@ export class SegmentFetcher {
     return true;
   }
 
+  /** Which of what is missing no member has, and who may have the rest. */
+  async #judge(): Promise<void> {
+    const { archive, logger, changed } = this.#options;
+    const wanted = archive.missing();
+    const answers = await this.#answers();
+    if (answers === null || this.#isStopped) return;
+    const mayHave = (entry: SegmentEntry): string[] =>
+      [...answers].flatMap(([name, lacks]) => {
+        const isGone = lacks !== null && holdingOf(lacks, entry) === "lacks";
+        return isGone || this.#wrongly.get(entry.first)?.has(name) === true ? [] : [name];
+      });
+    const known = new Set(archive.lost().map(({ first }) => first));
+    const awaited = new Set<string>();
+    const lost = wanted.filter((entry) => {
+      if (known.has(entry.first) || isLetGo([...answers.values()], entry)) return false;
+      const names = mayHave(entry);
+      for (const name of names) awaited.add(name);
+      return names.length === 0;
+    });
+    this.#awaited = [...awaited];
+    if (lost.length === 0) return;
+    for (const entry of lost) archive.lose(entry);
+    for (const { first, last } of rangesOf(lost)) logger.error({ event: "history-lost", first, last }, LOST);
+    changed?.();
+  }
+
+  /** What each other member says that it lacks; null where it does not say. Null altogether: who they are is not known here. */
+  async #answers(): Promise<Map<string, Lacks | null> | null> {
+    const members = this.#options.members();
+    if (members === null) return null;
+    const peers = new Map(this.#options.peers().map(({ name, source }) => [name, source]));
+    const answers = new Map<string, Lacks | null>();
+    for (const name of members) {
+      answers.set(name, await this.#inTime(peers.get(name)?.lacks() ?? Promise.resolve(null)));
+      if (this.#isStopped) return null;
+    }
+    return answers;
+  }
+
   /** The last event that every other member has let go; 0 where there is none, or one of them does not say. */
   async #letGoByAll(): Promise<number> {
     const peers = new Map(this.#options.peers().map(({ name, source }) => [name, source]));
     let through = Infinity;
-    for (const name of this.#options.members()) {
+    for (const name of this.#options.members() ?? []) {
       const start = (await this.#inTime(peers.get(name)?.start() ?? Promise.resolve(null))) ?? 0;
       through = Math.min(through, start);
       if (through === 0) return 0;
@@ -182,15 +253,23 @@ export class SegmentFetcher {
 
   async #install(peer: string, bytes: Uint8Array, entry: SegmentEntry): Promise<boolean> {
     const { archive, logger } = this.#options;
+    const wasLost = archive.lost().some(({ first }) => first === entry.first);
     try {
       await archive.install(bytes, entry);
     } catch (error) {
       if (!(error instanceof TenureError) || error.code !== "CHAIN_BROKEN") throw error;
       this.#refused++;
+      this.#wrongly.set(entry.first, (this.#wrongly.get(entry.first) ?? new Set()).add(peer));
       logger.warn({ peer, first: entry.first, last: entry.last }, error.message);
       return false;
     }
     this.#installed++;
+    this.#wrongly.delete(entry.first);
+    if (wasLost) {
+      const { first, last } = entry;
+      logger.info({ event: "history-found", first, last, peer }, "events that were lost are here again");
+      this.#options.changed?.();
+    }
     return true;
   }
 
@@ -237,6 +316,11 @@ export class SegmentFetcher {
     const { clock } = this.#options;
     return clock.setTimer(clock.monotonicMs() + ms, fire);
   }
+}
+
+/** By all of them: history starts after it here too, as soon as what follows it is here. */
+function isLetGo(answers: readonly (Lacks | null)[], { last }: SegmentEntry): boolean {
+  return answers.length > 0 && answers.every((lacks) => lacks !== null && last <= lacks.start);
 }
 
 function about(missing: readonly SegmentEntry[]): LogFields {

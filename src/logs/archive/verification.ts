@@ -24,7 +24,8 @@ export type VerifyStep =
   /** Everything up to `through` was looked at. */
   | { readonly kind: "progress"; readonly through: number }
   | { readonly kind: "broken"; readonly sequence: number; readonly file: string; readonly why: string }
-  | { readonly kind: "missing"; readonly first: number; readonly last: number }
+  /** `isLost`: no member has it. */
+  | { readonly kind: "missing"; readonly first: number; readonly last: number; readonly isLost: boolean }
   /** `point`: the chain at the end; null where the last segment is broken or missing. */
   | {
       readonly kind: "end";
@@ -97,7 +98,8 @@ class Verification {
     if (this.#around.holdings().stateOf(entry) === "missing") {
       this.#isIntact = false;
       this.#before = null;
-      yield { kind: "missing", first: entry.first, last: entry.last };
+      const isLost = this.#around.holdings().isLost(entry);
+      yield { kind: "missing", first: entry.first, last: entry.last, isLost };
       return;
     }
     const checked = await this.#check(entry);

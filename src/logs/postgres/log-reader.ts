@@ -6,8 +6,8 @@
 //
 // Invariant: what was applied here is in the database. A restored backup, or a standby that was promoted without the end of
 // the log, breaks that: CHAIN_BROKEN, told to `onBroken` too, and the node must begin anew. It is looked at byte for byte with
-// each new session; with each page and each open by where the log ends; and with each page by the epoch of our last record: what
-// a promoted server has in its place was written in a later one.
+// each new session and each open; with each page by where the log ends, and by the epoch of our last record: what a promoted
+// server has in its place was written in a later one.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LogRecord } from "../../ports/log.ts";

@@ -51,6 +51,12 @@ export class TestDesk implements SqlDesk {
     return this.#verdict(taken);
   }
 
+  /** The head, and no record: nothing is kept here. */
+  page(): unknown {
+    const head = { epoch: String(this.epoch), position: String(this.position), first: "1" };
+    return { ...head, snapshot_position: "0", snapshot_epoch: "0", before_epoch: null, at: null };
+  }
+
   #verdict(taken: boolean): unknown {
     const { epoch, opened, position } = this;
     return { taken, epoch: String(epoch), opened: String(opened), position: String(position) };
@@ -59,6 +65,8 @@ export class TestDesk implements SqlDesk {
 
 class TestLane implements SqlLane {
   hasEnded = false;
+  /** What was answered last is the last answer of this session. */
+  isLast = false;
   readonly #desk: TestDesk;
 
   constructor(desk: TestDesk) {
@@ -68,6 +76,8 @@ class TestLane implements SqlLane {
   ask<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const desk = this.#desk;
     if (text.includes("tenure_log_open")) return Promise.resolve([desk.open(values[1] as number) as Row]);
+    if (text.includes("left join lateral")) return Promise.resolve([desk.page() as Row]);
+    if (text === "select 1") return this.isLast ? Promise.reject(new Error("closed")) : Promise.resolve([]);
     return new Promise((resolve, reject) => {
       desk.sent.push({
         values,

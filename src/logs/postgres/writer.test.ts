@@ -107,18 +107,23 @@ describe("grouping", () => {
 
 describe("verdicts", () => {
   it.each([
-    ["a broken connection", new Error("gone"), false],
-    ["a server that shuts down", sqlError("57P01"), false],
-    ["an error while the session ends", sqlError("XX000"), true],
-    ["a connection error that the server names", sqlError("08006"), false],
+    ["a broken connection", new Error("gone"), "lives"],
+    ["a server that shuts down", sqlError("57P01"), "lives"],
+    ["an error while the session ends", sqlError("55P03"), "has ended"],
+    ["an error after which the session answers no more", sqlError("53100"), "answers no more"],
+    ["a connection error that the server names", sqlError("08006"), "lives"],
+    ["a commit that the server does not know of", sqlError("40003"), "lives"],
+    ["an error of the system", sqlError("58030"), "lives"],
+    ["an internal error", sqlError("XX000"), "lives"],
   ])(
     "trap 66: %s is unknown; what waits behind is refused, and so is all until it is opened again",
-    async (_, error, ends) => {
+    async (_, error, session) => {
       const { desk, append, answers, writer, unknowns } = await stage();
       append("a");
       await settled();
       append("b");
-      desk.lanes[0]!.hasEnded = ends;
+      desk.lanes[0]!.hasEnded = session === "has ended";
+      desk.lanes[0]!.isLast = session === "answers no more";
       await desk.sent[0]?.reject(error);
       append("c");
       await settled();

@@ -10,14 +10,15 @@
 // - Order: one statement at a time, and each names the position that the last one reached.
 // - After `unknown` nothing more is sent in that opening of the epoch: what waits is refused, certainly unwritten. Opening
 //   again, with the same epoch or a higher one, fences the statement that may still be on its way, and tells the end.
-// - A refusal by the server is one only while the session lives: a backend that is told to end may have committed first.
+// - A refusal by the server is one only if the session answers another statement afterwards (core/kit/sql-outcome.ts).
 
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { ENTRY_BYTES_MAX, PENDING_PROPOSALS_MAX, UNCOMMITTED_BYTES_MAX } from "../../core/kit/limits.ts";
+import { outcomeOfCommit } from "../../core/kit/sql-outcome.ts";
 import type { LogAppended, LogOpened } from "../../ports/log.ts";
 import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
-import { misplaced, notOpened, tooLarge } from "../refusals.ts";
+import { misplaced, notOpened, tooLarge, tooMuchWaits } from "../refusals.ts";
 import type { Applied } from "./applied.ts";
 import { joined, type LogReader } from "./log-reader.ts";
 import { integerOf, type LogStatements, type VerdictRow } from "./log-sql.ts";
@@ -28,6 +29,7 @@ const GROUP_RECORDS_MAX = 8_192;
 const GROUP_BYTES_MAX = 2 * 1024 * 1024;
 /** Longer than an open may wait for an append under way. A session that was idle may be dead without anybody knowing. */
 const OPEN_MS_MAX = 2_500;
+const ALIVE = "select 1";
 
 export interface WriterOptions {
   readonly log: string;
@@ -207,6 +209,8 @@ export class Writer {
       }
       const position = integerOf(row.position);
       reader.checkEnd(position, before);
+      // The same epoch, opening and length do not make it the same log: what follows is sealed onto our last record.
+      await reader.compare(lane);
       while (applied.position < position) await reader.advance(lane);
       applied.heardOf(epoch);
       this.#begin(epoch, integerOf(row.opened), position);
@@ -261,7 +265,7 @@ export class Writer {
     try {
       this.#answered(group, await lane.ask<VerdictRow>(sql.append, values));
     } catch (error) {
-      if (isRefusal(error, lane)) this.#refuse(group, error);
+      if (await isRefusal(error, lane)) this.#refuse(group, error);
       else this.#unknown(group, lane);
     }
   }
@@ -375,18 +379,17 @@ export class Writer {
   }
 }
 
-/** Whether this says for certain that nothing was written. */
-function isRefusal(error: unknown, lane: SqlLane): boolean {
-  if (!(error instanceof Error)) return false;
-  if ("unsent" in error && error.unsent === true) return true;
-  const sqlstate = "sqlstate" in error && typeof error.sqlstate === "string" ? error.sqlstate : null;
-  // Connection errors, and what ends a session: the transaction may have been committed before.
-  return sqlstate !== null && !lane.hasEnded && !/^(08|57P0|25P0)/.test(sqlstate);
-}
-
-function tooMuchWaits(appends: number, bytes: number): TenureError {
-  return new TenureError(
-    "UNCOMMITTED_LIMIT",
-    `an append was refused: ${appends} appends with ${bytes} bytes wait for Postgres already. Nothing was written; wait for answers, then go on.`,
-  );
+/**
+ * Whether this says for certain that nothing was written. An append's commit is part of its one statement, so any error of it
+ * may be one of the commit.
+ */
+async function isRefusal(error: unknown, lane: SqlLane): Promise<boolean> {
+  const outcome = outcomeOfCommit(error);
+  if (outcome !== "refused") return outcome === "unsent";
+  try {
+    if (!lane.hasEnded) await lane.ask(ALIVE);
+    return !lane.hasEnded;
+  } catch {
+    return false;
+  }
 }

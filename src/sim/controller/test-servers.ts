@@ -1,6 +1,7 @@
 // What the tests of the controller share: servers without an API, each an engine of production with its cluster service, on
 // a simulated world. Handshakes are the world's; beacons travel over its links and are lost where those are cut.
 
+import type { Lacks } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, peerKey, type PeerKey } from "../../core/kit/ids.ts";
 import { configurationOf, ELECTION_DEFAULTS, type ElectionConfig } from "../../core/raft/index.ts";
@@ -26,6 +27,8 @@ export interface TestServersOptions {
   readonly founders: readonly string[];
   readonly expect?: readonly string[] | undefined;
   readonly election?: Partial<ElectionConfig> | undefined;
+  /** What a disk says that it lacks of the history, as the leader hears it. */
+  readonly lacks?: ((peer: PeerKey) => Lacks | null) | undefined;
 }
 
 export interface LogLine extends LogFields {
@@ -213,7 +216,7 @@ export class TestServers {
   #started(boot: Boot, made: Omit<TestServer, "cluster"> & { readonly peers: TestPeers }): void {
     const { node } = boot;
     const { engine, machine, inner, peers } = made;
-    const { expect, election } = this.#options;
+    const { expect, election, lacks } = this.#options;
     this.#founded.add(node);
     this.#peers.set(node, peers);
     const cluster = new ClusterService({
@@ -230,6 +233,7 @@ export class TestServers {
       disk: { state: () => this.disks.get(node) ?? "ok", freeBytes: () => 1_000_000 },
       snapshots: { newest: () => null, save: () => Promise.reject(new Error("none")), read: async () => null },
       stalls: () => engine.counts.stalls,
+      lacks: lacks === undefined ? undefined : async (peer) => lacks(peer),
       // Only a founder is told whom to expect.
       expect: incarnationOf(engine.peer) === FOUNDER ? expect : undefined,
     });

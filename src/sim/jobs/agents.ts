@@ -362,7 +362,7 @@ class Agent {
       to,
       ask: ({ service }) => service.results(this.#session, [call]),
       look: ({ service }) => {
-        this.#cluster.oracle.shown(to, jobId, service.job(jobId));
+        this.#cluster.oracle.reads.shown(to, jobId, service.job(jobId));
         this.#cluster.onResult?.(to, jobId);
       },
       judge: (asked, answer) => {

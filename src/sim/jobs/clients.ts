@@ -72,22 +72,38 @@ export class JobsClients {
     this.#isStopped = true;
   }
 
+  /** Jobs that somebody was answered. */
+  get known(): readonly string[] {
+    return this.#known;
+  }
+
+  learn(jobId: string): void {
+    if (!this.#known.includes(jobId)) this.#known.push(jobId);
+  }
+
   /** In this turn of the server: nothing of what it has just decided is committed. */
   cancelNow(node: string, jobId: string): void {
-    const { oracle } = this.#cluster;
+    this.#now(node, { kind: "cancel", request: UNKEYED, jobId });
+  }
+
+  retryNow(node: string, jobId: string): void {
+    this.#now(node, { kind: "retry", request: UNKEYED, jobId });
+  }
+
+  #now(node: string, command: Extract<Command, { jobId: string }>): void {
+    const { oracle, world } = this.#cluster;
     const server = this.#cluster.server(node);
     if (server === undefined) return;
-    const command: Command = { kind: "cancel", request: UNKEYED, jobId };
     const asked = oracle.asked(node);
     const call = ++this.#calls;
     const judge = (answer: Answer<Job>): void => {
       if (this.#cluster.server(node) === server) this.#judge(asked, command, call, answer, server);
     };
-    server.service.cancel(UNKEYED, jobId).then(
+    server.service[command.kind](UNKEYED, command.jobId).then(
       (value) => judge({ ok: true, value }),
       (error: unknown) => {
         if (TenureError.is(error)) judge({ ok: false, error });
-        else this.#cluster.world.report(node, error);
+        else world.report(node, error);
       },
     );
   }
@@ -169,7 +185,7 @@ export class JobsClients {
         look: (server) => this.#look(to, server, null),
         judge: (asked, answer, server) => this.#judge(asked, command, call, answer, server),
         arrived: (answer) => {
-          if (answer.ok) this.#known.push(...answer.value.filter((id) => !this.#known.includes(id)));
+          if (answer.ok) for (const id of answer.value) this.learn(id);
           settle(answer.ok || answer.error.code === "IDEMPOTENCY_MISMATCH");
         },
       });
@@ -240,7 +256,7 @@ export class JobsClients {
   }
 
   #look(node: string, { service }: JobsServer, jobId: string | null): void {
-    if (jobId !== null) this.#cluster.oracle.shown(node, jobId, service.job(jobId));
+    if (jobId !== null) this.#cluster.oracle.reads.shown(node, jobId, service.job(jobId));
     this.#cluster.oracle.counted(node, service.stats().submitted);
   }
 

@@ -20,16 +20,17 @@ import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
 import type { ClockWatch } from "../../controller/clock-watch.ts";
 import { DiskWitness } from "../raft/index.ts";
-import { SimArchive, type StoredHistory } from "./archive.ts";
+import type { SimArchive } from "./archive.ts";
 import { SimClocks } from "./clocks.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
 import { JobsOracle } from "./oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
+import { type Reading, readingOf } from "./reading.ts";
 import { ScheduleLedger } from "./schedule-ledger.ts";
 import { charged } from "./schedules.ts";
+import { Stores } from "./stores.ts";
 import { Usurped } from "./usurpers.ts";
-import { SimViews, type StoredRows } from "./views.ts";
 
 const CLUSTER_ID = "sim";
 const FOUNDER = "a1";
@@ -47,7 +48,7 @@ export interface JobsServer {
   readonly consensus: Consensus;
   readonly fold: JobsFold;
   readonly service: JobsService;
-  readonly feeder: JobsFeeder;
+  readonly reading: Reading;
   readonly clocks: ClockWatch;
 }
 
@@ -70,6 +71,7 @@ export interface AnsweredAgent {
 /** What ploys have clients do. */
 export interface PloyClients {
   cancelNow(node: string, jobId: string): void;
+  retryNow(node: string, jobId: string): void;
   submitAt(node: string, random: Random): void;
 }
 
@@ -100,14 +102,13 @@ export class JobsCluster {
   clients: PloyClients | null = null;
   readonly secrets: LeaseSecrets;
   readonly clocks: SimClocks;
+  readonly stores: Stores;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
   readonly #moonlight: Moonlight;
   readonly #witness: DiskWitness;
   #committedIndex = 0;
-  readonly #rows = new Map<string, StoredRows>();
-  readonly #histories = new Map<string, StoredHistory>();
   /** Who was elected, and when. */
   readonly #elections: { readonly node: string; readonly atMs: number }[] = [];
 
@@ -150,9 +151,16 @@ export class JobsCluster {
       probes: this.probes,
       secrets: this.secrets,
       statesEvery: this.knobs.statesEvery,
+      finished: this.knobs,
       report: (node, error) => this.world.report(node, error),
       nowMs: () => this.world.nowMs,
       timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
+    });
+    this.stores = new Stores({
+      knobs: this.knobs,
+      probes: this.probes,
+      record: (sequence) => this.oracle.record(sequence),
+      positionOf: (node) => this.oracle.positionOf(node),
     });
     this.ledger = new ScheduleLedger({
       probes: this.probes,
@@ -241,11 +249,11 @@ export class JobsCluster {
     const { node } = boot;
     const { digest } = this.#options;
     let engine: Consensus | null = null;
-    const { snapshotSliceBytes: sliceBytes } = this.knobs;
-    const fold = new JobsFold(digest, { sliceBytes });
+    const { snapshotSliceBytes: sliceBytes, finishedMax, finishedBytesMax } = this.knobs;
+    const fold = new JobsFold(digest, { sliceBytes, limits: { finishedMax, finishedBytesMax } });
     const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
       new RaftLog({ fold: folded, kept, consensus: () => innerConsensus(engine!, place) });
-    const archive = this.#archive(boot);
+    const archive = this.stores.archive(boot);
     const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive), JOBS_LOG_KEPT);
     const machine = new ClusterMachine([logAt(0, new ScopesFold()), jobsLog], digest);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
@@ -291,7 +299,7 @@ export class JobsCluster {
     });
     let ids = 0;
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
-    const views = new SimViews(this.#rowsOf(node), clock, random.fork("views"), this.knobs.viewsDelayMs);
+    const views = this.stores.views(boot);
     const clocks = this.clocks.watch(boot, leading);
     const service = new JobsService({
       log,
@@ -308,11 +316,13 @@ export class JobsCluster {
       nextFire,
       refusesNew: () => null,
       find: (jobId) => views.get(jobId),
-      viewsPosition: () => views.reached(),
       expired: (nowMs, limit, from) => views.expired(nowMs, limit, from),
     });
-    const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER });
-    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, feeder, clocks } });
+    const { putJobsMax } = this.knobs;
+    const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER, putJobsMax });
+    this.stores.fed(node, { views, feeder });
+    const reading = readingOf({ node, clock, consensus: leading, fold, service, views });
+    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, reading, clocks } });
   }
 
   /** As for bare clusters: what is committed is on the disks of a majority when it is first applied anywhere. */
@@ -323,28 +333,6 @@ export class JobsCluster {
     if (status === undefined || term === undefined || status.commit <= this.#committedIndex) return;
     this.#committedIndex = status.commit;
     this.#witness.committed(node, status.commit, term, status.configuration);
-  }
-
-  #rowsOf(node: string): StoredRows {
-    const known = this.#rows.get(node);
-    if (known !== undefined) return known;
-    const rows: StoredRows = { jobs: new Map(), position: 0 };
-    this.#rows.set(node, rows);
-    return rows;
-  }
-
-  #archive({ node, clock, random }: Boot): SimArchive {
-    const stored = this.#histories.get(node) ?? { upTo: 0 };
-    this.#histories.set(node, stored);
-    return new SimArchive({
-      stored,
-      clock,
-      random: random.fork("history"),
-      fetchMs: this.knobs.historyFetchMs,
-      record: (sequence) => this.oracle.record(sequence),
-      position: () => this.oracle.positionOf(node),
-      probes: this.probes,
-    });
   }
 
   #watched({ node, life }: Boot, fold: JobsFold, archive: SimArchive): Fold {

@@ -68,6 +68,18 @@ export class JobHistory {
     return this.#moments.some((moment) => moment.sequence > from && moment.sequence <= to && isSo(moment));
   }
 
+  /** What it was at any time between the two, both included, and up to which event it stayed so. */
+  during(from: number, to: number): readonly { readonly moment: Moment; readonly through: number }[] {
+    return this.#moments
+      .map((moment, at) => ({ moment, through: Math.min(to, (this.#moments[at + 1]?.sequence ?? Infinity) - 1) }))
+      .filter(({ moment, through }) => moment.sequence <= to && through >= from);
+  }
+
+  /** After the first of the two events, and up to the second. */
+  between(from: number, to: number): readonly Moment[] {
+    return this.#moments.filter(({ sequence }) => sequence > from && sequence <= to);
+  }
+
   /** What is wrong with this event, or null. */
   take(event: SeenEvent, nowMs: number): string | null {
     const { now } = this;

@@ -4,4 +4,5 @@ export { JobsCampaign } from "./campaign.ts";
 export type { ClockMood } from "./clocks.ts";
 export type { JobsKnobs, JobsLimits } from "./knobs.ts";
 export type { JobsFault } from "./plan.ts";
+export { COMMON_JOBS_PROBES } from "./probes.ts";
 export { runJobsSeed, type JobsRunOptions, type JobsRunResult } from "./run.ts";

@@ -1,10 +1,12 @@
 // What one seed decides about a run of jobs before it begins: weather, limits, and how hard clients and agents push.
 
+import { JOBS_FINISHED_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import { CLOCK_MOODS, type ClockMood } from "./clocks.ts";
 import type { OwnKind } from "./plan.ts";
 import type { JobsPloyKind } from "./ploys.ts";
+import type { ViewsFault } from "./views-faults.ts";
 
 /** How far any clock may run fast or slow; agents allow for it in what they believe. */
 export const CLOCK_DRIFT_MAX = 0.03;
@@ -35,8 +37,17 @@ export interface JobsKnobs {
   readonly snapshotSliceBytes: number;
   /** So many events apart the servers' states are compared. */
   readonly statesEvery: number;
+  /** What the book keeps of finished jobs: little, so that in each run most are dropped, and are in the views alone. */
+  readonly finishedMax: number;
+  readonly finishedBytesMax: number;
   /** How long the views take to be fed, at most. */
   readonly viewsDelayMs: number;
+  /** What views are fed at a time. */
+  readonly putJobsMax: number;
+  /** How often views or a node's history are lost. */
+  readonly viewsFaults: number;
+  readonly readers: number;
+  readonly readerPauseMs: number;
   /** How long the others take to send what a snapshot has skipped of the history, at most. */
   readonly historyFetchMs: number;
   readonly uncommittedBytesMax: number;
@@ -68,7 +79,7 @@ export interface JobsKnobs {
   readonly race: boolean;
 }
 
-export type JobsAim = OwnKind | JobsPloyKind;
+export type JobsAim = OwnKind | JobsPloyKind | ViewsFault["kind"];
 
 export interface JobsLimits {
   readonly race?: boolean | undefined;
@@ -114,7 +125,13 @@ function drawAll(random: Random): JobsKnobs {
     snapshotAfterEntries: random.fork("snapshot").pick([30, 100, 1_000]),
     snapshotSliceBytes: random.fork("snapshot-slice").pick([1, 200, 64 * 1024]),
     statesEvery: STATES_EVERY,
+    finishedMax: random.fork("finished-max").pick([1, 3, 8, 20]),
+    finishedBytesMax: random.fork("finished-bytes").pick([2_000, JOBS_FINISHED_BYTES_MAX, JOBS_FINISHED_BYTES_MAX]),
     viewsDelayMs: random.fork("views-delay").pick([1, 50, 1_500, 3_000]),
+    putJobsMax: random.fork("put-jobs").pick([1, 3, 500]),
+    viewsFaults: random.fork("views-faults").pick([1, 2, 4]),
+    readers: random.fork("readers").pick([1, 2]),
+    readerPauseMs: random.fork("reader-pause").pick([40, 100]),
     historyFetchMs: random.fork("history-fetch").pick([1, 200, 6_000]),
     uncommittedBytesMax: random.fork("uncommitted").pick([1_500, 6_000, 1_000_000]),
     enableLease: random.fork("lease").chance(0.3),
@@ -161,6 +178,8 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     clocks: "near",
     moonlights: false,
     usurpations: 0,
+    viewsFaults: 0,
+    readers: 1,
     race: true,
   };
 }

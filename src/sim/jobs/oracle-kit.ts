@@ -2,6 +2,7 @@
 
 import type { LeaseSecrets } from "../../controller/lease-secrets.ts";
 import type { Moment } from "./history.ts";
+import type { JobsKnobs } from "./knobs.ts";
 import type { JobsProbeCounts } from "./probes.ts";
 
 export interface JobsOracleOptions {
@@ -9,6 +10,8 @@ export interface JobsOracleOptions {
   readonly secrets: LeaseSecrets;
   /** So many events apart states are compared. */
   readonly statesEvery: number;
+  /** What a book keeps of finished jobs. */
+  readonly finished: Pick<JobsKnobs, "finishedMax" | "finishedBytesMax">;
   readonly report: (node: string, error: unknown) => void;
   /** The world's own. */
   readonly nowMs: () => number;

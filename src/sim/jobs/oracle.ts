@@ -13,8 +13,9 @@ import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../por
 import type { LeaseSecrets } from "../../controller/lease-secrets.ts";
 import { JobHistory, isFinal, type Moment, type SeenEvent } from "./history.ts";
 import { type Belief, goesOn, Holders } from "./holders.ts";
-import { describe, isForgotten, isReported, isSame, type JobsOracleOptions } from "./oracle-kit.ts";
+import { isForgotten, isReported, isSame, type JobsOracleOptions } from "./oracle-kit.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
+import { ReadsOracle } from "./reads-oracle.ts";
 
 export interface Asked {
   readonly node: string;
@@ -30,6 +31,8 @@ export class JobsOracle {
   readonly probes: JobsProbeCounts;
   readonly jobs = new Map<string, JobHistory>();
   readonly holders = new Holders((node, what) => this.#wrong(node, what));
+  /** What readers are answered. */
+  readonly reads: ReadsOracle;
   readonly #options: JobsOracleOptions;
   readonly #records: Uint8Array[] = [];
   readonly #submitted: number[] = [0];
@@ -54,6 +57,12 @@ export class JobsOracle {
     this.#options = options;
     this.probes = options.probes;
     this.#secrets = options.secrets;
+    this.reads = new ReadsOracle(options, {
+      jobs: this.jobs,
+      head: () => this.head,
+      positionOf: (node) => this.positionOf(node),
+      wrong: (node, what) => this.#wrong(node, what),
+    });
   }
 
   /** The last committed event's sequence. */
@@ -178,9 +187,12 @@ export class JobsOracle {
     }
     if (job === undefined) return this.#wrong(node, `${eventType} at ${sequence} of a job that was never submitted`);
     if (eventType === "build:forgotten") reached(this.probes, "job-forgotten");
+    if (eventType === "build:forgotten" && this.reads.mayBeDropped(jobId))
+      reached(this.probes, "dropped-job-forgotten");
     const trouble = job.take(event, this.#options.nowMs());
     if (trouble !== null) return this.#wrong(node, `job ${jobId} at ${sequence}: ${trouble}`);
     this.#count(node, jobId, job);
+    if (job.isFinal && eventType !== "build:forgotten") this.reads.finished(sequence);
     if (eventType === "build:assigned") this.holders.assigned(node, event);
     const cause = eventType === "build:completed" ? "completed" : payload["cause"];
     this.holders.ended(node, jobId, payload["leaseHash"], cause);
@@ -189,6 +201,7 @@ export class JobsOracle {
     if (payload["cause"] === "timed-out") reached(this.probes, "attempt-timed-out");
     if (eventType === "build:cancelling") reached(this.probes, "running-job-cancelled");
     if (eventType === "build:retried" && payload["cause"] === "asked") reached(this.probes, "retried-by-hand");
+    if (payload["job"] !== undefined) reached(this.probes, "dropped-job-retried");
   }
 
   #count(node: string, jobId: string, { spec, now }: JobHistory): void {
@@ -248,7 +261,9 @@ export class JobsOracle {
         renewed: () => ever(isHolders),
         cancelled: () => ever((moment) => isHolders(moment) && moment.state === "cancelling"),
         lost: () =>
-          ever(isForgotten) || (ever((moment) => !isHolders(moment)) && !isReported(job.ends.get(leaseId)?.cause)),
+          ever(isForgotten) ||
+          this.reads.mayBeDropped(jobId, asked.from) ||
+          (ever((moment) => !isHolders(moment)) && !isReported(job.ends.get(leaseId)?.cause)),
         committed: () => isReported(job.ends.get(leaseId)?.cause),
       }[outcome]();
       if (!isTrue) this.#wrong(node, `said ${outcome} of lease ${leaseId} of ${jobId}, which is not committed`);
@@ -277,7 +292,7 @@ export class JobsOracle {
       return;
     }
     if (answer.code === "NOT_FOUND") {
-      if (job.everBetween(asked.from, this.head, isForgotten)) return;
+      if (job.everBetween(asked.from, this.head, isForgotten) || this.reads.mayBeDropped(jobId, asked.from)) return;
       return this.#wrong(node, `does not know job ${jobId}`);
     }
     if (answer.leaderEpoch < asked.term)
@@ -305,6 +320,8 @@ export class JobsOracle {
 
   submitAnswered({ node }: Asked, key: string | null, caller: string, jobIds: readonly string[]): void {
     for (const jobId of jobIds) this.#job(node, jobId);
+    if (key !== null && this.#answers.has(`${caller}/${key}`) && jobIds.some((jobId) => this.reads.mayBeDropped(jobId)))
+      reached(this.probes, "key-of-a-dropped-job-answered");
     this.#sameAnswer(node, key === null ? null : `${caller}/${key}`, jobIds.join());
   }
 
@@ -338,6 +355,8 @@ export class JobsOracle {
       job?.everBetween(from, this.head, (moment) => isFinal(moment.state) === (command === "cancel")) === true;
     const isKnown =
       (command === "cancel" && error.code === "JOB_FINISHED") || (command === "retry" && error.code === "BAD_REQUEST");
+    if (isTrue && command === "cancel" && this.reads.mayBeDropped(jobId!, from))
+      reached(this.probes, "dropped-job-found-finished");
     if (!isKnown || !isTrue)
       this.#wrong(node, `refused ${command} of ${jobId} (${error.code}), which is not so: ${error.message}`);
   }
@@ -352,17 +371,6 @@ export class JobsOracle {
     reached(this.probes, "outcome-unknown");
     this.#unknown.add(call);
     if (this.#done.has(call)) reached(this.probes, "unknown-but-committed");
-  }
-
-  /** What a node shows is what its own applied events make. */
-  shown(node: string, jobId: string, job: Job | null): void {
-    const moment = this.jobs.get(jobId)?.at(this.positionOf(node)) ?? null;
-    const known = moment === null || isForgotten(moment) ? null : moment;
-    const [is, should] = [
-      describe(job?.state, job?.jobEpoch, job?.lease?.leaseId),
-      describe(known?.state, known?.jobEpoch, known?.leaseId),
-    ];
-    if (is !== should) this.#wrong(node, `shows ${jobId} as ${is}; by what is committed here it is ${should}`);
   }
 
   counted(node: string, submitted: number): void {

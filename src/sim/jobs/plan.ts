@@ -11,6 +11,7 @@ import { supervisorOf, workerOf } from "./moonlight.ts";
 import { JOBS_PLOYS, type JobsPloyKind, ploy } from "./ploys.ts";
 import { reached } from "./probes.ts";
 import { usurp, type Usurpation } from "./usurpers.ts";
+import { applyViewsFault, drawViewsFault, drawViewsFaults, isViewsFault, type ViewsFault } from "./views-faults.ts";
 
 type OwnFault = { readonly atMs: number } & (
   | { readonly kind: "crash-leader"; readonly restartAfterMs: number }
@@ -30,7 +31,7 @@ interface PloyFault {
   readonly kind: JobsPloyKind;
   readonly draw: number;
 }
-export type JobsFault = Fault | OwnFault | PloyFault | Usurpation | ClockFault;
+export type JobsFault = Fault | OwnFault | PloyFault | Usurpation | ClockFault | ViewsFault;
 export type OwnKind = OwnFault["kind"];
 
 const WEIGHTS: Partial<Record<DrawnKind, number>> = {
@@ -138,19 +139,22 @@ export function drawJobsPlan(random: Random, cluster: JobsCluster, knobs: JobsKn
     drawUsurpation(random.fork(`usurp/${at}`), agents, untilMs),
   );
   const clocks = drawClockFaults(random.fork("clocks"), knobs.clocks, names, untilMs);
+  const views = drawViewsFaults(random.fork("views"), names, knobs);
   const aimed = [...drawAimed(random.fork("aimed"), cluster, knobs), ...drawPloy(random.fork("ploy"), knobs)];
-  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, ...clocks, ...aimed, sure].sort(
+  return [...kernel, ...own, ...jumps, ...outages.flat(), ...usurped, ...clocks, ...views, ...aimed, sure].sort(
     (a, b) => a.atMs - b.atMs,
   );
 }
 
 /** At about equal distances: most take a while, and would be in each other's way. */
-function drawAimed(random: Random, { names, agents }: JobsCluster, { aims, faultsUntilMs }: JobsKnobs): JobsFault[] {
+function drawAimed(random: Random, { names, agents }: JobsCluster, knobs: JobsKnobs): JobsFault[] {
+  const { aims, faultsUntilMs } = knobs;
   const everyMs = faultsUntilMs / (AIMED_FAULTS + 1);
   return Array.from({ length: aims.length === 0 ? 0 : AIMED_FAULTS }, (_, at): JobsFault => {
     const stream = random.fork(`${at}`);
     const kind = stream.pick(aims);
     const atMs = Math.floor(everyMs * (at + stream.between(0.5, 1)));
+    if (isViewsFault(kind)) return { ...drawViewsFault(stream, [kind], names, knobs), atMs };
     if (isPloy(kind)) return { atMs, kind, draw: stream.below(2 ** 30) };
     return { ...drawOwn(stream, [kind], { names, agents }, faultsUntilMs), atMs };
   });
@@ -273,6 +277,7 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "power-cut":
     case "serial-forgetting":
     case "missed-forgetting":
+    case "revived":
       return ploy(cluster, fault.kind, fault.draw, hit);
     case "crash-agent":
       return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
@@ -282,6 +287,10 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       // Its letters are no messages of the network's own: that nobody reads them is the effect.
       hit();
       return apply(cluster.world, { ...fault, kind: "partition", groups: [[fault.node], cluster.names] }, { hit });
+    case "crash-views":
+    case "wipe-views":
+    case "wipe-node":
+      return applyViewsFault(cluster, fault, hit);
     case "shift-clocks":
     case "shift-leader":
     case "outage":

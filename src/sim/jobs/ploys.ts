@@ -9,6 +9,7 @@
 //   power-cut         all servers die at once, and begin with what is on their disks
 //   serial-forgetting as soon as jobs are forgotten, another leads
 //   missed-forgetting a follower is away while jobs are forgotten and the log is cut off behind it; when it is back, it leads
+//   revived           jobs of schedules that have ended are sent once more, again and again, also those that the book has dropped
 
 import type { Random } from "../../core/kit/random.ts";
 import { apply, type Fault } from "../kernel/index.ts";
@@ -23,6 +24,7 @@ export const JOBS_PLOYS = [
   "power-cut",
   "serial-forgetting",
   "missed-forgetting",
+  "revived",
 ] as const;
 export type JobsPloyKind = (typeof JOBS_PLOYS)[number];
 
@@ -32,6 +34,8 @@ type Ploy = (cluster: JobsCluster, random: Random, hit: () => void) => void;
 const STICKY_MS = 150;
 const GIVES_UP_MS = 300;
 const HASTY_MS = 1_500;
+const REVIVED_MS = 2_000;
+const REVIVE_EVERY_MS = 100;
 const STEP_MS = 15;
 /** Of a lease: it is over by any clock, also where its leader is new and counts it anew. */
 const LEASES: readonly [number, number] = [1.5, 2.2];
@@ -92,6 +96,18 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
   "power-cut": (cluster, random, hit) => {
     for (const node of cluster.names)
       strike(cluster, { kind: "crash", node, restartAfterMs: random.between(1, 50) }, hit);
+  },
+
+  revived: (cluster, random, hit) => {
+    for (let afterMs = 0; afterMs < REVIVED_MS; afterMs += REVIVE_EVERY_MS) {
+      later(cluster, afterMs, () => {
+        const ended = cluster.ledger.ended();
+        const leader = cluster.leader();
+        if (leader === undefined || ended.length === 0) return;
+        hit();
+        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
+      });
+    }
   },
 
   "serial-forgetting": (cluster, _random, hit) => handOverAtForgetting(cluster, HAND_OVERS, hit),

@@ -15,6 +15,8 @@ export interface Letter<T> {
   /** The machine that it comes from; null: a client, who reaches everybody. */
   readonly from: string | null;
   readonly to: string;
+  /** Another than the run's: how long it takes, and nothing of it is lost. */
+  readonly wayMs?: readonly [number, number] | undefined;
   readonly ask: (server: JobsServer) => Promise<T>;
   /** In the server, as the answer leaves. */
   readonly judge: (asked: Asked, answer: Answer<T>, server: JobsServer) => void;
@@ -28,8 +30,8 @@ export function post<T>(cluster: JobsCluster, letter: Letter<T>): void {
   const { random, from, to } = letter;
   const owner = world.scheduler.owner(`post/${from ?? "clients"}`);
   const onTheWay = (there: string, back: string, fire: () => void): void => {
-    const isLost = random.chance(cluster.knobs.lossRate);
-    const lateMs = random.between(WAY_MS[0], WAY_MS[1]);
+    const isLost = letter.wayMs === undefined && random.chance(cluster.knobs.lossRate);
+    const lateMs = random.between(...(letter.wayMs ?? WAY_MS));
     world.scheduler.schedule(world.nowMs + lateMs, owner, () => {
       if (!isLost && (from === null || world.network.link(there, back).open)) fire();
     });

@@ -18,6 +18,7 @@ export const JOBS_PROBES = [
   "grant-too-old-to-trust",
   "given-to-a-waiting-poll",
   "lost-answer-taken-back",
+  "stopped-with-an-answer-in-flight",
   "lease-expired",
   "attempt-timed-out",
   "running-job-cancelled",
@@ -32,6 +33,25 @@ export const JOBS_PROBES = [
   "snapshot-restored",
   "snapshot-amid-commands",
   "job-forgotten",
+  "book-dropped-a-job",
+  "dropped-job-read",
+  "dropped-job-retried",
+  "dropped-job-found-finished",
+  "dropped-job-forgotten",
+  "key-of-a-dropped-job-answered",
+  "read-during-rebuild",
+  "dropped-job-read-during-rebuild-linearizable",
+  "dropped-job-read-during-rebuild-local",
+  "too-stale",
+  "too-stale-during-rebuild",
+  "wait-ended",
+  "wait-looked-during-rebuild",
+  "waited-for-a-job-that-had-ended",
+  "waited-for-a-job-that-was-forgotten",
+  "views-wiped",
+  "views-thread-died",
+  "views-went-back",
+  "node-wiped",
   "missed-events-read",
   "missed-events-not-there-yet",
   "leader-paused",
@@ -53,6 +73,18 @@ export const JOBS_PROBES = [
   "nobody-for-days",
   "all-clocks-jumped",
 ] as const;
+
+/** What nearly every run is in: a handful of them that never was is a campaign of something else. */
+export const COMMON_JOBS_PROBES: readonly JobsProbe[] = [
+  "book-dropped-a-job",
+  "dropped-job-read",
+  "dropped-job-forgotten",
+  "read-during-rebuild",
+  "dropped-job-read-during-rebuild-linearizable",
+  "dropped-job-read-during-rebuild-local",
+  "wait-ended",
+  "views-wiped",
+];
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];
 export type JobsProbeCounts = Partial<Record<JobsProbe, number>>;

@@ -8,14 +8,18 @@ import { startAgent } from "./agents.ts";
 import { JobsClients, type JobsClientCounts } from "./clients.ts";
 import { JobsCluster } from "./cluster.ts";
 import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from "./knobs.ts";
+import { leaving } from "./leavers.ts";
 import { onTime } from "./on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./plan.ts";
 import type { JobsProbeCounts } from "./probes.ts";
+import { Readers } from "./readers.ts";
 import { raceProblem, raceResult, type RaceResult } from "./race.ts";
 import { ScheduleClient } from "./schedules.ts";
 
 /** Longer than it takes one agent to do the longest jobs one after another, with all their attempts. */
 const CONVERGE_WITHIN_MS = 480_000;
+/** Longer than the slowest views take to be built anew on all nodes, job by job. */
+const WAITS_END_WITHIN_MS = 240_000;
 /** Clients go on for a while without faults; where they had no chance before, until one was answered. */
 const CLIENTS_GO_ON_MS = 500;
 const CLIENTS_GO_ON_MS_MAX = 20_000;
@@ -41,6 +45,7 @@ export interface JobsRunResult {
   readonly jobs: number;
   readonly events: number;
   readonly clients: JobsClientCounts;
+  readonly readers: Readers["counts"];
   readonly faults: Record<string, FaultCount>;
   readonly probes: JobsProbeCounts;
   /** Null: it was none. */
@@ -62,6 +67,12 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   injector.schedule(plan);
   world.startAll();
   clients.start();
+  const readers = new Readers(
+    cluster,
+    () => clients.known,
+    (jobId) => clients.learn(jobId),
+  );
+  readers.start();
   new ScheduleClient(cluster).start();
   let violation: string | null = null;
   try {
@@ -71,10 +82,12 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     const calmMs = world.nowMs;
     violation =
       finding(cluster) ??
-      (await converge(cluster, clients)) ??
+      (await converge(cluster, clients, readers)) ??
       (await onTime(cluster, STEPS_MAX)) ??
       finding(cluster) ??
-      cluster.deposition(calmMs);
+      cluster.deposition(calmMs) ??
+      (await leaving(cluster, STEPS_MAX)) ??
+      finding(cluster);
   } catch (error) {
     violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
   }
@@ -90,6 +103,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     jobs: oracle.jobs.size,
     events: oracle.head,
     clients: clients.counts,
+    readers: readers.counts,
     faults: injector.counts,
     probes: cluster.probes,
     race: isRace ? raceResult(oracle) : null,
@@ -97,7 +111,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   };
 }
 
-async function converge(cluster: JobsCluster, clients: JobsClients): Promise<string | null> {
+async function converge(cluster: JobsCluster, clients: JobsClients, readers: Readers): Promise<string | null> {
   const { world, oracle } = cluster;
   const atLeastMs = world.nowMs + CLIENTS_GO_ON_MS;
   await world.run(() => world.nowMs >= atLeastMs && clients.counts.submitted > 0, {
@@ -106,6 +120,7 @@ async function converge(cluster: JobsCluster, clients: JobsClients): Promise<str
   });
   if (finding(cluster) !== null) return null;
   clients.stop();
+  readers.stop();
   const untilMs = world.nowMs + CONVERGE_WITHIN_MS;
   let head = -1;
   // Looked at only where something was committed, or the slowest node caught up.
@@ -118,11 +133,12 @@ async function converge(cluster: JobsCluster, clients: JobsClients): Promise<str
     },
     { untilMs, stepsMax: STEPS_MAX },
   );
-  if (end === "predicate" || finding(cluster) !== null) return finding(cluster);
-  const different = cluster.difference();
-  return different === null
-    ? null
-    : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
+  const different = end === "predicate" || finding(cluster) !== null ? null : cluster.difference();
+  if (different !== null) return `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${different}`;
+  const waitsUntilMs = world.nowMs + WAITS_END_WITHIN_MS;
+  await world.run(() => readers.overdue() === null, { untilMs: waitsUntilMs, stepsMax: STEPS_MAX });
+  const overdue = readers.overdue();
+  return finding(cluster) ?? (overdue === null ? null : `${WAITS_END_WITHIN_MS} ms after all have ended ${overdue}`);
 }
 
 function finding(cluster: JobsCluster): string | null {

@@ -3,10 +3,12 @@
 //
 // - A time is fired at most once, in order, not before it comes, and not of a schedule that is paused or gone.
 // - Of one that catches up with all times none is left out, unless the last hundred were due by then.
+// - One that does not overlap itself has one live job at most by its own doing: none is fired while another, also one that
+//   somebody has sent once more, is not finished.
 // - In the end nobody owes a time.
 
 import type { Schedule } from "../../core/jobs/model.ts";
-import type { SeenEvent } from "./history.ts";
+import { isFinal, type SeenEvent, type SeenState } from "./history.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
 const MINUTE_MS = 60_000;
@@ -49,6 +51,9 @@ export class ScheduleLedger {
   readonly #latest: () => number;
   readonly #schedules = new Map<string, Seen>();
   readonly #requests = new Set<string>();
+  /** Jobs of schedules: of which, and those that are not finished. */
+  readonly #jobs = new Map<string, string>();
+  readonly #live = new Map<string, Set<string>>();
 
   /** `latestMs`: no server may believe that it is later; Infinity where most clocks may be wrong. */
   constructor({ probes, wrong, latestMs }: ScheduleLedgerOptions) {
@@ -63,6 +68,12 @@ export class ScheduleLedger {
     if (eventType === "schedule:put") this.#put(name, payload, leaderEpoch);
     else if (eventType === "schedule:deleted") this.#schedules.delete(name);
     else if (eventType === "schedule:fired") this.#fired(node, name, event);
+    else if (eventType.startsWith("build:")) this.#build(event);
+  }
+
+  /** Jobs of schedules that are finished. */
+  ended(): readonly string[] {
+    return [...this.#jobs].filter(([jobId, name]) => this.#live.get(name)?.has(jobId) !== true).map(([jobId]) => jobId);
   }
 
   /** A client was answered that it is done. */
@@ -77,6 +88,17 @@ export class ScheduleLedger {
       if (first !== undefined) return `schedule ${name} owes its time of ${first}, and it is ${wallMs}`;
     }
     return null;
+  }
+
+  #build({ eventType, entityId: jobId, payload }: SeenEvent): void {
+    const known = payload["schedule"];
+    if (eventType === "build:submitted" && typeof known === "string") this.#jobs.set(jobId, known);
+    const name = this.#jobs.get(jobId);
+    if (name === undefined) return;
+    const live = this.#live.get(name) ?? new Set();
+    this.#live.set(name, live);
+    if (isFinal(eventType.slice("build:".length) as SeenState)) live.delete(jobId);
+    else live.add(jobId);
   }
 
   #put(name: string, payload: SeenEvent["payload"], leaderEpoch: number): void {
@@ -112,6 +134,9 @@ export class ScheduleLedger {
       }
       reached(this.#probes, "oldest-missed-times-left-out");
     }
+    const [other] = this.#live.get(name) ?? [];
+    if (jobId !== null && schedule.overlap === "skip" && other !== undefined)
+      return this.#wrong(node, `fired ${name} for ${time}, though its job ${other} is not finished`);
     if (jobId === null && schedule.overlap === "allow" && schedule.catchUp !== "none")
       return this.#wrong(node, `fired ${name} for ${time} without a job`);
     if (isLate) reached(this.#probes, "missed-time-fired");

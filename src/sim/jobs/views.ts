@@ -1,41 +1,90 @@
-// The views of one simulated server: rows that outlive its processes, on a thread that answers when it likes. What is stored is
-// what production feeds it; what it says may be as old as its last put.
+// The views of one simulated server: rows that outlive its processes, on a thread that answers when it likes and may die. What
+// is stored is what production feeds it; what it answers may be as old as its last put. It keeps the promises of ports/views.ts
+// and no more: a put that was not answered may be lost, and after a power loss the rows are those of an earlier position.
+//
+//   refusing ──position──▶ taking ──the thread dies, the file is lost──▶ refusing
 
+import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, Views } from "../../ports/views.ts";
+import type {
+  ExpiredJob,
+  ExpiredJobs,
+  ExpiredPlace,
+  JobLog,
+  JobPage,
+  JobQuery,
+  JobRow,
+  PutHow,
+  Views,
+} from "../../ports/views.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
+/** So many puts apart the disk has it. */
+const SYNC_EVERY_PUTS = 4;
 
-/** Of one server, whatever becomes of its processes. */
-export interface StoredRows {
-  readonly jobs: Map<string, Job>;
-  position: number;
+interface Row {
+  readonly job: Job;
+  readonly expiresAtMs: number | null;
+  readonly isInDoubt: boolean;
 }
 
-type FedViews = Pick<Views, "position" | "reached" | "put" | "doubt" | "settle" | "get" | "expired">;
+interface Rows {
+  readonly jobs: ReadonlyMap<string, Row>;
+  readonly position: number;
+}
+
+const NO_ROWS: Rows = { jobs: new Map(), position: 0 };
+
+/** Of one server, whatever becomes of its processes. */
+export class StoredRows {
+  jobs = new Map<string, Row>();
+  position = 0;
+  #synced: Rows = NO_ROWS;
+  #puts = 0;
+
+  /** Nothing is left of it. */
+  wipe(): void {
+    this.jobs = new Map();
+    this.position = 0;
+    this.#synced = NO_ROWS;
+  }
+
+  stored(): void {
+    if (++this.#puts % SYNC_EVERY_PUTS === 0) this.#synced = { jobs: new Map(this.jobs), position: this.position };
+  }
+
+  /** The machine has lost power: as the disk has it. True: less than before. */
+  lostPower(): boolean {
+    const before = this.position;
+    this.jobs = new Map(this.#synced.jobs);
+    this.position = this.#synced.position;
+    return this.position < before;
+  }
+}
+
+type FedViews = Omit<Views, "log" | "close">;
 
 /** The job, if its retention is over. */
-function expiredAt({ id, finishedAtMs, spec, submittedSequence: sequence }: Job, nowMs: number): ExpiredJob[] {
-  if (finishedAtMs === null || finishedAtMs + spec.retentionMs > nowMs) return [];
-  return [{ id, finishedAtMs, expiresAtMs: finishedAtMs + spec.retentionMs, sequence }];
+function expiredAt({ job, expiresAtMs }: Row, nowMs: number): ExpiredJob[] {
+  const { id, finishedAtMs, submittedSequence: sequence } = job;
+  if (finishedAtMs === null || expiresAtMs === null || expiresAtMs > nowMs) return [];
+  return [{ id, finishedAtMs, expiresAtMs, sequence }];
 }
 
 function byPlace(one: ExpiredPlace, other: ExpiredPlace): number {
   return one.expiresAtMs - other.expiresAtMs || one.sequence - other.sequence;
 }
 
-/** What views that have these jobs answer: see Views. */
-function expiredPage(
-  jobs: Iterable<Job>,
-  nowMs: number,
-  limit: number,
-  after: ExpiredPlace | null,
-): readonly ExpiredJob[] {
-  const all = [...jobs].flatMap((job) => expiredAt(job, nowMs)).sort(byPlace);
-  return all.filter((job) => after === null || byPlace(job, after) > 0).slice(0, limit);
+function rowOf(job: Job): Row {
+  const { finishedAtMs, spec } = job;
+  return { job, expiresAtMs: finishedAtMs === null ? null : finishedAtMs + spec.retentionMs, isInDoubt: false };
+}
+
+function isLive({ job }: Row): boolean {
+  return job.finishedAtMs === null;
 }
 
 export class SimViews implements FedViews {
@@ -44,6 +93,9 @@ export class SimViews implements FedViews {
   readonly #random: Random;
   readonly #delayMs: number;
   #last: Promise<unknown> = Promise.resolve();
+  /** Grows when the thread dies: what waited then is lost. */
+  #thread = 0;
+  #refusal: TenureError | null = new TenureError("BACKEND_UNAVAILABLE", "the views were opened anew.");
 
   constructor(rows: StoredRows, clock: Clock, random: Random, delayMs: number) {
     this.#rows = rows;
@@ -52,8 +104,31 @@ export class SimViews implements FedViews {
     this.#delayMs = delayMs;
   }
 
+  /** Up to here they have everything, by what is stored now. */
+  get stored(): number {
+    return this.#rows.position;
+  }
+
+  /** The thread ends in the middle of what it does. */
+  crash(): void {
+    this.#thread++;
+    this.#refusal = new TenureError("BACKEND_UNAVAILABLE", "the thread of the views has ended.");
+  }
+
+  /** The file is damaged, or somebody has removed it: it begins anew, empty. */
+  discard(): void {
+    this.#rows.wipe();
+    this.#thread++;
+    this.#refusal = new TenureError("DISK_DAMAGED", "the views were moved aside: feed them from position 0.");
+  }
+
   position(): Promise<number> {
-    return this.#inTurn(() => this.#rows.position);
+    return this.#inTurn(() => {
+      // What never came to a position is dropped.
+      if (this.#rows.position === 0) this.#rows.wipe();
+      this.#refusal = null;
+      return this.#rows.position;
+    });
   }
 
   async reached(): Promise<number> {
@@ -61,40 +136,84 @@ export class SimViews implements FedViews {
     return this.#rows.position;
   }
 
-  put(position: number, jobs: readonly Job[], _logs: readonly JobLog[], forgotten: readonly string[]): Promise<void> {
-    return this.#inTurn(() => {
-      if (position < this.#rows.position) return;
-      for (const job of jobs) this.#rows.jobs.set(job.id, job);
-      for (const jobId of forgotten) this.#rows.jobs.delete(jobId);
-      this.#rows.position = position;
+  put(
+    position: number,
+    jobs: readonly Job[],
+    _logs: readonly JobLog[],
+    forgotten: readonly string[],
+    { isPast = false }: PutHow = {},
+  ): Promise<void> {
+    return this.#change(() => {
+      const rows = this.#rows;
+      if (position < rows.position) return;
+      for (const job of jobs) {
+        const before = rows.jobs.get(job.id)?.job;
+        if (!isPast || before === undefined || before.jobEpoch <= job.jobEpoch) rows.jobs.set(job.id, rowOf(job));
+      }
+      for (const jobId of forgotten) rows.jobs.delete(jobId);
+      rows.position = position;
+      rows.stored();
     });
   }
 
-  doubt(): Promise<void> {
-    return this.#inTurn(() => undefined);
+  doubt(nowMs: number): Promise<void> {
+    return this.#change(() => {
+      for (const [id, row] of this.#rows.jobs) this.#rows.jobs.set(id, doubted(row, nowMs));
+    });
   }
 
   settle(): Promise<void> {
-    return this.#inTurn(() => undefined);
+    return this.#change(() => {
+      for (const [id, row] of this.#rows.jobs) if (isLive(row) && row.isInDoubt) this.#rows.jobs.delete(id);
+    });
   }
 
-  async get(jobId: string): Promise<Job | null> {
+  async get(jobId: string): Promise<JobRow> {
     await this.#pause(READ_MS_MAX);
-    return this.#rows.jobs.get(jobId) ?? null;
+    const row = { job: this.#rows.jobs.get(jobId)?.job ?? null, position: this.#rows.position };
+    await this.#pause(READ_MS_MAX);
+    return row;
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
     await this.#pause(READ_MS_MAX);
-    const jobs = expiredPage(this.#rows.jobs.values(), nowMs, limit, after);
+    const all = [...this.#rows.jobs.values()].flatMap((row) => expiredAt(row, nowMs)).sort(byPlace);
+    const jobs = all.filter((job) => after === null || byPlace(job, after) > 0).slice(0, limit);
     const answer = { jobs, position: this.#rows.position };
     await this.#pause(READ_MS_MAX);
     return answer;
   }
 
+  async list({ states, kind, queue, cursor, limit }: JobQuery): Promise<JobPage> {
+    await this.#pause(READ_MS_MAX);
+    const before = cursor === undefined ? Infinity : Number(cursor);
+    const found = [...this.#rows.jobs.values()]
+      .map(({ job }) => job)
+      .filter((job) => job.submittedSequence < before && (states?.includes(job.state) ?? true))
+      .filter(({ spec }) => (kind === undefined || spec.kind === kind) && (queue === undefined || spec.queue === queue))
+      .sort((one, other) => other.submittedSequence - one.submittedSequence);
+    const jobs = found.slice(0, limit);
+    const next = found.length > limit ? String(jobs.at(-1)!.submittedSequence) : null;
+    return { jobs, next, position: this.#rows.position };
+  }
+
+  #change(work: () => void): Promise<void> {
+    return this.#inTurn(() => {
+      if (this.#refusal !== null) throw this.#refusal;
+      work();
+    });
+  }
+
   /** Writes are taken one after the other. */
   #inTurn<T>(work: () => T): Promise<T> {
-    const turn = this.#last.then(() => this.#pause(Infinity)).then(work);
-    this.#last = turn;
+    const thread = this.#thread;
+    const turn = this.#last
+      .then(() => this.#pause(Infinity))
+      .then(() => {
+        if (thread === this.#thread) return work();
+        throw this.#refusal ?? new TenureError("BACKEND_UNAVAILABLE", "the thread of the views has ended.");
+      });
+    this.#last = turn.catch(() => undefined);
     return turn;
   }
 
@@ -102,4 +221,10 @@ export class SimViews implements FedViews {
     const forMs = this.#random.between(0, Math.min(this.#delayMs, atMostMs));
     return new Promise((resolve) => void this.#clock.setTimer(this.#clock.monotonicMs() + forMs, resolve));
   }
+}
+
+function doubted(row: Row, nowMs: number): Row {
+  const { job, expiresAtMs } = row;
+  if (expiresAtMs === null || job.finishedAtMs === null) return { ...row, isInDoubt: isLive(row) };
+  return { ...row, expiresAtMs: Math.max(expiresAtMs, Math.floor(nowMs) + expiresAtMs - job.finishedAtMs) };
 }

@@ -4,6 +4,8 @@
 import { CLOCK_MUTANTS } from "./clock-list.ts";
 import type { JobsKnobs } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
+import { STOP_MUTANTS } from "./stop-list.ts";
+import { VIEWS_MUTANTS } from "./views-list.ts";
 
 const REIGN = "controller/jobs-reign.ts";
 const LEASING = "controller/jobs-leasing.ts";
@@ -376,4 +378,6 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     }),
   ),
   ...CLOCK_MUTANTS,
+  ...STOP_MUTANTS,
+  ...VIEWS_MUTANTS,
 ];

@@ -161,20 +161,29 @@ export const MUTANTS: readonly Mutant[] = [
     replace:
       'if (result.ok && result.index % 5 === 0) return Promise.resolve({ outcome: "refused", code: "NOT_LEADER", message: "" });\n    if (result.ok) return this.#measured(this.#waiters.proposal(result.index, result.term));',
   }),
-  mutant(
-    "new-disk-is-the-old-voter",
-    "D5",
-    {
-      file: ADMISSION,
-      find: 'if (message.to !== peer) return "not-for-us";',
-      replace: 'if (nodeIdOf(message.to) !== nodeIdOf(peer)) return "not-for-us";',
-    },
-    {
-      file: "core/raft/election.ts",
-      find: "return voteResult(configuration, (peer) => this.#votes.get(peer));",
-      replace:
-        'return voteResult(configuration, (peer) => [...this.#votes].find(([voter]) => voter.split("@")[0] === peer.split("@")[0])?.[1]);',
-    },
+  aimedBy(
+    ["oblivion"],
+    mutant(
+      "new-disk-is-the-old-voter",
+      "D5",
+      {
+        file: ADMISSION,
+        find: 'if (message.to !== peer) return "not-for-us";',
+        replace: 'if (nodeIdOf(message.to) !== nodeIdOf(peer)) return "not-for-us";',
+      },
+      {
+        file: ADMISSION,
+        find: "if (state.hasMember(peer)) return true;",
+        replace:
+          "if (state.hasMember(peer) || members(state.configuration).some((one) => nodeIdOf(one) === nodeIdOf(peer))) return true;",
+      },
+      {
+        file: "core/raft/election.ts",
+        find: "return voteResult(configuration, (peer) => this.#votes.get(peer));",
+        replace:
+          'return voteResult(configuration, (peer) => [...this.#votes].find(([voter]) => voter.split("@")[0] === peer.split("@")[0])?.[1]);',
+      },
+    ),
   ),
   aimedBy(
     ["lapse"],

@@ -154,7 +154,7 @@ export function drawPlan(random: Random, names: readonly string[], knobs: Knobs)
   // One that certainly has an effect: of a few faults on a small cluster, all may meet nobody (trap 33).
   const sure = knobs.plain === true ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
   const loses = knobs.plain !== true && names.length > 2 && random.fork("loses").chance(0.25);
-  const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse"], names, untilMs)] : [];
+  const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse", "oblivion"], names, untilMs)] : [];
   const returns = knobs.plain !== true && names.length > 2 && random.fork("returns").chance(0.15);
   const revenant = returns ? [drawOwn(random.fork("revenant"), ["revenant"], names, Math.min(untilMs, 2_000))] : [];
   const aimed = Array.from({ length: knobs.aims.length === 0 || names.length < 2 ? 0 : AIMED_FAULTS }, (_, at) =>
@@ -240,6 +240,7 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "stale-read":
     case "relapse":
     case "lapse":
+    case "oblivion":
     case "hearsay":
     case "handover":
       return PLOYS[fault.kind](cluster, cluster.world.random.fork(`${fault.kind}/${fault.draw}`), hit);

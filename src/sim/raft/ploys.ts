@@ -25,6 +25,7 @@ export type PloyKind =
   | "stale-read"
   | "relapse"
   | "lapse"
+  | "oblivion"
   | "hearsay"
   | "handover";
 type Ploy = (cluster: Cluster, random: Random, hit: () => void) => void;
@@ -50,7 +51,8 @@ export const PLOYS: Record<PloyKind, Ploy> = {
   schism,
   "stale-read": staleRead,
   relapse,
-  lapse,
+  lapse: (cluster, random, hit) => forgetting(cluster, random, hit, "disk-corrupt"),
+  oblivion: (cluster, random, hit) => forgetting(cluster, random, hit, "disk-wipe"),
   hearsay,
   handover,
 };
@@ -219,10 +221,10 @@ function relapse(cluster: Cluster, random: Random, hit: () => void): void {
 }
 
 /**
- * What a bare majority has committed is gone from one of its nodes, whose drive lost a write that it had called durable.
- * That one comes back among those who never got it, and they elect.
+ * What a bare majority has committed is gone from one of its nodes, whose drive lost a write that it had called durable, or was
+ * replaced by an empty one. That node comes back among those who never got it, and they elect.
  */
-function lapse(cluster: Cluster, random: Random, hit: () => void): void {
+function forgetting(cluster: Cluster, random: Random, hit: () => void, how: "disk-corrupt" | "disk-wipe"): void {
   const { world } = cluster;
   const status = cluster.leader()?.engine.status();
   if (status === undefined) return;
@@ -251,7 +253,7 @@ function lapse(cluster: Cluster, random: Random, hit: () => void): void {
       const { name, durableBeforeBytes: toByte } = file;
       return name === last ? { fromByte: Math.max(0, toByte - LAPSE_BYTES), toByte } : undefined;
     };
-    const fault = { atMs: world.nowMs, kind: "disk-corrupt", node: forgetful, restartAfterMs: 5 } as const;
+    const fault = { atMs: world.nowMs, kind: how, node: forgetful, restartAfterMs: 5 } as const;
     apply(world, fault, { hit, corruptible });
     for (let at = 0; at < 12; at++) later(cluster, 40 + at * 60, () => campaign(cluster, random.pick(behind)));
   });

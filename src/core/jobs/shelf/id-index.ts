@@ -8,15 +8,6 @@ const TABLES = 256;
 const PLACES_MIN = 16;
 const EMPTY = -1;
 
-/** FNV-1a, with its bits mixed at the end: ids may differ in their last letters only. */
-export function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) | 0;
-}
-
 export class IdIndex {
   readonly #tables: Int32Array[] = [];
   readonly #used = new Int32Array(TABLES);

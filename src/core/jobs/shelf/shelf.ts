@@ -7,10 +7,12 @@
 // Invariants:
 // - A job keeps its slot from its first `set` to its `delete`, and its pack with it: whoever has the slot can read the id.
 // - A slot that was given back while somebody holds the shelf is taken by no other job before they let go.
+// - A slot whose job was changed, or has gone, since somebody began to hold the shelf bears a count that says so.
 // - Two reads of a packed job may give two objects. They are equal, and never changed.
 
+import { hashOf } from "../../kit/shards.ts";
 import type { JobRecord } from "../records.ts";
-import { hashOf, IdIndex } from "./id-index.ts";
+import { IdIndex } from "./id-index.ts";
 import { isFresh, JobBytes } from "./job-bytes.ts";
 import { Packs } from "./packs.ts";
 import { Slots } from "./slots.ts";
@@ -18,6 +20,8 @@ import { Slots } from "./slots.ts";
 /** What was unpacked lately is often asked for again, in the same turn: by whoever decides, and by whoever evolves. */
 const RECENT = 2_048;
 const RECENT_BYTES_MAX = 4 * 1024;
+/** Of the slots that were left while somebody held the shelf, so many go with each job that comes or goes afterwards. */
+const FREED_AT_ONCE_MAX = 8;
 
 export class Shelf {
   readonly slots = new Slots();
@@ -34,11 +38,18 @@ export class Shelf {
   #sought = { id: "", hash: hashOf(""), slot: -1 };
   #size = 0;
   #holders = 0;
-  /** To be freed when nobody holds the shelf any more. */
-  #left: number[] = [];
+  /** How often the shelf was held. */
+  #holds = 0;
+  /** To be freed when nobody holds the shelf any more: a few at a time, for there may be many. */
+  readonly #left: number[] = [];
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Slots that were left, and still have their bytes. */
+  get left(): number {
+    return this.#left.length;
   }
 
   /** Below 0: there is no such job. */
@@ -75,6 +86,7 @@ export class Shelf {
   set(id: string, record: JobRecord): void {
     const { slot: known, hash } = this.#seek(id);
     if (known < 0) return this.#add(record, hash);
+    this.slots.setChangedAt(known, this.#holds);
     if (!isPacked(record)) {
       this.#objects.set(known, record);
       this.#forget(known);
@@ -94,34 +106,47 @@ export class Shelf {
     this.#ids.remove(slot, hash);
     this.#objects.delete(slot);
     this.#forget(slot);
-    if (this.#holders > 0) this.#left.push(slot);
-    else this.#free(slot);
+    this.slots.leave(slot);
+    this.slots.setChangedAt(slot, this.#holds);
+    this.#left.push(slot);
+    this.#freeSome();
   }
 
   *keys(): Generator<string, void, void> {
     // To be walked through while jobs come and go: each that is there all the time is met once.
-    for (let slot = 0; slot < this.slots.end; slot++) if (this.#isHere(slot)) yield this.idAt(slot);
+    for (let slot = 0; slot < this.slots.end; slot++) if (this.slots.isTaken(slot)) yield this.idAt(slot);
   }
 
   *values(): Generator<JobRecord, void, void> {
-    for (let slot = 0; slot < this.slots.end; slot++) if (this.#isHere(slot)) yield this.at(slot);
+    for (let slot = 0; slot < this.slots.end; slot++) if (this.slots.isTaken(slot)) yield this.at(slot);
   }
 
-  /** Until `letGo` no slot is given to another job. */
-  hold(): void {
+  /** Until `letGo` no slot is given to another job. Returns what `isSameSince` takes. */
+  hold(): number {
     this.#holders++;
+    return ++this.#holds;
+  }
+
+  /** As if it were changed now. */
+  touch(id: string): void {
+    const slot = this.slotOf(id);
+    if (slot >= 0) this.slots.setChangedAt(slot, this.#holds);
+  }
+
+  /** Nothing has become of a job that was here when somebody began to hold the shelf. */
+  isSameSince(held: number, slot: number): boolean {
+    return this.slots.changedAt(slot) < held;
   }
 
   letGo(): void {
-    if (--this.#holders > 0) return;
-    const left = this.#left;
-    this.#left = [];
-    for (const slot of left) this.#free(slot);
+    this.#holders--;
   }
 
   #add(record: JobRecord, hash: number): void {
+    this.#freeSome();
     const { number, priority } = record.ticket;
     const slot = this.slots.take(number, priority, hash);
+    this.slots.setChangedAt(slot, this.#holds);
     this.#size++;
     this.#packs.put(slot, this.#bytes.pack(record));
     this.#ids.add(slot, hash);
@@ -140,19 +165,19 @@ export class Shelf {
     return sought;
   }
 
-  #free(slot: number): void {
-    this.#drop(slot);
-    this.slots.free(slot);
+  #freeSome(): void {
+    if (this.#holders > 0) return;
+    for (let freed = 0; freed < FREED_AT_ONCE_MAX; freed++) {
+      const slot = this.#left.pop();
+      if (slot === undefined) return;
+      this.#drop(slot);
+      this.slots.free(slot);
+    }
   }
 
   #drop(slot: number): void {
     this.#bytes.release(this.#packs.get(slot));
     this.#packs.drop(slot);
-  }
-
-  /** Not one that waits to be freed. */
-  #isHere(slot: number): boolean {
-    return this.slots.isTaken(slot) && (this.#left.length === 0 || this.slotOf(this.idAt(slot)) === slot);
   }
 
   #remember(slot: number, record: JobRecord): void {

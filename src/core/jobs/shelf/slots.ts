@@ -2,7 +2,7 @@
 // columns of numbers, which the garbage collector does not look into.
 //
 // Invariants:
-// - A slot is one job's from `take` to `free`. Number and priority do not change meanwhile.
+// - A slot is one job's from `take` to `leave`, and nobody's from then to `free`. Number and priority do not change meanwhile.
 // - While a slot is in an index by its due time, that time does not change.
 
 const PAGE_BITS = 14;
@@ -23,6 +23,7 @@ class Page {
   readonly hash = new Int32Array(PAGE_SLOTS);
   readonly chunk = new Int32Array(PAGE_SLOTS);
   readonly offset = new Int32Array(PAGE_SLOTS);
+  readonly changedAt = new Int32Array(PAGE_SLOTS);
 }
 
 export class Slots {
@@ -48,11 +49,16 @@ export class Slots {
     return slot;
   }
 
-  free(slot: number): void {
+  leave(slot: number): void {
     this.#page(slot).isTaken[slot & PAGE_MASK] = 0;
+  }
+
+  /** It may be another job's from now on. */
+  free(slot: number): void {
     this.#free.push(slot);
   }
 
+  /** Not one that was left. */
   isTaken(slot: number): boolean {
     return this.#page(slot).isTaken[slot & PAGE_MASK] === 1;
   }
@@ -83,6 +89,15 @@ export class Slots {
 
   setDueMs(slot: number, dueMs: number): void {
     this.#page(slot).dueMs[slot & PAGE_MASK] = dueMs;
+  }
+
+  /** Of whoever counts: see Shelf.hold. */
+  changedAt(slot: number): number {
+    return this.#page(slot).changedAt[slot & PAGE_MASK] as number;
+  }
+
+  setChangedAt(slot: number, count: number): void {
+    this.#page(slot).changedAt[slot & PAGE_MASK] = count;
   }
 
   // ---- where its bytes are -------------------------------------------------------------------------

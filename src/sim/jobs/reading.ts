@@ -1,0 +1,76 @@
+// Reads at one simulated server: the handlers of production's API over its jobs, its views and what it has applied, without the
+// web around them.
+
+import { jobHandlers } from "../../api/job-handlers.ts";
+import { API_LIMITS, type JobsParts } from "../../api/options.ts";
+import type { Call, Service } from "../../api/handlers.ts";
+import type { JobsFold } from "../../controller/jobs-fold.ts";
+import type { JobsService } from "../../controller/jobs.ts";
+import type { JobState } from "../../core/jobs/model.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Consensus } from "../../ports/consensus.ts";
+import type { SimViews } from "./views.ts";
+
+/** What is judged of a job in an answer. */
+export interface ShownJob {
+  readonly id: string;
+  readonly state: JobState;
+  readonly jobEpoch: number;
+}
+
+export interface ShownPage {
+  readonly jobs: readonly ShownJob[];
+  /** As of here, by the answer itself. */
+  readonly position: number;
+  readonly isLast: boolean;
+}
+
+export type How = "linearizable" | "local";
+
+export interface Reading {
+  job(jobId: string, how: How): Promise<ShownJob>;
+  list(state: JobState | undefined, limit: number, how: How): Promise<ShownPage>;
+}
+
+export interface ReadingParts {
+  readonly node: string;
+  readonly clock: Clock;
+  readonly consensus: Consensus;
+  readonly fold: JobsFold;
+  readonly service: JobsService;
+  readonly views: SimViews;
+}
+
+interface Wire {
+  readonly id: string;
+  readonly state: JobState;
+  readonly job_epoch: number;
+}
+
+export function readingOf({ node, clock, consensus, fold, service: jobs, views }: ReadingParts): Reading {
+  const cluster = {
+    catchUp: async (timeoutMs: number) => (await consensus.readIndex(timeoutMs)) !== null,
+    view: () => ({ nodeId: node, leader: null, stalenessMs: null, term: 0 }),
+  };
+  const events = { head: () => ({ sequence: fold.chain.sequence, first: 1 }) };
+  const parts = { jobs, views, events } as unknown as JobsParts;
+  const handlers = jobHandlers({ cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service, parts);
+  return {
+    job: async (id, consistency) => {
+      const { body } = (await handlers.job({ params: { id }, query: { consistency } } as Call<"job">)) as {
+        body: Wire;
+      };
+      return shownOf(body);
+    },
+    list: async (state, limit, consistency) => {
+      const answer = await handlers.jobs({ query: { consistency, state, limit } } as Call<"jobs">);
+      const { body } = answer as { body: string };
+      const page = JSON.parse(body) as { jobs: Wire[]; next: string | null; position: number };
+      return { jobs: page.jobs.map(shownOf), position: page.position, isLast: page.next === null };
+    },
+  };
+}
+
+function shownOf({ id, state, job_epoch: jobEpoch }: Wire): ShownJob {
+  return { id, state, jobEpoch };
+}

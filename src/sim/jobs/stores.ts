@@ -1,0 +1,93 @@
+// What simulated servers have on their disks beside the log: the rows of their views and their history of events. Either may
+// be lost while the log stays: a file that somebody removed, a directory on another disk, a node that was set up anew.
+
+import type { JobsFeeder } from "../../controller/jobs-feeder.ts";
+import type { Boot } from "../kernel/index.ts";
+import { SimArchive, type StoredHistory } from "./archive.ts";
+import type { JobsKnobs } from "./knobs.ts";
+import { type JobsProbeCounts, reached } from "./probes.ts";
+import { SimViews, StoredRows } from "./views.ts";
+
+/** How often a machine that dies takes with it what the views had not synced. */
+const POWER_LOSS_RATE = 0.5;
+
+interface StoresOptions {
+  readonly knobs: JobsKnobs;
+  readonly probes: JobsProbeCounts;
+  readonly record: (sequence: number) => Uint8Array;
+  readonly positionOf: (node: string) => number;
+}
+
+/** Of the process that runs. */
+interface Fed {
+  readonly views: SimViews;
+  readonly feeder: JobsFeeder;
+}
+
+export class Stores {
+  readonly #options: StoresOptions;
+  readonly #rows = new Map<string, StoredRows>();
+  readonly #histories = new Map<string, StoredHistory>();
+  readonly #fed = new Map<string, Fed>();
+
+  constructor(options: StoresOptions) {
+    this.#options = options;
+  }
+
+  views({ node, clock, random }: Boot): SimViews {
+    const { knobs, probes } = this.#options;
+    const isFirst = !this.#rows.has(node);
+    const rows = this.#rows.get(node) ?? new StoredRows();
+    this.#rows.set(node, rows);
+    if (!isFirst && random.fork("views-power").chance(POWER_LOSS_RATE) && rows.lostPower())
+      reached(probes, "views-went-back");
+    return new SimViews(rows, clock, random.fork("views"), knobs.viewsDelayMs);
+  }
+
+  archive({ node, clock, random }: Boot): SimArchive {
+    const { knobs, probes, record, positionOf } = this.#options;
+    const stored = this.#histories.get(node) ?? { upTo: 0 };
+    this.#histories.set(node, stored);
+    return new SimArchive({
+      stored,
+      clock,
+      random: random.fork("history"),
+      fetchMs: knobs.historyFetchMs,
+      record,
+      position: () => positionOf(node),
+      probes,
+    });
+  }
+
+  fed(node: string, fed: Fed): void {
+    this.#fed.set(node, fed);
+  }
+
+  /** In the process that runs. The thread of the views dies: what it was to write is lost, what it has written stays. */
+  crashViews(node: string): void {
+    reached(this.#options.probes, "views-thread-died");
+    this.#fed.get(node)?.views.crash();
+  }
+
+  /** In the process that runs. The file of the views is gone, and production is told so. */
+  discardViews(node: string): void {
+    reached(this.#options.probes, "views-wiped");
+    const fed = this.#fed.get(node);
+    fed?.views.discard();
+    fed?.feeder.restart();
+  }
+
+  /** While it does not run. */
+  wipe(node: string): void {
+    reached(this.#options.probes, "node-wiped");
+    this.#rows.get(node)?.wipe();
+    const history = this.#histories.get(node);
+    if (history !== undefined) history.upTo = 0;
+  }
+
+  /** Whether the views of this node lack what there is, and are being built. */
+  isRebuilding(node: string): boolean {
+    const position = this.#rows.get(node)?.position ?? 0;
+    return position === 0 && this.#options.positionOf(node) > 0;
+  }
+}
