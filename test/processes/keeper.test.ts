@@ -202,7 +202,14 @@ describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", 
         detached: true,
       });
       onTestFinished(() => void keeper.kill("SIGKILL"));
-      for (const piece of [`+${job}\n.\n+${left}\n`, ...`+${last}\n-${left}\n`]) {
+      for (const piece of [
+        `+${job}\n.\n+${left}\n+`,
+        `${last}`.slice(0, 1),
+        `${last}`.slice(1),
+        "\n-",
+        `${left}`,
+        "\n",
+      ]) {
         keeper.stdin.write(piece);
         await sleep(PIECE_MS);
       }

@@ -52,7 +52,7 @@ add() {
 }
 
 marked() {
-  for file in $(grep -lF -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
+  for file in $(grep "-lF$nul" -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
     file=\${file#/proc/}
     add "\${file%/environ}"
   done
@@ -126,6 +126,11 @@ wake_often() {
   trap - EXIT
 }
 
+# The variables of an environment end in NUL. One busybox sees nothing after the first without -z, another does not know -z and sees all.
+nul=z
+grep -qFz -e ab > /dev/null 2>&1 << 'END' || nul=
+ab
+END
 # What wakes it ends a read, also in the middle of a line. dash leaves what it read in the variable; busybox, and bash as sh, drop
 # it, and can read one character, of which there is no half. A shell that can is asked for no more. Starts nobody.
 one='-n 1' said=
