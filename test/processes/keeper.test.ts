@@ -1,7 +1,7 @@
 // What a keeper does for an agent that can't do it itself any more.
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,6 +19,8 @@ const LIMIT_MS = 30_000;
 const NOBODY = 65_534;
 /** Longer than it would take. */
 const CALM_MS = 9_000;
+/** Some wakings long. */
+const PIECE_MS = 100;
 
 interface Kept {
   readonly agent: number;
@@ -58,21 +60,29 @@ async function keeping(how: string, options: Keeping = {}): Promise<Kept & { rea
   return { ...kept, parent: child.pid! };
 }
 
-/** The shells that `sh` may be, as far as they are here: each under that name in a folder of its own. */
-const SHELLS = ["dash", "bash", "busybox"].flatMap((name) => {
+/** The shells that `sh` may be, and what they are in one program with on the machines that have no other. */
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  dash: ["sh"],
+  bash: ["sh"],
+  busybox: ["sh", "grep", "sleep"],
+};
+/** As far as they are here: each under that name in a folder of its own. */
+const SHELLS = Object.entries(PROGRAMS).flatMap(([name, names]) => {
   const program = findProgram(name);
   if (program === undefined) return [];
   const folder = mkdtempSync(join(tmpdir(), "tenure-sh-"));
-  symlinkSync(program, join(folder, "sh"));
+  chmodSync(folder, 0o755);
+  for (const one of names) symlinkSync(program, join(folder, one));
   return [[name, folder] as const];
 });
+const MISSING = Object.keys(PROGRAMS).filter((name) => findProgram(name) === undefined);
 
 afterAll(() => {
   for (const [, folder] of SHELLS) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Commands without the cookie in their environment. Each has this many processes that leave their numbers. */
-const CLEARED: readonly (readonly [what: string, count: number, script: (folder: string) => string])[] = [
+/** Commands that are hard to find, most without the cookie in their environment. Each has this many processes that leave their numbers. */
+const HIDDEN: readonly (readonly [what: string, count: number, script: (folder: string) => string])[] = [
   ["cleared its environment", 1, (folder) => `exec env -i PATH="$PATH" sh -c '${stay(folder)}'`],
   [
     "cleared its environment and left its session, and has its parent",
@@ -84,6 +94,7 @@ const CLEARED: readonly (readonly [what: string, count: number, script: (folder:
     2,
     (folder) => `echo > ${folder}/$$; (${OWN_GROUP} env -i PATH="$PATH" sh -c '${stay(folder)}' &); exec sleep 1000`,
   ],
+  ["left its session and lost its parents", 2, (folder) => `echo > ${folder}/$$; ${lost(folder)}; exec sleep 1000`],
   ["wrote its title over its environment", 1, (folder) => titled(folder)],
 ];
 
@@ -92,6 +103,11 @@ const OWN_GROUP = `perl -e 'setpgrp(0, 0); exec @ARGV'`;
 
 function stay(folder: string): string {
   return `echo > ${folder}/$$; exec sleep 1000`;
+}
+
+/** Only its cookie says whose it is. */
+function lost(folder: string): string {
+  return `(setsid sh -c '${stay(folder)}' &)`;
 }
 
 function titled(folder: string): string {
@@ -142,6 +158,9 @@ describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", 
     await waitFor("the second to be gone", () => !isAlive(second!), LIMIT_MS);
   });
 
+  // To be seen in a report: the keeper was never right in a shell in which it never ran (trap 76).
+  it.skip.each(MISSING)("in %s, which this machine does not have", () => undefined);
+
   describe.each(SHELLS)("in %s", (_shell, path) => {
     it.each([
       ["hangs in a call, and is not stopped", "hang"],
@@ -172,27 +191,37 @@ describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", 
       await waitFor("the job to be gone", () => pids.living().length === 0, LIMIT_MS);
     });
 
-    it("knows a job of which it heard in two halves, and was woken in between", { timeout: LIMIT_MS }, async () => {
-      const job = alone(findProgram("sleep")!);
+    it("knows each job of which it heard in pieces, and was woken in between", { timeout: LIMIT_MS * 2 }, async () => {
+      const sleeper = findProgram("sleep")!;
+      const [job, left, last] = [alone(sleeper), alone(sleeper), alone(sleeper)];
       // Woken all the time, and never out of patience.
       const args = ["COOKIE=none-has-it", String(process.pid), "1000000", "0.02", "0", "1000000"];
       const keeper = spawn(join(path, "sh"), ["-c", KEEPER_SCRIPT, "keeper", ...args], {
         stdio: ["pipe", "ignore", "ignore"],
-        env: { PATH: process.env["PATH"] ?? "" },
+        env: { PATH: `${path}:${process.env["PATH"] ?? ""}` },
         detached: true,
       });
       onTestFinished(() => void keeper.kill("SIGKILL"));
-      const said = `+${job}\n`;
-      for (const half of [said.slice(0, 3), said.slice(3)]) {
-        keeper.stdin.write(half);
-        await sleep(500);
+      for (const piece of [
+        `+${job}\n.\n+${left}\n+`,
+        `${last}`.slice(0, 1),
+        `${last}`.slice(1),
+        "\n-",
+        `${left}`,
+        "\n",
+      ]) {
+        keeper.stdin.write(piece);
+        await sleep(PIECE_MS);
       }
+      expect([job, left, last].map((pid) => isAlive(pid))).toEqual([true, true, true]);
       keeper.stdin.end();
-      await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
+      await waitFor("the keeper to have ended", () => keeper.exitCode !== null, LIMIT_MS);
+      await waitFor("both jobs to be gone", () => !isAlive(job) && !isAlive(last), LIMIT_MS);
+      expect(isAlive(left)).toBe(true);
     });
 
     describe.runIf(findProgram("perl") !== undefined)("finds a job that", () => {
-      it.each(CLEARED)("%s, of an agent that is stopped or killed", { timeout: LIMIT_MS * 2 }, async (...row) => {
+      it.each(HIDDEN)("%s, of an agent that is stopped or killed", { timeout: LIMIT_MS * 2 }, async (...row) => {
         const [, count, script] = row;
         for (const signal of ["SIGSTOP", "SIGKILL"] as const) {
           const pids = new Pids();
@@ -203,20 +232,21 @@ describe.runIf(process.platform === "linux")("trap 49: the keeper of an agent", 
         }
       });
     });
-  });
 
-  // A limit of processes is none for root.
-  it.runIf(process.getuid?.() === 0 && findProgram("prlimit") !== undefined && isForAll(FILE))(
-    "kills the job of an agent that was killed also where no process can be started any more",
-    { timeout: LIMIT_MS },
-    async () => {
-      const { agent, job, keeper } = await keeping("idle", { uid: NOBODY });
-      const account = { uid: NOBODY, gid: NOBODY };
-      expect(spawnSync("prlimit", ["--pid", String(keeper), "--nproc=0:0"], account).status).toBe(0);
-      process.kill(agent, "SIGKILL");
-      await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
-    },
-  );
+    // A limit of processes is none for root.
+    it.runIf(process.getuid?.() === 0 && findProgram("prlimit") !== undefined && isForAll(FILE))(
+      "kills the job of an agent that was killed also where no process can be started any more",
+      { timeout: LIMIT_MS * 2 },
+      async () => {
+        const { agent, job, keeper } = await keeping("idle", { uid: NOBODY, path });
+        const account = { uid: NOBODY, gid: NOBODY };
+        expect(spawnSync("prlimit", ["--pid", String(keeper), "--nproc=0:0"], account).status).toBe(0);
+        process.kill(agent, "SIGKILL");
+        // bash tries again for 15 s; the job is stopped meanwhile.
+        await waitFor("the job to be gone", () => !isAlive(job), LIMIT_MS);
+      },
+    );
+  });
 });
 
 /** May another user read it, and the program that runs it? */

@@ -52,7 +52,7 @@ add() {
 }
 
 marked() {
-  for file in $(grep -lF -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
+  for file in $(grep "-lF$nul" -e "$cookie" /proc/[0-9]*/environ 2>/dev/null); do
     file=\${file#/proc/}
     add "\${file%/environ}"
   done
@@ -126,8 +126,18 @@ wake_often() {
   trap - EXIT
 }
 
-# As sh, bash drops the part of a line that was read when it is woken; as itself it reads on.
-(set +o posix) 2>/dev/null && set +o posix
+# The variables of an environment end in NUL. One busybox sees nothing after the first without -z, another does not know -z and sees all.
+nul=z
+grep -qFz -e ab > /dev/null 2>&1 << 'END' || nul=
+ab
+END
+# What wakes it ends a read, also in the middle of a line. dash leaves what it read in the variable; busybox, and bash as sh, drop
+# it, and can read one character, of which there is no half. A shell that can is asked for no more. Starts nobody.
+one='-n 1' said=
+read -r -n 1 said 2>/dev/null << 'END'
+ab
+END
+[ "$said" = a ] || one=
 trap kill_groups EXIT
 trap wake USR1
 wake_often < /dev/null &
@@ -135,10 +145,12 @@ waker=$!
 # What wakes it may run between any two commands here: no variable of its own is used.
 begun=
 while :; do
-  # What wakes it ends the read too, also in the middle of a line: the next read has the rest.
   said=
-  if read -r said; then
-    said=$begun$said begun=
+  if read -r $one said; then
+    begun=$begun$said
+    # Of a line that is read by characters, the end is the empty one.
+    [ -n "$one" ] && [ -n "$said" ] && continue
+    said=$begun begun=
     case $said in
       .) silent=0 ;;
       +*) groups="$groups\${said#+} " ;;
