@@ -68,4 +68,15 @@ describe("requests that arrive together", () => {
     expect(loop.done).toEqual(["a", "b", "c", "d"]);
     expect(loop.share.waiting).toBe(0);
   });
+
+  it("keeps nothing of those that have gone on, also where somebody always waits", async () => {
+    const loop = new Loop();
+    for (let n = 0; n < 100; n++) loop.arrive(`r${n}`, 4);
+    for (let turn = 0; turn < 2_000; turn++) {
+      loop.arrive("one more", 4);
+      await loop.next();
+    }
+    expect(loop.share.waiting).toBeGreaterThan(50);
+    expect(loop.share.kept).toBeLessThanOrEqual(2 * loop.share.waiting + 1);
+  });
 });

@@ -25,6 +25,11 @@ export class TurnShare {
     this.#nextTurn = nextTurn ?? ((begin) => void clock.setTimer(clock.monotonicMs(), begin));
   }
 
+  /** Of those that wait and those that did: what this takes. */
+  get kept(): number {
+    return this.#waiting.length;
+  }
+
   get waiting(): number {
     return this.#waiting.length - this.#first;
   }
@@ -53,8 +58,9 @@ export class TurnShare {
     const goOn = this.#waiting[this.#first];
     if (goOn === undefined || !this.#hasTime()) return;
     this.#first++;
-    if (this.#first === this.#waiting.length) {
-      this.#waiting = [];
+    // Also where somebody always waits: those that have gone on are kept no longer than as many as wait.
+    if (this.#first * 2 >= this.#waiting.length) {
+      this.#waiting = this.#waiting.slice(this.#first);
       this.#first = 0;
     }
     goOn();
