@@ -63,8 +63,19 @@ export function encodeLacksQuery(): Uint8Array {
 
 /** Whether it has these events for sure, lacks some of them for sure, or neither can be said. */
 export function holdingOf({ start, reached, ranges }: Lacks, { first, last }: EventRange): "has" | "lacks" | "unknown" {
-  if (last <= start || ranges.some((range) => range.first <= last && first <= range.last)) return "lacks";
+  if (last <= start || overlapping(ranges, { first, last })) return "lacks";
   return last <= reached && first > start ? "has" : "unknown";
+}
+
+/** By halves: it is asked for every segment, of answers with thousands of ranges. */
+function overlapping(ranges: readonly EventRange[], { first, last }: EventRange): boolean {
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ranges[middle]!.last < first) low = middle + 1;
+    else high = middle;
+  }
+  return low < ranges.length && ranges[low]!.first <= last;
 }
 
 /** Null where it asks for something else, or for nothing that can be read; a later release may ask for more. */

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeLacks, encodeLacks, soleCopies, type EventRange, type Lacks } from "./index.ts";
+import { decodeLacks, encodeLacks, holdingOf, soleCopies, type EventRange, type Lacks } from "./index.ts";
 import { LACKS_RANGES_MAX } from "./limits.ts";
 
 const EVENTS_MAX = 24;
@@ -76,6 +76,19 @@ describe("what may be on a disk that leaves, and nowhere else", () => {
     expect(soleCopies([said[0]!, said[3]!], [], [null])).toHaveLength(LACKS_RANGES_MAX);
     expect(soleCopies([said[0]!, said[3]!], [], [said[1]!])).toHaveLength(LACKS_RANGES_MAX);
   });
+});
+
+test("whether a member has a segment is the same as for each range alone", () => {
+  fc.assert(
+    fc.property(answer, position, position, (lacks, one, other) => {
+      if (lacks === null) return;
+      const [first, last] = [1 + Math.min(one, other), 1 + Math.max(one, other)];
+      const isGone = last <= lacks.start || lacks.ranges.some((range) => range.first <= last && first <= range.last);
+      const isThere = last <= lacks.reached && first > lacks.start;
+      expect(holdingOf(lacks, { first, last })).toBe(isGone ? "lacks" : isThere ? "has" : "unknown");
+    }),
+    { numRuns: 1_000 },
+  );
 });
 
 test("an answer whose ranges are out of order, overlap or end before they begin says nothing", () => {

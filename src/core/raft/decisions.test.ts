@@ -4,6 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";
 import { TestCluster, type ClusterOptions } from "./test-cluster.ts";
+import type { Configuration } from "./types.ts";
 import { addLearner, appResp, peersNamed, remove, textOf, vote } from "./test-messages.ts";
 
 const [A, B, C, D, E] = peersNamed(5) as [PeerKey, PeerKey, PeerKey, PeerKey, PeerKey];
@@ -110,6 +111,29 @@ describe("D5: a lost disk is replaced", () => {
     cluster.drop(({ type, to }) => to === C2 && (type === "MsgApp" || type === "MsgSnap"));
     cluster.advance(10_000);
     expect(cluster.status(A).configuration).toMatchObject({ voters: THREE, learners: [C2] });
+  });
+
+  test("D5: where that needs clearance, only a disk that was cleared with these members, by this leader, is swapped", () => {
+    const cluster = led({ voters: [A, B, C, D, E], admits: { swapsNeedClearance: true } });
+    const D2 = peerKey("n4", "b");
+    const now = (): Configuration => cluster.status(A).configuration;
+    const clear = (...peers: PeerKey[]): unknown =>
+      cluster.act(A, { kind: "clear-disks", cleared: { peers, configuration: now() } });
+    clear(C, D);
+    for (const lost of [C, D]) cluster.crash(lost);
+    for (const fresh of [C2, D2]) appear(cluster, fresh);
+    cluster.advance(10_000);
+    expect(now(), "what was cleared before they learn").toMatchObject({ voters: [A, B, C, D, E], learners: [C2, D2] });
+    clear(C, D);
+    cluster.advance(5_000);
+    expect(votersOf(cluster), "one may have been cleared because of the other").toEqual([A, B, C2, D, E]);
+    clear(D);
+    cluster.act(A, { kind: "reelect" });
+    cluster.advance(5_000);
+    expect(votersOf(cluster)).toEqual([A, B, C2, D, E]);
+    clear(D);
+    cluster.advance(5_000);
+    expect(votersOf(cluster)).toEqual([A, B, C2, D2, E]);
   });
 
   test("D5: two living disks under one node id are an operator's matter", () => {

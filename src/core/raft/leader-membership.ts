@@ -83,8 +83,7 @@ export function replaceLostDisks(leader: Leader, admission: Admission, needsClea
     presentDisk: (nodeId) => (nodeId === nodeIdOf(self) ? self : (requested.get(nodeId) ?? admission.diskOf(nodeId))),
     requested,
     isSilent,
-    isCleared: (peer) =>
-      !needsClearance || (cleared?.configuration === configuration && cleared.peers.includes(peer)),
+    isCleared: (peer) => !needsClearance || (cleared?.configuration === configuration && cleared.peers.includes(peer)),
     isCaughtUp: (peer) => (progress.get(peer)?.caughtUpSinceMs ?? Infinity) < nowMs,
   });
   if (change !== null) proposeConfChange(leader, change);
