@@ -53,15 +53,11 @@ export class SoleHistory {
 
   /** Throws CONF_CHANGE_INVALID where events may be lost with the disks that leave. */
   async refuse(configuration: Configuration, leaving: readonly PeerKey[]): Promise<void> {
-    const risked = await this.#risked(configuration, leaving);
-    if (risked.length === 0) return;
+    const events = risked(configuration, leaving, await this.#said(configuration));
+    if (events.length === 0) return;
     const nodeId = nodeIdOf(leaving[0]!);
-    const why = `${eventsText(risked)} of the history are missing on another voter, no member that stays is known to have them, and ${nodeId} may: they could be lost with its disk. Wait until the others have fetched them (\`tenure event verify\`), bring back members that are down, or use --force to give them up`;
+    const why = `${eventsText(events)} of the history are missing on another voter, no member that stays is known to have them, and ${nodeId} may: they could be lost with its disk. Wait until the others have fetched them (\`tenure event verify\`), bring back members that are down, or use --force to give them up`;
     throw new TenureError("CONF_CHANGE_INVALID", why);
-  }
-
-  async #risked(configuration: Configuration, leaving: readonly PeerKey[]): Promise<EventRange[]> {
-    return risked(configuration, leaving, await this.#said(configuration));
   }
 
   /** What every member says, asked once, all at the same time. */
