@@ -104,9 +104,7 @@ export class Leader {
     let index = log.lastIndex;
     log.append(entries.map((entry) => ({ ...entry, term, index: ++index })));
     if (this.state.followLog()) this.trackMembers();
-    if (trace !== undefined) {
-      for (const entry of entries) if (entry.type === "EntryNormal") trace("Replicate", null, null);
-    }
+    for (const { type } of entries) if (type === "EntryNormal") trace?.("Replicate", null, null);
     return { ok: true, index, term };
   }
 
