@@ -41,6 +41,7 @@ export interface ConsensusOptions {
   readonly secret?: Uint8Array | undefined;
   /** Node ids that an operator calls members (decision 24). */
   readonly trusted?: readonly string[] | undefined;
+  readonly swapsNeedClearance?: EngineOptions["swapsNeedClearance"];
   readonly election?: Partial<ElectionConfig> | undefined;
   readonly snapshots?: EngineOptions["snapshots"];
   readonly minFreeBytes?: number | undefined;
@@ -122,6 +123,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       onSetAside: (damage) => options.logger.error({ event: "disk-damaged", damage }, SET_ASIDE),
       sponsors: Object.keys(options.seeds),
       trusted: options.trusted,
+      swapsNeedClearance: options.swapsNeedClearance,
       election: options.election,
       snapshots: options.snapshots,
       limits: { commitNoticeMs: COMMIT_NOTICE_MS },

@@ -157,6 +157,7 @@ function consensusOptions(
     tls: peerTls(config),
     secret: config.peer.tls === null ? secretOf(config, logger) : undefined,
     trusted: config.peer.trust,
+    swapsNeedClearance: true,
     election: config.election,
     snapshots: config.snapshots,
     minFreeBytes: config.disk.minFreeBytes,

@@ -165,7 +165,7 @@ export class ClearedConsensus implements Consensus {
   propose: Consensus["propose"] = (data) => this.#inner.propose(data);
   changeMembership: Consensus["changeMembership"] = (change) => this.#inner.changeMembership(change);
   replace: Consensus["replace"] = (nodeId) => this.#inner.replace(nodeId);
-  keepDisks: Consensus["keepDisks"] = (peers) => this.#inner.keepDisks(peers);
+  clearDisks: Consensus["clearDisks"] = (cleared) => this.#inner.clearDisks(cleared);
   readIndex: Consensus["readIndex"] = (timeoutMs) => this.#inner.readIndex(timeoutMs);
   setWilling: Consensus["setWilling"] = (willing) => this.#inner.setWilling(willing);
   campaign: Consensus["campaign"] = () => this.#inner.campaign();

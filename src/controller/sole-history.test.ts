@@ -86,13 +86,19 @@ describe("a disk that may hold the only copy of events", () => {
   });
 
   test("is not swapped by the leader itself: its new disk waits as a learner, until others have them, or by force", async () => {
-    for (const how of ["fetched", "forced"] as const) {
-      const servers = await started(`swap-${how}`);
+    // A disk that was away for long is silent from the start: the first look at it must not come too late.
+    const cases = ([0, 3_000, 10_000] as const).flatMap((awayMs) => [
+      { how: "fetched", awayMs },
+      { how: "forced", awayMs },
+    ]);
+    for (const { how, awayMs } of cases) {
+      const servers = await started(`swap-${how}-${awayMs}`);
       const leader = servers.leader()!;
       const [one, lost] = ["n1", "n2", "n3"].filter((name) => name !== leader) as [string, string];
       const old = servers.of(lost).engine.peer;
       lacking.set(one, HOLE).set(leader, HOLE).set(old, null).set(lost, HOLE);
       servers.crash(lost);
+      await servers.world.runFor(awayMs);
       servers.world.node(lost).disk.wipe();
       servers.world.start(lost);
       await servers.until(() => servers.members(servers.leader()!).includes(`${lost} learner`));

@@ -2,22 +2,24 @@
 // that would stay is known to have them. `member remove` and `replace` are refused then, unless they are forced; the leader's
 // own swap of a lost disk waits, until somebody has fetched them or an operator forces it.
 //
-//   a new disk of a member is seen ──▶ its old disk is kept ──every member was asked, nothing is at risk──▶ it may be swapped
+//   a new disk of a member is seen ──every member was asked, nothing is at risk──▶ its old disk is cleared: it may be swapped
+//
+// The engine is made with `swapsNeedClearance`: what was not asked about yet, or by a leader before, is kept.
 //
 // Members that do not answer, or are of an earlier release, count for nobody: they may have everything, or nothing.
 
 import { soleCopies, type EventRange, type Lacks } from "../core/archive/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
-import { members, type Configuration } from "../core/raft/index.ts";
+import { emptyConfiguration, isVoter, members, type ClearedDisks, type Configuration } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Peers } from "../ports/peers.ts";
 
-/** Below the silence after which a leader swaps a disk: it is kept before that. */
 const LOOK_INTERVAL_MS = 500;
 const RANGES_SHOWN_MAX = 4;
+const NONE: ClearedDisks = { peers: [], configuration: emptyConfiguration() };
 
 export interface SoleHistoryOptions {
   readonly consensus: Consensus;
@@ -32,9 +34,8 @@ export class SoleHistory {
   readonly #options: SoleHistoryOptions;
   #timer: Timer | null = null;
   #isStopped = false;
-  #kept: readonly PeerKey[] = [];
   /** Nothing is at risk with them, as the last look found. */
-  #cleared: ReadonlySet<PeerKey> = new Set();
+  #cleared: ClearedDisks = NONE;
   readonly #told = new Map<PeerKey, string>();
 
   constructor(options: SoleHistoryOptions) {
@@ -52,27 +53,19 @@ export class SoleHistory {
 
   /** Throws CONF_CHANGE_INVALID where events may be lost with the disks that leave. */
   async refuse(configuration: Configuration, leaving: readonly PeerKey[]): Promise<void> {
-    const risked = await this.#risked(configuration, leaving);
-    if (risked.length === 0) return;
+    const events = risked(configuration, leaving, await this.#said(configuration));
+    if (events.length === 0) return;
     const nodeId = nodeIdOf(leaving[0]!);
-    const why = `${eventsText(risked)} of the history are missing on another voter, no member that stays is known to have them, and ${nodeId} may: they could be lost with its disk. Wait until the others have fetched them (\`tenure event verify\`), bring back members that are down, or use --force to give them up`;
+    const why = `${eventsText(events)} of the history are missing on another voter, no member that stays is known to have them, and ${nodeId} may: they could be lost with its disk. Wait until the others have fetched them (\`tenure event verify\`), bring back members that are down, or use --force to give them up`;
     throw new TenureError("CONF_CHANGE_INVALID", why);
   }
 
-  async #risked(configuration: Configuration, leaving: readonly PeerKey[]): Promise<EventRange[]> {
+  /** What every member says, asked once, all at the same time. */
+  async #said(configuration: Configuration): Promise<ReadonlyMap<PeerKey, Lacks | null>> {
     const { lacks } = this.#options;
-    if (lacks === undefined) return [];
-    const asked = (peers: readonly PeerKey[]): Promise<(Lacks | null)[]> =>
-      Promise.all(peers.map((peer) => lacks(peer)));
-    const staying = members(configuration).filter((peer) => !leaving.includes(peer));
-    const isVoter = (peer: PeerKey): boolean =>
-      configuration.voters.includes(peer) || configuration.votersOutgoing.includes(peer);
-    const [voters, others, gone] = await Promise.all([
-      asked(staying.filter(isVoter)),
-      asked(staying.filter((peer) => !isVoter(peer))),
-      asked(leaving),
-    ]);
-    return soleCopies(voters, others, gone);
+    if (lacks === undefined) return new Map();
+    const asked = members(configuration).map(async (peer) => [peer, await lacks(peer)] as const);
+    return new Map(await Promise.all(asked));
   }
 
   // ---- the leader's own swaps ----------------------------------------------------------------------
@@ -83,7 +76,10 @@ export class SoleHistory {
     this.#timer = clock.setTimer(clock.monotonicMs() + LOOK_INTERVAL_MS, () => {
       void this.#look().then(
         () => this.#lookAgain(),
-        () => this.#lookAgain(),
+        () => {
+          this.#clear(NONE);
+          this.#lookAgain();
+        },
       );
     });
   }
@@ -93,17 +89,17 @@ export class SoleHistory {
     const { role, peer: self, configuration } = consensus.status();
     const replaced = role === "leader" ? this.#replacedDisks(self, configuration) : [];
     for (const peer of this.#told.keys()) if (!replaced.includes(peer)) this.#told.delete(peer);
-    // A new one is kept before the others have answered: a leader does not wait for long.
-    this.#keep(replaced.filter((peer) => !this.#cleared.has(peer)));
-    const cleared = new Set<PeerKey>();
-    for (const peer of replaced) {
-      const risked = await this.#risked(configuration, [peer]);
-      if (risked.length === 0) cleared.add(peer);
-      else this.#tell(peer, eventsText(risked));
-    }
+    // What was found of one that was back meanwhile holds no longer.
+    this.#clear({ ...this.#cleared, peers: this.#cleared.peers.filter((peer) => replaced.includes(peer)) });
+    if (replaced.length === 0) return;
+    const said = await this.#said(configuration);
     if (this.#isStopped) return;
-    this.#cleared = cleared;
-    this.#keep(replaced.filter((peer) => !cleared.has(peer)));
+    const peers = replaced.filter((peer) => {
+      const events = risked(configuration, [peer], said);
+      if (events.length > 0) this.#tell(peer, eventsText(events));
+      return events.length === 0;
+    });
+    this.#clear({ peers, configuration });
   }
 
   /** Disks of members that another one was seen in the place of. */
@@ -115,10 +111,10 @@ export class SoleHistory {
     });
   }
 
-  #keep(peers: readonly PeerKey[]): void {
-    if (peers.length === 0 && this.#kept.length === 0) return;
-    this.#kept = peers;
-    this.#options.consensus.keepDisks(peers);
+  #clear(cleared: ClearedDisks): void {
+    if (cleared.peers.length === 0 && this.#cleared.peers.length === 0) return;
+    this.#cleared = cleared;
+    this.#options.consensus.clearDisks(cleared);
   }
 
   #tell(peer: PeerKey, events: string): void {
@@ -128,6 +124,20 @@ export class SoleHistory {
     const text = `the new disk of ${nodeId} does not take the place of the old one yet: ${events} of the history are missing on another voter, and only the old disk may have them. Start ${nodeId} with the old disk if it can be read, or give them up with \`tenure member replace ${nodeId} --force\``;
     this.#options.logger.warn({ event: "disk-kept", about: nodeId, disk: peer }, text);
   }
+}
+
+function risked(
+  configuration: Configuration,
+  leaving: readonly PeerKey[],
+  said: ReadonlyMap<PeerKey, Lacks | null>,
+): EventRange[] {
+  const answers = (peers: readonly PeerKey[]): (Lacks | null)[] => peers.map((peer) => said.get(peer) ?? null);
+  const staying = members(configuration).filter((peer) => !leaving.includes(peer));
+  return soleCopies(
+    answers(staying.filter((peer) => isVoter(configuration, peer))),
+    answers(staying.filter((peer) => !isVoter(configuration, peer))),
+    answers(leaving),
+  );
 }
 
 function eventsText(ranges: readonly EventRange[]): string {

@@ -31,6 +31,7 @@ export interface EngineOptions {
   readonly limits?: RaftOptions["limits"];
   readonly sponsors?: RaftOptions["sponsors"];
   readonly trusted?: RaftOptions["trusted"];
+  readonly swapsNeedClearance?: RaftOptions["swapsNeedClearance"];
   readonly snapshots?: Partial<SnapshotPolicy> | undefined;
   readonly segmentBytesMax?: number | undefined;
   readonly reserveBytes?: number | undefined;

@@ -50,7 +50,7 @@ import { Waiters } from "./waiters.ts";
 export class Engine implements Consensus {
   readonly peer: PeerKey;
   readonly recovery: Opened["recovery"];
-  readonly keepDisks = (peers: readonly PeerKey[]): void => void this.#input({ kind: "keep-disks", peers });
+  readonly clearDisks: Consensus["clearDisks"] = (cleared) => void this.#input({ kind: "clear-disks", cleared });
   readonly counts = newCounts();
   readonly #options: EngineOptions;
   readonly #clock: Clock;

@@ -4,7 +4,7 @@
 import type { ErrorCode } from "../core/kit/errors.ts";
 import type { PeerKey } from "../core/kit/ids.ts";
 import type { RaftStatus } from "../core/raft/options.ts";
-import type { ConfChange, RaftEvent, StepResult, TransferResult } from "../core/raft/types.ts";
+import type { ClearedDisks, ConfChange, RaftEvent, StepResult, TransferResult } from "../core/raft/types.ts";
 
 export interface Consensus {
   readonly peer: PeerKey;
@@ -17,8 +17,8 @@ export interface Consensus {
   changeMembership(change: ConfChange): Promise<ProposeOutcome>;
   /** Swaps the disk of a voter for the one last seen under its node id, though the old one may still answer. */
   replace(nodeId: string): StepResult;
-  /** Disks that a leader does not swap by itself for now, though they are silent; all of them, each time. */
-  keepDisks(peers: readonly PeerKey[]): void;
+  /** Silent disks that a leader may swap by itself, where that needs clearance; only while this node leads. */
+  clearDisks(cleared: ClearedDisks): void;
   /** Resolves once everything committed before this call is applied here; null: not now, ask again. */
   readIndex(timeoutMs: number): Promise<number | null>;
   transfer(target: PeerKey | null, force?: boolean): Promise<TransferResult>;

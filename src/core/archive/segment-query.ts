@@ -6,7 +6,7 @@
 //
 // The answer to the second is u8 1 | start uint53: everything up to that event was let go there. The answer to the third is
 // u8 1 | start uint53 | reached uint53 | count u32 | count × (first uint53 | last uint53): what was let go, up to which event
-// the rest speaks, and what lacks of that. A release that does not know one of them answers nothing: it may have everything.
+// the rest speaks, and what lacks of that, in order. A release that does not know one of them answers nothing: it may have everything.
 
 import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { LACKS_RANGES_MAX } from "./limits.ts";
@@ -35,6 +35,7 @@ export interface Lacks {
   readonly start: number;
   /** Of what comes after this event nothing is said: it is not applied there yet, or did not fit into the answer. */
   readonly reached: number;
+  /** In order, and apart from each other. */
   readonly ranges: readonly EventRange[];
 }
 
@@ -62,8 +63,19 @@ export function encodeLacksQuery(): Uint8Array {
 
 /** Whether it has these events for sure, lacks some of them for sure, or neither can be said. */
 export function holdingOf({ start, reached, ranges }: Lacks, { first, last }: EventRange): "has" | "lacks" | "unknown" {
-  if (last <= start || ranges.some((range) => range.first <= last && first <= range.last)) return "lacks";
+  if (last <= start || overlapping(ranges, { first, last })) return "lacks";
   return last <= reached && first > start ? "has" : "unknown";
+}
+
+/** By halves: it is asked for every segment, of answers with thousands of ranges. */
+function overlapping(ranges: readonly EventRange[], { first, last }: EventRange): boolean {
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ranges[middle]!.last < first) low = middle + 1;
+    else high = middle;
+  }
+  return low < ranges.length && ranges[low]!.first <= last;
 }
 
 /** Null where it asks for something else, or for nothing that can be read; a later release may ask for more. */
@@ -115,7 +127,8 @@ export function decodeLacks(bytes: Uint8Array): Lacks | null {
     const [start, reached, count] = [reader.uint53(), reader.uint53(), reader.u32()];
     if (count > LACKS_RANGES_MAX) return null;
     const ranges = Array.from({ length: count }, () => ({ first: reader.uint53(), last: reader.uint53() }));
-    return { start, reached, ranges };
+    const isInOrder = ranges.every(({ first, last }, i) => first <= last && (i === 0 || ranges[i - 1]!.last < first));
+    return isInOrder ? { start, reached, ranges } : null;
   });
 }
 

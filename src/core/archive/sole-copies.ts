@@ -13,31 +13,36 @@ type Said = Lacks | null;
  */
 export function soleCopies(voters: readonly Said[], others: readonly Said[], leaving: readonly Said[]): EventRange[] {
   const needed = merged(voters.flatMap((lacks) => lacks?.ranges ?? []));
-  const had = [...voters, ...others].flatMap((lacks) => (lacks === null ? [] : hadBy(lacks)));
+  const had = merged([...voters, ...others].flatMap((lacks) => (lacks === null ? [] : hadBy(lacks))));
   const nowhere = without(needed, had);
   return merged(leaving.flatMap((lacks) => (lacks === null ? nowhere : without(nowhere, lackedBy(lacks)))));
 }
 
 function hadBy({ start, reached, ranges }: Lacks): EventRange[] {
-  return start < reached ? without([{ first: start + 1, last: reached }], ranges) : [];
+  return start < reached ? without([{ first: start + 1, last: reached }], merged(ranges)) : [];
 }
 
 function lackedBy({ start, ranges }: Lacks): EventRange[] {
-  return start > 0 ? [{ first: 1, last: start }, ...ranges] : [...ranges];
+  return merged(start > 0 ? [{ first: 1, last: start }, ...ranges] : ranges);
 }
 
+/** Both are merged, so each range is looked at once: members may answer with thousands of them. */
 function without(from: readonly EventRange[], taken: readonly EventRange[]): EventRange[] {
-  return taken.reduce<readonly EventRange[]>(
-    (left, { first, last }) =>
-      left.flatMap((range) => {
-        if (last < range.first || first > range.last) return [range];
-        return [
-          ...(range.first < first ? [{ first: range.first, last: first - 1 }] : []),
-          ...(range.last > last ? [{ first: last + 1, last: range.last }] : []),
-        ];
-      }),
-    from,
-  ) as EventRange[];
+  const left: EventRange[] = [];
+  let next = 0;
+  for (const { first, last } of from) {
+    let rest = first;
+    while (next < taken.length && taken[next]!.last < rest) next++;
+    for (; next < taken.length && taken[next]!.first <= last; next++) {
+      const range = taken[next]!;
+      if (rest < range.first) left.push({ first: rest, last: range.first - 1 });
+      rest = range.last + 1;
+      // It may reach into the next one of `from` too.
+      if (rest > last) break;
+    }
+    if (rest <= last) left.push({ first: rest, last });
+  }
+  return left;
 }
 
 /** In order, and none touches the next. */

@@ -10,7 +10,7 @@ export function taggedConsensus(consensus: Consensus, tag: number): Consensus {
     propose: (data) => consensus.propose(data.map((one) => tagged(one, tag))),
     changeMembership: (change) => consensus.changeMembership(change),
     replace: (nodeId) => consensus.replace(nodeId),
-    keepDisks: (peers) => consensus.keepDisks(peers),
+    clearDisks: (cleared) => consensus.clearDisks(cleared),
     readIndex: (timeoutMs) => consensus.readIndex(timeoutMs),
     transfer: (target, force) => consensus.transfer(target, force),
     setWilling: (willing) => consensus.setWilling(willing),

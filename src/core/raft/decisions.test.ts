@@ -4,14 +4,16 @@
 import { describe, expect, test } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";
 import { TestCluster, type ClusterOptions } from "./test-cluster.ts";
+import type { Configuration } from "./types.ts";
 import { addLearner, appResp, peersNamed, remove, textOf, vote } from "./test-messages.ts";
 
 const [A, B, C, D, E] = peersNamed(5) as [PeerKey, PeerKey, PeerKey, PeerKey, PeerKey];
 const THREE = [A, B, C];
-/** The nodes of A and C with other disks. */
+/** The nodes of A, C and D with other disks. */
 const A2 = peerKey("n1", "b");
 const C2 = peerKey("n3", "b");
 const C3 = peerKey("n3", "c");
+const D2 = peerKey("n4", "b");
 
 function led(options: Partial<ClusterOptions> = {}): TestCluster {
   const cluster = new TestCluster({ voters: THREE, ...options });
@@ -112,6 +114,28 @@ describe("D5: a lost disk is replaced", () => {
     expect(cluster.status(A).configuration).toMatchObject({ voters: THREE, learners: [C2] });
   });
 
+  test("D5: where that needs clearance, only a disk that was cleared with these members, by this leader, is swapped", () => {
+    const cluster = led({ voters: [A, B, C, D, E], admits: { swapsNeedClearance: true } });
+    const now = (): Configuration => cluster.status(A).configuration;
+    const clear = (...peers: PeerKey[]): unknown =>
+      cluster.act(A, { kind: "clear-disks", cleared: { peers, configuration: now() } });
+    clear(C, D);
+    [C, D].forEach((lost) => cluster.crash(lost));
+    [C2, D2].forEach((fresh) => appear(cluster, fresh));
+    cluster.advance(10_000);
+    expect(now(), "what was cleared before they learn").toMatchObject({ voters: [A, B, C, D, E], learners: [C2, D2] });
+    clear(C, D);
+    cluster.advance(5_000);
+    expect(votersOf(cluster), "one may have been cleared because of the other").toEqual([A, B, C2, D, E]);
+    clear(D);
+    cluster.act(A, { kind: "reelect" });
+    cluster.advance(5_000);
+    expect(votersOf(cluster), "another term").toEqual([A, B, C2, D, E]);
+    clear(D);
+    cluster.advance(5_000);
+    expect(votersOf(cluster)).toEqual([A, B, C2, D2, E]);
+  });
+
   test("D5: two living disks under one node id are an operator's matter", () => {
     const cluster = led();
     appear(cluster, C2);
@@ -165,7 +189,6 @@ describe("D5: a lost disk is replaced", () => {
 
   test("D5: a learner's lost disk is swapped for its new one in one change, without a promotion", () => {
     const cluster = led({ learners: [D] });
-    const D2 = peerKey("n4", "b");
     cluster.crash(D);
     appear(cluster, D2);
     cluster.advance(5_000);

@@ -65,10 +65,10 @@ export function requestReplacement(leader: Leader, admission: Admission, nodeId:
 }
 
 /** One step of the next replacement that is due. */
-export function replaceLostDisks(leader: Leader, admission: Admission, kept: ReadonlySet<PeerKey>): void {
+export function replaceLostDisks(leader: Leader, admission: Admission, needsClearance: boolean): void {
   const { peer: self, log, configuration, nowMs } = leader.state;
   if (!leader.committedInTerm || log.hasPendingConfChange || isJoint(configuration)) return;
-  const { progress, replaceRequested: requested } = leader;
+  const { progress, replaceRequested: requested, clearedDisks: cleared } = leader;
   const all = members(configuration);
   const isSilent = (peer: PeerKey): boolean =>
     nowMs - (progress.get(peer)?.lastContactMs ?? nowMs) >= REPLACE_SILENCE_MS;
@@ -83,7 +83,7 @@ export function replaceLostDisks(leader: Leader, admission: Admission, kept: Rea
     presentDisk: (nodeId) => (nodeId === nodeIdOf(self) ? self : (requested.get(nodeId) ?? admission.diskOf(nodeId))),
     requested,
     isSilent,
-    isKept: (peer) => kept.has(peer),
+    isCleared: (peer) => !needsClearance || (cleared?.configuration === configuration && cleared.peers.includes(peer)),
     isCaughtUp: (peer) => (progress.get(peer)?.caughtUpSinceMs ?? Infinity) < nowMs,
   });
   if (change !== null) proposeConfChange(leader, change);

@@ -28,7 +28,7 @@ import { Reads } from "./reads.ts";
 import { Rounds } from "./rounds.ts";
 import type { ServerState } from "./state.ts";
 import { ACCEPTED, refused } from "./step-result.ts";
-import type { Entry, MsgAppResp, MsgHeartbeatResp, StepResult } from "./types.ts";
+import type { ClearedDisks, Entry, MsgAppResp, MsgHeartbeatResp, StepResult } from "./types.ts";
 
 const NO_DATA = new Uint8Array(0);
 
@@ -40,6 +40,7 @@ export class Leader {
   readonly commits: CommitWatch;
   /** The new disk that an operator wants for a node id, whether or not the old one still answers (design D5). */
   readonly replaceRequested = new Map<string, PeerKey>();
+  clearedDisks: ClearedDisks | null = null;
   /** In the order of members(): what is sent in a loop never depends on who joined first. */
   #progress = new Map<PeerKey, Progress>();
   readonly #rounds: Rounds;
@@ -103,9 +104,7 @@ export class Leader {
     let index = log.lastIndex;
     log.append(entries.map((entry) => ({ ...entry, term, index: ++index })));
     if (this.state.followLog()) this.trackMembers();
-    if (trace !== undefined) {
-      for (const entry of entries) if (entry.type === "EntryNormal") trace("Replicate", null, null);
-    }
+    for (const { type } of entries) if (type === "EntryNormal") trace?.("Replicate", null, null);
     return { ok: true, index, term };
   }
 

@@ -33,6 +33,11 @@ export interface RaftOptions {
   readonly sponsors?: readonly string[] | undefined;
   /** Node ids that an operator calls members although this node's log does not know them (decision 24). */
   readonly trusted?: readonly string[] | undefined;
+  /**
+   * A lost disk may hold the only copy of something that consensus knows nothing of: a leader swaps only those that whoever
+   * knows has cleared. Absent: every silent one.
+   */
+  readonly swapsNeedClearance?: boolean | undefined;
   /** Told of every transition, in etcd's words; costs nothing when absent. */
   readonly trace?: ((raft: Raft, ...told: Parameters<Trace>) => void) | undefined;
 }

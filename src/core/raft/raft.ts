@@ -58,7 +58,7 @@ export class Raft {
   readonly #state: ServerState;
   readonly #log: RaftLog;
   readonly #admission: Admission;
-  #keptDisks: ReadonlySet<PeerKey> = new Set();
+  readonly #swapsNeedClearance: boolean;
   readonly #strangers: Strangers;
   readonly #patience: Patience;
   readonly #transfer: LeaderTransfer;
@@ -75,6 +75,7 @@ export class Raft {
     const { trace } = options;
     this.peer = options.peer;
     this.#config = options.election;
+    this.#swapsNeedClearance = options.swapsNeedClearance === true;
     this.#state = new ServerState(options, trace && ((...told) => trace(this, ...told)));
     this.#log = this.#state.log;
     this.#admission = new Admission(this.#state, options);
@@ -104,8 +105,8 @@ export class Raft {
         return this.#proposeConfChange(input.change);
       case "replace":
         return this.#requestReplacement(input.nodeId);
-      case "keep-disks":
-        this.#keptDisks = new Set(input.peers);
+      case "clear-disks":
+        if (this.#leadership !== null) this.#leadership.clearedDisks = input.cleared;
         return ACCEPTED;
       case "read-index":
         return this.#readIndex(input.context);
@@ -293,7 +294,7 @@ export class Raft {
     if (this.#state.nowMs < leader.beatDueMs) return;
     leader.beat();
     this.#transfer.watchTarget(leader);
-    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission, this.#keptDisks);
+    if (this.#transfer.refusesWrites() === null) replaceLostDisks(leader, this.#admission, this.#swapsNeedClearance);
     this.#transfer.yieldUnwilling(leader);
     this.#transfer.preferPriority(leader);
   }

@@ -14,8 +14,8 @@ export interface ReplacementView {
   /** Node ids for which an operator asked, with the new disk, whether or not the old one still answers. */
   readonly requested: ReadonlyMap<string, PeerKey>;
   isSilent(peer: PeerKey): boolean;
-  /** It may hold the only copy of something: without an operator's word it stays a member. */
-  isKept(peer: PeerKey): boolean;
+  /** Nothing is lost with it. Without that, or an operator's word, it stays a member, and the new disk a learner. */
+  isCleared(peer: PeerKey): boolean;
   isCaughtUp(peer: PeerKey): boolean;
 }
 
@@ -29,7 +29,7 @@ export function nextReplacement(view: ReplacementView): ConfChange | null {
     const add: ConfChange["operations"] = isMember(view.configuration, fresh)
       ? []
       : [{ op: "add-learner", peer: fresh }];
-    const isHeldBack = view.isKept(old) && !view.requested.has(nodeId);
+    const isHeldBack = !view.isCleared(old) && !view.requested.has(nodeId);
     if (isHeldBack && add.length === 0) continue;
     if (view.configuration.learners.includes(old) && !isHeldBack) {
       return { operations: [{ op: "remove", peer: old }, ...add] };

@@ -27,7 +27,7 @@ export interface ClusterOptions {
   readonly running?: readonly PeerKey[];
   readonly election?: Partial<ElectionConfig> | ((peer: PeerKey) => Partial<ElectionConfig>);
   readonly limits?: Partial<RaftLimits>;
-  readonly admits?: Pick<RaftOptions, "trusted" | "sponsors">;
+  readonly admits?: Pick<RaftOptions, "trusted" | "sponsors" | "swapsNeedClearance">;
   readonly seed?: number;
   /** Terms of the entries behind the founding snapshot (index 1, term 1), by peer; the first is index 2. */
   readonly logs?: Readonly<Record<string, readonly number[]>>;

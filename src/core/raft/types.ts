@@ -179,8 +179,7 @@ export type Input =
   | { readonly kind: "conf-change"; readonly change: ConfChange }
   /** Swap a voter's lost disk for the new one that was seen under the same node id (design D5). */
   | { readonly kind: "replace"; readonly nodeId: string }
-  /** Disks that a leader does not swap by itself for now, though they are silent: they may hold the only copy of something. */
-  | { readonly kind: "keep-disks"; readonly peers: readonly PeerKey[] }
+  | { readonly kind: "clear-disks"; readonly cleared: ClearedDisks }
   | { readonly kind: "read-index"; readonly context: number }
   | { readonly kind: "transfer"; readonly target: PeerKey | null; readonly force: boolean }
   /** etcd's MsgHup: campaign now, through the pre-vote. */
@@ -208,6 +207,13 @@ export type Input =
   | { readonly kind: "unreachable"; readonly peer: PeerKey }
   /** etcd's MsgSnapStatus: the snapshot's contents could not be delivered. */
   | { readonly kind: "snapshot-failed"; readonly peer: PeerKey };
+
+/** The disks that this leader may swap by itself, where that needs clearance: all of them, each time. */
+export interface ClearedDisks {
+  readonly peers: readonly PeerKey[];
+  /** Whom it was judged with; it ends with the next change, which may take away what another disk was cleared by. */
+  readonly configuration: Configuration;
+}
 
 export type StepResult =
   | { readonly ok: true; readonly index: number; readonly term: number }

@@ -187,7 +187,7 @@ export class TestServers {
 
   #start(boot: Boot): void {
     const { node } = boot;
-    const { founders, names, election } = this.#options;
+    const { founders, names, election, lacks } = this.#options;
     const inner = new ListMachine();
     const machine = new ClusterMachine([inner], digest);
     const others = names.filter((name) => name !== node);
@@ -206,6 +206,7 @@ export class TestServers {
       newIncarnation: () => `b${boot.life}`,
       bootstrap: isFounder ? { incarnation: FOUNDER, configuration } : null,
       election,
+      swapsNeedClearance: lacks !== undefined,
       onFatal: (error) => boot.fatal(error),
     }).then(
       (engine) => this.#started(boot, { engine, machine, inner, peers }),
