@@ -128,10 +128,9 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node: random.chance(0.3) ? SERVER : node, rate: random.between(RATE_MIN, RATE_MAX), forMs };
     case "wall-jump":
       return { atMs, kind, node, byMs: random.chance(0.5) || knobs.sleepy ? HOUR_MS : -HOUR_MS };
-    case "wall-blip": {
-      const blipMs = Math.floor(knobs.timing.heartbeatMs * random.between(0.5, 3));
-      return knobs.sleepy ? { atMs, kind: "pause", node, forMs } : { atMs, kind, node, forMs: blipMs };
-    }
+    case "wall-blip":
+      if (knobs.sleepy) return { atMs, kind: "pause", node, forMs };
+      return { atMs, kind, node, forMs: Math.floor(knobs.timing.heartbeatMs * random.between(0.5, 3)) };
     case "sleep":
       return knobs.sleepy ? { atMs, kind, node, forMs } : { atMs, kind: "pause", node, forMs };
     case "server-restart":
@@ -185,19 +184,9 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
       return;
     }
     case "server-restart":
-      return apply(world, { atMs, kind: "crash", node: SERVER, restartAfterMs: fault.forMs }, { hit });
-    case "server-restore":
-      return apply(
-        world,
-        { atMs, kind: "crash", node: SERVER, restartAfterMs: fault.forMs },
-        {
-          hit: () => {
-            if (stage.restoreServer(fault.grants)) hit();
-          },
-        },
-      );
     case "server-pause":
-      return apply(world, { atMs, kind: "pause", node: SERVER, forMs: fault.forMs }, { hit });
+    case "server-restore":
+      return disturbServer(stage, fault, hit);
     case "ask-resign":
       return ask(stage, hit);
     case "force":
@@ -237,6 +226,21 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
     default:
       return applyKernelFault(stage, fault, hit);
   }
+}
+
+function disturbServer(
+  stage: Stage,
+  fault: OwnFault & { kind: "server-restart" | "server-pause" | "server-restore" },
+  hit: () => void,
+): void {
+  const { atMs, forMs } = fault;
+  if (fault.kind === "server-pause") {
+    return apply(stage.world, { atMs, kind: "pause", node: SERVER, forMs }, { hit });
+  }
+  const crashed = (): void => {
+    if (fault.kind === "server-restart" || stage.restoreServer(fault.grants)) hit();
+  };
+  apply(stage.world, { atMs, kind: "crash", node: SERVER, restartAfterMs: forMs }, { hit: crashed });
 }
 
 function applyKernelFault(stage: Stage, fault: Fault, hit: () => void): void {
