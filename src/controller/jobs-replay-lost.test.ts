@@ -41,6 +41,9 @@ class Site {
   readonly lines: string[] = [];
   missing: EventRange[] = [];
   isLost = false;
+  reads = 0;
+  /** What happens while it is read. */
+  onRead: (sequence: number) => void = () => undefined;
   readonly history: ReplayHistory = {
     stats: () => ({ startSequence: 0 }),
     read: (from, max) => this.#read(from, max),
@@ -82,6 +85,12 @@ class Site {
     return [await this.finished(), await this.finished(), await this.finished()];
   }
 
+  /** Less than it takes until the history is looked at again. */
+  async moment(): Promise<void> {
+    await advance(this.clock, 300);
+    await drain();
+  }
+
   async settled(): Promise<void> {
     for (let turn = 0; turn < 40; turn++) {
       await drain();
@@ -90,8 +99,10 @@ class Site {
   }
 
   async *#read(from: number, max: number): AsyncGenerator<{ sequence: number; bytes: Uint8Array }[]> {
+    this.reads++;
     for (const { event, bytes } of this.events.slice(from - 1, from - 1 + max)) {
       const { sequence } = event;
+      this.onRead(sequence);
       if (this.missing.some(({ first, last }) => first <= sequence && sequence <= last)) {
         throw new TenureError(this.isLost ? "EVENTS_LOST" : "BACKEND_UNAVAILABLE", `event ${sequence} is not here`);
       }
@@ -198,5 +209,57 @@ describe("a history with a part that no member has", () => {
       expect([views.rebuilds, views.jobs.get(inIt)?.state, views.atPosition]).toEqual([1, "completed", site.last]);
       expect(views.ranges).toEqual([]);
     }
+  });
+
+  it("that turns up while the views are being built without it, or are being looked at, is shown too", async () => {
+    for (const moment of ["replay", "beginning"] as const) {
+      const site = await Site.leading();
+      await site.finished();
+      const first = site.last + 1;
+      const inIt = await site.finished();
+      site.missing = [{ first, last: site.last }];
+      site.isLost = true;
+      await site.dropped();
+      const views = new HoledViews();
+      let feeder: JobsFeeder | null = null;
+      const turnsUp = (): void => {
+        if (site.missing.length === 0) return;
+        [site.missing, site.isLost] = [[], false];
+        feeder?.historyChanged();
+      };
+      if (moment === "replay") site.onRead = (sequence) => (sequence > first ? turnsUp() : undefined);
+      else {
+        site.feed(views);
+        await site.settled();
+        expect(views.jobs.has(inIt)).toBe(false);
+        views.settle = async () => turnsUp();
+      }
+      feeder = site.feed(views);
+      await site.settled();
+      expect([site.missing, views.ranges, views.rebuilds]).toEqual([[], [], 1]);
+      expect([views.jobs.get(inIt)?.state, views.atPosition]).toEqual(["completed", site.last]);
+    }
+  });
+
+  it("is read once when all of it is there, not once more with each segment that comes", async () => {
+    const site = await Site.leading();
+    await site.dropped();
+    site.missing = [1, 2, 3, 4].map((at) => ({ first: at, last: at }));
+    const views = new HoledViews();
+    const feeder = site.feed(views);
+    await site.moment();
+    const { reads } = site;
+    while (site.missing.length > 1) {
+      site.missing = site.missing.slice(1);
+      feeder.historyChanged();
+      await site.moment();
+    }
+    expect([reads, site.reads]).toEqual([1, 1]);
+    site.missing = [];
+    feeder.historyChanged();
+    await site.moment();
+    expect(site.reads).toBe(2);
+    await site.settled();
+    expect(views.atPosition).toBe(site.last);
   });
 });

@@ -59,7 +59,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   const holes = (history.lost?.() ?? []).filter(({ first, last }) => last >= from && first <= through);
   let book = isWhole ? fold.emptyBook(startSequence) : null;
   const changes = new ReplayedJobs({
-    job: (jobId) => book?.applied.job(jobId) ?? null,
+    job: isWhole ? (jobId) => book?.applied.job(jobId) ?? null : null,
     isElsewhere: (jobId) => fold.book.known(jobId) || isNewer(jobId),
     logCharsMax,
   });
