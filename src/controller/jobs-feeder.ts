@@ -21,7 +21,7 @@ import type { Job } from "../core/jobs/model.ts";
 import { Shards } from "../core/kit/shards.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Views, ViewsHoles } from "../ports/views.ts";
+import type { Views, ViewsHole, ViewsHoles } from "../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
@@ -63,14 +63,14 @@ export class JobsFeeder {
   #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
-  #replay: AsyncGenerator<Changes, readonly EventRange[], void> | null = null;
+  #replay: AsyncGenerator<Changes, readonly ViewsHole[], void> | null = null;
   /** Jobs that were finished or forgotten since: what the history says of them is old. */
   readonly #newer = new Shards<true>();
   #historyTimer: Timer | null = null;
   /** Why the history could not be read, as it was logged last. */
   #historyProblem: string | null = null;
   /** What the views were built without. */
-  #holes: readonly EventRange[] = [];
+  #holes: readonly ViewsHole[] = [];
   #isInDoubt = false;
   #position = 0;
   /** Grows with each beginning: what was under way then is not gone on with. */
@@ -312,8 +312,8 @@ export class JobsFeeder {
   }
 
   /** The next of what was missed. Where the history does not have it (yet), the rest goes on without. */
-  async #putMissed(replay: AsyncGenerator<Changes, readonly EventRange[], void>): Promise<void> {
-    let step: IteratorResult<Changes, readonly EventRange[]>;
+  async #putMissed(replay: AsyncGenerator<Changes, readonly ViewsHole[], void>): Promise<void> {
+    let step: IteratorResult<Changes, readonly ViewsHole[]>;
     try {
       step = await replay.next();
     } catch (error) {
@@ -337,7 +337,7 @@ export class JobsFeeder {
   }
 
   /** Durable before the views' position passes it. */
-  async #passedOver(ranges: readonly EventRange[]): Promise<void> {
+  async #passedOver(ranges: readonly ViewsHole[]): Promise<void> {
     const { views, logger } = this.#options;
     const text = "the views go on without events that no member has: jobs that changed in them may not be shown";
     for (const { first, last } of ranges) logger.warn({ event: "views", first, last }, text);

@@ -288,7 +288,7 @@ describe("history that no member has", () => {
     await fetcher.stop();
   });
 
-  test("is lost when every other member has looked and lacks it, and is said once; what comes is said each time", async () => {
+  test("is lost when every other member has looked and lacks it, and is said once", async () => {
     const { archive, fetcher, clock, changes } = await lacking(["n2", "n3"]);
     await rounds(clock, 12);
     expect(fetcher.standing).toEqual({
