@@ -45,7 +45,7 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
     },
     job: async ({ params, query }) => {
       await beFresh(service, query);
-      const job = await findJob(service, parts, params.id);
+      const job = await findJob(service, parts, params.id, isDemanding(query));
       return { body: shown(parts, job) };
     },
     jobLogs: (call) => logs(service, parts, call),
@@ -91,11 +91,17 @@ export function shown({ jobs }: JobsParts, job: Job): object {
 }
 
 /** Throws NOT_FOUND only where it is certain, and TOO_STALE where nothing is: views that are being built again show the past. */
-async function findJob(service: Service, { jobs }: JobsParts, id: string): Promise<Job> {
+async function findJob(service: Service, { jobs }: JobsParts, id: string, mustBeLatest = false): Promise<Job> {
   const found = await jobs.find(id, service.limits.catchUpTimeoutMs);
   if (found.kind === "behind") throw viewsBehind(service, found.position, found.wanted);
   if (found.job === null) throw unknownJob(id);
+  if (mustBeLatest && found.mayBeOlder) throw endNotCertain(id);
   return found.job;
+}
+
+function endNotCertain(id: string): Refusal {
+  const text = `Job ${id} had ended before events that no member has, and may have been run once more in them. A read with consistency=local shows it as it was before.`;
+  return new Refusal("EVENTS_LOST", text, { id });
 }
 
 function unknownJob(id: string): Refusal {

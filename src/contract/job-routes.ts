@@ -73,6 +73,7 @@ const READS = {
     params: idParams,
     query: readQuery,
     answer: answers.JobAnswer,
+    errors: [...READ_ERRORS, "EVENTS_LOST"],
   },
   jobLogs: {
     ...READ,
@@ -176,7 +177,7 @@ const WORK = {
     params: idParams,
     body: fencedBody,
     answer: answers.JobAnswer,
-    errors: [...KEYED_ERRORS, "QUOTA_EXCEEDED"],
+    errors: [...KEYED_ERRORS, "QUOTA_EXCEEDED", "EVENTS_LOST"],
   },
   lease: {
     ...FENCED,

@@ -36,7 +36,7 @@ it("a job in views that catch up within the time is found, also where an answer 
     clock,
     find: () => Promise.resolve({ job: null, position: position++ }),
   });
-  expect(await ended(clock, finder.find("a", "applied", clock.nowMs + 1_000))).toEqual({
+  expect(await ended(clock, finder.find("a", "applied", clock.nowMs + 1_000))).toMatchObject({
     kind: "found",
     job: null,
     position: 5,

@@ -4,6 +4,9 @@
 // Views follow the applied log, and may be far away from it: a node that was wiped, or whose file is gone, builds them again from the
 // history. Meanwhile they lack jobs, and may show one as it was before it was retried, finished or forgotten. So a row counts only as of a
 // position at or after everything that has left the book (JobsBook.leftUpTo), with row and position of one moment.
+//
+// Views that were built without events that nobody has are there, and may still show an end that was not the last one: nothing is decided
+// on such a row.
 
 import type { JobsBook } from "../core/jobs/index.ts";
 import type { Job } from "../core/jobs/model.ts";
@@ -44,10 +47,10 @@ export class JobFinder {
     let row: JobRow | null = null;
     for (let asked = 0; ; asked++) {
       const job: Job | null = book[look].job(jobId);
-      if (job !== null) return { kind: "found", job, position: IN_THE_BOOK };
+      if (job !== null) return { kind: "found", job, position: IN_THE_BOOK, mayBeOlder: false };
       if (row !== null) {
         const { position } = row;
-        if (this.counts(position, look)) return { kind: "found", job: row.job, position };
+        if (this.counts(position, look)) return { kind: "found", job: row.job, position, mayBeOlder: mayBeOlder(row) };
       }
       const nowMs = clock.monotonicMs();
       if (asked > 0 && nowMs >= untilMs) {
@@ -74,4 +77,9 @@ export class JobFinder {
   counts(position: number, look: "applied" | "head"): boolean {
     return position >= this.#options.book.leftUpTo(look);
   }
+}
+
+function mayBeOlder({ job, holes = [] }: JobRow): boolean {
+  const endedAtMs = job?.finishedAtMs ?? null;
+  return endedAtMs !== null && holes.some(({ untilMs = Infinity }) => endedAtMs <= untilMs);
 }

@@ -21,7 +21,7 @@ import type { Job } from "../core/jobs/model.ts";
 import { Shards } from "../core/kit/shards.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Views, ViewsHoles } from "../ports/views.ts";
+import type { Views, ViewsHole, ViewsHoles } from "../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
@@ -63,14 +63,14 @@ export class JobsFeeder {
   #sweptTo: number | null = null;
   /** What was missed, behind what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
-  #replay: AsyncGenerator<Changes, readonly EventRange[], void> | null = null;
+  #replay: AsyncGenerator<Changes, readonly ViewsHole[], void> | null = null;
   /** Jobs that were finished or forgotten since: what the history says of them is old. */
   readonly #newer = new Shards<true>();
   #historyTimer: Timer | null = null;
   /** Why the history could not be read, as it was logged last. */
   #historyProblem: string | null = null;
   /** What the views were built without. */
-  #holes: readonly EventRange[] = [];
+  #holes: readonly ViewsHole[] = [];
   #isInDoubt = false;
   #position = 0;
   /** Grows with each beginning: what was under way then is not gone on with. */
@@ -111,11 +111,19 @@ export class JobsFeeder {
     if (!this.#isClosed && this.#retry === null) void this.#begin();
   }
 
-  /** Something was found to be lost, or is here again. */
+  /** Something was found to be lost, or is here: again, or for the first time. */
   historyChanged(): void {
     if (this.#isClosed || this.#isBeginning) return;
     if (this.#isRepaired) this.restart();
-    else if (this.#historyTimer !== null) this.#readAgain();
+    else if (this.#historyTimer !== null && this.#isReadable) this.#readAgain();
+  }
+
+  /** All that is missing is lost. A replay that has to wait for more would begin with every segment that comes. */
+  get #isReadable(): boolean {
+    const { history } = this.#options;
+    const lost = history?.lost?.() ?? [];
+    const missing = history?.missing?.() ?? [];
+    return missing.every(({ first, last }) => lost.some((range) => range.first <= first && last <= range.last));
   }
 
   /** Some of what the views were built without is here. */
@@ -162,7 +170,9 @@ export class JobsFeeder {
     // What was noted meanwhile they have, in the state that it had in the end. Otherwise all of it was noted, and is complete.
     if (fold.chain.sequence <= this.#position) this.#changes.clear();
     this.#isBeginning = false;
-    this.#putSoon();
+    // It may have turned up since the holes were looked at.
+    if (this.#isRepaired) this.restart();
+    else this.#putSoon();
   }
 
   /** Views that were built without events that are here again begin anew. */
@@ -302,8 +312,8 @@ export class JobsFeeder {
   }
 
   /** The next of what was missed. Where the history does not have it (yet), the rest goes on without. */
-  async #putMissed(replay: AsyncGenerator<Changes, readonly EventRange[], void>): Promise<void> {
-    let step: IteratorResult<Changes, readonly EventRange[]>;
+  async #putMissed(replay: AsyncGenerator<Changes, readonly ViewsHole[], void>): Promise<void> {
+    let step: IteratorResult<Changes, readonly ViewsHole[]>;
     try {
       step = await replay.next();
     } catch (error) {
@@ -314,6 +324,8 @@ export class JobsFeeder {
     if (step.done === true) {
       if (step.value.length > 0) await this.#passedOver(step.value);
       if (replay !== this.#replay) return;
+      // It may have turned up since this replay went over it.
+      if (this.#isRepaired) return this.restart();
       this.#historyProblem = null;
       this.#endReplay();
       this.#gap = null;
@@ -325,12 +337,13 @@ export class JobsFeeder {
   }
 
   /** Durable before the views' position passes it. */
-  async #passedOver(ranges: readonly EventRange[]): Promise<void> {
+  async #passedOver(ranges: readonly ViewsHole[]): Promise<void> {
     const { views, logger } = this.#options;
     const text = "the views go on without events that no member has: jobs that changed in them may not be shown";
     for (const { first, last } of ranges) logger.warn({ event: "views", first, last }, text);
+    if (views.holes === undefined) return;
     this.#holes = [...this.#holes.filter((hole) => !ranges.some((range) => overlap(range, hole))), ...ranges];
-    await views.holes?.write(this.#holes);
+    await views.holes.write(this.#holes);
   }
 
   #historyFailed(error: unknown): void {

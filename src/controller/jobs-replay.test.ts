@@ -154,6 +154,25 @@ describe("the views of a node that missed much", () => {
     expect(views.atPosition).toBe(site.fold.chain.sequence);
   });
 
+  it("have what was logged by a job that the book drops while they read of it", async () => {
+    const site = await Site.leading();
+    await site.finished();
+    const views = new ListedViews();
+    const killed = site.feed(views);
+    await settled(site);
+    killed.close();
+    const jobId = await site.finished();
+    expect([site.fold.book.known(jobId), site.fold.book.droppedUpTo <= views.atPosition]).toEqual([true, true]);
+    site.onRead = async () => {
+      site.onRead = () => Promise.resolve();
+      for (let i = 0; i < 3; i++) await site.finished();
+    };
+    site.feed(views);
+    await whole(site, views);
+    expect(site.fold.book.known(jobId)).toBe(false);
+    expect([views.jobs.get(jobId)?.state, views.logs.get(`${jobId}@0`)]).toEqual(["completed", `of ${jobId}`]);
+  });
+
   it("of a history that was cut have what is told completely behind the cut", async () => {
     const site = await Site.leading();
     const before = await site.stage.submit();

@@ -15,7 +15,7 @@ import { decodeEvent, type StoredEvent } from "../core/events/index.ts";
 import type { JobsBook } from "../core/jobs/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { JobLog } from "../ports/views.ts";
+import type { JobLog, ViewsHole } from "../ports/views.ts";
 import { type Changes, logOf } from "./job-changes.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { ReplayedJobs } from "./replayed-jobs.ts";
@@ -51,22 +51,25 @@ export interface ReplayOptions {
 }
 
 /** Throws where a part of it is not here, or not yet. Returns what was passed over. */
-export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, readonly EventRange[], void> {
+export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<Changes, readonly ViewsHole[], void> {
   const { history, fold, after, through, changesMax, isNewer, logCharsMax = LOG_CHARS_HELD_MAX } = options;
   const { startSequence } = history.stats();
   const isWhole = after < fold.book.droppedUpTo;
   const from = Math.max(startSequence, isWhole ? 0 : after) + 1;
-  const holes = (history.lost?.() ?? []).filter(({ first, last }) => last >= from && first <= through);
+  const lost = (history.lost?.() ?? []).filter(({ first, last }) => last >= from && first <= through);
   let book = isWhole ? fold.emptyBook(startSequence) : null;
   const changes = new ReplayedJobs({
-    job: (jobId) => book?.applied.job(jobId) ?? null,
+    job: isWhole ? (jobId) => book?.applied.job(jobId) ?? null : null,
     isElsewhere: (jobId) => fold.book.known(jobId) || isNewer(jobId),
     logCharsMax,
   });
-  for (const part of partsBetween(holes, from, through)) {
+  /** Of the first event in each part. */
+  const beganAtMs = new Map<number, number>();
+  for (const part of partsBetween(lost, from, through)) {
     if (part.isAfterHole && book !== null) book = fold.emptyBook(part.first - 1);
     const note = (event: StoredEvent): void => {
       // What does not fit is of a job that history does not have the beginning of: it was cut there, or lost.
+      if (event.sequence === part.first) beganAtMs.set(part.first, Math.floor(event.timestamp));
       const fits = book?.apply(event) ?? true;
       if (event.sequence > after) changes.note(fits || !part.isAfterHole ? event : gone(event, book));
     };
@@ -75,11 +78,11 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
     }
   }
   while (changes.size > 0) yield changes.take(changesMax);
-  if (changes.lostFrom === null) return holes;
-  for (const part of partsBetween(holes, changes.lostFrom, through)) {
+  for (const part of changes.lostFrom === null ? [] : partsBetween(lost, changes.lostFrom, through)) {
     yield* replayedLogs({ ...options, through: part.last }, part.first);
   }
-  return holes;
+  const endMs = Math.floor(fold.chain.timestamp);
+  return lost.map((range) => ({ ...range, untilMs: beganAtMs.get(range.last + 1) ?? endMs }));
 }
 
 interface Part extends EventRange {

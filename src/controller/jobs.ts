@@ -214,8 +214,10 @@ export class JobsService implements Jobs {
       if (this.#isTurningOver()) await this.#turnover.over();
       // Answered by its key, or refused by a node that does not lead, in this turn: nothing rests on the job.
       if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });
-      const { job, position } = await this.#found(jobId, "head", untilMs, NOTHING_DONE);
+      const { job, position, mayBeOlder } = await this.#found(jobId, "head", untilMs, NOTHING_DONE);
       if (this.#isTurningOver()) continue;
+      // Its epochs and attempts since are not known here, and must not be given twice. A cancel is refused with its end, whichever it was.
+      if (kind === "retry" && mayBeOlder && !this.#options.fold.book.known(jobId)) throw endNotCertain(jobId);
       // It may have been sent once more, ended and been dropped while the views were asked.
       if (this.#options.fold.book.known(jobId) || this.#finder.counts(position, "head")) {
         return this.#runShown({ kind, request, jobId, job });
@@ -378,4 +380,9 @@ const SHOWN_LATER = "This request was done before; repeat it with the same key i
 function viewsBehind(then: string): TenureError {
   const why = "The job is not in memory any more, and this node's views of finished jobs are behind.";
   return new TenureError("OVERLOADED", `${why} ${then}`);
+}
+
+function endNotCertain(jobId: string): TenureError {
+  const text = `Job ${jobId} had ended before events that no member has, and may have been run once more in them, so it can't be sent once more. Nothing was done: submit it as a new job.`;
+  return new TenureError("EVENTS_LOST", text);
 }

@@ -10,8 +10,8 @@ import type { JobLog } from "../ports/views.ts";
 import { type Changes, isFinal, logOf } from "./job-changes.ts";
 
 export interface ReplayedJobsOptions {
-  /** As the replay's own book has it after the events so far. */
-  readonly job: (jobId: string) => Job | null;
+  /** As the replay's own book has it after the events so far. Null: there is none, because the views have all jobs without it. */
+  readonly job: ((jobId: string) => Job | null) | null;
   /** The views are given it by others, and newer: what the history says of it is of no interest, but for its log. */
   readonly isElsewhere: (jobId: string) => boolean;
   readonly logCharsMax: number;
@@ -52,7 +52,7 @@ export class ReplayedJobs {
       this.#release(entityId);
       this.#forgotten.add(entityId);
     } else if (isFinal(eventType)) {
-      const job = this.#options.job(entityId);
+      const job = this.#options.job?.(entityId) ?? null;
       if (job === null) return;
       this.#forgotten.delete(entityId);
       this.#ended.set(entityId, job);
@@ -77,8 +77,8 @@ export class ReplayedJobs {
   }
 
   #log(sequence: number, log: JobLog): void {
-    const { isElsewhere, logCharsMax } = this.#options;
-    if (isElsewhere(log.jobId)) {
+    const { job, isElsewhere, logCharsMax } = this.#options;
+    if (job === null || isElsewhere(log.jobId)) {
       this.#logs.push(log);
       return;
     }

@@ -72,7 +72,12 @@ export interface Jobs {
 
 export type FoundJob =
   /** As it is in the applied state; null: there is none in it. */
-  | { readonly kind: "found"; readonly job: Job | null }
+  | {
+      readonly kind: "found";
+      readonly job: Job | null;
+      /** It had ended before events that nobody has: it may have been run once more in them, and have ended otherwise. */
+      readonly mayBeOlder: boolean;
+    }
   /** Nothing is known of it yet: this node's views are at `position`, and must be at `wanted`. */
   | { readonly kind: "behind"; readonly position: number; readonly wanted: number };
 

@@ -49,10 +49,18 @@ export interface Views {
   close(): Promise<void>;
 }
 
+/** Events that the views were built without. */
+export interface ViewsHole {
+  readonly first: number;
+  readonly last: number;
+  /** By the events' clock: what has ended after it has ended after the hole. Absent: not known. */
+  readonly untilMs?: number | undefined;
+}
+
 export interface ViewsHoles {
-  read(): Promise<readonly { readonly first: number; readonly last: number }[]>;
+  read(): Promise<readonly ViewsHole[]>;
   /** All of them. Durable as a put is. */
-  write(ranges: readonly { readonly first: number; readonly last: number }[]): Promise<void>;
+  write(holes: readonly ViewsHole[]): Promise<void>;
   /** Removes everything: the position is 0 afterwards, and there are no holes. */
   rebuild(): Promise<void>;
 }
@@ -69,6 +77,8 @@ export interface JobRow {
   readonly job: Job | null;
   /** As of here, at least. */
   readonly position: number;
+  /** Of the same moment too. Absent: none. */
+  readonly holes?: readonly ViewsHole[] | undefined;
 }
 
 /** Where a job is among those whose retention is over. */

@@ -92,6 +92,19 @@ describe("reads", () => {
     expect((await t.call("GET", "/v1/jobs/x")).status).toBe(404);
   });
 
+  it("a job that may have been run once more in events that are lost is shown as it was, but not as the present", async () => {
+    await using t = await startApi();
+    const id = await submit(t);
+    await t.call("POST", `/v1/jobs/${id}/cancel`, {});
+    const { job } = await t.jobs.get(id);
+    t.jobs.find = async () => ({ kind: "found", job, mayBeOlder: true });
+    for (const query of ["consistency=linearizable", "max_stale_ms=1000"]) {
+      const { status, json } = await t.call("GET", `/v1/jobs/${id}?${query}`);
+      expect([query, status, json?.["error"]]).toEqual([query, 410, "EVENTS_LOST"]);
+    }
+    expect((await t.call("GET", `/v1/jobs/${id}`)).json?.["state"]).toBe("cancelled");
+  });
+
   it("views that are lost after they were there are not listed as if they were there still", async () => {
     await using t = await startApi({ limits: { catchUpTimeoutMs: 200 } });
     await submit(t);

@@ -201,9 +201,9 @@ export class TestJobs implements Jobs, Views {
     const wanted = this.#events.head().sequence;
     for (;;) {
       const live = this.job(jobId);
-      if (live !== null) return { kind: "found", job: live };
+      if (live !== null) return { kind: "found", mayBeOlder: false, job: live };
       const { job, position } = await this.get(jobId);
-      if (position >= wanted) return { kind: "found", job };
+      if (position >= wanted) return { kind: "found", mayBeOlder: false, job };
       if (systemClock.monotonicMs() >= untilMs) return { kind: "behind", position, wanted };
       await new Promise<void>((resume) => void systemClock.setTimer(systemClock.monotonicMs() + 5, resume));
     }

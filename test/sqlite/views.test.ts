@@ -32,6 +32,20 @@ describe("what was put", () => {
     expect((await views.list({ limit: 10 })).jobs).toEqual([done]);
   });
 
+  test("comes with what the views were built without, until they are built anew", async () => {
+    const path = await newPath();
+    const views = await openAt(path);
+    const holes = [{ first: 5, last: 7, untilMs: 12 }];
+    await views.holes.write(holes);
+    await views.put(9, [newJob(1)], [], []);
+    await views.close();
+    const again = await openAt(path);
+    expect([(await again.get("job-1")).holes, await again.holes.read()]).toEqual([holes, holes]);
+    await again.holes.rebuild();
+    expect(await again.position()).toBe(0);
+    expect(await again.get("job-1")).toEqual({ job: null, position: 0, holes: [] });
+  });
+
   test("of the past, an end of a job, replaces what is older here and nothing that is newer", async () => {
     const views = await openAt(await newPath());
     const at = (jobEpoch: number, state: "pending" | "completed") => [newJob(1, { jobEpoch, state })];

@@ -62,6 +62,8 @@ export type ReaderRequest =
 export interface StoredRow {
   readonly json: string | null;
   readonly position: number;
+  /** JSON still. */
+  readonly holes: string | null;
 }
 
 /** A page whose jobs are JSON still. */

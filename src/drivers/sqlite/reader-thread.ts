@@ -9,7 +9,7 @@ import { listJobs } from "./job-list.ts";
 import { readLog } from "./log-range.ts";
 import { goToBackground } from "./background.ts";
 import type { Answers, Posted, ReaderRequest, StoredRow, StoreOptions, ThreadMessage } from "./messages.ts";
-import { openReader, readPosition } from "./store.ts";
+import { openReader, readHoles, readPosition } from "./store.ts";
 
 goToBackground();
 const port = parentPort!;
@@ -61,7 +61,8 @@ function database(): DatabaseSync {
 /** Inside of a read transaction: a file that is replaced between two reads has another position. */
 function rowOf(opened: DatabaseSync, jobId: string): StoredRow {
   const row = opened.prepare("SELECT json FROM jobs WHERE id = ?").get(jobId);
-  return { json: row === undefined ? null : (row["json"] as string), position: readPosition(opened) };
+  const json = row === undefined ? null : (row["json"] as string);
+  return { json, position: readPosition(opened), holes: readHoles(opened) };
 }
 
 function inTransaction<T>(work: (opened: DatabaseSync) => T): T {

@@ -17,6 +17,7 @@ import type {
   JobRow,
   PutHow,
   Views,
+  ViewsHole,
   ViewsHoles,
 } from "../../ports/views.ts";
 import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
@@ -124,8 +125,7 @@ export class SqliteViews implements Views {
   readonly holes: ViewsHoles = {
     read: async () => {
       await this.#puts.idle();
-      const json = await this.#writer.ask({ kind: "holes" });
-      return json === null ? [] : (parseJson(json) as Awaited<ReturnType<ViewsHoles["read"]>>);
+      return holesOf(await this.#writer.ask({ kind: "holes" }));
     },
     write: async (ranges) => {
       await this.#puts.idle();
@@ -142,8 +142,8 @@ export class SqliteViews implements Views {
   }
 
   async get(jobId: string): Promise<JobRow> {
-    const { json, position } = await this.#read({ kind: "get", jobId });
-    return { job: json === null ? null : (parseJson(json) as Job), position };
+    const { json, position, holes } = await this.#read({ kind: "get", jobId });
+    return { job: json === null ? null : (parseJson(json) as Job), position, holes: holesOf(holes) };
   }
 
   async expired(nowMs: number, limit: number, after: ExpiredPlace | null = null): Promise<ExpiredJobs> {
@@ -238,4 +238,8 @@ async function parseJobs(jsons: readonly string[]): Promise<Job[]> {
     endsAtMs = performance.now() + TURN_MS_MAX;
   }
   return jobs;
+}
+
+function holesOf(json: string | null): readonly ViewsHole[] {
+  return json === null ? [] : (parseJson(json) as readonly ViewsHole[]);
 }

@@ -59,7 +59,7 @@ export interface FetcherOptions {
   readonly peers: () => readonly { readonly name: string; readonly source: SegmentSource }[];
   /** The names of all other members of the cluster, connected or not; null while this node is no member that knows them. */
   readonly members: () => readonly string[] | null;
-  /** Something was found to be lost, or was put in its place. */
+  /** Something was found to be lost, or was put in its place: also what nobody has called lost since this process started. */
   readonly changed?: (() => void) | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -77,8 +77,8 @@ export class SegmentFetcher {
   /** End the wait for the next round, and for a piece. */
   #wake: (() => void) | null = null;
   #abandon: (() => void) | null = null;
-  /** The segment that was asked for last: a round begins behind it, so that some that nobody has do not keep out the rest. */
-  #tried = 0;
+  /** The segments that were asked for last: a round begins after them, so that some that nobody has do not keep out the rest. */
+  #tried = { wanted: 0, lost: 0 };
   #installed = 0;
   #refused = 0;
   /** Members whose bytes for a segment were others than those that are missing, by its first event. */
@@ -155,13 +155,22 @@ export class SegmentFetcher {
     this.#isRunning = false;
   }
 
+  /** What a member may have first: each kind has its own failures, so that neither keeps out the other. */
   async #round(missing: readonly SegmentEntry[]): Promise<number> {
+    const lost = new Set(this.#options.archive.lost().map(({ first }) => first));
+    const { wanted = [], lost: unlikely = [] } = Object.groupBy(missing, ({ first }) =>
+      lost.has(first) ? "lost" : "wanted",
+    );
+    return (await this.#roundOf("wanted", wanted)) + (await this.#roundOf("lost", unlikely));
+  }
+
+  async #roundOf(kind: "wanted" | "lost", missing: readonly SegmentEntry[]): Promise<number> {
     let fetched = 0;
     let failuresInARow = 0;
-    const at = missing.findIndex(({ first }) => first > this.#tried);
+    const at = missing.findIndex(({ first }) => first > this.#tried[kind]);
     for (const entry of at < 0 ? missing : [...missing.slice(at), ...missing.slice(0, at)]) {
       if (this.#isStopped || failuresInARow === FAILURES_IN_A_ROW_MAX) break;
-      this.#tried = entry.first;
+      this.#tried[kind] = entry.first;
       if (await this.#fetch(entry)) {
         fetched++;
         failuresInARow = 0;
@@ -178,7 +187,7 @@ export class SegmentFetcher {
     if (last === undefined || this.#isStopped) return false;
     if (!(await archive.giveUpThrough(last))) {
       // What follows is missing too, and tells where history starts: it is asked for next.
-      this.#tried = last.first;
+      this.#tried = { wanted: last.first, lost: last.first };
       return false;
     }
     logger.info(
@@ -268,8 +277,9 @@ export class SegmentFetcher {
     if (wasLost) {
       const { first, last } = entry;
       logger.info({ event: "history-found", first, last, peer }, "events that were lost are here again");
-      this.#options.changed?.();
     }
+    // Views may have been built without it by the process before, which knew it as lost.
+    this.#options.changed?.();
     return true;
   }
 
