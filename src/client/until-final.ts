@@ -17,10 +17,10 @@ export async function untilFinal<T extends { readonly state: JobState }>(
   wakeAfter: WakeAfter = byTimeout,
 ): Promise<T> {
   let isHere = false;
-  let wake = (): void => undefined;
+  let wake: (() => void) | undefined;
   const come = (): void => {
     isHere = true;
-    wake();
+    wake?.();
   };
   for (let next: Promise<unknown> | null = null; ;) {
     if (next === null) {

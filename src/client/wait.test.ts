@@ -41,7 +41,7 @@ async function waitsFor(events: Node, completedAtMs: number, untilMs: number): P
       (error: unknown) => error,
     );
   await vi.advanceTimersByTimeAsync(untilMs);
-  return await Promise.race([result, "still waiting"]);
+  return await Promise.race([result, Promise.resolve("still waiting")]);
 }
 
 const OPEN: Reply = [200, `id: 10\npoint: 10:${"a".repeat(64)}\n\n`];
