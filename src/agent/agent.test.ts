@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
+import { KEY_WAIT_MS, TURNOVER_WAIT_MS, VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import { createAgent } from "../entry/agent.ts";
 import { checkSettings, type JobContext } from "./settings.ts";
 import { settled, TestDesk } from "./test-desk.ts";
@@ -158,6 +159,13 @@ describe("a job that may be another agent's", () => {
 });
 
 describe("results", () => {
+  it("a server that refuses them late is heard: an attempt lasts longer than all that a server waits", async () => {
+    const desk = new TestDesk();
+    await desk.start(() => "done");
+    await desk.give();
+    expect(desk.attemptMs).toBeGreaterThan(KEY_WAIT_MS + TURNOVER_WAIT_MS + VIEWS_WAIT_MS);
+  });
+
   it("are sent until they are answered", async () => {
     const desk = new TestDesk();
     let calls = 0;

@@ -5,6 +5,7 @@
 // the result was taken before; only then does it go out again, with the new epoch (design D16).
 
 import { RESULTS_PER_CALL_MAX } from "../core/kit/limits.ts";
+import { ATTEMPT_MS } from "../core/kit/timeouts.ts";
 import type { ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
 import { pause } from "./bell.ts";
@@ -13,8 +14,7 @@ import { refusedOutcome } from "./outcome.ts";
 
 /** Of all results in one call, in letters of JSON; a single one may have more. */
 const BATCH_LETTERS_MAX = 256 * 1024;
-/** How long one node may say nothing: for each so many letters, and twice as long after each failure. */
-const ATTEMPT_MS = 1_000;
+/** How long one node may say nothing: an attempt's time for each so many letters, and twice as long after each failure. */
 const ATTEMPT_LETTERS = 128 * 1024;
 
 export class Results {

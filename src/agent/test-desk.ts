@@ -93,6 +93,8 @@ export class TestDesk implements LeaseDesk {
   readonly sent: ResultCall[] = [];
   /** What was logged of each lease; in ASCII. */
   readonly logs = new Map<string, string>();
+  /** Of the last call with results. */
+  attemptMs: number | undefined;
   leaderEpoch = 1;
   /** What a beat is told about every lease; an error is thrown. */
   renewal: Renewal | Error = "renewed";
@@ -137,8 +139,13 @@ export class TestDesk implements LeaseDesk {
     });
   }
 
-  results(_session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {
+  results(
+    _session: string,
+    results: readonly ResultCall[],
+    { attemptMs }: DeskOptions,
+  ): Promise<readonly ResultAnswer[]> {
     this.sent.push(...results);
+    this.attemptMs = attemptMs;
     const answers: ResultAnswer[] = [];
     for (const one of results) {
       const answer = this.answer(one);

@@ -17,6 +17,11 @@ interface Asked {
   readonly field: string;
 }
 
+type InTurn = Call<"events">["inTurn"];
+
+/** A stream of events has its place already, which is of the caller's share. */
+const atOnce: InTurn = (make) => make();
+
 /** What a client knows of the history besides where its own stream goes on; browsers' EventSource can't send it. */
 const POINT_HEADER = "x-tenure-event-point";
 
@@ -30,17 +35,21 @@ export async function eventStart(service: Service, parts: JobsParts, call: Call<
   return { ...point, hash: await parts.events.hashAt(point.sequence) };
 }
 
-/** For whoever brings the point that it knows: the history is still the one with that point. Throws as `eventStart`. */
+/**
+ * For whoever brings the point that it knows: the history is still the one with that point. Throws as `eventStart`. `inTurn`: an old
+ * one is read from the disk, where a caller must not take all places.
+ */
 export async function mustBeKnown(
   service: Service,
   parts: JobsParts,
   header: Call<"events">["header"],
+  inTurn: InTurn = atOnce,
 ): Promise<EventPoint | null> {
   const text = header(POINT_HEADER);
   if (text === undefined) return null;
   const point = readEventPoint(text);
   if (point === null || point.hash === null) throw badPoint("X-Tenure-Event-Point");
-  return mustBeHere(service, parts, point);
+  return mustBeHere(service, parts, point, inTurn);
 }
 
 /** The newest that is applied here. */
@@ -71,8 +80,13 @@ function badPoint(field: string): Refusal {
   });
 }
 
-async function mustBeHere({ cluster, limits }: Service, { events }: JobsParts, point: EventPoint): Promise<EventPoint> {
-  const isHere = async (): Promise<boolean> => (await events.hashAt(point.sequence)) === point.hash;
+async function mustBeHere(
+  { cluster, limits }: Service,
+  { events }: JobsParts,
+  point: EventPoint,
+  inTurn: InTurn = atOnce,
+): Promise<EventPoint> {
+  const isHere = async (): Promise<boolean> => (await inTurn(() => events.hashAt(point.sequence))) === point.hash;
   if (await isHere()) return point;
   if (!(await cluster.catchUp(limits.catchUpTimeoutMs))) throw noLeader(cluster.view());
   if (await isHere()) return point;

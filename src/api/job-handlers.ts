@@ -132,9 +132,9 @@ function pageText({ jobs, next, position }: JobPage): string {
 async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const { params, query } = call;
   await beFresh(service, query);
-  await mustBeKnown(service, parts, call.header);
   const resumed = resumedAt(call.header("last-event-id"));
   let job = await findJob(service, parts, params.id);
+  await pointIsKnown(service, parts, call);
   if (resumed !== null && resumed.attempt > lastAttemptOf(job)) {
     // This node may be behind the one that gave it out.
     const isAll = await service.cluster.catchUp(service.limits.catchUpTimeoutMs);
@@ -150,6 +150,15 @@ async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
   const page = await logPage(parts, job.id, attempt, offset);
   return { body: { job_id: job.id, attempt, offset, ...toSnake(page) } };
+}
+
+/** The offset alone is enough where events up to the point are not kept any more: the views have the whole log. */
+async function pointIsKnown(service: Service, parts: JobsParts, { header, inTurn }: Call<"jobLogs">): Promise<void> {
+  try {
+    await mustBeKnown(service, parts, header, inTurn);
+  } catch (error) {
+    if (!TenureError.is(error) || (error.code !== "LOG_COMPACTED" && error.code !== "EVENTS_LOST")) throw error;
+  }
 }
 
 /** `2:4096`, as the stream of a log numbers its events. */

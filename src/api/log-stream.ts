@@ -61,7 +61,8 @@ async function follow(service: Service, parts: JobsParts, following: Following, 
     const waitMs = reached < head ? LOOK_AGAIN_MS : limits.heartbeatMs;
     await eventOf(service, parts, jobId, head, waitMs, out.signal);
     if (clock.monotonicMs() - toldAtMs < limits.heartbeatMs) continue;
-    await out.write(": heartbeat\n\n");
+    // A point that moves with the history: that of a quiet job's last piece is cut off some day.
+    await out.write(`: heartbeat\npoint: ${eventPointText(await newestPoint(parts))}\n\n`);
     toldAtMs = clock.monotonicMs();
   }
 }

@@ -3,7 +3,8 @@
 // before the client's file (cluster-client-file.ts), and that before the defaults.
 
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
-import { clientWith } from "../client/client.ts";
+import type { Caller } from "../client/caller.ts";
+import { callerWith, clientWith } from "../client/client.ts";
 import { type ClientHistory, historyWith } from "../client/history.ts";
 import type { Client, ClientFetch, ClientOptions, NodeAnswer } from "../client/index.ts";
 import { type ClientFile, readClientFile } from "./cluster-client-file.ts";
@@ -137,6 +138,11 @@ export function refuseStrangers(answers: readonly NodeAnswer[]): void {
 
 export function clientOf(connection: Connection, timeoutMs?: number): Client {
   return clientWith({ ...optionsOf(connection), timeoutMs }, keyAdvice(connection));
+}
+
+/** For what the client itself does not offer. */
+export function callerOf(connection: Connection): Caller {
+  return callerWith(optionsOf(connection), keyAdvice(connection));
 }
 
 /** `urls`: the nodes that are asked about their own copy, as `Client.nodes` found them. */

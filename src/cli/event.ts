@@ -2,7 +2,15 @@
 
 import { assertNever } from "../contract/errors.ts";
 import type { Client, EventView } from "../client/index.ts";
-import { clientOf, type Connection, historyOf, readConnection, refuseStrangers } from "./cluster-connection.ts";
+import { HistoryRewrittenError, isThere, type KnownPoint } from "../client/rewritten.ts";
+import {
+  callerOf,
+  clientOf,
+  type Connection,
+  historyOf,
+  readConnection,
+  refuseStrangers,
+} from "./cluster-connection.ts";
 import { EVENT_HELP, readEventFlags, type TailStep } from "./event-flags.ts";
 import { compareNodes, problemOf, verifyNodes } from "./event-verify.ts";
 import { verifyNotes, verifyObject, verifyText } from "./event-verify-view.ts";
@@ -35,10 +43,13 @@ export async function event(args: readonly string[]): Promise<number> {
   }
 }
 
-async function tail({ output, ...rest }: Connection, step: TailStep, signal: AbortSignal): Promise<void> {
-  const client = clientOf({ output, ...rest });
+async function tail(connection: Connection, step: TailStep, signal: AbortSignal): Promise<void> {
+  const client = clientOf(connection);
+  const { output } = connection;
   let left = step.limit;
-  for await (const one of step.isFollowed ? client.events({ ...step, signal }) : present(client, step, signal)) {
+  for await (const one of step.isFollowed
+    ? client.events({ ...step, signal })
+    : present(connection, client, step, signal)) {
     // A reader that is slower than the log must not let it pile up here.
     if (!process.stdout.write(eventLine(output, one))) await drained(signal);
     if (--left === 0) return;
@@ -46,14 +57,28 @@ async function tail({ output, ...rest }: Connection, step: TailStep, signal: Abo
 }
 
 /** Unfiltered, for the last event that there is now may be one that a filter would hide. */
-async function* present(client: Client, step: TailStep, signal: AbortSignal): AsyncGenerator<EventView, void, void> {
+async function* present(
+  connection: Connection,
+  client: Client,
+  step: TailStep,
+  signal: AbortSignal,
+): AsyncGenerator<EventView, void, void> {
   const { firstSequence, lastSequence } = await client.stats({ consistency: "linearizable", signal });
   const after = step.after ?? firstSequence - 1;
-  if (after === lastSequence) return;
-  for await (const one of client.events({ after, afterHash: step.afterHash, signal })) {
+  const { afterHash } = step;
+  if (after === lastSequence) {
+    // No event will come whose predecessor would be compared.
+    if (afterHash !== undefined) await mustHave(connection, { sequence: after, hash: afterHash }, signal);
+    return;
+  }
+  for await (const one of client.events({ after, afterHash, signal })) {
     if (isWanted(step, one)) yield one;
     if (one.sequence >= lastSequence) return;
   }
+}
+
+async function mustHave(connection: Connection, point: KnownPoint, signal: AbortSignal): Promise<void> {
+  if ((await isThere(callerOf(connection), point, signal)) === "no") throw new HistoryRewrittenError(point, null);
 }
 
 async function drained(signal: AbortSignal): Promise<void> {

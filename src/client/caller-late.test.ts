@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { KEY_WAIT_MS, TURNOVER_WAIT_MS, VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import { createClient } from "./client.ts";
-import { leaderAnswer, Network, type Reply } from "./test-network.ts";
+import { leaderAnswer, Network, notLeader, type Reply } from "./test-network.ts";
 
 const N1 = "http://127.0.0.1:1";
 const OVERLOADED: Reply = [503, { error: "OVERLOADED", message: "the views lag; nothing was done" }];
@@ -51,4 +51,17 @@ it("a call that is refused until its end is reported as refused", async () => {
   const client = createClient({ urls: [N1], fetch: network.fetch, timeoutMs: 1_100 });
   expect(await errorOf(client.cancel("j"))).toMatchObject({ code: "OVERLOADED" });
   expect(network.to("/v1/jobs/j/cancel").length).toBeGreaterThan(1);
+});
+
+it("a leader that hands over late names the next one: the call goes there, though most of its time is gone", async () => {
+  const network = new Network();
+  const n2 = "http://127.0.0.1:2";
+  network.nodes.set(N1, async (path) => {
+    if (path === "/leader") return leaderAnswer("n1", "n1", N1, 4);
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    return notLeader(n2);
+  });
+  network.nodes.set(n2, (path) => (path === "/leader" ? "never" : [200, { id: "j" }]));
+  const client = createClient({ urls: [N1, n2], fetch: network.fetch, timeoutMs: 1_000 });
+  expect(await errorOf(client.cancel("j"))).toMatchObject({ id: "j" });
 });

@@ -204,15 +204,16 @@ export class Caller {
       options.signal?.throwIfAborted();
       // What it says, or that it says nothing, is news: the next call must not begin where this one failed.
       this.#leaderUrl = null;
-      // What was refused is not sent once more where the same answer would come too late: then it would be unknown (trap 84).
-      const isTooLate = answer.kind === "refused" && timeLeft() <= tookMs;
-      if (isTooLate || verdictOf(answer, request) === "fail") throw callError(url, answer);
+      if (verdictOf(answer, request) === "fail") throw callError(url, answer);
       const named = answer.kind === "refused" ? this.addresses.known(answer.fields["leader_url"]) : undefined;
       this.#leaderUrl = named === undefined || named === url ? null : named;
       if (this.#leaderUrl !== null && ++hops <= HOPS_MAX) continue;
       hops = 0;
       this.#leaderUrl = null;
-      if (!(await pauses.take(line.signal))) {
+      // What was refused, without another node to go to, is not sent once more where the same answer would come too late: then it
+      // would be unknown (trap 84).
+      const isTooLate = answer.kind === "refused" && timeLeft() <= tookMs;
+      if (isTooLate || !(await pauses.take(line.signal))) {
         options.signal?.throwIfAborted();
         throw callError(url, answer);
       }

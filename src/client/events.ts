@@ -9,7 +9,7 @@ import type { Caller } from "./caller.ts";
 import type { EventView } from "./job-views.ts";
 import { HistoryRewrittenError, lastCommon, Trail } from "./rewritten.ts";
 import type { SseFrame } from "./sse.ts";
-import { type StreamOptions, streamItems } from "./streams.ts";
+import { OUTAGE_MS, type StreamOptions, streamItems } from "./streams.ts";
 import { parseJson } from "../contract/parse-json.ts";
 
 export interface EventsOptions extends StreamOptions {
@@ -44,25 +44,14 @@ export async function* eventItems(caller: Caller, options: EventsOptions): Async
   try {
     return yield* streamItems(caller, request, (frame) => readFrame(point, frame), options);
   } catch (error) {
-    throw await explained(caller, error, point, options.signal);
-  }
-}
-
-/** For whoever looks at the present and needs no event of the past: begins anew where the history was rewritten. */
-export async function inEachHistory<T>(run: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await run();
-    } catch (error) {
-      if (!HistoryRewrittenError.is(error)) throw error;
-    }
+    throw await explained(caller, error, point, options);
   }
 }
 
 /** A history that was rewritten, with the place from which to start again. */
-async function explained(caller: Caller, error: unknown, point: Point, signal: AbortSignal | undefined) {
+async function explained(caller: Caller, error: unknown, point: Point, options: StreamOptions) {
   if (!TenureError.is(error) || error.code !== "HISTORY_REWRITTEN") return error;
-  const common = await lastCommon(caller, point.trail.points, signal);
+  const common = await lastCommon(caller, point.trail.points, options.signal, options.outageMs ?? OUTAGE_MS);
   return new HistoryRewrittenError({ sequence: point.last ?? 0, hash: point.hash }, common, { cause: error });
 }
 

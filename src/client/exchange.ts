@@ -5,7 +5,7 @@
 // Redirects are never followed: credentials go to the URL that was asked and nowhere else (trap 64).
 
 import { ERRORS, type ErrorCode, messageOf, TenureError } from "../contract/errors.ts";
-import { chunksOf } from "./chunks.ts";
+import { chunksOf, endWith, unlessAborted } from "./chunks.ts";
 import { parseJson } from "../contract/parse-json.ts";
 
 /**
@@ -83,6 +83,7 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
       signal: line.signal,
     });
     response = await unlessAborted(asked, line.signal);
+    endWith(response, line.signal);
   } catch (error) {
     if (TenureError.is(error)) {
       return { kind: "silent", isSent: false, why: error.message, cause: error, code: error.code };
@@ -91,18 +92,6 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
   }
   if (response.ok) return { kind: "ok", response };
   return await refusalOf(response, line.keyAdvice);
-}
-
-/** A `fetch` of the user's may not know the signal: the call is over all the same. */
-function unlessAborted<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort);
-    Promise.resolve(asked)
-      .finally(() => signal.removeEventListener("abort", abort))
-      .then(resolve, reject);
-  });
 }
 
 function written(body: unknown): string {
@@ -125,11 +114,10 @@ export async function jsonOf(response: Response): Promise<unknown> {
 }
 
 async function boundedText(response: Response): Promise<string> {
-  if (response.body === null) return "";
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of chunksOf(response.body as ReadableStream<Uint8Array>)) {
+  for await (const chunk of chunksOf(response)) {
     bytes += chunk.length;
     if (bytes > ANSWER_BYTES_MAX) throw new AnswerTooLong();
     text += decoder.decode(chunk, { stream: true });

@@ -51,3 +51,29 @@ describe("a fetch that", () => {
     await expect(call).rejects.toThrow("enough");
   });
 });
+
+/** Headers come, and then nothing, whatever the signal says. */
+function stalled(head: string, status = 200): Response {
+  const start = (body: ReadableStreamDefaultController): void => body.enqueue(new TextEncoder().encode(head));
+  return new Response(new ReadableStream({ start, cancel: () => new Promise(() => undefined) }), { status });
+}
+
+describe("a fetch whose body stalls, and does not know the signal", () => {
+  const leads = { node_id: "n1", leader_id: "n1", leader_url: urls, leader_address: null, term: 1 };
+  const fetchOf =
+    (status: number): ClientFetch =>
+    (url) =>
+      Promise.resolve(url.endsWith("/leader") ? new Response(JSON.stringify(leads)) : stalled(`{"id":`, status));
+
+  it.each([200, 503])("each call ends within its time (%i)", async (status) => {
+    const client = createClient({ urls, fetch: fetchOf(status), ...TIME });
+    await expect(client.job("j")).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+    await expect(client.submit({ kind: "k", payload: null })).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  });
+
+  it("a stream ends when its reader says so", async () => {
+    const client = createClient({ urls, fetch: () => Promise.resolve(stalled("retry: 1000\n\n")), ...TIME });
+    const next = client.events({ signal: AbortSignal.timeout(100) }).next();
+    await expect(next).rejects.toMatchObject({ name: "TimeoutError" });
+  });
+});

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createClient } from "./client.ts";
 import { failed, leaderAnswer, Network, type Node, notLeader, type Reply } from "./test-network.ts";
 
@@ -218,4 +218,19 @@ describe("trap 67: events", () => {
     stop.abort(new Error("enough"));
     await expect(next).rejects.toThrow("enough");
   });
+});
+
+it("a page that came over plain http, where crypto.randomUUID does not exist, submits with a key of its own", async () => {
+  const whole = crypto;
+  vi.stubGlobal("crypto", { getRandomValues: (into: Uint8Array<ArrayBuffer>) => whole.getRandomValues(into) });
+  try {
+    const network = cluster(inTurn([200, { id: "j1" }]));
+    await clientOf(network).submit({ kind: "a" });
+    await clientOf(network).submit({ kind: "a" });
+    const keys = network.sent.flatMap(({ idempotencyKey }) => idempotencyKey ?? []);
+    expect(keys.every((key) => /^[0-9a-f]{36}$/.test(key))).toBe(true);
+    expect(new Set(keys).size).toBe(2);
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });

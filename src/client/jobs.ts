@@ -4,7 +4,7 @@
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
-import { eventItems, type EventsOptions, followEvents, inEachHistory } from "./events.ts";
+import { eventItems, type EventsOptions, followEvents } from "./events.ts";
 import type {
   AgentView,
   EventView,
@@ -77,14 +77,14 @@ export interface ClientJobs {
 
 /** More pages than this are no list any more: a server that goes on does not mean it. */
 const PAGES_MAX = 100_000;
-/** How long `wait` goes on looking where no node answers. */
+/** How long `wait` goes on looking where no node answers; each answer begins it anew. */
 const WAIT_OUTAGE_MS = 600_000;
 
 type Method = "POST" | "PUT" | "DELETE";
 
 export function jobsOf(caller: Caller): ClientJobs {
   const mutate = async <T>(method: Method, path: string, body: object, options: MutateOptions = {}): Promise<T> => {
-    const { leaderEpoch, idempotencyKey = crypto.randomUUID() } = options;
+    const { leaderEpoch, idempotencyKey = randomKey() } = options;
     const isKeyed = idempotencyKey !== null;
     const fence = leaderEpoch === undefined ? {} : { leader_epoch: leaderEpoch };
     const request = {
@@ -109,7 +109,7 @@ export function jobsOf(caller: Caller): ClientJobs {
     jobs: (query = {}) => listJobs(caller, query),
     cancel: (id, options) => mutate("POST", `${pathOf(id)}/cancel`, {}, options),
     retry: (id, options) => mutate("POST", `${pathOf(id)}/retry`, {}, options),
-    wait: (id, { signal } = {}) => inEachHistory(() => waitFor(caller, id, signal)),
+    wait: (id, { signal } = {}) => waitFor(caller, id, signal),
     logs: (id, options = {}) => logPieces(caller, `${pathOf(id)}/logs`, options),
     events: (options = {}) => followEvents(caller, options),
     agents: (options = {}) => listNamed<AgentView>(caller, "agents", options),
@@ -160,17 +160,36 @@ async function jobOf(caller: Caller, id: string, options: ReadOptions): Promise<
 
 /** Looks when its events say so: once the stream is open nothing is missed, and each look is linearizable. */
 async function waitFor(caller: Caller, id: string, signal: AbortSignal | undefined): Promise<JobView> {
-  const types = ["build:completed", "build:failed", "build:cancelled"];
   const over = new AbortController();
   const until = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
-  const wanted = { entityId: id, entityType: "build", types } as const;
-  const items = eventItems(caller, { ...wanted, signal: until, outageMs: WAIT_OUTAGE_MS });
+  const items = finalItems(caller, id, until);
   try {
     return await untilFinal(items, () => look(caller, id, signal));
   } finally {
     // Somebody may be waiting for the next of them.
     over.abort();
     await items.return(undefined as never).catch(() => undefined);
+  }
+}
+
+/**
+ * Whoever looks at the present needs no event of the past: a stream that can't go on where it was (its point is cut off, lost, or of
+ * a history that was rewritten), or can't be had for now, is opened anew from the present; the looks go on meanwhile. It fails only
+ * with what refuses a new one too.
+ */
+async function* finalItems(caller: Caller, id: string, signal: AbortSignal): AsyncGenerator<unknown, never, void> {
+  const types = ["build:completed", "build:failed", "build:cancelled"];
+  for (;;) {
+    let isOpened = false;
+    try {
+      for await (const item of eventItems(caller, { entityId: id, entityType: "build", types, signal })) {
+        isOpened = true;
+        yield item;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!TenureError.is(error) || (!error.retryable && !isOpened)) throw error;
+    }
   }
 }
 
@@ -182,15 +201,13 @@ async function look(caller: Caller, id: string, signal: AbortSignal | undefined)
     } catch (error) {
       signal?.throwIfAborted();
       if (!TenureError.is(error) || !error.retryable) throw error;
-      if (await pauses.take(signal ?? NEVER)) continue;
+      if (await pauses.take(signal)) continue;
       signal?.throwIfAborted();
       if (error.code !== "TOO_STALE") throw error;
       pauses = new Pauses(WAIT_OUTAGE_MS);
     }
   }
 }
-
-const NEVER = new AbortController().signal;
 
 async function* listJobs(caller: Caller, query: JobsQuery): AsyncGenerator<JobBrief, void, void> {
   const { states, kind, queue, agent, search, pageSize } = query;
@@ -240,6 +257,12 @@ async function listNamed<T>(
 
 function endless(what: string): TenureError {
   return new TenureError("BACKEND_UNSUPPORTED", `the server lists ${what} without an end; is it a Tenure server?`);
+}
+
+/** A page that came over plain http has no `crypto.randomUUID`. */
+function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(18));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function pathOf(id: string): string {

@@ -64,7 +64,10 @@ async function* followed(caller: Caller, path: string, options: LogsOptions): As
     };
   };
   const read = ({ id, event, point: said, data }: SseFrame): FollowItem | undefined => {
-    if (data === null) return undefined;
+    if (data === null) {
+      point = said ?? point;
+      return undefined;
+    }
     if (event === "end") return { kind: "end" };
     const piece = toCamel(parseJson(data) as object) as unknown as Omit<LogPiece, "attempt">;
     const of = Number(/^(\d{1,9}):\d{1,15}$/.exec(id ?? "")?.[1]);

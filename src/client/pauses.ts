@@ -14,8 +14,8 @@ export class Pauses {
     this.#limit = AbortSignal.timeout(limitMs);
   }
 
-  async take(callSignal: AbortSignal): Promise<boolean> {
-    const signal = AbortSignal.any([callSignal, this.#limit]);
+  async take(callSignal: AbortSignal | undefined): Promise<boolean> {
+    const signal = callSignal === undefined ? this.#limit : AbortSignal.any([callSignal, this.#limit]);
     if (signal.aborted) return false;
     const pauseMs = this.#nextMs;
     this.#nextMs = Math.min(PAUSE_MS_MAX, pauseMs * PAUSE_FACTOR);

@@ -188,6 +188,19 @@ describe("trap 82: a history that was rewritten under its reader", () => {
     await expect(pieces.next()).rejects.toMatchObject({ code: "HISTORY_REWRITTEN" });
   });
 
+  it("a log that is quiet for long brings back the point of the last heartbeat", async () => {
+    const data = JSON.stringify({ text: "x", offset: 0, next_offset: 1 });
+    const piece = `id: 1:1\npoint: 2:${old.hashAt(2)}\nevent: log\ndata: ${data}\n\n`;
+    const network = networkOf({
+      [N1]: (_path, { eventPoint }) =>
+        eventPoint === undefined ? [200, `${piece}: heartbeat\npoint: 8:${old.hashAt(8)}\n\n`] : REFUSED,
+    });
+    const pieces = createClient({ urls: [N1], fetch: network.fetch }).logs("j", { follow: true });
+    await pieces.next();
+    await pieces.next().catch(() => undefined);
+    expect(network.sent.at(-1)?.eventPoint).toBe(`8:${old.hashAt(8)}`);
+  });
+
   it("what a reader remembers is bounded, dense at its end, and reaches back to its beginning", () => {
     const trail = new Trail();
     for (let sequence = 1; sequence <= 100_000; sequence++) trail.add(sequence, "x");

@@ -4,6 +4,7 @@
 import type { EventPoint } from "../contract/event-point.ts";
 import { TenureError } from "../contract/errors.ts";
 import type { Caller } from "./caller.ts";
+import { Pauses } from "./pauses.ts";
 
 /** Past so many the older half is thinned: near the end nearly each event is known, further back fewer and fewer. */
 const POINTS_MAX = 256;
@@ -56,38 +57,45 @@ export class Trail {
   }
 }
 
-/** The last point that the cluster has, by halves: what is common is a beginning of both. Null: none, or no answer. */
+/** The last point that the cluster has, by halves: what is common is a beginning of both. Null: none, or no answer in time. */
 export async function lastCommon(
   caller: Caller,
   points: readonly KnownPoint[],
   signal: AbortSignal | undefined,
+  outageMs: number,
 ): Promise<KnownPoint | null> {
+  const pauses = new Pauses(outageMs);
   let common: KnownPoint | null = null;
   for (let low = 0, high = points.length; low < high;) {
     const middle = (low + high) >> 1;
     const point = points[middle]!;
-    const found = await isThere(caller, point, signal);
-    if (found === null) return common;
-    if (found === "yes") common = point;
-    if (found === "no") high = middle;
-    else low = middle + 1;
+    try {
+      const found = await isThere(caller, point, signal);
+      if (found === "yes") common = point;
+      if (found === "no") high = middle;
+      else low = middle + 1;
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!TenureError.is(error)) throw error;
+      // Nobody leads for now: what is not known yet is no end of the search.
+      if (!error.retryable || !(await pauses.take(signal))) return common;
+    }
   }
   return common;
 }
 
-/** "cut": retention has cut it off. Null: nobody says. */
-async function isThere(
+/** "cut": retention has cut it off. */
+export async function isThere(
   caller: Caller,
   { sequence, hash }: KnownPoint,
   signal: AbortSignal | undefined,
-): Promise<"yes" | "no" | "cut" | null> {
+): Promise<"yes" | "no" | "cut"> {
   try {
     const path = `/api/events/since/${sequence - 1}?limit=1&consistency=linearizable`;
     const { events } = await caller.readJson<{ events: readonly { eventHash: string }[] }>(path, { signal });
     return events[0]?.eventHash === hash ? "yes" : "no";
   } catch (error) {
-    signal?.throwIfAborted();
-    if (!TenureError.is(error)) throw error;
-    return error.code === "LOG_COMPACTED" ? "cut" : null;
+    if (!TenureError.is(error) || error.code !== "LOG_COMPACTED") throw error;
+    return "cut";
   }
 }

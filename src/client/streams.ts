@@ -15,7 +15,7 @@ import { type SseFrame, SseParser } from "./sse.ts";
 /** A stream that was open for so long was served, also where there was nothing to say. */
 const STEADY_MS = 5_000;
 
-const OUTAGE_MS = 60_000;
+export const OUTAGE_MS = 60_000;
 
 export interface StreamOptions {
   readonly signal?: AbortSignal | undefined;
@@ -39,7 +39,9 @@ export async function* streamItems<T>(
   { signal, outageMs = OUTAGE_MS }: StreamOptions,
 ): AsyncGenerator<T, never, void> {
   let pauses = new Pauses(outageMs);
-  let refusedInRow = 0;
+  /** What each node has said since anything was served: one node's word is its own, however often it says it. */
+  const said = new Map<string, TenureError>();
+  let refusal: TenureError | undefined;
   for (let at = 0; ; at++) {
     await caller.knowMembers(signal);
     signal?.throwIfAborted();
@@ -72,7 +74,7 @@ export async function* streamItems<T>(
       signal?.throwIfAborted();
       failure = failureOf(url, error);
       isOwnWord ||= isOpen && failure.code === FOUND_IN_STREAM;
-      if (!failure.retryable && (!isOwnWord || ++refusedInRow >= urls.length)) throw failure;
+      if (!failure.retryable && !isOwnWord) throw failure;
     } finally {
       watch.end();
       isServed ||= !ended.signal.aborted && performance.now() - openedAtMs >= STEADY_MS;
@@ -81,12 +83,25 @@ export async function* streamItems<T>(
     // The outage begins here: a reader may have taken its time.
     if (isServed) {
       pauses = new Pauses(outageMs);
-      refusedInRow = 0;
+      said.clear();
+      refusal = undefined;
     }
-    if (await pauses.take(signal ?? NEVER)) continue;
+    if (!failure.retryable) {
+      refusal = failure;
+      said.set(url, failure);
+      if (urls.every((one) => agrees(said.get(one), failure))) throw failure;
+    } else if (!said.has(url)) said.set(url, failure);
+    if (await pauses.take(signal)) continue;
     signal?.throwIfAborted();
-    throw failure;
+    // Whoever could not be reached for so long does not contradict it.
+    throw refusal ?? failure;
   }
+}
+
+/** That nobody knows the key is certain where all that answer say so (decision 25); of the history each has its own copy. */
+function agrees(said: TenureError | undefined, { code }: TenureError): boolean {
+  if (said === undefined) return false;
+  return !said.retryable || (code === "UNAUTHENTICATED" && said.code === "BACKEND_UNAVAILABLE");
 }
 
 function failureOf(url: string, error: unknown): TenureError {
@@ -94,12 +109,9 @@ function failureOf(url: string, error: unknown): TenureError {
   return new TenureError("BACKEND_UNAVAILABLE", `the stream from ${url} broke: ${reasonOf(error)}.`, { cause: error });
 }
 
-const NEVER = new AbortController().signal;
-
 async function* framesOf(response: Response, watch: Watch): AsyncGenerator<SseFrame, void, void> {
-  if (response.body === null) return;
   const parser = new SseParser();
-  for await (const bytes of chunksOf(response.body as ReadableStream<Uint8Array>)) {
+  for await (const bytes of chunksOf(response)) {
     watch.within(STREAM_SILENCE_MS);
     const frames = parser.push(bytes);
     // A reader may take its time over each of them; that is not the server's silence.

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { JobState } from "./job-views.ts";
 import { untilFinal } from "./until-final.ts";
 
@@ -84,5 +84,17 @@ describe("a job that is waited for", () => {
     const failed = expect(done).rejects.toThrow("no node serves it");
     await stage.fail(new Error("no node serves it"));
     await failed;
+  });
+
+  it("for long is looked at any number of times without anything more that hangs on the item to come", async () => {
+    const item = new Promise<never>(() => undefined);
+    const then = vi.spyOn(item, "then");
+    let looks = 0;
+    const look = () => Promise.resolve({ state: ++looks === 1_000 ? "completed" : "pending" } as const);
+    await untilFinal({ next: () => item }, look, (_ms, wake) => {
+      queueMicrotask(wake);
+      return () => undefined;
+    });
+    expect(then).toHaveBeenCalledTimes(1);
   });
 });

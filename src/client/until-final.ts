@@ -16,20 +16,34 @@ export async function untilFinal<T extends { readonly state: JobState }>(
   look: () => Promise<T>,
   wakeAfter: WakeAfter = byTimeout,
 ): Promise<T> {
+  let isHere = false;
+  let wake: (() => void) | undefined;
+  const come = (): void => {
+    isHere = true;
+    wake?.();
+  };
   for (let next: Promise<unknown> | null = null; ;) {
-    next ??= items.next();
-    if (await isWithin(next, wakeAfter)) next = null;
+    if (next === null) {
+      isHere = false;
+      next = items.next();
+      // Once for each item: what hangs on it stays for as long as it is awaited, over any number of looks.
+      next.then(come, come);
+    }
+    await new Promise<void>((resolve) => {
+      if (isHere) return resolve();
+      const forget = wakeAfter(LOOK_AGAIN_MS, resolve);
+      wake = () => {
+        forget();
+        resolve();
+      };
+    });
+    if (isHere) {
+      await next;
+      next = null;
+    }
     const job = await look();
     if (FINAL.includes(job.state)) return job;
   }
-}
-
-/** False: nothing has come in time. Rejects as the item does. */
-async function isWithin(item: Promise<unknown>, wakeAfter: WakeAfter): Promise<boolean> {
-  return await new Promise((resolve, reject) => {
-    const forget = wakeAfter(LOOK_AGAIN_MS, () => resolve(false));
-    item.then(() => resolve(true), reject).finally(forget);
-  });
 }
 
 function byTimeout(ms: number, wake: () => void): () => void {

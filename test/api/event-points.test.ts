@@ -1,8 +1,10 @@
 // A reader that comes back with a point of a history that was rewritten (trap 82), and with one that this node merely has not yet
 // (trap 73). "a" and "b" are two histories with the same first three events.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { TenureError } from "../../src/core/kit/errors.ts";
 import { startApi, type TestApi } from "./test-api.ts";
+import { submit } from "./test-job-calls.ts";
 import { openStream } from "./test-stream.ts";
 
 function record(t: TestApi, count: number, text: string): void {
@@ -116,17 +118,42 @@ describe("what a stream says of where it is", () => {
     await expect.poll(() => resumed.shown.map(({ id }) => id)).toEqual([await pointOf(t, 7)]);
   });
 
-  it("the log of a job: who brings a point of another history is refused before anything else", async () => {
+  it("the log of a job: who brings a point of another history is refused; of a job that is none nothing is read", async () => {
     await using a = await history("a", 3);
     await using b = await history("b", 5);
-    const path = "/v1/jobs/unknown/logs?follow=true";
+    const headers = { "x-tenure-event-point": await pointOf(a, 6) };
     for (const [t, status] of [
-      [a, 404],
+      [a, 200],
       [b, 409],
     ] as const) {
-      const headers = { "x-tenure-event-point": await pointOf(a, 6) };
-      expect((await t.call("GET", path, undefined, "viewer-key", headers)).status).toBe(status);
+      await submit(t);
+      expect((await t.call("GET", "/v1/jobs/job-1/logs", undefined, "viewer-key", headers)).status).toBe(status);
+      const reads = vi.spyOn(t.events, "hashAt");
+      for (const path of ["/v1/jobs/unknown/logs", "/v1/jobs/unknown/logs?follow=true"]) {
+        expect((await t.call("GET", path, undefined, "viewer-key", headers)).status).toBe(404);
+      }
+      expect(reads).not.toHaveBeenCalled();
     }
+  });
+
+  it.each(["LOG_COMPACTED", "EVENTS_LOST"] as const)(
+    "the log of a quiet job goes on at its offset where the point of its last piece is not kept any more: %s",
+    async (code) => {
+      await using t = await history("a", 3);
+      await submit(t);
+      const headers = { "x-tenure-event-point": await pointOf(t, 3) };
+      vi.spyOn(t.events, "hashAt").mockRejectedValueOnce(new TenureError(code, "not kept"));
+      expect((await t.call("GET", "/v1/jobs/job-1/logs", undefined, "viewer-key", headers)).status).toBe(200);
+    },
+  );
+
+  it("the log of a quiet job says the newest point with each heartbeat", async () => {
+    await using t = await history("a", 3);
+    await submit(t);
+    using stream = await openStream(t, "/v1/jobs/job-1/logs?follow=true");
+    record(t, 2, "a");
+    const newest = await pointOf(t, t.events.head().sequence);
+    await expect.poll(() => stream.points, { timeout: 30_000 }).toContain(newest);
   });
 
   it("who sends no hash is served as before, whatever the history is", async () => {
