@@ -31,7 +31,7 @@ function bound(views: ListedViews) {
   return {
     position: () => views.position(),
     doubt: () => views.doubt(),
-    settle: () => views.settle(),
+    trust: () => views.trust(),
     put: (...args: Parameters<ListedViews["put"]>) => views.put(...args),
   };
 }
@@ -109,7 +109,7 @@ describe("the views", () => {
     const told = {
       position: () => views.position(),
       doubt: () => views.doubt(),
-      settle: () => views.settle(),
+      trust: () => views.trust(),
       put: (...[position, jobs, logs, forgotten]: Parameters<ListedViews["put"]>) => {
         put.push(...jobs.map(({ id }) => id));
         return views.put(position, jobs, logs, forgotten);
@@ -200,7 +200,7 @@ describe("the views", () => {
     const slow = {
       position: () => views.position(),
       doubt: () => views.doubt(),
-      settle: () => views.settle(),
+      trust: () => views.trust(),
       put: async (...[position, jobs, logs, forgotten]: Parameters<ListedViews["put"]>) => {
         put.push(...jobs.map(({ id }) => id));
         if (put.length < 1_200) await stage.submitMany(300);
@@ -286,7 +286,7 @@ describe("the views", () => {
     const views = new ListedViews();
     const feeder = new JobsFeeder({ fold: behind, views, history: null, clock, logger: SILENT });
     await drain();
-    expect([views.jobs.size, feeder.position, views.calls]).toEqual([3, 3, ["settle"]]);
+    expect([views.jobs.size, feeder.position, views.calls]).toEqual([3, 3, ["trust"]]);
     await stage.service.cancel(REQUEST, first!);
     behind.restore(taken(), { position: 4, epoch: 1 });
     await drain();
@@ -294,7 +294,7 @@ describe("the views", () => {
     expect([views.jobs.get(first!)?.state, views.atPosition, views.calls]).toEqual([
       "cancelled",
       4,
-      ["settle", "settle"],
+      ["trust", "trust"],
     ]);
     // The next one does not: others had what was finished forgotten.
     stage.views.jobs.set(first!, stage.service.job(first!)!);
@@ -303,7 +303,7 @@ describe("the views", () => {
     expect(stage.service.job(first!)).toBeNull();
     behind.restore(taken(), { position: fold.chain.sequence, epoch: 1 });
     await drain();
-    expect(views.calls).toEqual(["settle", "settle", "doubt", "settle"]);
+    expect(views.calls).toEqual(["trust", "trust", "doubt", "settle"]);
     expect(views.atPosition).toBe(fold.chain.sequence);
   });
 });

@@ -44,7 +44,7 @@ const REST_MS = 200;
 
 export interface JobsFeederOptions {
   readonly fold: JobsFold;
-  readonly views: Pick<Views, "position" | "put" | "doubt" | "settle" | "holes">;
+  readonly views: Pick<Views, "position" | "put" | "doubt" | "trust" | "holes">;
   /** Null: there is none; what the book has dropped is not shown. */
   readonly history: ReplayHistory | null;
   readonly clock: Clock;
@@ -161,7 +161,7 @@ export class JobsFeeder {
       if (position < through && history !== null) this.#gap = { after: position, through };
       this.#startReplay();
       if (this.#isInDoubt) await views.doubt(Math.floor(timestamp));
-      else await views.settle();
+      else await views.trust();
     } catch (error) {
       if (beginning === this.#beginnings) this.#failed(error);
       return;
@@ -282,16 +282,14 @@ export class JobsFeeder {
     const { sequence, hash } = fold.chain;
     const [position, line] = isAll ? [sequence, hash] : [this.#position, null];
     try {
-      await views.put(position, jobs, changes.logs, changes.forgotten, { line });
+      await views.put(position, jobs, changes.logs, changes.forgotten, { line, settles: isAll && this.#isInDoubt });
     } catch (error) {
       this.#changes.giveBack(changes);
       throw error;
     }
     if (beginning !== this.#beginnings) return;
     this.#position = position;
-    if (!isAll || !this.#isInDoubt) return;
-    this.#isInDoubt = false;
-    await views.settle();
+    if (isAll) this.#isInDoubt = false;
   }
 
   #sweptJobs(max: number, slice: Slice): Job[] {

@@ -277,7 +277,7 @@ describe("a history with a part that no member has", () => {
         site.feed(views);
         await site.settled();
         expect(views.jobs.has(inIt)).toBe(false);
-        views.settle = async () => turnsUp();
+        views.trust = async () => turnsUp();
       }
       feeder = site.feed(views);
       await site.settled();

@@ -68,7 +68,7 @@ export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): JobsF
 }
 
 /** Views without a file: as far behind as a test wants them to be. */
-export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "settle"> {
+export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "trust"> {
   readonly jobs = new Map<string, Job>();
   readonly logs = new Map<string, string>();
   isFailing = false;
@@ -84,9 +84,10 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    { isPast = false }: PutHow = {},
+    { isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
     if (this.isFailing) return Promise.reject(new TenureError("DISK_FULL", "no room"));
+    if (settles) this.calls.push("settle");
     if (position < this.atPosition) return Promise.resolve();
     for (const job of jobs) {
       const before = this.jobs.get(job.id);
@@ -104,8 +105,8 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     return Promise.resolve();
   }
 
-  settle(): Promise<void> {
-    this.calls.push("settle");
+  trust(): Promise<void> {
+    this.calls.push("trust");
     return Promise.resolve();
   }
 

@@ -31,8 +31,8 @@ export interface Views {
    * may have been run once more, so its retention begins anew at `nowMs`, for good measure.
    */
   doubt(nowMs: number): Promise<void>;
-  /** Everything that is live was put: what is in doubt still has come to an end that nobody here knows, and goes. */
-  settle(): Promise<void>;
+  /** A doubt that was not settled is without reason: what is here is right as of the position. Nothing is in doubt any more. */
+  trust(): Promise<void>;
   /** What the views were built without, because no member had it, and how they are built anew when it turns up. */
   readonly holes?: ViewsHoles;
   /** As of where reads are at least: for whoever reads. It changes nothing. */
@@ -70,6 +70,11 @@ export interface PutHow {
   readonly line?: string | null | undefined;
   /** The jobs are as they once were, at an end of theirs: a row of a later epoch of the job stays as it is. */
   readonly isPast?: boolean | undefined;
+  /**
+   * Everything that is live was put: what is in doubt still has come to an end that nobody here knows, and goes. In one step with the
+   * position: after a crash in between nobody could tell what is left of a doubt from a doubt that never came to its end.
+   */
+  readonly settles?: boolean | undefined;
 }
 
 /** One moment's answer. What it is worth says whoever has the book (controller/job-finder.ts). */

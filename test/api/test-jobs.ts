@@ -271,7 +271,7 @@ export class TestJobs implements Jobs, Views {
 
   async doubt(): Promise<void> {}
 
-  async settle(): Promise<void> {}
+  async trust(): Promise<void> {}
 
   async expired(): Promise<ExpiredJobs> {
     return { jobs: [], position: await this.position() };

@@ -58,6 +58,7 @@ test("a writer that is ended in the middle of a transaction leaves nothing of it
     position: 9,
     line: null,
     isPast: false,
+    settles: false,
     jobs,
     logs: [],
     forgotten: ["job-2"],

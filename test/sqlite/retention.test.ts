@@ -86,12 +86,10 @@ describe("what is in doubt", () => {
     );
     await views.doubt(10 * HOUR_MS);
     await views.put(5, [newJob(1, { state: "building" })], [], []);
-    await views.put(9, [], [], []);
-    // The process may end here: it is settled when it comes back.
+    expect((await views.get("job-2")).job?.state).toBe("pending");
+    await views.put(9, [], [], [], { settles: true });
     await views.close();
     const again = await openAt(path);
-    expect((await again.get("job-2")).job?.state).toBe("pending");
-    await again.settle();
     expect([(await again.get("job-1")).job?.state, (await again.get("job-2")).job]).toEqual(["building", null]);
     expect((await again.log("job-1", 1, 0, 100)).text).toBe("log");
     await expect(again.log("job-2", 1, 0, 100)).rejects.toMatchObject({ code: "NOT_FOUND" });
@@ -100,10 +98,27 @@ describe("what is in doubt", () => {
     expect(await again.position()).toBe(9);
   });
 
+  test("and was not settled, as its process ended before, is there still where the next one has no doubt", async () => {
+    const path = await newPath();
+    const views = await openAt(path);
+    await views.put(5, [newJob(1), newJob(2)], [], []);
+    await views.doubt(10 * HOUR_MS);
+    await views.close();
+    const again = await openAt(path);
+    await again.trust();
+    await again.put(9, [newJob(1, { state: "building" })], [], []);
+    await again.doubt(10 * HOUR_MS);
+    await again.trust();
+    await again.put(12, [], [], [], { settles: true });
+    const states = await Promise.all(["job-1", "job-2"].map(async (id) => (await again.get(id)).job?.state));
+    expect(states).toEqual(["building", "pending"]);
+  });
+
   test("is nothing where nothing was missed", async () => {
     const views = await openAt(await newPath());
     await views.put(5, [newJob(1), finished(2, 1_000)], [], []);
-    await views.settle();
+    await views.trust();
+    await views.put(5, [], [], [], { settles: true });
     expect([(await views.get("job-1")).job?.state, await ids(views, 1_000 + HOUR_MS)]).toEqual(["pending", ["job-2"]]);
   });
 });

@@ -31,6 +31,7 @@ export class JobRows {
   readonly #doubt: StatementSync;
   readonly #prolong: StatementSync;
   readonly #doubtful: StatementSync;
+  readonly #trust: StatementSync;
 
   constructor(database: DatabaseSync) {
     this.#find = database.prepare("SELECT id, error FROM jobs WHERE sequence = ?");
@@ -59,6 +60,7 @@ export class JobRows {
     this.#prolong = toRun(`
       UPDATE jobs SET expires_at = max(expires_at, ? + expires_at - finished_at) WHERE expires_at IS NOT NULL`);
     this.#doubtful = database.prepare(`SELECT sequence FROM jobs WHERE ${LIVE} AND changed_by = ?`);
+    this.#trust = toRun(`UPDATE jobs SET changed_by = 0 WHERE ${LIVE} AND changed_by = ?`);
     this.#setPosition = toRun("UPDATE meta SET value = ? WHERE name = 'position'");
     this.#setLine = toRun("INSERT OR REPLACE INTO meta (name, value) VALUES ('line', ?)");
     this.#setHoles = toRun("INSERT OR REPLACE INTO meta (name, value) VALUES ('holes', ?)");
@@ -71,6 +73,7 @@ export class JobRows {
     }
     for (const log of piece.logs) this.#putLog(log);
     for (const jobId of piece.forgotten) this.#forget(jobId);
+    if (piece.settles) this.#settle();
   }
 
   /** `line` null: as before. */
@@ -88,7 +91,11 @@ export class JobRows {
     this.#prolong.run(BigInt(Math.floor(nowMs)));
   }
 
-  settle(): void {
+  trust(): void {
+    this.#trust.run(IN_DOUBT);
+  }
+
+  #settle(): void {
     for (const { sequence } of this.#doubtful.all(IN_DOUBT) as { sequence: number }[]) this.#drop(sequence);
   }
 

@@ -17,6 +17,7 @@ export interface PutPiece {
   readonly line: string | null;
   /** See PutHow. */
   readonly isPast: boolean;
+  readonly settles: boolean;
   /** JSON of one job each. */
   readonly jobs: readonly string[];
   readonly logs: readonly JobLog[];
@@ -32,7 +33,7 @@ export type WriterRequest =
   | { readonly kind: "line" }
   | PutPiece
   | { readonly kind: "doubt"; readonly nowMs: number }
-  | { readonly kind: "settle" }
+  | { readonly kind: "trust" }
   /** What the file was built without, as JSON. */
   | { readonly kind: "holes" }
   | { readonly kind: "set-holes"; readonly ranges: string }
@@ -78,7 +79,7 @@ export interface Answers {
   readonly line: string | null;
   readonly put: null;
   readonly doubt: null;
-  readonly settle: null;
+  readonly trust: null;
   readonly holes: string | null;
   readonly "set-holes": null;
   readonly rebuild: null;

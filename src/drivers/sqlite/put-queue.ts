@@ -21,6 +21,7 @@ interface Put {
   readonly position: number;
   readonly line: string | null;
   readonly isPast: boolean;
+  readonly settles: boolean;
   readonly jobs: readonly Job[];
   readonly logs: readonly JobLog[];
   readonly forgotten: readonly string[];
@@ -57,7 +58,7 @@ export class PutQueue {
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    { line = null, isPast = false }: PutHow,
+    { line = null, isPast = false, settles = false }: PutHow,
   ): Promise<void> {
     assert(Number.isSafeInteger(position) && position >= 0, "a position is a whole number", () => String(position));
     if (this.#refusal === null && this.#waiting >= PUTS_WAITING_MAX) {
@@ -69,7 +70,7 @@ export class PutQueue {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     this.#waiting++;
     return new Promise<void>((resolve, reject) => {
-      this.#queue.push({ position, line, isPast, jobs, logs, forgotten, resolve, reject, isRefused: false });
+      this.#queue.push({ position, line, isPast, settles, jobs, logs, forgotten, resolve, reject, isRefused: false });
       if (!this.#isPumping) void this.#pump();
     });
   }
@@ -146,7 +147,9 @@ export class PutQueue {
   #post(put: Put, piece: Piece, isLast: boolean): void {
     const { jobs, logs, forgotten, bytes, isFirst } = piece;
     const { position, line, isPast } = put;
-    const message: PutPiece = { kind: "put", position, line, isPast, jobs, logs, forgotten, bytes, isFirst, isLast };
+    const settles = put.settles && isLast;
+    const how = { line, isPast, settles };
+    const message: PutPiece = { kind: "put", position, ...how, jobs, logs, forgotten, bytes, isFirst, isLast };
     this.#inFlightBytes += bytes;
     this.#writer.ask(message).then(
       () => {

@@ -117,9 +117,9 @@ export class SqliteViews implements Views {
     await this.#writer.ask({ kind: "doubt", nowMs });
   }
 
-  async settle(): Promise<void> {
+  async trust(): Promise<void> {
     await this.#puts.idle();
-    await this.#writer.ask({ kind: "settle" });
+    await this.#writer.ask({ kind: "trust" });
   }
 
   readonly holes: ViewsHoles = {

@@ -39,8 +39,8 @@ function take({ id, request }: Posted<WriterRequest>): void {
       return attempt(id, () => writer.line());
     case "doubt":
       return attempt(id, () => writer.doubt(request.nowMs));
-    case "settle":
-      return attempt(id, () => writer.settle());
+    case "trust":
+      return attempt(id, () => writer.trust());
     case "holes":
       return attempt(id, () => writer.holes());
     case "set-holes":

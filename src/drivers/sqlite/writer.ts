@@ -75,8 +75,8 @@ export class Writer {
     return this.#change((rows) => rows.doubt(nowMs));
   }
 
-  settle(): null {
-    return this.#change((rows) => rows.settle());
+  trust(): null {
+    return this.#change((rows) => rows.trust());
   }
 
   holes(): string | null {

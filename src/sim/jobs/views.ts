@@ -141,7 +141,7 @@ export class SimViews implements FedViews {
     jobs: readonly Job[],
     _logs: readonly JobLog[],
     forgotten: readonly string[],
-    { isPast = false }: PutHow = {},
+    { isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
     return this.#change(() => {
       const rows = this.#rows;
@@ -151,6 +151,7 @@ export class SimViews implements FedViews {
         if (!isPast || before === undefined || before.jobEpoch <= job.jobEpoch) rows.jobs.set(job.id, rowOf(job));
       }
       for (const jobId of forgotten) rows.jobs.delete(jobId);
+      for (const [id, row] of rows.jobs) if (settles && isLive(row) && row.isInDoubt) rows.jobs.delete(id);
       rows.position = position;
       rows.stored();
     });
@@ -162,9 +163,9 @@ export class SimViews implements FedViews {
     });
   }
 
-  settle(): Promise<void> {
+  trust(): Promise<void> {
     return this.#change(() => {
-      for (const [id, row] of this.#rows.jobs) if (isLive(row) && row.isInDoubt) this.#rows.jobs.delete(id);
+      for (const [id, row] of this.#rows.jobs) this.#rows.jobs.set(id, { ...row, isInDoubt: false });
     });
   }
 
