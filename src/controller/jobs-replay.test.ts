@@ -232,6 +232,24 @@ describe("a job that has ended, on a node that builds its views again", () => {
     expect([...rows]).toEqual([undefined, "cancelled"]);
   });
 
+  it("is put also while a retry of it is proposed that never comes to be", async () => {
+    const site = await Site.leading();
+    const { stage } = site;
+    const before = site.feed(stage.views);
+    const first = await site.finished();
+    for (let n = 0; n < FINISHED_MAX; n++) await site.finished();
+    await settled(site);
+    before.close();
+    stage.log.isHolding = true;
+    void stage.service.retry(REQUEST, first).catch(() => undefined);
+    await drain();
+    expect(site.fold.book.known(first), "by what is proposed").toBe(true);
+    const views = new ListedViews();
+    const feeder = site.feed(views);
+    await settled(site);
+    expect([views.jobs.get(first)?.state, feeder.position]).toEqual(["completed", site.fold.chain.sequence]);
+  });
+
   it("that is forgotten is not shown by views which have not heard of that, nor sent once more", async () => {
     const made = await Site.leading();
     const { stage, fold } = made;

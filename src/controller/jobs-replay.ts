@@ -60,7 +60,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   let book = isWhole ? fold.emptyBook(startSequence) : null;
   const changes = new ReplayedJobs({
     job: isWhole ? (jobId) => book?.applied.job(jobId) ?? null : null,
-    isElsewhere: (jobId) => fold.book.known(jobId) || isNewer(jobId),
+    isElsewhere: (jobId) => fold.book.hasApplied(jobId) || isNewer(jobId),
     logCharsMax,
   });
   /** Of the first event in each part. */

@@ -30,7 +30,9 @@ export async function jobsCommand(args: readonly string[]): Promise<number> {
       stop.abort();
     });
   }
-  return exit ?? ((await played(flags, stop.signal)) ? 1 : 0);
+  const failed = await played(flags, stop.signal);
+  // Set by a signal meanwhile.
+  return exit ?? (failed ? 1 : 0);
 }
 
 function played(flags: JobsFlags, signal: AbortSignal): Promise<boolean> {

@@ -13,6 +13,8 @@ const LOST_JOBS = 5;
 const LATER_JOBS = 12;
 const PAGE_EVENTS = 1_000;
 const SETTLE_MS_MAX = 120_000;
+/** Where the run has failed already: what readers have by then is judged. */
+const FAILED_SETTLE_MS_MAX = 5_000;
 
 export interface ReaderCounts {
   readonly readers: number;
@@ -45,9 +47,10 @@ export class Readers {
   }
 
   /** What one of them has passed over, or has of another history. */
-  async judged(): Promise<string[]> {
+  async judged(hasFailed = false): Promise<string[]> {
     const history = await this.#history();
-    await waitFor("readers to have all events", () => this.#haveSeen(history), SETTLE_MS_MAX).catch(() => undefined);
+    const limitMs = hasFailed ? FAILED_SETTLE_MS_MAX : SETTLE_MS_MAX;
+    await waitFor("readers to have all events", () => this.#haveSeen(history), limitMs).catch(() => undefined);
     return this.#readers.flatMap((reader) => problemsOf(reader, history));
   }
 
@@ -79,10 +82,11 @@ export class Readers {
     await this.#stage.client(SETTLE_MS_MAX).submitMany(jobs);
   }
 
-  /** One that has ended with the named error waits for nothing. */
+  /** One that has ended waits for nothing. */
   #haveSeen(history: readonly SeenEvent[]): boolean {
     return this.#readers.every((reader) => {
-      const { types, last, rewrites } = reader;
+      const { types, last, rewrites, error } = reader;
+      if (error !== null) return true;
       const wanted = history.findLast(({ eventType }) => types === undefined || types.includes(eventType));
       return last >= (wanted?.sequence ?? 0) || (reader instanceof ChainedReader && rewrites.length > 0);
     });

@@ -305,8 +305,9 @@ class JobsRun {
   /** Each has all events; and on Postgres also after the last act, which rewrites the history under them. */
   async #readersJudged(): Promise<string[]> {
     try {
-      const findings = await this.#readers.judged();
-      if (findings.length > 0 || this.#failed.length > 0 || this.#options.backend !== "postgres") return findings;
+      const hasFailed = this.#failed.length > 0;
+      const findings = await this.#readers.judged(hasFailed);
+      if (findings.length > 0 || hasFailed || this.#options.backend !== "postgres") return findings;
       return await this.#readers.rewrite();
     } catch (error) {
       return [`readers of events: ${(error as Error).message}`];

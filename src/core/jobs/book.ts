@@ -75,6 +75,11 @@ export class JobsBook {
     return this.#state.jobs.get(jobId) !== undefined;
   }
 
+  /** By what is applied: a retry that is only proposed may never come to be. */
+  hasApplied(jobId: string): boolean {
+    return this.#state.jobs.applied(jobId) !== undefined;
+  }
+
   /** Whether its key was used before, for whatever: it is answered by that, and by nothing that holds now. */
   remembers(request: Request, times: Times): boolean {
     return recall(this.#state, request, "", times).kind !== "new";
