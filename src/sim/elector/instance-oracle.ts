@@ -125,6 +125,8 @@ export class Instance {
     this.#proved = undefined;
     this.#beatFailed = false;
     this.#retryOwed = false;
+    // The next term begins with its own count: no check runs between two terms that would set it back.
+    this.#overdueMs = 0;
   }
 
   #silentMs(now: Instant): number {
