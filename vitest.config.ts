@@ -41,7 +41,7 @@ const LONG = [
   "test/compat/compat.test.ts",
   "test/conformance/node-controller-guards.test.ts",
   "test/{binary,install}.test.ts",
-  "test/deploy/{containers,kubernetes,promtool,systemd}.test.ts",
+  "test/deploy/{containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
   "test/web/*.test.ts",
 ];
 
