@@ -42,6 +42,7 @@ const LONG = [
   "test/conformance/node-controller-guards.test.ts",
   "test/{binary,install}.test.ts",
   "test/deploy/{containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
+  "test/runbooks/run.test.ts",
   "test/web/*.test.ts",
 ];
 
