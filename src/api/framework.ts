@@ -141,7 +141,10 @@ function garbage(code: string | undefined): [ErrorCode, string] {
     case "HPE_HEADER_OVERFLOW":
       return ["PAYLOAD_TOO_LARGE", "The request line and the headers are larger than this API takes."];
     case PLAIN_HTTP:
-      return ["TLS_REQUIRED", "This port speaks TLS, and the request came without it. Use https:// instead of http://."];
+      return [
+        "TLS_REQUIRED",
+        "This port speaks TLS, and the request came without it. Use https:// instead of http://.",
+      ];
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return ["BAD_REQUEST", "The request did not arrive in time: it was sent too slowly, or not to its end."];
     default:

@@ -106,7 +106,7 @@ it("makes three nodes one cluster", async () => {
         args: ["--no-warnings", TENURE_MAIN, "server", "start", "--config", "tenure.toml", ...flags],
         directory: join(directory, node),
         env: { ...cleanEnvironment(process.env["PATH"] ?? ""), ...environmentOf(node) },
-        lastSignal: "SIGTERM",
+        lastSignal: "SIGKILL",
       }),
     );
   }

@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { COMMAND_TABLE, type CommandEntry } from "../../src/cli/completion-table.ts";
 
-export const RUNBOOKS = "docs/runbooks";
+const RUNBOOKS = "docs/runbooks";
 
 export interface Block {
   readonly language: string;

@@ -81,7 +81,8 @@ describe.each(Object.entries(WRONG))("%s", (_what, { url, says }) => {
 });
 
 test("meanwhile the node with TLS answers everybody else", async () => {
-  for (let at = 0; at < 100; at++) await fetch(secure.urls[0]!.replace("https:", "http:"), { method: "POST", body: "x" });
+  for (let at = 0; at < 100; at++)
+    await fetch(secure.urls[0]!.replace("https:", "http:"), { method: "POST", body: "x" });
   expect(await secure.node("n1").call("/livez")).toMatchObject({ status: 200 });
   expect((await secure.node("n1").view())?.role).toBe("LEADER");
 });
