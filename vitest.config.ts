@@ -25,7 +25,7 @@ const LONG = [
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
-  "test/server/{clocks,damage,disk-full,drain,failures,founding,members,partitions,rebuild,recovery,restore-kill,rewritten,rolling-restart,schedules,strangers,unknown-keys}.test.ts",
+  "test/server/{clocks,damage,disk-full,drain,failures,founding,members,partitions,rebuild,recovery,restore-kill,rewritten,rolling-restart,schedules,schemes,strangers,unknown-keys}.test.ts",
   "test/wire/peers.test.ts",
   "test/servers-backend/cluster.test.ts",
   "test/run/frozen-guard.test.ts",
@@ -41,7 +41,8 @@ const LONG = [
   "test/compat/compat.test.ts",
   "test/conformance/node-controller-guards.test.ts",
   "test/{binary,install}.test.ts",
-  "test/deploy/{containers,kubernetes,promtool,systemd}.test.ts",
+  "test/deploy/{containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
+  "test/runbooks/run.test.ts",
   "test/web/*.test.ts",
 ];
 

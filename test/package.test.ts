@@ -23,7 +23,8 @@ beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), "tenure-package-"));
   const source = join(project, "source");
   mkdirSync(source);
-  for (const file of ["package.json", "README.md", "LICENSE"]) cpSync(file, join(source, file));
+  for (const file of ["package.json", "README.md", "LICENSE", "docs"])
+    cpSync(file, join(source, file), { recursive: true });
   run("tsc", ["-p", "tsconfig.build.json", "--outDir", join(source, "dist")], ".");
   execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", project], { cwd: source });
   const [packed] = readdirSync(project).filter((name) => name.endsWith(".tgz"));
@@ -131,7 +132,7 @@ it("has the command, and nothing of the servers, and says where they are", () =>
 });
 
 it("the server's package has its dependencies in the versions that are tested here, and its command runs", () => {
-  const { devDependencies, version } = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
+  const { devDependencies, scripts, version } = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
   const server = JSON.parse(readFileSync("packages/tenure-server/package.json", "utf8")) as Manifest;
   expect(server.version).toBe(version);
   for (const [name, wanted] of Object.entries(server.dependencies)) expect(devDependencies[name], name).toBe(wanted);
@@ -140,11 +141,15 @@ it("the server's package has its dependencies in the versions that are tested he
   mkdirSync(join(home, "node_modules"), { recursive: true });
   cpSync(join(project, "source/dist"), join(home, "dist"), { recursive: true });
   cpSync("packages/tenure-server/package.json", join(home, "package.json"));
+  execFileSync(process.execPath, ["scripts/copy-docs.mjs", home]);
   const [packed] = JSON.parse(
     execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: home, encoding: "utf8" }),
   ) as [{ files: { path: string }[] }];
   const files = packed.files.map(({ path }) => path);
   expect(files).toContain("dist/cli/server.js");
+  expect(scripts["build:server"]).toContain("&& node scripts/copy-docs.mjs packages/tenure-server");
+  expect(namedBy(home, files)).toContain("docs/runbooks/cluster-restore.md");
+  expect(namedBy(home, files).filter((path) => !files.includes(path))).toEqual([]);
   expect(files.filter((path) => path.startsWith("dist/sim"))).toEqual([]);
   for (const name of Object.keys(server.dependencies)) {
     mkdirSync(dirname(join(home, "node_modules", name)), { recursive: true });
@@ -157,10 +162,25 @@ it("the server's package has its dependencies in the versions that are tested he
   expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
 });
 
+it("has the documents that its messages name", () => {
+  const home = join(project, "node_modules/tenure");
+  const files = readdirSync(home, { recursive: true, encoding: "utf8" });
+  expect(namedBy(home, files)).toContain("docs/reference/permissions.md");
+  expect(namedBy(home, files).filter((path) => !files.includes(path))).toEqual([]);
+});
+
+/** The documents that packed code names, in messages, help texts or comments. */
+function namedBy(home: string, files: readonly string[]): string[] {
+  const code = files.filter((path) => path.endsWith(".js"));
+  const texts = code.map((path) => readFileSync(join(home, path), "utf8"));
+  return [...new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? []))];
+}
+
 interface Manifest {
   readonly version: string;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
+  readonly scripts: Readonly<Record<string, string>>;
 }
 
 function run(tool: string, args: readonly string[], cwd: string): string {

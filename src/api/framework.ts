@@ -53,10 +53,35 @@ export function makeFramework(
   app.server.maxHeadersCount = limits.headersMax + 1;
   app.server.maxConnections = limits.connectionsMax;
   app.server.on("drop", () => counters.droppedConnections++);
-  // Without a handshake nothing can be said, and an answer would wait for ever to be encrypted.
-  app.server.on("tlsClientError", (_error: unknown, socket: RawSocket) => socket.destroy());
+  if (tls !== null) refuseWithoutTls(app, limits, counters);
   speakJson(app);
   return app;
+}
+
+const PLAIN_HTTP = "ERR_SSL_HTTP_REQUEST";
+
+/**
+ * Without a handshake nothing can be said, and an answer would wait for ever to be encrypted. Plain HTTP is the exception: who
+ * wrote http:// reads plain text, so the answer goes to the connection below TLS.
+ */
+function refuseWithoutTls(app: FastifyInstance, limits: ApiLimits, counters: HttpCounters): void {
+  const connections = new Map<string, RawSocket>();
+  app.server.on("connection", (socket: RawSocket) => {
+    const address = addressOf(socket);
+    connections.set(address, socket);
+    socket.once("close", () => connections.delete(address));
+  });
+  app.server.on("tlsClientError", (error: { code?: string }, socket: RawSocket) => {
+    const below = connections.get(addressOf(socket));
+    socket.destroy();
+    if (error.code !== PLAIN_HTTP || below === undefined) return;
+    below.setTimeout(limits.handshakeTimeoutMs, () => below.destroy());
+    answerGarbage(error, below, counters);
+  });
+}
+
+function addressOf({ remoteAddress = "", remotePort = 0 }: RawSocket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 const SUITES_OF_1_3 = ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"];
@@ -85,10 +110,14 @@ function speakJson(app: FastifyInstance): void {
 }
 
 interface RawSocket {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
   readonly writable: boolean;
   readonly bytesWritten: number;
   end(text: string): void;
   destroy(): void;
+  once(event: "close", told: () => void): void;
+  setTimeout(ms: number, told: () => void): void;
 }
 
 /** What Node's parser gives up on. There is no request, so the answer is written by hand. */
@@ -111,6 +140,11 @@ function garbage(code: string | undefined): [ErrorCode, string] {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
       return ["PAYLOAD_TOO_LARGE", "The request line and the headers are larger than this API takes."];
+    case PLAIN_HTTP:
+      return [
+        "TLS_REQUIRED",
+        "This port speaks TLS, and the request came without it. Use https:// instead of http://.",
+      ];
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return ["BAD_REQUEST", "The request did not arrive in time: it was sent too slowly, or not to its end."];
     default:

@@ -106,10 +106,14 @@ it.each([
   }
 });
 
-it("the URL comes from the flag, TENURE_BACKEND or TENURE_PG_CONN_STRING, in this order", () => {
+it("the URL comes from the flag, TENURE_BACKEND, TENURE_PG_CONN_STRING or TENURE_URL, in this order", () => {
   const environment = { TENURE_BACKEND: "etcd://a", TENURE_PG_CONN_STRING: "postgres://b" };
   expect(backendUrl("postgres://c", environment)).toBe("postgres://c");
   expect(backendUrl(undefined, environment)).toBe("etcd://a");
   expect(backendUrl(undefined, { ...environment, TENURE_BACKEND: "" })).toBe("postgres://b");
+  const servers = { ...environment, TENURE_URL: "https://n1:7401, https://n2:7401" };
+  expect(backendUrl(undefined, servers)).toBe("etcd://a");
+  const url = backendUrl(undefined, { TENURE_URL: servers.TENURE_URL });
+  expect(backendSource(url, {})).toMatchObject({ urls: ["https://n1:7401", "https://n2:7401"] });
   expect(() => backendUrl(undefined, {})).toThrow(/--backend is missing/);
 });

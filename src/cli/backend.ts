@@ -64,14 +64,15 @@ const SERVERS_TLS_KNOBS: Knobs = {
   TENURE_SERVERS_KEY_FILE: { option: "key", read: fileText },
 };
 
+/** What the environment says, the first that is set. The last is that of the commands that ask a cluster: whoever steers one has set it. */
+const URL_VARIABLES = ["TENURE_BACKEND", "TENURE_PG_CONN_STRING", "TENURE_URL"] as const;
+
 /** What was given on the command line, else what the environment says. */
 export function backendUrl(flag: string | undefined, environment: Environment): string {
-  const url = [flag, environment["TENURE_BACKEND"], environment["TENURE_PG_CONN_STRING"]].find(
-    (one) => one !== undefined && one !== "",
-  );
-  if (url !== undefined) return url;
+  const url = [flag, ...URL_VARIABLES.map((name) => environment[name])].find((one) => one !== undefined && one !== "");
+  if (url !== undefined) return url.replaceAll(/\s*,\s*/g, ",");
   throw new UsageError(
-    "--backend is missing: give postgres://…, etcd://… or https://… (Tenure's own servers), or set TENURE_BACKEND",
+    "--backend is missing: give postgres://…, etcd://… or https://… (Tenure's own servers), or set TENURE_BACKEND or TENURE_URL",
   );
 }
 

@@ -19,7 +19,7 @@ import { json, OUTPUTS, withLongOutput } from "./output.ts";
 const DOCTOR_HELP = `tenure doctor --backend URL [--scope S] [--strict] [-o table|json]: what could go wrong, and what mends it.
 
   --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
-                     for Tenure's own servers (or TENURE_BACKEND)
+                     for Tenure's own servers (or TENURE_BACKEND, or TENURE_URL)
   --scope S          look at this scope's key, lock, fence and leader (default: at every scope that is stored)
   --strict           warnings, and what could not be checked, count as problems
   -o table|json      for people (default), or one JSON object on a line; --json is -o json

@@ -13,7 +13,7 @@ export const RUN_HELP = `tenure run --scope S --backend URL [options] -- CMD [AR
 
   --scope S          what is led: instances that compete write the same text
   --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
-                     for Tenure's own servers (or TENURE_BACKEND)
+                     for Tenure's own servers (or TENURE_BACKEND, or TENURE_URL)
   --on-lose stop     leadership is lost: SIGTERM, then SIGKILL when the grace is over (default)
   --on-lose kill     leadership is lost: SIGKILL at once
   --grace 2s         between SIGTERM and SIGKILL. SIGTERM comes so much before trust in the leadership ends

@@ -16,7 +16,7 @@ export const SCOPE_HELP = `tenure scope VERB [SCOPE] --backend URL [-o table|jso
   resign SCOPE       asks the present leader to step down, and waits until its epoch is over
 
   --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
-                     for Tenure's own servers (or TENURE_BACKEND)
+                     for Tenure's own servers (or TENURE_BACKEND, or TENURE_URL)
   --scope SCOPE      the same as the word SCOPE; for names that begin with a dash
   --wait 10s         resign: how long to wait for the end of the epoch (default 10s)
   --force            resign: take the scope away: end its session (Postgres), delete its key (etcd), end its lease

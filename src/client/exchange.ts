@@ -88,6 +88,9 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
     if (TenureError.is(error)) {
       return { kind: "silent", isSent: false, why: error.message, cause: error, code: error.code };
     }
+    if (speaksNoTls(error)) {
+      return { kind: "silent", isSent: false, why: NO_TLS, cause: error, code: "BACKEND_UNSUPPORTED" };
+    }
     return { kind: "silent", isSent: !neverSent(error), why: reasonOf(error), cause: error, code: null };
   }
   if (response.ok) return { kind: "ok", response };
@@ -155,6 +158,16 @@ function neverSent(error: unknown): boolean {
     if (typeof one.code === "string" && NEVER_SENT.has(one.code)) return true;
   }
   return false;
+}
+
+const NO_TLS = "it answers without TLS. Use http:// instead of https://";
+
+/** OpenSSL's word for an answer that is no TLS: the handshake failed, so nothing was sent. */
+function speaksNoTls(error: unknown): boolean {
+  return causesOf(error).some(
+    ({ code, message }) =>
+      code === "ERR_SSL_WRONG_VERSION_NUMBER" || (code === "EPROTO" && /wrong version number/.test(String(message))),
+  );
 }
 
 export function reasonOf(error: unknown): string {

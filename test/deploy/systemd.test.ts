@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readAgentStartFlags } from "../../src/cli/agent-start-flags.ts";
 import { ERRORS } from "../../src/core/kit/errors.ts";
+import { start as startTenure } from "../cli/test-tenure.ts";
 
 const UNITS = ["tenure-server.service", "tenure-agent.service"];
 /** Of the machine, not of npm. */
@@ -79,6 +80,33 @@ describe.each(UNITS)("%s", (unit) => {
   it("has a user of its own, which deploy/systemd/tenure.sysusers.conf makes", () => {
     const [user = ""] = values(unit, "User");
     expect(readFileSync("deploy/systemd/tenure.sysusers.conf", "utf8")).toMatch(new RegExp(`^u ${user} `, "m"));
+  });
+});
+
+/** What a person must correct, each as a line that is added to a configuration that works. */
+const BAD: Readonly<Record<string, string>> = {
+  "a line that is no TOML": "node_id =",
+  "a field that does not exist": 'node = "n1"',
+  "a certificate that is not there": '[api]\ntls = { cert_file = "none.crt", key_file = "none.key" }',
+  "an address that is none": '[api]\nlisten = "7401"',
+};
+
+describe("a server's configuration that is wrong stops the service, and does not start it again and again", () => {
+  it("by no step before the main process: systemd restarts after those, whatever RestartPreventExitStatus says", () => {
+    for (const key of ["ExecCondition", "ExecStartPre", "ExecStartPost"]) {
+      for (const command of values("tenure-server.service", key)) expect(command, key).toMatch(/^-/);
+    }
+  });
+
+  it.each(Object.entries(BAD))("by the main process: %s", async (_what, line) => {
+    const home = mkdtempSync(join(directory, "bad-"));
+    writeFileSync(join(home, "tenure.toml"), `data_dir = "data"\nnode_id = "n1"\n${line}\n`);
+    const [command = ""] = values("tenure-server.service", "ExecStart");
+    const [program, ...args] = command.replace(" $START_FLAGS", "").replace("/etc/tenure", home).split(" ");
+    expect(program).toBe("/usr/local/bin/tenure");
+    const { code, stderr, stdout } = await startTenure(args).ended;
+    const prevented = values("tenure-server.service", "RestartPreventExitStatus").join(" ").split(" ").map(Number);
+    expect(prevented, `${code}: ${stdout}${stderr}`).toContain(code);
   });
 });
 

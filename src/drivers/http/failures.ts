@@ -70,6 +70,13 @@ export function connectionFailure(error: unknown, address: string, peer: Peer): 
       options,
     );
   }
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER" || (code === "EPROTO" && /wrong version number/.test(String(error)))) {
+    return new TenureError(
+      "BACKEND_UNSUPPORTED",
+      `${address} answers without TLS. Use http:// instead of https:// (etcd:// instead of etcds://).`,
+      options,
+    );
+  }
   if (code === "EPROTO" || code.startsWith("ERR_SSL")) {
     return new TenureError(
       "BACKEND_UNSUPPORTED",

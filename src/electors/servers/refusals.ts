@@ -45,7 +45,8 @@ export function refusalOf({ status, body }: ServersAnswer, url: string): Refusal
   if (code === "OUTCOME_UNKNOWN" || status >= 500 || status === 429)
     return { kind: "unknown", error: unavailable(said) };
   if (code !== undefined && ERRORS[code].retryable) return { kind: "unknown", error: unavailable(said) };
-  if (code === "STALE_EPOCH" || code === "NOT_FOUND") return { kind: "refused", error: new TenureError(code, said) };
+  if (code === "STALE_EPOCH" || code === "NOT_FOUND" || code === "TLS_REQUIRED")
+    return { kind: "refused", error: new TenureError(code, said) };
   const advice = "This client and this server do not understand each other; are they of one version?";
   return { kind: "refused", error: new TenureError("BACKEND_UNSUPPORTED", `${said}. ${advice}`) };
 }
