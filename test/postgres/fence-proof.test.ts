@@ -271,7 +271,7 @@ describe.skipIf(pgBouncerPath() === undefined)("through PgBouncer in transaction
   test("a transaction is fenced, and statements of their own are refused", async () => {
     const bouncer = await startPgBouncer(server, "transaction", { settings: { default_pool_size: "2" } });
     try {
-      const through = bouncer.url(new URL(url).pathname.slice(1));
+      const through = bouncer!.url(new URL(url).pathname.slice(1));
       expect(await codeOf(inTransaction((client) => term.fence((text) => client.query(text)), through))).toBe(
         "accepted",
       );
@@ -281,7 +281,7 @@ describe.skipIf(pgBouncerPath() === undefined)("through PgBouncer in transaction
       }
       await outside.end();
     } finally {
-      await bouncer.end();
+      await bouncer!.end();
     }
   });
 });

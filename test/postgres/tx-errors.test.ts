@@ -4,6 +4,7 @@
 import { drizzle } from "drizzle-orm/node-postgres";
 import { type Client, Pool, type PoolClient } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { schemaSql } from "../../src/electors/postgres/schema.ts";
 import { createElector, TenureError } from "../../src/entry/index.ts";
 import { postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import type { Term } from "../../src/ports/elector.ts";
@@ -19,6 +20,7 @@ const closing: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   server = await startPostgres();
+  url = await freshDatabase(server);
 });
 
 afterAll(async () => {
@@ -26,10 +28,9 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  url = await freshDatabase(server);
   admin = await connectTo(url);
   closing.push(() => admin.end());
-  await admin.query("create table written (what text unique)");
+  await admin.query("drop table if exists written; create table written (what text unique)");
   const pool = new Pool({ connectionString: url, max: 2 });
   pool.on("error", () => undefined);
   closing.push(() => pool.end());
@@ -134,6 +135,7 @@ test("the server's answer to a statement comes out as it is: its SQLSTATE is the
 });
 
 test("a fence that is missing, or may not be called, says so as a TenureError", async () => {
+  closing.push(() => admin.query(schemaSql("public")));
   await admin.query("drop procedure tenure_fence");
   const failed: unknown = await term.tx(insert).catch((error: unknown) => error);
   expect(failed).toMatchObject({ code: "SCHEMA_MISSING", cause: { code: "42883" } });
