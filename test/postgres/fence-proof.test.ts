@@ -94,6 +94,7 @@ describe("a fence that guards nothing is refused", () => {
       "sends the old call by hand": (client) => () =>
         client.query("select tenure_require_epoch($1, $2)", [term.scope, term.epoch]),
       "gives back what it was given": () => async (text, values) => ({ rows: [{ text, values }] }),
+      "gives what looks like an answer": () => async () => ({ rows: [{ a: "", b: "0123456789abcdef" }] }),
       "gives a number": () => async () => 1,
       "gives a proxy that throws": () => async () =>
         new Proxy([], {
@@ -246,8 +247,8 @@ describe("a fence in its transaction is accepted", () => {
   });
 
   test("concurrently in one transaction, on a client that sends without waiting for answers", async () => {
-    const forty = Array.from({ length: 40 });
-    await sql.begin((tx) => Promise.all(forty.map(() => term.fence((text) => tx.unsafe(text)))));
+    const ten = Array.from({ length: 10 });
+    await sql.begin((tx) => Promise.all(ten.map(() => term.fence((text) => tx.unsafe(text)))));
   });
 
   test("and its lock is held until the transaction ends", async () => {

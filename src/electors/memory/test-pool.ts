@@ -64,7 +64,7 @@ const SAVEPOINT = /^savepoint\s+"?([^\s";]+)"?/i;
 const RELEASE = /^release\s+(?:savepoint\s+)?"?([^\s";]+)"?/i;
 // What electors/postgres sends: fence.ts and schema.ts.
 const CALL_FENCE = /^begin [^;]*; call "\w+"\.tenure_fence\((-?\d+)::bigint, (\d+)::bigint\)$/;
-const REQUIRE_EPOCH = /^select "\w+"\.tenure_require_epoch\((.+?), (\d+)::bigint\), .*set_config\([^,]+, [^']*'(\w+) '/;
+const REQUIRE_EPOCH = /^select "\w+"\.tenure_require_epoch\((.+?), (\d+)::bigint\)::text, pg_catalog\.set_config\([^,]+, '(\w+)'/;
 const SHOW_MARK = /^show tenure\.fence$/;
 const DECLARE_OPEN = /^declare tenure_open cursor/;
 const CLOSE_OPEN = /^close tenure_open; /;
@@ -197,7 +197,7 @@ class TestSession implements TestClient {
     if (required !== null) {
       const nonce = required[3]!;
       this.#hold({ scope: textOf(required[1]!), epoch: Number(required[2]) }, nonce);
-      return { command: "SELECT", rows: [{ tenure_require_epoch: "", tenure_fence: `fenced:${nonce}` }] };
+      return { command: "SELECT", rows: [{ tenure_require_epoch: "", set_config: nonce }] };
     }
     if (SHOW_MARK.test(text)) return { command: "SHOW", rows: [{ "tenure.fence": this.#kept.mark }] };
     return undefined;
@@ -221,7 +221,7 @@ class TestSession implements TestClient {
     }
     if (this.#state === "free") return;
     const { fences, mark } = this.#kept;
-    this.#kept = { ...this.#kept, fences: [...fences, fence], mark: `${nonce} ${mark}` };
+    this.#kept = { ...this.#kept, fences: [...fences, fence], mark: nonce === "" ? mark : nonce };
   }
 
   #begin(): { readonly command: string } {

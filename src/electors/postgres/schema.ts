@@ -37,7 +37,6 @@ const MIGRATION_LOCK_KEY = 0x54454e5552454d47n;
 const MIGRATION_LOCK_WAIT = "10s";
 /** A setting that a fence makes for its transaction, so that the next statement can tell that it is the same one. */
 const MARK = "tenure.fence";
-const MARK_CHARS_MAX = 1_000;
 
 const TABLES = ["tenure_leader_state", "tenure_heartbeat", "tenure_transition", "tenure_schema_version"] as const;
 
@@ -129,11 +128,6 @@ commit;
 `;
 }
 
-/** The nonce, and as many of those before it in this transaction as there is room for. */
-function marked(nonce: string): string {
-  return `pg_catalog.left('${nonce} ' || coalesce(pg_catalog.current_setting('${MARK}', true), ''), ${MARK_CHARS_MAX})`;
-}
-
 /** A text constant without signs that mean something to a client ($, ?, \\, :), or to a server with older settings. */
 function literalOf(text: string): string {
   if (/^[\w./-]*$/.test(text)) return `'${text}'::text`;
@@ -169,12 +163,12 @@ export function statements(schema: string) {
     /** scope, force → at most one row: `epoch` (text), `holder_identity`, `terminated` (sessions). */
     askResign: `select epoch::text, holder_identity, terminated from ${quoted}.tenure_ask_resign($1::text, $2::boolean)`,
     /**
-     * TN001 is the refusal; else one row holds `fenced:NONCE`. For any client, in its own transaction: everything is in the
-     * text, as each client numbers values in its own way, and none of its signs means something to one of them.
+     * TN001 is the refusal; else one row of two texts, the last of them the nonce. For any client, in its own transaction: all
+     * is in the text, as each client numbers values in its own way, and no sign in it means something to one of them.
      */
     requireEpoch: (scope: string, epoch: number, nonce: string): string =>
-      `select ${quoted}.tenure_require_epoch(${literalOf(scope)}, ${epoch}::bigint), 'fenced:' || pg_catalog.left(pg_catalog.set_config('${MARK}', ${marked(nonce)}, true), ${nonce.length}) as tenure_fence`,
-    /** One row has the nonces of the transaction, latest first, for as long as that lasts. SHOW needs no plan. */
+      `select ${quoted}.tenure_require_epoch(${literalOf(scope)}, ${epoch}::bigint)::text, pg_catalog.set_config('${MARK}', '${nonce}', true)`,
+    /** One row of one text: the nonce, for as long as the transaction of `requireEpoch` lasts. SHOW needs no plan. */
     mark: `show ${MARK}`,
     /**
      * The start of a fenced transaction, as one query of the simple protocol. Typed: a small number is an integer, and a
