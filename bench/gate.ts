@@ -133,8 +133,7 @@ async function measureCosts(stage: PostgresStage) {
     const many = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[1]);
     const proofs = {
       with: (id: number) => transaction(pool, id, (client) => term.fence((text, none) => client.query(text, none))),
-      without: (id: number) =>
-        transaction(pool, id, (client) => client.query(REQUIRE_EPOCH, [term.scope, term.epoch])),
+      without: (id: number) => transaction(pool, id, (client) => client.query(REQUIRE_EPOCH, [term.scope, term.epoch])),
     };
     const proved = await measureRatio(proofs, CLIENTS[0]);
     const provedMany = await measureRatio(proofs, CLIENTS[1]);
@@ -260,16 +259,15 @@ function people(result: Result): string {
 
 function peopleOfCosts(costs: Awaited<ReturnType<typeof measureCosts>>): string[] {
   const each = ["clients_1", "clients_16"] as const;
-  const named = (clients: string): string => clients.replace("_", " ").padEnd(10);
   return [
     `gate check       ${costs.check_ns} ns`,
     ...each.map(
       (clients) =>
-        `fence, ${named(clients)} ${costs.fenced_ratio[clients]} × (${costs.fenced_tx_per_s[clients]} fenced, ${costs.unfenced_tx_per_s[clients]} unfenced transactions a second)`,
+        `fence, ${clients.replace("_", " ").padEnd(10)} ${costs.fenced_ratio[clients]} × (${costs.fenced_tx_per_s[clients]} fenced, ${costs.unfenced_tx_per_s[clients]} unfenced transactions a second)`,
     ),
     ...each.map(
       (clients) =>
-        `proof, ${named(clients)} ${costs.fence_proof_ratio[clients]} × (${costs.proved_tx_per_s[clients]} by term.fence, ${costs.unproved_tx_per_s[clients]} by tenure_require_epoch)`,
+        `proof, ${clients.replace("_", " ").padEnd(10)} ${costs.fence_proof_ratio[clients]} × (${costs.proved_tx_per_s[clients]} by term.fence, ${costs.unproved_tx_per_s[clients]} by tenure_require_epoch)`,
     ),
   ];
 }

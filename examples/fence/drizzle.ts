@@ -16,7 +16,7 @@ export async function post(term: FencedTerm, url: string, memo: string): Promise
   const pool = new Pool({ connectionString: url });
   try {
     await drizzle({ client: pool }).transaction(async (tx) => {
-      await term.fence((text) => tx.execute(text));
+      await term.fence((check) => tx.execute(check));
       await tx.insert(posting).values({ memo, epoch: term.epoch });
     });
   } finally {

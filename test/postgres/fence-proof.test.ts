@@ -237,9 +237,9 @@ describe("a fence in its transaction is accepted", () => {
 
   test("through Kysely with its plugins, Drizzle on pg and on postgres.js, and postgres.js", async () => {
     const camel = kysely.withPlugin(new CamelCasePlugin());
-    await camel.transaction().execute((trx) =>
-      term.fence((text, values) => trx.executeQuery(CompiledQuery.raw(text, values))),
-    );
+    await camel
+      .transaction()
+      .execute((trx) => term.fence((text, values) => trx.executeQuery(CompiledQuery.raw(text, values))));
     await drizzleOnPg({ client: pool }).transaction((tx) => term.fence((text) => tx.execute(text)));
     await drizzleOnPostgresJs({ client: sql }).transaction((tx) => term.fence((text) => tx.execute(text)));
     await sql.begin((tx) => term.fence((text, values) => tx.unsafe(text, values)));

@@ -34,7 +34,10 @@ beforeEach(async () => {
   const pool = new Pool({ connectionString: url, max: 2 });
   pool.on("error", () => undefined);
   closing.push(() => pool.end());
-  const elector = createElector({ scope: "errors", backend: postgres({ ...FAST, url, connect: () => pool.connect() }) });
+  const elector = createElector({
+    scope: "errors",
+    backend: postgres({ ...FAST, url, connect: () => pool.connect() }),
+  });
   closing.push(() => elector.close());
   term = await elector.acquire();
 });
@@ -89,13 +92,16 @@ const failures: Record<string, (db: PoolClient) => Promise<unknown>> = {
   },
 };
 
-test.each(Object.keys(failures))("a session that ends %s is BACKEND_UNAVAILABLE, with pg's error as its cause", async (when) => {
-  const failed: unknown = await term.tx((db) => failures[when]!(db)).catch((error: unknown) => error);
-  expect(failed).toMatchObject({ code: "BACKEND_UNAVAILABLE", retryable: true, message: /nothing was written/ });
-  expect(TenureError.is(failed) && failed.cause).toBeInstanceOf(Error);
-  expect(await one(admin, "select count(*)::int from written")).toBe(0);
-  await term.tx((db) => db.query("insert into written values ('next')"));
-});
+test.each(Object.keys(failures))(
+  "a session that ends %s is BACKEND_UNAVAILABLE, with pg's error as its cause",
+  async (when) => {
+    const failed: unknown = await term.tx((db) => failures[when]!(db)).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ code: "BACKEND_UNAVAILABLE", retryable: true, message: /nothing was written/ });
+    expect(TenureError.is(failed) && failed.cause).toBeInstanceOf(Error);
+    expect(await one(admin, "select count(*)::int from written")).toBe(0);
+    await term.tx((db) => db.query("insert into written values ('next')"));
+  },
+);
 
 test("what the work throws by itself comes out as it is, also where its session has ended", async () => {
   const mine = new Error("the mail server is down");

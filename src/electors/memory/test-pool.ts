@@ -10,7 +10,10 @@
 import type { Store } from "./store.ts";
 
 /** Answers a statement with its rows. What it throws fails the statement, as the server's error does. */
-export type TestQuery = (text: string, values: readonly unknown[]) => readonly object[] | PromiseLike<readonly object[]>;
+export type TestQuery = (
+  text: string,
+  values: readonly unknown[],
+) => readonly object[] | PromiseLike<readonly object[]>;
 
 export interface TestStatement {
   readonly text: string;
@@ -64,7 +67,8 @@ const SAVEPOINT = /^savepoint\s+"?([^\s";]+)"?/i;
 const RELEASE = /^release\s+(?:savepoint\s+)?"?([^\s";]+)"?/i;
 // What electors/postgres sends: fence.ts and schema.ts.
 const CALL_FENCE = /^begin [^;]*; call "\w+"\.tenure_fence\((-?\d+)::bigint, (\d+)::bigint\)$/;
-const REQUIRE_EPOCH = /^select "\w+"\.tenure_require_epoch\((.+?), (\d+)::bigint\)::text, pg_catalog\.set_config\([^,]+, '(\w+)'/;
+const REQUIRE_EPOCH =
+  /^select "\w+"\.tenure_require_epoch\((.+?), (\d+)::bigint\)::text, pg_catalog\.set_config\([^,]+, '(\w+)'/;
 const SHOW_MARK = /^show tenure\.fence$/;
 const DECLARE_OPEN = /^declare tenure_open cursor/;
 const CLOSE_OPEN = /^close tenure_open; /;
@@ -139,7 +143,9 @@ class TestSession implements TestClient {
     const { fences } = this.#kept;
     if (fences.some(({ scope, epoch }) => this.#tools.store.isOvertaken(scope, epoch))) {
       // As pg says it of a client whose session was ended: nothing was sent.
-      throw new Error("the next leader has ended this session: Client has encountered a connection error and is not queryable");
+      throw new Error(
+        "the next leader has ended this session: Client has encountered a connection error and is not queryable",
+      );
     }
     try {
       const done = this.#steer(text) ?? this.#fence(text);

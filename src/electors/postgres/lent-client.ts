@@ -138,9 +138,9 @@ class Membrane {
     const known = this.#listeners.get(listener);
     if (known !== undefined) return known;
     const lent = (one: unknown): unknown => this.#known(one);
-    const { failed } = this.#watch;
+    const watch = this.#watch;
     const wrapped = function (this: unknown, ...args: unknown[]): unknown {
-      if (args[0] instanceof Error) failed(args[0]);
+      if (args[0] instanceof Error) watch.failed(args[0]);
       return Reflect.apply(listener, lent(this), args.map(lent));
     };
     this.#listeners.set(listener, wrapped);

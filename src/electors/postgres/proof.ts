@@ -82,9 +82,14 @@ async function send(hold: Hold, run: FenceRun, text: string): Promise<unknown> {
 function lastValueOf(answer: unknown, count: number, depthLeft = DEPTH_MAX): string | undefined {
   if (typeof answer !== "object" || answer === null || depthLeft === 0) return undefined;
   try {
-    const inner: readonly unknown[] = Array.isArray(answer) ? answer : "rows" in answer ? [answer.rows] : Object.values(answer);
+    const inner: readonly unknown[] = Array.isArray(answer)
+      ? answer
+      : "rows" in answer
+        ? [answer.rows]
+        : Object.values(answer);
     const last = inner.at(-1);
-    if (inner.length === count && typeof last === "string" && inner.every((one) => typeof one === "string")) return last;
+    if (inner.length === count && typeof last === "string" && inner.every((one) => typeof one === "string"))
+      return last;
     for (const one of inner) {
       const found = lastValueOf(one, count, depthLeft - 1);
       if (found !== undefined) return found;
