@@ -1,4 +1,5 @@
-// `npm run bench -- gate [--rounds N] [--save] [--json]`: what the gate and the fence cost, and how long nobody leads.
+// `npm run bench -- gate [--rounds N] [--costs] [--save] [--json]`: what the gate and the fence cost, and how long nobody leads;
+// with --costs, the first half alone.
 //
 // - check_ns: `gate.requireLeader()` while leading, on the system's clocks.
 // - kill, term, stop: from the signal, as the harness sends it, to the next leader's first acknowledged fenced write, as
@@ -7,6 +8,8 @@
 //   turns. Every increment is compared afterwards, as in `npm run chaos`: a fast takeover that loses something is none.
 // - fenced_ratio: how much longer a transaction with one update takes through `term.tx` than without a fence, on the
 //   same connections, in turns, round by round; the median of the rounds' ratios.
+// - fence_proof_ratio: the same for a transaction of one's own: `term.fence`, which proves where it is, against its check
+//   sent by hand (`select tenure_require_epoch($1, $2)`).
 //
 // On a real Postgres with fsync on. --save writes the result to bench/results/gate.json, which README's figures are
 // compared with.
@@ -27,6 +30,7 @@ const STOP_ROUNDS_MIN = 5;
 const CHECKS = 1_000_000;
 const SLICE_MS = 400;
 const CLIENTS = [1, 16] as const;
+const REQUIRE_EPOCH = "select tenure_require_epoch($1::text, $2::bigint)";
 const WORKERS = 3;
 const LANES = 8;
 const THINK_MS_MAX = 5;
@@ -36,7 +40,12 @@ const KILLS: readonly FaultKind[] = ["kill", "term", "kill-busy", "kill-stale"];
 
 const { values } = parseArgs({
   args: process.argv.slice(3),
-  options: { rounds: { type: "string" }, save: { type: "boolean" }, json: { type: "boolean" } },
+  options: {
+    rounds: { type: "string" },
+    costs: { type: "boolean" },
+    save: { type: "boolean" },
+    json: { type: "boolean" },
+  },
 });
 const rounds = Number(values.rounds ?? ROUNDS_MIN);
 if (!Number.isSafeInteger(rounds) || rounds < 1)
@@ -48,6 +57,12 @@ async function main(): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const stage = await postgresStage({ lanes: LANES, thinkMsMax: THINK_MS_MAX, timing: undefined, direct: true });
   try {
+    if (values.costs === true) {
+      const costs = await measureCosts(stage);
+      console.log([`PostgreSQL ${stage.server}, ${rounds} rounds`, ...peopleOfCosts(costs)].join("\n"));
+      if (values.json === true) console.log(JSON.stringify(costs));
+      return 0;
+    }
     const failover = await measureFailover(stage, stop.signal);
     const costs = await measureCosts(stage);
     const result = {
@@ -111,16 +126,25 @@ async function measureCosts(stage: PostgresStage) {
     );
     await pool.query("insert into bench_row select n, 0 from generate_series(0, 63) n on conflict do nothing");
     const term = await elector.acquire();
-    const check_ns = measureCheck(elector.gate);
+    const check_ns = await measureCheck(elector.gate);
     const fenced = (id: number): Promise<void> => term.tx((client) => update(client, id));
-    const sides = { fenced, unfenced: (id: number) => unfenced(pool, id) };
-    const one = await measureRatio(sides, CLIENTS[0]);
-    const many = await measureRatio(sides, CLIENTS[1]);
+    const unfenced = (id: number): Promise<void> => transaction(pool, id);
+    const one = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[0]);
+    const many = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[1]);
+    const proofs = {
+      with: (id: number) => transaction(pool, id, (client) => term.fence((text, none) => client.query(text, none))),
+      without: (id: number) => transaction(pool, id, (client) => client.query(REQUIRE_EPOCH, [term.scope, term.epoch])),
+    };
+    const proved = await measureRatio(proofs, CLIENTS[0]);
+    const provedMany = await measureRatio(proofs, CLIENTS[1]);
     return {
       check_ns,
       fenced_ratio: { clients_1: one.ratio, clients_16: many.ratio },
-      fenced_tx_per_s: { clients_1: one.fenced, clients_16: many.fenced },
-      unfenced_tx_per_s: { clients_1: one.unfenced, clients_16: many.unfenced },
+      fenced_tx_per_s: { clients_1: one.with, clients_16: many.with },
+      unfenced_tx_per_s: { clients_1: one.without, clients_16: many.without },
+      fence_proof_ratio: { clients_1: proved.ratio, clients_16: provedMany.ratio },
+      proved_tx_per_s: { clients_1: proved.with, clients_16: provedMany.with },
+      unproved_tx_per_s: { clients_1: proved.without, clients_16: provedMany.without },
     };
   } finally {
     await elector.close();
@@ -128,9 +152,11 @@ async function measureCosts(stage: PostgresStage) {
   }
 }
 
-function measureCheck(gate: LeaderGate): number {
+async function measureCheck(gate: LeaderGate): Promise<number> {
   const times: number[] = [];
   for (let round = -3; round < rounds; round++) {
+    // Heartbeats go out in between: on a busy machine all rounds together take longer than the gate stays open.
+    await new Promise((resolve) => void setImmediate(resolve));
     const startedMs = performance.now();
     for (let at = 0; at < CHECKS; at++) gate.requireLeader();
     if (round >= 0) times.push(((performance.now() - startedMs) * 1e6) / CHECKS);
@@ -139,38 +165,38 @@ function measureCheck(gate: LeaderGate): number {
 }
 
 interface Sides {
-  readonly fenced: (id: number) => Promise<void>;
-  readonly unfenced: (id: number) => Promise<void>;
+  readonly with: (id: number) => Promise<void>;
+  readonly without: (id: number) => Promise<void>;
 }
 
 /** Who goes first changes from round to round. */
 async function measureRatio(sides: Sides, clients: number) {
   const ratios: number[] = [];
-  const rates: Record<keyof Sides, number[]> = { fenced: [], unfenced: [] };
+  const rates: Record<keyof Sides, number[]> = { with: [], without: [] };
   for (let round = -1; round < rounds; round++) {
-    const rate: Record<keyof Sides, number> = { fenced: 0, unfenced: 0 };
-    const order = ["fenced", "unfenced"] as const;
+    const rate: Record<keyof Sides, number> = { with: 0, without: 0 };
+    const order = ["with", "without"] as const;
     for (const side of round % 2 === 0 ? order : order.toReversed())
       rate[side] = await throughput(sides[side], clients);
     if (round < 0) continue;
-    ratios.push(rate.unfenced / rate.fenced);
+    ratios.push(rate.without / rate.with);
     for (const side of order) rates[side].push(rate[side]);
   }
   return {
     ratio: Math.round(median(ratios) * 1_000) / 1_000,
-    fenced: Math.round(median(rates.fenced)),
-    unfenced: Math.round(median(rates.unfenced)),
+    with: Math.round(median(rates.with)),
+    without: Math.round(median(rates.without)),
   };
 }
 
 /** Transactions a second; each client has a row of its own, so that none waits for another's. */
-async function throughput(transaction: (id: number) => Promise<void>, clients: number): Promise<number> {
+async function throughput(transact: (id: number) => Promise<void>, clients: number): Promise<number> {
   const startedMs = performance.now();
   let done = 0;
   await Promise.all(
     Array.from({ length: clients }, async (_, id) => {
       while (performance.now() - startedMs < SLICE_MS) {
-        await transaction(id);
+        await transact(id);
         done++;
       }
     }),
@@ -178,11 +204,16 @@ async function throughput(transaction: (id: number) => Promise<void>, clients: n
   return (done * 1_000) / (performance.now() - startedMs);
 }
 
-async function unfenced(pool: Pool, id: number): Promise<void> {
+async function transaction(
+  pool: Pool,
+  id: number,
+  fence: (client: PoolClient) => Promise<unknown> | undefined = () => undefined,
+): Promise<void> {
   const client = await pool.connect();
   let broken = true;
   try {
     await client.query("begin");
+    await fence(client);
     await update(client, id);
     await client.query("commit");
     broken = false;
@@ -213,11 +244,7 @@ function people(result: Result): string {
   const named = { kill, "kill, 8 s statement runs": kill_busy, "kill, stale leader sends": kill_stale, term, stop };
   return [
     `PostgreSQL ${result.postgres} (fsync ${result.fsync ? "on" : "off"}), Node ${result.node}, ${rounds} rounds`,
-    `gate check       ${result.check_ns} ns`,
-    ...(["clients_1", "clients_16"] as const).map(
-      (clients) =>
-        `fence, ${clients.replace("_", " ").padEnd(10)} ${result.fenced_ratio[clients]} × (${result.fenced_tx_per_s[clients]} fenced, ${result.unfenced_tx_per_s[clients]} unfenced transactions a second)`,
-    ),
+    ...peopleOfCosts(result),
     "the next leader acts after      count   p50 ms   p99 ms   max ms",
     ...Object.entries(named).map(([name, { count, p50_ms, p99_ms, max_ms }]) =>
       [
@@ -228,6 +255,21 @@ function people(result: Result): string {
     ),
     ...result.failed.map((reason) => `FAILED: ${reason}`),
   ].join("\n");
+}
+
+function peopleOfCosts(costs: Awaited<ReturnType<typeof measureCosts>>): string[] {
+  const each = ["clients_1", "clients_16"] as const;
+  return [
+    `gate check       ${costs.check_ns} ns`,
+    ...each.map(
+      (clients) =>
+        `fence, ${clients.replace("_", " ").padEnd(10)} ${costs.fenced_ratio[clients]} × (${costs.fenced_tx_per_s[clients]} fenced, ${costs.unfenced_tx_per_s[clients]} unfenced transactions a second)`,
+    ),
+    ...each.map(
+      (clients) =>
+        `proof, ${clients.replace("_", " ").padEnd(10)} ${costs.fence_proof_ratio[clients]} × (${costs.proved_tx_per_s[clients]} by term.fence, ${costs.unproved_tx_per_s[clients]} by tenure_require_epoch)`,
+    ),
+  ];
 }
 
 /** Figures for the record come from a whole run in which nothing failed. */

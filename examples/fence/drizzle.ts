@@ -1,9 +1,7 @@
-// The fence with Drizzle, inside its own transaction. Drizzle numbers parameters itself, so the call is written out
-// here; `term.fence` still asks the gate first, and tells a refusal from other errors.
+// The fence with Drizzle, inside its own transaction.
 //
 //   DATABASE_URL=postgres://… node drizzle.ts
 
-import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { bigint, pgTable, text } from "drizzle-orm/pg-core";
 import { Pool } from "pg";
@@ -18,7 +16,7 @@ export async function post(term: FencedTerm, url: string, memo: string): Promise
   const pool = new Pool({ connectionString: url });
   try {
     await drizzle({ client: pool }).transaction(async (tx) => {
-      await term.fence(() => tx.execute(sql`select tenure_require_epoch(${term.scope}, ${term.epoch})`));
+      await term.fence((check) => tx.execute(check));
       await tx.insert(posting).values({ memo, epoch: term.epoch });
     });
   } finally {

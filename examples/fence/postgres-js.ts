@@ -9,7 +9,7 @@ export async function post(term: FencedTerm, url: string, memo: string): Promise
   const sql = postgres(url);
   try {
     await sql.begin(async (tx) => {
-      await term.fence((text, values) => tx.unsafe(text, values as (string | number)[]));
+      await term.fence((text, values) => tx.unsafe(text, values));
       await tx`insert into posting (memo, epoch) values (${memo}, ${term.epoch})`;
     });
   } finally {

@@ -1,6 +1,6 @@
 // `tenure/postgres`: leadership in your own Postgres, with a fence in your own transactions.
 
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { assert } from "../core/kit/assert.ts";
 import { type PooledClient, poolDriver, poolLender, urlDriver, urlLender } from "../drivers/postgres/index.ts";
@@ -16,7 +16,7 @@ import type { Backend } from "../ports/backend.ts";
 import type { SqlDriver, SqlLender } from "../ports/sql.ts";
 
 export type { PooledClient } from "../drivers/postgres/index.ts";
-export type { Isolation, PostgresOptions, PostgresTerm, TxOptions } from "../electors/postgres/index.ts";
+export type { FenceRun, Isolation, PostgresOptions, PostgresTerm, TxOptions } from "../electors/postgres/index.ts";
 
 /** Connects nothing before an elector campaigns or observes. Wrong options are refused here, with CONFIG_INVALID. */
 export function postgres(url: string): Backend<PostgresTerm<PooledClient>>;
@@ -33,9 +33,13 @@ export function postgres(given: string | PostgresOptions<PooledClient>): Backend
     driver,
     host: `${hostname()}-${process.pid}`,
     lockKeyOf: keyOf,
-    extras: fenceOf({ lender, where: driver.where, schema: settings.schema, lockKeyOf: keyOf }),
+    extras: fenceOf({ lender, where: driver.where, schema: settings.schema, lockKeyOf: keyOf, nonce }),
     idle: () => lender.close(),
   });
+}
+
+function nonce(): string {
+  return randomBytes(8).toString("hex");
 }
 
 function sha256(bytes: Uint8Array): Uint8Array {

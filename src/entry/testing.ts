@@ -2,7 +2,10 @@
 // those who write another backend. The timers are bound at import, so that a test's fake timers can't stop them.
 
 import { type ConformanceCase, conformanceCases, type MakeWorld } from "../electors/conformance/index.ts";
-import { memoryBackend, type TestBackend, type TestBackendOptions } from "../electors/memory/index.ts";
+import { memoryBackend, type TestBackendOptions, type TestClient } from "../electors/memory/index.ts";
+import type { TestBackend as MemoryBackend } from "../electors/memory/index.ts";
+import { fenceOf, type PostgresTerm } from "../electors/postgres/index.ts";
+import { poolLender } from "../drivers/postgres/index.ts";
 import { createElector } from "./index.ts";
 
 export type {
@@ -13,15 +16,43 @@ export type {
   MakeWorld,
   RunnerContext,
 } from "../electors/conformance/index.ts";
-export type { TestBackend, TestBackendOptions, TestResource } from "../electors/memory/index.ts";
+export type {
+  TestBackendOptions,
+  TestClient,
+  TestPool,
+  TestQuery,
+  TestQueryConfig,
+  TestResource,
+  TestResult,
+  TestStatement,
+} from "../electors/memory/index.ts";
+
+/** Its terms have `tx` and `fence`, as those of `tenure/postgres`; `Client` is the type that the code under test knows. */
+export type TestBackend<Client = TestClient> = MemoryBackend<PostgresTerm<Client>>;
 
 const afterMicrotasks = setImmediate;
 const later = setTimeout;
 const clock = performance;
 
-/** Scopes in memory, time moved by hand: `advance`, `kill`, `freeze`, `thaw`, `cut`, `heal`. */
-export function testBackend(options: TestBackendOptions = {}): TestBackend {
-  return memoryBackend(options, () => new Promise((resolve) => void afterMicrotasks(resolve)));
+/**
+ * Scopes in memory, time moved by hand: `advance`, `kill`, `freeze`, `thaw`, `cut`, `heal`; transactions without a database.
+ * For code that is written for a pool of `pg`: `testBackend<PoolClient>()`. The client has its `query` and `release`.
+ */
+export function testBackend<Client = TestClient>(options: TestBackendOptions = {}): TestBackend<Client> {
+  let nonces = 0;
+  const backend: TestBackend = memoryBackend(
+    options,
+    () => new Promise((resolve) => void afterMicrotasks(resolve)),
+    (pool) =>
+      fenceOf({
+        lender: poolLender(() => pool.connect()),
+        where: "the test backend",
+        schema: "public",
+        lockKeyOf: (scope) => pool.keyOf(scope),
+        nonce: () => String(++nonces).padStart(16, "0"),
+      }),
+  );
+  return backend as unknown as TestBackend<Client>;
 }
 
 /** Every promise of an elector as a case that any runner can register; `make` is called once for each case. */

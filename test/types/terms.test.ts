@@ -2,11 +2,15 @@
 // not compile is marked, and a mark on something that does compile is an error too. Nothing here is executed: at run
 // time each test only says that the file was read.
 
-import type { Pool, PoolClient } from "pg";
+import type { NodePgDatabase } from "drizzle-orm/node-postgres";
+import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import { CompiledQuery, type Kysely, type Transaction } from "kysely";
+import type { Client, Pool, PoolClient } from "pg";
+import type { Sql } from "postgres";
 import { describe, expectTypeOf, it } from "vitest";
 import { type EtcdTerm, etcd } from "../../src/entry/etcd.ts";
 import { createElector, type Elector, type Term } from "../../src/entry/index.ts";
-import { postgres } from "../../src/entry/postgres.ts";
+import { type FenceRun, postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import { testBackend } from "../../src/entry/testing.ts";
 
 type TermOf<E> = E extends Elector<infer Extras> ? Term & Extras : never;
@@ -40,18 +44,53 @@ describe("a term of Postgres", () => {
   });
 });
 
-describe("a term without a database", () => {
-  it("has neither tx nor fence: memory", () => {
+describe("the run of a fence", () => {
+  type Fence = PostgresTerm<PoolClient>["fence"];
+
+  it("is each client's own way to send a text, without a cast", () => {
+    void (async (fence: Fence, client: Client, pooled: PoolClient, sql: Sql, trx: Transaction<object>) => {
+      await fence((text, values) => client.query(text, values));
+      await fence((text, values) => pooled.query(text, values));
+      await fence((text, values) => sql.unsafe(text, values));
+      await sql.begin((tx) => fence((text, values) => tx.unsafe(text, values)));
+      await fence((text, values) => trx.executeQuery(CompiledQuery.raw(text, values)));
+    });
+    void (async (fence: Fence, db: NodePgDatabase, other: PostgresJsDatabase, kysely: Kysely<object>) => {
+      await db.transaction((tx) => fence((text) => tx.execute(text)));
+      await other.transaction((tx) => fence((text) => tx.execute(text)));
+      await kysely.transaction().execute((trx) => fence((text) => trx.executeQuery(CompiledQuery.raw(text))));
+    });
+  });
+
+  it("may be one that was written for values of any type", () => {
+    expectTypeOf<(text: string, values: unknown[]) => Promise<unknown>>().toExtend<FenceRun>();
+    expectTypeOf<(text: string, values: readonly (string | number)[]) => Promise<void>>().toExtend<FenceRun>();
+  });
+
+  it("must give a promise", () => {
+    expectTypeOf<() => undefined>().not.toExtend<FenceRun>();
+  });
+});
+
+describe("a term of the test backend", () => {
+  it("has tx and fence, with a client of its own", () => {
     void (() =>
       inMemory().lead(async (term) => {
-        // @ts-expect-error: there is no database, so there is no transaction.
-        void term.tx;
-        // @ts-expect-error: nor a fence.
-        void term.fence;
-        return term.check();
+        await term.fence((text, values) => term.tx((client) => client.query(text, values)));
+        return term.tx(async (client) => (await client.query<{ n: number }>("select 1 as n")).rows[0]?.n);
       }));
   });
 
+  it("fits code that was written for a pool of pg", () => {
+    void (async (work: (term: Term & PostgresTerm<PoolClient>) => Promise<void>) => {
+      const backend = testBackend<PoolClient>();
+      await createElector({ scope, backend }).lead((term) => work(term));
+      await createElector({ scope, backend: backend.instance("a") }).lead((term) => work(term));
+    });
+  });
+});
+
+describe("a term without a database", () => {
   it("has neither tx nor fence: etcd", () => {
     void (() =>
       onEtcd().lead(async (term) => {
@@ -69,7 +108,7 @@ describe("a term without a database", () => {
 
   it("is a term by hand too", () => {
     void (async () => {
-      await using term = await inMemory().acquire();
+      await using term = await onEtcd().acquire();
       expectTypeOf(term.epoch).toEqualTypeOf<number>();
       // @ts-expect-error: the term of acquire has no more than that of lead.
       void term.tx;

@@ -2,3 +2,4 @@
 
 export { memoryBackend, type TestBackend, type TestBackendOptions } from "./memory-backend.ts";
 export type { TestResource } from "./resource.ts";
+export type { TestClient, TestPool, TestQuery, TestQueryConfig, TestResult, TestStatement } from "./test-pool.ts";

@@ -19,12 +19,13 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
-import type { Backend, Claim, Seat } from "../../ports/backend.ts";
+import type { Backend, Claim, Hold, Seat } from "../../ports/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { Life } from "./life.ts";
 import { MemorySeat } from "./memory-seat.ts";
 import { FencedResource, type TestResource } from "./resource.ts";
 import { Store } from "./store.ts";
+import { TestPool, type TestQuery } from "./test-pool.ts";
 import { VirtualTime, type Settle } from "./virtual-time.ts";
 
 /** As the Postgres backend's, so that a test's times are those of production. */
@@ -47,11 +48,16 @@ export interface TestBackendOptions {
   readonly latencyMs?: number | undefined;
   /** Instead of the times of the Postgres backend. */
   readonly timing?: Partial<Timing> | undefined;
+  /** Answers the statements of `term.tx` and of `pool`, other than those of transactions. Default: no rows. */
+  readonly query?: TestQuery | undefined;
 }
 
-export interface TestBackend extends Backend {
+/** `Extras` is what a term can do: `tx` and `fence`, over `pool`. */
+export interface TestBackend<Extras extends object = object> extends Backend<Extras> {
   /** The backend as the process of this name has it. */
-  instance(name: string): Backend;
+  instance(name: string): Backend<Extras>;
+  /** In place of a pool of `pg`: of `term.tx`, and for code under test that brings its own transactions to `term.fence`. */
+  readonly pool: TestPool;
   /** Virtual time since the start. */
   readonly nowMs: number;
   /** Moves virtual time: timers fire in order, and everything that one of them wakes runs before the next. */
@@ -67,21 +73,27 @@ export interface TestBackend extends Backend {
   resource<Value = unknown>(scope: string): TestResource<Value>;
 }
 
-export function memoryBackend(options: TestBackendOptions, settle: Settle): TestBackend {
-  return new MemoryBackend(options, settle);
+export function memoryBackend<Extras extends object>(
+  options: TestBackendOptions,
+  settle: Settle,
+  extrasOver: (pool: TestPool) => (hold: Hold) => Extras,
+): TestBackend<Extras> {
+  return new MemoryBackend(options, settle, extrasOver);
 }
 
-class MemoryBackend implements TestBackend {
+class MemoryBackend<Extras extends object> implements TestBackend<Extras> {
   readonly kind = "memory";
   readonly host = DEFAULT_INSTANCE;
   readonly timing: Timing;
+  readonly pool: TestPool;
   readonly #time: VirtualTime;
   readonly #store: Store;
   readonly #latencyMs: number;
   readonly #lives = new Map<string, Life>();
+  readonly #extras: (hold: Hold) => Extras;
   #born = 0;
 
-  constructor(options: TestBackendOptions, settle: Settle) {
+  constructor(options: TestBackendOptions, settle: Settle, extrasOver: (pool: TestPool) => (hold: Hold) => Extras) {
     this.timing = { ...TIMING, ...options.timing };
     this.#latencyMs = options.latencyMs ?? 0;
     if (!(this.#latencyMs >= 0 && Number.isFinite(this.#latencyMs))) {
@@ -89,6 +101,8 @@ class MemoryBackend implements TestBackend {
     }
     this.#time = new VirtualTime(settle);
     this.#store = new Store(this.#time, this.timing.serverTimeoutMs);
+    this.pool = new TestPool(this.#store, options.query);
+    this.#extras = extrasOver(this.pool);
   }
 
   get clock(): Clock {
@@ -99,11 +113,11 @@ class MemoryBackend implements TestBackend {
     return this.#time.nowMs;
   }
 
-  seat(claim: Claim): Seat {
+  seat(claim: Claim): Seat<Extras> {
     return this.#seat(this.#living(DEFAULT_INSTANCE), claim);
   }
 
-  instance(name: string): Backend {
+  instance(name: string): Backend<Extras> {
     const life = this.#living(name);
     const { kind, timing } = this;
     return { kind, host: name, timing, clock: life.clock, seat: (claim) => this.#seat(life, claim) };
@@ -144,8 +158,8 @@ class MemoryBackend implements TestBackend {
     return new FencedResource<Value>(this.#store, scope);
   }
 
-  #seat(life: Life, claim: Claim): Seat {
-    return new MemorySeat(this.#store, life, claim, REQUEST_TIMEOUT_MS);
+  #seat(life: Life, claim: Claim): Seat<Extras> {
+    return new MemorySeat(this.#store, life, claim, { requestTimeoutMs: REQUEST_TIMEOUT_MS, extras: this.#extras });
   }
 
   /** The process of this name; a new one if it is dead or was never there. */

@@ -8,12 +8,13 @@
 
 import { StaleEpochError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, Seat } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, Hold, Seat } from "../../ports/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { Life } from "./life.ts";
 import { unreachable, type Session, type Store } from "./store.ts";
 
-export class MemorySeat implements Seat {
+export class MemorySeat<Extras extends object> implements Seat<Extras> {
+  readonly extras: (hold: Hold) => Extras;
   readonly #store: Store;
   readonly #life: Life;
   readonly #claim: Claim;
@@ -23,7 +24,13 @@ export class MemorySeat implements Seat {
   /** Rejects the acquire that waits. */
   #giveUp: ((error: unknown) => void) | undefined;
 
-  constructor(store: Store, life: Life, claim: Claim, requestTimeoutMs: number) {
+  constructor(
+    store: Store,
+    life: Life,
+    claim: Claim,
+    { requestTimeoutMs, extras }: { readonly requestTimeoutMs: number; readonly extras: (hold: Hold) => Extras },
+  ) {
+    this.extras = extras;
     this.#store = store;
     this.#life = life;
     this.#claim = claim;
@@ -114,10 +121,6 @@ export class MemorySeat implements Seat {
 
   leader(): Promise<Leader | null> {
     return this.#call((answer) => answer(this.#store.leader(this.#claim.scope)));
-  }
-
-  extras(): object {
-    return {};
   }
 
   close(): Promise<void> {

@@ -106,6 +106,11 @@ export class Store {
     return !scope.resigned && scope.epoch === epoch;
   }
 
+  /** A newer one was granted: whoever writes with this one is stopped, also in the middle of it. */
+  isOvertaken(name: string, epoch: number): boolean {
+    return this.#scope(name).epoch > epoch;
+  }
+
   leader(name: string): Leader | null {
     const { hold } = this.#scope(name);
     if (hold === null) return null;

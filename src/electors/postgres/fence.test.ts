@@ -28,7 +28,7 @@ async function commitFailsWith(
   };
   const hold: Hold = { scope: "s", epoch: 1, check: () => 1, lost: () => undefined };
   const lender = { borrow: async () => loan, close: async () => undefined };
-  const term = fenceOf({ lender, where: "here", schema: "public", lockKeyOf: () => 1n })(hold);
+  const term = fenceOf({ lender, where: "here", schema: "public", lockKeyOf: () => 1n, nonce: () => "n" })(hold);
   const outcome = await term.tx(() => 1).catch((error: unknown) => error);
   return { outcome, broken };
 }

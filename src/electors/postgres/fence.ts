@@ -11,13 +11,17 @@
 //   (trap 66): never a refusal, never a success.
 // - A client is lent again only when its transaction has certainly ended; else it is destroyed.
 // - TN001 for this scope and epoch, wherever it surfaces, ends the term.
+// - What `work` throws comes out as it is, with one exception: the client's own error where its session has ended. That is
+//   the database's failure, not an answer to a statement, and pg gives it no code.
 
-import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import { outcomeOfCommit, sqlstateOf } from "../../core/kit/sql-outcome.ts";
 import type { Hold } from "../../ports/backend.ts";
 import type { SqlLender, SqlLoan } from "../../ports/sql.ts";
 import { faultOf } from "./faults.ts";
 import { lentClient } from "./lent-client.ts";
+import { type FenceRun, fenceThrough } from "./proof.ts";
+import { isIn, staleOr } from "./refusal.ts";
 import { statements } from "./schema.ts";
 
 export interface PostgresTerm<Client> {
@@ -27,10 +31,11 @@ export interface PostgresTerm<Client> {
    */
   tx<R>(work: (client: Client) => Promise<R> | R, options?: TxOptions): Promise<R>;
   /**
-   * The check alone: `run` sends the text with the values inside a transaction that is open already, before or after
-   * its writes, and not inside a savepoint that may be rolled back.
+   * The check alone: `run` sends the text inside a transaction that is open already, before or after its writes and not
+   * inside a savepoint that may be rolled back, and returns the client's answer. It is called twice, one after the other.
+   * Throws TX_MISUSED unless the answers prove that the fence is held by a transaction that is still open.
    */
-  fence(run: (text: string, values: unknown[]) => PromiseLike<unknown>): Promise<void>;
+  fence(run: FenceRun): Promise<void>;
 }
 
 export interface TxOptions {
@@ -46,12 +51,13 @@ export interface FenceTools<Client> {
   readonly where: string;
   readonly schema: string;
   readonly lockKeyOf: (scope: string) => bigint;
+  /** Sixteen hexadecimal digits; never the same twice. */
+  readonly nonce: () => string;
 }
 
 const ISOLATIONS = ["read committed", "repeatable read", "serializable"] as const;
 /** Above READ COMMITTED a bump may come between snapshot and check; nothing of `work` has run by then. */
 const BEGINS_MAX = 3;
-const CAUSES_MAX = 8;
 
 /** Answers ROLLBACK, and succeeds, where the transaction had failed: what it says is looked at. */
 const COMMIT = "commit";
@@ -76,14 +82,7 @@ export function fenceOf<Client>(tools: FenceTools<Client>): (hold: Hold) => Post
     const lockKey = tools.lockKeyOf(hold.scope);
     return {
       tx: async (work, options) => transact(hold, tools, work, sql.begin(lockKey, hold.epoch, isolationOf(options))),
-      fence: async (run) => {
-        hold.check();
-        try {
-          await run(sql.requireEpoch, [hold.scope, hold.epoch]);
-        } catch (error) {
-          throw staleOr(hold, error);
-        }
-      },
+      fence: (run) => fenceThrough(hold, { sql, nonce: tools.nonce }, run),
     };
   };
 }
@@ -102,10 +101,15 @@ async function transact<Client, R>(
     // A client may have been waited for.
     hold.check();
     await beginFenced(loan, begin);
-    result = await lent.to(work);
   } catch (error) {
     await rollBack(loan, lent);
-    throw staleOr(hold, error);
+    throw faultOf(staleOr(hold, error), { where: tools.where, scope: hold.scope });
+  }
+  try {
+    result = await lent.to(work);
+  } catch (error) {
+    const isAnswered = await rollBack(loan, lent);
+    throw !isAnswered && lent.hasRejectedWith(error) ? endedBefore(hold, tools.where, error) : staleOr(hold, error);
   }
   let end: "committed" | "rolled back";
   try {
@@ -149,11 +153,15 @@ function lend<Client>(loan: SqlLoan<Client>) {
   const opened = (): void => {
     isOpened = true;
   };
-  const guarded = lentClient(loan.client, { before, opened });
+  const rejections = new WeakSet<object>();
+  const failed = (error: Error): void => void rejections.add(error);
+  const guarded = lentClient(loan.client, { before, opened, failed });
   return {
     get isMarked() {
       return isMarked;
     },
+    /** The client's own error, or one that wraps it; not what `work` throws for reasons of its own. */
+    hasRejectedWith: (error: unknown): boolean => isIn(error, (one) => rejections.has(one)),
     /** `work` has reached the connection itself: the driver may be out of step with the server. */
     giveBack: (broken: boolean): void => loan.giveBack(broken || isOpened),
     to: async <R>(work: (client: Client) => Promise<R> | R): Promise<R> => {
@@ -241,37 +249,6 @@ function outcomeUnknown(hold: Hold, where: string, cause: unknown): TenureError 
     `the connection to Postgres at ${where} broke while a transaction of scope "${hold.scope}", epoch ${hold.epoch}, was committing: it was written as a whole or not at all, and which of the two is not known. Read what you wrote, or repeat it with an idempotency key.`,
     { cause },
   );
-}
-
-function staleOr(hold: Hold, error: unknown): unknown {
-  if (StaleEpochError.is(error) || !refuses(error, hold)) return error;
-  hold.lost("superseded");
-  return new StaleEpochError(hold.scope, hold.epoch, { cause: error });
-}
-
-/** Whether a fence refused this hold: another scope's fence may stand in the same transaction. */
-function refuses(error: unknown, { scope, epoch }: Hold): boolean {
-  const refusal = refusalIn(error, CAUSES_MAX);
-  if (refusal === undefined) return false;
-  const detail = refusal["detail"];
-  return typeof detail !== "string" || detail === `scope "${scope}", epoch ${epoch}`;
-}
-
-/** Query builders wrap the server's error, each in a place of its own; the driver's `code` or `sqlstate` is kept. */
-function refusalIn(error: unknown, causesLeft: number): Readonly<Record<string, unknown>> | undefined {
-  if (typeof error !== "object" || error === null || causesLeft === 0) return undefined;
-  const one = error as Readonly<Record<string, unknown>>;
-  if (one["code"] === "TN001" || one["sqlstate"] === "TN001") return one;
-  const inner = [one["cause"], one["driverError"], one["original"], one["meta"], ...errorsOf(one["errors"])];
-  for (const next of inner) {
-    const found = refusalIn(next, causesLeft - 1);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-function errorsOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function isolationOf(options: TxOptions | undefined): Isolation {

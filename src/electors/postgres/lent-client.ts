@@ -23,6 +23,8 @@ export interface Watch {
   before(name: string | symbol, query: unknown): void;
   /** Something that can send by itself is lent: whose answers come next on the client is not known any more. */
   opened(): void;
+  /** An error that the client itself has given to its user, by a promise, a callback or an event. */
+  failed(error: Error): void;
 }
 
 type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
@@ -114,8 +116,14 @@ class Membrane {
 
   #returned(value: unknown): unknown {
     if (typeof value !== "object" || value === null) return value;
-    if (value instanceof Promise) return value.then((settled: unknown) => this.#known(settled));
-    return this.#known(value);
+    if (!(value instanceof Promise)) return this.#known(value);
+    return value.then(
+      (settled: unknown) => this.#known(settled),
+      (error: unknown) => {
+        if (error instanceof Error) this.#watch.failed(error);
+        throw error;
+      },
+    );
   }
 
   /** What was lent already is lent, wherever it turns up. Results, queries and cursors are the work's own. */
@@ -130,7 +138,9 @@ class Membrane {
     const known = this.#listeners.get(listener);
     if (known !== undefined) return known;
     const lent = (one: unknown): unknown => this.#known(one);
+    const watch = this.#watch;
     const wrapped = function (this: unknown, ...args: unknown[]): unknown {
+      if (args[0] instanceof Error) watch.failed(args[0]);
       return Reflect.apply(listener, lent(this), args.map(lent));
     };
     this.#listeners.set(listener, wrapped);

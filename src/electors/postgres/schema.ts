@@ -35,6 +35,8 @@ const WORKS_FROM = 1;
 /** The letters "TENUREMG". */
 const MIGRATION_LOCK_KEY = 0x54454e5552454d47n;
 const MIGRATION_LOCK_WAIT = "10s";
+/** A setting that a fence makes for its transaction, so that the next statement can tell that it is the same one. */
+const MARK = "tenure.fence";
 
 const TABLES = ["tenure_leader_state", "tenure_heartbeat", "tenure_transition", "tenure_schema_version"] as const;
 
@@ -126,6 +128,13 @@ commit;
 `;
 }
 
+/** A text constant without signs that mean something to a client ($, ?, \\, :), or to a server with older settings. */
+function literalOf(text: string): string {
+  if (/^[\w./-]*$/.test(text)) return `'${text}'::text`;
+  const hex = Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `pg_catalog.convert_from(pg_catalog.decode('${hex}', 'hex'), 'UTF8')`;
+}
+
 function revokes(quoted: string): string {
   return Object.entries({
     ...ROUTINES,
@@ -153,8 +162,14 @@ export function statements(schema: string) {
     resign: `select ${quoted}.tenure_resign($1::bigint, $2::bigint, $3::text) as resigned`,
     /** scope, force → at most one row: `epoch` (text), `holder_identity`, `terminated` (sessions). */
     askResign: `select epoch::text, holder_identity, terminated from ${quoted}.tenure_ask_resign($1::text, $2::boolean)`,
-    /** scope, epoch. TN001 is the refusal. For any client, in its own transaction. */
-    requireEpoch: `select ${quoted}.tenure_require_epoch($1::text, $2::bigint)`,
+    /**
+     * TN001 is the refusal; else one row of two texts, the last of them the nonce. For any client, in its own transaction: all
+     * is in the text, as each client numbers values in its own way, and no sign in it means something to one of them.
+     */
+    requireEpoch: (scope: string, epoch: number, nonce: string): string =>
+      `select ${quoted}.tenure_require_epoch(${literalOf(scope)}, ${epoch}::bigint)::text, pg_catalog.set_config('${MARK}', '${nonce}', true)`,
+    /** One row of one text: the nonce, for as long as the transaction of `requireEpoch` lasts. SHOW needs no plan. */
+    mark: `show ${MARK}`,
     /**
      * The start of a fenced transaction, as one query of the simple protocol. Typed: a small number is an integer, and a
      * stranger's `tenure_fence(bigint, integer)` would be called in its place.
