@@ -1,12 +1,12 @@
-// The fence with Drizzle, inside its own transaction. Drizzle numbers parameters itself, so the call is written out
-// here; `term.fence` still asks the gate first, and tells a refusal from other errors.
+// A fenced transaction with Drizzle, on its own pool. `fencedTransaction` also keeps the process alive when the next leader ends
+// the session of an old one; db.transaction() with term.fence alone does not.
 //
 //   DATABASE_URL=postgres://… node drizzle.ts
 
-import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { bigint, pgTable, text } from "drizzle-orm/pg-core";
 import { Pool } from "pg";
+import { fencedTransaction } from "tenure/drizzle";
 import type { FencedTerm } from "./lead.ts";
 
 const posting = pgTable("posting", {
@@ -17,8 +17,7 @@ const posting = pgTable("posting", {
 export async function post(term: FencedTerm, url: string, memo: string): Promise<void> {
   const pool = new Pool({ connectionString: url });
   try {
-    await drizzle({ client: pool }).transaction(async (tx) => {
-      await term.fence(() => tx.execute(sql`select tenure_require_epoch(${term.scope}, ${term.epoch})`));
+    await fencedTransaction(term, drizzle({ client: pool }), async (tx) => {
       await tx.insert(posting).values({ memo, epoch: term.epoch });
     });
   } finally {

@@ -274,7 +274,7 @@ function errorsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function isolationOf(options: TxOptions | undefined): Isolation {
+export function isolationOf(options: TxOptions | undefined): Isolation {
   const isolation = options?.isolation ?? "read committed";
   if (ISOLATIONS.includes(isolation)) return isolation;
   throw new TenureError(
