@@ -1,10 +1,10 @@
 // A fenced transaction of the user's own library: what `tenure/kysely`, `tenure/drizzle` and `tenure/postgres-js` share.
 //
-//   begun by the library ──fence──▶ fenced ──mark──▶ marked ──work──▶ settled ──mark closed──▶ proved ──COMMIT──▶ committed
+//   begun by the library ──mark──▶ marked ──fence──▶ fenced ──work──▶ settled ──mark closed──▶ proved ──COMMIT──▶ committed
 //                                                                                                     └▶ refused | unknown
 //
 // Invariants:
-// - Nothing of `work` is sent before the fence and the mark have been answered in this transaction.
+// - Nothing of `work` is sent before the mark and the fence have been answered in this transaction.
 // - Once `work` has settled, nothing but the mark's end and the transaction's end is sent on its session.
 // - COMMIT is sent only after the mark could be closed: this is still the transaction that was fenced, and it has not failed.
 //   So a COMMIT that the server confirms has committed all of `work`, whatever the library does with the answer.
@@ -29,7 +29,7 @@ export interface OwnTransaction<Trx> {
   readonly name: string;
   /** Begins, calls `inside`, and then commits, or rolls back if it rejects. */
   transact(inside: (trx: Trx) => Promise<void>): Promise<void>;
-  /** Sends a statement inside the transaction. */
+  /** Sends a statement inside the transaction; the first one has no values. */
   run(text: string, values: readonly unknown[]): PromiseLike<unknown>;
   /** From now on only `run` and the end of the transaction are sent; anything else is refused by TX_MISUSED. */
   settle(): void;
@@ -94,8 +94,8 @@ class Course<Trx, R> {
 
   async #inside(trx: Trx): Promise<void> {
     try {
-      await this.#term.fence((text, values) => this.#own.run(text, values));
       await this.#own.run(MARK, []);
+      await this.#term.fence((text, values) => this.#own.run(text, values));
       this.hasStarted = true;
       const value = await this.#work(trx);
       this.#own.settle();

@@ -84,6 +84,7 @@ export function begunSql(name: string, sql: PostgresJs<Sql>, isolation: string):
       try {
         return await plain!.unsafe(text, values, { onexecute: session.shown });
       } catch (error) {
+        session.rejected(error);
         throw withSqlstate(error);
       }
     },
@@ -104,6 +105,11 @@ class SqlSession {
     this.#isSettled = true;
   }
 
+  /** The socket is gone before `onclose` is called, where it broke. */
+  rejected(error: unknown): void {
+    if (isConnectionError(error)) this.hasEnded = true;
+  }
+
   /** Why nothing may be sent now. */
   get refusal(): Error | undefined {
     if (this.hasEnded) return sessionEnded();
@@ -113,7 +119,7 @@ class SqlSession {
     return this.#isSettled ? usedAfterwards() : undefined;
   }
 
-  /** Called in the moment that the first statement is sent, after `begin` has set its own `onclose`. */
+  /** Called in the moment that a statement without values is sent: the mark, after `begin` has set its own `onclose`. */
   readonly shown = (connection: Connection): true => {
     if (this.#watched === connection) return true;
     this.#watched = connection;
@@ -180,7 +186,13 @@ async function savepoint(tx: Sql, plain: AnyFunction, args: unknown[], session: 
 function asking(handler: Query["handler"], session: SqlSession): Query["handler"] {
   const ask = (query: Query): unknown => {
     const { refusal } = session;
-    return refusal === undefined ? handler(query) : query.reject(refusal);
+    if (refusal !== undefined) return query.reject(refusal);
+    const { reject } = query;
+    query.reject = (error) => {
+      session.rejected(error);
+      reject(error);
+    };
+    return handler(query);
   };
   return Object.assign(ask, { debug: handler.debug });
 }
