@@ -35,7 +35,7 @@ beforeAll(() => {
   symlinkSync(resolve("node_modules/undici-types"), join(modules, "undici-types"));
   symlinkSync(resolve("node_modules/pg"), join(modules, "pg"));
   writeFileSync(join(project, "package.json"), '{"type":"module"}');
-}, 60_000);
+});
 
 afterAll(() => rmSync(project, { recursive: true }));
 

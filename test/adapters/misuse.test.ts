@@ -114,8 +114,7 @@ describe.each(LIBRARIES)("%s", (name) => {
       await send(insert);
       await send("insert into single values (7), (7)");
     });
-    const error: unknown = await twice.catch((thrown: unknown) => thrown);
-    expect(JSON.stringify({ ...(error as Error), message: String(error) })).toContain("23505");
+    await expect(twice).rejects.toMatchObject({ code: "23505" });
     await library.transact(term, (send) => send(insert));
     expect(await written()).toBe(1);
   });

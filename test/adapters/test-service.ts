@@ -5,7 +5,7 @@ import { Pool } from "pg";
 import { TenureError } from "../../src/core/kit/errors.ts";
 import { createElector } from "../../src/entry/index.ts";
 import { postgres } from "../../src/entry/postgres.ts";
-import { type FencedTerm, type Library, type LibraryName, libraryOf } from "./test-libraries.ts";
+import { type Library, type LibraryName, libraryOf } from "./test-libraries.ts";
 import { type Moment, Wire } from "./test-wire.ts";
 
 export interface ServiceTask {
@@ -49,7 +49,7 @@ async function write(fault: string, between: () => Promise<unknown> = () => admi
   let verdict = "committed";
   let isTenureError = false;
   try {
-    await library.transact(term as FencedTerm, async (send) => {
+    await library.transact(term, async (send) => {
       await send(`insert into written values ('${memo}', ${term.epoch})`);
       await between();
       await send("select 1");

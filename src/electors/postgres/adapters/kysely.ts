@@ -26,7 +26,7 @@ export async function fencedTransaction<Trx, R>(
 ): Promise<R> {
   const isolation = isolationOf(options);
   const kysely = db as unknown as Database<Trx>;
-  if (db.isTransaction !== false || typeof kysely.connection !== "function") throw nested(NAME);
+  if (db.isTransaction || typeof kysely.connection !== "function") throw nested(NAME);
   return transactFenced(term, () => begun(kysely, isolation), work);
 }
 
@@ -43,7 +43,7 @@ interface Single<Trx> {
 }
 
 interface Connection {
-  executeQuery(query: Query, ...rest: unknown[]): Promise<unknown>;
+  executeQuery: (this: void, query: Query, ...rest: unknown[]) => Promise<unknown>;
 }
 
 interface Query {
@@ -91,7 +91,7 @@ function rawQuery(sql: unknown, parameters: readonly unknown[]): Query {
 
 /** The emitter from which a client of `pg` hears what happens to its session. */
 interface Emitter {
-  emit(event: string | symbol, ...args: unknown[]): boolean;
+  emit: (this: void, event: string | symbol, ...args: unknown[]) => boolean;
 }
 
 /** A session is used often: it is guarded once, and stays so. An idle one is the pool's, which listens. */

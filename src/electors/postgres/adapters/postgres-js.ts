@@ -50,7 +50,7 @@ export interface Sql {
 /** A query is sent by its handler, once it is awaited. */
 interface Query {
   handler: ((query: Query) => unknown) & { debug?: unknown };
-  reject(error: unknown): void;
+  reject: (this: void, error: unknown) => void;
 }
 
 /** The connection of postgres.js that `onexecute` shows. */
@@ -124,6 +124,7 @@ class SqlSession {
     if (this.#watched === connection) return true;
     this.#watched = connection;
     const { onclose } = connection;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a property of postgres.js, no event of the DOM
     connection.onclose = (error) => {
       this.hasEnded = true;
       this.end.resolve();
