@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 /** These judge times, or use both cores by themselves: each has the machine alone. */
@@ -33,6 +34,7 @@ const LONG = [
   "test/api/real-*.test.ts",
   "test/cli/{terminal,toml-server}.test.ts",
   "test/client/agent-process.test.ts",
+  "test/adapters/{adapters,survival}.test.ts",
   "test/agent/*.test.ts",
   "test/processes/*.test.ts",
   "test/supervisor/*.test.ts",
@@ -48,6 +50,11 @@ const LONG = [
 
 /** A second is the default, which a busy machine may take for anything. */
 const PATIENT = { poll: { timeout: 30_000 } };
+
+/** Examples import the library by its name, as its users do. */
+const BY_NAME = {
+  alias: [{ find: /^tenure\/([a-z-]+)$/, replacement: fileURLToPath(new URL("src/entry/$1.ts", import.meta.url)) }],
+};
 
 // Four projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
 // tools, real servers and processes, which mostly wait, so two files run at once; `alone` comes behind it, one after the other;
@@ -71,6 +78,7 @@ export default defineConfig({
         },
       },
       {
+        resolve: BY_NAME,
         test: {
           name: "whole",
           expect: PATIENT,

@@ -36,7 +36,7 @@ beforeAll(() => {
   symlinkSync(resolve("node_modules/undici-types"), join(modules, "undici-types"));
   symlinkSync(resolve("node_modules/pg"), join(modules, "pg"));
   writeFileSync(join(project, "package.json"), '{"type":"module"}');
-}, 60_000);
+});
 
 afterAll(() => rmSync(project, { recursive: true }));
 
@@ -44,6 +44,9 @@ it("is imported by plain Node, by every subpath, and does its work", () => {
   const text = `
     import { createElector, NotLeaderError } from "tenure";
     import { postgres } from "tenure/postgres";
+    import { fencedTransaction as inKysely } from "tenure/kysely";
+    import { fencedTransaction as inDrizzle } from "tenure/drizzle";
+    import { fencedTransaction as inPostgresJs } from "tenure/postgres-js";
     import { etcd } from "tenure/etcd";
     import { servers } from "tenure/servers";
     import { createClient } from "tenure/client";
@@ -60,10 +63,11 @@ it("is imported by plain Node, by every subpath, and does its work", () => {
     const agent = createAgent({ client, name: "a", handlers: { a: () => { throw new JobError("no"); } } });
     await agent.stop();
     console.log(code, await agent.ended);
+    for (const fenced of [inKysely, inDrizzle, inPostgresJs]) console.log(await fenced(null, {}).catch((error) => error.code));
     await elector.close();`;
   writeFileSync(join(project, "main.js"), text);
   expect(execFileSync(process.execPath, ["main.js"], { cwd: project, encoding: "utf8" })).toBe(
-    "1 postgres etcd servers true\nBACKEND_UNAVAILABLE null\n",
+    "1 postgres etcd servers true\nBACKEND_UNAVAILABLE null\nTX_MISUSED\nTX_MISUSED\nTX_MISUSED\n",
   );
 });
 

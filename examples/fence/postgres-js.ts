@@ -1,15 +1,16 @@
-// The fence with postgres.js, inside its own transaction.
+// A fenced transaction with postgres.js, on its own connections. `fencedTransaction` also keeps the process alive, and its
+// statements inside the transaction, when the next leader ends the session of an old one; sql.begin() with term.fence alone does not.
 //
 //   DATABASE_URL=postgres://… node postgres-js.ts
 
 import postgres from "postgres";
+import { fencedTransaction } from "tenure/postgres-js";
 import type { FencedTerm } from "./lead.ts";
 
 export async function post(term: FencedTerm, url: string, memo: string): Promise<void> {
   const sql = postgres(url);
   try {
-    await sql.begin(async (tx) => {
-      await term.fence((text, values) => tx.unsafe(text, values));
+    await fencedTransaction(term, sql, async (tx) => {
       await tx`insert into posting (memo, epoch) values (${memo}, ${term.epoch})`;
     });
   } finally {

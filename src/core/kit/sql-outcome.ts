@@ -14,6 +14,8 @@
 //   PostgreSQL's protocol send 40003 for a commit whose result is ambiguous, and go on); 58 and XX are what a pooler says of a
 //   server that it has lost.
 
+import type { SqlError } from "../../ports/sql.ts";
+
 export type SqlOutcome = "unsent" | "refused" | "unknown";
 
 /** FATAL in every language: shutdown, crash of another session, database dropped, and the timeouts that end a session. */
@@ -41,6 +43,18 @@ export function sqlstateOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if ("sqlstate" in error && typeof error.sqlstate === "string") return error.sqlstate;
   return undefined;
+}
+
+/**
+ * An error of `pg`, with its `sqlstate`. An error of the server has a severity; `code` alone could be the system's (EPIPE has
+ * five letters too).
+ */
+export function withSqlstate(error: unknown): unknown {
+  // What pg says of a client whose end it has seen: the statement was not sent.
+  if (error instanceof Error && error.message.endsWith("is not queryable"))
+    return Object.assign(error, { unsent: true });
+  if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return error;
+  return Object.assign(error, { sqlstate: String(error.code) }) satisfies SqlError;
 }
 
 /** The driver knew that the connection had ended, and sent nothing. */

@@ -1,7 +1,8 @@
 // A client of `pg`, as far as we use one: made by us from a URL, or taken from a user's pool. Structural, so that no
 // type of `pg` shows in what users see.
 
-import type { SqlError, SqlRow } from "../../ports/sql.ts";
+import { withSqlstate } from "../../core/kit/sql-outcome.ts";
+import type { SqlRow } from "../../ports/sql.ts";
 
 export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult | PgResult[]>;
@@ -32,7 +33,7 @@ export async function run(
     const rows = Array.isArray(result) ? result.findLast((one) => one.rows.length > 0)?.rows : result.rows;
     return [...(rows ?? [])];
   } catch (error) {
-    throw named(error);
+    throw withSqlstate(error);
   }
 }
 
@@ -43,15 +44,6 @@ export async function finish(client: Pick<PgClient, "query">, text: string): Pro
     const last = Array.isArray(result) ? result.at(-1) : result;
     return last?.command === "COMMIT" ? "committed" : "rolled back";
   } catch (error) {
-    throw named(error);
+    throw withSqlstate(error);
   }
-}
-
-/** An error of the server has a severity; `code` alone could be the system's (EPIPE has five letters too). */
-export function named(error: unknown): unknown {
-  // What pg says of a client whose end it has seen: the statement was not sent.
-  if (error instanceof Error && error.message.endsWith("is not queryable"))
-    return Object.assign(error, { unsent: true });
-  if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return error;
-  return Object.assign(error, { sqlstate: String(error.code) }) satisfies SqlError;
 }

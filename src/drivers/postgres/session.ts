@@ -6,9 +6,9 @@
 // socket closes; after the end nothing is sent; a client that arrives after the end is closed, never used.
 
 import { assert } from "../../core/kit/assert.ts";
-import { endsSession } from "../../core/kit/sql-outcome.ts";
+import { endsSession, withSqlstate } from "../../core/kit/sql-outcome.ts";
 import type { SqlEvents, SqlRow, SqlSession } from "../../ports/sql.ts";
-import { named, type PgClient, run } from "./client.ts";
+import { type PgClient, run } from "./client.ts";
 
 /** How long a goodbye may take before the socket is destroyed. */
 const GOODBYE_MS = 1_000;
@@ -57,7 +57,7 @@ export class PgSession implements SqlSession {
       this.#state = { kind: "ready", client };
     } catch (error) {
       this.#ended(error);
-      throw named(error);
+      throw withSqlstate(error);
     }
   }
 
@@ -105,7 +105,7 @@ export class PgSession implements SqlSession {
   }
 
   #ended(error: unknown): void {
-    if (!this.#close(named(error))) return;
+    if (!this.#close(withSqlstate(error))) return;
     this.#connection.destroy();
   }
 

@@ -251,7 +251,7 @@ function outcomeUnknown(hold: Hold, where: string, cause: unknown): TenureError 
   );
 }
 
-function isolationOf(options: TxOptions | undefined): Isolation {
+export function isolationOf(options: TxOptions | undefined): Isolation {
   const isolation = options?.isolation ?? "read committed";
   if (ISOLATIONS.includes(isolation)) return isolation;
   throw new TenureError(

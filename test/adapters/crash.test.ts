@@ -1,0 +1,41 @@
+// The session of a transaction is ended while the transaction awaits something else, as the next leader ends the session of an old
+// one (trap 78): with an adapter the process lives. Without it, `term.fence` alone, the process ends.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type PostgresServer, startPostgres } from "../servers/index.ts";
+import { LIBRARIES, PLAIN } from "./test-libraries.ts";
+import { freshTable, service } from "./test-run.ts";
+
+let server: PostgresServer;
+let url: string;
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+beforeEach(async () => {
+  url = await freshTable(server);
+});
+afterAll(() => server?.end());
+
+describe.each(LIBRARIES)("%s", (library) => {
+  test("lives when its session ends while it awaits something else, and sends nothing of it to another session", async () => {
+    const { code, stderr, ended, last } = await service({ library, url, what: "idle" });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const idle = ended.filter(({ fault }) => fault.startsWith("while"));
+    expect(idle.map(({ verdict, rows }) => ({ verdict, rows }))).toEqual([
+      { verdict: "BACKEND_UNAVAILABLE", rows: 0 },
+      { verdict: "BACKEND_UNAVAILABLE", rows: 0 },
+    ]);
+    const others = ended.filter(({ fault }) => !fault.startsWith("while"));
+    expect(others.filter(({ verdict, rows }) => verdict !== "committed" || rows !== 1)).toEqual([]);
+    expect(last).toEqual([{ said: "lived", warnings: [] }]);
+  });
+});
+
+describe.each(PLAIN)("without its adapter, %s", (library) => {
+  test("the end of its session while it awaits something else ends the whole process", async () => {
+    const { code, stderr } = await service({ library, url, what: "idle" });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/terminating connection due to administrator command|reading 'write'/);
+  });
+});
