@@ -17,7 +17,7 @@ export function adminHandlers(service: Service): Pick<Handlers, Ids> {
       return { body: answer };
     },
     members: async ({ body }) => ({ body: toSnake(await cluster.changeMember(memberChange(body))) }),
-    saveSnapshot: async () => ({ body: toSnake(await cluster.saveSnapshot()) }),
+    saveSnapshot: async () => ({ body: { ...toSnake(await cluster.saveSnapshot()), role: cluster.currentRole() } }),
     readSnapshot: oneAtATime(async () => {
       const snapshot = await cluster.readSnapshot();
       if (snapshot === null)

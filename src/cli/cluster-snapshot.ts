@@ -79,8 +79,7 @@ export async function saveSnapshot(
   // First: what can't be written here is no reason to make a server work.
   const target = await NewFile.open(file, force);
   try {
-    const node = await nodeToAsk(client, signal);
-    const { url } = await client.saveSnapshot({ url: node, timeoutMs: SAVE_LIMIT_MS, signal });
+    const url = await nodeThatSaved(client, signal);
     for await (const chunk of downloaded(client, url, signal)) await target.write(chunk);
     await target.sync();
     const found = await verifySnapshot(target.part);
@@ -104,14 +103,39 @@ async function* downloaded(client: Client, url: string, signal: AbortSignal): As
 }
 
 /** The leader has everything; without one, whoever is furthest, for that is when a snapshot is wanted most. */
-async function nodeToAsk(client: Client, signal: AbortSignal): Promise<string> {
+async function nodeThatSaved(client: Client, signal: AbortSignal): Promise<string> {
   const answers = await client.nodes({ signal });
+  const silentForUs = answers.filter(({ code }) => code === "PERMISSION_DENIED").map(({ url }) => url);
+  if (silentForUs.length > 0) return await savedUnseen(client, silentForUs, signal);
   refuseStrangers(answers);
   const { view } = statusOf(answers);
   const found = answers.find((answer) => answer.view === view && view !== null);
-  if (found !== undefined) return found.url;
+  if (found !== undefined) return (await save(client, found.url, signal)).url;
   const each = answers.map(({ url, why }) => `${url}: ${why ?? "?"}`);
   throw new TenureError("BACKEND_UNAVAILABLE", `no server answers: ${each.join("; ")}.`);
+}
+
+/** The role `backup` may not see who leads: nodes save in turn, until the leader has; without one, whoever is furthest. */
+async function savedUnseen(client: Client, urls: readonly string[], signal: AbortSignal): Promise<string> {
+  const saved: { readonly url: string; readonly index: number }[] = [];
+  let failure: unknown;
+  for (const node of urls) {
+    try {
+      const { url, role, index } = await save(client, node, signal);
+      if (role === "LEADER") return url;
+      saved.push({ url, index });
+    } catch (error) {
+      signal.throwIfAborted();
+      failure ??= error;
+    }
+  }
+  const [furthest] = saved.toSorted((a, b) => b.index - a.index);
+  if (furthest === undefined) throw failure;
+  return furthest.url;
+}
+
+async function save(client: Client, url: string, signal: AbortSignal) {
+  return await client.saveSnapshot({ url, timeoutMs: SAVE_LIMIT_MS, signal });
 }
 
 async function contentsOf(file: string): Promise<Uint8Array> {

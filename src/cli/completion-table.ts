@@ -108,7 +108,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
     summary: "API keys that it keeps, by role: create, list, revoke",
     verbs: { create: "none", list: "none", revoke: "any" },
     flags: [
-      { name: "--role", value: ["viewer", "submitter", "agent", "client", "operator"] },
+      { name: "--role", value: ["viewer", "submitter", "agent", "client", "backup", "operator"] },
       { name: "--name", value: "any" },
       { name: "--offline", value: "none" },
       ...CONNECTION,
@@ -229,6 +229,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
       { name: "--sdk", value: "any" },
       { name: "--submitter", value: "any" },
       { name: "--agent", value: "any" },
+      { name: "--backup", value: "any" },
       { name: "--viewer", value: "any" },
       { name: "--host", value: "any" },
       { name: "--trust-domain", value: "any" },

@@ -16,7 +16,7 @@ import type {
   MemberChange,
   MemberChangeView,
   NodeDrainView,
-  SnapshotView,
+  SavedSnapshotView,
   TransferView,
 } from "./views.ts";
 
@@ -68,7 +68,7 @@ export interface ClientCluster {
   /** On the leader, or on the node at `url`. */
   saveSnapshot(
     options?: CallOptions & { readonly url?: string | undefined },
-  ): Promise<SnapshotView & { readonly url: string }>;
+  ): Promise<SavedSnapshotView & { readonly url: string }>;
   /** The newest snapshot of the node at `url`, as a file. */
   downloadSnapshot(url: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
   /** What the node at `url` has written down. */
@@ -173,10 +173,10 @@ class ServersClient implements ClientCluster {
 
   async saveSnapshot(
     options: CallOptions & { readonly url?: string | undefined } = {},
-  ): Promise<SnapshotView & { readonly url: string }> {
+  ): Promise<SavedSnapshotView & { readonly url: string }> {
     const url = options.url ?? (await this.#caller.leaderUrl(options));
     const response = await this.#caller.ask(url, { method: "POST", path: "/v1/admin/snapshot", body: {} }, options);
-    return { ...(await this.#caller.bodyOf<SnapshotView>(response)), url };
+    return { ...(await this.#caller.bodyOf<SavedSnapshotView>(response)), url };
   }
 
   async downloadSnapshot(url: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {

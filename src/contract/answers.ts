@@ -95,7 +95,10 @@ const Election = strict({
   result: oneOf("won", "lost", "timed-out", "superseded"),
   repeated: integer(1),
 });
-export const SnapshotAnswer = strict({ index: integer(0), term: integer(0), bytes: integer(0) });
+const SNAPSHOT = { index: integer(0), term: integer(0), bytes: integer(0) };
+export const SnapshotAnswer = strict(SNAPSHOT);
+/** `role` of the node that saved it: who may not read the cluster's view learns here which node is the leader. */
+export const SavedSnapshotAnswer = strict({ ...SNAPSHOT, role: RoleOfNode });
 
 export const ClusterAnswer = strict({
   cluster_id: Text,
