@@ -2,6 +2,7 @@
 // Checked is the file (its checksums) and what is in it: a server must be able to read its state.
 
 import { readFile, stat } from "node:fs/promises";
+import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Configuration } from "../core/raft/index.ts";
@@ -13,6 +14,7 @@ import { NewFile } from "./cluster-snapshot-file.ts";
 import { bytesText, statusOf } from "./cluster-view.ts";
 import { columns } from "./output.ts";
 import { serverMachine } from "./server-machine.ts";
+import { copiesIn, copiesNote } from "./server-restore-history.ts";
 
 const FILE_BYTES_MAX = SNAPSHOT_BYTES_MAX + WAL_FRAME_PAYLOAD_BYTES_MAX;
 /** A server that saves one first folds and syncs up to 256 MiB. */
@@ -26,6 +28,8 @@ export interface SnapshotFile {
   readonly configuration: Configuration;
   /** Where it came from; null of a file that was only checked. */
   readonly url: string | null;
+  /** Why its node does not know that the file is stored (the metric of the last backup); null: it was, or nothing was saved. */
+  readonly unreported: string | null;
 }
 
 export async function verifySnapshot(file: string): Promise<SnapshotFile> {
@@ -35,7 +39,7 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
     case "whole": {
       const { index, term, configuration } = found.meta;
       checkState(file, found.data);
-      return { file, bytes: bytes.length, index, term, configuration, url: null };
+      return { file, bytes: bytes.length, index, term, configuration, url: null, unreported: null };
     }
     case "newer":
       throw new TenureError(
@@ -48,6 +52,20 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
         `${file} is not a whole snapshot: ${found.why}. Do not restore from it; fetch it again.`,
       );
   }
+}
+
+/** With which event the history would begin that is restored from this file and these copies. */
+export async function verifyHistory(file: string, directory: string) {
+  const found = decodeSnapshotFile(await contentsOf(file), systemDigest);
+  assert(found.kind === "whole", "history is checked beside a snapshot that was found whole");
+  const usable = await copiesIn(directory, found.data);
+  const { firstEvent, segments, why } = usable;
+  const note = why === null ? "" : `${copiesNote(directory, usable)}\n`;
+  return {
+    isWhole: why === null,
+    object: { directory, first_event: firstEvent, segments, why },
+    text: `${columns([["history", `from event ${firstEvent} on, with ${segments} of the segments in ${directory}`]])}${note}`,
+  };
 }
 
 /** As a server does that starts from it. */
@@ -85,9 +103,21 @@ export async function saveSnapshot(
     const found = await verifySnapshot(target.part);
     signal.throwIfAborted();
     await target.name();
-    return { ...found, file, url };
+    return { ...found, file, url, unreported: await reported(client, url, found.index, signal) };
   } finally {
     await target.close();
+  }
+}
+
+/** The file is whole, whatever comes of this: only the cluster's own metric does not show it. */
+async function reported(client: Client, url: string, index: number, signal: AbortSignal): Promise<string | null> {
+  try {
+    await client.storedSnapshot(url, { index }, { signal });
+    return null;
+  } catch (error) {
+    if (!TenureError.is(error)) return String(error);
+    // A release before there was such a metric.
+    return error.code === "NOT_FOUND" || error.code === "METHOD_NOT_ALLOWED" ? null : error.message;
   }
 }
 

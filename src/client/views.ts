@@ -100,6 +100,25 @@ export interface SavedSnapshotView extends SnapshotView {
   readonly role?: ClusterView["role"] | undefined;
 }
 
+export interface StoredSnapshotView {
+  readonly index: number;
+  /** Wall time of the node. */
+  readonly atMs: number;
+}
+
+/** Nothing in it is secret. */
+export interface DiagnosticsView {
+  readonly nodeId: string;
+  readonly version: string;
+  readonly runtime: string;
+  readonly uptimeMs: number;
+  readonly rssBytes: number;
+  /** In the fields of the configuration file. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Oldest first. */
+  readonly logLines: readonly string[];
+}
+
 export interface TransferView {
   readonly success: boolean;
   readonly message: string;

@@ -125,6 +125,20 @@ export const ClusterAnswer = strict({
   not_ready_reason: nullable(Text),
 });
 
+/** `at_ms`: the node's wall clock, which `tenure_backup_last_timestamp_seconds` shows from here on. */
+export const StoredSnapshotAnswer = strict({ index: integer(1), at_ms: Milliseconds });
+export const DiagnosticsAnswer = strict({
+  node_id: Text,
+  version: Text,
+  runtime: Text,
+  uptime_ms: Milliseconds,
+  rss_bytes: integer(0),
+  /** By the fields of the configuration file. */
+  config: Type.Record(Type.String(), Type.Unknown()),
+  /** Oldest first, each as it was written. */
+  log_lines: Type.Array(Text),
+});
+
 export const DrainNodeAnswer = strict({
   node_id: Text,
   is_draining: Type.Boolean(),

@@ -26,6 +26,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/admin/members": "operator",
   "POST /v1/admin/snapshot": "backup",
   "GET /v1/admin/snapshot": "backup",
+  "POST /v1/admin/snapshot/stored": "backup",
+  "GET /v1/admin/diagnostics": "operator",
   "GET /v1/admin/audit": "operator",
   "POST /v1/admin/scopes/:scope/resign": "operator",
   "GET /openapi.json": "viewer",
