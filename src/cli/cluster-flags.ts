@@ -34,7 +34,15 @@ have been done, look, or the disk here is full; 77 the key may not do this; 78 a
 certificate that is not trusted (--ca) or can't be used, or FILE is there already (docs/errors.md); 130 and 143 --watch or snapshot save was ended by SIGINT or SIGTERM
 `;
 
-const KINDS = { ...CONNECTION_KINDS, watch: "switch", to: "value", force: "switch", undo: "switch", keep: "value", history: "value" } as const;
+const KINDS = {
+  ...CONNECTION_KINDS,
+  watch: "switch",
+  to: "value",
+  force: "switch",
+  undo: "switch",
+  keep: "value",
+  history: "value",
+} as const;
 
 export type ClusterStep =
   | { readonly verb: "status"; readonly watch: boolean }

@@ -10,7 +10,14 @@ import { clientOf, type Connection, readConnection, refuseStrangers } from "./cl
 import { saveBackup } from "./cluster-backup.ts";
 import { drainNode } from "./cluster-drain.ts";
 import { CLUSTER_HELP, readClusterFlags } from "./cluster-flags.ts";
-import { saveSnapshot, snapshotObject, snapshotText, type SnapshotFile, verifyHistory, verifySnapshot } from "./cluster-snapshot.ts";
+import {
+  saveSnapshot,
+  snapshotObject,
+  snapshotText,
+  type SnapshotFile,
+  verifyHistory,
+  verifySnapshot,
+} from "./cluster-snapshot.ts";
 import {
   electionObject,
   electionsNote,

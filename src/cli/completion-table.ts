@@ -249,6 +249,12 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
     flags: [{ name: "--client", value: "none" }, OUTPUT, HELP],
   },
   {
+    name: "support",
+    summary: "what to send along with a question: bundle",
+    verbs: { bundle: "file" },
+    flags: CONNECTION,
+  },
+  {
     name: "dev",
     summary: "three nodes on this machine with sample jobs, to look at and to kill",
     verbs: {},

@@ -16,7 +16,14 @@ import { isoTime, json, printable, table, withLongOutput } from "./output.ts";
 
 const VERBS = ["create", "list", "revoke"] as const;
 /** As the contract has them (ROLES; a test compares). */
-export const KEY_ROLES = ["viewer", "submitter", "agent", "client", "backup", "operator"] as const satisfies readonly KeyRole[];
+export const KEY_ROLES = [
+  "viewer",
+  "submitter",
+  "agent",
+  "client",
+  "backup",
+  "operator",
+] as const satisfies readonly KeyRole[];
 type KeyRole = KeyView["role"];
 /** As the contract has it (KeyBody; a test compares): checked here too, because `--offline` asks no server. */
 export const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;

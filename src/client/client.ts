@@ -12,7 +12,6 @@ import { type ClientWork, workOf } from "./work.ts";
 import type {
   AuditView,
   ClusterView,
-  DiagnosticsView,
   LeaderView,
   MemberChange,
   MemberChangeView,
@@ -75,8 +74,6 @@ export interface ClientCluster {
   downloadSnapshot(url: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
   /** Reports to the node at `url` that the snapshot which was fetched there is checked and stored: its metric shows when. */
   storedSnapshot(url: string, stored: { readonly index: number }, options?: CallOptions): Promise<StoredSnapshotView>;
-  /** The configuration of the node at `url` without secrets, and its last log lines. */
-  diagnostics(url: string, options?: CallOptions): Promise<DiagnosticsView>;
   /** What the node at `url` has written down. */
   audit(url: string, options?: CallOptions): Promise<AuditView>;
   readonly scopes: ClientScopes;
@@ -123,11 +120,6 @@ export function callerWith(options: ClientOptions, keyAdvice: string): Caller {
     timeoutMs,
     leaderWaitMs,
   });
-}
-
-/** The names in a configuration are the file's own, and stay as they are. */
-interface DiagnosticsBody {
-  readonly config: DiagnosticsView["config"];
 }
 
 class ServersClient implements ClientCluster {
@@ -205,13 +197,6 @@ class ServersClient implements ClientCluster {
   ): Promise<StoredSnapshotView> {
     const request = { method: "POST", path: "/v1/admin/snapshot/stored", body: { index } } as const;
     return await this.#caller.bodyOf(await this.#caller.ask(url, request, options));
-  }
-
-  async diagnostics(url: string, options: CallOptions = {}): Promise<DiagnosticsView> {
-    const request = { method: "GET", path: "/v1/admin/diagnostics" } as const;
-    const response = await this.#caller.ask(url, request, options);
-    const { config, ...rest } = (await jsonOf(response)) as DiagnosticsBody;
-    return { ...(toCamel(rest) as Omit<DiagnosticsView, "config">), config };
   }
 
   async audit(url: string, options: CallOptions = {}): Promise<AuditView> {

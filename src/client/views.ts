@@ -106,19 +106,6 @@ export interface StoredSnapshotView {
   readonly atMs: number;
 }
 
-/** Nothing in it is secret. */
-export interface DiagnosticsView {
-  readonly nodeId: string;
-  readonly version: string;
-  readonly runtime: string;
-  readonly uptimeMs: number;
-  readonly rssBytes: number;
-  /** In the fields of the configuration file. */
-  readonly config: Readonly<Record<string, unknown>>;
-  /** Oldest first. */
-  readonly logLines: readonly string[];
-}
-
 export interface TransferView {
   readonly success: boolean;
   readonly message: string;
