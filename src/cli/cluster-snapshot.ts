@@ -3,7 +3,7 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { assert } from "../core/kit/assert.ts";
-import { TenureError } from "../core/kit/errors.ts";
+import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import { SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Configuration } from "../core/raft/index.ts";
 import { decodeSnapshotFile } from "../core/wal/index.ts";
@@ -17,6 +17,8 @@ import { serverMachine } from "./server-machine.ts";
 import { copiesIn, copiesNote } from "./server-restore-history.ts";
 
 const FILE_BYTES_MAX = SNAPSHOT_BYTES_MAX + WAL_FRAME_PAYLOAD_BYTES_MAX;
+/** How a node refuses its view to who may save a snapshot: where nobody leads, it can't say whether the role has changed. */
+const UNSEEN: readonly ErrorCode[] = ["PERMISSION_DENIED", "CALLER_UNCONFIRMED"];
 /** A server that saves one first folds and syncs up to 256 MiB. */
 const SAVE_LIMIT_MS = 60_000;
 
@@ -135,8 +137,8 @@ async function* downloaded(client: Client, url: string, signal: AbortSignal): As
 /** The leader has everything; without one, whoever is furthest, for that is when a snapshot is wanted most. */
 async function nodeThatSaved(client: Client, signal: AbortSignal): Promise<string> {
   const answers = await client.nodes({ signal });
-  const silentForUs = answers.filter(({ code }) => code === "PERMISSION_DENIED").map(({ url }) => url);
-  if (silentForUs.length > 0) return await savedUnseen(client, silentForUs, signal);
+  const unseen = answers.filter(({ code }) => code !== null && UNSEEN.includes(code)).map(({ url }) => url);
+  if (unseen.length > 0 && answers.every(({ view }) => view === null)) return await savedUnseen(client, unseen, signal);
   refuseStrangers(answers);
   const { view } = statusOf(answers);
   const found = answers.find((answer) => answer.view === view && view !== null);

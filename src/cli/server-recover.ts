@@ -84,7 +84,7 @@ export async function restoreDirectory(
   const directory = await openDataDirectory(config.dataDir, config.disk);
   let startSequence = 0;
   try {
-    await refuseForeignHistory(directory.disk);
+    if (historyFrom === undefined) await refuseForeignHistory(directory.disk);
     const history = historyFrom === undefined ? null : await placeHistory(directory.disk, file, historyFrom);
     const { clusterId, lastIndex, term } = await restoreSnapshot({
       disk: directory.disk,

@@ -1,5 +1,6 @@
-// Copies of a node's sealed segments (`events-…`) beside a snapshot: checked, and put into the directory that the snapshot is
-// restored to, before that belongs to a node. A crash in between leaves a directory that no server takes for its own.
+// Copies of a node's sealed segments (`events-…`), next to a snapshot: checked, and put into the directory that the snapshot is
+// restored to, before that belongs to a node. A crash in between leaves a directory that no server takes for its own; the same
+// command goes on from there.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ import { systemDigest } from "../drivers/system/digest.ts";
 import { readStampOf } from "../engine/stamp-reader.ts";
 import { segmentName, type UsableCopies, usableCopies } from "../logs/index.ts";
 import type { Disk } from "../ports/disk.ts";
-import { openArchive } from "./server-history.ts";
+import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { serverMachine } from "./server-machine.ts";
 
 export interface PlacedHistory {
@@ -26,11 +27,16 @@ export async function placeHistory(disk: Disk, file: Uint8Array, from: string): 
   if (saved.kind !== "whole" || (await readStampOf(disk, systemDigest)) !== null) return { start: null, notes: [] };
   const usable = await copiesIn(from, saved.data);
   const notes = usable.why === null ? [] : [copiesNote(from, usable)];
-  if (usable.start === null) return { start: null, notes };
+  if (usable.start === null) {
+    await refuseForeignHistory(disk);
+    return { start: null, notes };
+  }
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const archive = await openArchive(disk, { logger: quiet, syncs: "asked", failed: () => undefined });
   try {
+    // What an earlier attempt has placed is kept; history of another line is set aside.
     await archive.restore(usable.captured);
+    if (archive.lastSequence !== usable.lastEvent) throw aheadOf(usable.lastEvent);
     for (const entry of archive.missing()) {
       const name = segmentName(entry.first);
       const bytes = await readCopy(from, name);
@@ -52,6 +58,14 @@ export async function copiesIn(from: string, data: Uint8Array): Promise<UsableCo
 
 export function copiesNote(from: string, { why }: UsableCopies): string {
   return `What is older can't be used. ${from} holds ${why}. Copy the segments after the snapshot was saved, not before.`;
+}
+
+function aheadOf(lastEvent: number): TenureError {
+  const why = `the data directory is not empty: its history goes on after event ${lastEvent}, the snapshot's last`;
+  return new TenureError(
+    "CONFIG_INVALID",
+    `${why}. Give those files with --history, and begin with an empty directory.`,
+  );
 }
 
 /** What the snapshot carries of the archive. */

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import {
+  CALM_ELECTION,
   CLIENT_KEY,
   OPERATOR_KEY,
   startPostgres,
@@ -65,7 +66,7 @@ function linesOf(keyFile: string): string[] {
 }
 
 async function made(): Promise<TenureCluster> {
-  const cluster = await startTenureCluster({ tls: true });
+  const cluster = await startTenureCluster({ tls: true, election: CALM_ELECTION });
   atTheEnd(() => cluster.end());
   await cluster.steady();
   return cluster;
@@ -125,7 +126,7 @@ it("has what every node gives, without the secrets of nodes and callers; one tha
 
 it("hides the password of the database, in the configuration and wherever a log line has it", async () => {
   const postgres = await startPostgres();
-  atTheEnd(() => postgres.stop());
+  atTheEnd(() => postgres.end());
   const password = "pl4nted-p%40ss";
   const url = new URL(await postgres.createDatabase("support"));
   url.password = password;

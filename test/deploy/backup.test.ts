@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { type Route, ROUTES } from "../../src/contract/index.ts";
-import { OPERATOR_KEY, startTenureCluster, type TenureCluster } from "../servers/index.ts";
+import { CALM_ELECTION, OPERATOR_KEY, startTenureCluster, type TenureCluster } from "../servers/index.ts";
 import { cleanEnvironment, imagePath } from "./test-container.ts";
 
 let cluster: TenureCluster;
@@ -36,7 +36,7 @@ function tenure(...args: readonly string[]): string {
 }
 
 beforeAll(async () => {
-  cluster = await startTenureCluster({ tls: true });
+  cluster = await startTenureCluster({ tls: true, election: CALM_ELECTION });
   path = imagePath(cluster.directory);
   await cluster.steady();
   access = ["--url", cluster.urls.join(","), "--ca", join(cluster.authority, "ca.crt")];
@@ -79,7 +79,7 @@ function folder(name: string): string {
 
 async function lastBackups(): Promise<number[]> {
   const texts = await Promise.all(
-    cluster.nodes.map(async (node) => String((await node.call("/metrics", { key: OPERATOR_KEY })).body)),
+    cluster.nodes.map(async (node) => String((await node.call("/metrics", { key: OPERATOR_KEY })).body["text"])),
   );
   return texts.map((text) => Number(/^tenure_backup_last_timestamp_seconds (\d+)$/m.exec(text)?.[1]));
 }

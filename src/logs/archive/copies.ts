@@ -1,4 +1,4 @@
-// Copies of sealed segments that somebody has made of a node's files, beside the snapshot that lists them by their hashes: how
+// Copies of sealed segments that somebody has made of a node's files, next to the snapshot that lists them by their hashes: how
 // much of the history can be put back with that snapshot.
 //
 // Sealed segments never change, so a copy of a running node's file is whole once the segment is sealed. Of the segment that was
@@ -29,6 +29,8 @@ export interface UsableCopies {
   /** History begins there; null: with the segment that was open. */
   readonly start: ChainPoint | null;
   readonly firstEvent: number;
+  /** Of the snapshot. */
+  readonly lastEvent: number;
   readonly segments: number;
   /** What is the newest segment that can't be used, and why; null where all can. */
   readonly why: string | null;
@@ -62,5 +64,6 @@ export async function usableCopies(
     segments++;
   }
   const kept = captureFrom(captured, start, digest);
-  return { captured: kept.bytes, start, firstEvent: kept.startSequence + 1, segments, why };
+  const events = { firstEvent: kept.startSequence + 1, lastEvent: capture.head.sequence };
+  return { captured: kept.bytes, start, ...events, segments, why };
 }
