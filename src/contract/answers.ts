@@ -96,7 +96,7 @@ const Election = strict({
   repeated: integer(1),
 });
 const SNAPSHOT = { index: integer(0), term: integer(0), bytes: integer(0) };
-export const SnapshotAnswer = strict(SNAPSHOT);
+const SnapshotAnswer = strict(SNAPSHOT);
 /** `role` of the node that saved it: who may not read the cluster's view learns here which node is the leader. */
 export const SavedSnapshotAnswer = strict({ ...SNAPSHOT, role: RoleOfNode });
 

@@ -82,7 +82,7 @@ describe("the fields of -o json", () => {
 });
 
 describe("the flags", () => {
-  it.each(["server", "cluster", "member", "key", "cert", "config", "completion"])(
+  it.each(["server", "cluster", "member", "key", "cert", "config", "support", "completion"])(
     "of %s are those that its help names",
     async (command) => {
       const { stdout } = await tenure(command, "--help");

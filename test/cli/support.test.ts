@@ -97,7 +97,11 @@ it("has what every node gives, without the secrets of nodes and callers; one tha
   expect(JSON.parse(whole.files.get("elections.json")!)).not.toEqual([]);
   const keyFiles = [...cluster.nodes.map(({ id, home }) => join(home, `${id}.key`)), join(cluster.authority, "ca.key")];
   const secrets = [
-    ...[OPERATOR_KEY, CLIENT_KEY, VIEWER_KEY, created.stdout.trim(), environment.PLANTED_PASSWORD],
+    OPERATOR_KEY,
+    CLIENT_KEY,
+    VIEWER_KEY,
+    created.stdout.trim(),
+    environment.PLANTED_PASSWORD,
     ...keyFiles.flatMap(linesOf),
     ...(cluster.nodes[0]!.config.keys ?? []).map(({ sha256 }) => sha256),
   ];

@@ -112,13 +112,10 @@ describe("the unit", () => {
     const before = [...kept, young!, "tenure-by-hand.snap", "notes"];
     expect(readdirSync(place).toSorted()).toEqual([...before, old!].toSorted());
     expect(unitRun(place, "2").status).toBe(0);
-    expect(
-      readdirSync(place)
-        .filter((name) => !kept.includes(name))
-        .toSorted(),
-    ).toEqual(
-      ["notes", expect.stringMatching(/^tenure-2\d{7}T\d{6}\.\d{3}Z\.snap$/), young!, "tenure-by-hand.snap"].toSorted(),
-    );
+    const now = readdirSync(place).toSorted();
+    const backups = now.filter((name) => /^tenure-2\d{7}T\d{6}\.\d{3}Z\.snap$/.test(name));
+    expect(backups).toEqual([kept[1], expect.any(String)]);
+    expect(now.filter((name) => !backups.includes(name))).toEqual(["notes", young!, "tenure-by-hand.snap"].toSorted());
   }, 180_000);
 
   it("saves from whoever is furthest where nobody leads, and goes on after a failover", async () => {
@@ -158,7 +155,7 @@ describe("the role backup", () => {
         const allowed: string[] = [];
         for (const [id, { method, path: route }] of Object.entries(ROUTES) as [string, Route][]) {
           const body = method === "POST" || method === "PUT" ? { nonsense: 1 } : undefined;
-          const { status, body: answer } = await node.call(`${route.replaceAll(/:\w+/g, "1")}`, {
+          const { status, body: answer } = await node.call(route.replaceAll(/:\w+/g, "1"), {
             method,
             body,
             ...as,
