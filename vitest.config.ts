@@ -39,11 +39,11 @@ const LONG = [
   "test/processes/*.test.ts",
   "test/supervisor/*.test.ts",
   "test/demo-failover.test.ts",
-  "test/cli/{job,steering}.test.ts",
+  "test/cli/{job,steering,support}.test.ts",
   "test/compat/compat.test.ts",
   "test/conformance/node-controller-guards.test.ts",
   "test/{binary,install}.test.ts",
-  "test/deploy/{containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
+  "test/deploy/{backup,containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
   "test/runbooks/run.test.ts",
   "test/web/*.test.ts",
 ];

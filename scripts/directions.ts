@@ -35,7 +35,7 @@ export interface DirectionsReport {
 
 /** Only these wire ports to drivers. */
 const ROOTS =
-  /^src\/(entry\/.+|cli\/(main|backend|(run|guard|scope|doctor|schema|server|cert|cluster|member|config|dev)(-[a-z]+)*|agent(-start|-run)?|job-payload|sim|sim-pool|sim-worker))\.ts$/;
+  /^src\/(entry\/.+|cli\/(main|backend|(run|guard|scope|doctor|schema|server|cert|cluster|member|config|dev|support)(-[a-z]+)*|agent(-start|-run)?|job-payload|sim|sim-pool|sim-worker))\.ts$/;
 /** The liar is reached by the two commands that run it (and by tests). */
 const SIM_USERS = /^src\/cli\/(sim|sim-pool|sim-worker)\.ts$/;
 

@@ -5,10 +5,18 @@ import type { MemberChange } from "../ports/cluster.ts";
 import type { Call, Handlers, Service } from "./handlers.ts";
 import { Refusal } from "./refusal.ts";
 
-type Ids = "transfer" | "members" | "saveSnapshot" | "readSnapshot" | "audit" | "askResign";
+type Ids =
+  | "transfer"
+  | "members"
+  | "saveSnapshot"
+  | "readSnapshot"
+  | "storedSnapshot"
+  | "diagnostics"
+  | "audit"
+  | "askResign";
 
 export function adminHandlers(service: Service): Pick<Handlers, Ids> {
-  const { cluster, scopes, audit } = service;
+  const { cluster, scopes, audit, counters, clock } = service;
   return {
     transfer: async ({ body }) => {
       const result = await cluster.transfer(body.target ?? null, body.force ?? false);
@@ -17,7 +25,7 @@ export function adminHandlers(service: Service): Pick<Handlers, Ids> {
       return { body: answer };
     },
     members: async ({ body }) => ({ body: toSnake(await cluster.changeMember(memberChange(body))) }),
-    saveSnapshot: async () => ({ body: toSnake(await cluster.saveSnapshot()) }),
+    saveSnapshot: async () => ({ body: { ...toSnake(await cluster.saveSnapshot()), role: cluster.currentRole() } }),
     readSnapshot: oneAtATime(async () => {
       const snapshot = await cluster.readSnapshot();
       if (snapshot === null)
@@ -29,6 +37,18 @@ export function adminHandlers(service: Service): Pick<Handlers, Ids> {
         headers: { "x-tenure-snapshot-index": String(index), "x-tenure-snapshot-term": String(term) },
       };
     }),
+    storedSnapshot: ({ body }) => {
+      const { backend } = cluster.view();
+      if (backend !== "raft") throw new Refusal("NOT_SUPPORTED", "The database keeps this site's log: back that up.");
+      counters.lastBackupAtMs = clock.wallMs();
+      return { body: { index: body.index, at_ms: counters.lastBackupAtMs } };
+    },
+    diagnostics: () => {
+      const { nodeId, version } = cluster.view();
+      const { config, ...rest } = service.diagnostics();
+      // The names in a configuration are the user's own: labels, node ids.
+      return { body: { ...toSnake({ nodeId, version, ...rest }), config } };
+    },
     audit: () => ({ body: { records: audit.records().map((record) => toSnake(record)) } }),
     askResign: async ({ params, body }) => {
       const asked = await scopes.askResign(params.scope, body.force ?? false);

@@ -2,7 +2,7 @@
 // refused call is written down under its caller's name too.
 //
 // Keys are those of the configuration and those of the replicated state. Anonymous callers are let in on loopback only, never
-// to operator routes, and only where there is no key for a role of that rank or a lower one and no client CA: once somebody
+// to the routes of operators and of backups, and only where there is no key for a role of that rank or a lower one and no client CA: once somebody
 // has a key, the others need one too. A key that is wrong is refused even where none is needed, or a typing mistake would
 // pass for a setup that works.
 //
@@ -74,6 +74,8 @@ const UNKNOWN_KEY = {
   why: "The X-API-Key is none that this node knows.",
 } as const satisfies Caller;
 const KEY_LENGTH_MAX = 1_024;
+/** Who steers the cluster, or takes a copy of all that it knows, is always known. */
+const NEVER_OPEN: readonly Role[] = ["operator", "backup"];
 
 export class Callers {
   readonly #doorman: Doorman;
@@ -154,7 +156,7 @@ export class Callers {
   /** Whether somebody unknown, on loopback, may do what needs this role. */
   isOpen(needed: Role): boolean {
     const { keys, replicated, hasClientCa } = this.#doorman;
-    if (needed === "operator" || !this.#doorman.isLoopback || hasClientCa) return false;
+    if (NEVER_OPEN.includes(needed) || !this.#doorman.isLoopback || hasClientCa) return false;
     return ![...keys, ...(replicated?.list() ?? [])].some(({ role }) => closes(role, needed));
   }
 
@@ -224,7 +226,7 @@ export class Callers {
       how: "refused",
       name: "unknown certificate",
       role: null,
-      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /viewer/, /server/.`,
+      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /backup/, /viewer/, /server/.`,
     };
   }
 }

@@ -7,6 +7,7 @@ import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Audit } from "./audit.ts";
 import type { Caller } from "./callers.ts";
+import type { HttpCounters } from "./http-stats.ts";
 import type { Admission, LongPolls } from "./long-polls.ts";
 import type { ApiLimits, ApiOptions, JobsParts } from "./options.ts";
 import type { StreamPlaces } from "./stream-places.ts";
@@ -62,6 +63,8 @@ export interface Service {
   readonly clock: Clock;
   readonly nextTurn?: ApiOptions["nextTurn"];
   readonly metrics: ApiOptions["metrics"];
+  readonly diagnostics: ApiOptions["diagnostics"];
+  readonly counters: Pick<HttpCounters, "lastBackupAtMs">;
   readonly sha256: ApiOptions["sha256"];
   /** Of the configuration. */
   readonly keys: readonly ApiKey[];

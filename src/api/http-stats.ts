@@ -20,6 +20,8 @@ export interface HttpStats {
   readonly connections: number;
   /** Of events and logs, open at this moment. */
   readonly streams: number;
+  /** When a snapshot of this node was last reported as stored elsewhere, by the wall clock; 0: not since this process began. */
+  readonly lastBackupAtMs: number;
 }
 
 export type CutReason = "newcomer" | "slow-reader" | "age" | "pipelined";
@@ -30,6 +32,7 @@ export class HttpCounters {
   inFlight = 0;
   droppedConnections = 0;
   badConnections = 0;
+  lastBackupAtMs = 0;
   readonly cutConnections: Record<CutReason, number> = { newcomer: 0, "slow-reader": 0, age: 0, pipelined: 0 };
 
   count(route: string, status: number, durationMs: number): void {
@@ -46,8 +49,9 @@ export class HttpCounters {
       [...statuses].map(([status, count]) => ({ route, status, count })),
     );
     const durationMs = [...this.#durations].map(([route, histogram]) => ({ route, histogram: histogram.snapshot() }));
-    const { inFlight, droppedConnections, badConnections } = this;
+    const { inFlight, droppedConnections, badConnections, lastBackupAtMs } = this;
     const cutConnections = { ...this.cutConnections };
-    return { requests, durationMs, inFlight, droppedConnections, badConnections, cutConnections, connections, streams };
+    const now = { inFlight, connections, streams };
+    return { requests, durationMs, ...now, droppedConnections, badConnections, cutConnections, lastBackupAtMs };
   }
 }

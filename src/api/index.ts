@@ -7,6 +7,7 @@ export {
   type ApiLimits,
   type ApiOptions,
   type ApiTls,
+  type Diagnostics,
   type ExtraRoute,
   type JobsParts,
 } from "./options.ts";

@@ -36,6 +36,7 @@ export interface ApiOptions {
   /** It will listen on a loopback address: only then is anybody let in unknown. */
   readonly isLoopback: boolean;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly diagnostics: () => Diagnostics;
   readonly logger: Logger;
   /** One line for each admin call. Not subject to the log's level. */
   readonly audit: Logger;
@@ -53,6 +54,18 @@ export interface ApiOptions {
   readonly web?: readonly WebFile[] | undefined;
   /** Told of what no handler should have thrown, after the caller was answered: the process may want to end. */
   readonly onFault?: ((error: unknown) => void) | undefined;
+}
+
+/** What an operator sends along with a question: nothing secret. */
+export interface Diagnostics {
+  /** Of the program that runs this node. */
+  readonly runtime: string;
+  readonly uptimeMs: number;
+  readonly rssBytes: number;
+  /** In the fields of the configuration file, without secrets. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** The last of the log, oldest first; bounded, without secrets. */
+  readonly logLines: readonly string[];
 }
 
 /** Everything about jobs that the API is in front of. */

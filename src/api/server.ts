@@ -137,6 +137,7 @@ class ApiServer implements Api {
       polls: this.#polls,
       streams: this.#streams,
       audit: this.#audit,
+      counters: this.#counters,
       isStopping: () => this.#isStopping,
       isQuiet: () => jobs?.jobs.isDraining() ?? false,
       anonymousRoles: () => this.#callers.anonymousRoles(),

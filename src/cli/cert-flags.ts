@@ -26,6 +26,7 @@ export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators an
   --sdk NAME         issue: for a program that leads scopes
   --submitter NAME   issue: for a program that submits jobs
   --agent NAME       issue: for a program that runs jobs
+  --backup NAME      issue: for a program that saves snapshots, and may do nothing else
   --viewer NAME      issue: for somebody who only looks
   --host H1,H2       issue: names and addresses under which the node's API is reached
   --trust-domain TD  init: the first part of every identity, spiffe://TD/server/ID (default ${TRUST_DOMAIN_DEFAULT})
@@ -47,6 +48,7 @@ const KINDS = {
   sdk: "value",
   submitter: "value",
   agent: "value",
+  backup: "value",
   viewer: "value",
   host: "value",
   "trust-domain": "value",
@@ -64,6 +66,7 @@ const IDENTITIES = {
   sdk: "sdk",
   submitter: "submitter",
   agent: "agent",
+  backup: "backup",
   viewer: "viewer",
 } as const satisfies Partial<Record<Flag, IdentityKind>>;
 const NAMES = Object.keys(IDENTITIES) as (keyof typeof IDENTITIES)[];

@@ -17,7 +17,9 @@ describe("the command line of tenure cluster", () => {
     [["drain", "n1", "--undo"], { verb: "drain", node: "n1", undo: true, force: false }],
     [["snapshot", "save", "a.snap"], { verb: "snapshot-save", file: "a.snap", force: false }],
     [["snapshot", "save", "a.snap", "--force"], { verb: "snapshot-save", file: "a.snap", force: true }],
-    [["snapshot", "verify", "--", "-odd"], { verb: "snapshot-verify", file: "-odd" }],
+    [["snapshot", "save", "dir", "--keep", "14"], { verb: "snapshot-keep", directory: "dir", keep: 14 }],
+    [["snapshot", "verify", "--", "-odd"], { verb: "snapshot-verify", file: "-odd", history: undefined }],
+    [["snapshot", "verify", "a", "--history", "h"], { verb: "snapshot-verify", file: "a", history: "h" }],
   ])("%j", (args, step) => {
     expect(readClusterFlags(args)).toMatchObject({ step });
   });
@@ -31,6 +33,12 @@ describe("the command line of tenure cluster", () => {
     [["transfer", "n2"], "the target is --to NODE"],
     [["status", "--force"], "--force belongs to transfer, drain and snapshot save"],
     [["snapshot", "verify", "a", "--force"], "--force belongs to snapshot save"],
+    [["snapshot", "verify", "a", "--keep", "1"], "--keep belongs to snapshot save"],
+    [["snapshot", "save", "a", "--keep", "0"], "--keep takes a number from 1 to 10000"],
+    [["snapshot", "save", "a", "--keep", ""], "--keep takes a number from 1 to 10000"],
+    [["snapshot", "save", "a", "--keep", "1", "--force"], "needs no --force"],
+    [["snapshot", "save", "a", "--history", "h"], "--history belongs to snapshot verify"],
+    [["status", "--keep", "1"], "--keep belongs to snapshot"],
     [["drain"], "drain needs a name: tenure cluster drain NAME"],
     [["drain", "n1", "n2"], "drain takes one name, not 2"],
     [["drain", "n1", "--undo", "--force"], "--undo needs no --force"],

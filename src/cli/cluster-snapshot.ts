@@ -2,7 +2,8 @@
 // Checked is the file (its checksums) and what is in it: a server must be able to read its state.
 
 import { readFile, stat } from "node:fs/promises";
-import { TenureError } from "../core/kit/errors.ts";
+import { assert } from "../core/kit/assert.ts";
+import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import { SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
 import type { Configuration } from "../core/raft/index.ts";
 import { decodeSnapshotFile } from "../core/wal/index.ts";
@@ -13,8 +14,11 @@ import { NewFile } from "./cluster-snapshot-file.ts";
 import { bytesText, statusOf } from "./cluster-view.ts";
 import { columns } from "./output.ts";
 import { serverMachine } from "./server-machine.ts";
+import { copiesIn, copiesNote } from "./server-restore-history.ts";
 
 const FILE_BYTES_MAX = SNAPSHOT_BYTES_MAX + WAL_FRAME_PAYLOAD_BYTES_MAX;
+/** How a node refuses its view to who may save a snapshot: where nobody leads, it can't say whether the role has changed. */
+const UNSEEN: readonly ErrorCode[] = ["PERMISSION_DENIED", "CALLER_UNCONFIRMED"];
 /** A server that saves one first folds and syncs up to 256 MiB. */
 const SAVE_LIMIT_MS = 60_000;
 
@@ -26,6 +30,8 @@ export interface SnapshotFile {
   readonly configuration: Configuration;
   /** Where it came from; null of a file that was only checked. */
   readonly url: string | null;
+  /** Why its node does not know that the file is stored (the metric of the last backup); null: it was, or nothing was saved. */
+  readonly unreported: string | null;
 }
 
 export async function verifySnapshot(file: string): Promise<SnapshotFile> {
@@ -35,7 +41,7 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
     case "whole": {
       const { index, term, configuration } = found.meta;
       checkState(file, found.data);
-      return { file, bytes: bytes.length, index, term, configuration, url: null };
+      return { file, bytes: bytes.length, index, term, configuration, url: null, unreported: null };
     }
     case "newer":
       throw new TenureError(
@@ -48,6 +54,20 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
         `${file} is not a whole snapshot: ${found.why}. Do not restore from it; fetch it again.`,
       );
   }
+}
+
+/** With which event the history would begin that is restored from this file and these copies. */
+export async function verifyHistory(file: string, directory: string) {
+  const found = decodeSnapshotFile(await contentsOf(file), systemDigest);
+  assert(found.kind === "whole", "history is checked beside a snapshot that was found whole");
+  const usable = await copiesIn(directory, found.data);
+  const { firstEvent, segments, why } = usable;
+  const note = why === null ? "" : `${copiesNote(directory, usable)}\n`;
+  return {
+    isWhole: why === null,
+    object: { directory, first_event: firstEvent, segments, why },
+    text: `${columns([["history", `from event ${firstEvent} on, with ${segments} of the segments in ${directory}`]])}${note}`,
+  };
 }
 
 /** As a server does that starts from it. */
@@ -79,16 +99,27 @@ export async function saveSnapshot(
   // First: what can't be written here is no reason to make a server work.
   const target = await NewFile.open(file, force);
   try {
-    const node = await nodeToAsk(client, signal);
-    const { url } = await client.saveSnapshot({ url: node, timeoutMs: SAVE_LIMIT_MS, signal });
+    const url = await nodeThatSaved(client, signal);
     for await (const chunk of downloaded(client, url, signal)) await target.write(chunk);
     await target.sync();
     const found = await verifySnapshot(target.part);
     signal.throwIfAborted();
     await target.name();
-    return { ...found, file, url };
+    return { ...found, file, url, unreported: await reported(client, url, found.index, signal) };
   } finally {
     await target.close();
+  }
+}
+
+/** The file is whole, whatever comes of this: only the cluster's own metric does not show it. */
+async function reported(client: Client, url: string, index: number, signal: AbortSignal): Promise<string | null> {
+  try {
+    await client.storedSnapshot(url, { index }, { signal });
+    return null;
+  } catch (error) {
+    if (!TenureError.is(error)) return String(error);
+    // A release before there was such a metric.
+    return error.code === "NOT_FOUND" || error.code === "METHOD_NOT_ALLOWED" ? null : error.message;
   }
 }
 
@@ -104,14 +135,39 @@ async function* downloaded(client: Client, url: string, signal: AbortSignal): As
 }
 
 /** The leader has everything; without one, whoever is furthest, for that is when a snapshot is wanted most. */
-async function nodeToAsk(client: Client, signal: AbortSignal): Promise<string> {
+async function nodeThatSaved(client: Client, signal: AbortSignal): Promise<string> {
   const answers = await client.nodes({ signal });
+  const unseen = answers.filter(({ code }) => code !== null && UNSEEN.includes(code)).map(({ url }) => url);
+  if (unseen.length > 0 && answers.every(({ view }) => view === null)) return await savedUnseen(client, unseen, signal);
   refuseStrangers(answers);
   const { view } = statusOf(answers);
   const found = answers.find((answer) => answer.view === view && view !== null);
-  if (found !== undefined) return found.url;
+  if (found !== undefined) return (await save(client, found.url, signal)).url;
   const each = answers.map(({ url, why }) => `${url}: ${why ?? "?"}`);
   throw new TenureError("BACKEND_UNAVAILABLE", `no server answers: ${each.join("; ")}.`);
+}
+
+/** The role `backup` may not see who leads: nodes save in turn, until the leader has; without one, whoever is furthest. */
+async function savedUnseen(client: Client, urls: readonly string[], signal: AbortSignal): Promise<string> {
+  const saved: { readonly url: string; readonly index: number }[] = [];
+  let failure: unknown;
+  for (const node of urls) {
+    try {
+      const { url, role, index } = await save(client, node, signal);
+      if (role === "LEADER") return url;
+      saved.push({ url, index });
+    } catch (error) {
+      signal.throwIfAborted();
+      failure ??= error;
+    }
+  }
+  const [furthest] = saved.toSorted((a, b) => b.index - a.index);
+  if (furthest === undefined) throw failure;
+  return furthest.url;
+}
+
+async function save(client: Client, url: string, signal: AbortSignal) {
+  return await client.saveSnapshot({ url, timeoutMs: SAVE_LIMIT_MS, signal });
 }
 
 async function contentsOf(file: string): Promise<Uint8Array> {

@@ -7,9 +7,17 @@ import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import type { Client } from "../client/index.ts";
 import { clientOf, type Connection, readConnection, refuseStrangers } from "./cluster-connection.ts";
+import { saveBackup } from "./cluster-backup.ts";
 import { drainNode } from "./cluster-drain.ts";
 import { CLUSTER_HELP, readClusterFlags } from "./cluster-flags.ts";
-import { saveSnapshot, snapshotObject, snapshotText, verifySnapshot } from "./cluster-snapshot.ts";
+import {
+  saveSnapshot,
+  snapshotObject,
+  snapshotText,
+  type SnapshotFile,
+  verifyHistory,
+  verifySnapshot,
+} from "./cluster-snapshot.ts";
 import {
   electionObject,
   electionsNote,
@@ -20,6 +28,7 @@ import {
   statusText,
 } from "./cluster-view.ts";
 import { paintFor } from "./colour.ts";
+import { warningText } from "./complaint.ts";
 import { oneOf } from "./flags.ts";
 import { duration, isoTime, json, OUTPUTS } from "./output.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -37,7 +46,7 @@ export async function cluster(args: readonly string[]): Promise<number> {
   }
   const { step } = flags;
   // Offline: neither a key nor a certificate is looked for.
-  if (step.verb === "snapshot-verify") return await verify(step.file, flags.connection.output);
+  if (step.verb === "snapshot-verify") return await verify(step.file, step.history, flags.connection.output);
   const connection = await readConnection(flags.connection, process.env);
   switch (step.verb) {
     case "status":
@@ -49,17 +58,38 @@ export async function cluster(args: readonly string[]): Promise<number> {
     case "drain":
       return await drainNode(connection, step);
     case "snapshot-save":
-      return await save(connection, step.file, step.force);
+      return await save(connection, async (client, signal) => {
+        const saved = await saveSnapshot(client, step.file, { force: step.force, signal });
+        return { saved, object: snapshotObject(saved) };
+      });
+    case "snapshot-keep":
+      return await save(connection, async (client, signal) => {
+        const { directory, keep } = step;
+        const saved = await saveBackup(client, directory, { keep, signal, nowMs: systemClock.wallMs() });
+        return { saved, object: { ...snapshotObject(saved), removed: saved.removed } };
+      });
     default:
       return assertNever(step, "cluster");
   }
 }
 
-async function save(connection: Connection, file: string, force: boolean): Promise<number> {
+interface Saving {
+  readonly saved: SnapshotFile;
+  readonly object: object;
+}
+
+async function save(
+  connection: Connection,
+  work: (client: Client, signal: AbortSignal) => Promise<Saving>,
+): Promise<number> {
   const end = untilSignal();
   try {
-    const saved = await saveSnapshot(clientOf(connection), file, { force, signal: end.signal });
-    process.stdout.write(connection.output === "json" ? json(snapshotObject(saved)) : snapshotText(saved));
+    const { saved, object } = await work(clientOf(connection), end.signal);
+    process.stdout.write(connection.output === "json" ? json(object) : snapshotText(saved));
+    if (saved.unreported !== null) {
+      const text = `the file is whole, but ${saved.url} does not know that it is stored, and its metric does not show it: ${saved.unreported}`;
+      process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+    }
     return 0;
   } catch (error) {
     if (!end.signal.aborted) throw error;
@@ -67,11 +97,13 @@ async function save(connection: Connection, file: string, force: boolean): Promi
   }
 }
 
-async function verify(file: string, outputFlag: string | undefined): Promise<number> {
+async function verify(file: string, history: string | undefined, outputFlag: string | undefined): Promise<number> {
   const output = oneOf("-o", outputFlag ?? "table", OUTPUTS);
   const found = await verifySnapshot(file);
-  process.stdout.write(output === "json" ? json(snapshotObject(found)) : snapshotText(found));
-  return 0;
+  const copies = history === undefined ? null : await verifyHistory(file, history);
+  const object = { ...snapshotObject(found), ...(copies === null ? {} : { history: copies.object }) };
+  process.stdout.write(output === "json" ? json(object) : `${snapshotText(found)}${copies?.text ?? ""}`);
+  return copies?.isWhole === false ? ERRORS.SNAPSHOT_INVALID.exit : 0;
 }
 
 async function status(connection: Connection): Promise<number> {

@@ -64,7 +64,7 @@ function at(value: unknown, path: readonly string[]): unknown {
 }
 
 /** In the file's own fields: paths from the root on, and every default filled in. */
-function effective(config: ServerConfig): object {
+export function effective(config: ServerConfig): Readonly<Record<string, unknown>> {
   const { backend, peer, api, bootstrapExpect, election, snapshots, ...rest } = config;
   return {
     ...toSnake({ nodeId: rest.nodeId, dataDir: rest.dataDir, keys: rest.keys, disk: rest.disk, history: rest.history }),

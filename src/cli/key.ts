@@ -16,7 +16,14 @@ import { isoTime, json, printable, table, withLongOutput } from "./output.ts";
 
 const VERBS = ["create", "list", "revoke"] as const;
 /** As the contract has them (ROLES; a test compares). */
-export const KEY_ROLES = ["viewer", "submitter", "agent", "client", "operator"] as const satisfies readonly KeyRole[];
+export const KEY_ROLES = [
+  "viewer",
+  "submitter",
+  "agent",
+  "client",
+  "backup",
+  "operator",
+] as const satisfies readonly KeyRole[];
 type KeyRole = KeyView["role"];
 /** As the contract has it (KeyBody; a test compares): checked here too, because `--offline` asks no server. */
 export const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -29,8 +36,8 @@ export const KEY_HELP = `tenure key VERB [--url URL[,URL…]] [-o table|json]: A
   list               the keys that were made so, without the keys themselves; those of configuration files are not among them
   revoke NAME        lets a key in no more
 
-  --role ROLE        create: viewer looks; submitter also submits, cancels and retries jobs; agent also runs them; client
-                     also leads scopes; operator may do everything
+  --role ROLE        create: viewer reads; submitter also submits, cancels and retries jobs; agent also runs them; client
+                     also leads scopes; backup saves snapshots, and nothing else; operator may do everything
   --name NAME        create: how it is called in audits and job lists (default: its role and a random ending)
   --offline          create: asks no server. Prints the key, and on stderr the entry for \`keys\` in the configuration of every
                      node: the way to the first operator

@@ -38,6 +38,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   event: async () => (await import("./event.ts")).event,
   cert: async () => (await import("./cert.ts")).cert,
   config: async () => (await import("./config.ts")).config,
+  support: async () => (await import("./support.ts")).support,
   dev: async () => (await import("./dev.ts")).dev,
   completion: async () => (await import("./completion.ts")).completion,
   version: async () => version,

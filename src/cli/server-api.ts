@@ -13,6 +13,7 @@ import { createMetrics, type LogSink } from "../drivers/telemetry/index.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
+import { diagnosticsOf } from "./server-diagnostics.ts";
 import { readWeb } from "./server-web.ts";
 
 export interface ApiParts {
@@ -34,6 +35,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
+    lastBackupAtMs: config.backend === null ? api.stats().lastBackupAtMs : null,
   }));
   const trustDomain = trustDomainOf(config);
   if (tls !== null && tls.clientCa !== null) {
@@ -51,6 +53,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     trustDomain,
     limits: limitsOf(config),
     metrics: () => metrics.scrape(),
+    diagnostics: () => diagnosticsOf(config, logs),
     logger: logs.logger,
     audit: logs.audit,
     clock: systemClock,

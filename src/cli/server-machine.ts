@@ -20,7 +20,7 @@ export interface ServerMachine {
   readonly scopes: { readonly log: RaftLog; readonly fold: ScopesFold };
   readonly jobs: { readonly log: RaftLog; readonly fold: JobsFold };
   /** Where the jobs' events are kept: before the first entry is applied. Without one only snapshots can be looked at. */
-  readonly keepIn: (archive: Archive) => void;
+  readonly keepIn: (archive: Pick<Archive, "capture" | "restore" | "append">) => void;
   /** The engine, once there is one: what the logs propose goes there, tagged for the machine. */
   readonly attach: (consensus: Consensus) => void;
 }

@@ -16,6 +16,7 @@ import { newClusterId, newIncarnation } from "./server-consensus.ts";
 import { refuseAhead } from "./server-history-ahead.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { JOBS, serverMachine } from "./server-machine.ts";
+import { placeHistory } from "./server-restore-history.ts";
 
 /** Fifty-nine years of generations; two recoveries must lie so far apart. */
 const GENERATION_MS = 15 * 60_000;
@@ -73,12 +74,18 @@ ${EPOCHS_WARNING}
   }
 }
 
-export async function restoreDirectory(config: ServerConfig, path: string): Promise<Facts> {
+/** `historyFrom`: a directory with copies of sealed segments. */
+export async function restoreDirectory(
+  config: ServerConfig,
+  path: string,
+  historyFrom: string | undefined,
+): Promise<Facts> {
   const file = readSnapshotFile(path);
   const directory = await openDataDirectory(config.dataDir, config.disk);
   let startSequence = 0;
   try {
-    await refuseForeignHistory(directory.disk);
+    if (historyFrom === undefined) await refuseForeignHistory(directory.disk);
+    const history = historyFrom === undefined ? null : await placeHistory(directory.disk, file, historyFrom);
     const { clusterId, lastIndex, term } = await restoreSnapshot({
       disk: directory.disk,
       digest: systemDigest,
@@ -86,22 +93,22 @@ export async function restoreDirectory(config: ServerConfig, path: string): Prom
       clusterId: newClusterId(),
       incarnation: newIncarnation(),
       file,
-      // Sealed segments are not part of a snapshot, and there is nobody to fetch them from.
+      // Sealed segments are not part of a snapshot: but for those that were placed, there is nobody to fetch them from.
       transform: (data) =>
         newGeneration(data, (captured) => {
-          const kept = captureFrom(captured, null, systemDigest);
+          const kept = captureFrom(captured, history?.start ?? null, systemDigest);
           startSequence = kept.startSequence;
           return kept.bytes;
         }),
     });
     const text = `${config.nodeId} is now cluster ${clusterId} on its own, with the state of ${path}: index ${lastIndex}, term ${term}.
-${historyText(startSequence, startSequence > 0, [])}
+${historyText(startSequence, startSequence > 0, history?.notes ?? [])}
 Next: start it (without --bootstrap); start the others with empty data directories and ${config.nodeId} in their \`peers\`;
 then \`tenure member add\` each.
 ${EPOCHS_WARNING}
 `;
-    const data = { cluster_id: clusterId, last_index: lastIndex, term, snapshot: path, first_event: startSequence + 1 };
-    return { text, data };
+    const events = { first_event: startSequence + 1, notes: history?.notes ?? [] };
+    return { text, data: { cluster_id: clusterId, last_index: lastIndex, term, snapshot: path, ...events } };
   } finally {
     await directory.close();
   }

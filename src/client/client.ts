@@ -16,7 +16,8 @@ import type {
   MemberChange,
   MemberChangeView,
   NodeDrainView,
-  SnapshotView,
+  SavedSnapshotView,
+  StoredSnapshotView,
   TransferView,
 } from "./views.ts";
 
@@ -68,9 +69,11 @@ export interface ClientCluster {
   /** On the leader, or on the node at `url`. */
   saveSnapshot(
     options?: CallOptions & { readonly url?: string | undefined },
-  ): Promise<SnapshotView & { readonly url: string }>;
+  ): Promise<SavedSnapshotView & { readonly url: string }>;
   /** The newest snapshot of the node at `url`, as a file. */
   downloadSnapshot(url: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
+  /** Reports to the node at `url` that the snapshot which was fetched there is checked and stored: its metric shows when. */
+  storedSnapshot(url: string, stored: { readonly index: number }, options?: CallOptions): Promise<StoredSnapshotView>;
   /** What the node at `url` has written down. */
   audit(url: string, options?: CallOptions): Promise<AuditView>;
   readonly scopes: ClientScopes;
@@ -173,10 +176,10 @@ class ServersClient implements ClientCluster {
 
   async saveSnapshot(
     options: CallOptions & { readonly url?: string | undefined } = {},
-  ): Promise<SnapshotView & { readonly url: string }> {
+  ): Promise<SavedSnapshotView & { readonly url: string }> {
     const url = options.url ?? (await this.#caller.leaderUrl(options));
     const response = await this.#caller.ask(url, { method: "POST", path: "/v1/admin/snapshot", body: {} }, options);
-    return { ...(await this.#caller.bodyOf<SnapshotView>(response)), url };
+    return { ...(await this.#caller.bodyOf<SavedSnapshotView>(response)), url };
   }
 
   async downloadSnapshot(url: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
@@ -185,6 +188,15 @@ class ServersClient implements ClientCluster {
     if (response.body === null)
       throw new TenureError("BACKEND_UNAVAILABLE", `${url} sent an empty snapshot; try again.`);
     return response.body as ReadableStream<Uint8Array>;
+  }
+
+  async storedSnapshot(
+    url: string,
+    { index }: { readonly index: number },
+    options: CallOptions = {},
+  ): Promise<StoredSnapshotView> {
+    const request = { method: "POST", path: "/v1/admin/snapshot/stored", body: { index } } as const;
+    return await this.#caller.bodyOf(await this.#caller.ask(url, request, options));
   }
 
   async audit(url: string, options: CallOptions = {}): Promise<AuditView> {

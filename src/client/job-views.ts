@@ -180,7 +180,7 @@ export interface StatsView {
   readonly lastSequence: number;
 }
 
-export type KeyRole = "viewer" | "submitter" | "agent" | "client" | "operator";
+export type KeyRole = "viewer" | "submitter" | "agent" | "client" | "backup" | "operator";
 
 export interface KeyView {
   readonly name: string;

@@ -95,6 +95,17 @@ export interface SnapshotView {
   readonly bytes: number;
 }
 
+export interface SavedSnapshotView extends SnapshotView {
+  /** Of the node that saved it. Older servers do not say. */
+  readonly role?: ClusterView["role"] | undefined;
+}
+
+export interface StoredSnapshotView {
+  readonly index: number;
+  /** Wall time of the node. */
+  readonly atMs: number;
+}
+
 export interface TransferView {
   readonly success: boolean;
   readonly message: string;
@@ -156,7 +167,7 @@ export interface AuditView {
     readonly nodeId: string;
     readonly who: string;
     readonly how: "key" | "certificate" | "anonymous";
-    readonly role: "viewer" | "submitter" | "agent" | "client" | "operator" | null;
+    readonly role: "viewer" | "submitter" | "agent" | "client" | "backup" | "operator" | null;
     readonly address: string;
     readonly operation: string;
     readonly target: string | null;

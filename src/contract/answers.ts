@@ -95,7 +95,10 @@ const Election = strict({
   result: oneOf("won", "lost", "timed-out", "superseded"),
   repeated: integer(1),
 });
-export const SnapshotAnswer = strict({ index: integer(0), term: integer(0), bytes: integer(0) });
+const SNAPSHOT = { index: integer(0), term: integer(0), bytes: integer(0) };
+const SnapshotAnswer = strict(SNAPSHOT);
+/** `role` of the node that saved it: who may not read the cluster's view learns here which node is the leader. */
+export const SavedSnapshotAnswer = strict({ ...SNAPSHOT, role: RoleOfNode });
 
 export const ClusterAnswer = strict({
   cluster_id: Text,
@@ -120,6 +123,20 @@ export const ClusterAnswer = strict({
   is_draining: Type.Boolean(),
   is_ready: Type.Boolean(),
   not_ready_reason: nullable(Text),
+});
+
+/** `at_ms`: the node's wall clock, which `tenure_backup_last_timestamp_seconds` shows from here on. */
+export const StoredSnapshotAnswer = strict({ index: integer(1), at_ms: Milliseconds });
+export const DiagnosticsAnswer = strict({
+  node_id: Text,
+  version: Text,
+  runtime: Text,
+  uptime_ms: Milliseconds,
+  rss_bytes: integer(0),
+  /** By the fields of the configuration file. */
+  config: Type.Record(Type.String(), Type.Unknown()),
+  /** Oldest first, each as it was written. */
+  log_lines: Type.Array(Text),
 });
 
 export const DrainNodeAnswer = strict({

@@ -23,6 +23,7 @@ const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
   sdk: "client",
   submitter: "submitter",
   agent: "agent",
+  backup: "backup",
   viewer: "viewer",
   // A node has no business at another node's API but to look.
   server: "viewer",

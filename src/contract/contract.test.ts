@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { certificateCaller } from "./certificate-role.ts";
 import { errorBody, notLeaderBody } from "./error-body.ts";
 import { isLoopback, isWildcard, parseAddress, showAddress } from "./listen-address.ts";
-import { allows, closes, ROLES } from "./roles.ts";
+import { allows, closes, type Role, ROLES } from "./roles.ts";
 import { ROUTES } from "./routes.ts";
 import { toCamel, toSnake } from "./snake-case.ts";
 import { suggestion } from "../core/kit/suggestion.ts";
@@ -78,6 +78,7 @@ describe("certificates", () => {
     ["URI:spiffe://tenure/server/n1", "viewer"],
     ["URI:spiffe://tenure/submitter/ci", "submitter"],
     ["URI:spiffe://tenure/agent/a-1", "agent"],
+    ["URI:spiffe://tenure/backup/nightly", "backup"],
     ["URI:spiffe://tenure/tc/x", null],
     ["URI:spiffe://tenure/operator/a, URI:spiffe://tenure/operator/b", null],
     ["URI:spiffe://tenure/operator/a, URI:https://example.org", null],
@@ -89,14 +90,21 @@ describe("certificates", () => {
 });
 
 it("everybody may read, operators may do everything, and the rest nothing of one another's", () => {
-  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "operator"]);
+  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "backup", "operator"]);
   const table = ROLES.map((held) => ROLES.map((needed) => (allows(held, needed) ? 1 : 0)).join(""));
-  expect(table).toEqual(["10000", "11000", "10100", "10010", "11111"]);
+  expect(table).toEqual(["100000", "110000", "101000", "100100", "000010", "111111"]);
 });
 
 it("a key closes what needs a role of its rank or above to those without one", () => {
   const table = ROLES.map((given) => ROLES.map((needed) => (closes(given, needed) ? 1 : 0)).join(""));
-  expect(table).toEqual(["11111", "01111", "01111", "01111", "00001"]);
+  expect(table).toEqual(["111111", "011111", "011111", "011111", "011111", "000001"]);
+});
+
+it("a role of a newer release may do nothing here, and closes everything", () => {
+  for (const unknown of ["auditor", "constructor", "__proto__", ""] as unknown as Role[]) {
+    expect(ROLES.filter((needed) => allows(unknown, needed))).toEqual([]);
+    expect(ROLES.filter((needed) => closes(unknown, needed))).toEqual(ROLES);
+  }
 });
 
 it("an error has its number where the specification has one, and NOT_LEADER always all its fields", () => {

@@ -62,6 +62,7 @@ export const MembersBody = strict({
   force: Type.Optional(Type.Boolean()),
 });
 export const AskResignBody = strict({ force: Type.Optional(Type.Boolean()) });
+export const StoredSnapshotBody = strict({ index: integer(1) });
 export const NoBody = strict({});
 
 export const AcquireBody = strict({

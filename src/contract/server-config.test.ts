@@ -194,7 +194,7 @@ describe("what is refused", () => {
     [
       "a role that is none",
       { ...MINIMAL, keys: [{ name: "a", sha256: SHA, role: "admin" }] },
-      /keys\[0\]\.role must be one of viewer, submitter, agent, client, operator/,
+      /keys\[0\]\.role must be one of viewer, submitter, agent, client, backup, operator/,
     ],
     [
       "one name for two keys",

@@ -24,8 +24,10 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/admin/transfer": "operator",
   "POST /v1/admin/nodes/:node_id/drain": "operator",
   "POST /v1/admin/members": "operator",
-  "POST /v1/admin/snapshot": "operator",
-  "GET /v1/admin/snapshot": "operator",
+  "POST /v1/admin/snapshot": "backup",
+  "GET /v1/admin/snapshot": "backup",
+  "POST /v1/admin/snapshot/stored": "backup",
+  "GET /v1/admin/diagnostics": "operator",
   "GET /v1/admin/audit": "operator",
   "POST /v1/admin/scopes/:scope/resign": "operator",
   "GET /openapi.json": "viewer",
@@ -65,6 +67,7 @@ const CALLERS: readonly { name: string; key: string | null; role: Role | null }[
   { name: "a submitter", key: "submitter-key", role: "submitter" },
   { name: "an agent", key: "agent-key", role: "agent" },
   { name: "a client", key: "client-key", role: "client" },
+  { name: "a backup", key: "backup-key", role: "backup" },
   { name: "an operator", key: "operator-key", role: "operator" },
 ];
 

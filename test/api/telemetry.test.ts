@@ -30,6 +30,23 @@ describe("the log", () => {
     await rm(directory, { recursive: true });
   });
 
+  it("keeps its last lines in memory: of its level, bounded in number and in length, whoever reads the log", () => {
+    const sink = openLogSink({ level: "warn", destination: "/dev/null" });
+    sink.logger.info({}, "not worth it");
+    expect(sink.recent()).toEqual([]);
+    sink.logger.warn({ a: 1 }, "first");
+    expect(JSON.parse(sink.recent()[0]!)).toMatchObject({ a: 1, msg: "first" });
+    for (let at = 0; at < 20_000; at++) sink.logger.warn({ at }, "line");
+    sink.logger.warn({ pad: "x".repeat(100_000) }, "long");
+    const lines = sink.recent();
+    expect(lines.at(-1)!.length).toBeLessThan(9_000);
+    expect(JSON.parse(lines.at(-2)!)).toMatchObject({ at: 19_999 });
+    const characters = lines.reduce((sum, line) => sum + line.length, 0);
+    expect(characters).toBeGreaterThan(400_000);
+    expect(characters).toBeLessThanOrEqual(512 * 1024);
+    return sink.close();
+  });
+
   it("a reader that stands still blocks nothing: lines past the buffer are dropped and counted", async () => {
     const script = `
       import { openLogSink } from ${JSON.stringify(new URL("../../src/drivers/telemetry/index.ts", import.meta.url).href)};

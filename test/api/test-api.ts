@@ -52,6 +52,13 @@ export class TestApi implements AsyncDisposable {
       isLoopback: true,
       trustDomain: "tenure",
       metrics: () => Promise.resolve({ contentType: "text/plain; version=0.0.4; charset=utf-8", text: "up 1\n" }),
+      diagnostics: () => ({
+        runtime: "node v26",
+        uptimeMs: 1.5,
+        rssBytes: 1_000,
+        config: { node_id: "n1", agent: { labels: { zoneName: "a" } } },
+        logLines: ['{"level":30}'],
+      }),
       logger: logger((fields, message) => this.lines.push({ fields, message })),
       audit: logger((fields) => this.audited.push(fields)),
       clock: systemClock,

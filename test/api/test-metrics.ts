@@ -90,5 +90,6 @@ export function sourceOf(
     },
     apiCertificateNotAfterMs: 1_910_000_000_000,
     droppedLogLines: 0,
+    lastBackupAtMs: 1_800_000_000_500,
   };
 }

@@ -125,7 +125,7 @@ it.concurrent("operators and programs get certificates that can't serve", async 
   expect(read(operator.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
   const sdk = await tenureJson<Made>("cert", "issue", "--dir", dir, "--sdk", "payer");
   expect(sdk.spiffe_id).toBe("spiffe://tenure/sdk/payer");
-  for (const kind of ["submitter", "agent", "viewer"]) {
+  for (const kind of ["submitter", "agent", "backup", "viewer"]) {
     const made = await tenureJson<Made>("cert", "issue", "--dir", dir, `--${kind}`, "w.1");
     expect(made).toMatchObject({ code: 0, spiffe_id: `spiffe://tenure/${kind}/w.1` });
     expect(made.cert_file).toBe(join(dir, `${kind}-w.1.crt`));

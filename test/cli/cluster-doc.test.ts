@@ -68,13 +68,21 @@ describe("the fields of -o json", () => {
   it("of cluster snapshot are those of the document", () => {
     const voters = [peerKey("n1", "1a")];
     const configuration = { ...configurationOf(voters), learners: [peerKey("n2", "2a")] };
-    const object = snapshotObject({ file: "f", bytes: 1, index: 1, term: 1, configuration, url: null });
+    const object = snapshotObject({
+      file: "f",
+      bytes: 1,
+      index: 1,
+      term: 1,
+      configuration,
+      url: null,
+      unreported: null,
+    });
     expect(fieldsOf(object)).toEqual(documented("### `tenure cluster snapshot save FILE -o json`"));
   });
 });
 
 describe("the flags", () => {
-  it.each(["server", "cluster", "member", "key", "cert", "config", "completion"])(
+  it.each(["server", "cluster", "member", "key", "cert", "config", "support", "completion"])(
     "of %s are those that its help names",
     async (command) => {
       const { stdout } = await tenure(command, "--help");

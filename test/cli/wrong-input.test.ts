@@ -25,6 +25,7 @@ import { schema } from "../../src/cli/schema.ts";
 import { scope } from "../../src/cli/scope.ts";
 import { nextFire } from "../../src/cli/server-schedules.ts";
 import { server } from "../../src/cli/server.ts";
+import { support } from "../../src/cli/support.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
 
 type Command = (args: readonly string[]) => Promise<number>;
@@ -45,6 +46,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   event,
   cert,
   config,
+  support,
   dev,
   completion,
 };

@@ -39,10 +39,11 @@ interface Manifest {
     readonly replicas: number;
     readonly volumeClaimTemplates: readonly Manifest[];
     readonly clusterIP?: string;
+    readonly jobTemplate?: Manifest;
   };
 }
 
-const text = ["services.yaml", "server.yaml", "agent.yaml"]
+const text = ["services.yaml", "server.yaml", "agent.yaml", "backup.yaml"]
   .map((file) => readFileSync(join(FOLDER, file), "utf8"))
   .join("\n---\n");
 
@@ -113,9 +114,10 @@ describe("the manifests", () => {
   it.each([
     ["StatefulSet", "tenure"],
     ["Deployment", "tenure-agent"],
+    ["CronJob", "tenure-backup"],
   ])("let the pods of %s %s do no more than they need, and mount what exists", (kind, name) => {
     const manifest = found(kind, name);
-    const pod = manifest.spec.template.spec;
+    const pod = (manifest.spec.jobTemplate ?? manifest).spec.template.spec;
     expect(pod).toMatchObject({
       automountServiceAccountToken: false,
       enableServiceLinks: false,

@@ -38,6 +38,7 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
     // Nobody is let in without a key.
     isLoopback: false,
     metrics: () => Promise.resolve({ contentType: "text/plain", text: "" }),
+    diagnostics: () => ({ runtime: "", uptimeMs: 0, rssBytes: 0, config: {}, logLines: [] }),
     logger: SILENT,
     audit: SILENT,
     clock: systemClock,

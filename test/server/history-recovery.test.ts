@@ -1,10 +1,10 @@
 // What becomes of the history of events where a cluster begins anew, by the documented commands (docs/runbooks), on real processes:
 // it is kept where it is there, and where it is not, every node says with which event it begins, and nobody waits for the rest.
 
-import { readdirSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { tenure } from "../cli/test-tenure.ts";
+import { tenure, tenureJson } from "../cli/test-tenure.ts";
 import {
   OPERATOR_KEY as key,
   startTenureCluster,
@@ -153,6 +153,63 @@ test("restore has the jobs of the snapshot, and the history of its open segment,
   await expectBeginsWith(other!, said.first_event);
   await expectSameHistory([first!, other!], said.first_event - 1);
 }, 300_000);
+
+test("restore with copies of the sealed segments, made while the node runs, has the history from its first event on", async () => {
+  const { firstSequence } = await verified(first!);
+  await worked(cluster.urls, 60);
+  const head = await commonHead(cluster.nodes);
+  const before = await historyOf(first!, firstSequence - 1, head);
+  const file = join(cluster.directory, "with-history.snap");
+  await done("cluster", "snapshot", "save", file, "--url", first!.url, "--key", cluster.key);
+  // The segment that is open in the snapshot is sealed meanwhile, and the next one is torn in the copy.
+  const load = new Load(cluster.urls);
+  onTestFinished(() => load.stop());
+  await load.more(40);
+  const copies = join(cluster.directory, "history");
+  mkdirSync(copies);
+  for (const name of readdirSync(first!.dataDir).filter((one) => /^events-\d/.test(one)))
+    cpSync(join(first!.dataDir, name), join(copies, name));
+  await load.stop();
+  for (const node of cluster.nodes) await node.kill9();
+  expect(await verify(file, copies)).toMatchObject({ code: 0, history: { first_event: firstSequence, why: null } });
+  expect(await restored(file, copies)).toMatchObject({ first_event: firstSequence, notes: [] });
+  await startAlone(first!);
+  expect(await verified(first!)).toMatchObject({ valid: true, firstSequence });
+  expect(await historyOf(first!, firstSequence - 1, head)).toEqual(before);
+  await worked([first!.url], 40);
+  await letIn(other!);
+  await expectSameHistory([first!, other!], firstSequence - 1);
+
+  // One that is missing, and one with a wrong bit: history begins after them, and says why.
+  const names = readdirSync(copies).toSorted();
+  const wrong = join(copies, names[1]!);
+  const bytes = readFileSync(wrong);
+  bytes[bytes.length >> 1]! ^= 1;
+  writeFileSync(wrong, bytes);
+  const begin = Number(names[2]!.slice("events-".length));
+  expect(await verify(file, copies)).toMatchObject({
+    code: 65,
+    history: { first_event: begin, why: expect.stringContaining(names[1]!) as string },
+  });
+  rmSync(wrong);
+  const partly = (await restored(file, copies)) as { first_event: number; notes: string[] };
+  expect(partly).toMatchObject({ first_event: begin });
+  expect(partly.notes.join()).toContain(`${names[1]!}: there is no such file`);
+  await startAlone(first!);
+  await expectBeginsWith(first!, begin);
+}, 300_000);
+
+async function verify(file: string, copies: string): Promise<object> {
+  return await tenureJson("cluster", "snapshot", "verify", file, "--history", copies);
+}
+
+/** Into an empty directory of the first node. */
+async function restored(file: string, copies: string): Promise<object> {
+  for (const node of cluster.nodes) await node.kill9();
+  first!.wipe();
+  const from = ["--snapshot", file, "--history", copies];
+  return JSON.parse(await done("server", "restore", ...from, "-o", "json", "--config", first!.configFile)) as object;
+}
 
 /** Of the event at `sequence` and of the newest one. */
 async function authorsOf(node: TenureNode, sequence: number): Promise<string[]> {

@@ -1,12 +1,12 @@
 // Identities in certificates: spiffe://<trust domain>/<kind>/<name>, the one URI among a certificate's names. `server` is a
 // node of a cluster, `operator` a person or tool that may change it, `sdk` a program that leads scopes, `submitter` one that
-// submits jobs, `agent` one that runs them, `viewer` one that only looks.
+// submits jobs, `agent` one that runs them, `backup` one that saves snapshots, `viewer` one that only reads.
 //
 // One identity has one spelling: no escapes, no query, no second slash, lower-case domain. What differs is none.
 
 import { assert } from "./assert.ts";
 
-export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "viewer"] as const;
+export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "backup", "viewer"] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
 /** Of `tenure cert init`. */

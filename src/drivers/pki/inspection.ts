@@ -66,7 +66,7 @@ function nameProblems(certificate: X509Certificate, uris: readonly string[]): st
   if (uris.length === 0) return ["it has no URI name, so it names no node, operator or program"];
   if (uris.length > 1) return [`it has ${uris.length} URI names; exactly one is accepted`];
   if (parseSpiffeId(uris[0]!) !== undefined) return [];
-  return [`its URI name is not spiffe://<trust domain>/server|operator|sdk|submitter|agent/<name>`];
+  return [`its URI name is not spiffe://<trust domain>/server|operator|sdk|submitter|agent|backup|viewer/<name>`];
 }
 
 function timeProblems({ validFromDate, validToDate }: X509Certificate, nowMs: number): string[] {

@@ -13,6 +13,8 @@ export interface LogSink {
   readonly audit: Logger;
   /** Lines lost because the reader of the log stood still. */
   dropped(): number;
+  /** The last lines, oldest first, also those that were dropped; at most RECENT_CHARACTERS_MAX in all. */
+  recent(): readonly string[];
   close(): Promise<void>;
 }
 
@@ -29,6 +31,9 @@ const STDERR = 2;
 /** Some thousands of lines. */
 const BUFFER_BYTES_MAX = 1024 * 1024;
 const CLOSE_MS = 1_000;
+/** Some thousands of lines too: what an operator sends along with a question. */
+const RECENT_CHARACTERS_MAX = 512 * 1024;
+const LINE_CHARACTERS_MAX = 8 * 1024;
 
 export function openLogSink(options: LogSinkOptions): LogSink {
   const { level, destination = STDERR, fields = {}, bufferBytesMax = BUFFER_BYTES_MAX } = options;
@@ -37,14 +42,45 @@ export function openLogSink(options: LogSinkOptions): LogSink {
   stream.on("drop", () => dropped++);
   // A closed pipe or a full disk: there is nowhere left to say it.
   stream.on("error", () => dropped++);
-  const root = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  const recent = new RecentLines();
+  const both = {
+    write: (line: string): void => {
+      recent.add(line);
+      stream.write(line);
+    },
+  };
+  const root = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, both);
   const audit = root.child({}, { level: "info" });
   return {
     logger: portOf(root),
     audit: portOf(audit),
     dropped: () => dropped,
+    recent: () => recent.all(),
     close: () => ended(stream),
   };
+}
+
+/** A queue that forgets its oldest lines. Those that are forgotten leave the array when they are half of it. */
+class RecentLines {
+  readonly #lines: string[] = [];
+  #first = 0;
+  #characters = 0;
+
+  add(line: string): void {
+    const text = line.trimEnd();
+    const kept = text.length <= LINE_CHARACTERS_MAX ? text : `${text.slice(0, LINE_CHARACTERS_MAX)}…`;
+    this.#lines.push(kept);
+    this.#characters += kept.length;
+    while (this.#characters > RECENT_CHARACTERS_MAX) this.#characters -= this.#lines[this.#first++]!.length;
+    if (this.#first * 2 > this.#lines.length) {
+      this.#lines.splice(0, this.#first);
+      this.#first = 0;
+    }
+  }
+
+  all(): readonly string[] {
+    return this.#lines.slice(this.#first);
+  }
 }
 
 function portOf(logger: pino.Logger): Logger {

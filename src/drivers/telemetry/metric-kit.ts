@@ -10,6 +10,8 @@ export interface MetricsSource {
   /** Null without TLS. */
   readonly apiCertificateNotAfterMs: number | null;
   readonly droppedLogLines: number;
+  /** 0: none since this process began. Null where a database keeps the log. */
+  readonly lastBackupAtMs: number | null;
 }
 
 /** As api/http-stats.ts counts it. */

@@ -83,6 +83,11 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     "Snapshots of another node that this one has taken over.",
     (s) => s.server.engine.snapshotsRestored,
   ),
+  gauge(
+    "tenure_backup_last_timestamp_seconds",
+    "When a snapshot of this node was last stored elsewhere, in seconds since 1970; 0: not since its start.",
+    ({ lastBackupAtMs }) => (lastBackupAtMs === null ? null : Math.floor(lastBackupAtMs / 1_000)),
+  ),
   histogram("tenure_loop_delay_ms", "How late a timer of the event loop was, sampled.", (s) => s.server.loopDelayMs),
   labelled(
     "tenure_loop_turn_seconds",

@@ -12,21 +12,32 @@ import { Slices } from "./slices.ts";
 
 /** Throws CHAIN_BROKEN, and nothing was changed. */
 export async function checkInstallation(
-  { chain, digest, clock, limits }: ArchiveEnvironment,
+  environment: ArchiveEnvironment,
   holdings: Holdings,
   bytes: Uint8Array,
   expected: SegmentEntry,
 ): Promise<void> {
-  if (bytes.length !== expected.sizeBytes) throw wrong(expected, `${bytes.length} bytes, not ${expected.sizeBytes}`);
+  const problem = await segmentProblem(environment, holdings, bytes, expected);
+  if (problem !== null) throw wrong(expected, problem);
+}
+
+/** Why the bytes are not the segment that `holdings` names; null where they are. */
+export async function segmentProblem(
+  { chain, digest, clock, limits }: Pick<ArchiveEnvironment, "chain" | "digest" | "clock" | "limits">,
+  holdings: Holdings,
+  bytes: Uint8Array,
+  expected: SegmentEntry,
+): Promise<string | null> {
+  if (bytes.length !== expected.sizeBytes) return `${bytes.length} bytes, not ${expected.sizeBytes}`;
   const input = { bytes, first: expected.first, before: null, blockBytesMax: limits.blockBytesMax };
   const verdict = await new Slices(clock).run(checkSegment(input, chain, digest));
-  if (verdict.kind === "newer") throw wrong(expected, `it has format version ${verdict.version}`);
-  if (verdict.kind === "broken") throw wrong(expected, `event ${verdict.sequence}: ${verdict.why}`);
-  if (verdict.kind === "open") throw wrong(expected, verdict.tail ?? "it has no footer");
-  if (!isSameEntry(verdict.entry, expected)) throw wrong(expected, "its contents have another hash");
-  if (verdict.entry.lastHash !== expected.lastHash) throw wrong(expected, "its last event has another hash");
-  if (verdict.header.before.hash !== holdings.hashBefore(expected))
-    throw wrong(expected, "it does not link to the one before");
+  if (verdict.kind === "newer") return `it has format version ${verdict.version}`;
+  if (verdict.kind === "broken") return `event ${verdict.sequence}: ${verdict.why}`;
+  if (verdict.kind === "open") return verdict.tail ?? "it has no footer";
+  if (!isSameEntry(verdict.entry, expected)) return "its contents have another hash";
+  if (verdict.entry.lastHash !== expected.lastHash) return "its last event has another hash";
+  if (verdict.header.before.hash !== holdings.hashBefore(expected)) return "it does not link to the one before";
+  return null;
 }
 
 export async function placeSegment(disk: Disk, entry: SegmentEntry, bytes: Uint8Array): Promise<void> {
