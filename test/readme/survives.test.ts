@@ -116,6 +116,11 @@ it("pays nothing twice where a commit goes on in the server after its connection
   await waitFor("an unknown outcome", () => isUnknown() || !lives());
   await server.query("delete from slow_commit");
   await goesOn();
+  await waitFor("the end of the commit that nobody hears of", async () => {
+    const text = "select from pg_stat_activity where wait_event = 'PgSleep' and query like '%commit%'";
+    return (await server.query(text)).length === 0;
+  });
+  await goesOn();
 });
 
 it("goes on after kill -9 of the leader, and the killed one starts again", async () => {
