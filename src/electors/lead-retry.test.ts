@@ -80,17 +80,18 @@ describe('lead with onError "retry"', () => {
 
   test.each([new TypeError("a bug"), new TenureError("TX_MISUSED", "a bug"), "a bug", undefined])(
     "work throws %s, which a retry would only repeat: it resigns and rejects with that",
-    async (error) => {
+    async (bug) => {
       const rigged = rig();
-      const fate: { rejected?: unknown } = {};
-      rigged.elector
-        .lead(() => Promise.reject(error as Error), RETRY)
-        .catch((thrown: unknown) => {
-          fate.rejected = [thrown];
-        });
+      const work = async (): Promise<never> => {
+        throw bug;
+      };
+      const rejected = rigged.elector.lead(work, RETRY).then(
+        () => "resolved",
+        (thrown: unknown) => [thrown],
+      );
       await rigged.seat.grant(7);
       await freed(rigged);
-      expect(fate.rejected).toEqual([error]);
+      expect(await rejected).toEqual([bug]);
     },
   );
 

@@ -84,11 +84,11 @@ it.each(["immediate", "fast"] as const)("goes on after a restart of the database
 
 describe("goes on after the end of a session", () => {
   const POINTS = {
-    "inside a transaction, between two statements":
-      "application_name = 'tenure tx' and state = 'idle in transaction'",
+    "inside a transaction, between two statements": "application_name = 'tenure tx' and state = 'idle in transaction'",
     "inside a statement": "application_name = 'tenure tx' and wait_event = 'PgSleep' and query like 'select pg_sleep%'",
     "inside COMMIT": "application_name = 'tenure tx' and wait_event = 'PgSleep' and query like '%commit%'",
-    "that holds the scope": "pid in (select pid from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted)",
+    "that holds the scope":
+      "pid in (select pid from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted)",
     "that waits for the scope": "pid in (select pid from pg_locks where locktype = 'advisory' and not granted)",
     "of all": "application_name like 'tenure%'",
   };
@@ -156,7 +156,9 @@ it("goes on after a failover to a standby", async () => {
 it("has said what happened, and ended nothing", () => {
   for (const { errors, exit } of programs) {
     expect(exit).toBeUndefined();
-    const lines = errors.split("\n").filter((line) => line !== "" && !/TenureWarning|Use `node --trace-warnings/.test(line));
+    const lines = errors
+      .split("\n")
+      .filter((line) => line !== "" && !/TenureWarning|Use `node --trace-warnings/.test(line));
     expect(lines).toEqual([]);
   }
 });

@@ -32,8 +32,7 @@ function isAtLeast(version: string, least: string): boolean {
   return major > leastMajor || (major === leastMajor && minor >= leastMinor);
 }
 
-/** For who gave no logger. */
+/** For who gave no logger. A browser has no such channel. */
 export function warnHost(message: string, code: string | undefined): void {
-  if (host?.emitWarning === undefined) return console.warn(`TenureWarning: ${message}`);
-  host.emitWarning(message, { type: "TenureWarning", ...(code === undefined ? {} : { code }) });
+  host?.emitWarning?.(message, { type: "TenureWarning", ...(code === undefined ? {} : { code }) });
 }

@@ -83,7 +83,10 @@ async function retries(stage: Stage): Promise<void> {
   const [first, second] = seen;
   expect(first !== undefined && second !== undefined && seen.length === 2, `work ran ${seen.length} times`);
   expect(first.lastError === undefined, "the first work was given an error");
-  expect(second.lastError === failure, `the second work was given ${String(second.lastError)} instead of what it threw`);
+  expect(
+    second.lastError === failure,
+    `the second work was given ${String(second.lastError)} instead of what it threw`,
+  );
   expect(second.term.epoch > first.term.epoch, `epoch ${second.term.epoch} follows epoch ${first.term.epoch}`);
   await stage.refused(first.term.epoch, "the first term");
   await resignedAfter(stage, a, b, second.term);
