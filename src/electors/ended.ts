@@ -36,5 +36,10 @@ export class Ended extends Promise<EndReason> {
 }
 
 function isResolver(call: (reason: EndReason) => unknown): boolean {
-  return call.name === "" && /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(call));
+  try {
+    return call.name === "" && /\{\s*\[native code\]\s*\}$/.test(String(call));
+  } catch {
+    // A user's, that refuses to be read.
+    return false;
+  }
 }
