@@ -29,6 +29,7 @@ const LONG = [
   "test/server/{clocks,damage,disk-full,drain,failures,founding,members,partitions,rebuild,recovery,restore-kill,rewritten,rolling-restart,schedules,schemes,strangers,unknown-keys}.test.ts",
   "test/wire/peers.test.ts",
   "test/servers-backend/cluster.test.ts",
+  "test/readme/survives.test.ts",
   "test/run/frozen-guard.test.ts",
   "test/api/fuzz.test.ts",
   "test/api/real-*.test.ts",

@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 let project: string;
 
@@ -69,6 +69,40 @@ it("is imported by plain Node, by every subpath, and does its work", () => {
   expect(execFileSync(process.execPath, ["main.js"], { cwd: project, encoding: "utf8" })).toBe(
     "1 postgres etcd servers true\nBACKEND_UNAVAILABLE null\nTX_MISUSED\nTX_MISUSED\nTX_MISUSED\n",
   );
+});
+
+/** A Node of this machine that is older than the package needs. */
+const old = oldNode();
+if (old === undefined) console.log("no Node older than 22.18 is on the PATH: what it is answered is not tested");
+
+describe.skipIf(old === undefined)("an older Node", () => {
+  const { exports } = JSON.parse(readFileSync("package.json", "utf8")) as { exports: Record<string, unknown> };
+  const subpaths = Object.keys(exports).filter((path) => path !== "./package.json");
+
+  it.each(subpaths)("is answered by %s which one is needed, when it is imported", (subpath) => {
+    const text = `import(${JSON.stringify(subpath.replace(".", "tenure"))}).then(() => console.log("imported"), (error) => console.log(error.code, error.message))`;
+    const { stdout, stderr } = spawnSync(old!.path, ["--input-type=module", "-e", text], {
+      cwd: project,
+      encoding: "utf8",
+    });
+    expect(`${stdout}${stderr}`).toMatch(
+      `RUNTIME_UNSUPPORTED Tenure needs Node ≥ 22.18, and this is Node ${old!.version}. Install a newer one`,
+    );
+  });
+
+  it.each([
+    ["run", "22.18"],
+    ["doctor", "22.18"],
+    ["--help", "22.18"],
+    ["server", "24"],
+  ])("is answered by `tenure %s` in one line, with exit code 78", (command, least) => {
+    const main = join(project, "node_modules/tenure/dist/cli/main.js");
+    const { status, stderr } = spawnSync(old!.path, [main, command], { encoding: "utf8" });
+    expect(stderr).toBe(
+      `tenure: Tenure needs Node ≥ ${least}, and this is Node ${old!.version}. Install a newer one; nothing was done.\n`,
+    );
+    expect(status).toBe(78);
+  });
 });
 
 it("satisfies a strict compiler that knows nothing of pg", () => {
@@ -178,6 +212,16 @@ function namedBy(home: string, files: readonly string[]): string[] {
   const code = files.filter((path) => path.endsWith(".js"));
   const texts = code.map((path) => readFileSync(join(home, path), "utf8"));
   return [...new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? []))];
+}
+
+function oldNode(): { readonly path: string; readonly version: string } | undefined {
+  for (const directory of (process.env["PATH"] ?? "").split(delimiter)) {
+    const path = join(directory, "node");
+    const version = spawnSync(path, ["-p", "process.versions.node"], { encoding: "utf8" }).stdout?.trim() ?? "";
+    const [major = 0, minor = 0] = version.split(".").map(Number);
+    if (version !== "" && (major < 22 || (major === 22 && minor < 18))) return { path, version };
+  }
+  return undefined;
 }
 
 interface Manifest {

@@ -25,6 +25,7 @@ const CERTAIN = [
   "forced-out-and-still-acting",
   "freed-by-the-server-timeout",
   "asked-to-resign",
+  "work-was-retried",
 ];
 
 function sim(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {

@@ -4,6 +4,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
+import { requireNode } from "../drivers/system/host.ts";
 import { paintFor } from "./colour.ts";
 import { complaint, complaintLines } from "./complaint.ts";
 import { COMMAND_TABLE } from "./completion-table.ts";
@@ -49,19 +50,23 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 };
 
 /** Of the library, and of what comes with it; all else is the servers' (`engines` of the two packages). */
-const NODE_MIN: readonly [number, number] = [22, 18];
-const SERVERS_NODE_MIN: readonly [number, number] = [24, 0];
-const WITH_THE_LIBRARY: ReadonlySet<string> = new Set(["run", "scope", "doctor", "schema", "help", "version"]);
+const NODE_MIN = "22.18";
+const SERVERS_NODE_MIN = "24";
+const WITH_THE_LIBRARY: ReadonlySet<string> = new Set([
+  "run",
+  "scope",
+  "doctor",
+  "schema",
+  "completion",
+  "help",
+  "--help",
+  "-h",
+  "version",
+  "--version",
+]);
 const EXIT_UNAVAILABLE = 69;
 
 async function main(name: string | undefined, args: readonly string[]): Promise<number> {
-  const [major, minor] = WITH_THE_LIBRARY.has(name ?? "help") ? NODE_MIN : SERVERS_NODE_MIN;
-  const [ownMajor = 0, ownMinor = 0] = process.versions.node.split(".").map(Number);
-  if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
-    const needed = `${major}${minor === 0 ? "" : `.${minor}`}`;
-    process.stderr.write(`tenure: this is Node ${process.version}, and ${needed} or newer is needed. Install one.\n`);
-    return ERRORS.BACKEND_UNSUPPORTED.exit;
-  }
   const paint = paintFor(process.stderr, process.env);
   if (name === undefined) {
     process.stderr.write(HELP);
@@ -73,6 +78,7 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
     return EXIT_USAGE;
   }
   try {
+    requireNode(WITH_THE_LIBRARY.has(name) ? NODE_MIN : SERVERS_NODE_MIN);
     return await (
       await load()
     )(args);

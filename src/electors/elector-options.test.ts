@@ -10,7 +10,11 @@ const backend = {
 };
 
 function check(options: object) {
-  return checkOptions({ scope: "payer", backend, ...options }, () => "uuid");
+  return checkOptions(
+    { scope: "payer", backend, ...options },
+    () => "uuid",
+    () => undefined,
+  );
 }
 
 describe("options of an elector", () => {
@@ -19,7 +23,6 @@ describe("options of an elector", () => {
     const checked = check({ metadata });
     expect(checked).toMatchObject({ identity: "payer-host-1-uuid", enabled: true, metadata });
     expect(checked.metadata).not.toBe(metadata);
-    expect(() => checked.logger.warn({}, "nobody hears it")).not.toThrow();
   });
 
   const longest = "ü".repeat(128);
@@ -45,5 +48,38 @@ describe("options of an elector", () => {
   test.each(wrong)("%s is refused as CONFIG_INVALID, by name", (_what, options, message) => {
     expect(() => check(options)).toThrow(message);
     expect(() => check(options)).toThrow(expect.objectContaining({ code: "CONFIG_INVALID" }));
+  });
+});
+
+describe("an elector without a logger", () => {
+  const UNREACHABLE = "could not acquire the scope: refused";
+
+  test("warns of the process, once for each kind of trouble, with its code", () => {
+    const warned: unknown[] = [];
+    const warn = (...args: unknown[]): void => void warned.push(args);
+    const { logger } = checkOptions({ scope: "payer", backend }, () => "uuid", warn);
+    logger.info({}, "campaigning");
+    for (let times = 0; times < 3; times++) {
+      logger.warn({ code: "BACKEND_UNAVAILABLE" }, `${UNREACHABLE} ${times}`);
+      logger.error({}, "onTransition failed; leadership is not affected");
+    }
+    const advice = "(Said once for this elector: createElector({ logger }) is given everything.)";
+    expect(warned).toEqual([
+      [`scope "payer": ${UNREACHABLE} 0 ${advice}`, "BACKEND_UNAVAILABLE"],
+      [`scope "payer": onTransition failed; leadership is not affected ${advice}`, undefined],
+    ]);
+  });
+
+  test("warns of nothing where there is a logger, or time is the test's", () => {
+    const warn = (): never => {
+      throw new Error("was warned");
+    };
+    const heard: string[] = [];
+    const say = (_fields: unknown, message: string): void => void heard.push(message);
+    const given = { scope: "payer", backend, logger: { info: say, warn: say, error: say } };
+    checkOptions(given, () => "uuid", warn).logger.warn({}, UNREACHABLE);
+    expect(heard).toEqual([UNREACHABLE]);
+    const virtual = { ...backend, clock: new HandClock() };
+    checkOptions({ scope: "payer", backend: virtual }, () => "uuid", warn).logger.warn({}, UNREACHABLE);
   });
 });

@@ -20,12 +20,30 @@ export interface ElectorOptions<Extras extends object = object> {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   /** False: a permanent follower, which observes and never leads. */
   readonly enabled?: boolean | undefined;
+  /** Default: nothing but one warning of the process for each kind of trouble. */
   readonly logger?: Logger | undefined;
   /** Called for each transition, in order; none is dropped. */
   readonly onTransition?: ((transition: Transition) => void) | undefined;
 }
 
-const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} };
+/** A warning of the process: what happened, and its code where it has one. */
+export type Warn = (message: string, code: string | undefined) => void;
+
+/**
+ * For who gives no logger: trouble must not be silent (a wrong port would wait for ever without a word), nor fill a
+ * terminal. One warning for each kind, which is the message up to its colon.
+ */
+function warnings(scope: string, warn: Warn): Logger {
+  const said = new Set<string>();
+  const once: Logger["warn"] = ({ code }, message) => {
+    const [kind = ""] = message.split(":", 1);
+    if (said.has(kind)) return;
+    said.add(kind);
+    const text = `scope "${scope}": ${message} (Said once for this elector: createElector({ logger }) is given everything.)`;
+    warn(text, typeof code === "string" ? code : undefined);
+  };
+  return { info: () => {}, warn: once, error: once };
+}
 
 /** A logger that throws, now or later (its disk is full, its stream is closed), must not leave a term half ended. */
 function harmless(logger: Logger): Logger {
@@ -36,8 +54,8 @@ function harmless(logger: Logger): Logger {
   return { info: guard("info"), warn: guard("warn"), error: guard("error") };
 }
 
-export function checkOptions<Extras extends object>(options: ElectorOptions<Extras>, uuid: () => string) {
-  const { scope, backend, metadata = {}, enabled = true, logger = SILENT, onTransition } = options;
+export function checkOptions<Extras extends object>(options: ElectorOptions<Extras>, uuid: () => string, warn: Warn) {
+  const { scope, backend, metadata = {}, enabled = true, onTransition } = options;
   checkText("scope", scope, SCOPE_BYTES_MAX);
   if (typeof backend?.seat !== "function") {
     refuse("backend", 'must be a backend, such as postgres(url) from "tenure/postgres"');
@@ -52,6 +70,8 @@ export function checkOptions<Extras extends object>(options: ElectorOptions<Extr
     refuse("metadata", `must have at most ${METADATA_BYTES_MAX} bytes as JSON`);
   }
   if (typeof enabled !== "boolean") refuse("enabled", "must be true or false");
+  // In virtual time a fault is the test's own, and no news.
+  const logger = options.logger ?? warnings(scope, backend.clock === undefined ? warn : () => undefined);
   return { scope, backend, identity, metadata: { ...metadata }, enabled, logger: harmless(logger), onTransition };
 }
 

@@ -14,7 +14,7 @@ import type { Backend, Hold, Seat } from "../ports/backend.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Elector, ElectorStats, Leader, LeaderGate, LeadOptions, Term } from "../ports/elector.ts";
 import type { LogFields, Logger } from "../ports/logger.ts";
-import { checkOptions, type ElectorOptions } from "./elector-options.ts";
+import { checkOptions, type ElectorOptions, type Warn } from "./elector-options.ts";
 import { Gate } from "./gate.ts";
 import { lead, reasonOf } from "./lead.ts";
 import { observeLeader } from "./observe.ts";
@@ -29,6 +29,8 @@ export interface World {
   readonly random: Random;
   /** Unique for ever: part of the default identity. */
   readonly uuid: () => string;
+  /** Where trouble is reported to a user who gave no logger. */
+  readonly warn: Warn;
 }
 
 interface Waiter<Extras> {
@@ -55,6 +57,8 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   readonly #loop: SeatLoop;
   #waiter: Waiter<Extras> | undefined;
   #term: HeldTerm | undefined;
+  /** Of the last term here; 0 before the first. */
+  #lastEpoch = 0;
   #lastLeader: Leader | null = null;
   /** By a campaign, a term, or a work that has not settled. */
   #occupied = false;
@@ -64,7 +68,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   #closed: Promise<void> | undefined;
 
   constructor(options: ElectorOptions<Extras>, world: World) {
-    const checked = checkOptions(options, world.uuid);
+    const checked = checkOptions(options, world.uuid, world.warn);
     const { backend, metadata, logger } = checked;
     this.scope = checked.scope;
     this.identity = checked.identity;
@@ -81,7 +85,10 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
     this.gate = this.#gate();
   }
 
-  async lead<R>(work: (term: Term & Extras) => Promise<R> | R, options: LeadOptions = {}): Promise<R> {
+  async lead<R>(
+    work: (term: Term & Extras, lastError?: unknown) => Promise<R> | R,
+    options: LeadOptions = {},
+  ): Promise<R> {
     this.#occupy();
     let unsettled: Promise<unknown> | undefined;
     const led = lead<HeldTerm & Extras, R>(
@@ -96,6 +103,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
             unsettled = undefined;
           });
         },
+        complain: (what, error) => this.#warn(what, error),
       },
       work,
       options,
@@ -209,6 +217,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   #gate(): LeaderGate {
     const machine = this.#machine;
     const heard = (): Leader | null => this.#lastLeader;
+    const lastEpoch = (): number => this.#lastEpoch;
     return new Gate({
       scope: this.scope,
       clock: this.#clock,
@@ -217,6 +226,9 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
       },
       get leader() {
         return heard();
+      },
+      get lastEpoch() {
+        return lastEpoch();
       },
       blocked: (effect) => this.#counters.countBlocked(effect),
     });
@@ -308,6 +320,7 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
       lost: (reason) => this.#loop.submit({ kind: "lost", epoch, reason }),
     };
     this.#term = term;
+    this.#lastEpoch = epoch;
     if (waiter.byHand) this.#acquired = term;
     waiter.resolve(Object.assign(term, this.#seat.extras(hold)));
   }
@@ -348,8 +361,11 @@ export class ScopeElector<Extras extends object> implements Elector<Extras> {
   }
 
   #complain(what: string, error: unknown): void {
+    if (this.#complaints.worthSaying(what, messageOf(error))) this.#warn(what, error);
+  }
+
+  #warn(what: string, error: unknown): void {
     const text = messageOf(error);
-    if (!this.#complaints.worthSaying(what, text)) return;
     const code = TenureError.is(error) ? error.code : undefined;
     this.#logger.warn(this.#fields({ code, error: text }), `${what}: ${text}`);
   }

@@ -4,13 +4,13 @@ import type { Leader } from "../ports/elector.ts";
 import { Gate } from "./gate.ts";
 import { HandClock } from "./test-seat.ts";
 
-function gateFor(epoch: number | null, leader: Leader | null = null) {
+function gateFor(epoch: number | null, leader: Leader | null = null, lastEpoch = epoch ?? 0) {
   const clock = new HandClock();
   const blocked: string[] = [];
   const { monotonicMs, wallMs } = clock.now;
   const deadline = { monotonicMs: monotonicMs + 4_500, wallMs: wallMs + 4_500 };
   const hold = epoch === null ? null : { epoch, deadline };
-  const gate = new Gate({ scope: "payer", clock, hold, leader, blocked: (effect) => blocked.push(effect) });
+  const gate = new Gate({ scope: "payer", clock, hold, leader, lastEpoch, blocked: (effect) => blocked.push(effect) });
   return { gate, clock, blocked };
 }
 
@@ -81,7 +81,19 @@ describe("a gate", () => {
     const { gate, blocked } = gateFor(null, leader);
     const error = refusal(() => gate.requireLeader());
     expect(error.leader).toEqual(leader);
-    expect(error.message).toMatch(/b leads in epoch 9/);
+    expect(error.message).toMatch(/this instance does not lead, and b leads in epoch 9/);
     expect(blocked).toEqual(["unnamed"]);
+  });
+
+  test("says of its own last term that it is over, and not that itself leads", () => {
+    const heard = { epoch: 4, identity: "a", metadata: {} };
+    const error = refusal(() => gateFor(null, heard, 4).gate.requireLeader());
+    expect(error.message).toBe(
+      'not allowed to act for scope "payer": this instance\'s term of epoch 4 is over. Nothing was done; wait for the next term.',
+    );
+    expect(error.leader).toBeNull();
+    const next = refusal(() => gateFor(null, { ...heard, epoch: 5, identity: "b" }, 4).gate.requireLeader());
+    expect(next.message).toMatch(/term of epoch 4 is over, and b leads in epoch 5/);
+    expect(next.leader).toMatchObject({ identity: "b" });
   });
 });

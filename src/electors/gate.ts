@@ -13,6 +13,8 @@ export interface GateSource {
   readonly hold: { readonly epoch: number; readonly deadline: Deadline } | null;
   /** Who leads, as far as this instance has heard. */
   readonly leader: Leader | null;
+  /** Of the last term that this instance had; 0 before the first. */
+  readonly lastEpoch: number;
   blocked(effect: string): void;
 }
 
@@ -58,19 +60,24 @@ export class Gate implements LeaderGate {
 
   #refuse(reason: NotLeaderReason, options: CheckOptions | undefined, epoch?: number): never {
     this.#source.blocked(options?.effect ?? "unnamed");
-    const { scope, leader } = this.#source;
+    const { scope } = this.#source;
+    const leader = this.#otherLeader();
     const what = options?.effect === undefined ? "" : ` (${options.effect})`;
     const why = this.#why(reason, options, epoch);
     throw new NotLeaderError(reason, `not allowed to act for scope "${scope}"${what}: ${why}`, leader);
   }
 
+  /** What was heard may be of this instance's own last term, or older: then nobody else is known to lead. */
+  #otherLeader(): Leader | null {
+    const { leader, lastEpoch } = this.#source;
+    return leader === null || leader.epoch <= lastEpoch ? null : leader;
+  }
+
   #why(reason: NotLeaderReason, options: CheckOptions | undefined, epoch: number | undefined): string {
-    const { hold, leader } = this.#source;
+    const { hold } = this.#source;
     switch (reason) {
       case "not-leading":
-        return leader === null
-          ? "this instance does not lead. Nothing was done; wait for the next term."
-          : `${leader.identity} leads in epoch ${leader.epoch}. Nothing was done here.`;
+        return this.#whyNotLeading();
       case "suspended":
         return `no heartbeat was answered in time, so epoch ${hold?.epoch} can't be trusted at this moment. Nothing was done; try again when the gate is open, or stop when the term's signal aborts.`;
       case "too-short":
@@ -80,5 +87,14 @@ export class Gate implements LeaderGate {
       default:
         return assertNever(reason, "Gate.why");
     }
+  }
+
+  #whyNotLeading(): string {
+    const leader = this.#otherLeader();
+    const { lastEpoch } = this.#source;
+    const over = lastEpoch === 0 ? "this instance does not lead" : `this instance's term of epoch ${lastEpoch} is over`;
+    return leader === null
+      ? `${over}. Nothing was done; wait for the next term.`
+      : `${over}, and ${leader.identity} leads in epoch ${leader.epoch}. Nothing was done here.`;
   }
 }

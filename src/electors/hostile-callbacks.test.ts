@@ -125,12 +125,14 @@ describe("a logger that", () => {
   });
 });
 
-describe("a work that", () => {
+const ON_ERROR = [undefined, "retry"] as const;
+
+describe.each(ON_ERROR)("a work, with onError %s, that", (onError) => {
   it.each([...THROWS, ...REJECTS])("%s ends lead with just that, and the scope is free", async (_, deed) => {
     const stage = rig();
     const { elector, seat } = stage;
     const outcome = elector
-      .lead(() => deed(stage))
+      .lead(() => deed(stage), { onError })
       .then(
         () => "returned",
         () => "threw",
@@ -146,7 +148,7 @@ describe("a work that", () => {
     const stage = rig();
     // As an async function's: what it returns is looked at by the promise itself.
     const outcome = stage.elector
-      .lead(() => deed(stage))
+      .lead(() => deed(stage), { onError })
       .then(
         () => "ended",
         () => "ended",
@@ -159,7 +161,7 @@ describe("a work that", () => {
 
   it("never settles keeps nobody from closing: lead rejects with TERM_OVERRUN", async () => {
     const stage = rig();
-    const led = stage.elector.lead(() => NEVER[1](stage), { drainMs: 1_000 }).catch((error: unknown) => error);
+    const led = stage.elector.lead(() => NEVER[1](stage), { drainMs: 1_000, onError }).catch((error: unknown) => error);
     await stage.seat.grant(7);
     const closed = stage.elector.close();
     await stage.clock.advance(1_000);
@@ -185,7 +187,7 @@ describe("a work that", () => {
   it("closes its own elector ends by that", async () => {
     const stage = rig();
     const led = stage.elector
-      .lead(async () => await stage.elector.close(), { drainMs: 1_000 })
+      .lead(async () => await stage.elector.close(), { drainMs: 1_000, onError })
       .catch((error: { code: string }) => error.code);
     await stage.seat.grant(7);
     await stage.clock.advance(1_000);

@@ -4,7 +4,11 @@
 //      ▲            │ └──caller aborts, or close──▶ signal aborts, drain ──▶ resign ──▶ reject with the reason
 //      │            ├──an operator asks──▶ signal aborts, drain ──▶ resign ──▶ again, or reject (onLost: "throw")
 //      │            └──the term ends──▶ signal aborts, drain, outcome dropped ──▶ again, or reject (onLost: "throw")
-//      └────────────────────────────────────────────────────────────────────────────┘
+//      ├────────────────────────────────────────────────────────────────────────────┘
+//      └──pause, growing──── resign ◀──work throws what a retry may repair (retry.ts), with onError: "retry"
+//
+// A retry runs in a new epoch, never in the one that failed: the fence lets a new epoch begin only when no transaction of the old
+// one is open any more, so that work which reads first learns what became of an unknown outcome (decision 40).
 //
 // Work that throws behind a closed gate (a process that was frozen) is judged when that is known: the term was over, as
 // above; or the gate opens again, then work that was refused by it runs again in the same term, and any other error counts.
@@ -15,9 +19,11 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
 import { DRAIN_MS } from "../core/kit/limits.ts";
+import { Restarts } from "../core/supervise/restarts.ts";
 import type { EndReason } from "../core/trust/transitions.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { LeadOptions } from "../ports/elector.ts";
+import { isRetryable } from "./retry.ts";
 import type { HeldTerm } from "./term.ts";
 
 export interface Leadership<T extends HeldTerm> {
@@ -29,10 +35,14 @@ export interface Leadership<T extends HeldTerm> {
   campaign(signal: AbortSignal | undefined): Promise<T>;
   /** No other work may start before this settles. */
   occupy(work: Promise<unknown>): void;
+  /** For the operator's log. */
+  complain(what: string, error: unknown): void;
 }
 
-/** How often a closed gate is looked at. */
+/** How often a closed gate is polled. */
 const LOOK_MS = 20;
+/** Work that winds up for so long, and awaits the end of its own term, is reported. */
+const SELF_WAIT_MS = 1_000;
 
 type Outcome<R> = (
   | { readonly kind: "value"; readonly value: R }
@@ -47,20 +57,35 @@ type Event<R> =
   | { readonly kind: "stop" }
   | { readonly kind: "asked" };
 
-/** What follows from one run of the work. */
-type Step<R> = { readonly kind: "done"; readonly value: R } | { readonly kind: "next-term" | "same-term" };
+/** What follows from one run of the work. `error` is what it threw, if it did: the next run is given it. */
+type Step<R> =
+  | { readonly kind: "done"; readonly value: R }
+  | { readonly kind: "next-term" | "same-term" | "retry"; readonly error: unknown };
 
 export async function lead<T extends HeldTerm, R>(
   on: Leadership<T>,
-  work: (term: T) => Promise<R> | R,
+  work: (term: T, lastError?: unknown) => Promise<R> | R,
   options: LeadOptions = {},
 ): Promise<R> {
+  const { signal, onError = "throw" } = options;
+  if (onError !== "throw" && onError !== "retry") throw misspelt(onError);
+  const restarts = new Restarts();
+  let lastError: unknown;
+  // Nobody else is handed a second argument: a function that takes one for a purpose of its own was written before there was one.
+  const run = (term: T): Promise<R> | R => (onError === "retry" ? work(term, lastError) : work(term));
   for (;;) {
-    const term = await on.campaign(options.signal);
+    const term = await on.campaign(signal);
+    const startedMs = on.clock.monotonicMs();
     let step: Step<R>;
-    do step = await runOnce(on, term, work, options);
-    while (step.kind === "same-term");
-    if (step.kind === "done") return step.value;
+    do {
+      step = await runOnce(on, term, run, options);
+      if (step.kind === "done") return step.value;
+      lastError = step.error;
+    } while (step.kind === "same-term");
+    if (step.kind === "retry") {
+      on.complain("work failed and is run again", step.error);
+      await pause(on, signal, restarts.delayMs(on.clock.monotonicMs() - startedMs));
+    }
   }
 }
 
@@ -68,13 +93,13 @@ async function runOnce<T extends HeldTerm, R>(
   on: Leadership<T>,
   term: T,
   work: (term: T) => Promise<R> | R,
-  { signal, onLost = "recampaign", drainMs = DRAIN_MS }: LeadOptions,
+  { signal, onLost = "recampaign", onError, drainMs = DRAIN_MS }: LeadOptions,
 ): Promise<Step<R>> {
   const outcome = settle(() => work(term), term);
   on.occupy(outcome);
-  const again = (reason: EndReason): Step<R> => {
+  const again = async (reason: EndReason): Promise<Step<R>> => {
     if (onLost === "throw") throw lost(term, reason);
-    return { kind: "next-term" };
+    return { kind: "next-term", error: errorIn(await outcome) };
   };
   const event = await firstOf(on, term, outcome, signal);
   switch (event.kind) {
@@ -85,22 +110,24 @@ async function runOnce<T extends HeldTerm, R>(
       // Behind a closed gate everything fails, and the term may be over without our knowing: first find out.
       const fate = await fateOf(on, term, signal);
       if (fate === "over") return again(await term.ended);
-      if (fate === "open" && isSuspension(event.error)) return { kind: "same-term" };
+      if (fate === "open" && isSuspension(event.error)) return { kind: "same-term", error: event.error };
       await term.resign();
       if (fate === "asked") return again("asked");
-      throw fate === "stop" ? reasonOf(signal, on.closing) : event.error;
+      if (fate === "stop") throw reasonOf(signal, on.closing);
+      if (onError === "retry" && isRetryable(event.error)) return { kind: "retry", error: event.error };
+      throw event.error;
     }
     case "stop": {
       const reason = reasonOf(signal, on.closing);
       term.windUp(reason);
-      const drained = await settlesWithin(on.clock, outcome, drainMs);
+      const late = await drained(on, term, outcome, drainMs);
       await term.resign();
-      throw drained ? reason : overrun(term, drainMs);
+      throw late ?? reason;
     }
     case "asked": {
-      const drained = await settlesWithin(on.clock, outcome, drainMs);
+      const late = await drained(on, term, outcome, drainMs);
       await term.resign();
-      if (!drained) throw overrun(term, drainMs);
+      if (late !== undefined) throw late;
       return again("asked");
     }
     case "ended":
@@ -150,6 +177,10 @@ function isSuspension(error: unknown): boolean {
   return NotLeaderError.is(error) && error.reason === "suspended";
 }
 
+function errorIn(outcome: Outcome<unknown>): unknown {
+  return outcome.kind === "error" ? outcome.error : undefined;
+}
+
 function unwrap<R>(outcome: Outcome<R>): R {
   if (outcome.kind === "error") throw outcome.error;
   return outcome.value;
@@ -179,6 +210,27 @@ function stopOf(signals: readonly (AbortSignal | undefined)[]): {
   return { happened: promise, forget };
 }
 
+/** Between a failure and the next campaign; a caller that stops does not wait for it. */
+async function pause(on: Leadership<HeldTerm>, signal: AbortSignal | undefined, delayMs: number): Promise<void> {
+  const stop = stopOf([signal, on.closing]);
+  const isStopped = await settlesWithin(on.clock, stop.happened, delayMs);
+  stop.forget();
+  if (isStopped) throw reasonOf(signal, on.closing);
+}
+
+/** TERM_OVERRUN, if work that shall stop does not. It can't where it awaits the end of its own term: reported before that. */
+async function drained(
+  on: Leadership<HeldTerm>,
+  term: HeldTerm,
+  outcome: Promise<unknown>,
+  drainMs: number,
+): Promise<TenureError | undefined> {
+  const firstMs = Math.min(SELF_WAIT_MS, drainMs / 2);
+  if (await settlesWithin(on.clock, outcome, firstMs)) return undefined;
+  if (term.endIsAwaited) on.complain("work does not stop", selfWait(term));
+  return (await settlesWithin(on.clock, outcome, drainMs - firstMs)) ? undefined : overrun(term, drainMs);
+}
+
 function settlesWithin(clock: Clock, outcome: Promise<unknown>, limitMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const timer = clock.setTimer(clock.monotonicMs() + limitMs, () => resolve(false));
@@ -195,9 +247,27 @@ export function reasonOf(signal: AbortSignal | undefined, closing: AbortSignal):
 }
 
 function overrun(term: HeldTerm, drainMs: number): TenureError {
+  const hint = term.endIsAwaited ? ` ${SELF_WAIT}` : "";
   return new TenureError(
     "TERM_OVERRUN",
-    `the term of epoch ${term.epoch} for scope "${term.scope}" is over, and its work went on for more than ${drainMs} ms. Make it stop when term.signal aborts; until it settles, this elector does not campaign.`,
+    `the term of epoch ${term.epoch} for scope "${term.scope}" is over, and its work went on for more than ${drainMs} ms. Make it stop when term.signal aborts; until it settles, this elector does not campaign.${hint}`,
+  );
+}
+
+const SELF_WAIT =
+  "term.ended is being awaited: if that is inside work, each waits for the other, because the term ends only after work has settled. Wait for term.signal there; term.ended.then(…) without await is fine.";
+
+function selfWait(term: HeldTerm): TenureError {
+  return new TenureError(
+    "TERM_OVERRUN",
+    `the signal of epoch ${term.epoch} for scope "${term.scope}" has aborted, and work has not settled. ${SELF_WAIT}`,
+  );
+}
+
+function misspelt(onError: unknown): TenureError {
+  return new TenureError(
+    "CONFIG_INVALID",
+    `lead: onError is ${JSON.stringify(onError)}; it must be "throw" or "retry".`,
   );
 }
 

@@ -120,12 +120,10 @@ export class SeatLoop {
   }
 
   #rewound(epoch: number, known: number): TenureError {
-    const error = new TenureError(
+    return new TenureError(
       "CLUSTER_MISMATCH",
       `epoch ${epoch} was granted after epoch ${known} had been in force: the backend was restored from an older state, or is another one. Nobody acts in epoch ${epoch} here. Make sure that whatever compares epochs is above ${known} or starts anew with the restored state, then restart this process.`,
     );
-    this.#options.complain("epochs went back", error);
-    return error;
   }
 
   #acquire(attempt: number): void {
@@ -135,9 +133,11 @@ export class SeatLoop {
     this.#seat?.acquire(signal).then(
       ({ epoch, sentAt }) => this.submit({ kind: "granted", attempt, epoch, sentAt }),
       (error: unknown) => {
-        if (!signal.aborted) this.#options.complain("could not acquire the scope", error);
+        const retryable = TenureError.is(error) && error.retryable;
+        // What ends the campaign is thrown at whoever campaigns, who has the better words for it.
+        if (!signal.aborted && retryable) this.#options.complain("could not acquire the scope", error);
         this.#refusal = error;
-        this.submit({ kind: "refused", attempt, retryable: TenureError.is(error) && error.retryable });
+        this.submit({ kind: "refused", attempt, retryable });
       },
     );
   }

@@ -5,6 +5,7 @@
 import { assert } from "../core/kit/assert.ts";
 import type { EndReason } from "../core/trust/transitions.ts";
 import type { CheckOptions, LeaderGate, Term } from "../ports/elector.ts";
+import { Ended } from "./ended.ts";
 
 export interface TermOptions {
   readonly scope: string;
@@ -17,7 +18,7 @@ export interface TermOptions {
 export class HeldTerm implements Term {
   readonly scope: string;
   readonly epoch: number;
-  readonly ended: Promise<EndReason>;
+  readonly ended: Ended;
   /** Settles when an operator has asked for the end of this term. */
   readonly asked: Promise<void>;
   readonly #options: TermOptions;
@@ -30,9 +31,13 @@ export class HeldTerm implements Term {
     this.scope = options.scope;
     this.epoch = options.epoch;
     this.#options = options;
-    const { promise, resolve } = Promise.withResolvers<EndReason>();
-    this.ended = promise;
-    this.#end = resolve;
+    // The executor runs at once.
+    let end: ((reason: EndReason) => void) | undefined;
+    this.ended = new Ended((resolve) => {
+      end = resolve;
+    });
+    assert(end !== undefined, "a promise's executor runs at once");
+    this.#end = end;
     const asked = Promise.withResolvers<void>();
     this.asked = asked.promise;
     this.#ask = asked.resolve;
@@ -44,6 +49,11 @@ export class HeldTerm implements Term {
 
   get isOver(): boolean {
     return this.#over;
+  }
+
+  /** Somebody awaits `ended`, and it has not come. */
+  get endIsAwaited(): boolean {
+    return !this.#over && this.ended.isAwaited;
   }
 
   check(options?: CheckOptions): number {

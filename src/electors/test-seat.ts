@@ -184,6 +184,8 @@ export interface Rig {
   readonly elector: ScopeElector<Fence>;
   readonly transitions: Transition[];
   readonly logged: string[];
+  /** What the process was warned of, for want of a logger. */
+  readonly warned: string[];
   /** The kinds of the transitions so far, with their reasons. */
   readonly story: () => string[];
 }
@@ -192,6 +194,7 @@ export function rig(options: Partial<ElectorOptions<Fence>> = {}): Rig {
   const clock = new HandClock();
   const transitions: Transition[] = [];
   const logged: string[] = [];
+  const warned: string[] = [];
   let seat: HandSeat | undefined;
   const backend: Backend<Fence> = {
     kind: "hand",
@@ -208,8 +211,8 @@ export function rig(options: Partial<ElectorOptions<Fence>> = {}): Rig {
       onTransition: (transition) => transitions.push(transition),
       ...options,
     },
-    { clock, random: seededRandom(1), uuid: () => "uuid" },
+    { clock, random: seededRandom(1), uuid: () => "uuid", warn: (message) => void warned.push(message) },
   );
   const story = (): string[] => transitions.map((one) => (one.kind === "ended" ? `ended ${one.reason}` : one.kind));
-  return { clock, seat: seat!, elector, transitions, logged, story };
+  return { clock, seat: seat!, elector, transitions, logged, warned, story };
 }

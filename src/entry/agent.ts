@@ -15,6 +15,7 @@ import { refuseUnknownOptions } from "../core/kit/options.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import type { Json } from "../core/kit/json.ts";
 import { systemClock } from "../drivers/system/clock.ts";
+import { requireNode } from "../drivers/system/host.ts";
 
 export {
   type AbortReason,
@@ -28,6 +29,8 @@ export {
   type JobKinds,
 } from "../agent/index.ts";
 export { type ErrorCode, TenureError } from "../core/kit/errors.ts";
+
+requireNode();
 
 /** Of any kind, with whatever JSON can say. */
 type AnyKinds = Readonly<Record<string, { readonly payload: Json; readonly result: unknown }>>;

@@ -2,6 +2,7 @@
 
 import { hostname } from "node:os";
 import { httpWire } from "../drivers/etcd/index.ts";
+import { requireNode } from "../drivers/system/host.ts";
 import { type EtcdBackend, etcdBackend, type EtcdOptions, etcdSettings } from "../electors/etcd/index.ts";
 
 export type {
@@ -13,6 +14,8 @@ export type {
   EtcdTxn,
   EtcdTxnResult,
 } from "../electors/etcd/index.ts";
+
+requireNode();
 
 /** One URL, several, or options. Does no I/O; throws CONFIG_INVALID where the options are wrong. */
 export function etcd(options: string | readonly string[] | EtcdOptions): EtcdBackend {

@@ -2,6 +2,7 @@
 
 import { seededRandom } from "../core/kit/random.ts";
 import { systemClock } from "../drivers/system/clock.ts";
+import { requireNode, warnHost } from "../drivers/system/host.ts";
 import type { ElectorOptions } from "../electors/elector-options.ts";
 import { ScopeElector } from "../electors/elector.ts";
 import type { Elector } from "../ports/elector.ts";
@@ -31,9 +32,11 @@ export type {
 } from "../ports/elector.ts";
 export type { LogFields, Logger } from "../ports/logger.ts";
 
+requireNode();
+
 const uuid = (): string => crypto.randomUUID();
 
 /** An elector for one scope. It connects nothing before it is asked to lead or to observe. */
 export function createElector<Extras extends object>(options: ElectorOptions<Extras>): Elector<Extras> {
-  return new ScopeElector(options, { clock: systemClock, random: seededRandom(uuid()), uuid });
+  return new ScopeElector(options, { clock: systemClock, random: seededRandom(uuid()), uuid, warn: warnHost });
 }

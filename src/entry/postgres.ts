@@ -4,6 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { assert } from "../core/kit/assert.ts";
 import { type PooledClient, poolDriver, poolLender, urlDriver, urlLender } from "../drivers/postgres/index.ts";
+import { requireNode } from "../drivers/system/host.ts";
 import {
   fenceOf,
   lockKeyOf,
@@ -17,6 +18,8 @@ import type { SqlDriver, SqlLender } from "../ports/sql.ts";
 
 export type { PooledClient } from "../drivers/postgres/index.ts";
 export type { FenceRun, Isolation, PostgresOptions, PostgresTerm, TxOptions } from "../electors/postgres/index.ts";
+
+requireNode();
 
 /** Connects nothing before an elector campaigns or observes. Wrong options are refused here, with CONFIG_INVALID. */
 export function postgres(url: string): Backend<PostgresTerm<PooledClient>>;

@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { seededRandom } from "../core/kit/random.ts";
 import { serversHttpWire } from "../drivers/servers/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
+import { requireNode } from "../drivers/system/host.ts";
 import {
   type ServersBackend,
   serversBackend,
@@ -12,6 +13,8 @@ import {
 } from "../electors/servers/index.ts";
 
 export type { ServersBackend, ServersOptions, ServersTls } from "../electors/servers/index.ts";
+
+requireNode();
 
 /** The API address of each node. Does no I/O; throws CONFIG_INVALID where the options are wrong. */
 export function servers(urls: string | readonly string[], options: ServersOptions = {}): ServersBackend {

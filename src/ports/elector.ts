@@ -15,8 +15,10 @@ export interface Elector<Extras extends object = object> extends AsyncDisposable
    * It throws: resign, reject. Its term ends first: `term.signal` aborts, the outcome of `work` is dropped, and once
    * it has settled the campaign starts again, or this rejects with `onLost: "throw"`. Work that throws behind a closed gate
    * is judged when the gate opens or the term is over; if the gate itself refused it, it runs again in the same term.
+   * With `onError: "retry"` an error that a retry may repair does not reject: this instance resigns, waits and campaigns again, and
+   * `work` is given what it threw the last time as its second argument.
    */
-  lead<R>(work: (term: Term & Extras) => Promise<R> | R, options?: LeadOptions): Promise<R>;
+  lead<R>(work: (term: Term & Extras, lastError?: unknown) => Promise<R> | R, options?: LeadOptions): Promise<R>;
   /** Campaigns until this instance leads. The caller ends the term, or loses it. */
   acquire(options?: { signal?: AbortSignal | undefined }): Promise<Term & Extras>;
   /** Who leads now, as the backend says; null for nobody. */
@@ -36,6 +38,12 @@ export interface LeadOptions {
   readonly drainMs?: number | undefined;
   /** What to do when a term is lost: campaign again (default), or reject. */
   readonly onLost?: "recampaign" | "throw" | undefined;
+  /**
+   * What to do when `work` throws. "throw" (default): reject. "retry": run it again, in a new epoch and after a pause of 100 ms that
+   * doubles to 5 s, if the error is one of a database or a network that went away (docs/errors.md), OUTCOME_UNKNOWN
+   * included; reject with any other.
+   */
+  readonly onError?: "throw" | "retry" | undefined;
 }
 
 export interface Leader {

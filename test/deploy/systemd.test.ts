@@ -7,10 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readAgentStartFlags } from "../../src/cli/agent-start-flags.ts";
+import { readRunFlags } from "../../src/cli/run-flags.ts";
 import { ERRORS } from "../../src/core/kit/errors.ts";
 import { start as startTenure } from "../cli/test-tenure.ts";
 
-const UNITS = ["tenure-server.service", "tenure-agent.service"];
+const UNITS = ["tenure-server.service", "tenure-agent.service", "tenure-run@.service"];
 const BACKUP = ["tenure-backup.service", "tenure-backup.timer"];
 /** Of the machine, not of npm. */
 const ANALYZE = "systemd-analyze";
@@ -122,4 +123,32 @@ it("the agent's unit gives flags that the command knows, whatever the machine is
     .split(" ");
   expect([command, verb, start]).toEqual(["/usr/local/bin/tenure", "agent", "start"]);
   expect(readAgentStartFlags(args, {})).toMatchObject({ name: "Build-7.example.net" });
+});
+
+describe("the unit of `tenure run`", () => {
+  const UNIT = "tenure-run@.service";
+
+  it("gives flags that the command knows, and the command after them", () => {
+    const [line = ""] = values(UNIT, "ExecStart");
+    const [command, verb, ...args] = line
+      .replace("%i", "reports")
+      .replace("$RUN_FLAGS", "--forever --drain 30s")
+      .replace("$RUN_COMMAND", "/usr/local/bin/make-reports --all")
+      .split(" ");
+    expect([command, verb]).toEqual(["/usr/local/bin/tenure", "run"]);
+    expect(readRunFlags(args, { TENURE_BACKEND: "postgres://db.example.net/app" })).toMatchObject({
+      scope: "reports",
+      mode: "forever",
+      command: "/usr/local/bin/make-reports",
+      args: ["--all"],
+    });
+  });
+
+  it("takes the exit code of a stop for a success, and restarts after a backend that is away", () => {
+    // 128 + SIGTERM, which test/run sees; docs/run.md has the codes.
+    expect(values(UNIT, "SuccessExitStatus")).toEqual(["143"]);
+    const never = values(UNIT, "RestartPreventExitStatus").join(" ").split(" ");
+    for (const code of ["70", "75", "76"]) expect(never).not.toContain(code);
+    for (const code of ["77", "126", "127"]) expect(never).toContain(code);
+  });
 });

@@ -215,7 +215,8 @@ describe("what it says", () => {
     const backend = server.url("postgres", "stranger", "wrong");
     const tenure = new Tenure(["run", "--scope", "x", "--backend", backend, "--", ...exits(0)]);
     expect(await tenure.exitCode()).toBe(77);
-    expect(tenure.stderr).toMatch(/Check the user and the password/);
+    // Once, not as a warning and then again as the error that it is.
+    expect(tenure.stderr).toMatch(/^tenure: Postgres at .* Check the user and the password[^\n]*\n$/);
     expect(tenure.stderr).not.toContain("wrong@");
   });
 });

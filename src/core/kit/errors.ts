@@ -73,6 +73,7 @@ export const ERRORS = {
   BACKEND_UNAVAILABLE: { http: 503, exit: 69, retryable: true, number: null },
   BACKEND_READ_ONLY: { http: 503, exit: 69, retryable: true, number: null },
   BACKEND_UNSUPPORTED: { http: 500, exit: 78, retryable: false, number: null },
+  RUNTIME_UNSUPPORTED: { http: 500, exit: 78, retryable: false, number: null },
   POOLER_IN_PATH: { http: 500, exit: 78, retryable: false, number: null },
   PERMISSION_DENIED: { http: 403, exit: 77, retryable: false, number: null },
   SCHEMA_MISSING: { http: 500, exit: 78, retryable: false, number: null },

@@ -1,6 +1,7 @@
 // The meaning of `lead`, one case for each of its sentences. Terms are lost by cutting the leader off, because it must
 // live on to show what it does then.
 
+import { TenureError } from "../../core/kit/errors.ts";
 import type { Elector, Term } from "../../ports/elector.ts";
 import type { Case } from "./case-list.ts";
 import { type Actor, countAborts, errorCode, type Stage } from "./stage.ts";
@@ -9,6 +10,7 @@ import { expect } from "./world.ts";
 export const LEAD_CASES: readonly Case[] = [
   { name: "lead: work returns while its term holds: resign, resolve", play: returns },
   { name: "lead: work throws: resign, reject", play: throws },
+  { name: 'lead: work throws what a retry may repair, with onError "retry": again, in a higher epoch', play: retries },
   {
     name: "lead: the term ends first: the signal aborts once, the outcome is dropped, and it campaigns again",
     needs: ["cut"],
@@ -59,6 +61,35 @@ async function throws(stage: Stage): Promise<void> {
   const error = await stage.failure(led, "lead to reject");
   expect(error === failure, `lead rejected with ${String(error)} instead of what work threw`);
   await resignedAfter(stage, a, b, seen as unknown as Term);
+}
+
+async function retries(stage: Stage): Promise<void> {
+  const [a, b] = [await stage.actor("a"), await stage.actor("b")];
+  const seen: { readonly term: Term; readonly lastError: unknown }[] = [];
+  const failure = new TenureError("OUTCOME_UNKNOWN", "work failed");
+  const led = stage.watch(
+    a.elector.lead(
+      async (term, lastError) => {
+        seen.push({ term, lastError });
+        if (seen.length === 1) throw failure;
+        await stage.write(term.epoch, "a, in its second term");
+        return "of the second term";
+      },
+      { onError: "retry" },
+    ),
+  );
+  const value = await stage.result(led, "lead to resolve in a second term");
+  expect(value === "of the second term", `lead resolved to ${value}`);
+  const [first, second] = seen;
+  expect(first !== undefined && second !== undefined && seen.length === 2, `work ran ${seen.length} times`);
+  expect(first.lastError === undefined, "the first work was given an error");
+  expect(
+    second.lastError === failure,
+    `the second work was given ${String(second.lastError)} instead of what it threw`,
+  );
+  expect(second.term.epoch > first.term.epoch, `epoch ${second.term.epoch} follows epoch ${first.term.epoch}`);
+  await stage.refused(first.term.epoch, "the first term");
+  await resignedAfter(stage, a, b, second.term);
 }
 
 async function resignedAfter(stage: Stage, actor: Actor, next: Actor, term: Term): Promise<void> {

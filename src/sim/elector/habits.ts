@@ -18,6 +18,7 @@ export type Habit =
   | "stay"
   | "return"
   | "throw"
+  | "retry"
   | "give-up"
   | "stop"
   | "linger"
@@ -57,6 +58,24 @@ export const HABITS: Record<Habit, (context: Context) => Promise<unknown>> = {
     const outcome = await end(context, fails, {}, [REASON]);
     oracle.reached("work-threw");
     return outcome;
+  },
+
+  /** Work that a database fails, twice: it runs again, in a higher epoch, and is given what it threw. */
+  async retry(context) {
+    const { user, oracle } = context;
+    const thrown: { last?: TenureError | undefined; epoch: number; left: number } = { epoch: 0, left: 2 };
+    const fails = async (term: Parameters<User["led"]>[0], lastError?: unknown): Promise<"done" | "stopped"> => {
+      if (lastError !== thrown.last)
+        oracle.fail("user", `a retry was given ${String(lastError)} instead of what it threw`);
+      if (thrown.last !== undefined) oracle.reached("work-was-retried");
+      if (thrown.last !== undefined && term.epoch <= thrown.epoch)
+        oracle.fail("user", `work that failed in epoch ${thrown.epoch} was retried in epoch ${term.epoch}`);
+      Object.assign(thrown, { last: undefined, epoch: term.epoch });
+      const outcome = await user.led(term, user.whileMs());
+      if (outcome === "stopped" || thrown.left-- === 0) return outcome;
+      throw (thrown.last = new TenureError("OUTCOME_UNKNOWN", "planted by the simulator"));
+    };
+    return await end(context, fails, { onError: "retry" }, []);
   },
 
   /** Stops while it may still be campaigning. */
@@ -152,7 +171,7 @@ export const HABITS: Record<Habit, (context: Context) => Promise<unknown>> = {
 /** Runs `lead` to its end; whatever it rejects with must be one of these. */
 async function end(
   context: Context,
-  work: (term: Parameters<User["led"]>[0]) => Promise<"done" | "stopped">,
+  work: (term: Parameters<User["led"]>[0], lastError?: unknown) => Promise<"done" | "stopped">,
   options: LeadOptions,
   errors: readonly unknown[],
 ): Promise<unknown> {

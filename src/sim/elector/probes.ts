@@ -31,6 +31,7 @@ export const PROBES = [
   "campaign-abandoned",
   "work-returned",
   "work-threw",
+  "work-was-retried",
   "work-outlived-its-term",
   "term-overrun",
   "lost-was-thrown",

@@ -95,7 +95,12 @@ export class User {
         },
         logger: this.#logger(),
       },
-      { clock: boot.clock, random: this.#random.fork(`elector/${this.#electors}`), uuid: () => identity },
+      {
+        clock: boot.clock,
+        random: this.#random.fork(`elector/${this.#electors}`),
+        uuid: () => identity,
+        warn: () => undefined,
+      },
     );
     this.#elector = elector;
     return elector;

@@ -27,9 +27,14 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
   mutant("asked-lets-go-at-once", "trap 48", {
     file: LEAD,
     find: `    case "asked": {
-      const drained = await settlesWithin(on.clock, outcome, drainMs);`,
+      const late = await drained(on, term, outcome, drainMs);`,
     replace: `    case "asked": {
-      const drained = true;`,
+      const late = undefined;`,
+  }),
+  mutant("retry-in-the-same-epoch", "decision 40", {
+    file: LEAD,
+    find: 'if (fate === "open" && isSuspension(event.error))',
+    replace: 'if (fate === "open" && (onError === "retry" || isSuspension(event.error)))',
   }),
   mutant("window-from-the-answer", "trap 44", {
     file: LOOP,
