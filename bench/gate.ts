@@ -59,7 +59,7 @@ async function main(): Promise<number> {
   try {
     if (values.costs === true) {
       const costs = await measureCosts(stage);
-      console.log([`PostgreSQL ${stage.server}, ${rounds} rounds`, ...peopleOfCosts(costs)].join("\n"));
+      console.log([`${stage.server}, ${rounds} rounds`, ...peopleOfCosts(costs)].join("\n"));
       if (values.json === true) console.log(JSON.stringify(costs));
       return 0;
     }
