@@ -5,7 +5,7 @@ import type { MemberChange } from "../ports/cluster.ts";
 import type { Call, Handlers, Service } from "./handlers.ts";
 import { Refusal } from "./refusal.ts";
 
-type Ids = "transfer" | "members" | "saveSnapshot" | "readSnapshot" | "audit" | "askResign";
+type Ids = "transfer" | "resume" | "members" | "saveSnapshot" | "readSnapshot" | "audit" | "askResign";
 
 export function adminHandlers(service: Service): Pick<Handlers, Ids> {
   const { cluster, scopes, audit } = service;
@@ -15,6 +15,11 @@ export function adminHandlers(service: Service): Pick<Handlers, Ids> {
       const answer = toSnake(result);
       if (!result.success) throw new Refusal("ERR_LEADER_TRANSFER_FAILED", result.message, answer);
       return { body: answer };
+    },
+    resume: async () => {
+      await cluster.resume();
+      const { clusterId, isPaused } = cluster.view();
+      return { body: toSnake({ clusterId, isPaused }) };
     },
     members: async ({ body }) => ({ body: toSnake(await cluster.changeMember(memberChange(body))) }),
     saveSnapshot: async () => ({ body: toSnake(await cluster.saveSnapshot()) }),

@@ -112,11 +112,11 @@ export class Traffic {
   }
 
   #arrive(request: FastifyRequest, reply: FastifyReply): void {
-    const { clock, nodeId, clusterId, cluster } = this.#options;
+    const { clock, nodeId, clusterId, line, cluster } = this.#options;
     const startedAtMs = clock.monotonicMs();
     // It was cut by this very request, or by one before it: nobody is there to answer.
     if (request.raw.socket.destroyed) return void reply.hijack();
-    reply.header("x-tenure-cluster", clusterId);
+    reply.headers({ "x-tenure-cluster": clusterId, ...lineHeaders(line?.()) });
     // Before anything is refused: the members' pages are to read that too.
     reply.headers(crossOriginHeaders(request.headers.origin, cluster));
     const over = new AbortController();
@@ -349,4 +349,14 @@ function methodsOf(path: string, extra: readonly { readonly method: string; read
 
 function pattern(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`);
+}
+
+/** A client of an ancestor goes on with this cluster, but not with a copy that is paused. */
+function lineHeaders(line: ReturnType<NonNullable<ApiOptions["line"]>> | undefined): Record<string, string> {
+  if (line === undefined) return {};
+  const named = line.ancestors === null ? "?" : line.ancestors.join(",");
+  return {
+    ...(named === "" ? {} : { "x-tenure-ancestors": named }),
+    ...(line.isPaused ? { "x-tenure-paused": "true" } : {}),
+  };
 }

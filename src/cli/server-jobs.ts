@@ -19,7 +19,7 @@ import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { ConsensusNode } from "./server-consensus.ts";
-import { diskRefusal } from "./server-disk-guard.ts";
+import { diskRefusal } from "./server-guards.ts";
 import { exchangeHistory, historyRefusal, retainHistory } from "./server-history.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import { nextFire } from "./server-schedules.ts";
@@ -35,6 +35,8 @@ export interface JobsNodeOptions {
   readonly leading: Consensus;
   /** The time of day, where it is agreed on. */
   readonly believedMs: () => number | null;
+  /** The cluster was restored paused, and not resumed yet. */
+  readonly isPaused: () => boolean;
   /** Of this node itself. */
   readonly worker: string | undefined;
   readonly clearance: Clearance | undefined;
@@ -79,6 +81,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     newId: randomUUID,
     newJobId,
     nextFire,
+    isPaused: options.isPaused,
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),

@@ -27,6 +27,8 @@ export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure
                         cluster, unless a configured peer already has one
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
   --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
+  --paused              restore: a copy for inspection. It leases no job, fires no schedule and grants no scope until
+                        \`tenure cluster resume\`
   -o table|json         recover, restore: for people (default), or one JSON object; --json is -o json
   --help                this text
 
@@ -42,6 +44,7 @@ const FLAGS = {
   bootstrap: "switch",
   "force-new-cluster": "switch",
   snapshot: "value",
+  paused: "switch",
   output: "value",
   help: "switch",
 } as const;
@@ -59,7 +62,7 @@ export async function server(args: readonly string[]): Promise<number> {
   switch (verb) {
     case "start":
     case "controller": {
-      refuseFlags(verb, values, ["force-new-cluster", "snapshot"]);
+      refuseFlags(verb, values, ["force-new-cluster", "snapshot", "paused"]);
       if (config.backend !== null && values.bootstrap !== undefined) {
         throw new UsageError("--bootstrap founds a cluster of its own, and with a backend there is none: leave it out");
       }
@@ -78,7 +81,7 @@ export async function server(args: readonly string[]): Promise<number> {
     }
     case "recover": {
       refuseBackend(config);
-      refuseFlags(verb, values, ["bootstrap", "snapshot"]);
+      refuseFlags(verb, values, ["bootstrap", "snapshot", "paused"]);
       if (values["force-new-cluster"] === undefined) {
         throw new UsageError(
           "recover makes this node's data the whole truth of a new cluster: what the others have and this one never received is lost. Say --force-new-cluster if a quorum is gone for good",
@@ -93,7 +96,7 @@ export async function server(args: readonly string[]): Promise<number> {
       if (values.snapshot === undefined)
         throw new UsageError("--snapshot is missing: name the file that `snapshot save` wrote");
       const { restoreDirectory } = await import("./server-recover.ts");
-      return report(await restoreDirectory(config, values.snapshot), output);
+      return report(await restoreDirectory(config, values.snapshot, values.paused !== undefined), output);
     }
     default:
       return assertNever(verb, "tenure server");

@@ -49,6 +49,7 @@ const Alert = strict({
     "clock_skewed",
     "clocks_disagree",
     "url_shared",
+    "cluster_paused",
   ),
   severity: oneOf("warning", "critical"),
   message: Text,
@@ -117,11 +118,14 @@ export const ClusterAnswer = strict({
   alerts: Type.Array(Alert),
   snapshot: nullable(SnapshotAnswer),
   disk: strict({ state: oneOf("ok", "low", "full", "stalled"), free_bytes: nullable(Type.Number()) }),
+  ancestors: Type.Array(Text),
+  is_paused: Type.Boolean(),
   is_draining: Type.Boolean(),
   is_ready: Type.Boolean(),
   not_ready_reason: nullable(Text),
 });
 
+export const ResumeAnswer = strict({ cluster_id: Text, is_paused: Type.Boolean() });
 export const DrainNodeAnswer = strict({
   node_id: Text,
   is_draining: Type.Boolean(),

@@ -135,6 +135,8 @@ export class SiteCluster implements Cluster {
       // Where the state is kept, and how much of it, is the database's to tell.
       snapshot: null,
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
+      ancestors: [],
+      isPaused: false,
       isDraining: this.#drains.isDrained,
       isReady: notReadyReason === null,
       notReadyReason,
@@ -348,6 +350,9 @@ export class SiteCluster implements Cluster {
       "nodes on Postgres have no members to change: a node belongs to the site while it runs. Start it, or stop it.",
     );
   }
+
+  /** It is never paused: the database's own tools restore it. */
+  async resume(): Promise<void> {}
 
   async saveSnapshot(): Promise<SnapshotView> {
     throw noSnapshots();

@@ -60,6 +60,12 @@ export class TestCluster implements Cluster {
     ]);
   }
 
+  isPaused = false;
+
+  async resume(): Promise<void> {
+    this.isPaused = false;
+  }
+
   currentRole(): ClusterView["role"] {
     return this.role;
   }
@@ -100,6 +106,8 @@ export class TestCluster implements Cluster {
       alerts: this.alerts,
       snapshot: this.#snapshot,
       disk: this.disk,
+      ancestors: [],
+      isPaused: this.isPaused,
       isDraining: this.isDraining,
       isReady: this.isReady,
       notReadyReason: this.notReadyReason,
