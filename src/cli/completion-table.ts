@@ -88,7 +88,14 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   {
     name: "cluster",
     summary: "that cluster, seen and steered: status, elections, transfer, drain, resume, snapshot",
-    verbs: { status: "none", elections: "none", transfer: "none", drain: "any", resume: "none", snapshot: ["save", "verify"] },
+    verbs: {
+      status: "none",
+      elections: "none",
+      transfer: "none",
+      drain: "any",
+      resume: "none",
+      snapshot: ["save", "verify"],
+    },
     flags: [
       { name: "--watch", value: "none" },
       { name: "--to", value: "any" },

@@ -20,7 +20,8 @@ export function diskRefusal(directory: DiskState): TenureError | null {
 /** Why a cluster that was restored paused grants nothing. */
 export function pauseRefusal({ isPaused }: { readonly isPaused: boolean }): TenureError | null {
   if (!isPaused) return null;
-  const why = "the cluster was restored paused, and grants nothing until an operator resumes it (tenure cluster resume)";
+  const why =
+    "the cluster was restored paused, and grants nothing until an operator resumes it (tenure cluster resume)";
   return new TenureError("CLUSTER_PAUSED", why);
 }
 

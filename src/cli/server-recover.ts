@@ -69,7 +69,10 @@ their \`peers\`; then \`tenure member add\` each. Clients of the old cluster go 
 ${EPOCHS_TEXT}
 `;
     const events = { first_event: startSequence + 1, notes };
-    return { text, data: { cluster_id: done.clusterId, last_index: lastIndex, term, may_be_lost: mayBeLost, ...events } };
+    return {
+      text,
+      data: { cluster_id: done.clusterId, last_index: lastIndex, term, may_be_lost: mayBeLost, ...events },
+    };
   } finally {
     await archive.close();
     await directory.close();
