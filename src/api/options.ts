@@ -30,8 +30,6 @@ export interface ApiOptions {
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
-  /** The clusters that it was recovered or restored from (null: not known yet), and whether it is paused: on every answer too. */
-  readonly line?: (() => { readonly ancestors: readonly string[] | null; readonly isPaused: boolean }) | undefined;
   readonly keys: readonly ApiKey[];
   /** Whose client certificates count, by their SPIFFE id. */
   readonly trustDomain: string;

@@ -6,7 +6,7 @@
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ROUTES } from "../contract/index.ts";
-import type { ClusterView } from "../ports/cluster.ts";
+import type { ClusterView, LineView } from "../ports/cluster.ts";
 import type { Audit } from "./audit.ts";
 import type { Caller, Callers, CallerSocket } from "./callers.ts";
 import type { Connections } from "./connections.ts";
@@ -112,11 +112,11 @@ export class Traffic {
   }
 
   #arrive(request: FastifyRequest, reply: FastifyReply): void {
-    const { clock, nodeId, clusterId, line, cluster } = this.#options;
+    const { clock, nodeId, clusterId, cluster } = this.#options;
     const startedAtMs = clock.monotonicMs();
     // It was cut by this very request, or by one before it: nobody is there to answer.
     if (request.raw.socket.destroyed) return void reply.hijack();
-    reply.headers({ "x-tenure-cluster": clusterId, ...lineHeaders(line?.()) });
+    reply.headers({ "x-tenure-cluster": clusterId, ...lineHeaders(cluster.line()) });
     // Before anything is refused: the members' pages are to read that too.
     reply.headers(crossOriginHeaders(request.headers.origin, cluster));
     const over = new AbortController();
@@ -352,11 +352,10 @@ function pattern(path: string): RegExp {
 }
 
 /** A client of an ancestor goes on with this cluster, but not with a copy that is paused. */
-function lineHeaders(line: ReturnType<NonNullable<ApiOptions["line"]>> | undefined): Record<string, string> {
-  if (line === undefined) return {};
-  const named = line.ancestors === null ? "?" : line.ancestors.join(",");
+function lineHeaders({ ancestors, isPaused }: LineView): Record<string, string> {
+  const named = ancestors === null ? "?" : ancestors.join(",");
   return {
     ...(named === "" ? {} : { "x-tenure-ancestors": named }),
-    ...(line.isPaused ? { "x-tenure-paused": "true" } : {}),
+    ...(isPaused ? { "x-tenure-paused": "true" } : {}),
   };
 }

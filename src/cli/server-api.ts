@@ -3,7 +3,7 @@
 import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import { createApi, type Api, type ApiLimits, type ApiOptions, type ApiTls, type JobsParts } from "../api/index.ts";
+import { createApi, type Api, type ApiLimits, type ApiTls, type JobsParts } from "../api/index.ts";
 import { isLoopback, showAddress, type ServerConfig } from "../contract/index.ts";
 import { InvariantError } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
@@ -17,7 +17,6 @@ import { readWeb } from "./server-web.ts";
 
 export interface ApiParts {
   readonly clusterId: string;
-  readonly line?: ApiOptions["line"];
   readonly cluster: Cluster;
   readonly scopes: Scopes;
   readonly jobs: { readonly parts: JobsParts; stats(): JobsServerStats };
@@ -28,7 +27,7 @@ export interface ApiParts {
 }
 
 export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
-  const { clusterId, line, cluster, scopes, jobs, server, logs, tls, onFatal } = parts;
+  const { clusterId, cluster, scopes, jobs, server, logs, tls, onFatal } = parts;
   const metrics = createMetrics(() => ({
     server: server(),
     jobs: jobs.stats(),
@@ -47,7 +46,6 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     jobs: jobs.parts,
     nodeId: config.nodeId,
     clusterId,
-    line,
     keys: config.keys,
     isLoopback: isLoopback(config.api.listen.host),
     trustDomain,

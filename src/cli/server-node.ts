@@ -102,23 +102,20 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       consensus,
       leading,
       believedMs: () => cluster.believedMs(),
-      isPaused: () => machine.isPaused,
+      machine,
       worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
       clearance,
       jobs: jobsParts,
       archive: made.archive!,
-      keepDays: config.history.keepDays,
-      dataDir: config.dataDir,
+      config,
       logger,
     });
     started.jobs = jobs;
-    machine.onResumed(() => jobs.parts.jobs.resumed());
     const api = await openApi(config, {
       cluster,
       scopes: guardedScopes(scopes, () => pauseRefusal(machine) ?? diskRefusal(directory)),
       jobs,
       clusterId: consensus.clusterId,
-      line: () => cluster.line(),
       server: () => serverStats(consensus, cluster, loop),
       logs: options.logs,
       tls,

@@ -18,6 +18,7 @@ import type {
   Cluster,
   ClusterView,
   DiskView,
+  LineView,
   MemberChange,
   MemberChangeView,
   SnapshotView,
@@ -200,8 +201,7 @@ export class ClusterService implements Cluster {
     };
   }
 
-  /** What a node says of its cluster that has just joined it is not known yet: null, and no word against anybody. */
-  line(): { readonly ancestors: readonly string[] | null; readonly isPaused: boolean } {
+  line(): LineView {
     const { ancestors, isPaused } = this.#options.machine;
     if (ancestors.length === 0 && !this.#hasCaughtUp) this.#status();
     return { ancestors: ancestors.length > 0 || this.#hasCaughtUp ? ancestors : null, isPaused };

@@ -7,6 +7,8 @@ import type { ElectionRecord } from "../core/raft/types.ts";
 export interface Cluster {
   /** From memory; never waits. */
   view(): ClusterView;
+  /** The view's part that every answer carries. */
+  line(): LineView;
   /** The view's role alone: every mutation asks for it. */
   currentRole(): ClusterView["role"];
   /** Everything committed before this call is applied here when it resolves; false: no leader confirmed it in time. */
@@ -60,6 +62,12 @@ export interface ClusterView {
   /** Recovered, has once had everything that was committed when it started, and was not removed since. */
   readonly isReady: boolean;
   readonly notReadyReason: string | null;
+}
+
+export interface LineView {
+  /** Null: this node has just joined, and does not know them yet. */
+  readonly ancestors: readonly string[] | null;
+  readonly isPaused: boolean;
 }
 
 export interface MemberView {

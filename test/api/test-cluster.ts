@@ -61,8 +61,14 @@ export class TestCluster implements Cluster {
   }
 
   isPaused = false;
+  ancestors: readonly string[] = [];
+
+  line(): { readonly ancestors: readonly string[]; readonly isPaused: boolean } {
+    return { ancestors: this.ancestors, isPaused: this.isPaused };
+  }
 
   async resume(): Promise<void> {
+    this.#requireLeader();
     this.isPaused = false;
   }
 
@@ -106,7 +112,7 @@ export class TestCluster implements Cluster {
       alerts: this.alerts,
       snapshot: this.#snapshot,
       disk: this.disk,
-      ancestors: [],
+      ancestors: this.ancestors,
       isPaused: this.isPaused,
       isDraining: this.isDraining,
       isReady: this.isReady,
