@@ -7,6 +7,7 @@ import { Refusal } from "./refusal.ts";
 
 type Ids =
   | "transfer"
+  | "resume"
   | "members"
   | "saveSnapshot"
   | "readSnapshot"
@@ -23,6 +24,11 @@ export function adminHandlers(service: Service): Pick<Handlers, Ids> {
       const answer = toSnake(result);
       if (!result.success) throw new Refusal("ERR_LEADER_TRANSFER_FAILED", result.message, answer);
       return { body: answer };
+    },
+    resume: async () => {
+      await cluster.resume();
+      const { clusterId, isPaused } = cluster.view();
+      return { body: toSnake({ clusterId, isPaused }) };
     },
     members: async ({ body }) => ({ body: toSnake(await cluster.changeMember(memberChange(body))) }),
     saveSnapshot: async () => ({ body: { ...toSnake(await cluster.saveSnapshot()), role: cluster.currentRole() } }),

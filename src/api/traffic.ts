@@ -6,7 +6,7 @@
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ROUTES } from "../contract/index.ts";
-import type { ClusterView } from "../ports/cluster.ts";
+import type { ClusterView, LineView } from "../ports/cluster.ts";
 import type { Audit } from "./audit.ts";
 import type { Caller, Callers, CallerSocket } from "./callers.ts";
 import type { Connections } from "./connections.ts";
@@ -116,7 +116,7 @@ export class Traffic {
     const startedAtMs = clock.monotonicMs();
     // It was cut by this very request, or by one before it: nobody is there to answer.
     if (request.raw.socket.destroyed) return void reply.hijack();
-    reply.header("x-tenure-cluster", clusterId);
+    reply.headers({ "x-tenure-cluster": clusterId, ...lineHeaders(cluster.line()) });
     // Before anything is refused: the members' pages are to read that too.
     reply.headers(crossOriginHeaders(request.headers.origin, cluster));
     const over = new AbortController();
@@ -349,4 +349,13 @@ function methodsOf(path: string, extra: readonly { readonly method: string; read
 
 function pattern(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`);
+}
+
+/** A client of an ancestor goes on with this cluster, but not with a copy that is paused. */
+function lineHeaders({ ancestors, isPaused }: LineView): Record<string, string> {
+  const named = ancestors === null ? "?" : ancestors.join(",");
+  return {
+    ...(named === "" ? {} : { "x-tenure-ancestors": named }),
+    ...(isPaused ? { "x-tenure-paused": "true" } : {}),
+  };
 }

@@ -25,7 +25,7 @@ describe("the command line of tenure cluster", () => {
   });
 
   it.each([
-    [[], "say what to do: status, elections, transfer, drain, snapshot"],
+    [[], "say what to do: status, elections, transfer, drain, resume, snapshot"],
     [["stauts"], "did you mean status?"],
     [["snapshot"], "say what to do: snapshot save, snapshot verify"],
     [["snapshot", "save"], "snapshot save needs a file"],

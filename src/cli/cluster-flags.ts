@@ -5,7 +5,7 @@ import { parseFlags, suggestion, UsageError } from "./flags.ts";
 import { withLongOutput } from "./output.ts";
 import { oneName, refuseStray } from "./words.ts";
 
-const VERBS = ["status", "elections", "transfer", "drain", "snapshot"] as const;
+const VERBS = ["status", "elections", "transfer", "drain", "resume", "snapshot"] as const;
 const KEEP_MAX = 10_000;
 const SNAPSHOT_VERBS = ["save", "verify"] as const;
 
@@ -15,6 +15,7 @@ export const CLUSTER_HELP = `tenure cluster VERB [--url URL[,URL…]] [-o table|
   elections              the last elections, newest first, with their votes
   transfer               hands leadership to another voter; prints from whom to whom, and how long it took
   drain NODE             takes a node out: another leads, and it does not want to until drain --undo, or until it is started anew
+  resume                 lets a cluster act that was restored with --paused
   snapshot save FILE     saves a snapshot on a server, fetches it, checks it and writes it to FILE
   snapshot save DIR --keep N   the same from a timer: to a file in DIR with the time as its name; the newest N such files stay
   snapshot verify FILE   checks such a file and the state in it; asks no server
@@ -47,6 +48,7 @@ const KINDS = {
 export type ClusterStep =
   | { readonly verb: "status"; readonly watch: boolean }
   | { readonly verb: "elections" }
+  | { readonly verb: "resume" }
   | { readonly verb: "transfer"; readonly to: string | undefined; readonly force: boolean }
   | { readonly verb: "drain"; readonly node: string; readonly undo: boolean; readonly force: boolean }
   | { readonly verb: "snapshot-save"; readonly file: string; readonly force: boolean }

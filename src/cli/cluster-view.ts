@@ -147,8 +147,10 @@ export function statusText(status: ClusterStatus, paint: Paint = PLAIN): string 
 
 function clusterHead(view: ClusterView, leader: string | null, rows: readonly MemberRow[]): string[][] {
   const { voters, working } = votersOf(rows);
+  const { ancestors = [] } = view;
   return [
-    ["cluster", view.clusterId],
+    ["cluster", `${view.clusterId}${view.isPaused === true ? ", paused (tenure cluster resume)" : ""}`],
+    ...(ancestors.length === 0 ? [] : [["made from", ancestors.join(", ")]]),
     [
       "leader",
       leader === null
@@ -246,6 +248,8 @@ function notes({ rows, strangers, silent }: ClusterStatus): string[] {
 export function statusObject({ view, leader, rows, alerts, strangers, silent }: ClusterStatus) {
   return {
     cluster_id: view?.clusterId ?? null,
+    ancestors: view?.ancestors ?? [],
+    paused: view?.isPaused ?? false,
     backend: view?.backend ?? null,
     leader,
     term: view?.term ?? null,

@@ -55,6 +55,8 @@ export async function cluster(args: readonly string[]): Promise<number> {
       return await elections(connection);
     case "transfer":
       return await transfer(connection, step.to, step.force);
+    case "resume":
+      return await resume(connection);
     case "drain":
       return await drainNode(connection, step);
     case "snapshot-save":
@@ -153,6 +155,14 @@ async function elections(connection: Connection): Promise<number> {
   if (note !== null) process.stderr.write(`tenure: ${note}\n`);
   // Each node remembers its own campaigns, so what a silent one did is missing.
   for (const { url, why } of silent) process.stderr.write(`tenure: without those of ${url}: ${why}\n`);
+  return 0;
+}
+
+async function resume(connection: Connection): Promise<number> {
+  const { clusterId, isPaused } = await clientOf(connection).resume();
+  const object = { cluster_id: clusterId, paused: isPaused };
+  const text = `cluster ${clusterId} is not paused: jobs are leased, schedules fire, scopes are granted\n`;
+  process.stdout.write(connection.output === "json" ? json(object) : text);
   return 0;
 }
 

@@ -88,8 +88,15 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "cluster",
-    summary: "that cluster, seen and steered: status, elections, transfer, drain, snapshot",
-    verbs: { status: "none", elections: "none", transfer: "none", drain: "any", snapshot: ["save", "verify"] },
+    summary: "that cluster, seen and steered: status, elections, transfer, drain, resume, snapshot",
+    verbs: {
+      status: "none",
+      elections: "none",
+      transfer: "none",
+      drain: "any",
+      resume: "none",
+      snapshot: ["save", "verify"],
+    },
     flags: [
       { name: "--watch", value: "none" },
       { name: "--to", value: "any" },

@@ -49,7 +49,7 @@ export interface ConsensusOptions {
   readonly bootstrap: boolean;
   readonly machine: StateMachine;
   /** What the machine needs of the directory, opened before the first entry is applied; resolves to how it is closed. */
-  readonly prepare?: ((disk: Disk) => Promise<() => Promise<void>>) | undefined;
+  readonly prepare?: ((disk: Disk, clusterId: string) => Promise<() => Promise<void>>) | undefined;
   /** After `prepare` (data-directory.ts). */
   readonly witness?: EngineOptions["witness"];
   readonly logger: Logger;
@@ -106,7 +106,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     });
     undo.push(() => wire.close());
     options.signal?.throwIfAborted();
-    if (options.prepare !== undefined) undo.push(await options.prepare(disk));
+    if (options.prepare !== undefined) undo.push(await options.prepare(disk, clusterId));
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,

@@ -3,6 +3,8 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { JobsParts } from "../api/index.ts";
+import type { ServerConfig } from "../contract/index.ts";
+import type { ClusterMachine } from "../controller/cluster-machine.ts";
 import { EventsService } from "../controller/events.ts";
 import { JobsFeeder } from "../controller/jobs-feeder.ts";
 import { JobsMeter } from "../controller/jobs-meter.ts";
@@ -19,7 +21,7 @@ import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { JobsServerStats } from "../ports/server-stats.ts";
 import type { ConsensusNode } from "./server-consensus.ts";
-import { diskRefusal } from "./server-disk-guard.ts";
+import { diskRefusal } from "./server-guards.ts";
 import { exchangeHistory, historyRefusal, retainHistory } from "./server-history.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import { nextFire } from "./server-schedules.ts";
@@ -35,12 +37,12 @@ export interface JobsNodeOptions {
   readonly leading: Consensus;
   /** The time of day, where it is agreed on. */
   readonly believedMs: () => number | null;
+  /** Says whether the cluster is paused. */
+  readonly machine: Pick<ClusterMachine, "isPaused" | "onResumed">;
   /** Of this node itself. */
   readonly worker: string | undefined;
   readonly clearance: Clearance | undefined;
-  /** Null: all of it. */
-  readonly keepDays: number | null;
-  readonly dataDir: string;
+  readonly config: Pick<ServerConfig, "dataDir" | "history">;
   readonly logger: Logger;
 }
 
@@ -55,11 +57,11 @@ export interface JobsNode {
 }
 
 export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
-  const { consensus, archive, dataDir, logger } = options;
+  const { consensus, archive, machine, config, logger } = options;
   const { log, fold } = options.jobs;
   const made: { feeder?: JobsFeeder } = {};
   const views = await openViews({
-    path: join(dataDir, VIEWS_FILE),
+    path: join(config.dataDir, VIEWS_FILE),
     clusterId: consensus.clusterId,
     logger,
     onReset: () => made.feeder?.restart(),
@@ -79,10 +81,12 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     newId: randomUUID,
     newJobId,
     nextFire,
+    isPaused: () => machine.isPaused,
     refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
     find: (jobId) => views.get(jobId),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
+  machine.onResumed(() => jobs.resumed());
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
   made.feeder = feeder;
   const events = new EventsService({ fold, history: archive, digest: systemDigest });
@@ -93,7 +97,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     clearance: options.clearance,
     changed: () => feeder.historyChanged(),
   });
-  const retention = retainHistory(archive, options.keepDays, logger);
+  const retention = retainHistory(archive, config.history.keepDays, logger);
   return {
     parts: { jobs, views, events, keys },
     fetched: () => fetcher.counts,

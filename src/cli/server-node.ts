@@ -25,7 +25,7 @@ import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
-import { diskGuarded } from "./server-disk-guard.ts";
+import { diskRefusal, guardedScopes, pauseRefusal } from "./server-guards.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { type JobsNode, startJobs } from "./server-jobs.ts";
 import { historyAhead } from "./server-history-ahead.ts";
@@ -102,18 +102,18 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       consensus,
       leading,
       believedMs: () => cluster.believedMs(),
+      machine,
       worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
       clearance,
       jobs: jobsParts,
       archive: made.archive!,
-      keepDays: config.history.keepDays,
-      dataDir: config.dataDir,
+      config,
       logger,
     });
     started.jobs = jobs;
     const api = await openApi(config, {
       cluster,
-      scopes: diskGuarded(scopes, directory),
+      scopes: guardedScopes(scopes, () => pauseRefusal(machine) ?? diskRefusal(directory)),
       jobs,
       clusterId: consensus.clusterId,
       server: () => serverStats(consensus, cluster, loop),
@@ -163,7 +163,8 @@ function consensusOptions(
     minFreeBytes: config.disk.minFreeBytes,
     bootstrap: options.bootstrap,
     machine,
-    prepare: async (disk) => {
+    prepare: async (disk, clusterId) => {
+      machine.belongsTo(clusterId);
       await refuseForeignHistory(disk);
       const archive = await openArchive(disk, { quotaBytes: config.history.quotaBytes, logger, failed: fail });
       keepIn(archive);

@@ -1,28 +1,30 @@
 // `tenure server recover --force-new-cluster` and `tenure server restore`: offline, on the data directory of a server
 // that is stopped (its lock says so). Both begin a new cluster of this node alone, with another cluster id.
 
+import { randomInt, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { ServerConfig } from "../contract/index.ts";
 import type { ChainPoint } from "../core/archive/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import { generationOf, withGeneration } from "../core/scopes/index.ts";
+import { EPOCHS_PER_GENERATION, withNewLine } from "../core/scopes/index.ts";
 import { openDataDirectory, type DataDirectory } from "../drivers/disk/index.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { forceNewCluster, restoreSnapshot } from "../engine/recovery-tools.ts";
 import { captureFrom, withCapture, withFoldSnapshot } from "../logs/index.ts";
 import type { Logger } from "../ports/logger.ts";
-import { withInnerSnapshots } from "../controller/cluster-machine.ts";
+import { asNewCluster, lineOf } from "../controller/cluster-machine.ts";
 import { newClusterId, newIncarnation } from "./server-consensus.ts";
 import { refuseAhead } from "./server-history-ahead.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
 import { JOBS, serverMachine } from "./server-machine.ts";
 import { placeHistory } from "./server-restore-history.ts";
 
-/** Fifty-nine years of generations; two recoveries must lie so far apart. */
+/** Fifty-nine years of generations. */
 const GENERATION_MS = 15 * 60_000;
-const EPOCHS_WARNING =
-  "Epochs go on above all that were granted before. Recover or restore this state once: a second cluster that is made from it\n" +
-  "within 15 minutes would grant the same epochs as this one.";
+/** Clusters that are made of one state share no epoch, unless one grants so many for each millisecond that lies between them. */
+const EPOCHS_PER_MS = Math.floor(EPOCHS_PER_GENERATION / GENERATION_MS);
+const EPOCHS_TEXT =
+  "Epochs go on above all that were granted before. Recover or restore this state once, and stop what is left of the old cluster.";
 
 interface Facts {
   readonly text: string;
@@ -37,91 +39,123 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
   const options = { syncs: "asked", logger: noting(notes), failed: () => undefined } as const;
   const archive = await openArchive(directory.disk, options).catch(closing(directory));
   const cut: { start: ChainPoint | null } = { start: null };
+  const clusterId = newClusterId();
   try {
     keepIn(archive);
     const done = await forceNewCluster({
       disk: directory.disk,
       digest: systemDigest,
       nodeId: config.nodeId,
-      newClusterId: newClusterId(),
+      newClusterId: clusterId,
       newIncarnation: newIncarnation(),
       stateMachine: machine,
-      transform: async (data) => {
+      transform: async (data, from) => {
         refuseAhead(archive, jobs.fold.chain.sequence);
         const start = await archive.startBehindMissing();
         cut.start = start;
-        return newGeneration(data, (captured) =>
+        return newLine(data, { clusterId, from, isPaused: false }, (captured) =>
           start === null ? captured : captureFrom(captured, start, systemDigest).bytes,
         );
       },
     });
     await archive.durable(archive.lastSequence);
     if (cut.start !== null) await archive.giveUpBefore(cut.start);
-    const { clusterId, lastIndex, term, mayBeLost } = done;
+    const { lastIndex, term, mayBeLost } = done;
     const { startSequence } = archive.stats();
-    const text = `${config.nodeId} is now cluster ${clusterId} on its own, at index ${lastIndex}, term ${term}.
+    const text = `${config.nodeId} is now cluster ${done.clusterId} on its own, at index ${lastIndex}, term ${term}.
 ${mayBeLost}
 ${historyText(startSequence, cut.start !== null, notes)}
 Next: start it (without --bootstrap); empty the data directories of the others and start them with ${config.nodeId} in
-their \`peers\`; then \`tenure member add\` each. Clients must be told the new cluster.
-${EPOCHS_WARNING}
+their \`peers\`; then \`tenure member add\` each. Clients of the old cluster go on with this one by themselves.
+${EPOCHS_TEXT}
 `;
     const events = { first_event: startSequence + 1, notes };
-    return { text, data: { cluster_id: clusterId, last_index: lastIndex, term, may_be_lost: mayBeLost, ...events } };
+    return {
+      text,
+      data: { cluster_id: done.clusterId, last_index: lastIndex, term, may_be_lost: mayBeLost, ...events },
+    };
   } finally {
     await archive.close();
     await directory.close();
   }
 }
 
-/** `historyFrom`: a directory with copies of sealed segments. */
-export async function restoreDirectory(
-  config: ServerConfig,
-  path: string,
-  historyFrom: string | undefined,
-): Promise<Facts> {
+export interface Restore {
+  /** What `tenure cluster snapshot save` wrote. */
+  readonly path: string;
+  /** A directory with copies of sealed segments. */
+  readonly historyFrom: string | undefined;
+  readonly isPaused: boolean;
+}
+
+export async function restoreDirectory(config: ServerConfig, asked: Restore): Promise<Facts> {
+  const { path, historyFrom, isPaused } = asked;
   const file = readSnapshotFile(path);
   const directory = await openDataDirectory(config.dataDir, config.disk);
-  let startSequence = 0;
+  const clusterId = newClusterId();
+  const kept: { startSequence: number; ancestors: readonly string[] } = { startSequence: 0, ancestors: [] };
   try {
     if (historyFrom === undefined) await refuseForeignHistory(directory.disk);
     const history = historyFrom === undefined ? null : await placeHistory(directory.disk, file, historyFrom);
-    const { clusterId, lastIndex, term } = await restoreSnapshot({
+    const { lastIndex, term } = await restoreSnapshot({
       disk: directory.disk,
       digest: systemDigest,
       nodeId: config.nodeId,
-      clusterId: newClusterId(),
+      clusterId,
       incarnation: newIncarnation(),
       file,
-      // Sealed segments are not part of a snapshot: but for those that were placed, there is nobody to fetch them from.
-      transform: (data) =>
-        newGeneration(data, (captured) => {
-          const kept = captureFrom(captured, history?.start ?? null, systemDigest);
-          startSequence = kept.startSequence;
-          return kept.bytes;
-        }),
+      transform: (data, from) => {
+        // Sealed segments are not part of a snapshot: but for those that were placed, there is nobody to fetch them from.
+        const restored = newLine(data, { clusterId, from, isPaused }, (captured) => {
+          const { startSequence, bytes } = captureFrom(captured, history?.start ?? null, systemDigest);
+          kept.startSequence = startSequence;
+          return bytes;
+        });
+        kept.ancestors = lineOf(restored).ancestors;
+        return restored;
+      },
     });
+    const { startSequence, ancestors } = kept;
     const text = `${config.nodeId} is now cluster ${clusterId} on its own, with the state of ${path}: index ${lastIndex}, term ${term}.
 ${historyText(startSequence, startSequence > 0, history?.notes ?? [])}
-Next: start it (without --bootstrap); start the others with empty data directories and ${config.nodeId} in their \`peers\`;
-then \`tenure member add\` each.
-${EPOCHS_WARNING}
+${isPaused ? PAUSED_TEXT : ""}Next: start it (without --bootstrap); start the others with empty data directories and ${config.nodeId} in their \`peers\`;
+then \`tenure member add\` each. ${clientsText(ancestors)}
+${EPOCHS_TEXT}
 `;
     const events = { first_event: startSequence + 1, notes: history?.notes ?? [] };
-    return { text, data: { cluster_id: clusterId, last_index: lastIndex, term, snapshot: path, ...events } };
+    const about = { snapshot: path, ...events, ancestors, paused: isPaused };
+    return { text, data: { cluster_id: clusterId, last_index: lastIndex, term, ...about } };
   } finally {
     await directory.close();
   }
 }
 
-/** Epochs of the new cluster lie above all that the old one may have granted since this state. */
-function newGeneration(data: Uint8Array, history: (captured: Uint8Array) => Uint8Array): Uint8Array {
-  return withInnerSnapshots(data, (log, at) =>
+const PAUSED_TEXT =
+  "It is paused: no job is leased, no schedule fires and no scope is granted until `tenure cluster resume`.\n";
+
+function clientsText([parent]: readonly string[]): string {
+  return parent === undefined
+    ? "The snapshot is of a release that does not name its cluster:\nrestart the processes that used the old one."
+    : `Clients of ${parent} go on with this one by themselves.`;
+}
+
+/** The state for a new cluster, whose epochs lie above all that the old one may have granted since. */
+function newLine(
+  data: Uint8Array,
+  names: { readonly clusterId: string; readonly from: string | null; readonly isPaused: boolean },
+  history: (captured: Uint8Array) => Uint8Array,
+): Uint8Array {
+  const sinceMs = Date.now() - Date.UTC(2026, 0, 1);
+  const generation = Math.max(0, Math.floor(sinceMs / GENERATION_MS));
+  const place = (Math.max(0, sinceMs) % GENERATION_MS) * EPOCHS_PER_MS + randomInt(EPOCHS_PER_MS);
+  const change = (log: Uint8Array, at: number): Uint8Array =>
     // The jobs' log has no epochs of its own to raise.
     at === JOBS
       ? withCapture(log, history)
-      : withFoldSnapshot(log, (scopes) => withGeneration(scopes, Math.max(generationOf(scopes) + 1, quarterHours()))),
-  );
+      : withFoldSnapshot(log, (scopes, { position }) =>
+          withNewLine(scopes, { generation, place, position, session: randomUUID() }),
+        );
+  return asNewCluster(data, { ...names, change });
 }
 
 function historyText(startSequence: number, isCut: boolean, notes: readonly string[]): string {
@@ -142,11 +176,6 @@ function closing(directory: DataDirectory): (error: unknown) => Promise<never> {
     await directory.close();
     throw error;
   };
-}
-
-/** The same state may be restored twice: the second time must not begin where the first one did. */
-function quarterHours(): number {
-  return Math.floor((Date.now() - Date.UTC(2026, 0, 1)) / GENERATION_MS);
 }
 
 function readSnapshotFile(path: string): Uint8Array {

@@ -28,6 +28,8 @@ export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
   --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
   --history DIR         restore: copies of a node's files events-…, made after the snapshot was saved: older events are kept too
+  --paused              restore: a copy for inspection. It leases no job, fires no schedule and grants no scope until
+                        \`tenure cluster resume\`
   -o table|json         recover, restore: for people (default), or one JSON object; --json is -o json
   --help                this text
 
@@ -44,6 +46,7 @@ const FLAGS = {
   "force-new-cluster": "switch",
   snapshot: "value",
   history: "value",
+  paused: "switch",
   output: "value",
   help: "switch",
 } as const;
@@ -61,7 +64,7 @@ export async function server(args: readonly string[]): Promise<number> {
   switch (verb) {
     case "start":
     case "controller": {
-      refuseFlags(verb, values, ["force-new-cluster", "snapshot", "history"]);
+      refuseFlags(verb, values, ["force-new-cluster", "snapshot", "history", "paused"]);
       if (config.backend !== null && values.bootstrap !== undefined) {
         throw new UsageError("--bootstrap founds a cluster of its own, and with a backend there is none: leave it out");
       }
@@ -80,7 +83,7 @@ export async function server(args: readonly string[]): Promise<number> {
     }
     case "recover": {
       refuseBackend(config);
-      refuseFlags(verb, values, ["bootstrap", "snapshot", "history"]);
+      refuseFlags(verb, values, ["bootstrap", "snapshot", "history", "paused"]);
       if (values["force-new-cluster"] === undefined) {
         throw new UsageError(
           "recover makes this node's data the whole truth of a new cluster: what the others have and this one never received is lost. Say --force-new-cluster if a quorum is gone for good",
@@ -95,7 +98,9 @@ export async function server(args: readonly string[]): Promise<number> {
       if (values.snapshot === undefined)
         throw new UsageError("--snapshot is missing: name the file that `snapshot save` wrote");
       const { restoreDirectory } = await import("./server-recover.ts");
-      return report(await restoreDirectory(config, values.snapshot, values.history), output);
+      const { snapshot: path, history: historyFrom } = values;
+      const isPaused = values.paused !== undefined;
+      return report(await restoreDirectory(config, { path, historyFrom, isPaused }), output);
     }
     default:
       return assertNever(verb, "tenure server");

@@ -16,6 +16,7 @@ import type {
   MemberChange,
   MemberChangeView,
   NodeDrainView,
+  ResumeView,
   SavedSnapshotView,
   StoredSnapshotView,
   TransferView,
@@ -65,6 +66,8 @@ export interface ClientCluster {
     request: { readonly nodeId: string; readonly drain?: boolean | undefined; readonly force?: boolean | undefined },
     options?: CallOptions,
   ): Promise<NodeDrainView>;
+  /** Lets a cluster act that was restored paused. */
+  resume(options?: CallOptions): Promise<ResumeView>;
   changeMember(change: MemberChange, options?: CallOptions): Promise<MemberChangeView>;
   /** On the leader, or on the node at `url`. */
   saveSnapshot(
@@ -168,6 +171,11 @@ class ServersClient implements ClientCluster {
     const path = `/v1/admin/nodes/${encodeURIComponent(nodeId)}/drain`;
     const body = { drain, ...(force ? { force } : {}) };
     return await this.#caller.bodyOf(await this.#caller.ask(url, { method: "POST", path, body }, options));
+  }
+
+  async resume(options: CallOptions = {}): Promise<ResumeView> {
+    const request = { method: "POST", path: "/v1/admin/resume", body: {}, isIdempotent: true } as const;
+    return await this.#caller.bodyOf<ResumeView>(await this.#caller.mutate(request, options));
   }
 
   async changeMember(change: MemberChange, options: CallOptions = {}): Promise<MemberChangeView> {

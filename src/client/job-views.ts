@@ -69,6 +69,8 @@ export type PendingReasonView =
   | { readonly reason: "no-agent"; readonly kind: string; readonly missing: string }
   | { readonly reason: "agents-busy"; readonly agents: number }
   | { readonly reason: "draining" }
+  /** It was restored paused, and not resumed yet. */
+  | { readonly reason: "cluster-paused" }
   | { readonly reason: "next" };
 
 export interface JobTimelineEntry {

@@ -31,10 +31,19 @@ export interface ClusterView {
   readonly alerts: readonly AlertView[];
   readonly snapshot: SnapshotView | null;
   readonly disk: { readonly state: "ok" | "low" | "full" | "stalled"; readonly freeBytes: number | null };
+  /** The clusters that it was recovered or restored from, the newest first. Older servers do not say. */
+  readonly ancestors?: readonly string[] | undefined;
+  /** Restored, and not resumed yet: it leases no job, fires no schedule and grants no scope. */
+  readonly isPaused?: boolean | undefined;
   /** An operator has taken it out: it does not want to lead. Older servers do not say. */
   readonly isDraining?: boolean | undefined;
   readonly isReady: boolean;
   readonly notReadyReason: string | null;
+}
+
+export interface ResumeView {
+  readonly clusterId: string;
+  readonly isPaused: boolean;
 }
 
 export interface NodeDrainView {

@@ -49,6 +49,7 @@ const Alert = strict({
     "clock_skewed",
     "clocks_disagree",
     "url_shared",
+    "cluster_paused",
   ),
   severity: oneOf("warning", "critical"),
   message: Text,
@@ -120,11 +121,14 @@ export const ClusterAnswer = strict({
   alerts: Type.Array(Alert),
   snapshot: nullable(SnapshotAnswer),
   disk: strict({ state: oneOf("ok", "low", "full", "stalled"), free_bytes: nullable(Type.Number()) }),
+  ancestors: Type.Array(Text),
+  is_paused: Type.Boolean(),
   is_draining: Type.Boolean(),
   is_ready: Type.Boolean(),
   not_ready_reason: nullable(Text),
 });
 
+export const ResumeAnswer = strict({ cluster_id: Text, is_paused: Type.Boolean() });
 /** `at_ms`: the node's wall clock, which `tenure_backup_last_timestamp_seconds` shows from here on. */
 export const StoredSnapshotAnswer = strict({ index: integer(1), at_ms: Milliseconds });
 export const DiagnosticsAnswer = strict({

@@ -51,6 +51,7 @@ const PendingReason = Type.Union([
   why("no-agent", { kind: Text, missing: Text }),
   why("agents-busy", { agents: Count }),
   why("draining", {}),
+  why("cluster-paused", {}),
   why("next", {}),
 ]);
 const TimelineEntry = strict({

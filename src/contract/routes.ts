@@ -141,7 +141,7 @@ export const ROUTES = {
     summary: "Campaign for a scope.",
     body: shape(requests.AcquireBody),
     answer: answers.AcquireAnswer,
-    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "RATE_LIMITED"],
+    errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "CLUSTER_PAUSED", "RATE_LIMITED"],
     limited: "acquire",
   },
   renew: {
@@ -191,6 +191,16 @@ export const ROUTES = {
       "RATE_LIMITED",
     ],
     kind: "local",
+  },
+  resume: {
+    ...ADMIN,
+    method: "POST",
+    path: "/v1/admin/resume",
+    summary: "Let a cluster act that was restored paused.",
+    body: shape(requests.NoBody),
+    answer: answers.ResumeAnswer,
+    errors: [...WRITE_ERRORS, "RATE_LIMITED"],
+    kind: "write",
   },
   members: {
     ...ADMIN,

@@ -6,11 +6,12 @@ import { bytesOf, digest } from "../engine/test-storage.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import { CHAIN_POINTS_MAX } from "./cluster-chain.ts";
 import {
+  asNewCluster,
   ClusterMachine,
   encodeClusterCommand,
   innerConsensus,
   INVITED_MAX,
-  withInnerSnapshots,
+  lineOf,
 } from "./cluster-machine.ts";
 
 interface Applied {
@@ -198,7 +199,7 @@ describe("a snapshot", () => {
     const good = wholeOf(await machine.snapshot());
     const later = { code: "FORMAT_UNSUPPORTED" };
     const { machine: other, list } = machineOf([entry(1, inner("kept"))]);
-    expect(() => other.restore(good.with(0, 3))).toThrow(expect.objectContaining(later));
+    expect(() => other.restore(good.with(0, 4))).toThrow(expect.objectContaining(later));
     for (const bad of [good.subarray(0, good.length - 1), new Uint8Array([...good, 0]), good.with(1, 9)]) {
       expect(() => other.restore(bad)).toThrow(expect.objectContaining({ code: "SNAPSHOT_INVALID" }));
     }
@@ -211,13 +212,71 @@ describe("a snapshot", () => {
       entry(1, inner("a")),
       entry(2, encodeClusterCommand({ kind: "invite", nodeIds: ["n2"] })),
     ]);
-    const changed = withInnerSnapshots(wholeOf(await machine.snapshot()), (data) => {
+    const change = (data: Uint8Array): Uint8Array => {
       expect(data).toEqual(bytesOf(`["a"]`));
       return bytesOf(`["a","b"]`);
-    });
+    };
+    const changed = asNewCluster(wholeOf(await machine.snapshot()), { ...NEW, change });
     const { machine: other, list } = machineOf();
     other.restore(changed);
     expect([list.applied, other.head, other.invited, other.wasInvited]).toEqual([["a", "b"], machine.head, [], true]);
-    expect(() => withInnerSnapshots(changed.with(0, 7), (data) => data)).toThrow(/version 7/);
+    expect(() => asNewCluster(changed.with(0, 7), NEW)).toThrow(/version 7/);
+  });
+});
+
+const NEW = { clusterId: "c-new", from: null, isPaused: false, change: (data: Uint8Array) => data };
+
+describe("where a cluster comes from", () => {
+  test("a snapshot names its cluster, and a new one made of it names that as its ancestor", async () => {
+    const { machine } = machineOf([entry(1, inner("a"))]);
+    machine.belongsTo("c-old");
+    const saved = wholeOf(await machine.snapshot());
+    expect(lineOf(saved)).toEqual({ clusterId: "c-old", ancestors: [], isPaused: false });
+    const { machine: other } = machineOf();
+    other.belongsTo("c-new");
+    other.restore(asNewCluster(saved, NEW));
+    expect([other.ancestors, other.isPaused]).toEqual([["c-old"], false]);
+    // And its own snapshots, which others join by.
+    expect(lineOf(wholeOf(await other.snapshot()))).toEqual({
+      clusterId: "c-new",
+      ancestors: ["c-old"],
+      isPaused: false,
+    });
+  });
+
+  test("of older releases it is not known, and then only who recovers a data directory can say", async () => {
+    const { machine } = machineOf([entry(1, inner("a"))]);
+    const saved = wholeOf(await machine.snapshot());
+    expect([saved[0], lineOf(saved).clusterId]).toEqual([2, null]);
+    expect(lineOf(asNewCluster(saved, NEW)).ancestors).toEqual([]);
+    expect(lineOf(asNewCluster(saved, { ...NEW, from: "c-old" })).ancestors).toEqual(["c-old"]);
+  });
+
+  test("after nine recoveries all nine are named, the newest first; after many the last sixteen", async () => {
+    const { machine } = machineOf();
+    machine.belongsTo("c-0");
+    let saved = wholeOf(await machine.snapshot());
+    const recover = (to: number): void => {
+      saved = asNewCluster(saved, { ...NEW, clusterId: `c-${to}`, from: `c-${to - 1}` });
+    };
+    for (let time = 1; time <= 9; time++) recover(time);
+    expect(lineOf(saved).ancestors).toEqual(Array.from({ length: 9 }, (_, at) => `c-${8 - at}`));
+    for (let time = 10; time <= 30; time++) recover(time);
+    expect(lineOf(saved).ancestors).toEqual(Array.from({ length: 16 }, (_, at) => `c-${29 - at}`));
+  });
+
+  test("one that is paused stays so over snapshots until it is resumed, and that is said once", async () => {
+    const { machine: first } = machineOf([entry(1, inner("a"))]);
+    const { machine } = machineOf();
+    let resumed = 0;
+    machine.onResumed(() => resumed++);
+    machine.restore(asNewCluster(wholeOf(await first.snapshot()), { ...NEW, isPaused: true }));
+    machine.restore(wholeOf(await machine.snapshot()));
+    expect([machine.isPaused, resumed]).toEqual([true, 0]);
+    machine.apply(entry(2, encodeClusterCommand({ kind: "resumed" })));
+    machine.apply(entry(3, encodeClusterCommand({ kind: "resumed" })));
+    expect([machine.isPaused, resumed, machine.unknownCommands]).toEqual([false, 1, 0]);
+    // Nor a new one that is made of it.
+    expect(lineOf(asNewCluster(wholeOf(await machine.snapshot()), NEW)).isPaused).toBe(false);
   });
 });

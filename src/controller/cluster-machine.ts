@@ -4,8 +4,9 @@
 //         | n, data               the n-th inner machine's; `innerConsensus` puts that byte there
 //
 // It keeps the hash over every entry that was applied (a CRC-32 chained over index, term and data, a few thousand of the
-// last ones by index), which nodes compare to find out that their states differ, and the node ids that the founder
-// invited and that have not become voters yet.
+// last ones by index), which nodes compare to find out that their states differ, the node ids that the founder
+// invited and that have not become voters yet, which clusters this one was recovered or restored from, and whether it is
+// paused (docs/decisions/0041-recovered-clusters.md).
 //
 // Invariants:
 // - All of it is a function of the log, and travels in the snapshot: equal at an equal index on every node.
@@ -16,7 +17,7 @@
 import { assert } from "../core/kit/assert.ts";
 import { DecodeError, ByteReader, ByteWriter } from "../core/kit/bytes.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import { MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
+import { ANCESTORS_MAX, CLUSTER_ID_BYTES_MAX, MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../core/kit/pieces.ts";
 import { taggedConsensus } from "../core/kit/tagged-consensus.ts";
 import type { Consensus } from "../ports/consensus.ts";
@@ -30,7 +31,10 @@ const INNER_MAX = 16;
 const COMMAND_VERSION = 1;
 const KIND_INVITE = 1;
 const KIND_SETTLED = 2;
-const SNAPSHOT_VERSION = 2;
+const KIND_RESUMED = 3;
+const SNAPSHOT_VERSION = 3;
+/** Of no cluster in particular, without ancestors, not paused. */
+const SNAPSHOT_VERSION_OF_NO_LINE = 2;
 /** With the first inner machine alone. */
 const SNAPSHOT_VERSION_OF_ONE = 1;
 const NODE_ID_BYTES_MAX = 63;
@@ -45,7 +49,21 @@ export type ClusterCommand =
   /** These may join by themselves: as learners once they are seen, as voters once they have caught up. */
   | { readonly kind: "invite"; readonly nodeIds: readonly string[] }
   /** It is a voter now, or is not wanted any more. */
-  | { readonly kind: "settled"; readonly nodeId: string };
+  | { readonly kind: "settled"; readonly nodeId: string }
+  /** A cluster that was restored paused begins to act. */
+  | { readonly kind: "resumed" };
+
+/** Where a cluster comes from. */
+export interface ClusterLine {
+  /** Of which cluster this is the state; null: it does not say (older releases, tests). */
+  readonly clusterId: string | null;
+  /** What it was recovered or restored from, the newest first. Its epochs are above all of theirs. */
+  readonly ancestors: readonly string[];
+  /** Nothing is leased, fired or granted until an operator resumes it. */
+  readonly isPaused: boolean;
+}
+
+const NO_LINE: ClusterLine = { clusterId: null, ancestors: [], isPaused: false };
 
 type AppliedEntry = Parameters<StateMachine["apply"]>[0];
 
@@ -60,6 +78,8 @@ export class ClusterMachine implements StateMachine {
   readonly #linkView = new DataView(this.#link.buffer);
   #invited = new Set<string>();
   #wasInvited = false;
+  #line = NO_LINE;
+  #onResumed: (() => void) | null = null;
 
   constructor(inner: readonly StateMachine[], digest: Digest) {
     assert(inner.length <= INNER_MAX, "inner machines are few");
@@ -75,6 +95,24 @@ export class ClusterMachine implements StateMachine {
   /** Whether anybody was ever invited: a founder invites once. */
   get wasInvited(): boolean {
     return this.#wasInvited;
+  }
+
+  /** Before the first entry is applied: the cluster that its snapshots name. */
+  belongsTo(clusterId: string): void {
+    this.#line = { ...this.#line, clusterId };
+  }
+
+  get ancestors(): readonly string[] {
+    return this.#line.ancestors;
+  }
+
+  get isPaused(): boolean {
+    return this.#line.isPaused;
+  }
+
+  /** Called when it acts from now on. */
+  onResumed(tell: () => void): void {
+    this.#onResumed = tell;
   }
 
   /** The last entry that changed the state, and the hash over all up to it. */
@@ -124,16 +162,22 @@ export class ClusterMachine implements StateMachine {
       this.#wasInvited = true;
       const all = [...new Set([...this.#invited, ...command.nodeIds])].sort();
       this.#invited = new Set(all.slice(0, INVITED_MAX));
-    } else {
+    } else if (command.kind === "settled") {
       this.#invited.delete(command.nodeId);
-    }
+    } else this.#resume();
+  }
+
+  #resume(): void {
+    if (!this.#line.isPaused) return;
+    this.#line = { ...this.#line, isPaused: false };
+    this.#onResumed?.();
   }
 
   // ---- snapshots -----------------------------------------------------------------------------------
 
   snapshot(): SnapshotData | Promise<SnapshotData> {
     const invited = this.invited;
-    const head = { wasInvited: this.#wasInvited, invited, points: this.#chain.points() };
+    const head = { line: this.#line, wasInvited: this.#wasInvited, invited, points: this.#chain.points() };
     const taken = this.#inner.map((machine) => machine.snapshot());
     const inner = taken.filter((one) => one instanceof Uint8Array);
     if (inner.length === taken.length) return encodeSnapshot({ ...head, inner });
@@ -149,8 +193,12 @@ export class ClusterMachine implements StateMachine {
 
   /** Where it throws, it may be restored in part: it is of no use any more. No bytes at all are the state before the first entry. */
   restore(data: Uint8Array): void {
-    const { wasInvited, invited, points, inner } = decodeSnapshot(data);
+    const { line, wasInvited, invited, points, inner } = decodeSnapshot(data);
     for (const [at, machine] of this.#inner.entries()) machine.restore(inner[at] ?? NO_BYTES);
+    const { clusterId } = this.#line;
+    const wasPaused = this.#line.isPaused;
+    this.#line = { ...line, clusterId };
+    if (wasPaused && !line.isPaused) this.#onResumed?.();
     this.#wasInvited = wasInvited;
     this.#invited = new Set(invited);
     this.#chain.replace(points);
@@ -158,6 +206,7 @@ export class ClusterMachine implements StateMachine {
 }
 
 interface Snapshot {
+  readonly line: ClusterLine;
   readonly wasInvited: boolean;
   readonly invited: readonly string[];
   readonly points: readonly ChainPoint[];
@@ -172,11 +221,13 @@ function encodeSnapshot({ inner, ...head }: Snapshot): Uint8Array {
 }
 
 function snapshotPieces(
-  { wasInvited, invited, points }: Omit<Snapshot, "inner">,
+  { line, wasInvited, invited, points }: Omit<Snapshot, "inner">,
   inner: readonly SnapshotData[],
 ): Pieces {
   const writer = new ByteWriter(4_096 + points.length * CHAIN_POINT_BYTES);
-  writer.u8(SNAPSHOT_VERSION);
+  const hasLine = line.clusterId !== null || line.ancestors.length > 0 || line.isPaused;
+  writer.u8(hasLine ? SNAPSHOT_VERSION : SNAPSHOT_VERSION_OF_NO_LINE);
+  if (hasLine) writeLine(writer, line);
   writer.bool(wasInvited);
   writer.u32(invited.length);
   for (const nodeId of invited) writer.text(nodeId);
@@ -189,7 +240,7 @@ function snapshotPieces(
 }
 
 function decodeSnapshot(data: Uint8Array): Snapshot {
-  if (data.length === 0) return { wasInvited: false, invited: [], points: [], inner: [] };
+  if (data.length === 0) return { line: NO_LINE, wasInvited: false, invited: [], points: [], inner: [] };
   try {
     return readSnapshot(new ByteReader(data));
   } catch (error) {
@@ -200,10 +251,11 @@ function decodeSnapshot(data: Uint8Array): Snapshot {
 
 function readSnapshot(reader: ByteReader): Snapshot {
   const version = reader.u8();
-  if (version !== SNAPSHOT_VERSION && version !== SNAPSHOT_VERSION_OF_ONE) {
+  if (version < SNAPSHOT_VERSION_OF_ONE || version > SNAPSHOT_VERSION) {
     const why = `the state in this snapshot has version ${version}, and this release reads up to ${SNAPSHOT_VERSION}; use the release that wrote it, or a newer one`;
     throw new TenureError("FORMAT_UNSUPPORTED", why);
   }
+  const line = version === SNAPSHOT_VERSION ? readLine(reader) : NO_LINE;
   const wasInvited = reader.bool();
   const count = reader.u32();
   if (count > INVITED_MAX) throw new DecodeError("malformed", `${count} invited nodes`);
@@ -213,19 +265,48 @@ function readSnapshot(reader: ByteReader): Snapshot {
   if (machines > INNER_MAX) throw new DecodeError("malformed", `${machines} inner machines`);
   const inner = Array.from({ length: machines }, () => readPart(reader, SNAPSHOT_BYTES_MAX));
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
-  return { wasInvited, invited, points, inner };
+  return { line, wasInvited, invited, points, inner };
+}
+
+function writeLine(writer: ByteWriter, { clusterId, ancestors, isPaused }: ClusterLine): void {
+  writer.text(clusterId ?? "");
+  writer.u8(ancestors.length);
+  for (const one of ancestors) writer.text(one);
+  writer.bool(isPaused);
+}
+
+function readLine(reader: ByteReader): ClusterLine {
+  const clusterId = reader.text(CLUSTER_ID_BYTES_MAX);
+  const count = reader.u8();
+  if (count > ANCESTORS_MAX) throw new DecodeError("malformed", `${count} ancestors`);
+  const ancestors = Array.from({ length: count }, () => reader.text(CLUSTER_ID_BYTES_MAX));
+  return { clusterId: clusterId === "" ? null : clusterId, ancestors, isPaused: reader.bool() };
+}
+
+export interface NewCluster {
+  readonly clusterId: string;
+  /** The cluster that this is the state of, where the snapshot itself does not say; null: nobody knows. */
+  readonly from: string | null;
+  readonly isPaused: boolean;
+  readonly change: (inner: Uint8Array, at: number) => Uint8Array;
 }
 
 /**
- * The same snapshot with other states of the inner machines, for a cluster that is founded anew from it: nobody is
- * invited to that one by the old one's founder.
+ * The same snapshot for a cluster that is founded anew from it, with other states of the inner machines: it names those that it
+ * comes from, and nobody is invited to it by the old one's founder.
  */
-export function withInnerSnapshots(
-  data: Uint8Array,
-  change: (inner: Uint8Array, at: number) => Uint8Array,
-): Uint8Array {
+export function asNewCluster(data: Uint8Array, { clusterId, from, isPaused, change }: NewCluster): Uint8Array {
   const snapshot = decodeSnapshot(data);
-  return encodeSnapshot({ ...snapshot, invited: [], inner: snapshot.inner.map(change) });
+  const parent = from ?? snapshot.line.clusterId;
+  const known = snapshot.line.ancestors.filter((one) => one !== parent);
+  const ancestors = (parent === null ? known : [parent, ...known]).slice(0, ANCESTORS_MAX);
+  const line = { clusterId, ancestors, isPaused };
+  return encodeSnapshot({ ...snapshot, line, invited: [], inner: snapshot.inner.map(change) });
+}
+
+/** What a snapshot says of where it comes from. */
+export function lineOf(data: Uint8Array): ClusterLine {
+  return decodeSnapshot(data).line;
 }
 
 // ---- the entries -----------------------------------------------------------------------------------
@@ -238,10 +319,10 @@ export function encodeClusterCommand(command: ClusterCommand): Uint8Array {
     writer.u8(KIND_INVITE);
     writer.u32(command.nodeIds.length);
     for (const nodeId of command.nodeIds) writer.text(nodeId);
-  } else {
+  } else if (command.kind === "settled") {
     writer.u8(KIND_SETTLED);
     writer.text(command.nodeId);
-  }
+  } else writer.u8(KIND_RESUMED);
   return writer.finish();
 }
 
@@ -260,6 +341,7 @@ function decodeClusterCommand(data: Uint8Array): ClusterCommand | null {
 
 function readCommand(reader: ByteReader, kind: number): ClusterCommand | null {
   if (kind === KIND_SETTLED) return { kind: "settled", nodeId: reader.text(NODE_ID_BYTES_MAX) };
+  if (kind === KIND_RESUMED) return { kind: "resumed" };
   if (kind !== KIND_INVITE) return null;
   const count = reader.u32();
   if (count > INVITED_MAX) return null;

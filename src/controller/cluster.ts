@@ -18,6 +18,7 @@ import type {
   Cluster,
   ClusterView,
   DiskView,
+  LineView,
   MemberChange,
   MemberChangeView,
   SnapshotView,
@@ -41,7 +42,7 @@ import {
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership } from "./membership.ts";
-import { diskIn, notLeader } from "./membership-rules.ts";
+import { notLeader, transferTarget } from "./membership-rules.ts";
 import type { SoleHistoryOptions } from "./sole-history.ts";
 
 const TICK_INTERVAL_MS = 1_000;
@@ -168,7 +169,7 @@ export class ClusterService implements Cluster {
   // ---- what it shows -------------------------------------------------------------------------------
 
   view(): ClusterView {
-    const { clusterId, version, disk, snapshots } = this.#options;
+    const { clusterId, version, machine, disk, snapshots } = this.#options;
     const status = this.#status();
     const nowMs = this.#clock.monotonicMs();
     const notReadyReason = this.#notReadyReason(status);
@@ -192,10 +193,18 @@ export class ClusterService implements Cluster {
       alerts: this.#health.alerts,
       snapshot: snapshots.newest(),
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
+      ancestors: machine.ancestors,
+      isPaused: machine.isPaused,
       isDraining: this.#drains.isDrained,
       isReady: notReadyReason === null,
       notReadyReason,
     };
+  }
+
+  line(): LineView {
+    const { ancestors, isPaused } = this.#options.machine;
+    if (ancestors.length === 0 && !this.#hasCaughtUp) this.#status();
+    return { ancestors: ancestors.length > 0 || this.#hasCaughtUp ? ancestors : null, isPaused };
   }
 
   currentRole(): ClusterView["role"] {
@@ -261,7 +270,7 @@ export class ClusterService implements Cluster {
 
   async transfer(target: string | null, force: boolean): Promise<TransferView> {
     const status = this.#leading();
-    const peer = this.#transferTarget(status, target);
+    const peer = this.#targetOf(status, target);
     if (status.transfer !== null) {
       throw new TenureError("TRANSFER_IN_PROGRESS", "leadership is being handed over already; wait for its end");
     }
@@ -284,28 +293,13 @@ export class ClusterService implements Cluster {
     else drains.undo();
   }
 
-  /** Null: the best one. */
-  #transferTarget(status: RaftStatus, target: string | null): PeerKey | null {
-    const self = nodeIdOf(status.peer);
-    const { voters, learners } = status.configuration;
-    if (target === null) {
-      if (voters.some((peer) => peer !== status.peer)) return null;
-      throw this.#invalidTarget(`${self} is the only voter; add another before leadership can be handed over`);
+  #targetOf(status: RaftStatus, target: string | null): PeerKey | null {
+    try {
+      return transferTarget(status, target);
+    } catch (error) {
+      if (TenureError.is(error)) this.#logRefused("transfer", error.code, error.message);
+      throw error;
     }
-    if (target === self) throw this.#invalidTarget(`${self} leads already; name another voter`);
-    const voter = diskIn(voters, target);
-    if (voter !== null) return voter;
-    if (diskIn(learners, target) !== null) {
-      throw this.#invalidTarget(`${target} is a learner, and a learner can't lead; promote it first`);
-    }
-    throw this.#invalidTarget(
-      `${target} is no member of this cluster; its voters are ${voters.map(nodeIdOf).join(", ")}`,
-    );
-  }
-
-  #invalidTarget(why: string): TenureError {
-    this.#logRefused("transfer", "TRANSFER_TARGET_INVALID", why);
-    return new TenureError("TRANSFER_TARGET_INVALID", why);
   }
 
   #logRefused(event: string, code: ErrorCode, message: string): void {
@@ -316,6 +310,10 @@ export class ClusterService implements Cluster {
     const message = await this.#membership.change(change);
     const members = memberViews(this.#around, this.#consensus.status(), this.#clock.monotonicMs());
     return { op: change.op, nodeId: change.nodeId, message, members };
+  }
+
+  resume(): Promise<void> {
+    return this.#membership.resume();
   }
 
   saveSnapshot(): Promise<SnapshotView> {
@@ -354,6 +352,7 @@ export class ClusterService implements Cluster {
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       cloned: this.#options.peers.cloned?.(),
+      isPaused: this.#options.machine.isPaused,
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();

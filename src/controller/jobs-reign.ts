@@ -46,6 +46,8 @@ export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "on
   readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
   /** Of the views here: see JobsRetention. */
   readonly expired: JobsRetentionOptions["expired"];
+  /** The cluster is paused: nothing is given, fired or ended by the passing of time. */
+  readonly isPaused?: (() => boolean) | undefined;
   readonly onOver: () => void;
 }
 
@@ -97,13 +99,15 @@ export class JobsReign {
       leaseHash: options.leaseHash,
       random: () => random.next(),
     };
-    const leads = (): boolean => !this.#isOver && !this.#writer.isFull && options.leadership.epoch() === epoch;
+    const isPaused = options.isPaused ?? (() => false);
+    const leads = (): boolean =>
+      !this.#isOver && !this.#writer.isFull && !isPaused() && options.leadership.epoch() === epoch;
     this.#leasing = new JobsLeasing({
       clock,
       fold,
       context: this.#context,
       timers: () => this.#timers,
-      isFull: () => this.#writer.isFull,
+      isFull: () => this.#writer.isFull || isPaused(),
       decide: <Kind extends JobsCommandKind>(command: CommandOf<Kind>) => this.#decide<Kind>(command),
       confirmed: () => this.#confirmed(),
     });
@@ -153,6 +157,11 @@ export class JobsReign {
 
   setDraining(draining: boolean, by: DrainedBy): void {
     this.#leasing.setDraining(draining, by);
+  }
+
+  /** It is paused no longer: whoever waits is given what is ready. */
+  resumed(): void {
+    this.#leasing.handOut();
   }
 
   end(): void {

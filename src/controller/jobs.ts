@@ -161,6 +161,11 @@ export class JobsService implements Jobs {
     await this.#run<"delete-schedule">({ kind: "delete-schedule", request, name });
   }
 
+  /** The cluster is paused no longer. */
+  resumed(): void {
+    this.#reign?.resumed();
+  }
+
   setDraining(draining: boolean, by: DrainedBy = "operator"): void {
     this.#serving().setDraining(draining, by);
   }
@@ -264,7 +269,9 @@ export class JobsService implements Jobs {
   }
 
   whyPending(jobId: string): PendingReason | null {
-    return this.#options.fold.book.applied.whyPending(jobId, this.#times(), this.#reign?.isDraining ?? false);
+    const { fold, isPaused } = this.#options;
+    const why = fold.book.applied.whyPending(jobId, this.#times(), this.#reign?.isDraining ?? false);
+    return why !== null && isPaused?.() === true ? { reason: "cluster-paused" } : why;
   }
 
   /** Who does not lead knows what has passed here since the last event. */

@@ -151,3 +151,24 @@ export function settle(outcome: ProposeOutcome, status: RaftStatus): void {
       return assertNever(outcome, "settle");
   }
 }
+
+/** Whom leadership can be handed to; null: the best other voter. */
+export function transferTarget(status: RaftStatus, target: string | null): PeerKey | null {
+  const self = nodeIdOf(status.peer);
+  const { voters, learners } = status.configuration;
+  if (target === null) {
+    if (voters.some((peer) => peer !== status.peer)) return null;
+    throw invalidTarget(`${self} is the only voter; add another before leadership can be handed over`);
+  }
+  if (target === self) throw invalidTarget(`${self} leads already; name another voter`);
+  const voter = diskIn(voters, target);
+  if (voter !== null) return voter;
+  if (diskIn(learners, target) !== null) {
+    throw invalidTarget(`${target} is a learner, and a learner can't lead; promote it first`);
+  }
+  throw invalidTarget(`${target} is no member of this cluster; its voters are ${voters.map(nodeIdOf).join(", ")}`);
+}
+
+function invalidTarget(why: string): TenureError {
+  return new TenureError("TRANSFER_TARGET_INVALID", why);
+}

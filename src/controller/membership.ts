@@ -313,6 +313,14 @@ export class Membership {
     }
   }
 
+  /** In its turn: whoever asks twice is answered twice, and it is written once. */
+  async resume(): Promise<void> {
+    this.#leading();
+    await this.#inTurn(async () => {
+      if (this.#options.machine.isPaused) await this.#command({ kind: "resumed" });
+    });
+  }
+
   // ---- how a change is made ------------------------------------------------------------------------
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

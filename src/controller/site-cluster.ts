@@ -14,6 +14,7 @@ import type {
   AlertView,
   Cluster,
   ClusterView,
+  LineView,
   DiskView,
   MemberChangeView,
   MemberView,
@@ -65,6 +66,9 @@ export interface SiteClusterOptions {
   /** An operator wants this node out, or in again. */
   readonly onDrain?: ((isWanted: boolean) => void) | undefined;
 }
+
+/** Its database is what it comes from, and is restored with. */
+const NO_LINE = { ancestors: [], isPaused: false } as const;
 
 export class SiteCluster implements Cluster {
   readonly #options: SiteClusterOptions;
@@ -135,11 +139,14 @@ export class SiteCluster implements Cluster {
       // Where the state is kept, and how much of it, is the database's to tell.
       snapshot: null,
       disk: { state: disk.state(), freeBytes: disk.freeBytes() },
+      ...NO_LINE,
       isDraining: this.#drains.isDrained,
       isReady: notReadyReason === null,
       notReadyReason,
     };
   }
+
+  readonly line = (): LineView => NO_LINE;
 
   currentRole(): ClusterView["role"] {
     return this.#role();
@@ -348,6 +355,8 @@ export class SiteCluster implements Cluster {
       "nodes on Postgres have no members to change: a node belongs to the site while it runs. Start it, or stop it.",
     );
   }
+
+  async resume(): Promise<void> {}
 
   async saveSnapshot(): Promise<SnapshotView> {
     throw noSnapshots();

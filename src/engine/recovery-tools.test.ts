@@ -58,7 +58,7 @@ describe("forcing a new cluster", () => {
     const { mayBeLost } = await force(disk);
     expect(mayBeLost).toContain("ends at index 5");
     expect(mayBeLost).toContain("Entries 5 to 5 are kept although this node does not know that they were committed");
-    expect(mayBeLost).toContain("behind index 5 is lost");
+    expect(mayBeLost).toContain("after index 5 is lost");
 
     const sure = new TestDisk();
     const storage = await written(sure);

@@ -30,8 +30,8 @@ interface Place {
   readonly disk: Disk;
   readonly digest: Digest;
   readonly nodeId: string;
-  /** The state machine's snapshot, as the new cluster shall have it. */
-  readonly transform?: ((data: Uint8Array) => Uint8Array | Promise<Uint8Array>) | undefined;
+  /** The state machine's snapshot, as the new cluster shall have it. `from`: the cluster that it is the state of; null: a file's. */
+  readonly transform?: ((data: Uint8Array, from: string | null) => Uint8Array | Promise<Uint8Array>) | undefined;
 }
 
 export interface ForceOptions extends Place {
@@ -76,7 +76,7 @@ export async function forceNewCluster(options: ForceOptions): Promise<ForcedClus
   if (lastIndex === 0) throw nothingHere("its log is empty: this node never heard from its cluster");
   const term = laterTerm(intact.hardState.term);
   foldLog(intact, options.stateMachine);
-  const data = await transformed(options, wholeOf(await options.stateMachine.snapshot()));
+  const data = await transformed(options, wholeOf(await options.stateMachine.snapshot()), stamp.clusterId);
   const meta: SnapshotMeta = { index: lastIndex, term, configuration: aloneOf(nodeId, newIncarnation) };
   const target = directoryOptions(options, newClusterId, newIncarnation);
   const { wal } = await beginRecovered(target, newIncarnation, { meta, data });
@@ -108,7 +108,7 @@ export async function restoreSnapshot(options: RestoreOptions): Promise<NewClust
 
   const { index } = saved.meta;
   const term = laterTerm(saved.meta.term);
-  const data = await transformed(options, saved.data);
+  const data = await transformed(options, saved.data, null);
   const meta: SnapshotMeta = { index, term, configuration: aloneOf(nodeId, incarnation) };
   const { wal } = await beginRecovered(directoryOptions(options, clusterId, incarnation), incarnation, { meta, data });
   await wal.close();
@@ -154,8 +154,8 @@ export function foldLog({ snapshot, entries }: FoundLog, machine: StateMachine):
   }
 }
 
-async function transformed({ transform }: Place, data: Uint8Array): Promise<Uint8Array> {
-  return transform === undefined ? data : transform(data);
+async function transformed({ transform }: Place, data: Uint8Array, from: string | null): Promise<Uint8Array> {
+  return transform === undefined ? data : transform(data, from);
 }
 
 function laterTerm(term: number): number {
@@ -180,7 +180,7 @@ function describeLoss(lastIndex: number, commit: number | null): string {
       : "";
   return (
     `The log of this node ends at index ${lastIndex}, and all of it is kept.${unsure} ` +
-    `What other nodes acknowledged behind index ${lastIndex} is lost, unless you force the new cluster on the one whose ` +
+    `What other nodes acknowledged after index ${lastIndex} is lost, unless you force the new cluster on the one whose ` +
     "log is longest. Wipe the other nodes before they join: their logs are of the old cluster."
   );
 }

@@ -7,6 +7,8 @@ import type { ElectionRecord } from "../core/raft/types.ts";
 export interface Cluster {
   /** From memory; never waits. */
   view(): ClusterView;
+  /** The view's part that every answer carries. */
+  line(): LineView;
   /** The view's role alone: every mutation asks for it. */
   currentRole(): ClusterView["role"];
   /** Everything committed before this call is applied here when it resolves; false: no leader confirmed it in time. */
@@ -18,6 +20,8 @@ export interface Cluster {
    * is so. Refused where nobody else could lead, and then nothing has changed; not with `force`.
    */
   drain(isDraining: boolean, force: boolean): Promise<void>;
+  /** A cluster that was restored paused begins to act. Done already: nothing happens. */
+  resume(): Promise<void>;
   changeMember(change: MemberChange): Promise<MemberChangeView>;
   /** Saves a snapshot of the applied state on this node now, and resolves when it is durable. */
   saveSnapshot(): Promise<SnapshotView>;
@@ -49,11 +53,21 @@ export interface ClusterView {
   readonly alerts: readonly AlertView[];
   readonly snapshot: SnapshotView | null;
   readonly disk: DiskView;
-  /** Recovered, has once had everything that was committed when it started, and was not removed since. */
+  /** The clusters that this one was recovered or restored from, the newest first. */
+  readonly ancestors: readonly string[];
+  /** Restored, and not resumed yet: it leases no job, fires no schedule and grants no scope. */
+  readonly isPaused: boolean;
   /** An operator has taken it out (`drain`): it does not want to lead. */
   readonly isDraining: boolean;
+  /** Recovered, has once had everything that was committed when it started, and was not removed since. */
   readonly isReady: boolean;
   readonly notReadyReason: string | null;
+}
+
+export interface LineView {
+  /** Null: this node has just joined, and does not know them yet. */
+  readonly ancestors: readonly string[] | null;
+  readonly isPaused: boolean;
 }
 
 export interface MemberView {
@@ -106,7 +120,8 @@ export type AlertName =
   | "disk_cloned"
   | "clock_skewed"
   | "clocks_disagree"
-  | "url_shared";
+  | "url_shared"
+  | "cluster_paused";
 
 export interface SnapshotView {
   readonly index: number;

@@ -32,4 +32,8 @@ export interface ServersAnswer {
   readonly body: Readonly<Record<string, unknown>>;
   /** The cluster that the node says it belongs to; null where it does not say. */
   readonly clusterId: string | null;
+  /** What that cluster was recovered or restored from, the newest first; absent: from none; null: the node does not know yet. */
+  readonly ancestors?: readonly string[] | null | undefined;
+  /** It was restored paused, and not resumed yet. */
+  readonly isPaused?: boolean | undefined;
 }

@@ -23,6 +23,7 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/scopes/:scope/resign": "client",
   "POST /v1/admin/transfer": "operator",
   "POST /v1/admin/nodes/:node_id/drain": "operator",
+  "POST /v1/admin/resume": "operator",
   "POST /v1/admin/members": "operator",
   "POST /v1/admin/snapshot": "backup",
   "GET /v1/admin/snapshot": "backup",

@@ -292,6 +292,22 @@ describe("admin", () => {
     expect([odd.status, odd.json?.["field"]]).toEqual([400, "promote"]);
   });
 
+  it("resumes a cluster that was restored paused, as often as it is asked", async () => {
+    t.cluster.isPaused = true;
+    t.cluster.ancestors = ["c-2", "c-1"];
+    const shown = await t.call("GET", "/v1/cluster");
+    expect(shown.json).toMatchObject({ is_paused: true, ancestors: ["c-2", "c-1"] });
+    expect([shown.headers.get("x-tenure-ancestors"), shown.headers.get("x-tenure-paused")]).toEqual([
+      "c-2,c-1",
+      "true",
+    ]);
+    for (let time = 0; time < 2; time++) {
+      const { json } = await t.call("POST", "/v1/admin/resume", {});
+      fits("resume", json);
+      expect(json).toMatchObject({ is_paused: false });
+    }
+  });
+
   it("saves a snapshot and hands it out", async () => {
     expect((await t.call("GET", "/v1/admin/snapshot")).status).toBe(404);
     const saved = await t.call("POST", "/v1/admin/snapshot");
@@ -310,6 +326,7 @@ describe("mutations where nobody may take them", () => {
     ["/v1/scopes/x/renew", { session, epoch: 1 }],
     ["/v1/scopes/x/resign", { session, epoch: 1 }],
     ["/v1/admin/transfer", {}],
+    ["/v1/admin/resume", {}],
     ["/v1/admin/members", { op: "remove", node_id: "n3" }],
     ["/v1/admin/scopes/x/resign", {}],
   ] as const;

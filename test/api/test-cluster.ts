@@ -60,6 +60,18 @@ export class TestCluster implements Cluster {
     ]);
   }
 
+  isPaused = false;
+  ancestors: readonly string[] = [];
+
+  line(): { readonly ancestors: readonly string[]; readonly isPaused: boolean } {
+    return { ancestors: this.ancestors, isPaused: this.isPaused };
+  }
+
+  async resume(): Promise<void> {
+    this.#requireLeader();
+    this.isPaused = false;
+  }
+
   currentRole(): ClusterView["role"] {
     return this.role;
   }
@@ -100,6 +112,8 @@ export class TestCluster implements Cluster {
       alerts: this.alerts,
       snapshot: this.#snapshot,
       disk: this.disk,
+      ancestors: this.ancestors,
+      isPaused: this.isPaused,
       isDraining: this.isDraining,
       isReady: this.isReady,
       notReadyReason: this.notReadyReason,

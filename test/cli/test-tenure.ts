@@ -38,7 +38,11 @@ export interface Said {
 /** Whoever runs the tests may have a configuration of his own. */
 const NO_FILES = join(COMPILE_CACHE, "none");
 
-export function start(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+export function start(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  limitMs: number = LIMIT_MS,
+) {
   const clean = Object.entries(process.env).filter(([name]) => !/^TENURE_|_COLOR$/.test(name));
   const child = spawn(process.execPath, [MAIN_FILE, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -47,7 +51,7 @@ export function start(args: readonly string[], environment: Readonly<Record<stri
   const said = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
-  const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+  const timer = setTimeout(() => child.kill("SIGKILL"), limitMs);
   const ended = new Promise<Said>((resolve) => {
     child.once("close", (code) => {
       clearTimeout(timer);

@@ -103,6 +103,8 @@ class KvClusterView implements Pick<Cluster, "view" | "currentRole" | "catchUp">
       alerts: [],
       snapshot: null,
       disk: { state: "ok", freeBytes: null },
+      ancestors: [],
+      isPaused: false,
       isDraining: false,
       isReady,
       notReadyReason: isReady ? null : "has not caught up with the cluster yet",

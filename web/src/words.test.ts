@@ -32,6 +32,7 @@ describe("why a job waits", () => {
     [{ reason: "no-agent", kind: "build", missing: "label gpu=yes" }, /no agent takes it \(label gpu=yes\).*build/],
     [{ reason: "agents-busy", agents: 2 }, /all 2 agents/],
     [{ reason: "draining" }, /draining/],
+    [{ reason: "cluster-paused" }, /tenure cluster resume/],
     [{ reason: "next" }, /next/],
   ];
   it.each(reasons)("%j", (reason, text) => expect(pendingText(reason)).toMatch(text));

@@ -69,6 +69,8 @@ export function pendingText(reason: PendingReasonView): string {
       return `all ${reason.agents} agents that could take it are busy`;
     case "draining":
       return "the servers are draining: nothing is given out";
+    case "cluster-paused":
+      return "the cluster was restored paused: nothing is given out until it is resumed (tenure cluster resume)";
     case "next":
       return "it is next";
     default:

@@ -336,7 +336,7 @@ export class Health {
     ];
   }
 
-  #judgeMachine(at: Moment, { disk, historyQuota, stalls }: Observation): HealthOutput[] {
+  #judgeMachine(at: Moment, { disk, historyQuota, stalls, isPaused }: Observation): HealthOutput[] {
     if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + STALLED_FOR_MS;
     this.#stalls = stalls;
     const self = nodeIdOf(this.#self);
@@ -352,6 +352,9 @@ export class Health {
       }),
       ...this.#board.set(at, "history_quota_used", self, historyQuota === "refuse", () => {
         return "the history of events takes more than 95 % of history.quota_bytes: no new jobs are taken while this node leads. Raise it, or let go of old events with history.keep_days";
+      }),
+      ...this.#board.set(at, "cluster_paused", null, isPaused === true, () => {
+        return "this cluster was restored paused: it leases no job, fires no schedule and grants no scope until `tenure cluster resume`";
       }),
       ...this.#board.set(at, "loop_stalled", self, at.nowMs < this.#stalledUntilMs, () => {
         const times = stalls === 1 ? "once since its start," : `${stalls} times since its start, the last time`;

@@ -61,6 +61,8 @@ export interface Observation {
   readonly clock: ClockView;
   /** Node ids of whose disk two processes hold a copy. */
   readonly cloned?: readonly string[] | undefined;
+  /** It was restored paused. */
+  readonly isPaused?: boolean | undefined;
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */

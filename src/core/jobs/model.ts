@@ -134,4 +134,6 @@ export type PendingReason =
   | { readonly reason: "no-agent"; readonly kind: string; readonly missing: string }
   | { readonly reason: "agents-busy"; readonly agents: number }
   | { readonly reason: "draining" }
+  /** It was restored paused, and not resumed yet. */
+  | { readonly reason: "cluster-paused" }
   | { readonly reason: "next" };

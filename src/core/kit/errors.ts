@@ -40,6 +40,7 @@ export const ERRORS = {
   LOG_COMPACTED: { http: 410, exit: 69, retryable: false, number: null },
   EVENTS_LOST: { http: 410, exit: 69, retryable: false, number: null },
   CLUSTER_MISMATCH: { http: 409, exit: 78, retryable: false, number: null },
+  CLUSTER_PAUSED: { http: 503, exit: 75, retryable: true, number: null },
   CERTIFICATE_INVALID: { http: 500, exit: 78, retryable: false, number: null },
   TLS_REQUIRED: { http: 400, exit: 78, retryable: false, number: null },
   MEMBER_UNKNOWN: { http: 404, exit: 69, retryable: false, number: null },

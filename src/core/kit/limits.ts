@@ -22,6 +22,8 @@ export const CONF_CHANGE_OPERATIONS_MAX = 2 * MEMBERS_MAX;
 /** A node id of 63, "@", an incarnation of 16. */
 export const PEER_KEY_BYTES_MAX = 80;
 export const CLUSTER_ID_BYTES_MAX = 128;
+/** Clusters that one names as those that it was recovered or restored from; older ones are forgotten. */
+export const ANCESTORS_MAX = 16;
 /** Peers that the wire has introduced and that are still heard, the last ones seen; a node id may have two disks among them. */
 export const INTRODUCED_MAX = 64;
 /**

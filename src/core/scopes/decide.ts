@@ -52,7 +52,7 @@ export function decide(state: ScopesReader, command: ScopeCommand, { position }:
       return {
         kind: "event",
         event: { ...command, kind: "granted" },
-        epoch: epochAt(state.generation, position),
+        epoch: epochAt(state.epochBase, position),
       };
     case "resign":
       if (command.epoch > (before?.epoch ?? 0)) return { kind: "stale" };

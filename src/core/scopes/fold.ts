@@ -19,7 +19,8 @@ const UNPREPARED_MAX = 128;
 
 /** What decisions look at: the applied state, or the leader's head on top of it. */
 export interface ScopesReader {
-  readonly generation: number;
+  /** Epochs are counted from here: see `epochAt`. */
+  readonly epochBase: number;
   get(scope: string): ScopeState | undefined;
   /** Whether one more scope could be held. */
   readonly hasRoom: boolean;
@@ -33,7 +34,7 @@ export class ScopesFold implements Fold, ScopesReader {
   readonly #scopesMax: number;
   /** In the order of their last change: a scope that changes all the time is prepared when the snapshot is taken. */
   readonly #unprepared = new Set<string>();
-  #generation = 0;
+  #epochBase = 0;
   /** In order. */
   #names: string[] = [];
 
@@ -41,8 +42,8 @@ export class ScopesFold implements Fold, ScopesReader {
     this.#scopesMax = scopesMax;
   }
 
-  get generation(): number {
-    return this.#generation;
+  get epochBase(): number {
+    return this.#epochBase;
   }
 
   get size(): number {
@@ -87,12 +88,12 @@ export class ScopesFold implements Fold, ScopesReader {
     const free = [...this.#free].map((name) => this.#scopes.get(name) as ScopeState);
     const held = this.list(null, this.#names.length).filter(({ hold }) => hold !== null);
     this.#unprepared.clear();
-    return encodeScopes({ generation: this.#generation, scopes: [...free, ...held] });
+    return encodeScopes({ epochBase: this.#epochBase, scopes: [...free, ...held] });
   }
 
   restore(data: Uint8Array, _head: LogHead): void {
-    const { generation, scopes } = decodeScopes(data);
-    this.#generation = generation;
+    const { epochBase, scopes } = decodeScopes(data);
+    this.#epochBase = epochBase;
     this.#scopes.clear();
     this.#free.clear();
     this.#unprepared.clear();
@@ -102,7 +103,7 @@ export class ScopesFold implements Fold, ScopesReader {
 
   #evolve(event: ScopeEvent, position: number): boolean {
     const before = this.#scopes.get(event.scope);
-    const after = evolveScope(before, event, epochAt(this.#generation, position));
+    const after = evolveScope(before, event, epochAt(this.#epochBase, position));
     if (after === null) return false;
     if (before === undefined) {
       if (!this.#makeRoom()) return false;

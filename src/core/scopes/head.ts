@@ -28,8 +28,8 @@ export class ScopesHead<Batch> implements ScopesReader {
     this.#applied = applied;
   }
 
-  get generation(): number {
-    return this.#applied.generation;
+  get epochBase(): number {
+    return this.#applied.epochBase;
   }
 
   get hasRoom(): boolean {
@@ -47,7 +47,7 @@ export class ScopesHead<Batch> implements ScopesReader {
 
   /** An event that is being appended, at this position. */
   push(event: ScopeEvent, position: number, batch: Batch): void {
-    const state = evolveScope(this.get(event.scope), event, epochAt(this.generation, position));
+    const state = evolveScope(this.get(event.scope), event, epochAt(this.epochBase, position));
     if (state === null) return;
     this.#heldAhead -= this.#uncommitted.get(event.scope)?.heldAhead ?? 0;
     const top = { state, position, batch, heldAhead: 0 };

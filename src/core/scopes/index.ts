@@ -6,4 +6,4 @@ export { ScopesFold } from "./fold.ts";
 export { ScopesHead } from "./head.ts";
 export { checkAcquire, checkHold, checkScope, SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
 export { EPOCHS_PER_GENERATION, type Hold, type ScopeState, viewOf } from "./scope-state.ts";
-export { GENERATION_MAX, generationOf, withGeneration } from "./snapshot.ts";
+export { GENERATION_MAX, type NewLine, withNewLine } from "./snapshot.ts";

@@ -33,10 +33,10 @@ export interface ScopeState {
   readonly history: readonly ScopeTransition[];
 }
 
-/** A restored cluster writes the same positions again, in a higher generation: no epoch is ever handed out twice. */
-export function epochAt(generation: number, position: number): number {
-  const epoch = generation * EPOCHS_PER_GENERATION + position;
-  assert(epoch <= INTEGER_MAX, "an epoch is at most 2^53-1", () => `${generation}, ${position}`);
+/** A restored cluster writes the same positions again, from a higher base: no epoch is ever handed out twice. */
+export function epochAt(epochBase: number, position: number): number {
+  const epoch = epochBase + position;
+  assert(epoch <= INTEGER_MAX, "an epoch is at most 2^53-1", () => `${epochBase}, ${position}`);
   return epoch;
 }
 

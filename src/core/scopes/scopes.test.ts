@@ -7,12 +7,11 @@ import {
   encodeEvent,
   EPOCHS_PER_GENERATION,
   GENERATION_MAX,
-  generationOf,
   type ScopeCommand,
   type ScopeEvent,
   ScopesFold,
   ScopesHead,
-  withGeneration,
+  withNewLine,
 } from "./index.ts";
 
 const HEAD = { position: 0, epoch: 0 };
@@ -218,39 +217,87 @@ describe("the fold", () => {
   });
 });
 
-describe("generations", () => {
-  it("a restored cluster hands out no epoch again", () => {
+describe("a new line of epochs", () => {
+  const line = { generation: 0, place: 0, position: 0, session: "nobody" };
+  const nextEpoch = (snapshot: Uint8Array, position: number): number => {
+    const fold = new ScopesFold();
+    fold.restore(snapshot, HEAD);
+    return fold.epochBase + position + 1;
+  };
+
+  it("a restored cluster hands out no epoch again, also where its clock knows nothing", () => {
     const fold = new ScopesFold();
     play([acquire("s1")], fold);
     const backup = fold.snapshot();
     // Behind the backup, before the disaster.
     play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "b")], fold, 1);
     const restored = new ScopesFold();
-    restored.restore(withGeneration(backup, 1), HEAD);
+    restored.restore(withNewLine(backup, { ...line, position: 1, place: 7 }), HEAD);
     play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "c")], restored, 1);
     expect(fold.get("s1")?.epoch).toBe(3);
-    expect(restored.get("s1")?.epoch).toBe(EPOCHS_PER_GENERATION + 3);
-    expect(generationOf(restored.snapshot())).toBe(1);
+    expect(restored.get("s1")?.epoch).toBe(2 * EPOCHS_PER_GENERATION + 7 + 2);
+    expect(withNewLine(restored.snapshot(), { ...line, position: 3 })).not.toEqual(restored.snapshot());
   });
 
-  it("of nothing is the state of a new cluster, and can be raised too", () => {
-    expect(generationOf(new Uint8Array(0))).toBe(0);
-    expect(generationOf(withGeneration(new Uint8Array(0), 7))).toBe(7);
+  it("nobody can renew or resign what was held before, and it is held until its lease is over", () => {
+    const fold = new ScopesFold();
+    play([acquire("s1")], fold);
+    const restored = new ScopesFold();
+    restored.restore(withNewLine(fold.snapshot(), { ...line, position: 1 }), HEAD);
+    const hold = restored.get("s1")!.hold!;
+    expect(hold).toMatchObject({ session: "nobody", identity: "a", epoch: 1, ttlMs: 1_000 });
+    const resign: ScopeCommand = { kind: "resign", scope: "s1", session: "a", epoch: 1, atMs: 1 };
+    expect(decide(restored, resign, { position: 2 })).toEqual({ kind: "stale" });
+    expect(decide(restored, acquire("s1"), { position: 2 })).toEqual({ kind: "held", hold });
+    expect(play([{ kind: "expire", scope: "s1", epoch: 1, atMs: 1 }, acquire("s1")], restored, 1)).toHaveLength(2);
+    expect(restored.get("s1")!.epoch).toBeGreaterThan(2 * EPOCHS_PER_GENERATION);
   });
 
-  it("only grow, and an epoch never passes 2^53-1", () => {
-    const snapshot = withGeneration(new Uint8Array(0), GENERATION_MAX);
-    expect(() => withGeneration(snapshot, GENERATION_MAX)).toThrow(/must be higher/);
-    expect(() => withGeneration(new Uint8Array(0), GENERATION_MAX + 1)).toThrow(/at most/);
-    expect(() => withGeneration(new Uint8Array(0), 0)).toThrow(/must be higher/);
+  it("two that are made of one state, or of two states of one cluster, share no epoch where they begin at two places", () => {
+    const [older, newer] = [new ScopesFold(), new ScopesFold()];
+    play([acquire("s1")], older);
+    play([acquire("s1"), acquire("s2"), acquire("s3")], newer);
+    const first = withNewLine(newer.snapshot(), { ...line, generation: 9, place: 100, position: 3 });
+    const second = withNewLine(older.snapshot(), { ...line, generation: 9, place: 200, position: 1 });
+    expect(nextEpoch(second, 1) - nextEpoch(first, 3)).toBe(100);
+  });
+
+  it("goes up nine times in a row, whatever the clock says, and each is above all that the one before could grant", () => {
+    let snapshot: Uint8Array = new Uint8Array(0);
+    let highest = 0;
+    for (let time = 0; time < 9; time++) {
+      snapshot = withNewLine(snapshot, { ...line, generation: 5, place: 3, position: time });
+      const next = nextEpoch(snapshot, time);
+      expect(next).toBeGreaterThan(highest);
+      highest = next + EPOCHS_PER_GENERATION - 1;
+    }
+  });
+
+  it("a clock that is decades ahead is refused: an epoch never passes 2^53-1", () => {
+    const wrong = { ...line, generation: GENERATION_MAX };
+    expect(() => withNewLine(new Uint8Array(0), wrong)).toThrow(/clock/);
     expect(GENERATION_MAX * EPOCHS_PER_GENERATION + EPOCHS_PER_GENERATION - 1).toBe(Number.MAX_SAFE_INTEGER);
   });
 
+  it("where there is none, a snapshot has the bytes that older releases read", () => {
+    const fold = new ScopesFold();
+    play([acquire("s1")], fold);
+    expect(fold.snapshot()[1]).toBe(1);
+    const first = withNewLine(fold.snapshot(), { ...line, place: 1, position: 1 });
+    fold.restore(first, HEAD);
+    expect([first[1], fold.snapshot()]).toEqual([1, first]);
+    const second = withNewLine(fold.snapshot(), { ...line, place: 5, position: 1 });
+    fold.restore(second, HEAD);
+    expect([second[1], fold.snapshot()]).toEqual([2, second]);
+  });
+
   it("a snapshot that can't be read is refused with a reason", () => {
-    const snapshot = withGeneration(new Uint8Array(0), 1).slice();
-    expect(() => generationOf(snapshot.subarray(0, 7))).toThrow(expect.objectContaining({ code: "SNAPSHOT_INVALID" }));
-    snapshot[1] = 2;
-    expect(() => generationOf(snapshot)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
+    const snapshot = withNewLine(new Uint8Array(0), line).slice();
+    expect(() => withNewLine(snapshot.subarray(0, 7), line)).toThrow(
+      expect.objectContaining({ code: "SNAPSHOT_INVALID" }),
+    );
+    snapshot[1] = 3;
+    expect(() => withNewLine(snapshot, line)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
   });
 });
 

@@ -1,6 +1,6 @@
-// The state of all scopes as bytes, version 1:
+// The state of all scopes as bytes:
 //
-//   magic u8, version u8, generation, count u32, then each scope as bytes:
+//   magic u8, version u8, version 1: generation, version 2: base of the epochs, count u32, then each scope as bytes:
 //   scope, epoch, held (session, identity, ttl, acquired at, resign requested, metadata), history
 //
 // First those that nobody holds, in the order in which they became free, which is part of the state; then those that are
@@ -10,6 +10,7 @@
 // made once for each value of it and kept beside it (`prepareScope`), so taking one costs little more than copying. With all
 // of it to be made, 5,000 scopes with whole histories took 85 ms; with all of it at hand, 5 ms.
 
+import { assert } from "../kit/assert.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { TenureError } from "../kit/errors.ts";
 import {
@@ -24,7 +25,10 @@ import { readMetadata, writeMetadata } from "./events.ts";
 import { SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
 import { EPOCHS_PER_GENERATION, type Hold, type ScopeState } from "./scope-state.ts";
 
-const SCOPES_SNAPSHOT_VERSION = 1;
+/** Where epochs are counted from a place inside of a generation: of a cluster that was recovered or restored. */
+const SCOPES_SNAPSHOT_VERSION = 2;
+/** Where they are counted from its begin. Older releases read this one alone. */
+const SCOPES_SNAPSHOT_VERSION_AT_BEGIN = 1;
 /** Above it an epoch would pass 2^53-1. */
 export const GENERATION_MAX = 2 ** 21 - 1;
 const MAGIC = 0x54;
@@ -33,19 +37,20 @@ const SCOPE_BYTES = 512;
 const REASONS = ["acquired", "resigned", "expired", "forced"] as const;
 
 export interface ScopesSnapshot {
-  readonly generation: number;
+  readonly epochBase: number;
   /** In the order of the encoding. */
   readonly scopes: readonly ScopeState[];
 }
 
 const encoded = new WeakMap<ScopeState, Uint8Array>();
 
-export function encodeScopes({ generation, scopes }: ScopesSnapshot): Uint8Array {
+export function encodeScopes({ epochBase, scopes }: ScopesSnapshot): Uint8Array {
   const parts = scopes.map(bytesOf);
   const writer = new ByteWriter(parts.reduce((sum, { length }) => sum + 4 + length, HEADER_BYTES));
   writer.u8(MAGIC);
-  writer.u8(SCOPES_SNAPSHOT_VERSION);
-  writer.uint53(generation);
+  const isAtBegin = epochBase % EPOCHS_PER_GENERATION === 0;
+  writer.u8(isAtBegin ? SCOPES_SNAPSHOT_VERSION_AT_BEGIN : SCOPES_SNAPSHOT_VERSION);
+  writer.uint53(isAtBegin ? epochBase / EPOCHS_PER_GENERATION : epochBase);
   writer.u32(parts.length);
   for (const part of parts) writer.bytes(part);
   return writer.finish();
@@ -53,7 +58,7 @@ export function encodeScopes({ generation, scopes }: ScopesSnapshot): Uint8Array
 
 /** Throws SNAPSHOT_INVALID or FORMAT_UNSUPPORTED. Of no bytes at all: the state of a new cluster. */
 export function decodeScopes(bytes: Uint8Array): ScopesSnapshot {
-  if (bytes.length === 0) return { generation: 0, scopes: [] };
+  if (bytes.length === 0) return { epochBase: 0, scopes: [] };
   try {
     return read(new ByteReader(bytes));
   } catch (error) {
@@ -64,26 +69,39 @@ export function decodeScopes(bytes: Uint8Array): ScopesSnapshot {
   }
 }
 
-/**
- * The same scopes in a higher generation, for a cluster that is restored or recovered: what was granted after this snapshot
- * was taken is not in it, and its epochs must not be handed out again.
- */
-export function withGeneration(snapshotBytes: Uint8Array, generation: number): Uint8Array {
-  const { generation: before, scopes } = decodeScopes(snapshotBytes);
-  // A log of more than 2^32 records has reached into the next generation's epochs.
-  const newest = scopes.reduce((most, { epoch }) => Math.max(most, epoch), 0);
-  const low = Math.max(before, Math.floor(newest / EPOCHS_PER_GENERATION));
-  if (!Number.isSafeInteger(generation) || generation <= low || generation > GENERATION_MAX) {
-    throw new TenureError(
-      "BAD_REQUEST",
-      `generation ${generation} can't follow ${low}: it must be higher, and at most ${GENERATION_MAX}`,
-    );
-  }
-  return encodeScopes({ generation, scopes });
+export interface NewLine {
+  /** At least; a higher one where the state needs it. */
+  readonly generation: number;
+  /** Where in that generation epochs go on. */
+  readonly place: number;
+  /** Of the last record in the log. */
+  readonly position: number;
+  /** That nobody has. */
+  readonly session: string;
 }
 
-export function generationOf(snapshotBytes: Uint8Array): number {
-  return decodeScopes(snapshotBytes).generation;
+/**
+ * The same scopes for a cluster that is restored or recovered. What was granted after this snapshot was taken is not in it, and
+ * its epochs must not be granted again: the new ones are at least one whole generation above the last that it knows, which is more
+ * records than a cluster writes.
+ *
+ * Nobody can renew a hold of before: others may have been granted the scope since. It is kept until its lease is over, so
+ * that whoever still trusts in it has stopped by then; its holder campaigns again, and gets a higher epoch.
+ */
+export function withNewLine(snapshotBytes: Uint8Array, { generation, place, position, session }: NewLine): Uint8Array {
+  assert(place >= 0 && place < EPOCHS_PER_GENERATION, "a place is one of its generation's", () => `${place}`);
+  const { epochBase: before, scopes } = decodeScopes(snapshotBytes);
+  const newest = scopes.reduce((most, { epoch }) => Math.max(most, epoch), before + position);
+  const next = Math.max(Math.floor(newest / EPOCHS_PER_GENERATION) + 2, generation);
+  if (!Number.isSafeInteger(generation) || next >= GENERATION_MAX) {
+    throw new TenureError(
+      "BAD_REQUEST",
+      `generation ${next} of epochs can't be used: it must be lower than ${GENERATION_MAX}. Is the clock of this machine right?`,
+    );
+  }
+  const epochBase = next * EPOCHS_PER_GENERATION + place - position;
+  const ended = scopes.map((state) => (state.hold === null ? state : { ...state, hold: { ...state.hold, session } }));
+  return encodeScopes({ epochBase, scopes: ended });
 }
 
 /** Makes the bytes of this value now, so that the next snapshot need not. */
@@ -133,9 +151,10 @@ function read(reader: ByteReader): ScopesSnapshot {
       `a snapshot of scopes has format ${version}, and this node reads ${SCOPES_SNAPSHOT_VERSION} at most; start the newer version of Tenure here too`,
     );
   }
-  if (version !== SCOPES_SNAPSHOT_VERSION) throw new DecodeError("malformed", `version ${version}`);
-  const generation = reader.uint53();
-  if (generation > GENERATION_MAX) throw new DecodeError("wild", `generation ${generation}`);
+  if (version < SCOPES_SNAPSHOT_VERSION_AT_BEGIN) throw new DecodeError("malformed", `version ${version}`);
+  const base = reader.uint53();
+  const epochBase = version === SCOPES_SNAPSHOT_VERSION_AT_BEGIN ? base * EPOCHS_PER_GENERATION : base;
+  if (epochBase / EPOCHS_PER_GENERATION > GENERATION_MAX) throw new DecodeError("wild", `a base of epochs of ${base}`);
   const count = reader.u32();
   if (count > SCOPES_MAX) throw new DecodeError("malformed", `${count} scopes where ${SCOPES_MAX} are allowed`);
   const scopes: ScopeState[] = [];
@@ -146,7 +165,7 @@ function read(reader: ByteReader): ScopesSnapshot {
     scopes.push(state);
   }
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
-  return { generation, scopes };
+  return { epochBase, scopes };
 }
 
 function readScope(reader: ByteReader): ScopeState {

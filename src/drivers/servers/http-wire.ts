@@ -4,11 +4,15 @@
 // message; an answer is a JSON object, or it is none.
 
 import type { IncomingMessage } from "node:http";
+import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
 import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/servers.ts";
 import { HttpClient, parseObject, readText, type TlsFiles } from "../http/index.ts";
 import { foreignAnswer, SERVER, tooLong, WORDS } from "./failures.ts";
 
 const CLUSTER_HEADER = "x-tenure-cluster";
+const ANCESTORS_HEADER = "x-tenure-ancestors";
+const PAUSED_HEADER = "x-tenure-paused";
+const NOT_KNOWN_YET = "?";
 
 export interface ServersHttpOptions {
   /** Undefined: anonymous, or by client certificate. */
@@ -51,12 +55,18 @@ async function readAnswer(response: IncomingMessage, url: string, bytesMax: numb
   const status = response.statusCode ?? 0;
   const tooMuch = () => Object.assign(tooLong(url, bytesMax), { tooLong: true });
   const text = await readText(response, bytesMax, tooMuch);
-  const cluster = response.headers[CLUSTER_HEADER];
+  const { [CLUSTER_HEADER]: cluster, [ANCESTORS_HEADER]: named } = response.headers;
   const clusterId = typeof cluster === "string" ? cluster : null;
+  const ancestors = named === NOT_KNOWN_YET ? null : typeof named === "string" ? namesIn(named) : [];
+  const line = { clusterId, ancestors, isPaused: response.headers[PAUSED_HEADER] === "true" };
   try {
-    return { status, body: parseObject(text, url, SERVER), clusterId };
+    return { status, body: parseObject(text, url, SERVER), ...line };
   } catch (error) {
     if (status >= 200 && status < 300) throw error;
     throw foreignAnswer(status, text, url);
   }
+}
+
+function namesIn(header: string): readonly string[] {
+  return header.split(",", ANCESTORS_MAX).map((name) => name.trim());
 }

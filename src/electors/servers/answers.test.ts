@@ -68,13 +68,15 @@ describe("an answer", () => {
     const body = { cluster_id: "c", node_id: "n1", term: 3, leader: null, members: [{ node_id: "n1", url: null }] };
     expect(introductionOf(body)).toEqual({
       clusterId: "c",
+      ancestors: [],
+      isPaused: false,
       nodeId: "n1",
       leader: null,
       members: [{ nodeId: "n1", url: null }],
     });
     const leader = { node_id: "n2", address: null, url: "https://n2" };
     expect(introductionOf({ ...body, leader }).leader).toEqual({ nodeId: "n2", url: "https://n2", term: 3 });
-    for (const wrong of [{ cluster_id: 1 }, { members: null }, { leader: {} }, { term: -1 }]) {
+    for (const wrong of [{ cluster_id: 1 }, { members: null }, { leader: {} }, { term: -1 }, { ancestors: [1] }]) {
       expect(() => introductionOf({ ...body, ...wrong })).toThrow(MALFORMED);
     }
     expect(() => leaderWordOf({ leader_id: null, leader_url: null, term: 1, node_id: "n1" })).toThrow(MALFORMED);

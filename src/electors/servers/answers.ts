@@ -2,10 +2,19 @@
 // default. Fields that we do not know are ignored: a newer server may have more.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
+
+/** Which cluster a node says that it belongs to, and where that comes from. */
+export interface ClusterWord {
+  readonly clusterId: string | null;
+  /** Null: the node does not know yet. */
+  readonly ancestors?: readonly string[] | null | undefined;
+  readonly isPaused?: boolean | undefined;
+}
 
 /** What one node says of the cluster's leader. */
 export interface LeaderWord {
@@ -14,7 +23,7 @@ export interface LeaderWord {
   readonly leader: { readonly nodeId: string; readonly url: string | null; readonly term: number } | null;
 }
 
-export interface Introduction extends LeaderWord {
+export interface Introduction extends LeaderWord, ClusterWord {
   readonly clusterId: string;
   readonly nodeId: string;
   readonly members: readonly { readonly nodeId: string; readonly url: string | null }[];
@@ -44,6 +53,8 @@ export function introductionOf(body: Fields): Introduction {
   const leader = body["leader"] === null ? null : object(body, "leader");
   return {
     clusterId: text(body, "cluster_id"),
+    ancestors: ancestorsIn(body),
+    isPaused: body["is_paused"] === true,
     nodeId: text(body, "node_id"),
     leader: leader === null ? null : { nodeId: text(leader, "node_id"), url: textOrNull(leader, "url"), term },
     members: list(body, "members").map((one) => ({ nodeId: text(one, "node_id"), url: textOrNull(one, "url") })),
@@ -155,6 +166,18 @@ function list(body: Fields, name: string): Fields[] {
   const value = body[name];
   if (!Array.isArray(value)) throw malformed(name, "a list");
   return value.map((one: unknown) => object({ [name]: one }, name));
+}
+
+/** Older servers do not name any, and a node that is not ready may not know them. */
+function ancestorsIn(body: Fields): readonly string[] | null {
+  const named = body["ancestors"] === undefined ? [] : texts(body, "ancestors").slice(0, ANCESTORS_MAX);
+  return named.length === 0 && body["is_ready"] === false ? null : named;
+}
+
+function texts(body: Fields, name: string): string[] {
+  const value = body[name];
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value;
+  throw malformed(name, "a list of texts");
 }
 
 function malformed(name: string, wanted: string): TenureError {

@@ -43,7 +43,7 @@ async function probe({ wire, members, timeoutMs }: Search, url: string, signal: 
   const question = { method: "GET", path, body: null, timeoutMs, bytesMax: CLUSTER_BYTES_MAX, signal } as const;
   try {
     const answer = await wire.ask(url, question);
-    members.checkCluster(url, answer.clusterId);
+    members.checkCluster(url, answer);
     if (answer.status === 200) {
       if (isKnown) return leaderWordOf(answer.body);
       const introduction = introductionOf(answer.body);

@@ -111,7 +111,7 @@ export class LeaderClient {
     const isOnce = question.once === true;
     try {
       const answer = await this.#send(url, question);
-      members.checkCluster(url, answer.clusterId);
+      members.checkCluster(url, answer);
       if (answer.status !== 200) return this.#refused(answer, url, isOnce);
       const value = question.read(answer.body);
       members.use();

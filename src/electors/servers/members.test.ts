@@ -77,7 +77,84 @@ describe("another cluster", () => {
     const members = new Members(GIVEN, true);
     members.introduce("https://a", word("n1"));
     members.leaderUrl = "https://a";
-    expect(() => members.checkCluster("https://a", "c2")).toThrow(/cluster c2/);
+    expect(() => members.checkCluster("https://a", { clusterId: "c2" })).toThrow(/cluster c2/);
     expect([members.isIntroduced("https://a"), members.leaderUrl]).toEqual([false, null]);
+  });
+});
+
+describe("a cluster that was recovered or restored", () => {
+  const A = { clusterId: "a" };
+  const B = { clusterId: "b", ancestors: ["a"] };
+  const C = { clusterId: "c", ancestors: ["a"] };
+  const onA = (): Members => {
+    const members = new Members(GIVEN, true);
+    members.introduce("https://a", word("n1", {}, "a"));
+    members.leaderUrl = "https://a";
+    members.use();
+    return members;
+  };
+
+  it("takes the place of the one that it names, and everybody is introduced again", () => {
+    const members = onA();
+    members.checkCluster("https://b", B);
+    expect([members.isIntroduced("https://a"), members.leaderUrl]).toEqual([false, null]);
+    members.checkCluster("https://a", B);
+  });
+
+  it("is not left for the ancestor again, whose nodes are waited for to go", () => {
+    const members = onA();
+    members.checkCluster("https://b", B);
+    expect(() => members.checkCluster("https://a", A)).toThrow(
+      expect.objectContaining({ code: "BACKEND_UNAVAILABLE", message: expect.stringContaining("not used any more") }),
+    );
+    members.checkCluster("https://b", B);
+  });
+
+  it("is meant by a process that sees both before it used one, whichever answers first", () => {
+    for (const both of [
+      [A, B],
+      [B, A],
+    ]) {
+      const members = new Members(GIVEN, true);
+      for (const one of both) {
+        try {
+          members.checkCluster("https://a", one);
+        } catch (error) {
+          expect(error).toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+        }
+      }
+      members.checkCluster("https://a", B);
+      expect(() => members.checkCluster("https://b", A)).toThrow(/not used any more/);
+    }
+  });
+
+  it("of two that come from one, the first that answers is ours, and the other is refused", () => {
+    const members = onA();
+    members.checkCluster("https://b", B);
+    expect(() => members.checkCluster("https://a", C)).toThrow(expect.objectContaining({ code: "CLUSTER_MISMATCH" }));
+    // What is recovered from ours goes on, also nine times later.
+    members.checkCluster("https://a", { clusterId: "k", ancestors: ["j", "i", "h", "g", "f", "e", "d", "b", "a"] });
+    expect(() => members.checkCluster("https://a", C)).toThrow(expect.objectContaining({ code: "CLUSTER_MISMATCH" }));
+  });
+
+  it("is waited for while it is paused", () => {
+    const members = onA();
+    const copy = { ...B, isPaused: true };
+    expect(() => members.checkCluster("https://b", copy)).toThrow(
+      expect.objectContaining({ code: "BACKEND_UNAVAILABLE", message: expect.stringContaining("cluster resume") }),
+    );
+    members.checkCluster("https://a", A);
+    members.checkCluster("https://b", B);
+  });
+
+  it("trap 73: a node that has just joined it, and does not know yet where it comes from, ends nothing", () => {
+    const members = onA();
+    const joining = { clusterId: "b", ancestors: null };
+    expect(() => members.checkCluster("https://b", joining)).toThrow(
+      expect.objectContaining({ code: "BACKEND_UNAVAILABLE" }),
+    );
+    members.checkCluster("https://a", B);
+    members.checkCluster("https://b", joining);
+    expect(() => members.checkCluster("https://a", A)).toThrow(/not used any more/);
   });
 });

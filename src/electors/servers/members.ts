@@ -4,14 +4,17 @@
 // - Only the URLs that were given, and those of members that a given URL has named, are ever asked: what a node says in an
 //   answer ("the leader is at …") chooses among them and adds none (trap 64). From https:// nobody is led to http://.
 // - A node that a given URL stands for is asked over that URL: the way that the user chose goes before the advertised one.
-// - Epochs of two clusters do not compare. The first cluster that answers is ours, and another is refused for ever after; where
-//   two answer before anything was asked of one, nobody knows which is meant, and both are refused.
+// - Epochs of two clusters do not compare, unless one was recovered or restored from the other: then they are above all of that
+//   one's. The first cluster that answers is ours, until one answers that names it as its ancestor: then that one is, for ever
+//   after, and nodes of the ancestor that still run are not used. Any other is refused; where two answer before anything was
+//   asked of one, nobody knows which is meant, and both are refused. A descendant that is paused is waited for.
+// - Who may say so is a question of TLS and of the URLs that were given, as for everything else that a node says.
 // - Nothing is asked of a node before it has been introduced (`GET /v1/cluster`), nor after its connection failed, until it
 //   has been introduced again: another cluster may listen there by then.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { MEMBERS_MAX } from "../../core/kit/limits.ts";
-import type { Introduction } from "./answers.ts";
+import type { ClusterWord, Introduction } from "./answers.ts";
 import { isSecure, serverUrl } from "./options.ts";
 
 export class Members {
@@ -23,6 +26,8 @@ export class Members {
   /** By node id. */
   #learned: ReadonlyMap<string, string> = new Map();
   #clusterId: string | null = null;
+  /** Null: nobody has said yet. */
+  #ancestors: readonly string[] | null = null;
   #isInUse = false;
   #leaderUrl: string | null = null;
 
@@ -61,8 +66,9 @@ export class Members {
   }
 
   /** Throws CLUSTER_MISMATCH, and then nothing has been learned. */
-  introduce(url: string, { clusterId, nodeId, members }: Introduction): void {
-    this.checkCluster(url, clusterId);
+  introduce(url: string, introduction: Introduction): void {
+    const { nodeId, members } = introduction;
+    this.checkCluster(url, introduction);
     this.#introduced.add(url);
     this.#nodeAt.set(url, nodeId);
     if (!this.#learns || !this.#given.includes(url)) return;
@@ -75,17 +81,32 @@ export class Members {
   }
 
   /** An answer without a cluster id proves nothing, and contradicts nothing. */
-  checkCluster(url: string, clusterId: string | null): void {
+  checkCluster(url: string, { clusterId, ancestors = [], isPaused = false }: ClusterWord): void {
     if (clusterId === null) return;
-    this.#clusterId ??= clusterId;
-    if (this.#clusterId === clusterId) return;
+    const ours = this.#clusterId;
+    if (ours === null || ours === clusterId) return this.#belong(clusterId, ancestors);
     // Others may have changed with it, and not say so in each answer.
     this.#introduced.clear();
+    const isDescendant = ancestors?.includes(ours) === true;
+    if (isDescendant && !isPaused) {
+      this.#leaderUrl = null;
+      this.#ancestors = null;
+      return this.#belong(clusterId, ancestors);
+    }
     this.doubt(url);
+    if (isDescendant) throw paused(url, clusterId);
+    if (this.#ancestors?.includes(clusterId) === true) throw left(url, clusterId, ours);
+    if (ancestors === null || this.#ancestors === null) throw unsure(url, clusterId, ours);
     throw new TenureError(
       "CLUSTER_MISMATCH",
-      `${url} belongs to cluster ${clusterId}, and this process has been using cluster ${this.#clusterId}. Their epochs do not compare, so it is not used. Give the URLs of one cluster; after a cluster was founded anew, restart this process.`,
+      `${url} belongs to cluster ${clusterId}, and this process has been using cluster ${ours}, from which that one does not come. Their epochs do not compare, so it is not used. Give the URLs of one cluster; after a cluster was founded anew, or restored from a snapshot of before it was recovered, restart this process.`,
     );
+  }
+
+  #belong(clusterId: string, ancestors: readonly string[] | null): void {
+    this.#clusterId = clusterId;
+    // A node that has just joined knows less than others.
+    if (ancestors !== null && ancestors.length >= (this.#ancestors?.length ?? 0)) this.#ancestors = ancestors;
   }
 
   /** It failed to answer, or said that it does not lead. */
@@ -108,4 +129,28 @@ export class Members {
     const url = advertised === null ? undefined : serverUrl(advertised);
     return url !== undefined && this.urls.includes(url) ? url : null;
   }
+}
+
+/** Somebody inspects a copy of our cluster: it is ours when it is resumed. */
+function paused(url: string, clusterId: string): TenureError {
+  return new TenureError(
+    "BACKEND_UNAVAILABLE",
+    `${url} belongs to cluster ${clusterId}, which was restored from ours and is paused, so it is not used until an operator resumes it (tenure cluster resume). Asked again.`,
+  );
+}
+
+/** Retried: it is to be stopped, and the cluster that we use is elsewhere. */
+function left(url: string, clusterId: string, ours: string): TenureError {
+  return new TenureError(
+    "BACKEND_UNAVAILABLE",
+    `${url} still belongs to cluster ${clusterId}, from which ${ours} was recovered or restored: it is not used any more. Stop that node, empty its data directory and let it join ${ours}.`,
+  );
+}
+
+/** Trap 73: whoever knows less must not be the reason to give up for good. */
+function unsure(url: string, clusterId: string, ours: string): TenureError {
+  return new TenureError(
+    "BACKEND_UNAVAILABLE",
+    `${url} belongs to cluster ${clusterId}, this process has been using cluster ${ours}, and it is not known yet whether one comes from the other. Asked again.`,
+  );
 }

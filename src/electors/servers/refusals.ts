@@ -23,6 +23,7 @@ const NOT_DONE: readonly ErrorCode[] = [
   "RATE_LIMITED",
   "OVERLOADED",
   "DISK_FULL",
+  "CLUSTER_PAUSED",
   "TOO_STALE",
   // The node does not know yet which keys there are.
   "CALLER_UNCONFIRMED",

@@ -134,7 +134,10 @@ export function laterVersion(what: string, version: number): TenureError {
 }
 
 /** The same snapshot around another state: for tools that change it while no node runs. */
-export function withFoldSnapshot(snapshot: Uint8Array, change: (fold: Uint8Array) => Uint8Array): Uint8Array {
+export function withFoldSnapshot(
+  snapshot: Uint8Array,
+  change: (fold: Uint8Array, head: LogHead) => Uint8Array,
+): Uint8Array {
   const decoded = decodeSnapshot(snapshot) ?? { head: { position: 0, epoch: 0 }, fold: new Uint8Array(0) };
-  return encodeSnapshot({ head: decoded.head, fold: change(decoded.fold) });
+  return encodeSnapshot({ head: decoded.head, fold: change(decoded.fold, decoded.head) });
 }

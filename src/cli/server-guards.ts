@@ -1,5 +1,5 @@
 // New holds and new jobs are refused while the disk is low: what is left belongs to votes, no-ops, the ends of holds and the
-// results of jobs. Renewals write nothing, and resigning frees: they go on.
+// results of jobs. Renewals write nothing, and resigning frees: they go on. Nor are there new holds while the cluster is paused.
 
 import { TenureError } from "../core/kit/errors.ts";
 import type { DataDirectory } from "../drivers/disk/index.ts";
@@ -17,10 +17,18 @@ export function diskRefusal(directory: DiskState): TenureError | null {
   return new TenureError("DISK_FULL", why);
 }
 
-export function diskGuarded(scopes: Scopes, directory: DiskState): Scopes {
+/** Why a cluster that was restored paused grants nothing. */
+export function pauseRefusal({ isPaused }: { readonly isPaused: boolean }): TenureError | null {
+  if (!isPaused) return null;
+  const why =
+    "the cluster was restored paused, and grants nothing until an operator resumes it (tenure cluster resume)";
+  return new TenureError("CLUSTER_PAUSED", why);
+}
+
+export function guardedScopes(scopes: Scopes, refusalNow: () => TenureError | null): Scopes {
   return {
     acquire: (request, signal) => {
-      const refusal = diskRefusal(directory);
+      const refusal = refusalNow();
       return refusal === null ? scopes.acquire(request, signal) : Promise.reject(refusal);
     },
     renew: (scope, session, epoch) => scopes.renew(scope, session, epoch),
