@@ -24,7 +24,9 @@ describe("what the SDK shows", () => {
     expectTypeOf<Frozen<views.TransferView>>().toEqualTypeOf<Wire<"TransferAnswer">>();
     expectTypeOf<Wire<"MembersAnswer">>().toExtend<views.MemberChangeView>();
     expectTypeOf<views.MemberChangeView>().toExtend<Wire<"MembersAnswer">>();
-    expectTypeOf<views.SnapshotView>().toEqualTypeOf<Wire<"SnapshotAnswer">>();
+    expectTypeOf<Wire<"SavedSnapshotAnswer">>().toExtend<views.SavedSnapshotView>();
+    expectTypeOf<keyof views.SavedSnapshotView>().toEqualTypeOf<keyof Wire<"SavedSnapshotAnswer">>();
+    expectTypeOf<views.StoredSnapshotView>().toEqualTypeOf<Wire<"StoredSnapshotAnswer">>();
     expectTypeOf<Wire<"AcquireAnswer">>().toExtend<views.ScopeGrant>();
     expectTypeOf<views.ScopeRenewal>().toEqualTypeOf<Wire<"RenewAnswer">>();
     expectTypeOf<Wire<"ScopeAnswer">>().toExtend<views.ScopeView>();
