@@ -46,10 +46,9 @@ test.each(["block", "poll"] as const)(
     await copyDirectory(join(base, "data"), server.dataDirectory, serverAccount);
     await server.start();
     await waitFor("both to refuse", () => first.refusal !== undefined && waiter.refusal !== undefined);
-    for (const { refusal, warnings } of [first, waiter]) {
-      expect(refusal).toMatchObject({ code: "CLUSTER_MISMATCH", retryable: false });
-      expect(warnings.join()).toContain("epochs went back");
-    }
+    const message = expect.stringContaining("restored from an older state") as string;
+    for (const { refusal } of [first, waiter])
+      expect(refusal).toMatchObject({ code: "CLUSTER_MISMATCH", retryable: false, message });
     const { epoch: anew } = await led([candidate()]);
     expect(anew).toBeLessThan(late);
     expect([first.epochs.at(-1), waiter.epochs]).toEqual([late, []]);
