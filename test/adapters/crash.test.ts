@@ -36,6 +36,6 @@ describe.each(PLAIN)("without its adapter, %s", (library) => {
   test("the end of its session while it awaits something else ends the whole process", async () => {
     const { code, stderr } = await service({ library, url, what: "idle" });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/terminating connection due to administrator command|reading 'write'/);
+    expect(stderr).toContain("terminating connection due to administrator command");
   });
 });

@@ -14,7 +14,7 @@ import type { PooledClient, PostgresTerm } from "../../src/entry/postgres.ts";
 import { fencedTransaction as inPostgresJs } from "../../src/entry/postgres-js.ts";
 
 export const LIBRARIES = ["kysely", "drizzle", "drizzle-postgres-js", "postgres-js"] as const;
-export const PLAIN = ["plain-kysely", "plain-drizzle", "plain-postgres-js"] as const;
+export const PLAIN = ["plain-kysely", "plain-drizzle"] as const;
 export type LibraryName = (typeof LIBRARIES)[number] | (typeof PLAIN)[number];
 
 export type FencedTerm = Term & PostgresTerm<PooledClient>;
@@ -87,21 +87,10 @@ function overPostgresJs(name: LibraryName, url: string, max: number): Library {
         ...rest,
         transact: (term, work) => inPostgresJs(term, sql, (tx) => work(async (one) => tx.unsafe(one))),
       };
-    case "drizzle-postgres-js":
-      return {
-        ...rest,
-        transact: (term, work) => inDrizzle(term, db, (tx) => work((one) => tx.execute(text.raw(one)))),
-      };
     default:
       return {
         ...rest,
-        transact: async (term, work) =>
-          (
-            await sql.begin(async (tx) => {
-              await term.fence((one, values) => tx.unsafe(one, [...values] as string[]));
-              return { value: await work(async (one) => tx.unsafe(one)) };
-            })
-          ).value,
+        transact: (term, work) => inDrizzle(term, db, (tx) => work((one) => tx.execute(text.raw(one)))),
       };
   }
 }
