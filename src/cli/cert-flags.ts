@@ -8,7 +8,7 @@ import { type Output, OUTPUTS, withLongOutput } from "./output.ts";
 const VERBS = ["init", "issue", "show"] as const;
 const DIRECTORY_DEFAULT = "certs";
 const DAYS_MAX = 36_500;
-const HOSTS_MAX = 32;
+export const HOSTS_MAX = 32;
 const FILES_MAX = 100;
 /** X.509 allows so many letters in an organisation's name, where the trust domain also stands. */
 const TRUST_DOMAIN_LETTERS_MAX = 64;
@@ -20,14 +20,17 @@ export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators an
   show FILE...       what is in a certificate, and what is wrong with it
 
   --dir DIR          where ca.crt and ca.key are (default ${DIRECTORY_DEFAULT}). Keep ca.key away from the nodes
-  --out DIR          issue: where to write NAME.crt, NAME.key and a copy of ca.crt (default: the same as --dir)
+  --out DIR          issue: where to write NAME.crt and NAME.key, and where ca.crt then holds this authority too; those that
+                     it holds already stay (default: the same as --dir)
   --node-id ID       issue: a node's. Without any name: the node whose certificate is in --out, else a new random id
   --operator NAME    issue: for somebody who may change the cluster (tenure cluster, tenure member, tenure key)
   --sdk NAME         issue: for a program that leads scopes
   --submitter NAME   issue: for a program that submits jobs
   --agent NAME       issue: for a program that runs jobs
   --viewer NAME      issue: for somebody who only looks
-  --host H1,H2       issue: names and addresses under which the node's API is reached
+  --host H1,H2       issue: names and addresses under which the node's API is reached, in addition to those of the
+                     certificate that is there
+  --drop-host H1,H2  issue: those of the certificate that is there which the new one is to leave out
   --trust-domain TD  init: the first part of every identity, spiffe://TD/server/ID (default ${TRUST_DOMAIN_DEFAULT})
   --days N           how long it is valid (default: 3650 for an authority, 365 for the others)
   --force            replace a key that is there
@@ -49,6 +52,7 @@ const KINDS = {
   agent: "value",
   viewer: "value",
   host: "value",
+  "drop-host": "value",
   "trust-domain": "value",
   days: "value",
   force: "switch",
@@ -70,7 +74,7 @@ const NAMES = Object.keys(IDENTITIES) as (keyof typeof IDENTITIES)[];
 
 const ALLOWED: Readonly<Record<(typeof VERBS)[number], readonly Flag[]>> = {
   init: ["dir", "trust-domain", "days", "force", "output", "help"],
-  issue: ["dir", "out", ...NAMES, "host", "days", "force", "output", "help"],
+  issue: ["dir", "out", ...NAMES, "host", "drop-host", "days", "force", "output", "help"],
   show: ["output", "help"],
 };
 
@@ -91,6 +95,8 @@ export type CertFlags =
       /** Null: the node that is there, or a new one. */
       readonly name: string | null;
       readonly hosts: readonly string[];
+      /** Not to be kept. */
+      readonly dropped: readonly string[];
       readonly days: number | undefined;
       readonly force: boolean;
       readonly output: Output;
@@ -124,7 +130,8 @@ export function readCertFlags(args: readonly string[]): CertFlags | "help" {
     ...common,
     out: notEmpty("--out", values.out ?? dir),
     ...identityOf(values),
-    hosts: hostsOf(values.host),
+    hosts: hostsOf("--host", values.host),
+    dropped: hostsOf("--drop-host", values["drop-host"]),
   };
 }
 
@@ -133,7 +140,10 @@ function identityOf(values: Partial<Record<Flag, string>>): { kind: IdentityKind
   if (named.length > 1) throw new UsageError(`give one of ${named.map((flag) => `--${flag}`).join(" and ")}`);
   const flag = named[0] ?? "node-id";
   const kind = IDENTITIES[flag];
-  if (values.host !== undefined && kind !== "server") throw new UsageError("--host belongs to a node's certificate");
+  for (const one of ["host", "drop-host"] as const) {
+    if (values[one] !== undefined && kind !== "server")
+      throw new UsageError(`--${one} belongs to a node's certificate`);
+  }
   const name = values[flag] ?? null;
   if (name !== null && parseSpiffeId(`spiffe://${TRUST_DOMAIN_DEFAULT}/${kind}/${name}`) === undefined) {
     const letters = kind === "server" ? "a–z, 0–9 and -" : "letters, digits, '.', '_' and -";
@@ -157,13 +167,13 @@ function daysOf(text: string | undefined): number | undefined {
   throw new UsageError(`--days takes a number from 1 to ${DAYS_MAX}, not ${JSON.stringify(text)}`);
 }
 
-function hostsOf(text: string | undefined): readonly string[] {
+function hostsOf(flag: string, text: string | undefined): readonly string[] {
   if (text === undefined) return [];
   const hosts = text.split(",").map((host) => host.trim());
   const wrong = hosts.find((host) => isIP(host) === 0 && !isName(host));
   if (wrong !== undefined)
-    throw new UsageError(`--host takes names and addresses, without ports, not ${JSON.stringify(wrong)}`);
-  if (hosts.length > HOSTS_MAX) throw new UsageError(`--host takes at most ${HOSTS_MAX} names`);
+    throw new UsageError(`${flag} takes names and addresses, without ports, not ${JSON.stringify(wrong)}`);
+  if (hosts.length > HOSTS_MAX) throw new UsageError(`${flag} takes at most ${HOSTS_MAX} names`);
   return hosts;
 }
 

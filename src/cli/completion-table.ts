@@ -231,6 +231,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
       { name: "--agent", value: "any" },
       { name: "--viewer", value: "any" },
       { name: "--host", value: "any" },
+      { name: "--drop-host", value: "any" },
       { name: "--trust-domain", value: "any" },
       { name: "--days", value: "any" },
       { name: "--force", value: "none" },

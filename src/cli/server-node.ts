@@ -23,7 +23,7 @@ import type { Cluster } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
-import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
+import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
 import { diskGuarded } from "./server-disk-guard.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
@@ -123,7 +123,15 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     });
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
-    return assemble(config, { consensus, leading, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
+    return assemble(config, logger, {
+      consensus,
+      leading,
+      cluster,
+      scopes,
+      api,
+      apiUrl: apiUrlOf(config, address),
+      stopParts,
+    });
   } catch (error) {
     await stopParts();
     throw error;
@@ -227,7 +235,7 @@ interface Parts {
   readonly stopParts: () => Promise<void>;
 }
 
-function assemble(config: ServerConfig, parts: Parts): ServerNode {
+function assemble(config: ServerConfig, logger: Logger, parts: Parts): ServerNode {
   const { consensus, leading, cluster, scopes, api, apiUrl, stopParts } = parts;
   const { engine } = consensus;
   let stopping: Promise<void> | null = null;
@@ -252,9 +260,11 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     scopes,
     apiUrl,
     reload: () => {
-      const [peers, clients] = [peerTls(config), apiTls(config)];
+      const peers = peerTls(config);
+      // Both are looked at before either is taken.
+      apiTls(config);
       if (peers !== null) consensus.wire.reload(peers);
-      if (clients !== null) api.reload(clients);
+      reloadApi(config, api, logger);
     },
     stop: () => (stopping ??= stop()),
   };
