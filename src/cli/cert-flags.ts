@@ -2,10 +2,11 @@
 
 import { isIP } from "node:net";
 import { type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../core/kit/spiffe.ts";
+import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "./cluster-connection.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "./flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "./output.ts";
 
-const VERBS = ["init", "issue", "show"] as const;
+const VERBS = ["init", "issue", "show", "revoke", "revoked"] as const;
 const DIRECTORY_DEFAULT = "certs";
 const DAYS_MAX = 36_500;
 export const HOSTS_MAX = 32;
@@ -18,6 +19,8 @@ export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators an
   init               makes the cluster's own authority: ca.crt and ca.key in DIR
   issue              makes a certificate and its key; or, where there is one already, a new certificate for the same key
   show FILE...       what is in a certificate, and what is wrong with it
+  revoke FILE        lets this client certificate in no more, on every node, also on connections that are open
+  revoked            the client certificates that were revoked and have not expired
 
   --dir DIR          where ca.crt and ca.key are (default ${DIRECTORY_DEFAULT}). Keep ca.key away from the nodes
   --out DIR          issue: where to write NAME.crt and NAME.key, and where ca.crt then holds this authority too; those that
@@ -34,15 +37,18 @@ export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators an
   --trust-domain TD  init: the first part of every identity, spiffe://TD/server/ID (default ${TRUST_DOMAIN_DEFAULT})
   --days N           how long it is valid (default: 3650 for an authority, 365 for the others)
   --force            replace a key that is there
-  -o table|json      for people (default), or one JSON object on a line; --json is -o json
-  --help             this text
 
+revoke and revoked ask the cluster, and need the role operator; the others only read and write files:
+
+${CONNECTION_HELP}
 A running server takes a new certificate without a restart: put the files in place and send it SIGHUP.
 
-exit codes: 0 done; 64 wrong use; 78 a file or a certificate can't be used
+exit codes: 0 done; 64 wrong use; 69 no leader, no server answers, or not every node can read a revocation yet; 75 it may have been done, or too many
+are revoked (repeat it, or look with revoked); 77 the key may not do this; 78 a file or a certificate can't be used
 `;
 
 const KINDS = {
+  ...CONNECTION_KINDS,
   dir: "value",
   out: "value",
   "node-id": "value",
@@ -56,8 +62,6 @@ const KINDS = {
   "trust-domain": "value",
   days: "value",
   force: "switch",
-  output: "value",
-  help: "switch",
 } as const;
 type Flag = keyof typeof KINDS;
 
@@ -72,10 +76,13 @@ const IDENTITIES = {
 } as const satisfies Partial<Record<Flag, IdentityKind>>;
 const NAMES = Object.keys(IDENTITIES) as (keyof typeof IDENTITIES)[];
 
+const CONNECTION_FLAGS = Object.keys(CONNECTION_KINDS) as (keyof typeof CONNECTION_KINDS)[];
 const ALLOWED: Readonly<Record<(typeof VERBS)[number], readonly Flag[]>> = {
   init: ["dir", "trust-domain", "days", "force", "output", "help"],
   issue: ["dir", "out", ...NAMES, "host", "drop-host", "days", "force", "output", "help"],
   show: ["output", "help"],
+  revoke: CONNECTION_FLAGS,
+  revoked: CONNECTION_FLAGS,
 };
 
 export type CertFlags =
@@ -101,7 +108,9 @@ export type CertFlags =
       readonly force: boolean;
       readonly output: Output;
     }
-  | { readonly verb: "show"; readonly files: readonly string[]; readonly output: Output };
+  | { readonly verb: "show"; readonly files: readonly string[]; readonly output: Output }
+  | { readonly verb: "revoke"; readonly file: string; readonly connection: ConnectionValues }
+  | { readonly verb: "revoked"; readonly connection: ConnectionValues };
 
 export function readCertFlags(args: readonly string[]): CertFlags | "help" {
   const { values, words, rest } = parseFlags<Flag>(withLongOutput(args), KINDS);
@@ -121,7 +130,14 @@ export function readCertFlags(args: readonly string[]): CertFlags | "help" {
     if (others.length > FILES_MAX) throw new UsageError(`show takes at most ${FILES_MAX} files`);
     return { verb, files: others, output };
   }
+  if (verb === "revoke") {
+    const [file, more] = others;
+    if (file === undefined) throw new UsageError("revoke needs a file: tenure cert revoke FILE");
+    if (more !== undefined) throw new UsageError(`revoke takes one file, and found ${JSON.stringify(more)} after it`);
+    return { verb, file, connection: values };
+  }
   if (others.length > 0) throw new UsageError(`${verb} takes no ${JSON.stringify(others[0])}`);
+  if (verb === "revoked") return { verb, connection: values };
   const dir = notEmpty("--dir", values.dir ?? DIRECTORY_DEFAULT);
   const common = { dir, days: daysOf(values.days), force: values.force !== undefined, output };
   if (verb === "init") return { verb, ...common, trustDomain: trustDomainOf(values["trust-domain"]) };

@@ -1,5 +1,5 @@
 // `tenure cert init|issue|show`: the cluster's own authority, and certificates for its nodes, operators and programs. Only
-// files are read and written; nobody is asked over the network.
+// files are read and written; only `revoke` and `revoked` (cert-revoke.ts) ask the cluster.
 
 import { chmod, readFile } from "node:fs/promises";
 import { isIP, SocketAddress } from "node:net";
@@ -39,6 +39,10 @@ export async function cert(args: readonly string[]): Promise<number> {
       return await issueOne(flags);
     case "show":
       return await show(flags);
+    case "revoke":
+      return await (await import("./cert-revoke.ts")).revoke(flags.file, flags.connection);
+    case "revoked":
+      return await (await import("./cert-revoke.ts")).revoked(flags.connection);
     default:
       return assertNever(flags, "cert");
   }

@@ -219,8 +219,8 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "cert",
-    summary: "certificates for nodes, operators and programs: init, issue, show",
-    verbs: { init: "none", issue: "none", show: "file" },
+    summary: "certificates for nodes, operators and programs: init, issue, show, revoke, revoked",
+    verbs: { init: "none", issue: "none", show: "file", revoke: "file", revoked: "none" },
     flags: [
       { name: "--dir", value: "file" },
       { name: "--out", value: "file" },

@@ -51,8 +51,25 @@ export function memberViews(around: Surroundings, status: RaftStatus, nowMs: num
       url: isSelf ? around.own.url : (link?.apiUrl ?? null),
       // A connection to a node's new disk is none to its old one.
       isConnected: isSelf || (link?.isConnected === true && link.peer === peer),
+      refusal: isSelf || link?.isConnected === true ? null : (link?.refusal ?? null),
       progress: progressOf(around.consensus, status, peer, nowMs),
     };
+  });
+}
+
+/** Members whose disk was not heard, in its last handshake, to be of a release that agrees on this protocol. */
+export function membersBelow(protocol: number, peers: Peers, { configuration, peer: self }: RaftStatus): string[] {
+  const able = new Set(peers.list().flatMap((link) => ((link.protocol ?? 0) >= protocol ? [link.peer] : [])));
+  return members(configuration)
+    .filter((peer) => peer !== self && !able.has(peer))
+    .map(nodeIdOf);
+}
+
+/** Members that answer this node, where one of the two does not accept who the other is. */
+export function refusedMembers(peers: Peers, configuration: Configuration): { nodeId: string; why: string }[] {
+  const nodeIds = new Set(members(configuration).map(nodeIdOf));
+  return peers.list().flatMap(({ nodeId, isConnected, refusal = null }) => {
+    return nodeIds.has(nodeId) && !isConnected && refusal !== null ? [{ nodeId, why: refusal }] : [];
   });
 }
 

@@ -38,6 +38,7 @@ import {
   memberViews,
   type OwnAddress,
   type Surroundings,
+  refusedMembers,
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership } from "./membership.ts";
@@ -354,6 +355,7 @@ export class ClusterService implements Cluster {
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       cloned: this.#options.peers.cloned?.(),
+      refused: refusedMembers(this.#options.peers, configuration),
     };
     this.#act(this.#health.tick(this.#moment(), observation));
     this.#tellRemoval();

@@ -61,6 +61,8 @@ export interface Observation {
   readonly clock: ClockView;
   /** Node ids of whose disk two processes hold a copy. */
   readonly cloned?: readonly string[] | undefined;
+  /** Members that answer, and that do not accept who this node is, or are not accepted: node id and why. */
+  readonly refused?: readonly { readonly nodeId: string; readonly why: string }[] | undefined;
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */

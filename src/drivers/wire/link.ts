@@ -36,7 +36,7 @@ import {
   STOOD_MS,
 } from "./limits.ts";
 import { Questions } from "./questions.ts";
-import type { Refusals } from "./refusals.ts";
+import { isAboutIdentity, type Refusals } from "./refusals.ts";
 import type { WireCounts } from "./stats.ts";
 
 /** What a link needs of the wire it belongs to. */
@@ -78,6 +78,10 @@ export class Link {
   /** The disk that last answered there. */
   peer: PeerKey | null = null;
   apiUrl: string | null = null;
+  /** Why, where it answers and one of the two does not accept who the other is. */
+  refusal: string | null = null;
+  /** What that disk and we agreed on. */
+  protocol: number | null = null;
   /** Where it says that it listens; what others should dial. */
   advertised: string;
   readonly #host: LinkHost;
@@ -240,9 +244,11 @@ export class Link {
     this.#cutRedials = 0;
     this.peer = peer;
     this.apiUrl = ack.apiUrl;
+    this.protocol = ack.protocol;
     this.advertised = ack.address;
     this.#state = { kind: "connected", connection, peer };
     this.#trouble = null;
+    this.refusal = null;
     this.#connectedAtMs = performance.now();
     // With −25 %, so that connections that were made together do not end together.
     this.#renewAtMs = this.#connectedAtMs + this.#host.connectionAgeMs * this.#host.random.between(0.75, 1);
@@ -327,6 +333,9 @@ export class Link {
     this.#host.counts.failedDials++;
     this.#state = { kind: "waiting", timer: null };
     this.#trouble = failure.message;
+    // One that refuses our certificate may also cut us off before it can say so.
+    if (failure.kind !== "cut")
+      this.refusal = "reason" in failure && isAboutIdentity(failure.reason) ? failure.message : null;
     switch (failure.kind) {
       case "unreachable":
         this.#failedHandshakes = 0;

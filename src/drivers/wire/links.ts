@@ -87,8 +87,10 @@ export class Links {
         peer: link.peer,
         address: formatAddress(link.address),
         apiUrl: link.apiUrl,
+        protocol: link.protocol,
         isConnected: link.isConnected,
         trouble: link.trouble,
+        refusal: link.refusal,
       }));
   }
 
