@@ -25,7 +25,7 @@ const LONG = [
   "test/postgres-log/*.test.ts",
   "test/sqlite/*.test.ts",
   "test/server/history*.test.ts",
-  "test/server/{clocks,damage,disk-full,drain,failures,founding,members,partitions,rebuild,recovery,restore-kill,rewritten,rolling-restart,schedules,strangers,unknown-keys}.test.ts",
+  "test/server/{certificates-runbook,clocks,damage,disk-full,drain,failures,founding,members,partitions,rebuild,recovery,restore-kill,revoked-certificates,rewritten,rolling-restart,schedules,strangers,unauthenticated,unknown-keys}.test.ts",
   "test/wire/peers.test.ts",
   "test/servers-backend/cluster.test.ts",
   "test/run/frozen-guard.test.ts",

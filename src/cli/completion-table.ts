@@ -235,8 +235,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
       { name: "--trust-domain", value: "any" },
       { name: "--days", value: "any" },
       { name: "--force", value: "none" },
-      OUTPUT,
-      HELP,
+      ...CONNECTION,
     ],
   },
   {

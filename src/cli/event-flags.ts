@@ -19,6 +19,7 @@ export const ENTITY_NAMES = [
   "queue",
   "schedule",
   "key",
+  "certificate",
   "controller",
 ] as const satisfies readonly EntityType[];
 /** What they are called everywhere else. */

@@ -22,7 +22,7 @@ export class CertificatesFold {
 
   /** So many are kept at this time. */
   sizeAt(nowMs: number): number {
-    return this.all().filter((one) => isKept(one, nowMs)).length;
+    return [...this.#byHash.values()].filter((one) => isKept(one, nowMs)).length;
   }
 
   get(sha256: string): RevokedCertificate | undefined {
@@ -36,13 +36,12 @@ export class CertificatesFold {
 
   /** By identity, and by hash where two have one. */
   all(): readonly RevokedCertificate[] {
-    const key = ({ id, sha256 }: RevokedCertificate): string => `${id} ${sha256}`;
-    return [...this.#byHash.values()].toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
+    return [...this.#byHash.values()].toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
   }
 
   apply({ eventType, entityId: sha256, payload, timestamp }: StoredEvent): void {
     if (eventType !== "certificate:revoked" || this.#byHash.has(sha256)) return;
-    for (const one of this.all()) if (!isKept(one, timestamp)) this.#byHash.delete(one.sha256);
+    for (const one of [...this.#byHash.values()]) if (!isKept(one, timestamp)) this.#byHash.delete(one.sha256);
     if (this.#byHash.size >= CERTIFICATES_REVOKED_MAX) return;
     const { id, notAfterMs, by } = payload as unknown as Revoked;
     this.#byHash.set(sha256, { sha256, id, notAfterMs, revokedAtMs: Math.floor(timestamp), revokedBy: by });
@@ -64,6 +63,10 @@ export class CertificatesFold {
   #notify(): void {
     for (const listener of this.#listeners) listener();
   }
+}
+
+function placeOf({ id, sha256 }: RevokedCertificate): string {
+  return `${id} ${sha256}`;
 }
 
 function isKept({ notAfterMs }: RevokedCertificate, nowMs: number): boolean {
