@@ -89,7 +89,7 @@ class ApiServer implements Api {
     this.#callers = new Callers({
       keys,
       replicated: jobs?.keys ?? null,
-      isRevoked: (sha256) => jobs?.certificates.isRevoked(sha256) ?? false,
+      isRevoked: (hash) => jobs?.certificates.isRevoked(hash) ?? false,
       cluster: options.cluster,
       rounds: new KeyRounds(options, this.#limits),
       nodeId: options.nodeId,

@@ -44,7 +44,7 @@ ${CONNECTION_HELP}
 A running server takes a new certificate without a restart: put the files in place and send it SIGHUP.
 
 exit codes: 0 done; 64 wrong use; 69 no leader, no server answers, or not every node can read a revocation yet; 75 it may have been done, or too many
-are revoked (repeat it, or look with revoked); 77 the key may not do this; 78 a file or a certificate can't be used
+are revoked (check with revoked); 77 the key may not do this; 78 a file or a certificate can't be used
 `;
 
 const KINDS = {

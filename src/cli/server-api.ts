@@ -14,7 +14,7 @@ import type { Cluster } from "../ports/cluster.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
-import { nameWarning } from "./certificate-names.ts";
+import { nameWarning } from "./cert-names.ts";
 import { readWeb } from "./server-web.ts";
 
 export interface ApiParts {

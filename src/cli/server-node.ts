@@ -123,15 +123,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     });
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
-    return assemble(config, logger, {
-      consensus,
-      leading,
-      cluster,
-      scopes,
-      api,
-      apiUrl: apiUrlOf(config, address),
-      stopParts,
-    });
+    return assemble(config, { consensus, leading, cluster, scopes, api, logger, address, stopParts });
   } catch (error) {
     await stopParts();
     throw error;
@@ -231,12 +223,14 @@ interface Parts {
   readonly cluster: ClusterService;
   readonly scopes: ScopesService;
   readonly api: Api;
-  readonly apiUrl: string;
+  readonly logger: Logger;
+  /** Where the API listens. */
+  readonly address: ServerConfig["api"]["listen"];
   readonly stopParts: () => Promise<void>;
 }
 
-function assemble(config: ServerConfig, logger: Logger, parts: Parts): ServerNode {
-  const { consensus, leading, cluster, scopes, api, apiUrl, stopParts } = parts;
+function assemble(config: ServerConfig, parts: Parts): ServerNode {
+  const { consensus, leading, cluster, scopes, api, logger, address, stopParts } = parts;
   const { engine } = consensus;
   let stopping: Promise<void> | null = null;
   const { directory } = consensus;
@@ -258,7 +252,7 @@ function assemble(config: ServerConfig, logger: Logger, parts: Parts): ServerNod
     consensus,
     cluster,
     scopes,
-    apiUrl,
+    apiUrl: apiUrlOf(config, address),
     reload: () => {
       const peers = peerTls(config);
       // Both are looked at before either is taken.

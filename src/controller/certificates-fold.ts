@@ -41,7 +41,7 @@ export class CertificatesFold {
 
   apply({ eventType, entityId: sha256, payload, timestamp }: StoredEvent): void {
     if (eventType !== "certificate:revoked" || this.#byHash.has(sha256)) return;
-    for (const one of [...this.#byHash.values()]) if (!isKept(one, timestamp)) this.#byHash.delete(one.sha256);
+    for (const one of this.#byHash.values()) if (!isKept(one, timestamp)) this.#byHash.delete(one.sha256);
     if (this.#byHash.size >= CERTIFICATES_REVOKED_MAX) return;
     const { id, notAfterMs, by } = payload as unknown as Revoked;
     this.#byHash.set(sha256, { sha256, id, notAfterMs, revokedAtMs: Math.floor(timestamp), revokedBy: by });

@@ -1,5 +1,6 @@
 // The cluster as one node shows it, made from what it has in memory at the moment of the call.
 
+import type { Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { isJoint, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { ClusterView, MemberView } from "../ports/cluster.ts";
@@ -65,12 +66,13 @@ export function membersBelow(protocol: number, peers: Peers, { configuration, pe
     .map(nodeIdOf);
 }
 
-/** Members that answer this node, where one of the two does not accept who the other is. */
-export function refusedMembers(peers: Peers, configuration: Configuration): { nodeId: string; why: string }[] {
+/** Members of whose disk there are two, and those that answer this node where one of the two does not accept who the other is. */
+export function peersSeen(peers: Peers, configuration: Configuration): Pick<Observation, "cloned" | "refused"> {
   const nodeIds = new Set(members(configuration).map(nodeIdOf));
-  return peers.list().flatMap(({ nodeId, isConnected, refusal = null }) => {
+  const refused = peers.list().flatMap(({ nodeId, isConnected, refusal = null }) => {
     return nodeIds.has(nodeId) && !isConnected && refusal !== null ? [{ nodeId, why: refusal }] : [];
   });
+  return { cloned: peers.cloned?.(), refused };
 }
 
 function kindOf(configuration: Configuration, peer: PeerKey): MemberView["kind"] {

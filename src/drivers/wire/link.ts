@@ -14,13 +14,12 @@
 
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
-import type { Random } from "../../core/kit/random.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { BulkSender } from "./bulk-sender.ts";
 import { type Connection, type ConnectionEnd, NOBODY, whyLost } from "./connection.ts";
-import type { Dial, DialFailure, DialResult, DialTarget } from "./dial.ts";
+import type { Dial, DialFailure } from "./dial.ts";
 import { FRAME, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeRefuse, type Hello, PROTOCOL_OF_QUERIES, type Purpose, type Refuse } from "./hello.ts";
+import { type Ack, decodeRefuse, PROTOCOL_OF_QUERIES } from "./hello.ts";
 import {
   ANSWER_FRAME_BYTES_MAX,
   BACKOFF_MS_MAX,
@@ -36,27 +35,8 @@ import {
   STOOD_MS,
 } from "./limits.ts";
 import { Questions } from "./questions.ts";
-import { isAboutIdentity, type Refusals } from "./refusals.ts";
-import type { WireCounts } from "./stats.ts";
-
-/** What a link needs of the wire it belongs to. */
-export interface LinkHost {
-  readonly random: Random;
-  readonly counts: WireCounts;
-  readonly refusals: Refusals;
-  readonly connectionAgeMs: number;
-  hello(purpose: Purpose): Hello;
-  dial(target: DialTarget, purpose: Purpose, result: DialResult): Dial;
-  refusedBy(nodeId: string, refusal: Refuse): void;
-  /** May close this link, where another one leads to that peer already. */
-  connected(link: Link, ack: Ack): void;
-  lost(link: Link, peer: PeerKey, why: string): void;
-  /** We closed it ourselves. */
-  unlinked(link: Link, peer: PeerKey): void;
-  /** Whether a connection of that peer to us lives. */
-  hears(peer: PeerKey): boolean;
-  gone(peer: PeerKey): void;
-}
+import type { LinkHost } from "./link-host.ts";
+import { isAboutIdentity } from "./refusals.ts";
 
 type State =
   | { readonly kind: "waiting"; readonly timer: NodeJS.Timeout | null }
