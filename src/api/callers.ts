@@ -55,6 +55,8 @@ export interface CallerSocket {
 interface Doorman {
   readonly keys: readonly ApiKey[];
   readonly replicated: Keys | null;
+  /** A client certificate, by its SHA-256 in lower-case hex. */
+  readonly isRevoked: (sha256: string) => boolean;
   readonly cluster: Pick<Cluster, "view" | "currentRole">;
   readonly rounds: KeyRounds;
   readonly nodeId: string;
@@ -73,14 +75,16 @@ const UNKNOWN_KEY = {
   role: null,
   why: "The X-API-Key is none that this node knows.",
 } as const satisfies Caller;
+const REVOKED = "The client certificate was revoked. Connect with another one.";
+const EXPIRED = "The client certificate has expired since this connection was made. Connect with a new one.";
 const KEY_LENGTH_MAX = 1_024;
 /** Who steers the cluster, or takes a copy of all that it knows, is always known. */
 const NEVER_OPEN: readonly Role[] = ["operator", "backup"];
 
 export class Callers {
   readonly #doorman: Doorman;
-  /** A connection's certificate does not change, and reading one is slow. Only that it expires while the connection stays. */
-  #bySocket = new WeakMap<object, { readonly caller: Caller; readonly notAfterMs: number }>();
+  /** A connection's certificate does not change, and reading one is slow. But it expires or is revoked while the connection stays. */
+  #bySocket = new WeakMap<object, { readonly caller: Caller; readonly notAfterMs: number; readonly sha256: string }>();
 
   /** It has caught up with the cluster once. */
   #hasCaughtUp = false;
@@ -98,13 +102,15 @@ export class Callers {
       known = {
         caller: this.#byCertificate(socket, certificate),
         notAfterMs: this.#doorman.parseTime(certificate.valid_to ?? ""),
+        sha256: (certificate.fingerprint256 ?? "").replaceAll(":", "").toLowerCase(),
       };
       this.#bySocket.set(socket, known);
     }
-    const { caller, notAfterMs } = known;
-    if (caller.how !== "certificate" || this.#doorman.wallMs() <= notAfterMs) return caller;
-    const why = "The client certificate has expired since this connection was made. Connect with a new one.";
-    return { how: "refused", name: caller.name, role: null, why };
+    const { caller, notAfterMs, sha256 } = known;
+    if (caller.how !== "certificate") return caller;
+    if (this.#doorman.isRevoked(sha256)) return { how: "refused", name: caller.name, role: null, why: REVOKED };
+    if (this.#doorman.wallMs() <= notAfterMs) return caller;
+    return { how: "refused", name: caller.name, role: null, why: EXPIRED };
   }
 
   /** Who was admitted, as this node knows it now: after a body that took its time, or while a call waits. No hash, no round. */

@@ -145,7 +145,8 @@ function begin(passage: Passage | null, { params, body }: Call<RouteId>): void {
   if (passage === null) return;
   passage.isBegun = true;
   const fields = { ...(params as object | null), ...(body as object | null) } as Record<string, unknown>;
-  const target = fields["scope"] ?? fields["node_id"] ?? fields["target"] ?? fields["queue"] ?? fields["name"];
+  const target =
+    fields["scope"] ?? fields["node_id"] ?? fields["target"] ?? fields["queue"] ?? fields["name"] ?? fields["id"];
   passage.target = typeof target === "string" ? target : null;
   if (typeof fields["op"] === "string") passage.target = `${fields["op"]} ${passage.target}`;
   passage.forced = fields["force"] === true;

@@ -16,6 +16,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Events } from "../ports/events.ts";
 import type { Jobs } from "../ports/jobs.ts";
+import type { Certificates } from "../ports/certificates.ts";
 import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
@@ -74,6 +75,7 @@ export interface JobsParts {
   readonly views: Views;
   readonly events: Events;
   readonly keys: Keys;
+  readonly certificates: Certificates;
 }
 
 /** PEM texts. */

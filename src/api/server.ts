@@ -89,6 +89,7 @@ class ApiServer implements Api {
     this.#callers = new Callers({
       keys,
       replicated: jobs?.keys ?? null,
+      isRevoked: (hash) => jobs?.certificates.isRevoked(hash) ?? false,
       cluster: options.cluster,
       rounds: new KeyRounds(options, this.#limits),
       nodeId: options.nodeId,
@@ -154,7 +155,9 @@ class ApiServer implements Api {
     registerExtras(app, this.#options.extraRoutes ?? [], this.#traffic);
     registerWeb(app, this.#options.web ?? [], this.#options.cluster);
     // Behind what is being applied: whoever is ended looks at it again.
-    jobs?.keys.onRevoked(() => void Promise.resolve().then(() => this.#polls.review()));
+    const review = (): void => void Promise.resolve().then(() => this.#polls.review());
+    jobs?.keys.onRevoked(review);
+    jobs?.certificates.onRevoked(review);
     await app.ready();
   }
 

@@ -8,12 +8,22 @@ import { fenced, requestOf, unkeyedEpoch } from "./mutation.ts";
 import { beFresh } from "./reads.ts";
 import { Refusal } from "./refusal.ts";
 
-type Ids = "removeAgent" | "drainAgent" | "pauseQueue" | "resumeQueue" | "drain" | "createKey" | "keys" | "revokeKey";
+type Ids =
+  | "removeAgent"
+  | "drainAgent"
+  | "pauseQueue"
+  | "resumeQueue"
+  | "drain"
+  | "createKey"
+  | "keys"
+  | "revokeKey"
+  | "revokeCertificate"
+  | "revokedCertificates";
 
 const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
-  const { jobs, keys } = parts;
+  const { jobs, keys, certificates } = parts;
   return {
     removeAgent: async (call) => {
       const request = requestOf(service, call, call.query.leader_epoch);
@@ -69,6 +79,16 @@ export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handl
       const request = unkeyed(call.caller.name, call.query.leader_epoch);
       await fenced(service, call.query.leader_epoch, () => keys.revoke(request, call.params.name));
       return { body: {} };
+    },
+    revokeCertificate: async (call) => {
+      const { sha256, id, not_after_ms: notAfterMs, leader_epoch: leaderEpoch } = call.body;
+      const request = unkeyed(call.caller.name, leaderEpoch);
+      const revoke = () => certificates.revoke(request, { sha256, id, notAfterMs });
+      return { body: toSnake(await fenced(service, leaderEpoch, revoke)) };
+    },
+    revokedCertificates: async ({ query }) => {
+      await beFresh(service, query);
+      return { body: { certificates: certificates.revoked().map((one) => toSnake(one)) } };
     },
   };
 }

@@ -1,14 +1,26 @@
 // `tenure cert init|issue|show`: the cluster's own authority, and certificates for its nodes, operators and programs. Only
-// files are read and written; nobody is asked over the network.
+// files are read and written; only `revoke` and `revoked` (cert-revoke.ts) ask the cluster.
 
 import { chmod, readFile } from "node:fs/promises";
+import { isIP, SocketAddress } from "node:net";
 import { resolve } from "node:path";
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { formatSpiffeId } from "../core/kit/spiffe.ts";
-import { CA_NAME, createCa, inspect, type Inspected, issue, KeyStore, newNodeId } from "../drivers/pki/index.ts";
+import {
+  CA_NAME,
+  createCa,
+  inspect,
+  type Inspected,
+  issue,
+  type KeyPair,
+  KeyStore,
+  newNodeId,
+  ownPair,
+  type Trusted,
+} from "../drivers/pki/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
-import { CERT_HELP, type CertFlags, readCertFlags } from "./cert-flags.ts";
+import { CERT_HELP, type CertFlags, HOSTS_MAX, readCertFlags } from "./cert-flags.ts";
 import { UsageError } from "./flags.ts";
 import { columns, json, printable } from "./output.ts";
 
@@ -27,6 +39,10 @@ export async function cert(args: readonly string[]): Promise<number> {
       return await issueOne(flags);
     case "show":
       return await show(flags);
+    case "revoke":
+      return await (await import("./cert-revoke.ts")).revoke(flags.file, flags.connection);
+    case "revoked":
+      return await (await import("./cert-revoke.ts")).revoked(flags.connection);
     default:
       return assertNever(flags, "cert");
   }
@@ -53,21 +69,15 @@ async function init({ dir, trustDomain, days, force, output }: Flags<"init">): P
   const text = [
     `${files.certFile}  the authority of ${trustDomain}, valid until ${object.not_after}; give it to every node`,
     `${files.keyFile}  its key; keep it away from the nodes: whoever has it can be anybody`,
-    `next: tenure cert issue --dir ${dir} --out ${dir}/n1 --node-id n1, for each node`,
+    `next: tenure cert issue --dir ${dir} --out ${dir}/n1 --node-id n1 --host n1.example.net, for each node (--host: what clients call it)`,
   ];
   process.stdout.write(output === "json" ? json(object) : `${text.join("\n")}\n`);
   return 0;
 }
 
 async function issueOne(flags: Flags<"issue">): Promise<number> {
-  const { dir, out, kind, hosts, days, force, output } = flags;
-  const ca = await new KeyStore(dir).pair(CA_NAME);
-  if (ca === null) {
-    throw new TenureError(
-      "CONFIG_INVALID",
-      `there is no authority in ${resolve(dir)}. Make one: tenure cert init --dir ${dir}`,
-    );
-  }
+  const { dir, out, kind, days, force, output } = flags;
+  const ca = await authorityIn(dir);
   const nowMs = systemClock.wallMs();
   const store = new KeyStore(out);
   const name = flags.name ?? (await nodeIdFor(store, nowMs));
@@ -76,10 +86,12 @@ async function issueOne(flags: Flags<"issue">): Promise<number> {
   if (fileName === CA_NAME)
     throw new UsageError(`${CA_NAME} is the name of the authority's files; choose another node id`);
   const present = force ? null : await store.key(fileName);
+  const hosts = kind === "server" ? keptHosts(await store.hosts(fileName, nowMs), flags) : [];
   const pair = await issue({ ca, identity, hosts, days, nowMs, key: present ?? undefined });
+  // First: where ca.crt is damaged, nothing is issued that would not be trusted.
+  const trusted = await store.trust(ca.cert, nowMs);
   const files = await store.save(fileName, pair, force);
   await chmod(files.keyFile, 0o600);
-  const caFile = await store.saveCertificate(CA_NAME, ca.cert);
   const [made] = inspect(pair.cert, nowMs);
   const object = {
     kind,
@@ -87,7 +99,9 @@ async function issueOne(flags: Flags<"issue">): Promise<number> {
     spiffe_id: formatSpiffeId(identity),
     cert_file: files.certFile,
     key_file: files.keyFile,
-    ca_file: caFile,
+    ca_file: trusted.certFile,
+    authorities: trusted.authorities,
+    hosts,
     not_after: made!.notAfter.toISOString(),
     fingerprint: made!.fingerprint,
     key: present === null ? "new" : "kept",
@@ -95,10 +109,46 @@ async function issueOne(flags: Flags<"issue">): Promise<number> {
   const rows = [
     [files.certFile, `${object.spiffe_id}, valid until ${object.not_after}`],
     [files.keyFile, present === null ? "its key, new" : "its key, the same as before"],
-    [caFile, "the authority that signed it"],
+    [trusted.certFile, trustText(trusted)],
+    ...(kind === "server" ? [["names", hostsText(hosts)]] : []),
   ];
   process.stdout.write(output === "json" ? json(object) : columns(rows));
   return 0;
+}
+
+async function authorityIn(dir: string): Promise<KeyPair> {
+  const ca = await new KeyStore(dir).pair(CA_NAME);
+  if (ca !== null) return ownPair(ca);
+  throw new TenureError(
+    "CONFIG_INVALID",
+    `there is no authority in ${resolve(dir)}. Make one: tenure cert init --dir ${dir}`,
+  );
+}
+
+/** A node is reached under the names of before, unless somebody says otherwise. */
+function keptHosts(before: readonly string[], { hosts, dropped }: Flags<"issue">): readonly string[] {
+  const unwanted = new Set(dropped.map(sameHost));
+  const all = [...new Set([...before, ...hosts].map(sameHost))].filter((host) => !unwanted.has(host));
+  if (all.length <= HOSTS_MAX) return all;
+  throw new UsageError(
+    `${all.length} names: a certificate takes at most ${HOSTS_MAX}. Those of before are kept; leave some out with --drop-host`,
+  );
+}
+
+/** One text for each name and address: certificates are read with all digits of an IPv6 address. */
+function sameHost(host: string): string {
+  return isIP(host) === 6 ? new SocketAddress({ address: host, family: "ipv6" }).address : host.toLowerCase();
+}
+
+function trustText({ authorities, isAdded }: Trusted): string {
+  if (authorities === 1) return "the authority that signed it";
+  return `${authorities} authorities; ${isAdded ? "the one that signed it was added" : "the one that signed it is among them"}`;
+}
+
+function hostsText(hosts: readonly string[]): string {
+  return hosts.length === 0
+    ? "none: clients that call its API check for the name that they call; give --host"
+    : hosts.join(", ");
 }
 
 /** A node that gets a new certificate stays who it was. */

@@ -2,14 +2,23 @@
 // Pure. The leader's own view is the best one; without a leader, that of the node that is furthest.
 
 import type { AlertView, ClusterView, ElectionView, MemberView, NodeAnswer } from "../client/index.ts";
+import type { ErrorCode } from "../core/kit/errors.ts";
 import { type Paint, paintState, PLAIN } from "./colour.ts";
 import { columns, duration, isoTime, printable, table } from "./output.ts";
 
 /**
  * `ok`: the leader hears from it, or nobody leads and it answers. `unresponsive`: the leader does not. `starting`: it is
- * not ready yet. `down`: nobody leads, and it does not answer. `unknown`: nobody can say.
+ * not ready yet. `unauthenticated`: it lives, and another node or we ourselves are not accepted by it, or do not accept it: a
+ * matter of certificates and keys. `down`: nobody leads, and it does not answer. `unknown`: nobody can say.
  */
-export type Health = "ok" | "unresponsive" | "starting" | "down" | "unknown";
+export type Health = "ok" | "unresponsive" | "starting" | "unauthenticated" | "down" | "unknown";
+
+/** It was reached, and did not accept us, or we did not accept it. */
+const OF_IDENTITY: ReadonlySet<string> = new Set<ErrorCode>([
+  "UNAUTHENTICATED",
+  "PERMISSION_DENIED",
+  "CERTIFICATE_INVALID",
+]);
 
 export interface MemberRow {
   readonly member: MemberView;
@@ -19,6 +28,10 @@ export interface MemberRow {
   readonly own: ClusterView | null;
   /** Why it gave no answer; null where it did, or could not be asked. */
   readonly why: string | null;
+  /** Of its refusal, where it gave one. */
+  readonly code: ErrorCode | null;
+  /** Why another node and it do not accept each other; null: they do, or nobody knows. */
+  readonly refusal: string | null;
 }
 
 /** `raisedBy`: the nodes that say so; the message is that of the first of them to do so. */
@@ -33,12 +46,12 @@ export interface ClusterStatus {
   /** Nodes that answered and are no members: they were removed, or not added yet. */
   readonly strangers: readonly ClusterView[];
   /** Addresses that gave no answer and belong to no member that is known. */
-  readonly silent: readonly { readonly url: string; readonly why: string }[];
+  readonly silent: readonly { readonly url: string; readonly why: string; readonly code: ErrorCode | null }[];
 }
 
 export function statusOf(answers: readonly NodeAnswer[]): ClusterStatus {
   const views = answers.flatMap(({ view }) => (view === null ? [] : [view]));
-  const silent = answers.flatMap(({ url, view, why }) => (view === null ? [{ url, why }] : []));
+  const silent = answers.flatMap(({ url, view, why, code }) => (view === null ? [{ url, why, code }] : []));
   const [view = null] = views.toSorted(byWorth);
   if (view === null) return { view, leader: null, rows: [], alerts: [], strangers: [], silent };
   const leader = leaderOf(view, views);
@@ -75,18 +88,42 @@ function rowOf(
   // A wiped disk that came back answers under the same id, and is not this member.
   const own =
     views.find(({ nodeId, incarnation }) => nodeId === member.nodeId && incarnation === member.incarnation) ?? null;
-  const why = own === null ? (silent.find(({ url }) => url === member.url)?.why ?? null) : null;
+  const unheard = own === null ? (silent.find(({ url }) => url === member.url) ?? null) : null;
+  const refusal = refusalOf(member, views);
   const isLeader = leader === member.nodeId && member.isLeader;
   const isDraining = own?.role === "DRAINING" || own?.isDraining === true;
   const role = isDraining ? "draining" : isLeader ? "leader" : "follower";
-  return { member, role, health: healthOf(member, isLeader, own, why), own, why };
+  const health = healthOf(member, isLeader, own, { unheard, refusal });
+  return { member, role, health, own, why: unheard?.why ?? null, code: unheard?.code ?? null, refusal };
 }
 
-function healthOf({ progress }: MemberView, isLeader: boolean, own: ClusterView | null, why: string | null): Health {
+interface Absence {
+  readonly unheard: ClusterStatus["silent"][number] | null;
+  readonly refusal: string | null;
+}
+
+function healthOf(
+  { progress }: MemberView,
+  isLeader: boolean,
+  own: ClusterView | null,
+  { unheard, refusal }: Absence,
+): Health {
+  if (progress !== null && !isLeader && progress.healthy) return own?.isReady === false ? "starting" : "ok";
+  if (refusal !== null && !isLeader) return "unauthenticated";
   if (own !== null && !own.isReady) return "starting";
-  if (progress !== null && !isLeader) return progress.healthy ? "ok" : "unresponsive";
+  if (progress !== null && !isLeader) return "unresponsive";
   if (own !== null) return "ok";
-  return why === null ? "unknown" : "down";
+  if (unheard === null) return "unknown";
+  return OF_IDENTITY.has(unheard.code ?? "") ? "unauthenticated" : "down";
+}
+
+/** What any node that answers says of its own connection to this member. */
+function refusalOf({ nodeId, incarnation }: MemberView, views: readonly ClusterView[]): string | null {
+  for (const { members, nodeId: from } of views) {
+    const refusal = members.find((one) => one.nodeId === nodeId && one.incarnation === incarnation)?.refusal ?? null;
+    if (refusal !== null) return `${from} says: ${refusal}`;
+  }
+  return null;
 }
 
 function alertsOf(views: readonly ClusterView[]): StatusAlert[] {
@@ -218,10 +255,17 @@ function rowText({ member, role, health, own }: MemberRow, isSite: boolean, pain
 function notes({ rows, strangers, silent }: ClusterStatus): string[] {
   const versions = new Set(rows.flatMap(({ own }) => (own === null ? [] : [own.version])));
   return [
-    ...rows.flatMap(({ member, why }) =>
-      why === null ? [] : [`${member.nodeId} does not answer at ${printable(member.url ?? "-")}: ${printable(why)}`],
+    ...rows.flatMap(({ member, why, code }) => {
+      return why === null
+        ? []
+        : [`${member.nodeId} ${unansweredText(code)} at ${printable(member.url ?? "-")}: ${printable(why)}`];
+    }),
+    ...rows.flatMap(({ member, refusal, health }) =>
+      refusal === null || health !== "unauthenticated"
+        ? []
+        : [`${member.nodeId} is not accepted by other nodes, or does not accept them: ${printable(refusal)}`],
     ),
-    ...silent.map(({ url, why }) => `${url} does not answer: ${printable(why)}`),
+    ...silent.map(({ url, why, code }) => `${url} ${unansweredText(code)}: ${printable(why)}`),
     ...strangers.map(
       ({ nodeId, notReadyReason }) =>
         `${nodeId} answers and is no member: it ${printable(notReadyReason ?? "has not heard of that yet")}`,
@@ -245,6 +289,10 @@ function notes({ rows, strangers, silent }: ClusterStatus): string[] {
   ];
 }
 
+function unansweredText(code: ErrorCode | null): string {
+  return OF_IDENTITY.has(code ?? "") ? "is reached and not authenticated" : "does not answer";
+}
+
 export function statusObject({ view, leader, rows, alerts, strangers, silent }: ClusterStatus) {
   return {
     cluster_id: view?.clusterId ?? null,
@@ -257,7 +305,7 @@ export function statusObject({ view, leader, rows, alerts, strangers, silent }: 
     seen_by: view?.nodeId ?? null,
     is_joint: view?.isJoint ?? null,
     ...votersOf(rows),
-    members: rows.map(({ member, role, health, own, why }) => ({
+    members: rows.map(({ member, role, health, own, why, refusal }) => ({
       node_id: member.nodeId,
       incarnation: member.incarnation,
       kind: member.kind,
@@ -269,6 +317,7 @@ export function statusObject({ view, leader, rows, alerts, strangers, silent }: 
       url: member.url,
       answers: own !== null,
       error: why,
+      refusal,
       version: own?.version ?? null,
       applied: own?.applied ?? null,
       last_index: own?.lastIndex ?? null,

@@ -69,6 +69,7 @@ const STATES: Readonly<Record<string, Colour>> = {
   leader: "bold",
   ok: "green",
   unresponsive: "red",
+  unauthenticated: "red",
   // Of scopes.
   held: "green",
   stale: "red",

@@ -229,8 +229,8 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "cert",
-    summary: "certificates for nodes, operators and programs: init, issue, show",
-    verbs: { init: "none", issue: "none", show: "file" },
+    summary: "certificates for nodes, operators and programs: init, issue, show, revoke, revoked",
+    verbs: { init: "none", issue: "none", show: "file", revoke: "file", revoked: "none" },
     flags: [
       { name: "--dir", value: "file" },
       { name: "--out", value: "file" },
@@ -242,11 +242,11 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
       { name: "--backup", value: "any" },
       { name: "--viewer", value: "any" },
       { name: "--host", value: "any" },
+      { name: "--drop-host", value: "any" },
       { name: "--trust-domain", value: "any" },
       { name: "--days", value: "any" },
       { name: "--force", value: "none" },
-      OUTPUT,
-      HELP,
+      ...CONNECTION,
     ],
   },
   {

@@ -9,6 +9,7 @@ import type { ServerConfig } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { Security } from "../drivers/wire/security.ts";
+import { nameWarning } from "./cert-names.ts";
 import { chosen } from "./cluster-flags.ts";
 import { paintFor, paintState } from "./colour.ts";
 import { warningText } from "./complaint.ts";
@@ -197,6 +198,7 @@ export function configWarnings(found: ServerConfig, nowMs: number): string[] {
       : []),
     ...workerWarnings(found, members.size),
     ...new Set(files.flatMap((file) => expiryWarnings(file, nowMs))),
+    ...nameWarnings(found),
   ];
 }
 
@@ -224,6 +226,12 @@ function expiryWarnings(file: string, nowMs: number): string[] {
   return leftMs > 0 && leftMs < CERTIFICATE_SOON_MS
     ? [`${file} expires in ${duration(leftMs)}: docs/runbooks/cluster-certificates.md`]
     : [];
+}
+
+function nameWarnings(found: ServerConfig): string[] {
+  const { tls } = found.api;
+  if (tls === null || certificateOf(tls.certFile) === null) return [];
+  return [nameWarning(found, readFileSync(tls.certFile, "utf8"))].filter((warning) => warning !== null);
 }
 
 function configObject(

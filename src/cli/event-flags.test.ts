@@ -69,7 +69,7 @@ describe("tenure event", () => {
     expect(wrong("tail", "--limit", "0")).toBe(`--limit ${number(1)}, not "0"`);
     expect(wrong("tail", "--entity-id", "")).toBe("--entity-id must not be empty");
     expect(wrong("tail", "--entity-type", "job")).toBe(
-      '--entity-type takes build, worker, queue, schedule, key, controller, not "job"; did you mean build?',
+      '--entity-type takes build, worker, queue, schedule, key, certificate, controller, not "job"; did you mean build?',
     );
     expect(wrong("tail", "--entity-type", "quue")).toMatch(/, not "quue"; did you mean queue\?$/);
     expect(wrong("tail", "--entity-type", "toString")).toMatch(/, not "toString"$/);

@@ -19,6 +19,7 @@ export const ENTITY_NAMES = [
   "queue",
   "schedule",
   "key",
+  "certificate",
   "controller",
 ] as const satisfies readonly EntityType[];
 /** What they are called everywhere else. */
@@ -44,11 +45,12 @@ export const EVENT_NAMES = [
   "schedule:fired",
   "key:created",
   "key:revoked",
+  "certificate:revoked",
   "controller:recovered",
 ] as const;
 
 export const EVENT_HELP = `tenure event VERB [--url URL[,URL…]] [-o table|json|jsonl]: everything that happens to jobs, agents, queues,
-schedules and keys, in one log, sealed.
+schedules, keys and certificates, in one log, sealed.
 
   tail               a line for each event as it comes, until SIGINT; goes on at another node where one dies. Each once, in
                      order, without gaps. With -o json or -o jsonl the whole event on a line
@@ -58,8 +60,8 @@ schedules and keys, in one log, sealed.
   --after SEQUENCE   tail: begin after this event, 0 for the first (default: with what comes from now on). SEQUENCE:HASH, with
                      the event's eventHash: and only where the history still has that event
   --type T[,T…]      tail: only of these types, such as build:completed or build:* (a job is a build, an agent a worker)
-  --entity-id ID     tail: only of this job, agent, queue, schedule or key
-  --entity-type T    tail: only of build, worker, queue, schedule, key or controller
+  --entity-id ID     tail: only of this job, agent, queue, schedule, key or certificate (its SHA-256)
+  --entity-type T    tail: only of build, worker, queue, schedule, key, certificate or controller
   --limit N          tail: end after N events
   --no-follow        tail: end with the last event that there is now; without --after, from the first that is kept
 ${CONNECTION_HELP}

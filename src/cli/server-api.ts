@@ -11,8 +11,10 @@ import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../core/kit/spiff
 import { systemClock } from "../drivers/system/clock.ts";
 import { createMetrics, type LogSink } from "../drivers/telemetry/index.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { JobsServerStats, ServerStats } from "../ports/server-stats.ts";
+import { nameWarning } from "./cert-names.ts";
 import { diagnosticsOf } from "./server-diagnostics.ts";
 import { readWeb } from "./server-web.ts";
 
@@ -67,7 +69,21 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
       if (error instanceof InvariantError) onFatal(error);
     },
   });
+  if (tls !== null) warnOfNames(config, tls, logs.logger);
   return api;
+}
+
+/** New certificates, for connections that are made from now on. Throws, and changes nothing, where they can't be used. */
+export function reloadApi(config: ServerConfig, api: Api, logger: Logger): void {
+  const tls = apiTls(config);
+  if (tls === null) return;
+  api.reload(tls);
+  warnOfNames(config, tls, logger);
+}
+
+function warnOfNames(config: ServerConfig, { cert }: ApiTls, logger: Logger): void {
+  const warning = nameWarning(config, cert);
+  if (warning !== null) logger.warn({ event: "certificate-names" }, warning);
 }
 
 /** Of what the API is bounded by, the part that the configuration has. */

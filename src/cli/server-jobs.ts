@@ -4,7 +4,9 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { JobsParts } from "../api/index.ts";
 import type { ServerConfig } from "../contract/index.ts";
+import { CertificatesService } from "../controller/certificates.ts";
 import type { ClusterMachine } from "../controller/cluster-machine.ts";
+import { membersBelow } from "../controller/cluster-view.ts";
 import { EventsService } from "../controller/events.ts";
 import { JobsFeeder } from "../controller/jobs-feeder.ts";
 import { JobsMeter } from "../controller/jobs-meter.ts";
@@ -15,6 +17,7 @@ import { openViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";
 import { newJobId } from "../drivers/system/ids.ts";
+import { PROTOCOL_OF_REVOCATIONS } from "../drivers/wire/index.ts";
 import type { Archive, MissingHistory, SegmentFetcher } from "../logs/index.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Consensus } from "../ports/consensus.ts";
@@ -91,6 +94,11 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   made.feeder = feeder;
   const events = new EventsService({ fold, history: archive, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
+  const certificates = new CertificatesService({
+    fold: fold.certificates,
+    change: (make) => jobs.change(make),
+    unready: () => membersBelow(PROTOCOL_OF_REVOCATIONS, consensus.wire, consensus.engine.status()),
+  });
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => options.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   const fetcher = exchangeHistory(consensus, archive, logger, {
@@ -99,7 +107,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   });
   const retention = retainHistory(archive, config.history.keepDays, logger);
   return {
-    parts: { jobs, views, events, keys },
+    parts: { jobs, views, events, keys, certificates },
     fetched: () => fetcher.counts,
     lacked: () => fetcher.standing,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: archive.stats() }),

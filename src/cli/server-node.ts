@@ -23,7 +23,7 @@ import type { Cluster } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
-import { apiTls, apiUrlOf, openApi, pem } from "./server-api.ts";
+import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./server-api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./server-consensus.ts";
 import { diskRefusal, guardedScopes, pauseRefusal } from "./server-guards.ts";
 import { openArchive, refuseForeignHistory } from "./server-history.ts";
@@ -123,7 +123,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     });
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
-    return assemble(config, { consensus, leading, cluster, scopes, api, apiUrl: apiUrlOf(config, address), stopParts });
+    return assemble(config, { consensus, leading, cluster, scopes, api, logger, address, stopParts });
   } catch (error) {
     await stopParts();
     throw error;
@@ -224,12 +224,14 @@ interface Parts {
   readonly cluster: ClusterService;
   readonly scopes: ScopesService;
   readonly api: Api;
-  readonly apiUrl: string;
+  readonly logger: Logger;
+  /** Where the API listens. */
+  readonly address: ServerConfig["api"]["listen"];
   readonly stopParts: () => Promise<void>;
 }
 
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
-  const { consensus, leading, cluster, scopes, api, apiUrl, stopParts } = parts;
+  const { consensus, leading, cluster, scopes, api, logger, address, stopParts } = parts;
   const { engine } = consensus;
   let stopping: Promise<void> | null = null;
   const { directory } = consensus;
@@ -251,11 +253,13 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     consensus,
     cluster,
     scopes,
-    apiUrl,
+    apiUrl: apiUrlOf(config, address),
     reload: () => {
-      const [peers, clients] = [peerTls(config), apiTls(config)];
+      const peers = peerTls(config);
+      // Both are looked at before either is taken.
+      apiTls(config);
       if (peers !== null) consensus.wire.reload(peers);
-      if (clients !== null) api.reload(clients);
+      reloadApi(config, api, logger);
     },
     stop: () => (stopping ??= stop()),
   };

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { JobsParts } from "../api/index.ts";
 import { JobBody, shape, specOf } from "../contract/index.ts";
+import { CertificatesService } from "../controller/certificates.ts";
 import type { ElectorLeadership } from "../controller/elector-leadership.ts";
 import { EventsService } from "../controller/events.ts";
 import { JobsFeeder } from "../controller/jobs-feeder.ts";
@@ -32,6 +33,7 @@ import { parseJson } from "../core/kit/parse-json.ts";
 
 export const LOG = "jobs";
 const VIEWS_FILE = "views.sqlite";
+const NODE_GONE_MS = 60_000;
 /** Design D1: each timeline of the database begins a new block of epochs, also one that was numbered before (trap 38). */
 const EPOCHS_PER_BLOCK = 2 ** 32;
 
@@ -40,7 +42,7 @@ export interface SiteLog {
   readonly log: PostgresLog;
   readonly fold: JobsFold;
   readonly leadership: ElectorLeadership;
-  readonly nodes: Pick<PostgresNodes, "believedMs">;
+  readonly nodes: Pick<PostgresNodes, "believedMs" | "all">;
 }
 
 export interface SiteJobs {
@@ -79,6 +81,15 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   made.feeder = feeder;
   const events = new EventsService({ fold, history, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
+  const certificates = new CertificatesService({
+    fold: fold.certificates,
+    change: (make) => jobs.change(make),
+    // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
+    unready: () => {
+      const others = nodes.all.filter(({ version }) => version !== options.version);
+      return others.filter(({ silentMs }) => silentMs < NODE_GONE_MS).map(({ nodeId }) => nodeId);
+    },
+  });
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => nodes.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   const submissions = new Submissions({
@@ -92,7 +103,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   // The table's size is the database's to tell.
   const archive = { usedBytes: 0, quotaBytes: null, missingSegments: 0, lostSegments: 0, unsyncedBytes: 0 };
   return {
-    parts: { jobs, views, events, keys },
+    parts: { jobs, views, events, keys, certificates },
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive }),
     stop: async () => {
       await submissions.close();

@@ -30,7 +30,7 @@ import { PostgresLog, PostgresNodes } from "../logs/index.ts";
 import type { Elector } from "../ports/elector.ts";
 import { backendSource } from "./backend.ts";
 import { isEnabled } from "./run-flags.ts";
-import { apiTls, apiUrlOf, openApi } from "./server-api.ts";
+import { apiTls, apiUrlOf, openApi, reloadApi } from "./server-api.ts";
 import type { ServerNode, ServerNodeOptions } from "./server-node.ts";
 import { LOG, startSiteJobs, type SiteJobs } from "./server-postgres-jobs.ts";
 import { siteStats } from "./server-postgres-stats.ts";
@@ -231,7 +231,12 @@ async function openSiteApi(
   });
 }
 
-function assemble({ config, url }: Site, { cluster, leadership }: Parts, api: Api, closeAll: () => Promise<void>) {
+function assemble(
+  { config, url, options }: Site,
+  { cluster, leadership }: Parts,
+  api: Api,
+  closeAll: () => Promise<void>,
+) {
   let stopping: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     cluster.setDraining(true);
@@ -244,10 +249,7 @@ function assemble({ config, url }: Site, { cluster, leadership }: Parts, api: Ap
   return {
     cluster,
     apiUrl: url,
-    reload: () => {
-      const clients = apiTls(config);
-      if (clients !== null) api.reload(clients);
-    },
+    reload: () => reloadApi(config, api, options.logs.logger),
     stop: () => (stopping ??= stop()),
   };
 }

@@ -23,7 +23,7 @@ export interface EventsOptions extends StreamOptions {
   readonly entityType?: EntityType | undefined;
 }
 
-export type EntityType = "build" | "worker" | "queue" | "schedule" | "key" | "controller";
+export type EntityType = "build" | "worker" | "queue" | "schedule" | "key" | "certificate" | "controller";
 
 export type EventItem = { readonly kind: "open" } | { readonly kind: "event"; readonly event: EventView };
 

@@ -1,6 +1,7 @@
 // The door: a client of Tenure's own servers.
 
 export type { CallOptions, ReadOptions } from "./caller.ts";
+export type { ClientCertificates } from "./certificates.ts";
 export { type Client, type ClientCluster, type ClientOptions, createClient, type NodeAnswer } from "./client.ts";
 export type { EntityType, EventsOptions } from "./events.ts";
 export type { ClientFetch } from "./exchange.ts";

@@ -191,6 +191,17 @@ export interface KeyView {
   readonly createdBy: string;
 }
 
+/** A client certificate that is let in no more. */
+export interface RevokedCertificateView {
+  /** Of the certificate (DER), lower-case hex. */
+  readonly sha256: string;
+  /** The SPIFFE id in it. */
+  readonly id: string;
+  readonly notAfterMs: number;
+  readonly revokedAtMs: number;
+  readonly revokedBy: string;
+}
+
 /** A sealed event of the log. */
 export interface EventView {
   readonly id: string;

@@ -3,6 +3,7 @@
 
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
+import { certificatesOf, type ClientCertificates } from "./certificates.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import { eventItems, type EventsOptions, followEvents } from "./events.ts";
 import type {
@@ -73,6 +74,7 @@ export interface ClientJobs {
   /** No new leases from now on, or again; of this leader's term. */
   drain(isDraining: boolean, options?: CallOptions): Promise<void>;
   readonly keys: ClientKeys;
+  readonly certificates: ClientCertificates;
 }
 
 /** More pages than this are no list any more: a server that goes on does not mean it. */
@@ -144,6 +146,7 @@ export function jobsOf(caller: Caller): ClientJobs {
       await caller.bodyOf(await caller.mutate(request, options));
     },
     keys: keysOf(caller),
+    certificates: certificatesOf(caller),
   };
 }
 

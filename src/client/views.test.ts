@@ -19,11 +19,11 @@ type JobWire<Name extends keyof typeof jobAnswers> = Frozen<Camel<Static<(typeof
 describe("what the SDK shows", () => {
   it("is what the contract says, in the SDK's spelling", () => {
     expectTypeOf<Wire<"ClusterAnswer">>().toExtend<views.ClusterView>();
-    expectTypeOf<views.ClusterView["members"]>().toExtend<Wire<"ClusterAnswer">["members"]>();
+    expectTypeOf<keyof views.MemberView>().toEqualTypeOf<keyof Wire<"ClusterAnswer">["members"][number]>();
     expectTypeOf<keyof views.ClusterView>().toEqualTypeOf<keyof Wire<"ClusterAnswer">>();
     expectTypeOf<Frozen<views.TransferView>>().toEqualTypeOf<Wire<"TransferAnswer">>();
     expectTypeOf<Wire<"MembersAnswer">>().toExtend<views.MemberChangeView>();
-    expectTypeOf<views.MemberChangeView>().toExtend<Wire<"MembersAnswer">>();
+    expectTypeOf<keyof views.MemberChangeView>().toEqualTypeOf<keyof Wire<"MembersAnswer">>();
     expectTypeOf<Wire<"SavedSnapshotAnswer">>().toExtend<views.SavedSnapshotView>();
     expectTypeOf<keyof views.SavedSnapshotView>().toEqualTypeOf<keyof Wire<"SavedSnapshotAnswer">>();
     expectTypeOf<views.StoredSnapshotView>().toEqualTypeOf<Wire<"StoredSnapshotAnswer">>();
@@ -45,6 +45,7 @@ describe("what the SDK shows", () => {
     expectTypeOf<JobWire<"SchedulesAnswer">["schedules"]>().toExtend<readonly jobs.ScheduleView[]>();
     expectTypeOf<JobWire<"StatsAnswer">>().toExtend<jobs.StatsView>();
     expectTypeOf<JobWire<"KeyAnswer">>().toExtend<jobs.KeyView>();
+    expectTypeOf<JobWire<"RevokedCertificateAnswer">>().toExtend<jobs.RevokedCertificateView>();
     expectTypeOf<JobWire<"SinceAnswer">["events"]>().toExtend<readonly jobs.EventView[]>();
     expectTypeOf<keyof jobs.EventView>().toEqualTypeOf<keyof JobWire<"SinceAnswer">["events"][number]>();
     expectTypeOf<JobWire<"LeasesAnswer">>().toExtend<work.LeaseReply>();

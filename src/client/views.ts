@@ -63,6 +63,8 @@ export interface MemberView {
   readonly address: string | null;
   readonly url: string | null;
   readonly isConnected: boolean;
+  /** It answers that node, and one of the two does not accept who the other is: why. Older servers do not say. */
+  readonly refusal?: string | null | undefined;
   /** What only the leader knows. */
   readonly progress: {
     readonly match: number;

@@ -46,6 +46,7 @@ const Alert = strict({
     "leader_unknown",
     "node_removed",
     "disk_cloned",
+    "peer_unauthenticated",
     "clock_skewed",
     "clocks_disagree",
     "url_shared",
@@ -73,6 +74,7 @@ const Member = strict({
   address: nullable(Text),
   url: nullable(Text),
   is_connected: Type.Boolean(),
+  refusal: nullable(Text),
   progress: nullable(
     strict({
       match: integer(0),

@@ -10,6 +10,8 @@ export interface ClientCertificate {
   readonly subjectaltname?: string | undefined;
   /** Its last moment, as text: "Nov 15 12:00:00 2026 GMT". */
   readonly valid_to?: string | undefined;
+  /** Its SHA-256, as pairs of upper-case hex digits with colons between. */
+  readonly fingerprint256?: string | undefined;
 }
 
 export interface CertificateCaller {

@@ -192,6 +192,16 @@ const Key = strict({ name: Text, role: RoleName, created_at_ms: WallMs, created_
 export const KeyAnswer = Key;
 export const KeysAnswer = strict({ keys: Type.Array(Key) });
 
+const RevokedCertificate = strict({
+  sha256: Hash,
+  id: Text,
+  not_after_ms: WallMs,
+  revoked_at_ms: WallMs,
+  revoked_by: Text,
+});
+export const RevokedCertificateAnswer = RevokedCertificate;
+export const RevokedCertificatesAnswer = strict({ certificates: Type.Array(RevokedCertificate) });
+
 /** The specification's event, and `leaderEpoch`. */
 const Event = strict({
   id: Text,

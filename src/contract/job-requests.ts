@@ -26,8 +26,10 @@ import {
   LOG_CHUNKS_PER_CALL_MAX,
   RESULTS_PER_CALL_MAX,
   SESSION_BYTES_MAX,
+  SPIFFE_ID_BYTES_MAX,
   WALL_MS_MAX,
 } from "../core/kit/limits.ts";
+import { parseSpiffeId } from "../core/kit/spiffe.ts";
 import { CONSISTENCY } from "./requests.ts";
 import { RoleName } from "./roles.ts";
 import { integer, json, matching, nullable, oneOf, prose, strict, text, texts } from "./schema-kit.ts";
@@ -119,7 +121,7 @@ export const EventsQuery = strict({
     }),
   ),
   entity: Type.Optional(text(JOB_NAME_BYTES_MAX)),
-  entity_type: Type.Optional(oneOf("build", "worker", "queue", "schedule", "key", "controller")),
+  entity_type: Type.Optional(oneOf("build", "worker", "queue", "schedule", "key", "certificate", "controller")),
 });
 export const SinceQuery = strict({ ...CONSISTENCY, limit: Type.Optional(integer(1, EVENTS_PER_PAGE_MAX)) });
 export const ProofQuery = strict({
@@ -228,6 +230,18 @@ export const KeyBody = strict({
   name: KeyName,
   role: RoleName,
   sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the key as 64 lower-case hex digits, never the key itself"),
+  ...FENCED,
+});
+/** Of whoever calls; a node is taken out instead (`tenure member remove`). */
+const ClientId = Type.Refine(
+  text(SPIFFE_ID_BYTES_MAX),
+  (id: string) => (parseSpiffeId(id)?.kind ?? "server") !== "server",
+  () => "must be the SPIFFE id of a client's certificate; a node is taken out with tenure member remove",
+);
+export const RevokeCertificateBody = strict({
+  sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the certificate (DER) as 64 lower-case hex digits"),
+  id: ClientId,
+  not_after_ms: integer(0, WALL_MS_MAX),
   ...FENCED,
 });
 

@@ -311,6 +311,28 @@ const STEERING = {
     headers: [],
     errors: [...FENCED_ERRORS, "RATE_LIMITED"],
   },
+  revokeCertificate: {
+    ...STEER,
+    method: "POST",
+    path: "/v1/certificates/revoked",
+    summary: "Let a client certificate in no more.",
+    params: null,
+    body: shape(requests.RevokeCertificateBody),
+    answer: answers.RevokedCertificateAnswer,
+    headers: [],
+    errors: [...FENCED_ERRORS, "NOT_SUPPORTED", "OVERLOADED", "RATE_LIMITED"],
+  },
+  revokedCertificates: {
+    ...READ,
+    path: "/v1/certificates/revoked",
+    summary: "Client certificates that were revoked and have not expired.",
+    role: "operator",
+    query: readQuery,
+    answer: answers.RevokedCertificatesAnswer,
+    isAdmin: true,
+    limited: "admin",
+    errors: [...READ_ERRORS, "RATE_LIMITED"],
+  },
 } as const satisfies Readonly<Record<string, Route>>;
 
 export const JOB_ROUTES = { ...READS, ...WORK, ...STEERING };

@@ -1,5 +1,6 @@
 // The cluster as one node shows it, made from what it has in memory at the moment of the call.
 
+import type { Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { isJoint, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { ClusterView, MemberView } from "../ports/cluster.ts";
@@ -51,9 +52,27 @@ export function memberViews(around: Surroundings, status: RaftStatus, nowMs: num
       url: isSelf ? around.own.url : (link?.apiUrl ?? null),
       // A connection to a node's new disk is none to its old one.
       isConnected: isSelf || (link?.isConnected === true && link.peer === peer),
+      refusal: isSelf || link?.isConnected === true ? null : (link?.refusal ?? null),
       progress: progressOf(around.consensus, status, peer, nowMs),
     };
   });
+}
+
+/** Members whose disk was not heard, in its last handshake, to be of a release that agrees on this protocol. */
+export function membersBelow(protocol: number, peers: Peers, { configuration, peer: self }: RaftStatus): string[] {
+  const able = new Set(peers.list().flatMap((link) => ((link.protocol ?? 0) >= protocol ? [link.peer] : [])));
+  return members(configuration)
+    .filter((peer) => peer !== self && !able.has(peer))
+    .map(nodeIdOf);
+}
+
+/** Members of whose disk there are two, and those that answer this node where one of the two does not accept who the other is. */
+export function peersSeen(peers: Peers, configuration: Configuration): Pick<Observation, "cloned" | "refused"> {
+  const nodeIds = new Set(members(configuration).map(nodeIdOf));
+  const refused = peers.list().flatMap(({ nodeId, isConnected, refusal = null }) => {
+    return nodeIds.has(nodeId) && !isConnected && refusal !== null ? [{ nodeId, why: refusal }] : [];
+  });
+  return { cloned: peers.cloned?.(), refused };
 }
 
 function kindOf(configuration: Configuration, peer: PeerKey): MemberView["kind"] {

@@ -39,6 +39,7 @@ import {
   memberViews,
   type OwnAddress,
   type Surroundings,
+  peersSeen,
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership } from "./membership.ts";
@@ -340,21 +341,19 @@ export class ClusterService implements Cluster {
 
   #tick(): void {
     if (this.#state !== "running") return;
-    const { disk, stalls, historyQuota, history } = this.#options;
+    const { disk, stalls, historyQuota, history, peers } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
-    const observation = {
-      isMember: isMember(configuration, peer),
-      leader,
-      leaderContactMs,
+    const seen = {
+      ...{ isMember: isMember(configuration, peer), leader, leaderContactMs },
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       history: history?.(),
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
-      cloned: this.#options.peers.cloned?.(),
+      ...peersSeen(peers, configuration),
       isPaused: this.#options.machine.isPaused,
     };
-    this.#act(this.#health.tick(this.#moment(), observation));
+    this.#act(this.#health.tick(this.#moment(), seen));
     this.#tellRemoval();
     this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + TICK_INTERVAL_MS, () => this.#tick());
   }

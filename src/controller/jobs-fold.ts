@@ -1,4 +1,4 @@
-// The jobs' log, folded: the chain of events, the book and the API keys. The same on every node.
+// The jobs' log, folded: the chain of events, the book, the API keys and the revoked certificates. The same on every node.
 //
 //   a record ──▶ links onto the chain? ──▶ the book ──▶ whoever follows (views, SSE, the leader's timers)
 //                 │ no: the log is damaged; the node must not go on
@@ -29,12 +29,16 @@ import {
 import { type BookLimits, JobsBook, type PreparedBook } from "../core/jobs/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../ports/log.ts";
+import { CertificatesFold } from "./certificates-fold.ts";
 import { KeysFold } from "./keys-fold.ts";
 
 const SNAPSHOT_VERSION = 1;
+/** With revoked certificates after the keys; written only where there are any, and then every member reads it. */
+const SNAPSHOT_VERSION_OF_CERTIFICATES = 2;
 const TEXT_BYTES_MAX = 64;
 const HEADER_BYTES_MAX = 192;
 const KEYS_BYTES_MAX = 16 * 1024 * 1024;
+const CERTIFICATES_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Events are read from their tail and from the history; nobody reads them from the servers' log. */
 export const JOBS_LOG_KEPT = { recordsMax: 1 };
@@ -48,6 +52,7 @@ export interface JobsFoldOptions {
 export class JobsFold implements Fold {
   readonly book: JobsBook;
   readonly keys = new KeysFold();
+  readonly certificates = new CertificatesFold();
   readonly #bookOptions: ConstructorParameters<typeof JobsBook>[0];
   readonly #digest: Digest;
   readonly #sliceBytes: number | undefined;
@@ -121,6 +126,7 @@ export class JobsFold implements Fold {
     if (isOwn) this.book.commit(sequence);
     else this.book.apply(sealed.event);
     if (sealed.event.entityType === "key") this.keys.apply(sealed.event);
+    if (sealed.event.entityType === "certificate") this.certificates.apply(sealed.event);
     this.#chain = { sequence, hash: eventHash, timestamp };
     for (const tell of this.#followers) tell(sealed);
   }
@@ -134,12 +140,14 @@ export class JobsFold implements Fold {
   /** Of this moment. */
   snapshot(): Pieces {
     const { sequence, timestamp, hash } = this.#chain;
+    const certificates = this.certificates.snapshot();
     const writer = new ByteWriter(HEADER_BYTES_MAX);
-    writer.u8(SNAPSHOT_VERSION);
+    writer.u8(certificates === null ? SNAPSHOT_VERSION : SNAPSHOT_VERSION_OF_CERTIFICATES);
     writer.uint53(sequence);
     writer.text(String(timestamp));
     writer.text(hash ?? "");
     writer.text(this.keys.snapshot());
+    if (certificates !== null) writer.text(certificates);
     return joined(writer.finish(), partsOf([begun(this.book.slices(this.#sliceBytes))]));
   }
 
@@ -150,10 +158,11 @@ export class JobsFold implements Fold {
   }
 
   restore(data: Uint8Array, head: LogHead): void {
-    const { sequence, timestamp, hash, keys, bytes } = readSnapshot(data);
+    const { sequence, timestamp, hash, keys, certificates, bytes } = readSnapshot(data);
     assert(sequence === head.position, "a snapshot's state is of its own position");
     this.rollback();
     this.keys.restore(keys);
+    this.certificates.restore(certificates);
     const prepared = this.#prepared;
     this.#prepared = null;
     if (prepared !== null && isSameView(prepared.bytes, bytes)) this.book.adopt(prepared.book);
@@ -168,6 +177,8 @@ interface SnapshotParts {
   readonly timestamp: number;
   readonly hash: string;
   readonly keys: string;
+  /** Null: none are revoked. */
+  readonly certificates: string | null;
   /** The book's. */
   readonly bytes: Uint8Array;
 }
@@ -175,14 +186,16 @@ interface SnapshotParts {
 function readSnapshot(data: Uint8Array): SnapshotParts {
   const reader = new ByteReader(data);
   const version = reader.u8();
-  if (version !== SNAPSHOT_VERSION) {
-    const known = `this release knows ${SNAPSHOT_VERSION}`;
+  if (version !== SNAPSHOT_VERSION && version !== SNAPSHOT_VERSION_OF_CERTIFICATES) {
+    const known = `this release knows ${SNAPSHOT_VERSION} and ${SNAPSHOT_VERSION_OF_CERTIFICATES}`;
     throw new TenureError("FORMAT_UNSUPPORTED", `A snapshot of jobs of version ${version}: ${known}.`);
   }
   const sequence = reader.uint53();
   const timestamp = Number(reader.text(TEXT_BYTES_MAX));
   const hash = reader.text(TEXT_BYTES_MAX);
-  return { sequence, timestamp, hash, keys: reader.text(KEYS_BYTES_MAX), bytes: readPart(reader, SNAPSHOT_BYTES_MAX) };
+  const keys = reader.text(KEYS_BYTES_MAX);
+  const certificates = version === SNAPSHOT_VERSION ? null : reader.text(CERTIFICATES_BYTES_MAX);
+  return { sequence, timestamp, hash, keys, certificates, bytes: readPart(reader, SNAPSHOT_BYTES_MAX) };
 }
 
 /** Of the same memory: nobody writes to a snapshot's bytes again. */

@@ -200,6 +200,7 @@ export class SiteCluster implements Cluster {
           address: null,
           url: node.url,
           isConnected,
+          refusal: null,
           progress:
             leads && node.nodeId !== nodeId
               ? {

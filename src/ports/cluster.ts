@@ -80,6 +80,8 @@ export interface MemberView {
   readonly url: string | null;
   /** As this node sees it: its own connection stands. True for itself. */
   readonly isConnected: boolean;
+  /** As this node sees it: it answers, and one of the two does not accept who the other says it is. Null: it is not that. */
+  readonly refusal: string | null;
   /** What only the leader knows; null elsewhere. */
   readonly progress: {
     readonly match: number;
@@ -118,6 +120,7 @@ export type AlertName =
   | "leader_unknown"
   | "node_removed"
   | "disk_cloned"
+  | "peer_unauthenticated"
   | "clock_skewed"
   | "clocks_disagree"
   | "url_shared"

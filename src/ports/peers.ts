@@ -22,8 +22,12 @@ export interface PeerLink {
   readonly address: string;
   /** Where its API is, as it says itself; null until a handshake has told. */
   readonly apiUrl: string | null;
+  /** What its release and ours agreed on in the last handshake; null until there was one. */
+  readonly protocol?: number | null | undefined;
   /** Our own connection to it stands. */
   readonly isConnected: boolean;
   /** Why the last attempt to connect failed, or was refused; null where it stands. */
   readonly trouble: string | null;
+  /** Where it answers, and it or this node does not accept the other's proof of who it is: why. Null: it is not that. */
+  readonly refusal?: string | null | undefined;
 }

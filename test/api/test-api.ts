@@ -8,6 +8,7 @@ import type { LogFields, Logger } from "../../src/ports/logger.ts";
 import { TestCluster } from "./test-cluster.ts";
 import { TestEvents } from "./test-events.ts";
 import { TestJobs } from "./test-jobs.ts";
+import { TestCertificates } from "./test-certificates.ts";
 import { TestKeys } from "./test-keys.ts";
 import { TestScopes } from "./test-scopes.ts";
 
@@ -34,6 +35,7 @@ export class TestApi implements AsyncDisposable {
   readonly events = new TestEvents();
   readonly jobs = new TestJobs(this.cluster, this.events);
   readonly keys = new TestKeys(this.cluster);
+  readonly certificates = new TestCertificates(this.cluster);
   readonly lines: { fields: LogFields; message: string }[] = [];
   readonly audited: LogFields[] = [];
   readonly faults: unknown[] = [];
@@ -45,7 +47,13 @@ export class TestApi implements AsyncDisposable {
     this.api = await createApi({
       cluster: this.cluster,
       scopes: this.scopes,
-      jobs: { jobs: this.jobs, views: this.jobs, events: this.events, keys: this.keys },
+      jobs: {
+        jobs: this.jobs,
+        views: this.jobs,
+        events: this.events,
+        keys: this.keys,
+        certificates: this.certificates,
+      },
       clusterId: "c-test",
       nodeId: "n1",
       keys: KEYS,
@@ -102,7 +110,9 @@ export class TestApi implements AsyncDisposable {
 
   /** All that a call may change. */
   fingerprint(): string {
-    return [this.cluster, this.scopes, this.jobs, this.keys].map((one) => one.fingerprint()).join("");
+    return [this.cluster, this.scopes, this.jobs, this.keys, this.certificates]
+      .map((one) => one.fingerprint())
+      .join("");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

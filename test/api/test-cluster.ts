@@ -186,6 +186,7 @@ export class TestCluster implements Cluster {
       address: `${nodeId}:7400`,
       url: this.memberUrls[nodeId] ?? null,
       isConnected: true,
+      refusal: null,
       progress:
         this.role === "LEADER"
           ? { match: 40, next: 41, lag: 0, state: "replicate", lastContactMs: 3.5, healthy: true }

@@ -226,3 +226,90 @@ it("a certificate never outlives its authority", async () => {
   const { cert } = await issue({ ca, identity: { trustDomain: "tenure", kind: "sdk", name: "a" }, days: 400, nowMs });
   expect(inspect(cert, nowMs)[0]!.notAfter).toEqual(inspect(ca.cert, nowMs)[0]!.notAfter);
 });
+
+it.concurrent("issue never takes an authority out of a ca.crt: it adds its own where that is missing", async () => {
+  const [old, next] = [await authority(), await authority()];
+  const out = join(directory(), "n1");
+  const bundle = join(out, "ca.crt");
+  const issued = (ca: string) => tenureJson<Made>("cert", "issue", "--dir", ca, "--out", out, "--node-id", "n1");
+  expect(await issued(old)).toMatchObject({ code: 0, authorities: 1 });
+  // As the runbook says: both, and then a certificate of the next one.
+  const both = readFileSync(join(old, "ca.crt"), "utf8") + readFileSync(join(next, "ca.crt"), "utf8");
+  writeFileSync(bundle, both);
+  expect(await issued(next)).toMatchObject({ code: 0, authorities: 2 });
+  expect(readFileSync(bundle, "utf8")).toBe(both);
+  // And without that step.
+  writeFileSync(bundle, readFileSync(join(old, "ca.crt")));
+  expect(await issued(next)).toMatchObject({ code: 0, authorities: 2 });
+  expect(inspect(readFileSync(bundle, "utf8"), Date.now()).map(({ fingerprint }) => fingerprint)).toEqual(
+    [old, next].map((dir) => read(join(dir, "ca.crt")).fingerprint256),
+  );
+  // Where the authority's own ca.crt holds both, the one of its key signs.
+  writeFileSync(join(next, "ca.crt"), both);
+  const made = await issued(next);
+  const [, second] = inspect(both, Date.now());
+  expect(inspect(readFileSync(made.cert_file, "utf8"), Date.now())[0]?.issuer).toBe(second?.subject);
+  expect(read(made.cert_file).verify(new X509Certificate(both.slice(both.lastIndexOf("-----BEGIN"))).publicKey)).toBe(
+    true,
+  );
+});
+
+it.concurrent("a ca.crt that is damaged is left alone, with what to do, and nothing is issued", async () => {
+  const dir = await authority();
+  const out = join(directory(), "n1");
+  const made = await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out, "--node-id", "n1");
+  const [bundle, before] = [join(out, "ca.crt"), readFileSync(made.cert_file, "utf8")];
+  const good = readFileSync(bundle, "utf8");
+  for (const damaged of [
+    good.replace("MII", "M!I"),
+    good + good.slice(0, 200),
+    "hello",
+    good.replace(/\n[^-]+\n/, "\nAAAA\n"),
+  ]) {
+    writeFileSync(bundle, damaged);
+    const { code, stderr } = await tenure("cert", "issue", "--dir", dir, "--out", out, "--node-id", "n1");
+    expect({ code, stderr }).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining("Put back a copy that is whole"),
+    });
+    expect(readFileSync(bundle, "utf8")).toBe(damaged);
+    expect(readFileSync(made.cert_file, "utf8")).toBe(before);
+  }
+});
+
+it.concurrent("a renewal keeps the names of the certificate, adds new ones, and drops those that are named", async () => {
+  const dir = await authority();
+  const out = join(directory(), "n1");
+  const issued = (...flags: readonly string[]) =>
+    tenureJson<Made & { hosts: readonly string[] }>(
+      "cert",
+      "issue",
+      "--dir",
+      dir,
+      "--out",
+      out,
+      "--node-id",
+      "n1",
+      ...flags,
+    );
+  await issued("--host", "n1.example,10.0.0.1,::1");
+  const renewed = await issued();
+  expect(renewed).toMatchObject({ key: "kept", hosts: ["n1.example", "10.0.0.1", "::1"] });
+  expect(read(renewed.cert_file).checkHost("n1.example")).toBe("n1.example");
+  expect(await issued("--force", "--host", "new.example")).toMatchObject({
+    key: "new",
+    hosts: ["n1.example", "10.0.0.1", "::1", "new.example"],
+  });
+  expect((await issued("--drop-host", "n1.example,::1")).hosts).toEqual(["10.0.0.1", "new.example"]);
+  const many = Array.from({ length: 31 }, (_, at) => `h${at}.example`).join(",");
+  const { code, stderr } = await tenure("cert", "issue", "--dir", dir, "--out", out, "--node-id", "n1", "--host", many);
+  expect({ code, stderr }).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining("leave some out with --drop-host"),
+  });
+  writeFileSync(renewed.cert_file, "damaged");
+  const unclear = await tenure("cert", "issue", "--dir", dir, "--out", out, "--node-id", "n1");
+  expect(unclear).toMatchObject({ code: 78, stderr: expect.stringContaining("give all of them with --host") });
+  const { stdout } = await tenure("cert", "init", "--dir", join(directory(), "ca"));
+  expect(stdout).toMatch(/next: tenure cert issue .* --node-id n1 --host n1\.example\.net/);
+});

@@ -158,6 +158,24 @@ describe("tenure config check", () => {
     expect(stranger.stderr).toMatch(/peer\.tls\.cert_file: .*it was not issued by this cluster's authority/);
   });
 
+  it("warns where the API's certificate does not have the name that clients are given", async () => {
+    const certs = join(directory, "names");
+    const issue = (...flags: readonly string[]) =>
+      tenure("cert", "issue", "--dir", join(certs, "ca"), "--out", join(certs, "n1"), "--node-id", "n1", ...flags);
+    expect(await tenure("cert", "init", "--dir", join(certs, "ca"))).toMatchObject({ code: 0 });
+    expect(await issue("--host", "other.example")).toMatchObject({ code: 0 });
+    const tls = { cert_file: join(certs, "n1/n1.crt"), key_file: join(certs, "n1/n1.key") };
+    const api = { advertise: "https://n1.example:7401", tls: { ...tls, client_ca_file: join(certs, "n1/ca.crt") } };
+    const check = () => tenureJson<{ warnings: readonly string[] }>("config", "check", file({ ...VALID, api }));
+    const { code, warnings } = await check();
+    expect({ code, warnings }).toMatchObject({ code: 0 });
+    expect(warnings.join("\n")).toMatch(
+      /api\.advertise gives clients the name n1\.example, which .*DNS:other\.example.*Issue it again with --host n1\.example/,
+    );
+    expect(await issue("--host", "n1.example")).toMatchObject({ code: 0 });
+    expect((await check()).warnings.join("\n")).not.toContain("api.advertise");
+  });
+
   it("takes TOML as well, and says who said what", async () => {
     const path = join(directory, "n1.toml");
     writeFileSync(path, 'node_id = "n1"\ndata_dir = "data"\n[log]\nlevel = "warn" # quiet\n');

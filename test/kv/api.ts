@@ -30,7 +30,7 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
   const api = await createApi({
     cluster: cluster as unknown as Cluster,
     scopes: {} as never,
-    jobs: { jobs: { isDraining: () => false }, views: {}, events: {}, keys } as never,
+    jobs: { jobs: { isDraining: () => false }, views: {}, events: {}, keys, certificates: NONE_REVOKED } as never,
     nodeId: nodeIdOf(node.engine.peer),
     clusterId: "kv",
     keys: [],
@@ -48,6 +48,7 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
   await api.listen({ host: HOST, port });
 }
 
+const NONE_REVOKED = { isRevoked: () => false, revoked: () => [], onRevoked: () => undefined };
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 function keyIn(machine: KvMachine, sha256: string): KeyView | null {
@@ -97,6 +98,7 @@ class KvClusterView implements Pick<Cluster, "view" | "currentRole" | "catchUp">
         address: null,
         url: null,
         isConnected: true,
+        refusal: null,
         progress: null,
       })),
       elections: [],

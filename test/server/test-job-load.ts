@@ -2,7 +2,7 @@
 // becomes of the ones before, agents that finish them, and the ledger of what both were told.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, createClient } from "../../src/client/index.ts";
+import { type Client, type ClientFetch, createClient } from "../../src/client/index.ts";
 import { type Agent, createAgent } from "../../src/entry/agent.ts";
 import type { JobEvent } from "../chaos/jobs-judge.ts";
 
@@ -14,7 +14,9 @@ const CAPACITY = 200;
 
 export interface JobLoadOptions {
   readonly urls: readonly string[];
-  readonly key: string;
+  readonly key?: string | undefined;
+  /** With certificates, in place of a key. */
+  readonly fetch?: ClientFetch | undefined;
   readonly perSecond: number;
   readonly batch: number;
 }
@@ -42,13 +44,14 @@ export class JobLoad {
   #loop: Promise<void> | null = null;
 
   constructor(options: JobLoadOptions) {
-    const { urls, key } = options;
+    const { urls, key, fetch } = options;
     this.#options = options;
-    this.client = createClient({ urls, key, timeoutMs: PATIENT_MS });
+    this.client = createClient({ urls, key, fetch, timeoutMs: PATIENT_MS });
     this.#agents = Array.from({ length: AGENTS }, (_, at) =>
       createAgent({
         urls,
         key,
+        fetch,
         name: `steady-${at}`,
         capacity: CAPACITY,
         handlers: { [KIND]: (job) => this.#run(job.id) },

@@ -36,9 +36,20 @@ describe("peers", () => {
         address: a.tcp.address,
         apiUrl: "http://127.0.0.1:8001",
         isConnected: true,
+        protocol: 4,
+        refusal: null,
         trouble: null,
       },
-      { nodeId: "n3", peer: c.self, address: c.tcp.address, apiUrl: null, isConnected: true, trouble: null },
+      {
+        nodeId: "n3",
+        peer: c.self,
+        address: c.tcp.address,
+        apiUrl: null,
+        isConnected: true,
+        protocol: 4,
+        refusal: null,
+        trouble: null,
+      },
     ]);
     await expectHealthy(b, c);
   });

@@ -63,15 +63,17 @@ export interface Health {
 }
 
 export function healthOf(
-  { progress, isConnected }: MemberView,
+  { progress, isConnected, refusal = null }: MemberView,
   isLeader: boolean,
   look: Look | undefined,
   isAlone: boolean,
 ): Health {
   if (look?.isReached === true)
     return look.cluster?.isReady === false ? { text: "starting", tone: "busy" } : { text: "ok", tone: "good" };
-  if (!isLeader && progress !== null)
-    return progress.healthy ? { text: "ok", tone: "good" } : { text: "unresponsive", tone: "bad" };
+  if (!isLeader && progress?.healthy === true) return { text: "ok", tone: "good" };
+  // It lives: certificates or the secret differ.
+  if (!isLeader && refusal !== null) return { text: "unauthenticated", tone: "bad" };
+  if (!isLeader && progress !== null) return { text: "unresponsive", tone: "bad" };
   // The node that answers hears it: it is this page that can't ask.
   if (isAlone) return isLeader || isConnected ? NOT_ASKED : { text: "not connected", tone: "bad" };
   if (isLeader) return { text: "ok", tone: "good" };

@@ -23,7 +23,7 @@ import { canonicalJson, canonicalString } from "./canonical.ts";
 import { isHash } from "./hex.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
-export const ENTITY_TYPES = ["build", "worker", "queue", "schedule", "key", "controller"] as const;
+export const ENTITY_TYPES = ["build", "worker", "queue", "schedule", "key", "certificate", "controller"] as const;
 export type EntityType = (typeof ENTITY_TYPES)[number];
 
 export const EVENT_TYPES = [
@@ -47,6 +47,7 @@ export const EVENT_TYPES = [
   "schedule:fired",
   "key:created",
   "key:revoked",
+  "certificate:revoked",
   "controller:recovered",
 ] as const satisfies readonly `${EntityType}:${string}`[];
 export type EventType = (typeof EVENT_TYPES)[number];

@@ -18,7 +18,7 @@ import { AlertBoard } from "./alert-board.ts";
 import { ElectionHistory } from "./election-history.ts";
 import { ElectionStats } from "./election-stats.ts";
 import { Failovers } from "./failovers.ts";
-import { judgeClock, judgeClones, judgeHistory } from "./machine-alerts.ts";
+import { judgeClock, judgeClones, judgeRefused, judgeHistory } from "./machine-alerts.ts";
 import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
 import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
 
@@ -306,6 +306,7 @@ export class Health {
       ...this.#judgeMachine(at, seen),
       ...judgeClock(this.#board, at, this.#self, seen.clock),
       ...judgeClones(this.#board, at, seen.cloned ?? []),
+      ...judgeRefused(this.#board, at, seen.refused ?? []),
       ...judgeHistory(this.#board, at, this.#self, seen.history),
     ];
   }

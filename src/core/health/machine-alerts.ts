@@ -1,5 +1,5 @@
-// Alerts about a node's machine that rest on what is seen of it now, and on nothing before: its clock, copies of disks, and
-// what it lacks of the history.
+// Alerts about a node's machine that rest on what is seen of it now, and on nothing before: its clock, copies of disks, who does
+// not accept it, and what it lacks of the history.
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import type { AlertBoard } from "./alert-board.ts";
@@ -12,6 +12,19 @@ export function judgeClones(board: AlertBoard, at: Moment, cloned: readonly stri
   });
   const isCloned = (nodeId: string | null): boolean => nodeId !== null && cloned.includes(nodeId);
   return [...raised, ...board.clearUnless(at, "disk_cloned", isCloned)];
+}
+
+export function judgeRefused(
+  board: AlertBoard,
+  at: Moment,
+  refused: NonNullable<Observation["refused"]>,
+): HealthOutput[] {
+  const raised = refused.flatMap(({ nodeId, why }) => {
+    const message = `${nodeId} answers, and this node and ${nodeId} do not accept each other: ${why}. Certificates, authorities (ca_file) or the secret differ: docs/runbooks/cluster-certificates.md`;
+    return board.raise(at, "peer_unauthenticated", message, nodeId);
+  });
+  const isRefused = (about: string | null): boolean => refused.some(({ nodeId }) => nodeId === about);
+  return [...raised, ...board.clearUnless(at, "peer_unauthenticated", isRefused)];
 }
 
 export function judgeClock(

@@ -63,6 +63,8 @@ export interface Observation {
   readonly cloned?: readonly string[] | undefined;
   /** It was restored paused. */
   readonly isPaused?: boolean | undefined;
+  /** Members that answer, and that do not accept who this node is, or are not accepted: node id and why. */
+  readonly refused?: readonly { readonly nodeId: string; readonly why: string }[] | undefined;
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */

@@ -71,6 +71,7 @@ function change(state: BookState, event: JobsEvent, atMs: number): boolean {
       return fired(state, event);
     case "key:created":
     case "key:revoked":
+    case "certificate:revoked":
     case "controller:recovered":
       return true;
     default:

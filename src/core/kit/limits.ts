@@ -209,6 +209,10 @@ export const IDEMPOTENCY_KEY_BYTES_MAX = 200;
 /** Keys that were created through the API. */
 export const API_KEYS_MAX = 1_000;
 export const API_KEY_NAME_BYTES_MAX = 64;
+/** spiffe://, a trust domain of 255, the kind, a name of 63 (spiffe.ts). */
+export const SPIFFE_ID_BYTES_MAX = 338;
+/** Client certificates that were revoked and have not expired. */
+export const CERTIFICATES_REVOKED_MAX = 1_000;
 
 /** An event wraps what was sent. */
 export const EVENT_DEPTH_MAX = JSON_DEPTH_MAX + 16;

@@ -7,6 +7,7 @@ import { isIP } from "node:net";
 import type { Extension, JsonGeneralName, X509Certificate } from "@peculiar/x509";
 import { TenureError } from "../../core/kit/errors.ts";
 import { formatSpiffeId, type SpiffeId } from "../../core/kit/spiffe.ts";
+import { blocksOf } from "./inspection.ts";
 import { loadX509, type X509 } from "./x509.ts";
 
 const KEY = { name: "ECDSA", namedCurve: "P-256" };
@@ -58,6 +59,20 @@ export async function createCa({ trustDomain, days = CA_DAYS, nowMs }: CaOptions
     ],
   });
   return { cert: pem(certificate), key: await exportKey(keys.privateKey) };
+}
+
+/**
+ * The pair with the one certificate that belongs to its key: a `ca.crt` may hold several authorities while one takes the place
+ * of another.
+ */
+export function ownPair({ cert, key }: KeyPair): KeyPair {
+  try {
+    const secret = createPrivateKey(key);
+    const own = blocksOf(cert).find((block) => new NodeCertificate(block).checkPrivateKey(secret));
+    return { cert: own === undefined ? cert : `${own}\n`, key };
+  } catch (error) {
+    throw unusable(error);
+  }
 }
 
 export async function issue(options: IssueOptions): Promise<KeyPair> {
@@ -112,10 +127,14 @@ function authorityOf(x509: X509, ca: KeyPair): X509Certificate {
     if (!belongs) throw new Error(certificate.ca ? "the key is another one's" : "it is no authority's certificate");
     return new x509.X509Certificate(ca.cert);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const text = `the authority's certificate and key can't be used: ${why}. Give the directory that tenure cert init made.`;
-    throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
+    throw unusable(error);
   }
+}
+
+function unusable(error: unknown): TenureError {
+  const why = error instanceof Error ? error.message : String(error);
+  const text = `the authority's certificate and key can't be used: ${why}. Give the directory that tenure cert init made.`;
+  return new TenureError("CERTIFICATE_INVALID", text, { cause: error });
 }
 
 async function keysOf(key: string): Promise<{ privateKey: webcrypto.CryptoKey; publicKey: webcrypto.CryptoKey }> {

@@ -30,12 +30,17 @@ export interface Inspected {
 
 /** Each certificate of the text, in order. */
 export function inspect(pemText: string, nowMs: number): readonly Inspected[] {
-  const blocks = pemText.match(PEM_BLOCK) ?? [];
+  const blocks = blocksOf(pemText);
   if (blocks.length === 0) {
     const hint = pemText.includes("PRIVATE KEY") ? " It holds a private key, which is never shown." : "";
     throw new TenureError("CERTIFICATE_INVALID", `there is no certificate (PEM) in it.${hint}`);
   }
   return blocks.map((block) => inspectOne(block, nowMs));
+}
+
+/** PEM, one for each certificate. */
+export function blocksOf(pemText: string): readonly string[] {
+  return pemText.match(PEM_BLOCK) ?? [];
 }
 
 function inspectOne(block: string, nowMs: number): Inspected {

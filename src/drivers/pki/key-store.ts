@@ -6,7 +6,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { KeyPair } from "./authority.ts";
-import { inspect } from "./inspection.ts";
+import { inspect, type Inspected } from "./inspection.ts";
 
 const KEY_MODE = 0o600;
 const CERTIFICATE_MODE = 0o644;
@@ -18,6 +18,13 @@ export const CA_NAME = "ca";
 export interface StoredPair {
   readonly certFile: string;
   readonly keyFile: string;
+}
+
+/** `ca.crt` and how many authorities it holds; `isAdded`: one more than before. */
+export interface Trusted {
+  readonly certFile: string;
+  readonly authorities: number;
+  readonly isAdded: boolean;
 }
 
 export class KeyStore {
@@ -44,11 +51,35 @@ export class KeyStore {
     return { certFile, keyFile };
   }
 
-  async saveCertificate(name: string, cert: string): Promise<string> {
-    const { certFile } = this.files(name);
+  /**
+   * `ca.crt` holds this authority from now on, after those that it held before: it may hold two while one takes the place of the
+   * other, and whoever took one out would lock out everybody whom that one has signed.
+   */
+  async trust(authority: string, nowMs: number): Promise<Trusted> {
+    const { certFile } = this.files(CA_NAME);
+    const text = (await textOf(certFile)) ?? "";
+    const present = text.trim() === "" ? [] : authoritiesIn(certFile, text, nowMs);
+    const [{ fingerprint }] = inspect(authority, nowMs) as [Inspected];
+    if (present.some((one) => one.fingerprint === fingerprint)) {
+      return { certFile, authorities: present.length, isAdded: false };
+    }
     await mkdir(this.directory, { recursive: true, mode: DIRECTORY_MODE });
-    await write(certFile, cert, CERTIFICATE_MODE);
-    return certFile;
+    const before = present.length === 0 ? "" : `${text.trimEnd()}\n`;
+    await write(certFile, `${before}${authority.trimEnd()}\n`, CERTIFICATE_MODE);
+    return { certFile, authorities: present.length + 1, isAdded: present.length > 0 };
+  }
+
+  /** The names and addresses in the certificate that is there; none where there is none. */
+  async hosts(name: string, nowMs: number): Promise<readonly string[]> {
+    const { certFile } = this.files(name);
+    const text = await textOf(certFile);
+    if (text === null) return [];
+    try {
+      return inspect(text, nowMs)[0]?.hosts ?? [];
+    } catch (error) {
+      const remedy = "The names in it are unknown: remove it, and give all of them with --host.";
+      throw damaged(certFile, error, remedy);
+    }
   }
 
   async key(name: string): Promise<string | null> {
@@ -76,6 +107,23 @@ export class KeyStore {
     }
     return [...ids].toSorted();
   }
+}
+
+function authoritiesIn(file: string, text: string, nowMs: number): readonly Inspected[] {
+  const remedy = `It is not touched, as it may hold authorities that others rely on. Put back a copy that is whole (of another node, or ca.crt of the authority's directory), or remove it.`;
+  let found: readonly Inspected[];
+  try {
+    found = inspect(text, nowMs);
+  } catch (error) {
+    throw damaged(file, error, remedy);
+  }
+  if ((text.match(/-----BEGIN /g) ?? []).length === found.length && found.every(({ isCa }) => isCa)) return found;
+  throw damaged(file, new Error("it holds something else than whole certificates of authorities"), remedy);
+}
+
+function damaged(file: string, error: unknown, remedy: string): TenureError {
+  const why = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
+  return new TenureError("CERTIFICATE_INVALID", `${file}: ${why}. ${remedy}`, { cause: error });
 }
 
 function keyExists(file: string): TenureError {

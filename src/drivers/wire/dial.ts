@@ -178,6 +178,9 @@ function tlsFailure(code: string, text: string): Refuse {
   if (/^(CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_|HOSTNAME)/.test(code)) {
     return { reason: "certificate", message: `its certificate is not trusted here: ${explain(code)}` };
   }
+  if (/ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE)/.test(code)) {
+    return { reason: "certificate", message: `it does not trust this node's certificate (${code})` };
+  }
   return { reason: "tls", message: `TLS failed (${code === "" ? text : code}); does it speak TLS 1.3 there?` };
 }
 

@@ -21,11 +21,12 @@ const MAGIC = "tenure-peer";
 const MARK_BYTES_MAX = 64;
 /**
  * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
- * of the process in the hello (boots.ts).
+ * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates.
  */
 export const PROTOCOL_MIN = 1;
-export const PROTOCOL_MAX = 3;
+export const PROTOCOL_MAX = 4;
 export const PROTOCOL_OF_QUERIES = 2;
+export const PROTOCOL_OF_REVOCATIONS = 4;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;

@@ -32,7 +32,8 @@ import {
   OWN_STALL_MS,
   PING_INTERVAL_MS,
 } from "./limits.ts";
-import type { Link, LinkHost } from "./link.ts";
+import type { Link } from "./link.ts";
+import type { LinkHost } from "./link-host.ts";
 import { Links } from "./links.ts";
 import { Refusals } from "./refusals.ts";
 import { type Channel, type PeerTls, Security } from "./security.ts";

@@ -1,4 +1,5 @@
 export { askCluster, type AskOptions, probeCluster } from "./ask.ts";
+export { PROTOCOL_OF_REVOCATIONS } from "./hello.ts";
 export { REFUSAL_REASONS, type RefusalReason } from "./refusals.ts";
 export type { PeerTls } from "./security.ts";
 export type { WireStats } from "./stats.ts";

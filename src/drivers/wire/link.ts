@@ -14,13 +14,12 @@
 
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
-import type { Random } from "../../core/kit/random.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { BulkSender } from "./bulk-sender.ts";
 import { type Connection, type ConnectionEnd, NOBODY, whyLost } from "./connection.ts";
-import type { Dial, DialFailure, DialResult, DialTarget } from "./dial.ts";
+import type { Dial, DialFailure } from "./dial.ts";
 import { FRAME, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeRefuse, type Hello, PROTOCOL_OF_QUERIES, type Purpose, type Refuse } from "./hello.ts";
+import { type Ack, decodeRefuse, PROTOCOL_OF_QUERIES } from "./hello.ts";
 import {
   ANSWER_FRAME_BYTES_MAX,
   BACKOFF_MS_MAX,
@@ -36,27 +35,8 @@ import {
   STOOD_MS,
 } from "./limits.ts";
 import { Questions } from "./questions.ts";
-import type { Refusals } from "./refusals.ts";
-import type { WireCounts } from "./stats.ts";
-
-/** What a link needs of the wire it belongs to. */
-export interface LinkHost {
-  readonly random: Random;
-  readonly counts: WireCounts;
-  readonly refusals: Refusals;
-  readonly connectionAgeMs: number;
-  hello(purpose: Purpose): Hello;
-  dial(target: DialTarget, purpose: Purpose, result: DialResult): Dial;
-  refusedBy(nodeId: string, refusal: Refuse): void;
-  /** May close this link, where another one leads to that peer already. */
-  connected(link: Link, ack: Ack): void;
-  lost(link: Link, peer: PeerKey, why: string): void;
-  /** We closed it ourselves. */
-  unlinked(link: Link, peer: PeerKey): void;
-  /** Whether a connection of that peer to us lives. */
-  hears(peer: PeerKey): boolean;
-  gone(peer: PeerKey): void;
-}
+import type { LinkHost } from "./link-host.ts";
+import { isAboutIdentity } from "./refusals.ts";
 
 type State =
   | { readonly kind: "waiting"; readonly timer: NodeJS.Timeout | null }
@@ -78,6 +58,10 @@ export class Link {
   /** The disk that last answered there. */
   peer: PeerKey | null = null;
   apiUrl: string | null = null;
+  /** Why, where it answers and one of the two does not accept who the other is. */
+  refusal: string | null = null;
+  /** What that disk and we agreed on. */
+  protocol: number | null = null;
   /** Where it says that it listens; what others should dial. */
   advertised: string;
   readonly #host: LinkHost;
@@ -240,9 +224,11 @@ export class Link {
     this.#cutRedials = 0;
     this.peer = peer;
     this.apiUrl = ack.apiUrl;
+    this.protocol = ack.protocol;
     this.advertised = ack.address;
     this.#state = { kind: "connected", connection, peer };
     this.#trouble = null;
+    this.refusal = null;
     this.#connectedAtMs = performance.now();
     // With −25 %, so that connections that were made together do not end together.
     this.#renewAtMs = this.#connectedAtMs + this.#host.connectionAgeMs * this.#host.random.between(0.75, 1);
@@ -327,6 +313,9 @@ export class Link {
     this.#host.counts.failedDials++;
     this.#state = { kind: "waiting", timer: null };
     this.#trouble = failure.message;
+    // One that refuses our certificate may also cut us off before it can say so.
+    if (failure.kind !== "cut")
+      this.refusal = "reason" in failure && isAboutIdentity(failure.reason) ? failure.message : null;
     switch (failure.kind) {
       case "unreachable":
         this.#failedHandshakes = 0;

@@ -10,7 +10,8 @@ import type { PeerLink } from "../../ports/peers.ts";
 import { type Address, formatAddress, isLoopback, parseAddress } from "./address.ts";
 import type { Hello } from "./hello.ts";
 import { LEARNED_MAX, PING_INTERVAL_MS } from "./limits.ts";
-import { Link, type LinkHost } from "./link.ts";
+import { Link } from "./link.ts";
+import type { LinkHost } from "./link-host.ts";
 
 export class Links {
   readonly #host: LinkHost;
@@ -87,8 +88,10 @@ export class Links {
         peer: link.peer,
         address: formatAddress(link.address),
         apiUrl: link.apiUrl,
+        protocol: link.protocol,
         isConnected: link.isConnected,
         trouble: link.trouble,
+        refusal: link.refusal,
       }));
   }
 

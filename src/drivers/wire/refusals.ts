@@ -42,6 +42,11 @@ export function isRefusalReason(text: string): text is RefusalReason {
   return REFUSAL_REASONS.some((reason) => reason === text);
 }
 
+/** It answers, and does not prove, or is not proved, to be who it should be. */
+export function isAboutIdentity(reason: RefusalReason): boolean {
+  return reason === "certificate" || reason === "certificate-identity" || reason === "secret";
+}
+
 interface Complaint {
   readonly atMs: number;
   unsaid: number;
