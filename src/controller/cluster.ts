@@ -344,7 +344,9 @@ export class ClusterService implements Cluster {
     const { disk, stalls, historyQuota, history, peers } = this.#options;
     const { peer, configuration, leader, leaderContactMs } = this.#status();
     const seen = {
-      ...{ isMember: isMember(configuration, peer), leader, leaderContactMs },
+      isMember: isMember(configuration, peer),
+      leader,
+      leaderContactMs,
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       history: history?.(),

@@ -32,7 +32,7 @@ function world() {
     transition: (transition: Partial<Transition>) =>
       instance.transition(now(), { scope: "s", identity: "n1", atMs: nowMs, ...transition } as Transition, true),
     passOverdue: (forMs: number) => {
-      for (const endMs = nowMs + forMs; nowMs < endMs; ) {
+      for (const endMs = nowMs + forMs; nowMs < endMs;) {
         nowMs += STEP_MS;
         instance.look(now());
       }
