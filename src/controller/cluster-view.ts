@@ -2,7 +2,7 @@
 
 import type { Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
-import { isJoint, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
+import { isJoint, isMember, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { ClusterView, MemberView } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
 import type { Peers } from "../ports/peers.ts";
@@ -66,13 +66,16 @@ export function membersBelow(protocol: number, peers: Peers, { configuration, pe
     .map(nodeIdOf);
 }
 
-/** Members of whose disk there are two, and those that answer this node where one of the two does not accept who the other is. */
-export function peersSeen(peers: Peers, configuration: Configuration): Pick<Observation, "cloned" | "refused"> {
+type MembersSeen = Pick<Observation, "isMember" | "leader" | "leaderContactMs" | "cloned" | "refused">;
+
+/** Who leads, of whose disk there are two, and which members answer and do not accept this node, or are not accepted by it. */
+export function membersSeen(peers: Peers, status: RaftStatus): MembersSeen {
+  const { configuration, peer, leader, leaderContactMs } = status;
   const nodeIds = new Set(members(configuration).map(nodeIdOf));
   const refused = peers.list().flatMap(({ nodeId, isConnected, refusal = null }) => {
     return nodeIds.has(nodeId) && !isConnected && refusal !== null ? [{ nodeId, why: refusal }] : [];
   });
-  return { cloned: peers.cloned?.(), refused };
+  return { isMember: isMember(configuration, peer), leader, leaderContactMs, cloned: peers.cloned?.(), refused };
 }
 
 function kindOf(configuration: Configuration, peer: PeerKey): MemberView["kind"] {

@@ -39,7 +39,7 @@ import {
   memberViews,
   type OwnAddress,
   type Surroundings,
-  peersSeen,
+  membersSeen,
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership } from "./membership.ts";
@@ -342,17 +342,13 @@ export class ClusterService implements Cluster {
   #tick(): void {
     if (this.#state !== "running") return;
     const { disk, stalls, historyQuota, history, peers } = this.#options;
-    const { peer, configuration, leader, leaderContactMs } = this.#status();
     const seen = {
-      isMember: isMember(configuration, peer),
-      leader,
-      leaderContactMs,
+      ...membersSeen(peers, this.#status()),
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       history: history?.(),
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
-      ...peersSeen(peers, configuration),
       isPaused: this.#options.machine.isPaused,
     };
     this.#act(this.#health.tick(this.#moment(), seen));
