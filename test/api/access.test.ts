@@ -58,6 +58,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/keys": "operator",
   "GET /v1/keys": "operator",
   "DELETE /v1/keys/:name": "operator",
+  "POST /v1/certificates/revoked": "operator",
+  "GET /v1/certificates/revoked": "operator",
 };
 
 const CALLERS: readonly { name: string; key: string | null; role: Role | null }[] = [

@@ -26,6 +26,11 @@ const MUTATIONS: readonly (readonly [method: string, path: string, body: Record<
   ["POST", "/v1/admin/drain", {}],
   ["POST", "/v1/keys", { name: "ci", role: "submitter", sha256: "a".repeat(64) }],
   ["DELETE", "/v1/keys/ci", undefined],
+  [
+    "POST",
+    "/v1/certificates/revoked",
+    { sha256: "a".repeat(64), id: "spiffe://tenure/sdk/a", not_after_ms: 4_000_000_000_000 },
+  ],
 ];
 
 describe("mutations belong to the leader", () => {
