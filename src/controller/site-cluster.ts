@@ -26,6 +26,7 @@ import type { LogHead } from "../ports/log.ts";
 import type { ElectorLeadership } from "./elector-leadership.ts";
 import { type DrainRequest, Drains } from "./node-drain.ts";
 import { SiteClock } from "./site-clock.ts";
+import { invalid, noMembers, noSnapshots } from "./site-refusals.ts";
 
 /** A node that was not heard of for so long is gone, or cut off. */
 const SILENT_MS_MAX = 5_000;
@@ -351,10 +352,7 @@ export class SiteCluster implements Cluster {
   }
 
   async changeMember(): Promise<MemberChangeView> {
-    throw new TenureError(
-      "NOT_SUPPORTED",
-      "nodes on Postgres have no members to change: a node belongs to the site while it runs. Start it, or stop it.",
-    );
+    throw noMembers();
   }
 
   async resume(): Promise<void> {}
@@ -387,15 +385,4 @@ export class SiteCluster implements Cluster {
     if (isLed) this.#leaderless = null;
     else this.#leaderless ??= { sinceMs: clock.monotonicMs(), sinceWallMs: clock.wallMs() };
   }
-}
-
-function invalid(why: string): TenureError {
-  return new TenureError("TRANSFER_TARGET_INVALID", why);
-}
-
-function noSnapshots(): TenureError {
-  return new TenureError(
-    "NOT_SUPPORTED",
-    "the state of a site on Postgres is in the database: back that up (pg_dump, or continuous archiving), and restore it there.",
-  );
 }
