@@ -9,7 +9,7 @@ import type { LeaseLine } from "./jobs-journal.ts";
 /** Of one agent at one time. */
 const LEASES_MAX = 4;
 const POLL_MS = 50;
-const TAKEN_MS_MAX = 15_000;
+const TAKEN_MS_MAX = 60_000;
 const SENDS_MAX = 10;
 
 export interface GhostTold {

@@ -12,7 +12,8 @@ import { runRace } from "./jobs-race.ts";
 import { type JobsRunOptions, runJobs } from "./jobs-run.ts";
 import { runStops } from "./jobs-stops.ts";
 
-const RUN_MS_MAX = 5 * 60_000;
+/** Above the bounds of all phases of a run that fails (jobs-phases.ts). */
+const RUN_MS_MAX = 10 * 60_000;
 const STOPS_MS_MAX = 6 * 60_000;
 const QUIET = { signal: new AbortController().signal, log: () => undefined };
 const SHORT: JobsRunOptions = {
@@ -34,6 +35,7 @@ function planted(...names: readonly JobsPlantName[]): JobsPlant {
     server: plants.flatMap(({ server }) => server),
     agent: plants.flatMap(({ agent }) => agent),
     faults: plants.flatMap(({ faults }) => faults),
+    isSeen: (ghosts) => plants.every(({ isSeen }) => isSeen?.(ghosts) ?? true),
   };
 }
 
