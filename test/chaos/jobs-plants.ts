@@ -41,7 +41,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   },
   /** An agent works under a lease that never was. */
   "lease-before-commit": {
-    server: [{ file: REIGN, find: "await Promise.all([given.written, reported]);", replace: "await reported;" }],
+    server: [{ file: "controller/jobs-leasing.ts", find: "    await given.written;\n", replace: "" }],
     agent: [],
     faults: ["strand-leader"],
   },
@@ -105,8 +105,8 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     server: [
       {
         file: "api/event-point.ts",
-        find: "(await events.hashAt(point.sequence)) === point.hash;",
-        replace: '(await events.hashAt(point.sequence)) !== "";',
+        find: "(await inTurn(() => events.hashAt(point.sequence))) === point.hash;",
+        replace: '(await inTurn(() => events.hashAt(point.sequence))) !== "";',
       },
     ],
     agent: [],
