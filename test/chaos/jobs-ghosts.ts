@@ -64,7 +64,8 @@ export class Ghosts {
     while (performance.now() < untilMs && !this.#signal.aborted) {
       try {
         const { jobEpoch: now, state } = await this.#client.job(job);
-        if (now > jobEpoch) return true;
+        // Not while nobody has it: a server that does not compare epochs would refuse it all the same.
+        if (now > jobEpoch && state !== "pending") return true;
         if (state === "completed") return false;
       } catch {
         // Nobody answers at the moment.

@@ -80,7 +80,8 @@ describe("npm run chaos -- jobs", () => {
     "reports answers before the commit, results without job_epoch, and agents that run a handler twice",
     async () => {
       const plant = planted("answer-before-commit", "result-without-job-epoch", "agent-runs-twice");
-      const { failed, lost, doubleCommitted } = await runJobs({ ...SHORT, plant });
+      // Slow jobs: another must still have the job when its stale result comes.
+      const { failed, lost, doubleCommitted } = await runJobs({ ...SHORT, slowShare: 0.9, plant });
       const said = failed.join("\n");
       expect(lost, said).toBeGreaterThan(0);
       expect(said).toContain("lost: job");
