@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Where the run has failed already, nothing is worth a longer wait. */
-const FAILED_MS_MAX = 20_000;
+const FAILED_MS_MAX = 60_000;
 /** For a wait that has the same bound and says why it was in vain. */
 const GRACE_MS = 500;
 

@@ -194,9 +194,13 @@ class JobsRun {
     this.#broken.abort();
   }
 
-  /** Also where an agent or a server has ended by itself, which is reported in the verdict: without them no job would ever finish. */
+  /**
+   * Also where an agent or a server has ended by itself, which the verdict reports: without them no job would ever finish. Planted mistakes
+   * end servers too (a result that does not fit), and there is more to see of them.
+   */
   #hasFailed(): boolean {
-    const hasFailed = this.#failed.length + this.#stage.crashes.length + this.#agents.crashes().length > 0;
+    const crashes = this.#stage.crashes.length + this.#agents.crashes().length;
+    const hasFailed = this.#failed.length > 0 || (crashes > 0 && this.#options.plant === undefined);
     if (hasFailed) this.#broken.abort();
     return hasFailed;
   }

@@ -9,6 +9,8 @@
 //   power-cut         all servers die at once, and begin with what is on their disks
 //   serial-forgetting as soon as jobs are forgotten, another leads
 //   missed-forgetting a follower is away while jobs are forgotten and the log is cut off behind it; when it is back, it leads
+//   vain-retry        the leader is cut off and asked to send ended jobs once more, which is never committed; then its views are lost
+//   cut-doubt         views begin anew while they lag, and before they have caught up their server dies: it comes back with what it had applied earlier
 //   revived           jobs of schedules that have ended are sent once more, again and again, also those that the book has dropped
 
 import type { Random } from "../../core/kit/random.ts";
@@ -24,6 +26,8 @@ export const JOBS_PLOYS = [
   "power-cut",
   "serial-forgetting",
   "missed-forgetting",
+  "vain-retry",
+  "cut-doubt",
   "revived",
 ] as const;
 export type JobsPloyKind = (typeof JOBS_PLOYS)[number];
@@ -35,6 +39,10 @@ const STICKY_MS = 150;
 const GIVES_UP_MS = 300;
 const HASTY_MS = 1_500;
 const REVIVED_MS = 2_000;
+/** Views that begin anew know by then what they lack, and do not have it yet. */
+const DOUBTFUL_MS: readonly [number, number] = [2, 60];
+const DOUBTS = 5;
+const DOUBT_EVERY_MS = 500;
 const REVIVE_EVERY_MS = 100;
 const STEP_MS = 15;
 /** Of a lease: it is over by any clock, also where its leader is new and counts it anew. */
@@ -96,6 +104,32 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
   "power-cut": (cluster, random, hit) => {
     for (const node of cluster.names)
       strike(cluster, { kind: "crash", node, restartAfterMs: random.between(1, 50) }, hit);
+  },
+
+  "vain-retry": (cluster, random, hit) => {
+    const { leader, others } = leaderAndOthers(cluster);
+    const ended = [...cluster.oracle.jobs].filter(([, { isFinal }]) => isFinal).map(([jobId]) => jobId);
+    if (leader === undefined || ended.length === 0) return;
+    strike(cluster, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
+    for (let afterMs = 0; afterMs < STICKY_MS; afterMs += STEP_MS) {
+      later(cluster, afterMs, () => {
+        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
+      });
+    }
+    later(cluster, STICKY_MS, () => cluster.world.call(leader, () => cluster.stores.discardViews(leader)));
+  },
+
+  "cut-doubt": (cluster, random, hit) => {
+    const { names, stores, world } = cluster;
+    for (let round = 0; round < DOUBTS; round++) {
+      later(cluster, round * DOUBT_EVERY_MS, () => {
+        for (const node of names) {
+          world.call(node, () => stores.crashViews(node));
+          const afterMs = random.between(...DOUBTFUL_MS);
+          later(cluster, afterMs, () => strike(cluster, { kind: "crash", node, restartAfterMs: 1 }, hit));
+        }
+      });
+    }
   },
 
   revived: (cluster, random, hit) => {
