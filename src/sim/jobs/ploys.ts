@@ -10,7 +10,8 @@
 //   serial-forgetting as soon as jobs are forgotten, another leads
 //   missed-forgetting a follower is away while jobs are forgotten and the log is cut off behind it; when it is back, it leads
 //   vain-retry        the leader is cut off and asked to send ended jobs once more, which is never committed; then its views are lost
-//   cut-doubt         views begin anew while they lag, and before they have caught up their server dies: it comes back with what it had applied earlier
+//   cut-doubt         the leader's disk hangs, while others commit; its views begin anew, and before they have caught up the leader dies: it
+//                     comes back with less than it had applied
 //   revived           jobs of schedules that have ended are sent once more, again and again, also those that the book has dropped
 
 import type { Random } from "../../core/kit/random.ts";
@@ -39,10 +40,8 @@ const STICKY_MS = 150;
 const GIVES_UP_MS = 300;
 const HASTY_MS = 1_500;
 const REVIVED_MS = 2_000;
-/** Views that begin anew know by then what they lack, and do not have it yet. */
-const DOUBTFUL_MS: readonly [number, number] = [2, 60];
-const DOUBTS = 5;
-const DOUBT_EVERY_MS = 500;
+/** Longer than the views take to begin anew after their thread has died. */
+const HUNG_MS = 2_000;
 const REVIVE_EVERY_MS = 100;
 const STEP_MS = 15;
 /** Of a lease: it is over by any clock, also where its leader is new and counts it anew. */
@@ -119,15 +118,17 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
     later(cluster, STICKY_MS, () => cluster.world.call(leader, () => cluster.stores.discardViews(leader)));
   },
 
-  "cut-doubt": (cluster, random, hit) => {
-    const { names, stores, world } = cluster;
-    for (let round = 0; round < DOUBTS; round++) {
-      later(cluster, round * DOUBT_EVERY_MS, () => {
-        for (const node of names) {
-          world.call(node, () => stores.crashViews(node));
-          const afterMs = random.between(...DOUBTFUL_MS);
-          later(cluster, afterMs, () => strike(cluster, { kind: "crash", node, restartAfterMs: 1 }, hit));
-        }
+  "cut-doubt": (cluster, _random, hit) => {
+    const { leader } = leaderAndOthers(cluster);
+    if (leader === undefined) return;
+    let isCut = false;
+    strike(cluster, { kind: "disk-hang", node: leader, forMs: HUNG_MS }, hit);
+    later(cluster, STEP_MS, () => cluster.world.call(leader, () => cluster.stores.crashViews(leader)));
+    for (let afterMs = STEP_MS; afterMs < HUNG_MS; afterMs += LOOK_MS) {
+      later(cluster, afterMs, () => {
+        if (isCut || cluster.stores.viewsDoubted(leader) === 0) return;
+        isCut = true;
+        strike(cluster, { kind: "crash", node: leader, restartAfterMs: 1 }, hit);
       });
     }
   },
