@@ -174,6 +174,15 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
       replace: "fold.book.known(jobId) || isNewer(jobId)",
     },
   ),
+  mutant(
+    "sweep-passes-over-what-is-dropped-by-a-proposal",
+    { ...REBUILT, aims: ["vain-retry"], viewsDelayMs: 1, putJobsMax: 500 },
+    {
+      file: "core/jobs/views.ts",
+      find: 'return this.#look === "head" ? walked : this.#withDropped(walked, number, max);',
+      replace: "return walked;",
+    },
+  ),
   mutant("key-goes-with-its-job", KEYED, {
     file: EVOLVE_JOB,
     find: "state.jobs.set(oldest.ticket.id, undefined);",
