@@ -341,6 +341,17 @@ describe("proposals", () => {
     for (const event of events) expect(desk.book.apply(event)).toBe(true);
   }
 
+  it("that drop a job leave it to whoever walks through what is applied, in its place", () => {
+    const desk = new Desk(newBook({ finishedMax: 0 }));
+    const ids = [1, 2, 3].map(() => desk.submit(spec())[0]!);
+    desk.propose<"cancel">({ kind: "cancel", request: REQUEST, jobId: ids[1]! });
+    expect(desk.book.known(ids[1]!)).toBe(false);
+    expect(desk.book.head.behind(0, 0, 9).ids).toEqual([ids[0], ids[2]]);
+    expect(walkedThrough(desk.book)).toEqual(ids);
+    desk.rollback();
+    expect(walkedThrough(desk.book)).toEqual(ids);
+  });
+
   it("a snapshot in slices is of its first moment, whatever happens before its last", () => {
     fc.assert(
       fc.property(steps, fc.array(move, { maxLength: 30, size: "max" }), (first, moves) => {
