@@ -10,6 +10,8 @@ import { isFound, numbers, runJobs } from "./test-sim-jobs.ts";
 const SEEDS = 4;
 const MUTANT_SEEDS = 30;
 const FEW = [1, 2];
+/** One agent of capacity 1, and an outage of 581 days: the jobs that schedules owe then take longer than 480 s. */
+const LONG_OUTAGE_SEED = 605_489_659;
 const MINUTES = 60_000;
 
 describe("npm run sim -- --jobs", () => {
@@ -17,6 +19,11 @@ describe("npm run sim -- --jobs", () => {
     const results = await runJobs(numbers(SEEDS));
     expect(results.filter(({ violation }) => violation !== null)).toEqual([]);
     expect(results.every(({ jobs, events }) => jobs > 0 && events > 2 * jobs)).toBe(true);
+  });
+
+  it("waits for as long as the work takes that schedules owe after 581 days", { timeout: MINUTES }, async () => {
+    const [result] = await runJobs([LONG_OUTAGE_SEED], { threads: 1 });
+    expect(result?.violation).toBeNull();
   });
 
   it("20 agents and 10 jobs: a race with failovers, without a violation", { timeout: 2 * MINUTES }, async () => {

@@ -89,6 +89,22 @@ export class TestDisk implements Disk {
     return copy;
   }
 
+  /** An independent copy, in which as much is durable as here. Only where no name waits to become durable. */
+  fork(): TestDisk {
+    if (this.#pendingNames.length > 0) throw new Error("names that are not durable yet can't be copied");
+    const copy = new TestDisk();
+    const inodes = new Map<Inode, Inode>();
+    const copied = (inode: Inode): Inode => {
+      const { durable, visible, sameBytes } = inode;
+      const made = inodes.get(inode) ?? { durable: durable.slice(), visible: visible.slice(), sameBytes };
+      inodes.set(inode, made);
+      return made;
+    };
+    for (const [name, inode] of this.#names) copy.#names.set(name, copied(inode));
+    for (const [name, inode] of this.#durableNames) copy.#durableNames.set(name, copied(inode));
+    return copy;
+  }
+
   async list(label: string): Promise<string[]> {
     this.#call(label);
     return [...this.#names.keys()];

@@ -9,7 +9,7 @@ import type { LeaseLine } from "./jobs-journal.ts";
 /** Of one agent at one time. */
 const LEASES_MAX = 4;
 const POLL_MS = 50;
-const TAKEN_MS_MAX = 15_000;
+const TAKEN_MS_MAX = 60_000;
 const SENDS_MAX = 10;
 
 export interface GhostTold {
@@ -64,7 +64,8 @@ export class Ghosts {
     while (performance.now() < untilMs && !this.#signal.aborted) {
       try {
         const { jobEpoch: now, state } = await this.#client.job(job);
-        if (now > jobEpoch) return true;
+        // Not while nobody has it: a server that does not compare epochs would refuse it all the same.
+        if (now > jobEpoch && state !== "pending") return true;
         if (state === "completed") return false;
       } catch {
         // Nobody answers at the moment.

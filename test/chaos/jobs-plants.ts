@@ -3,6 +3,7 @@
 
 import type { Edit } from "../../src/sim/mutants/patch.ts";
 import type { JobsFault } from "./jobs-faults.ts";
+import type { GhostTold } from "./jobs-ghosts.ts";
 
 export type JobsPlantName =
   | "answer-before-commit"
@@ -19,6 +20,8 @@ export interface JobsPlant {
   readonly agent: readonly Edit[];
   /** Those that bring it to light. */
   readonly faults: readonly JobsFault[];
+  /** Traffic goes on until it is, within the time of the run; by default as long as without a plant. */
+  readonly isSeen?: ((ghosts: readonly GhostTold[]) => boolean) | undefined;
 }
 
 const REIGN = "controller/jobs-reign.ts";
@@ -38,7 +41,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   },
   /** An agent works under a lease that never was. */
   "lease-before-commit": {
-    server: [{ file: REIGN, find: "await Promise.all([given.written, reported]);", replace: "await reported;" }],
+    server: [{ file: "controller/jobs-leasing.ts", find: "    await given.written;\n", replace: "" }],
     agent: [],
     faults: ["strand-leader"],
   },
@@ -53,6 +56,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     ],
     agent: [],
     faults: ["kill-agent", "stop-agent"],
+    isSeen: (ghosts) => ghosts.some(({ verdict }) => verdict === "taken"),
   },
   /** "Nothing was done", where nobody knows (trap 66). */
   "unknown-told-as-refused": {
@@ -84,8 +88,8 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     agent: [
       {
         file: "agent/crew.ts",
-        find: "void this.#run(attempt);",
-        replace: "void this.#run(attempt);\n    void this.#run(attempt);",
+        find: "else void this.#run(attempt).catch(",
+        replace: "else for (let runs = 0; runs < 2; runs++) void this.#run(attempt).catch(",
       },
     ],
     faults: ["kill-follower"],
@@ -101,8 +105,8 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     server: [
       {
         file: "api/event-point.ts",
-        find: "(await events.hashAt(point.sequence)) === point.hash;",
-        replace: '(await events.hashAt(point.sequence)) !== "";',
+        find: "(await inTurn(() => events.hashAt(point.sequence))) === point.hash;",
+        replace: '(await inTurn(() => events.hashAt(point.sequence))) !== "";',
       },
     ],
     agent: [],

@@ -8,12 +8,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { seededRandom, type Random } from "../../src/core/kit/random.ts";
 import { TenureError } from "../../src/entry/client.ts";
 import { waitFor } from "../servers/index.ts";
-import { Agents } from "./jobs-agents.ts";
-import { auditNodes, compareNodes, type NodeAudit } from "./jobs-audit.ts";
+import type { Agents } from "./jobs-agents.ts";
 import { type ChaosPayload, JOB_KIND } from "./jobs-journal.ts";
-import { judge } from "./jobs-judge.ts";
-import { type JobsBackend, type JobsStage, startJobsStage } from "./jobs-stage.ts";
+import type { JobsBackend, JobsStage } from "./jobs-stage.ts";
 import type { Submission } from "./jobs-submitters.ts";
+import { onStage, verdictOn } from "./jobs-verdict.ts";
 
 export interface RaceOptions {
   readonly backend: JobsBackend;
@@ -50,23 +49,9 @@ const STEADY_MS_MAX = 60_000;
 const FAILOVER_SHARE = 0.8;
 
 export async function runRace(options: RaceOptions): Promise<RaceResult> {
-  const stage = await startJobsStage({ backend: options.backend });
-  const agents = new Agents({
-    directory: stage.cluster.directory,
-    urls: stage.urls,
-    key: stage.key,
-    places: PLACES,
-    agentsPerPlace: AGENTS_PER_PLACE,
-    capacity: 1,
-    leaseMs: LEASE_MS,
-    nodeFlags: [],
-  });
-  try {
-    return await new Race(options, stage, agents).play();
-  } finally {
-    await agents.kill();
-    await stage.end();
-  }
+  const agency = { places: PLACES, agentsPerPlace: AGENTS_PER_PLACE, capacity: 1, leaseMs: LEASE_MS };
+  const { backend } = options;
+  return await onStage({ backend, ...agency }, (stage, agents) => new Race(options, stage, agents).play());
 }
 
 class Race {
@@ -140,24 +125,10 @@ class Race {
   async #judged(): Promise<RaceResult> {
     await this.#stage.heal();
     await this.#agents.end();
-    let audits: readonly NodeAudit[] = [];
-    try {
-      await this.#stage.cluster.steady(STEADY_MS_MAX);
-      audits = await auditNodes(this.#stage.nodes);
-    } catch (error) {
-      this.#failed.push(`the servers could not be read: ${(error as Error).message}`);
-    }
-    const lines = this.#agents.lines();
-    const events = audits[0]?.events ?? [];
-    const { findings, ...judgement } = judge({ submissions: this.#submissions, lines, ghosts: [], events });
+    const evidence = { submissions: this.#submissions };
+    const { judgement, lines, findings } = await verdictOn(this.#stage, this.#agents, evidence);
     const exact = this.#exactRounds(lines.flatMap((line) => (line.is === "leased" ? [line.job] : [])));
-    const failed = [
-      ...this.#failed,
-      ...compareNodes(audits),
-      ...findings,
-      ...this.#agents.crashes(),
-      ...this.#stage.crashes,
-    ];
+    const failed = [...this.#failed, ...findings];
     if (exact < this.#options.rounds) failed.push(`only ${exact} of ${this.#options.rounds} rounds were exact`);
     if (judgement.failovers < this.#kills * FAILOVER_SHARE) {
       failed.push(`${judgement.failovers} failovers by ${this.#kills} kills: too few`);

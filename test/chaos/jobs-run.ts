@@ -5,24 +5,23 @@
 //
 // What the seed decides: the order of faults, victims, sizes, what jobs do. What it can't: how processes are scheduled.
 
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { seededRandom, type Random } from "../../src/core/kit/random.ts";
 import type { Client } from "../../src/entry/client.ts";
 import { waitFor } from "../servers/index.ts";
-import { writePlant } from "../servers/planted.ts";
 import { deckOf } from "./faults.ts";
-import { Agents } from "./jobs-agents.ts";
-import { auditNodes, compareNodes, type NodeAudit } from "./jobs-audit.ts";
+import type { Agents } from "./jobs-agents.ts";
 import { AGENT_WEIGHTS, DEPOSING, type JobsFault, SERVER_WEIGHTS } from "./jobs-faults.ts";
 import { type KeyCounts, KeyTraffic } from "./key-traffic.ts";
 import { Ghosts } from "./jobs-ghosts.ts";
-import { judge, type Judgement } from "./jobs-judge.ts";
+import type { Judgement } from "./jobs-judge.ts";
+import { Phases } from "./jobs-phases.ts";
 import type { JobsPlant } from "./jobs-plants.ts";
 import { type ReaderCounts, Readers } from "./jobs-rewrite.ts";
-import { type JobsBackend, type JobsStage, startJobsStage } from "./jobs-stage.ts";
+import type { JobsBackend, JobsStage } from "./jobs-stage.ts";
 import { JobsStrikes } from "./jobs-strikes.ts";
 import { Submitters, sumOf } from "./jobs-submitters.ts";
+import { onStage, verdictOn } from "./jobs-verdict.ts";
 
 export interface JobsRunOptions {
   readonly backend: JobsBackend;
@@ -54,8 +53,14 @@ const CAPACITY = 8;
 const LEASE_MS = 1_500;
 /** Between two faults of one lane. */
 const PAUSE_MS = { min: 100, max: 700 };
+/** Of each phase, from the end of the traffic's own time on (jobs-phases.ts). */
+const TRAFFIC_END_MS_MAX = 45_000;
+const FAULTS_END_MS_MAX = 240_000;
+const SETTLE_MS_MAX = 120_000;
+const RESOLVE_MS_MAX = 120_000;
 const FINISH_MS_MAX = 180_000;
-const SETTLE_MS_MAX = 60_000;
+const AGENTS_END_MS_MAX = 30_000;
+const READERS_MS_MAX = 300_000;
 /** So many of all faults that depose a leader must have led to another epoch. */
 const FAILOVER_SHARE = 0.5;
 /** So many stale results for each fault on an agent. */
@@ -74,15 +79,18 @@ const NOBODY = { byState: null };
 
 export async function runJobs(options: JobsRunOptions): Promise<JobsRunResult> {
   const { plant, backend, log } = options;
-  const stage = await startJobsStage({ backend, edits: plant?.server });
-  const run = new JobsRun(options, stage);
-  try {
-    return await run.play();
-  } finally {
-    await run.end();
-    await stage.end();
-    log("all processes have ended");
-  }
+  const agency = { places: PLACES, agentsPerPlace: 1, capacity: CAPACITY, leaseMs: LEASE_MS };
+  const staging = { backend, serverEdits: plant?.server, agentEdits: plant?.agent, ...agency };
+  const result = await onStage(staging, async (stage, agents) => {
+    const run = new JobsRun(options, stage, agents);
+    try {
+      return await run.play();
+    } finally {
+      await run.end();
+    }
+  });
+  log("all processes have ended");
+  return result;
 }
 
 class JobsRun {
@@ -101,32 +109,25 @@ class JobsRun {
   /** Aborts when traffic is to end before all is submitted. */
   readonly #stop: AbortSignal;
   readonly #calm = new AbortController();
-  readonly #startedMs = performance.now();
+  /** Aborts with the first failure: what comes later would be a longer report about the same. */
+  readonly #broken = new AbortController();
+  readonly #phases: Phases;
 
-  constructor(options: JobsRunOptions, stage: JobsStage) {
-    const { seed, jobs, perSecond, signal, minutes, plant, slowShare = SLOW_SHARE } = options;
+  constructor(options: JobsRunOptions, stage: JobsStage, agents: Agents) {
+    const { seed, jobs, perSecond, signal, minutes, slowShare = SLOW_SHARE } = options;
     this.#options = options;
     this.#stage = stage;
+    this.#agents = agents;
+    this.#phases = new Phases({ log: options.log, hasFailed: () => this.#hasFailed() });
     this.#random = seededRandom(seed);
     this.#client = stage.client();
-    this.#stop = AbortSignal.any([signal, AbortSignal.timeout(minutes * 60_000)]);
-    const { directory } = stage.cluster;
-    this.#agents = new Agents({
-      directory,
-      urls: stage.urls,
-      key: stage.key,
-      places: PLACES,
-      agentsPerPlace: 1,
-      capacity: CAPACITY,
-      leaseMs: LEASE_MS,
-      nodeFlags: writePlant(join(directory, "agent-plant.mjs"), plant?.agent ?? []),
-    });
+    this.#stop = AbortSignal.any([signal, AbortSignal.timeout(minutes * 60_000), this.#broken.signal]);
     this.#submitters = new Submitters({
       client: (timeoutMs) => stage.client(timeoutMs),
       random: this.#random.fork("submitters"),
       jobs,
       perSecond,
-      isEnough: () => this.#failed.length > 0 || this.#isStruckEnough(),
+      isEnough: () => this.#hasFailed() || this.#isStruckEnough(),
       slowShare,
       leaseMs: LEASE_MS,
       signal: this.#stop,
@@ -139,6 +140,7 @@ class JobsRun {
       ghosts: this.#ghosts,
       random: this.#random.fork("strikes"),
       leaseMs: LEASE_MS,
+      isCalm: () => this.#calm.signal.aborted,
     });
     this.#readers = new Readers(stage);
     let next = 0;
@@ -166,12 +168,18 @@ class JobsRun {
       this.#lane(SERVER_WEIGHTS[this.#options.backend], "servers", (kind) => this.#strikes.server(kind)),
       this.#lane(AGENT_WEIGHTS, "agents", (kind) => this.#strikes.agent(kind)),
     ];
-    await this.#submitters.run();
+    const trafficMs = this.#options.minutes * 60_000 + TRAFFIC_END_MS_MAX;
+    await this.#phase("traffic", trafficMs, () => this.#submitters.run());
     this.#calm.abort();
-    await Promise.all(lanes);
-    await this.#keys.stop();
+    await this.#phase("the last faults end", FAULTS_END_MS_MAX, () => Promise.all(lanes));
+    await this.#phase("clients with replicated keys end", SETTLE_MS_MAX, () => this.#keys.stop());
     await this.#finish().catch((error: unknown) => this.#fail((error as Error).message));
     return await this.#judged();
+  }
+
+  /** One that fails is noted, and the next one begins. */
+  async #phase(name: string, limitMs: number, work: () => Promise<unknown>): Promise<void> {
+    await this.#phases.run(name, limitMs, work).catch((error: unknown) => this.#fail((error as Error).message));
   }
 
   /** Also after a failure, at every moment. */
@@ -179,11 +187,22 @@ class JobsRun {
     this.#calm.abort();
     await this.#keys.stop();
     await this.#readers.stop();
-    await this.#agents.kill();
   }
 
   #fail(reason: string): void {
     if (this.#failed.length < FINDINGS_MAX) this.#failed.push(reason);
+    this.#broken.abort();
+  }
+
+  /**
+   * Also where an agent or a server has ended by itself, which the verdict reports: without them no job would ever finish. Planted mistakes
+   * end servers too (a result that does not fit), and there is more to see of them.
+   */
+  #hasFailed(): boolean {
+    const crashes = this.#stage.crashes.length + this.#agents.crashes().length;
+    const hasFailed = this.#failed.length > 0 || (crashes > 0 && this.#options.plant === undefined);
+    if (hasFailed) this.#broken.abort();
+    return hasFailed;
   }
 
   // ---- faults --------------------------------------------------------------------------------------
@@ -200,17 +219,15 @@ class JobsRun {
     let fired = 0;
     for (let deck: Kind[] = []; !signal.aborted;) {
       await sleep(random.between(PAUSE_MS.min, PAUSE_MS.max), undefined, { signal }).catch(() => undefined);
-      if (signal.aborted || this.#failed.length > 0) return;
+      if (signal.aborted || this.#hasFailed()) return;
       if (deck.length === 0) deck = deckOf<Kind>(weights, fired === 0 ? wanted.length : DECK, random, wanted);
       const kind = deck.pop()!;
       try {
         await strike(kind);
         fired++;
         this.#faults[kind] = (this.#faults[kind] ?? 0) + 1;
-        const seconds = ((performance.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6);
-        this.#options.log(
-          `${seconds} s  ${String(this.#submitters.acknowledged).padStart(6)} jobs acknowledged  ${kind}`,
-        );
+        const acknowledged = String(this.#submitters.acknowledged).padStart(6);
+        this.#options.log(`${this.#phases.seconds} s  ${acknowledged} jobs acknowledged  ${kind}`);
       } catch (error) {
         this.#fail(`${kind}: ${(error as Error).message}`);
       }
@@ -219,7 +236,9 @@ class JobsRun {
 
   /** Also stale results: without them nothing was fenced off. */
   #isStruckEnough(): boolean {
-    return this.#missing().length === 0 && this.#ghosts.told.length >= this.#hurtAgents() * STALE_SHARE;
+    const { told } = this.#ghosts;
+    const isSeen = this.#options.plant?.isSeen?.(told) ?? true;
+    return this.#missing().length === 0 && told.length >= this.#hurtAgents() * STALE_SHARE && isSeen;
   }
 
   #hurtAgents(): number {
@@ -246,15 +265,24 @@ class JobsRun {
   // ---- the end -------------------------------------------------------------------------------------
 
   async #finish(): Promise<void> {
-    await this.#stage.heal();
-    for (const place of this.#agents.places) {
-      place.signal("SIGCONT");
-      place.start();
-    }
-    await this.#stage.cluster.steady(SETTLE_MS_MAX);
-    await this.#strikes.settled();
-    await this.#submitters.resolve();
-    await this.#ghosts.settled();
+    const phases = this.#phases;
+    await phases.run("everybody runs again", SETTLE_MS_MAX, async (limitMs) => {
+      await this.#stage.heal();
+      for (const place of this.#agents.places) {
+        place.signal("SIGCONT");
+        place.start();
+      }
+      await this.#stage.cluster.steady(limitMs);
+    });
+    await phases.run("requests into stopped leaders are answered", SETTLE_MS_MAX, () => this.#strikes.settled());
+    await phases.run("unknown submissions are asked again", RESOLVE_MS_MAX, () => this.#submitters.resolve());
+    await phases.run("stale results are sent", SETTLE_MS_MAX, () => this.#ghosts.settled());
+    await phases.run("all jobs finish", FINISH_MS_MAX, (ms) => this.#allFinished(ms));
+    // Their last words, which may be about results that were taken.
+    await phases.run("agents end", AGENTS_END_MS_MAX, () => this.#agents.end());
+  }
+
+  async #allFinished(limitMs: number): Promise<void> {
     let left = "";
     await waitFor(
       "all jobs to finish",
@@ -265,41 +293,29 @@ class JobsRun {
         left = open.map((state) => `${byState[state]} ${state}`).join(", ");
         return open.length === 0;
       },
-      FINISH_MS_MAX,
+      limitMs,
     ).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}: ${left} are left`);
     });
-    // Their last words, which may be about results that were taken.
-    await this.#agents.end();
   }
 
   async #judged(): Promise<JobsRunResult> {
-    // Where it did not finish they still work, and what is read must stand still.
+    // Where it did not finish they still work, and what is read must not change any more.
     await this.#agents.kill();
-    let audits: readonly NodeAudit[] = [];
-    try {
-      audits = await auditNodes(this.#stage.nodes);
-      for (const finding of compareNodes(audits)) this.#fail(finding);
-    } catch (error) {
-      this.#fail(`the servers could not be read: ${(error as Error).message}`);
-    }
-    for (const crash of [...this.#stage.crashes, ...this.#agents.crashes()]) this.#fail(crash);
-    const { findings, ...judgement } = judge({
-      submissions: this.#submitters.submissions,
-      lines: this.#agents.lines(),
-      ghosts: this.#ghosts.told,
-      events: audits[0]?.events ?? [],
-    });
+    const evidence = { submissions: this.#submitters.submissions, ghosts: this.#ghosts.told };
+    const { judgement, events, findings } = await verdictOn(this.#stage, this.#agents, evidence);
     for (const finding of findings) this.#fail(finding);
     for (const why of [...this.#keys.refusals, ...this.#submitters.denials]) this.#fail(why);
-    for (const finding of await this.#readersJudged()) this.#fail(finding);
+    await this.#phase("readers have all events", READERS_MS_MAX, async () => {
+      for (const finding of await this.#readersJudged()) this.#fail(finding);
+    });
     const failed = [...this.#failed, ...this.#weaknesses(judgement)];
     if (this.#options.signal.aborted) failed.push("interrupted");
     const faults = { ...this.#faults };
     const insideStopped = this.#strikes.inside;
     const keys = { ...this.#keys.counts, refused: this.#keys.refusals.length + this.#submitters.denials.length };
     const readers = this.#readers.counts;
-    return { ...judgement, faults, insideStopped, keys, readers, events: audits[0]?.events.length ?? 0, failed };
+    return { ...judgement, faults, insideStopped, keys, readers, events: events.length, failed };
   }
 
   /** Each has all events; and on Postgres also after the last act, which rewrites the history under them. */

@@ -39,8 +39,8 @@ const HOST = "127.0.0.1";
 const IDS = ["n1", "n2", "n3"];
 const SPARE = "n4";
 const KEY_MS_MAX = 30_000;
-const STEER_MS_MAX = 60_000;
-const ROLE_MS_MAX = 500;
+const STEER_MS_MAX = 120_000;
+const ROLE_MS_MAX = 1_500;
 const LOG_CHARS = 1_500;
 /** Small, so that nodes that were away are brought back by snapshots and archives too. */
 const SNAPSHOTS = { after_entries: 2_000, keep_entries: 200 };

@@ -2,19 +2,17 @@
 // and every byte between agents and servers takes 400 ms. Nothing else fails, so a stop may cost nothing (trap 81): no attempt is
 // lost, every job is completed. What an answer in flight was to bring is `undelivered` in the log, and given again at once.
 
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { seededRandom, type Random } from "../../src/core/kit/random.ts";
 import { TenureError } from "../../src/entry/client.ts";
 import type { Edit } from "../../src/sim/mutants/patch.ts";
 import { waitFor } from "../servers/index.ts";
-import { writePlant } from "../servers/planted.ts";
-import { Agents } from "./jobs-agents.ts";
-import { auditNodes, compareNodes, type NodeAudit } from "./jobs-audit.ts";
+import type { Agents } from "./jobs-agents.ts";
 import { type ChaosPayload, JOB_KIND } from "./jobs-journal.ts";
-import { type JobEvent, judge } from "./jobs-judge.ts";
-import { type JobsBackend, type JobsStage, startJobsStage } from "./jobs-stage.ts";
+import type { JobEvent } from "./jobs-judge.ts";
+import type { JobsBackend, JobsStage } from "./jobs-stage.ts";
 import type { Submission } from "./jobs-submitters.ts";
+import { onStage, verdictOn } from "./jobs-verdict.ts";
 
 export interface StopsOptions {
   readonly backend: JobsBackend;
@@ -61,23 +59,9 @@ const STOPS_PER_UNDELIVERED = 20;
 const DEAR: readonly unknown[] = ["lost", "failed", "timed-out"];
 
 export async function runStops(options: StopsOptions): Promise<StopsResult> {
-  const stage = await startJobsStage({ backend: options.backend });
-  const agents = new Agents({
-    directory: stage.cluster.directory,
-    urls: stage.urls,
-    key: stage.key,
-    places: PLACES,
-    agentsPerPlace: 1,
-    capacity: CAPACITY,
-    leaseMs: LEASE_MS,
-    nodeFlags: writePlant(join(stage.cluster.directory, "agent-plant.mjs"), options.edits ?? []),
-  });
-  try {
-    return await new Stops(options, stage, agents).play();
-  } finally {
-    await agents.kill();
-    await stage.end();
-  }
+  const agency = { places: PLACES, agentsPerPlace: 1, capacity: CAPACITY, leaseMs: LEASE_MS };
+  const staging = { backend: options.backend, agentEdits: options.edits, ...agency };
+  return await onStage(staging, (stage, agents) => new Stops(options, stage, agents).play());
 }
 
 class Stops {
@@ -183,25 +167,14 @@ class Stops {
 
   async #judged(): Promise<StopsResult> {
     await this.#agents.kill();
-    let audits: readonly NodeAudit[] = [];
-    try {
-      await this.#stage.cluster.steady(STEADY_MS_MAX);
-      audits = await auditNodes(this.#stage.nodes);
-    } catch (error) {
-      this.#failed.push(`the servers could not be read: ${(error as Error).message}`);
-    }
-    const events = audits[0]?.events ?? [];
-    const lines = this.#agents.lines();
-    const { findings, ...judgement } = judge({ submissions: this.#submissions, lines, ghosts: [], events });
+    const evidence = { submissions: this.#submissions };
+    const { judgement, events, findings } = await verdictOn(this.#stage, this.#agents, evidence);
     const dear = events.filter((event) => DEAR.includes(causeOf(event)));
     const count = (cause: string): number => events.filter((event) => causeOf(event) === cause).length;
     const undelivered = count("undelivered");
     const failed = [
       ...this.#failed,
-      ...compareNodes(audits),
       ...findings,
-      ...this.#agents.crashes(),
-      ...this.#stage.crashes,
       ...dear
         .slice(0, 3)
         .map((event) => `a stop cost an attempt of job ${event.entityId}: ${causeOf(event) as string}`),

@@ -12,7 +12,8 @@ import type { JobsStage } from "./jobs-stage.ts";
 import { isStopped } from "./stopped.ts";
 import type { Submission, Submitters } from "./jobs-submitters.ts";
 
-const LEADER_MS_MAX = 30_000;
+/** On a busy machine servers that were killed take half a minute to start again. */
+const LEADER_MS_MAX = 90_000;
 /** Past every election timeout. */
 const STOP_MS = { min: 1_200, max: 2_200 };
 const AWAY_MS_MAX = 500;
@@ -25,6 +26,8 @@ const INSIDE_MS_MAX = 60_000;
 
 /** How often it hits the agent that has most in its hands, and not just any. */
 const BUSIEST_SHARE = 0.7;
+/** For an agent that was started to have a job: to strike one that has none proves nothing. */
+const BUSY_MS_MAX = 30_000;
 
 export interface StrikesOptions {
   readonly stage: JobsStage;
@@ -33,6 +36,8 @@ export interface StrikesOptions {
   readonly ghosts: Ghosts;
   readonly random: Random;
   readonly leaseMs: number;
+  /** The faults are over: nothing is waited for any more. */
+  readonly isCalm: () => boolean;
 }
 
 export class JobsStrikes {
@@ -192,6 +197,8 @@ export class JobsStrikes {
   async agent(kind: AgentFault): Promise<void> {
     const { agents, random, leaseMs, ghosts } = this.#options;
     const place = random.chance(BUSIEST_SHARE) ? busiest(agents) : agents.places[random.below(agents.places.length)]!;
+    const isBusy = (): boolean => this.#options.isCalm() || place.openLeases().length > 0;
+    await waitFor("an agent with a job", isBusy, BUSY_MS_MAX).catch(() => undefined);
     switch (kind) {
       case "kill-agent": {
         await place.kill();

@@ -17,6 +17,8 @@ import { COMPILE_CACHE, TENURE_MAIN, TenureNode, type TenureView } from "./tenur
 
 const HOST = "127.0.0.1";
 const run = promisify(execFile);
+/** Three processes that load their sources took 39 s where fifteen others wanted two processors. */
+const START_MS_MAX = 120_000;
 
 export const CLIENT_KEY = "client-key-of-the-test";
 export const OPERATOR_KEY = "operator-key-of-the-test";
@@ -54,7 +56,7 @@ export async function startTenureCluster(options: TenureClusterOptions = {}): Pr
     cluster.introduce(ids);
     const isFounded = options.backend !== undefined;
     ids.forEach((id, at) => cluster.node(id).start(at === 0 && !isFounded ? ["--bootstrap"] : []));
-    if (ids.length > 0) await cluster.steady();
+    if (ids.length > 0) await cluster.steady(START_MS_MAX);
     return cluster;
   } catch (error) {
     await cluster.end();

@@ -307,6 +307,7 @@ describe("proposals", () => {
         const plain = replayed(newBook(SMALL), committed);
         // With proposals on top: every read looks behind them.
         expect(seen(book)).toEqual(seen(plain));
+        expect(walkedThrough(book).toSorted()).toEqual([...plain.applied.ids()].toSorted());
         expect(book.snapshot()).toEqual(plain.snapshot());
         desk.rollback();
         expect(book.snapshot()).toEqual(plain.snapshot());
@@ -315,6 +316,18 @@ describe("proposals", () => {
       { numRuns: 40 },
     );
   });
+
+  /** All jobs that are applied, a few at a time, as views that are built again are fed. */
+  function walkedThrough({ applied }: JobsBook): string[] {
+    const found: string[] = [];
+    for (let from: number | null = 0; from !== null;) {
+      const { ids, through } = applied.behind(from, 0, 2);
+      expect(ids.length).toBeLessThanOrEqual(2);
+      found.push(...ids.filter((id) => applied.job(id) !== null));
+      from = through;
+    }
+    return found;
+  }
 
   /** Another leader's events come: one's own are rolled back first. */
   function foreign(desk: Desk, memory: Memory, one: Step): void {
@@ -327,6 +340,17 @@ describe("proposals", () => {
     desk.book.rollback();
     for (const event of events) expect(desk.book.apply(event)).toBe(true);
   }
+
+  it("that drop a job leave it to whoever walks through what is applied, in its place", () => {
+    const desk = new Desk(newBook({ finishedMax: 0 }));
+    const ids = [1, 2, 3].map(() => desk.submit(spec())[0]!);
+    desk.propose<"cancel">({ kind: "cancel", request: REQUEST, jobId: ids[1]! });
+    expect(desk.book.known(ids[1]!)).toBe(false);
+    expect(desk.book.head.behind(0, 0, 9).ids).toEqual([ids[0], ids[2]]);
+    expect(walkedThrough(desk.book)).toEqual(ids);
+    desk.rollback();
+    expect(walkedThrough(desk.book)).toEqual(ids);
+  });
 
   it("a snapshot in slices is of its first moment, whatever happens before its last", () => {
     fc.assert(

@@ -23,7 +23,8 @@ export interface JobsView {
   numberOf(jobId: string): number | null;
   /**
    * The next jobs with higher numbers, in order, also those that are proposed and not applied; without those of which nothing
-   * has become since they were submitted, up to event `had`. At most `max`; fewer where it had to look at too many.
+   * has become since they were submitted, up to event `had`. At most `max`; fewer where it had to look at too many. Of what is
+   * applied also those that the head has dropped: whatever is proposed may never come to be.
    */
   behind(number: number, had: number, max: number): Walked;
   /** Null: it is not pending, or not known. */
@@ -114,7 +115,22 @@ export class BookView implements JobsView {
       if (through > had || !shelf.isFresh(slot)) ids.push(shelf.idAt(slot));
       slot = cursor.next();
     }
-    return { ids, through: slot === undefined ? null : through };
+    const walked = { ids, through: slot === undefined ? null : through };
+    return this.#look === "head" ? walked : this.#withDropped(walked, number, max);
+  }
+
+  /** The head's walk with what it passes over: jobs that are applied, and by what is proposed dropped from the book. */
+  #withDropped({ ids, through }: Walked, number: number, max: number): Walked {
+    const { jobs } = this.#state();
+    const dropped: { readonly id: string; readonly number: number }[] = [];
+    for (const id of jobs.noted()) {
+      const at = jobs.get(id) === undefined ? jobs.applied(id)?.ticket.number : undefined;
+      if (at !== undefined && at > number && at <= (through ?? Infinity)) dropped.push({ id, number: at });
+    }
+    if (dropped.length === 0) return { ids, through };
+    const all = [...ids.map((id) => ({ id, number: this.numberOf(id)! })), ...dropped];
+    const next = all.toSorted((a, b) => a.number - b.number).slice(0, max);
+    return { ids: next.map(({ id }) => id), through: next.length < all.length ? next.at(-1)!.number : through };
   }
 
   whyPending(jobId: string, times: Times, isDraining: boolean): PendingReason | null {

@@ -277,6 +277,8 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "power-cut":
     case "serial-forgetting":
     case "missed-forgetting":
+    case "vain-retry":
+    case "cut-doubt":
     case "revived":
       return ploy(cluster, fault.kind, fault.draw, hit);
     case "crash-agent":

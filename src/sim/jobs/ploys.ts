@@ -9,6 +9,9 @@
 //   power-cut         all servers die at once, and begin with what is on their disks
 //   serial-forgetting as soon as jobs are forgotten, another leads
 //   missed-forgetting a follower is away while jobs are forgotten and the log is cut off behind it; when it is back, it leads
+//   vain-retry        the leader is cut off and asked to send ended jobs once more, which is never committed; then its views are lost
+//   cut-doubt         the leader's disk hangs, while others commit; its views begin anew, and before they have caught up the leader dies: it
+//                     comes back with less than it had applied
 //   revived           jobs of schedules that have ended are sent once more, again and again, also those that the book has dropped
 
 import type { Random } from "../../core/kit/random.ts";
@@ -24,6 +27,8 @@ export const JOBS_PLOYS = [
   "power-cut",
   "serial-forgetting",
   "missed-forgetting",
+  "vain-retry",
+  "cut-doubt",
   "revived",
 ] as const;
 export type JobsPloyKind = (typeof JOBS_PLOYS)[number];
@@ -35,6 +40,8 @@ const STICKY_MS = 150;
 const GIVES_UP_MS = 300;
 const HASTY_MS = 1_500;
 const REVIVED_MS = 2_000;
+/** Longer than the views take to begin anew after their thread has died. */
+const HUNG_MS = 2_000;
 const REVIVE_EVERY_MS = 100;
 const STEP_MS = 15;
 /** Of a lease: it is over by any clock, also where its leader is new and counts it anew. */
@@ -96,6 +103,34 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
   "power-cut": (cluster, random, hit) => {
     for (const node of cluster.names)
       strike(cluster, { kind: "crash", node, restartAfterMs: random.between(1, 50) }, hit);
+  },
+
+  "vain-retry": (cluster, random, hit) => {
+    const { leader, others } = leaderAndOthers(cluster);
+    const ended = [...cluster.oracle.jobs].filter(([, { isFinal }]) => isFinal).map(([jobId]) => jobId);
+    if (leader === undefined || ended.length === 0) return;
+    strike(cluster, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
+    for (let afterMs = 0; afterMs < STICKY_MS; afterMs += STEP_MS) {
+      later(cluster, afterMs, () => {
+        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
+      });
+    }
+    later(cluster, STICKY_MS, () => cluster.world.call(leader, () => cluster.stores.discardViews(leader)));
+  },
+
+  "cut-doubt": (cluster, _random, hit) => {
+    const { leader } = leaderAndOthers(cluster);
+    if (leader === undefined) return;
+    let isCut = false;
+    strike(cluster, { kind: "disk-hang", node: leader, forMs: HUNG_MS }, hit);
+    later(cluster, STEP_MS, () => cluster.world.call(leader, () => cluster.stores.crashViews(leader)));
+    for (let afterMs = STEP_MS; afterMs < HUNG_MS; afterMs += LOOK_MS) {
+      later(cluster, afterMs, () => {
+        if (isCut || cluster.stores.viewsDoubted(leader) === 0) return;
+        isCut = true;
+        strike(cluster, { kind: "crash", node: leader, restartAfterMs: 1 }, hit);
+      });
+    }
   },
 
   revived: (cluster, random, hit) => {

@@ -85,6 +85,11 @@ export class Stores {
     if (history !== undefined) history.upTo = 0;
   }
 
+  /** How many rows of this node are in doubt. */
+  viewsDoubted(node: string): number {
+    return [...(this.#rows.get(node)?.jobs.values() ?? [])].filter(({ isInDoubt }) => isInDoubt).length;
+  }
+
   /** Whether the views of this node lack what there is, and are being built. */
   isRebuilding(node: string): boolean {
     const position = this.#rows.get(node)?.position ?? 0;

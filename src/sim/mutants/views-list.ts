@@ -134,6 +134,55 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
       replace: "const job = first;",
     },
   ),
+  mutant(
+    "settling-is-a-step-of-its-own",
+    {
+      ...REBUILT,
+      viewsFaults: 0,
+      snapshotAfterEntries: 1_000,
+      agents: 1,
+      agentCapacity: 2,
+      clients: 3,
+      jobsMax: 200,
+      workMs: [10, 40],
+      viewsDelayMs: 20,
+      aims: ["cut-doubt"],
+    },
+    {
+      file: FEEDER,
+      find: "else await views.trust();",
+      replace: "else await views.put(position, [], [], [], { settles: true });",
+    },
+    {
+      file: FEEDER,
+      find: "{ line, settles: isAll && this.#isInDoubt }",
+      replace: "{ line }",
+    },
+    {
+      file: FEEDER,
+      find: "if (isAll) this.#isInDoubt = false;",
+      replace:
+        "if (!isAll || !this.#isInDoubt) return;\n    this.#isInDoubt = false;\n    await views.put(position, [], [], [], { settles: true });",
+    },
+  ),
+  mutant(
+    "replay-leaves-out-what-is-only-proposed",
+    { ...REBUILT, aims: ["vain-retry"], viewsDelayMs: 1, putJobsMax: 500 },
+    {
+      file: "controller/jobs-replay.ts",
+      find: "fold.book.hasApplied(jobId) || isNewer(jobId)",
+      replace: "fold.book.known(jobId) || isNewer(jobId)",
+    },
+  ),
+  mutant(
+    "sweep-passes-over-what-is-dropped-by-a-proposal",
+    { ...REBUILT, aims: ["vain-retry"], viewsDelayMs: 1, putJobsMax: 500 },
+    {
+      file: "core/jobs/views.ts",
+      find: 'return this.#look === "head" ? walked : this.#withDropped(walked, number, max);',
+      replace: "return walked;",
+    },
+  ),
   mutant("key-goes-with-its-job", KEYED, {
     file: EVOLVE_JOB,
     find: "state.jobs.set(oldest.ticket.id, undefined);",

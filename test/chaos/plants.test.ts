@@ -1,0 +1,28 @@
+// The planted mistakes of chaos runs are planted by text, as those of the simulator: each must still fit the sources, or no process of a
+// run would start, and minutes later the run would report nothing of what it was to find.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { checkPlant, writePlant } from "../servers/planted.ts";
+import { PLANTS } from "./cluster-plants.ts";
+import { JOBS_PLANTS } from "./jobs-plants.ts";
+
+const CLUSTER = Object.entries(PLANTS).map(([name, { node }]) => [`cluster: ${name}`, node.edits ?? []] as const);
+const JOBS = Object.entries(JOBS_PLANTS).map(
+  ([name, { server, agent }]) => [`jobs: ${name}`, [...server, ...agent]] as const,
+);
+
+describe("a planted mistake of a chaos run", () => {
+  test.each([...CLUSTER, ...JOBS])("%s fits the sources", (_name, edits) => {
+    expect(() => checkPlant(edits)).not.toThrow();
+  });
+
+  test("is refused before any process starts, where its line is not in the source", () => {
+    const directory = mkdtempSync(join(tmpdir(), "tenure-plant-"));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const edit = { file: "agent/crew.ts", find: "no such line", replace: "" };
+    expect(() => writePlant(join(directory, "plant.mjs"), [edit])).toThrow("agent/crew.ts: the line to change");
+  });
+});
