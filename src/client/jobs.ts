@@ -182,7 +182,7 @@ async function waitFor(caller: Caller, id: string, signal: AbortSignal | undefin
  */
 async function* finalItems(caller: Caller, id: string, signal: AbortSignal): AsyncGenerator<unknown, never, void> {
   const types = ["build:completed", "build:failed", "build:cancelled"];
-  for (;;) {
+  for (let pauses = new Pauses(WAIT_OUTAGE_MS); ;) {
     let isOpened = false;
     try {
       for await (const item of eventItems(caller, { entityId: id, entityType: "build", types, signal })) {
@@ -193,6 +193,8 @@ async function* finalItems(caller: Caller, id: string, signal: AbortSignal): Asy
       signal.throwIfAborted();
       if (!TenureError.is(error) || (!error.retryable && !isOpened)) throw error;
     }
+    // One that opens and fails at once, again and again, costs the servers no more than a poll.
+    if (!(await pauses.take(signal))) pauses = new Pauses(WAIT_OUTAGE_MS);
   }
 }
 

@@ -62,6 +62,18 @@ describe("wait()", () => {
     expect(await waitsFor(events, 15 * MINUTE, 16 * MINUTE)).toBe("completed");
   });
 
+  it("pauses before it opens a stream anew, where each one opens and then fails for good", async () => {
+    let opened = 0;
+    const events: Node = (_path, { lastEventId }) => {
+      if (lastEventId !== undefined) return refused(410, "LOG_COMPACTED");
+      opened++;
+      return OPEN;
+    };
+    expect(await waitsFor(events, MINUTE - 1_000, MINUTE)).toBe("completed");
+    expect(opened).toBeGreaterThan(10);
+    expect(opened).toBeLessThan(300);
+  });
+
   it("fails with what refuses every stream", async () => {
     expect(await waitsFor(() => refused(403, "PERMISSION_DENIED"), MINUTE, MINUTE)).toMatchObject({
       code: "PERMISSION_DENIED",
