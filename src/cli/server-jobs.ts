@@ -105,7 +105,8 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     clearance: options.clearance,
     changed: () => feeder.historyChanged(),
   });
-  const retention = retainHistory(archive, config.history.keepDays, logger);
+  const isPaused = (): boolean => machine.isPaused;
+  const retention = retainHistory(archive, config.history.keepDays, { isPaused, logger });
   return {
     parts: { jobs, views, events, keys, certificates },
     fetched: () => fetcher.counts,
