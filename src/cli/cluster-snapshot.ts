@@ -32,6 +32,8 @@ export interface SnapshotFile {
   readonly url: string | null;
   /** Why its node does not know that the file is stored (the metric of the last backup); null: it was, or nothing was saved. */
   readonly unreported: string | null;
+  /** It did not lead: what the cluster wrote meanwhile may be missing. */
+  readonly isFollowers: boolean;
 }
 
 export async function verifySnapshot(file: string): Promise<SnapshotFile> {
@@ -41,7 +43,7 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
     case "whole": {
       const { index, term, configuration } = found.meta;
       checkState(file, found.data);
-      return { file, bytes: bytes.length, index, term, configuration, url: null, unreported: null };
+      return { file, bytes: bytes.length, index, term, configuration, url: null, unreported: null, isFollowers: false };
     }
     case "newer":
       throw new TenureError(
@@ -99,13 +101,13 @@ export async function saveSnapshot(
   // First: what can't be written here is no reason to make a server work.
   const target = await NewFile.open(file, force);
   try {
-    const url = await nodeThatSaved(client, signal);
+    const { url, isFollowers } = await nodeThatSaved(client, signal);
     for await (const chunk of downloaded(client, url, signal)) await target.write(chunk);
     await target.sync();
     const found = await verifySnapshot(target.part);
     signal.throwIfAborted();
     await target.name();
-    return { ...found, file, url, unreported: await reported(client, url, found.index, signal) };
+    return { ...found, file, url, isFollowers, unreported: await reported(client, url, found.index, signal) };
   } finally {
     await target.close();
   }
@@ -135,27 +137,27 @@ async function* downloaded(client: Client, url: string, signal: AbortSignal): As
 }
 
 /** The leader has everything; without one, whoever is furthest, for that is when a snapshot is wanted most. */
-async function nodeThatSaved(client: Client, signal: AbortSignal): Promise<string> {
+async function nodeThatSaved(client: Client, signal: AbortSignal): Promise<Saved> {
   const answers = await client.nodes({ signal });
   const unseen = answers.filter(({ code }) => code !== null && UNSEEN.includes(code)).map(({ url }) => url);
   if (unseen.length > 0 && answers.every(({ view }) => view === null)) return await savedUnseen(client, unseen, signal);
   refuseStrangers(answers);
   const { view } = statusOf(answers);
   const found = answers.find((answer) => answer.view === view && view !== null);
-  if (found !== undefined) return (await save(client, found.url, signal)).url;
+  if (found !== undefined) return await save(client, found.url, signal);
   const each = answers.map(({ url, why }) => `${url}: ${why ?? "?"}`);
   throw new TenureError("BACKEND_UNAVAILABLE", `no server answers: ${each.join("; ")}.`);
 }
 
 /** The role `backup` may not see who leads: nodes save in turn, until the leader has; without one, whoever is furthest. */
-async function savedUnseen(client: Client, urls: readonly string[], signal: AbortSignal): Promise<string> {
-  const saved: { readonly url: string; readonly index: number }[] = [];
+async function savedUnseen(client: Client, urls: readonly string[], signal: AbortSignal): Promise<Saved> {
+  const saved: Saved[] = [];
   let failure: unknown;
   for (const node of urls) {
     try {
-      const { url, role, index } = await save(client, node, signal);
-      if (role === "LEADER") return url;
-      saved.push({ url, index });
+      const one = await save(client, node, signal);
+      if (!one.isFollowers) return one;
+      saved.push(one);
     } catch (error) {
       signal.throwIfAborted();
       failure ??= error;
@@ -163,11 +165,18 @@ async function savedUnseen(client: Client, urls: readonly string[], signal: Abor
   }
   const [furthest] = saved.toSorted((a, b) => b.index - a.index);
   if (furthest === undefined) throw failure;
-  return furthest.url;
+  return furthest;
 }
 
-async function save(client: Client, url: string, signal: AbortSignal) {
-  return await client.saveSnapshot({ url, timeoutMs: SAVE_LIMIT_MS, signal });
+interface Saved {
+  readonly url: string;
+  readonly index: number;
+  readonly isFollowers: boolean;
+}
+
+async function save(client: Client, node: string, signal: AbortSignal): Promise<Saved> {
+  const { url, index, role } = await client.saveSnapshot({ url: node, timeoutMs: SAVE_LIMIT_MS, signal });
+  return { url, index, isFollowers: role !== undefined && role !== "LEADER" };
 }
 
 async function contentsOf(file: string): Promise<Uint8Array> {

@@ -88,8 +88,7 @@ async function save(
   try {
     const { saved, object } = await work(clientOf(connection), end.signal);
     process.stdout.write(connection.output === "json" ? json(object) : snapshotText(saved));
-    if (saved.unreported !== null) {
-      const text = `the file is whole, but ${saved.url} does not know that it is stored, and its metric does not show it: ${saved.unreported}`;
+    for (const text of savedWarnings(saved)) {
       process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
     }
     return 0;
@@ -97,6 +96,12 @@ async function save(
     if (!end.signal.aborted) throw error;
     return end.code;
   }
+}
+
+function savedWarnings({ url, index, isFollowers, unreported }: SnapshotFile): string[] {
+  const follower = `${url} does not lead, and no node that does was reached: the file ends with its index ${index}, and the cluster may have more. Give the URLs of all nodes`;
+  const unknown = `the file is whole, but ${url} does not know that it is stored, and its metric does not show it: ${unreported}`;
+  return [...(isFollowers ? [follower] : []), ...(unreported === null ? [] : [unknown])];
 }
 
 async function verify(file: string, history: string | undefined, outputFlag: string | undefined): Promise<number> {

@@ -76,9 +76,13 @@ export function exchangeHistory(
 }
 
 /** Lets go of what is older than it is kept, until it is stopped; before the archive is closed. */
-export function retainHistory(archive: Archive, keepDays: number | null, logger: Logger): Retention {
+export function retainHistory(
+  archive: Archive,
+  keepDays: number | null,
+  { isPaused, logger }: { readonly isPaused: () => boolean; readonly logger: Logger },
+): Retention {
   const keepMs = keepDays === null ? null : keepDays * DAY_MS;
-  return new Retention({ archive, keepMs, clock: systemClock, logger });
+  return new Retention({ archive, keepMs, isPaused, clock: systemClock, logger });
 }
 
 /** Why no new jobs are taken, as far as history is concerned; results always are. */

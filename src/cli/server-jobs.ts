@@ -99,13 +99,15 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     change: (make) => jobs.change(make),
     unready: () => membersBelow(PROTOCOL_OF_REVOCATIONS, consensus.wire, consensus.engine.status()),
   });
+  for (const doors of [keys, certificates]) doors.onRevoked(() => saveSoon(consensus));
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => options.believedMs() ?? systemClock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   const fetcher = exchangeHistory(consensus, archive, logger, {
     clearance: options.clearance,
     changed: () => feeder.historyChanged(),
   });
-  const retention = retainHistory(archive, config.history.keepDays, logger);
+  const isPaused = (): boolean => machine.isPaused;
+  const retention = retainHistory(archive, config.history.keepDays, { isPaused, logger });
   return {
     parts: { jobs, views, events, keys, certificates },
     fetched: () => fetcher.counts,
@@ -122,4 +124,12 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
       await views.close();
     },
   };
+}
+
+/**
+ * A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever was
+ * revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
+ */
+function saveSoon({ engine }: ConsensusNode): void {
+  systemClock.setTimer(systemClock.monotonicMs(), () => void engine.saveSnapshot());
 }

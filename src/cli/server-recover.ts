@@ -38,7 +38,7 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
   // History is written when the new cluster stands: until then a crash leaves the old one's directory as it was.
   const options = { syncs: "asked", logger: noting(notes), failed: () => undefined } as const;
   const archive = await openArchive(directory.disk, options).catch(closing(directory));
-  const cut: { start: ChainPoint | null } = { start: null };
+  const cut: { start: ChainPoint | null; isPaused: boolean } = { start: null, isPaused: false };
   const clusterId = newClusterId();
   try {
     keepIn(archive);
@@ -53,9 +53,11 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
         refuseAhead(archive, jobs.fold.chain.sequence);
         const start = await archive.startBehindMissing();
         cut.start = start;
-        return newLine(data, { clusterId, from, isPaused: false }, (captured) =>
+        const recovered = newLine(data, { clusterId, from, isPaused: false }, (captured) =>
           start === null ? captured : captureFrom(captured, start, systemDigest).bytes,
         );
+        cut.isPaused = lineOf(recovered).isPaused;
+        return recovered;
       },
     });
     await archive.durable(archive.lastSequence);
@@ -65,11 +67,11 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
     const text = `${config.nodeId} is now cluster ${done.clusterId} on its own, at index ${lastIndex}, term ${term}.
 ${mayBeLost}
 ${historyText(startSequence, cut.start !== null, notes)}
-Next: start it (without --bootstrap); empty the data directories of the others and start them with ${config.nodeId} in
+${cut.isPaused ? PAUSED_TEXT : ""}Next: start it (without --bootstrap); empty the data directories of the others and start them with ${config.nodeId} in
 their \`peers\`; then \`tenure member add\` each. Clients of the old cluster go on with this one by themselves.
 ${EPOCHS_TEXT}
 `;
-    const events = { first_event: startSequence + 1, notes };
+    const events = { first_event: startSequence + 1, notes, paused: cut.isPaused };
     return {
       text,
       data: { cluster_id: done.clusterId, last_index: lastIndex, term, may_be_lost: mayBeLost, ...events },
@@ -89,11 +91,11 @@ export interface Restore {
 }
 
 export async function restoreDirectory(config: ServerConfig, asked: Restore): Promise<Facts> {
-  const { path, historyFrom, isPaused } = asked;
+  const { path, historyFrom } = asked;
   const file = readSnapshotFile(path);
   const directory = await openDataDirectory(config.dataDir, config.disk);
   const clusterId = newClusterId();
-  const kept: { startSequence: number; ancestors: readonly string[] } = { startSequence: 0, ancestors: [] };
+  const kept = { startSequence: 0, ancestors: [] as readonly string[], isPaused: asked.isPaused };
   try {
     if (historyFrom === undefined) await refuseForeignHistory(directory.disk);
     const history = historyFrom === undefined ? null : await placeHistory(directory.disk, file, historyFrom);
@@ -106,16 +108,16 @@ export async function restoreDirectory(config: ServerConfig, asked: Restore): Pr
       file,
       transform: (data, from) => {
         // Sealed segments are not part of a snapshot: but for those that were placed, there is nobody to fetch them from.
-        const restored = newLine(data, { clusterId, from, isPaused }, (captured) => {
+        const restored = newLine(data, { clusterId, from, isPaused: asked.isPaused }, (captured) => {
           const { startSequence, bytes } = captureFrom(captured, history?.start ?? null, systemDigest);
           kept.startSequence = startSequence;
           return bytes;
         });
-        kept.ancestors = lineOf(restored).ancestors;
+        Object.assign(kept, lineOf(restored));
         return restored;
       },
     });
-    const { startSequence, ancestors } = kept;
+    const { startSequence, ancestors, isPaused } = kept;
     const text = `${config.nodeId} is now cluster ${clusterId} on its own, with the state of ${path}: index ${lastIndex}, term ${term}.
 ${historyText(startSequence, startSequence > 0, history?.notes ?? [])}
 ${isPaused ? PAUSED_TEXT : ""}Next: start it (without --bootstrap); start the others with empty data directories and ${config.nodeId} in their \`peers\`;

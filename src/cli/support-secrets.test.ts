@@ -17,6 +17,12 @@ describe("what leaves this machine", () => {
     ['{"x":"{\\"api_key\\":\\"abc\\"}"}', '{"x":"{\\"api_key\\":\\"…\\"}"}'],
     ["X-API-Key: abc123, next", "X-API-Key: …, next"],
     ["?token=abc&b=2", "?token=…&b=2"],
+    ["authorization: Bearer eyJ.abc.def", "authorization: …"],
+    ['{"authorization":"Basic dTpw","a":1}', '{"authorization":"…","a":1}'],
+    ["TENURE_API_KEY=abc PGPASSWORD=def x", "TENURE_API_KEY=… PGPASSWORD=… x"],
+    ["client_secret=abc&access_token=def&b=2", "client_secret=…&access_token=…&b=2"],
+    ['{"password":"two \\"small\\" words","a":1}', '{"password":"…","a":1}'],
+    ["host=h password='two words' user=u", "host=h password='…' user=u"],
   ])("%s", (text, hidden) => expect(hide(text)).toBe(hidden));
 
   it.each([
@@ -26,4 +32,12 @@ describe("what leaves this machine", () => {
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
     "the password was refused",
   ])("leaves %s as it is", (text) => expect(hide(text)).toBe(text));
+
+  it("passes a long line in a time that grows with its length: a node does this between two heartbeats", () => {
+    const line = "a".repeat(2 ** 17);
+    const beganMs = performance.now();
+    expect(hide(line)).toBe(line);
+    // Twenty milliseconds; a minute or two where each letter may begin the scheme of a URL that ends with the line.
+    expect(performance.now() - beganMs).toBeLessThan(5_000);
+  }, 60_000);
 });

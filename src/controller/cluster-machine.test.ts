@@ -265,6 +265,15 @@ describe("where a cluster comes from", () => {
     expect(lineOf(saved).ancestors).toEqual(Array.from({ length: 16 }, (_, at) => `c-${29 - at}`));
   });
 
+  test("what is made of a paused one is paused too, whoever makes it", async () => {
+    const { machine } = machineOf([entry(1, inner("a"))]);
+    const saved = asNewCluster(wholeOf(await machine.snapshot()), { ...NEW, isPaused: true });
+    expect(lineOf(asNewCluster(saved, { ...NEW, clusterId: "c-newer", from: "c-new" }))).toMatchObject({
+      clusterId: "c-newer",
+      isPaused: true,
+    });
+  });
+
   test("one that is paused stays so over snapshots until it is resumed, and that is said once", async () => {
     const { machine: first } = machineOf([entry(1, inner("a"))]);
     const { machine } = machineOf();

@@ -287,6 +287,7 @@ export interface NewCluster {
   readonly clusterId: string;
   /** The cluster that this is the state of, where the snapshot itself does not say; null: nobody knows. */
   readonly from: string | null;
+  /** What is paused already stays so, whatever this says: only an operator resumes it. */
   readonly isPaused: boolean;
   readonly change: (inner: Uint8Array, at: number) => Uint8Array;
 }
@@ -300,7 +301,7 @@ export function asNewCluster(data: Uint8Array, { clusterId, from, isPaused, chan
   const parent = from ?? snapshot.line.clusterId;
   const known = snapshot.line.ancestors.filter((one) => one !== parent);
   const ancestors = (parent === null ? known : [parent, ...known]).slice(0, ANCESTORS_MAX);
-  const line = { clusterId, ancestors, isPaused };
+  const line = { clusterId, ancestors, isPaused: isPaused || snapshot.line.isPaused };
   return encodeSnapshot({ ...snapshot, line, invited: [], inner: snapshot.inner.map(change) });
 }
 

@@ -76,6 +76,7 @@ describe("the fields of -o json", () => {
       configuration,
       url: null,
       unreported: null,
+      isFollowers: false,
     });
     expect(fieldsOf(object)).toEqual(documented("### `tenure cluster snapshot save FILE -o json`"));
   });

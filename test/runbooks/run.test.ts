@@ -27,8 +27,8 @@ import { blocksOf, commandsOf, runbooks } from "./documents.ts";
 
 const HOST = "127.0.0.1";
 const COMMAND_MS_MAX = 90_000;
-/** Of the machine, not of npm; the first two need a machine with systemd and a time service. */
-const NOT_RUN = [/^timedatectl$/, /^chronyc /];
+/** Of the machine, not of npm: they need one with systemd and a time service, or a Kubernetes. */
+const NOT_RUN = [/^timedatectl$/, /^chronyc /, /^systemctl list-timers /, /^journalctl /, /^kubectl get /];
 /** Its rollover has a test of its own. */
 const ELSEWHERE = ["cluster-certificates.md"];
 const ON_POSTGRES = [
@@ -118,8 +118,9 @@ function localised(command: string, node: TenureNode, places: Places = {}): stri
   const all: Places = {
     "/opt/tenure-NEW/bin/tenure": "tenure",
     "tenure.toml": node.configFile,
-    "/var/lib/tenure": node.dataDir,
     "/backup/": join(work, "backup/"),
+    "/var/lib/tenure-backup": join(work, "backup"),
+    "/var/lib/tenure": node.dataDir,
     "--dir ca ": `--dir ${cluster.authority} `,
     "n4.example.net": HOST,
     ...places,
@@ -164,6 +165,12 @@ describe("on a cluster with TLS and keys", () => {
   it.each(SERVER_PAGES)("what only reads in %s", async (file) => {
     const from = page(file);
     while (from.left.some((command) => READS.test(command))) await run(from, READS);
+  });
+
+  it("cluster-backup.md: a backup is checked where it is", async () => {
+    const [name = ""] = readdirSync(join(work, "backup")).filter((file) => file.endsWith("Z.snap"));
+    expect(name).not.toBe("");
+    expect(await run(page("cluster-backup.md"), /snapshot verify/, undefined, { NAME: name })).toMatch(/checksum +ok/);
   });
 
   it("jobs-wait.md: a job says why it waits", async () => {
@@ -254,8 +261,15 @@ describe("on a cluster with TLS and keys", () => {
     const [first, ...others] = cluster.nodes as [TenureNode, TenureNode, TenureNode];
     await Promise.all(cluster.nodes.map((node) => node.kill9()));
     for (const node of cluster.nodes) node.wipe();
-    await run(from, /server restore/, first);
+    await run(from, /server restore --snapshot/, first);
     startAs(from, first);
+    await cluster.waitForLeader();
+    // Once more, as a copy that is inspected before it acts.
+    await first.kill9();
+    first.wipe();
+    await run(from, /server restore --paused/, first);
+    startAs(from, first);
+    await runWhenReady(from, /cluster resume/, first);
     from.take(/server start/);
     for (const [at, node] of others.entries()) {
       node.start();

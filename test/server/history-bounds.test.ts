@@ -3,8 +3,11 @@
 // can be held.
 
 import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { parseServerConfig, type ServerConfigFile } from "../../src/contract/index.ts";
+import { restoreDirectory } from "../../src/cli/server-recover.ts";
 import { startServerNode, type ServerNode } from "../../src/cli/server-node.ts";
 import { electionConfig } from "../../src/core/raft/index.ts";
 import { openLogSink } from "../../src/drivers/telemetry/index.ts";
@@ -33,6 +36,7 @@ interface Lease {
 interface Server {
   readonly node: ServerNode;
   readonly client: Client;
+  readonly directory: string;
   /** Stops it and starts it again on its directory. */
   restarted(): Promise<Server>;
 }
@@ -43,15 +47,31 @@ async function serverWith(
 ): Promise<Server> {
   const directory = await temporaryDirectory("history", undefined);
   onTestFinished(() => removeDirectory(directory));
-  const file = {
+  return startOn(directory, { ...(await fileOf(directory)), ...more }, wrapDisk, true);
+}
+
+async function fileOf(directory: string) {
+  return {
     node_id: "n1",
     data_dir: directory,
     peer: { listen: `127.0.0.1:${await freePort()}` },
     api: { listen: `127.0.0.1:${await freePort()}` },
     keys: [{ name: "o", role: "operator", sha256: createHash("sha256").update(KEY).digest("hex") }],
-    ...more,
   };
-  return startOn(directory, file, wrapDisk, true);
+}
+
+/** A copy for inspection, with all of its history, on another disk. */
+async function pausedCopy({ node, directory: historyFrom }: Server, file: object): Promise<Server> {
+  const directory = await temporaryDirectory("history", undefined);
+  onTestFinished(() => removeDirectory(directory));
+  const saved = await fetch(`${node.apiUrl}/v1/admin/snapshot`, { headers: { "x-api-key": KEY } });
+  const path = join(directory, "copy.snap");
+  writeFileSync(path, await saved.bytes());
+  await node.stop();
+  const own = { ...file, data_dir: join(directory, "data") };
+  const config = parseServerConfig(own, { environment: {}, configDir: directory, checkElection: electionConfig });
+  await restoreDirectory(config, { path, historyFrom, isPaused: true });
+  return startOn(directory, own, (disk) => disk, false);
 }
 
 async function startOn(
@@ -73,7 +93,7 @@ async function startOn(
     await node.stop();
     return startOn(directory, file, wrapDisk, false);
   };
-  return { node, client, restarted };
+  return { node, client, directory, restarted };
 }
 
 /** Everything that the archive appends waits for `gate`. */
@@ -176,4 +196,22 @@ test("history.keep_days: older events are let go at a start, verify begins behin
   for (const id of [ids[0]!, ids.at(-1)!]) expect(await client.job(id)).toMatchObject({ id, state: "pending" });
   await client.cancel(ids[0]!);
   expect(await client.job(ids[0]!)).toMatchObject({ state: "cancelled" });
+});
+
+test("history.keep_days lets nothing go of a copy that is restored with --paused, however much later it is written to, until it is resumed", async () => {
+  const history = { keep_days: KEEP_MS / 86_400_000 };
+  const original = await serverWith({});
+  await Promise.all(Array.from({ length: JOBS }, () => original.client.submit({ kind: "nobody-runs-it" })));
+  const beganMs = Date.now();
+  expect((await post(original.node, "/v1/admin/snapshot", {})).status).toBe(200);
+  await waitFor("that to be old", () => Date.now() > beganMs + KEEP_MS);
+  const copy = await pausedCopy(original, { ...(await fileOf("")), history });
+  await copy.client.submit({ kind: "nobody-runs-it" });
+  const again = await copy.restarted();
+  expect((await get(again.node, "/api/events/since/0?limit=1")).status).toBe(200);
+  expect((await get(again.node, "/api/events/verify")).body).toMatchObject({ valid: true, firstSequence: 1 });
+  expect((await post(again.node, "/v1/admin/resume", {})).status).toBe(200);
+  expect((await post(again.node, "/v1/admin/snapshot", {})).status).toBe(200);
+  const { node } = await again.restarted();
+  await waitFor("old events to be gone", async () => (await get(node, "/api/events/since/0?limit=1")).status === 410);
 });

@@ -110,6 +110,15 @@ test("with --paused it leases, fires and grants nothing, says so, and stays so o
   await node.kill9();
   await startAlone();
   await expectPaused();
+  // Its quorum may be lost as well as any other's: that is no word of an operator that it is to act.
+  await node.term();
+  const recover = ["server", "recover", "--force-new-cluster", "--config", node.configFile];
+  expect(await tenure(...recover)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("It is paused") as string,
+  });
+  await startAlone();
+  await expectPaused();
 
   const { agentsOnline } = await client.stats();
   const waiting = leased("work", 20_000);

@@ -164,6 +164,42 @@ test(
   },
 );
 
+/** Of the newest snapshot; 0: there is none. */
+async function savedIndex(node: TenureNode): Promise<number> {
+  const { body } = await node.call<{ snapshot: { index: number } | null }>("/v1/cluster", { key });
+  return body.snapshot?.index ?? 0;
+}
+
+test(
+  "a node that is started where nobody leads refuses whom it had refused before",
+  { timeout: LIMIT_MS },
+  async () => {
+    const cluster = await started({ nodes: 2 });
+    const holder = await holderOf(cluster, "operator", "bob");
+    const other = await holderOf(cluster, "operator", "alice");
+    const made = await tenure("key", "create", "--role", "operator", "--name", "bobs", ...access(cluster));
+    const bobs = { key: made.stdout.trim(), body: {} };
+    const [first] = cluster.nodes as [TenureNode];
+    const revocations = [
+      ["key", "revoke", "bobs"],
+      ["cert", "revoke", holder.file],
+    ];
+    for (const revocation of revocations) {
+      const before = await Promise.all(cluster.nodes.map(savedIndex));
+      expect(await tenure(...revocation, ...access(cluster))).toMatchObject({ code: 0 });
+      for (const [at, node] of cluster.nodes.entries())
+        await waitFor(`${node.id} to keep it`, async () => (await savedIndex(node)) > before[at]!);
+    }
+    for (const node of cluster.nodes) await node.kill9();
+    first.start();
+    const saves = async (one: Holder): Promise<number> => one.status(first, "/v1/admin/snapshot", {}).catch(() => 0);
+    await waitFor("it to answer", async () => (await saves(other)) === 200);
+    expect(await saves(holder)).toBe(401);
+    // It can't ask whether there is such a key by now.
+    expect((await first.call("/v1/admin/snapshot", bobs)).status).toBe(503);
+  },
+);
+
 test("the first revocation waits for the last node that is upgraded", { timeout: LIMIT_MS }, async () => {
   const cluster = await started({
     prepare: (node) => {

@@ -147,6 +147,20 @@ describe("a cluster that was recovered or restored", () => {
     members.checkCluster("https://b", B);
   });
 
+  it("is no reason to wait for a copy that is paused, where that answers first: the ancestor still acts", () => {
+    const members = new Members(GIVEN, true);
+    const copy = { ...B, isPaused: true };
+    members.checkCluster("https://b", copy);
+    members.use();
+    members.checkCluster("https://a", A);
+    expect(() => members.checkCluster("https://b", copy)).toThrow(/cluster resume/);
+    members.checkCluster("https://a", A);
+    // Resumed, it is ours for good, whatever a node says that has not heard of it.
+    members.checkCluster("https://b", B);
+    members.checkCluster("https://b", copy);
+    expect(() => members.checkCluster("https://a", A)).toThrow(/not used any more/);
+  });
+
   it("trap 73: a node that has just joined it, and does not know yet where it comes from, ends nothing", () => {
     const members = onA();
     const joining = { clusterId: "b", ancestors: null };

@@ -7,7 +7,8 @@
 // - Epochs of two clusters do not compare, unless one was recovered or restored from the other: then they are above all of that
 //   one's. The first cluster that answers is ours, until one answers that names it as its ancestor: then that one is, for ever
 //   after, and nodes of the ancestor that still run are not used. Any other is refused; where two answer before anything was
-//   asked of one, nobody knows which is meant, and both are refused. A descendant that is paused is waited for.
+//   asked of one, nobody knows which is meant, and both are refused. A descendant that is paused is waited for; whoever met it
+//   first goes back to the ancestor, as a copy that never acted has granted nothing.
 // - Who may say so is a question of TLS and of the URLs that were given, as for everything else that a node says.
 // - Nothing is asked of a node before it has been introduced (`GET /v1/cluster`), nor after its connection failed, until it
 //   has been introduced again: another cluster may listen there by then.
@@ -28,6 +29,8 @@ export class Members {
   #clusterId: string | null = null;
   /** Null: nobody has said yet. */
   #ancestors: readonly string[] | null = null;
+  /** Ours, by every word that we have of it: one that was resumed is never taken for a copy again. */
+  #isPaused = false;
   #isInUse = false;
   #leaderUrl: string | null = null;
 
@@ -84,14 +87,15 @@ export class Members {
   checkCluster(url: string, { clusterId, ancestors = [], isPaused = false }: ClusterWord): void {
     if (clusterId === null) return;
     const ours = this.#clusterId;
-    if (ours === null || ours === clusterId) return this.#belong(clusterId, ancestors);
+    if (ours === null || ours === clusterId) return this.#belong(clusterId, ancestors, isPaused);
     // Others may have changed with it, and not say so in each answer.
     this.#introduced.clear();
     const isDescendant = ancestors?.includes(ours) === true;
-    if (isDescendant && !isPaused) {
+    const isOriginal = this.#isPaused && this.#ancestors?.includes(clusterId) === true;
+    if ((isDescendant && !isPaused) || isOriginal) {
       this.#leaderUrl = null;
       this.#ancestors = null;
-      return this.#belong(clusterId, ancestors);
+      return this.#belong(clusterId, ancestors, isPaused);
     }
     this.doubt(url);
     if (isDescendant) throw paused(url, clusterId);
@@ -103,7 +107,8 @@ export class Members {
     );
   }
 
-  #belong(clusterId: string, ancestors: readonly string[] | null): void {
+  #belong(clusterId: string, ancestors: readonly string[] | null, isPaused: boolean): void {
+    this.#isPaused = isPaused && (this.#isPaused || this.#clusterId !== clusterId);
     this.#clusterId = clusterId;
     // A node that has just joined knows less than others.
     if (ancestors !== null && ancestors.length >= (this.#ancestors?.length ?? 0)) this.#ancestors = ancestors;

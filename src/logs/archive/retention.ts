@@ -16,6 +16,8 @@ export interface RetentionOptions {
   readonly archive: Pick<Archive, "letGoOlder" | "recount" | "stats">;
   /** Null: everything is kept. */
   readonly keepMs: number | null;
+  /** A copy that somebody inspects: nothing is let go until it is resumed. */
+  readonly isPaused?: (() => boolean) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -55,8 +57,8 @@ export class Retention {
   }
 
   async #letGo(): Promise<void> {
-    const { archive, keepMs, logger } = this.#options;
-    if (keepMs === null) return;
+    const { archive, keepMs, isPaused, logger } = this.#options;
+    if (keepMs === null || isPaused?.() === true) return;
     let freedBytes = 0;
     while (!this.#isStopped) {
       const bytes = await archive.letGoOlder(keepMs);
