@@ -3,6 +3,9 @@
 // The row that says "this tick was run" and the work are one fenced transaction. An instance that was frozen in the
 // middle and comes back can't commit any more, and its successor can't run a tick that was committed.
 //
+//   create table cron_run (tick_ms bigint primary key, epoch bigint not null, pid int not null);
+//   create table cron_total (runs bigint not null); insert into cron_total values (0);
+//
 //   DATABASE_URL=postgres://… node cron.ts          npm run example -- cron shows it with two instances and a kill -9
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -35,7 +38,7 @@ try {
         });
       }
     },
-    { signal: stop.signal },
+    { signal: stop.signal, onError: "retry" },
   );
 } catch (error) {
   if (!stop.signal.aborted) throw error;

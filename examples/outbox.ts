@@ -4,6 +4,8 @@
 // twice after a failover: messages carry their id, and a receiver drops what it has. None is lost. They are sent in the
 // order of their ids, among those that are committed; ids are given out before a commit, so a slow one may come late.
 //
+//   create table outbox (id bigserial primary key, body text not null, sent_at timestamptz);
+//
 //   DATABASE_URL=postgres://… RECEIVER_URL=http://… node outbox.ts          npm run example -- outbox
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,6 +23,8 @@ process.once("SIGTERM", () => stop.abort());
 // The application's own pool: fenced transactions borrow their clients from it.
 const url = process.env.DATABASE_URL ?? "";
 const pool = new pg.Pool({ connectionString: url, max: 5 });
+// An idle session that ends, as all do when the database restarts. Without a listener it would end the process.
+pool.on("error", (error) => console.error(error.message));
 const elector = createElector({
   scope: "example-outbox",
   backend: postgres({ url, connect: () => pool.connect() }),
@@ -43,7 +47,7 @@ try {
         if (rows.length === 0) await sleep(IDLE_MS, undefined, { signal: term.signal });
       }
     },
-    { signal: stop.signal },
+    { signal: stop.signal, onError: "retry" },
   );
 } catch (error) {
   if (!stop.signal.aborted) throw error;

@@ -7,6 +7,8 @@
 //
 // Without 3, nobody can tell a payment that was made from one that was not, whatever elects the leader.
 //
+//   create table payment (id bigserial primary key, cents int not null, state text not null default 'new', epoch bigint);
+//
 //   DATABASE_URL=postgres://… PROVIDER_URL=http://… node payer.ts          npm run example -- payer
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -51,7 +53,7 @@ try {
         await term.tx((client) => client.query("update payment set state = 'paid' where id = $1", [payment.id]));
       }
     },
-    { signal: stop.signal },
+    { signal: stop.signal, onError: "retry" },
   );
 } catch (error) {
   if (!stop.signal.aborted) throw error;

@@ -4,6 +4,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
@@ -14,7 +15,8 @@ import { startPostgres } from "../test/servers/index.ts";
 const LIMIT_MS = 60_000;
 
 interface Example {
-  readonly setup: string;
+  /** What is there to be done, in the tables that the example's first comment creates. */
+  readonly rows: string;
   /** How much must be done before the leader is killed, and before the end. */
   readonly half: number;
   readonly all: number;
@@ -31,15 +33,13 @@ interface Outside {
 
 const EXAMPLES: Record<string, Example> = {
   cron: {
-    setup: `create table cron_run (tick_ms bigint primary key, epoch bigint not null, pid int not null);
-            create table cron_total (runs bigint not null); insert into cron_total values (0)`,
+    rows: "",
     half: 4,
     all: 10,
     count: "select count(*)::int as done, abs(count(*) - (select runs from cron_total))::int as wrong from cron_run",
   },
   payer: {
-    setup: `create table payment (id bigserial primary key, cents int not null, state text not null default 'new', epoch bigint);
-            insert into payment (cents) select 100 + i from generate_series(1, 200) i`,
+    rows: "insert into payment (cents) select 100 + i from generate_series(1, 200) i",
     half: 80,
     all: 200,
     count: "select count(*) filter (where state = 'paid')::int as done, 0 as wrong from payment",
@@ -49,8 +49,7 @@ const EXAMPLES: Record<string, Example> = {
     }),
   },
   outbox: {
-    setup: `create table outbox (id bigserial primary key, body text not null, sent_at timestamptz);
-            insert into outbox (body) select 'message ' || i from generate_series(1, 200) i`,
+    rows: "insert into outbox (body) select 'message ' || i from generate_series(1, 200) i",
     half: 80,
     all: 200,
     count: "select count(*) filter (where sent_at is not null)::int as done, 0 as wrong from outbox",
@@ -79,13 +78,18 @@ const outside: Outside = { seen: new Map() };
 const http = await listen(outside);
 try {
   await client.connect();
-  await client.query(`drop table if exists cron_run, cron_total, payment, outbox; ${example.setup}`);
+  await client.query(`drop table if exists cron_run, cron_total, payment, outbox; ${tables()} ${example.rows}`);
   process.exitCode = await show(example);
 } finally {
   for (const child of children.values()) child.kill("SIGKILL");
   http.close();
   await client.end();
   await server?.end();
+}
+
+function tables(): string {
+  const source = readFileSync(new URL(`${name}.ts`, import.meta.url), "utf8");
+  return [...source.matchAll(/^\/\/ +(create table .*)$/gm)].map(([, statement]) => statement).join("\n");
 }
 
 async function show(shown: Example): Promise<number> {

@@ -62,7 +62,7 @@ describe("README's figures of the servers", () => {
   it("has failover, hand-over and writes beside etcd", () => {
     const { kill, stop, transfer, writes } = servers;
     expect(text).toContain(
-      `followed after ${ms(kill.tenure)} (${kill.tenure.runs} kills; etcd ${Math.round(kill.peer.p50_ms)} ms)`,
+      `a killed leader is replaced after ${ms(kill.tenure)} (${kill.tenure.runs} kills; etcd ${Math.round(kill.peer.p50_ms)} ms)`,
     );
     expect(text).toContain(`a frozen one after ${ms(stop.tenure)}`);
     expect(text).toContain(`a planned hand-over takes ${ms(transfer.tenure)}`);

@@ -7,6 +7,8 @@ import type { FencedTerm } from "./lead.ts";
 
 export async function post(term: FencedTerm, url: string, memo: string): Promise<void> {
   const client = new Client({ connectionString: url });
+  // The next leader may end this session between two statements; without a listener that would end the process.
+  client.on("error", () => undefined);
   await client.connect();
   try {
     await client.query("begin");

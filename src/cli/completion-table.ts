@@ -61,7 +61,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
   },
   {
     name: "doctor",
-    summary: "what could go wrong with this backend, and how to mend it",
+    summary: "what could go wrong with this backend, and how to fix it",
     verbs: {},
     flags: [BACKEND, SCOPE, { name: "--strict", value: "none" }, OUTPUT, HELP],
   },

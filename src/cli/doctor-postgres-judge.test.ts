@@ -162,6 +162,7 @@ describe("the schema", () => {
     const { means, advice } = row("schema", schema({ state: missing, elsewhere }));
     expect(means).toContain('database "prod", schema "public"');
     expect(advice).toContain("Correct the database in the URL");
+    expect(advice).toContain("tenure schema apply");
   });
 
   it("that lacks a function names it", () => {

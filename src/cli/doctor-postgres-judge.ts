@@ -153,7 +153,10 @@ function judgeSchema(found: SchemaFacts, schema: string, server: Server): Check[
             places.length === 0
               ? "Tenure's tables are not here: nobody has campaigned here yet, or this is the wrong database"
               : `this looks like the wrong place: Tenure's tables are in ${places.join("; ")}. Instances in two places would both lead`,
-          advice: places.length === 0 ? apply : "Correct the database in the URL, or TENURE_PG_SCHEMA.",
+          advice:
+            places.length === 0
+              ? apply
+              : `Correct the database in the URL, or TENURE_PG_SCHEMA. If this is another application, with scopes of its own: ${apply}`,
         }),
       ];
     }

@@ -16,7 +16,7 @@ import { type Check, exitCode, reportObject, reportText } from "./doctor-report.
 import { oneOf, parseFlags, UsageError } from "./flags.ts";
 import { json, OUTPUTS, withLongOutput } from "./output.ts";
 
-const DOCTOR_HELP = `tenure doctor --backend URL [--scope S] [--strict] [-o table|json]: what could go wrong, and what mends it.
+const DOCTOR_HELP = `tenure doctor --backend URL [--scope S] [--strict] [-o table|json]: what could go wrong, and what fixes it.
 
   --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
                      for Tenure's own servers (or TENURE_BACKEND, or TENURE_URL)

@@ -51,7 +51,7 @@ export function parseFlags<Name extends string>(args: readonly string[], kinds: 
     }
     const value = equals < 0 ? args[++at] : arg.slice(equals + 1);
     if (value === undefined || value === "--")
-      throw new UsageError(`${flag} takes a value, and there is none behind it`);
+      throw new UsageError(`${flag} takes a value, and there is none after it`);
     values[name] = value;
     if (kinds[name] === "list") lists[name] = [...(lists[name] ?? []), value];
   }

@@ -28,7 +28,7 @@ export const RUN_HELP = `tenure run --scope S --backend URL [options] -- CMD [AR
 
 CMD ends by itself: exit with its code (128 + n for signal n). CMD gets TENURE_SCOPE and TENURE_EPOCH; check the
 epoch where you write (tenure_require_epoch in Postgres), because only the resource itself can refuse a late write.
-SIGTERM and SIGINT end CMD, then let go of the scope; a second one kills. SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and
+SIGTERM and SIGINT end CMD, then release the scope; a second one kills. SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and
 SIGWINCH are passed on. TENURE_LEADER_ENABLED=false: never lead. Knobs of the backend: docs/run.md.
 
 CMD runs in a process group of its own under a guard process, which kills the group when \`tenure run\` dies, freezes
@@ -81,7 +81,7 @@ export function readRunFlags(args: readonly string[], environment: Environment):
   if (values.help !== undefined) return "help";
   if (words.length > 0) {
     throw new UsageError(
-      `${JSON.stringify(words[0])} belongs to no flag; the command goes behind --: tenure run … -- CMD`,
+      `${JSON.stringify(words[0])} belongs to no flag; the command goes after --: tenure run … -- CMD`,
     );
   }
   const { scope } = values;
@@ -93,7 +93,7 @@ export function readRunFlags(args: readonly string[], environment: Environment):
   }
   const [command, ...commandArgs] = rest ?? [];
   if (command === undefined || command === "") {
-    throw new UsageError("the command is missing: write it behind --, such as: tenure run --scope S -- ./job");
+    throw new UsageError("the command is missing: write it after --, such as: tenure run --scope S -- ./job");
   }
   const duration = (name: "grace" | "drain" | "wait"): number | undefined => {
     const text = values[name];

@@ -66,14 +66,14 @@ async function closed(elector: Elector, notices: Notices): Promise<void> {
   try {
     await Promise.race([promise, elector.close()]);
   } catch (error) {
-    notices.say("warning", `the scope could not be let go in order: ${(error as Error).message}`);
+    notices.say("warning", `the scope could not be released in order: ${(error as Error).message}`);
   } finally {
     clearTimeout(timer);
   }
 }
 
 const WHY: Readonly<Record<EndReason, string>> = {
-  resigned: "let go",
+  resigned: "released",
   asked: "an operator asked for it (tenure scope resign)",
   expired: "it was not proven for the whole server timeout",
   "session-ended": "the session with the backend ended",

@@ -71,12 +71,14 @@ const REQUIRE_EPOCH =
   /^select "\w+"\.tenure_require_epoch\((.+?), (\d+)::bigint\)::text, pg_catalog\.set_config\([^,]+, '(\w+)'/;
 const SHOW_MARK = /^show tenure\.fence$/;
 const DECLARE_OPEN = /^declare tenure_open cursor/;
-const CLOSE_OPEN = /^close tenure_open; /;
+const CLOSE_OPEN = /^close tenure_open(?:; |$)/;
 
 /** Named so that Drizzle, which asks for the class's name, takes it for a pool. */
 export class TestPool {
   /** Statements of transactions that were committed, and those outside of any, in order. */
   readonly committed: TestStatement[] = [];
+  /** By which `tenure/drizzle` knows a pool. Sessions are not kept, so none is in it. */
+  readonly totalCount = 0;
   readonly #store: Store;
   readonly #answer: TestQuery;
   readonly #scopes = new Map<string, string>();
@@ -125,8 +127,17 @@ interface SessionTools {
   readonly scopeOf: (key: string) => string | undefined;
 }
 
+/** A query that sends by itself, as pg-cursor's does. `tenure/kysely` asks with one for the session's emitter, and sends nothing. */
+interface Submittable {
+  submit(emitter: object): unknown;
+  handleError(error: unknown, emitter: object): void;
+}
+
 class TestSession implements TestClient {
   readonly #tools: SessionTools;
+  /** The session's end is noticed, and emitted, by the next statement. */
+  readonly #listeners: ((argument: never) => void)[] = [];
+  readonly #emitter = { emit: (_event: string): boolean => false };
   #state: "free" | "open" | "failed" = "free";
   #kept = NOTHING;
   #savepoints: { readonly name: string; readonly kept: Kept }[] = [];
@@ -138,10 +149,13 @@ class TestSession implements TestClient {
   }
 
   async query<Row extends object>(given: string | TestQueryConfig, values?: unknown[]): Promise<TestResult<Row>> {
+    if (isSubmittable(given)) return this.#submit<Row>(given);
     const config = typeof given === "string" ? { text: given } : given;
     const text = config.text.trim();
     const { fences } = this.#kept;
     if (fences.some(({ scope, epoch }) => this.#tools.store.isOvertaken(scope, epoch))) {
+      this.#emitter.emit("end");
+      for (const listener of this.#listeners) listener(undefined as never);
       // As pg says it of a client whose session was ended: nothing was sent.
       throw new Error(
         "the next leader has ended this session: Client has encountered a connection error and is not queryable",
@@ -157,7 +171,8 @@ class TestSession implements TestClient {
     }
   }
 
-  on(_event: string, _listener: (argument: never) => void): this {
+  on(event: string, listener: (argument: never) => void): this {
+    if (event === "end") this.#listeners.push(listener);
     return this;
   }
 
@@ -165,20 +180,23 @@ class TestSession implements TestClient {
     this.#end();
   }
 
+  #submit<Row extends object>(query: Submittable): TestResult<Row> {
+    const error = query.submit(this.#emitter);
+    if (!(error instanceof Error)) throw new Error("the pool of a test backend takes texts, and no cursors or streams");
+    query.handleError(error, this.#emitter);
+    return resultOf<Row>("", []);
+  }
+
   /** What begins, ends and divides transactions. */
   #steer(text: string): { readonly command: string; readonly rows?: readonly object[] } | undefined {
-    if (CLOSE_OPEN.test(text)) {
-      if (!this.#hasCursor) throw serverError("34000", 'cursor "tenure_open" does not exist');
-      return this.#steer(text.replace(CLOSE_OPEN, ""));
-    }
+    const close = CLOSE_OPEN.exec(text)?.[0];
+    if (close !== undefined) return this.#closeOpen(text.slice(close.length));
     if (BEGIN.test(text) && !CALL_FENCE.test(text)) return this.#begin();
     if (COMMIT.test(text)) return this.#finish(this.#state !== "failed");
     const back = ROLLBACK_TO.exec(text)?.[1];
     if (back !== undefined) return this.#rollBackTo(back);
     if (ROLLBACK.test(text)) return this.#finish(false);
-    if (this.#state === "failed") {
-      throw serverError("25P02", "current transaction is aborted, commands ignored until end of transaction block");
-    }
+    if (this.#state === "failed") throw abortedError();
     const name = SAVEPOINT.exec(text)?.[1];
     if (name !== undefined) return this.#savepoint(name);
     const released = RELEASE.exec(text)?.[1];
@@ -189,6 +207,14 @@ class TestSession implements TestClient {
     if (!DECLARE_OPEN.test(text)) return undefined;
     this.#hasCursor = this.#state === "open";
     return { command: "DECLARE CURSOR" };
+  }
+
+  /** `term.tx` sends COMMIT in the same text, the adapters leave it to their library. */
+  #closeOpen(rest: string): { readonly command: string; readonly rows?: readonly object[] } | undefined {
+    if (rest === "" && this.#state === "failed") throw abortedError();
+    if (!this.#hasCursor) throw serverError("34000", 'cursor "tenure_open" does not exist');
+    this.#hasCursor = false;
+    return rest === "" ? { command: "CLOSE CURSOR" } : this.#steer(rest);
   }
 
   /** What Tenure itself sends: the start of `term.tx`, and both statements of `term.fence`. */
@@ -271,6 +297,14 @@ class TestSession implements TestClient {
 
 function resultOf<Row extends object>(command: string, rows: readonly object[]): TestResult<Row> {
   return { rows: [...rows] as Row[], rowCount: rows.length, command, fields: [] };
+}
+
+function isSubmittable(given: unknown): given is Submittable {
+  return typeof given === "object" && given !== null && "submit" in given && typeof given.submit === "function";
+}
+
+function abortedError(): Error {
+  return serverError("25P02", "current transaction is aborted, commands ignored until end of transaction block");
 }
 
 /** As pg gives it: with a severity, by which it is known for the server's. */

@@ -74,6 +74,7 @@ describe("what is refused", () => {
     [{ url, heartBeatMs: 5 }, "heartBeatMs is not an option; the options are url"],
     [{}, "url is missing"],
     [{ url: 5 }, "url is not a Postgres URL"],
+    [{ url: "postgres://u:p@ss/w#rd@h/db" }, "url has a # in it"],
     [{ connect: 5 }, "connect must be a function"],
   ])("%o", (options, message) => {
     expect(refusal(options)).toContain(message);
@@ -82,5 +83,6 @@ describe("what is refused", () => {
   it("never shows the URL", () => {
     expect(refusal({ url: "postgres://u:hunter2@h:x/db" })).not.toContain("hunter2");
     expect(refusal({ url: "psql://u:hunter2@h/db" })).not.toContain("hunter2");
+    expect(refusal({ url: "postgres://u:p@hunter2/w#rd@h/db" })).not.toContain("hunter2");
   });
 });

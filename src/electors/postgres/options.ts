@@ -180,6 +180,13 @@ function checkSource({ url, connect }: PostgresOptions<unknown>): void {
   if (!URL.canParse(url)) {
     refuse("url", `can't be read; ${example}, and percent-encode what is special in the password`);
   }
+  // What comes before it would be taken for the host, part of a password perhaps, and shown in every message.
+  if (url.includes("#")) {
+    refuse(
+      "url",
+      `has a # in it, which ends a URL; ${example}, and percent-encode what is special in the password (%23)`,
+    );
+  }
 }
 
 function duration(field: string, value: number | undefined): number | undefined {
