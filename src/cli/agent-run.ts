@@ -4,6 +4,7 @@
 // SIGTERM, SIGINT      no new jobs; running ones have drainMs, then they are ended and handed back; exit 0
 // once more            jobs are killed and handed back, exit 143 or 130; not where a supervisor started it, which kills in its own way:
 //                      who signals a whole service (systemd, tini -g) reaches both, and the supervisor tells its agent as well
+// SIGHUP               certificates are read again; where they can't be used, the old ones stay in use
 // replaced, removed    jobs are killed, exit 76
 // its supervisor died  (where there is a channel to one) jobs are killed, exit 69
 // kill -9, SIGSTOP     the keeper kills the jobs
@@ -25,6 +26,8 @@ import type { Logger } from "../ports/logger.ts";
 
 export interface AgentRunOptions {
   readonly client: Pick<Client, "work">;
+  /** Reads the client's certificates again; rejects where they can't be used. */
+  readonly reload: () => Promise<void>;
   readonly name: string;
   readonly capacity: number;
   readonly labels: Readonly<Record<string, string>>;
@@ -126,6 +129,7 @@ async function lifetime(agent: Agent, jobs: ExecJobs, logger: Logger, options: A
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
+  process.on("SIGHUP", () => void reloaded(options.reload, logger));
   const leash = watchSupervisor(() => ending.resolve({ kind: "supervisor-gone" }));
   void agent.ended.then((error) => error !== null && ending.resolve({ kind: "ended", error }));
   const begun = agent.start({ signal: starting.signal }).then(() => {
@@ -140,6 +144,15 @@ async function lifetime(agent: Agent, jobs: ExecJobs, logger: Logger, options: A
     return await codeOf(await ending.promise, agent, jobs, logger);
   } finally {
     leash();
+  }
+}
+
+async function reloaded(reload: () => Promise<void>, logger: Logger): Promise<void> {
+  try {
+    await reload();
+    logger.info({ event: "reloaded" }, "certificates were read again; new connections use them");
+  } catch (error) {
+    logger.error({ event: "reload-failed", error: (error as Error).message }, "the old certificates stay in use");
   }
 }
 

@@ -30,6 +30,7 @@ export const AGENT_START_HELP = `tenure agent start [--server URL]… [--name N]
 ${START_FLAGS_HELP.replaceAll(" start: ", " ")}${CONNECTION_HELP.replace(/^ {2}-o .*\n/m, "")}
 It needs the role agent. Log lines are JSON, on stderr. A job is a process group of its own; when it ends, is cancelled or lost,
 everything that it started is killed. SIGTERM and SIGINT: no new jobs, running ones have --drain; a second one ends it at once.
+SIGHUP: the files of --ca, --cert and --client-key are read again.
 
 exit codes: 0 stopped in order; 64 wrong use; 76 another process has taken over its name, or it was removed; 77 the key may not run
 jobs; 78 a certificate that is not trusted; 130, 143 ended by a second SIGINT or SIGTERM (docs/errors.md)

@@ -3,7 +3,7 @@
 import { hostname } from "node:os";
 import { runAgent } from "./agent-run.ts";
 import { AGENT_START_HELP, readAgentStartFlags } from "./agent-start-flags.ts";
-import { clientOf, readConnection } from "./cluster-connection.ts";
+import { type Connection, readConnection, renewableClientOf } from "./cluster-connection.ts";
 import { UsageError } from "./flags.ts";
 
 const NAME_LETTERS_MAX = 100;
@@ -17,8 +17,13 @@ export async function agentStart(args: readonly string[]): Promise<number> {
   if (process.platform === "win32")
     throw new UsageError("start needs process groups and signals, which Windows does not have");
   const { connection, name, ...options } = flags;
-  const client = clientOf(await readConnection(connection, process.env));
-  return await runAgent({ ...options, client, name: name ?? `${hostName()}-${process.pid}` });
+  const first = await readConnection(connection, process.env);
+  let latest: Connection = first;
+  const client = renewableClientOf(first, () => latest);
+  const reload = async (): Promise<void> => {
+    latest = await readConnection(connection, process.env);
+  };
+  return await runAgent({ ...options, client, reload, name: name ?? `${hostName()}-${process.pid}` });
 }
 
 /** As far as an agent's name may have it. */

@@ -140,6 +140,12 @@ export function clientOf(connection: Connection, timeoutMs?: number): Client {
   return clientWith({ ...optionsOf(connection), timeoutMs }, keyAdvice(connection));
 }
 
+/** `latest` is called for each request: certificates may be replaced while the client is in use. */
+export function renewableClientOf(connection: Connection, latest: () => Connection): Client {
+  const fetch = trustTold(certificateFetch(() => latest().tls ?? {}));
+  return clientWith({ ...optionsOf(connection), ...(connection.tls === null ? {} : { fetch }) }, keyAdvice(connection));
+}
+
 /** For what the client itself does not offer. */
 export function callerOf(connection: Connection): Caller {
   return callerWith(optionsOf(connection), keyAdvice(connection));

@@ -30,14 +30,14 @@ export interface CertificateFiles {
   readonly key?: string;
 }
 
-/** Redirects are answers like any other: nothing here follows one. */
-export function certificateFetch(tls: CertificateFiles): ClientFetch {
+/** Redirects are answers like any other: nothing here follows one. `tls` may be a function: it is called for each request. */
+export function certificateFetch(tls: CertificateFiles | (() => CertificateFiles)): ClientFetch {
   return (url, { method, headers, body, signal }) =>
     new Promise<Response>((resolve, reject) => {
       const sent = request(
         url,
         {
-          ...tls,
+          ...(typeof tls === "function" ? tls() : tls),
           method: method ?? "GET",
           headers: headers as Record<string, string>,
           minVersion: "TLSv1.3",

@@ -93,6 +93,17 @@ n3    3abcdef0  voter  follower  ok      0    12ms ago  5.0 GiB  127.0.0.1:7203
     expect(statusOf(answers(viewOf("n1"), wiped, viewOf("n3"))).rows[1]).toMatchObject({ own: null });
   });
 
+  it("names a node once that does not answer and is a member twice, with its lost disk and with its new one", () => {
+    const twice = [
+      memberOf("n1"),
+      memberOf("n2"),
+      memberOf("n3"),
+      memberOf("n3", { incarnation: "ffff", kind: "learner" }),
+    ];
+    const text = statusText(statusOf(answers(viewOf("n1", { members: twice }), viewOf("n2"), "connection refused")));
+    expect(text.match(/^n3 does not answer at /gm)).toHaveLength(1);
+  });
+
   it("tells of a node that answers and was removed", () => {
     const two = [memberOf("n1"), memberOf("n2")];
     const reason = "was removed from the cluster: stop it";

@@ -254,12 +254,14 @@ function rowText({ member, role, health, own }: MemberRow, isSite: boolean, pain
 
 function notes({ rows, strangers, silent }: ClusterStatus): string[] {
   const versions = new Set(rows.flatMap(({ own }) => (own === null ? [] : [own.version])));
+  const unanswered = rows.flatMap(({ member, why, code }) => {
+    return why === null
+      ? []
+      : [`${member.nodeId} ${unansweredText(code)} at ${printable(member.url ?? "-")}: ${printable(why)}`];
+  });
   return [
-    ...rows.flatMap(({ member, why, code }) => {
-      return why === null
-        ? []
-        : [`${member.nodeId} ${unansweredText(code)} at ${printable(member.url ?? "-")}: ${printable(why)}`];
-    }),
+    // A node that comes back with a new disk is a member twice for a while.
+    ...new Set(unanswered),
     ...rows.flatMap(({ member, refusal, health }) =>
       refusal === null || health !== "unauthenticated"
         ? []

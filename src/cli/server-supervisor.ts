@@ -2,7 +2,7 @@
 // set and the node does not lead, the agent (`tenure agent start`).
 //
 // SIGTERM, SIGINT   both end in order, exit 0; a second one ends them at once. Before the controller is started none is
-// SIGHUP            goes on to the controller, which reads its certificates again; of one that starts, once it is up
+// SIGHUP            goes on to both, which read their certificates again; to one that starts, once it is up
 // Its own death, by whatever way, is theirs.
 
 import { mkdirSync } from "node:fs";
@@ -12,7 +12,7 @@ import { type DirectoryLock, lockDirectory } from "../drivers/disk/lock.ts";
 import { killControllers, nodeCookie, systemChildren } from "../drivers/processes/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { openLogSink } from "../drivers/telemetry/log-sink.ts";
-import type { Child, ChildEvents, Children } from "../ports/children.ts";
+import type { Child, ChildEvents, ChildPart, Children } from "../ports/children.ts";
 import { Supervisor } from "../supervisor/index.ts";
 import { SPEC, type SupervisorSpec } from "./server-supervisor-spec.ts";
 
@@ -56,12 +56,12 @@ export async function supervise(spec: SupervisorSpec): Promise<number> {
   process.exit(code);
 }
 
-/** A controller that loads its code would die of SIGHUP: it is told with its first word, behind which it remembers that. */
+/** A child that loads its code would die of SIGHUP: the signal is sent after the child's first message. */
 function reloadedWhenHeard(children: Children): Children {
-  const startController = (events: ChildEvents): Child => {
+  const start = (part: ChildPart, events: ChildEvents): Child => {
     let isHeard = false;
     let isAsked = false;
-    const child = children.start("controller", {
+    const child = children.start(part, {
       exited: (how) => events.exited(how),
       told: (message) => {
         if (!isHeard && isAsked) child.signal("SIGHUP");
@@ -75,10 +75,7 @@ function reloadedWhenHeard(children: Children): Children {
     };
     return { ...child, signal };
   };
-  return {
-    start: (part, events) => (part === "controller" ? startController(events) : children.start(part, events)),
-    endAgents: () => children.endAgents(),
-  };
+  return { start, endAgents: () => children.endAgents() };
 }
 
 /**

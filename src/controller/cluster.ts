@@ -236,7 +236,7 @@ export class ClusterService implements Cluster {
     if (this.#hasCaughtUp) {
       // It was away when it was removed: its own log will never say so.
       const removal = this.#health.alerts.find(({ name }) => name === "node_removed");
-      if (removal !== undefined) return removal.message;
+      if (removal !== undefined) return `is refused by other nodes: ${removal.message}`;
       // One that is not committed may never be, and a joint configuration counts those who leave.
       if (isMember(configuration, peer) || isMember(committedConfiguration, peer)) return null;
       return REMOVED;

@@ -49,6 +49,7 @@ export class Supervisor {
   /** Certificates are read again. */
   reload(): void {
     this.#children.controller?.signal("SIGHUP");
+    this.#children.agent?.signal("SIGHUP");
   }
 
   #step(input: NodeInput): void {

@@ -1,5 +1,6 @@
 // docs/runbooks/cluster-certificates.md, command by command as it is written, on three nodes with TLS under load: a certificate is
-// renewed, the authority is replaced, a client certificate is revoked. No call fails on the way, and nobody campaigns.
+// renewed, the authority is replaced, a client certificate is revoked. No call fails on the way, nobody campaigns, and the nodes'
+// workers run jobs before and after.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -82,9 +83,11 @@ async function started(reloads: Map<string, number>): Promise<TenureCluster> {
   const cluster = await startTenureCluster({
     tls: true,
     election: CALM_ELECTION,
+    supervised: { capacity: 1 },
     prepare: (node) => {
+      node.configure({ agent: { ...node.config.agent, ca_file: "ca.crt" } });
       node.told = (text) => {
-        const count = text.split('"event":"reloaded"').length - 1;
+        const count = text.split(`"node":"${node.id}","event":"reloaded"`).length - 1;
         reloads.set(node.id, (reloads.get(node.id) ?? 0) + count);
       };
     },
@@ -109,6 +112,15 @@ test(
     const renewals = new Renewals(urls, program.fetch);
     onTestFinished(() => renewals.rest());
 
+    /** Workers have no certificate and no key of alice's: each reads the authority of its own node. */
+    const worked = async (): Promise<void> => {
+      const online = async () =>
+        (await client.agents()).filter(({ state, name }) => state === "online" && /^n\d-worker$/.test(name));
+      await waitFor("the workers of the two nodes that do not lead", async () => (await online()).length === 2);
+      const id = await client.submit({ kind: "exec", payload: { command: ["true"] } });
+      expect((await client.wait(id, { signal: AbortSignal.timeout(60_000) })).state).toBe("completed");
+    };
+    await worked();
     const environment: Record<string, string> = { URLS: urls.join(",") };
     for (const node of cluster.nodes) environment[`PID_${node.id.toUpperCase()}`] = String(node.pid);
     const issueBob = "tenure cert issue --dir ca2 --out operator-bob --operator bob";
@@ -149,6 +161,7 @@ test(
       if (command.startsWith("tenure config check")) expect(said).not.toContain("warning");
     }
 
+    await worked();
     await renewals.rest();
     await load.rest();
     for (const id of load.accepted.values()) expect((await load.client.wait(id)).state).toBe("completed");
