@@ -35,8 +35,10 @@ afterAll(async () => {
   await server?.end();
 });
 
-const written = async (): Promise<unknown[]> =>
-  (await server.query("select memo from written")).map((row) => row["memo"]);
+const written = async (): Promise<string[]> => {
+  const rows = (await server.query("select memo from written")) as { memo: string }[];
+  return rows.map(({ memo }) => memo);
+};
 const insert = "insert into written values ('rent', 1)";
 
 describe.each(LIBRARIES)("%s: whatever work throws comes out unchanged, and its transaction has ended", (name) => {
@@ -89,7 +91,10 @@ describe("postgres.js", () => {
       // Nobody waits for it: the file is read while the transaction is committed.
       void tx.file("/dev/null").execute();
     });
-    await expect(filed).rejects.toMatchObject({ code: "TX_MISUSED", message: expect.stringMatching("tx.file") as string });
+    await expect(filed).rejects.toMatchObject({
+      code: "TX_MISUSED",
+      message: expect.stringMatching("tx.file") as string,
+    });
     const notified = inPostgresJs(term, sql, async (tx) => {
       await tx.unsafe(insert);
       void tx.notify("rent", "paid");

@@ -138,6 +138,7 @@ interface Probe {
   submit(): Error;
   handleError(error: unknown, emitter: unknown): void;
   handleReadyForQuery(): void;
+  toString(): string;
   callback?(): void;
 }
 

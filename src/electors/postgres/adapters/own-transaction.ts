@@ -106,7 +106,7 @@ class Course<Trx, R> {
       this.#failure = { error };
       // Not `error` itself: libraries read it before they roll back, and some of them would not (Kysely's AbortedTransactionError of
       // another transaction; a proxy that throws).
-      throw new Error("the work of a fenced transaction failed");
+      throw new Error("the work of a fenced transaction failed", { cause: error });
     }
   }
 
