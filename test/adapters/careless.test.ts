@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 const written = async (): Promise<string[]> => {
-  const rows = (await server.query("select memo from written")) as { memo: string }[];
+  const rows = await server.query<{ memo: string }>("select memo from written");
   return rows.map(({ memo }) => memo);
 };
 const insert = "insert into written values ('rent', 1)";
