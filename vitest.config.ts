@@ -35,7 +35,7 @@ const LONG = [
   "test/api/real-*.test.ts",
   "test/cli/{terminal,toml-server}.test.ts",
   "test/client/agent-process.test.ts",
-  "test/adapters/{adapters,survival}.test.ts",
+  "test/adapters/{adapters,careless,survival}.test.ts",
   "test/agent/*.test.ts",
   "test/processes/*.test.ts",
   "test/supervisor/*.test.ts",

@@ -264,6 +264,31 @@ describe("lead", () => {
     expect(rigged.story()).toEqual(["campaigning", "leading", "suspended", "resumed"]);
   });
 
+  test("work that another elector's closed gate refuses runs again after a pause, and can be stopped", async () => {
+    const rigged = rig();
+    const caller = new AbortController();
+    let runs = 0;
+    const fate = fateOf(
+      rigged.elector.lead(
+        () => {
+          // Without a pause the event loop would never turn again.
+          if (++runs === 100) return;
+          throw new NotLeaderError("suspended", "another elector's gate is closed");
+        },
+        { signal: caller.signal },
+      ),
+    );
+    await rigged.seat.grant(7);
+    expect(runs).toBe(1);
+    await rigged.clock.advance(20);
+    await settled();
+    expect(runs).toBe(2);
+    caller.abort("stopped");
+    await rigged.clock.advance(20);
+    await rigged.seat.released();
+    expect([fate.outcome, runs]).toEqual(["stopped", 2]);
+  });
+
   test("a fence that refused the epoch ends the term", async () => {
     const rigged = rig();
     const fenced: (() => void)[] = [];

@@ -12,6 +12,7 @@
 //
 // Work that throws behind a closed gate (a process that was frozen) is judged when that is known: the term was over, as
 // above; or the gate opens again, then work that was refused by it runs again in the same term, and any other error counts.
+// The gate that refused it may be another elector's, and stay closed: there is a pause before each such run.
 //
 // Invariant: no campaign starts before the previous work has settled, so that two works never run at once; work that
 // does not settle within `drainMs` rejects with TERM_OVERRUN, and keeps the elector occupied until it does.
@@ -39,7 +40,7 @@ export interface Leadership<T extends HeldTerm> {
   complain(what: string, error: unknown): void;
 }
 
-/** How often a closed gate is polled. */
+/** How often a closed gate is polled; and the pause before work that was refused by one runs again. */
 const LOOK_MS = 20;
 /** Work that winds up for so long, and awaits the end of its own term, is reported. */
 const SELF_WAIT_MS = 1_000;
@@ -107,10 +108,12 @@ async function runOnce<T extends HeldTerm, R>(
       await term.resign();
       return { kind: "done", value: event.value };
     case "error": {
+      const isSuspended = isSuspension(event.error);
+      if (isSuspended) await moment(on.clock);
       // Behind a closed gate everything fails, and the term may be over without our knowing: first find out.
       const fate = await fateOf(on, term, signal);
       if (fate === "over") return again(await term.ended);
-      if (fate === "open" && isSuspension(event.error)) return { kind: "same-term", error: event.error };
+      if (fate === "open" && isSuspended) return { kind: "same-term", error: event.error };
       await term.resign();
       if (fate === "asked") return again("asked");
       if (fate === "stop") throw reasonOf(signal, on.closing);
@@ -166,13 +169,17 @@ async function fateOf(
     if (signal?.aborted === true || on.closing.aborted) return "stop";
     if (term.signal.aborted) return "asked";
     if (on.isOpen()) return "open";
-    const { promise, resolve } = Promise.withResolvers<void>();
-    on.clock.setTimer(on.clock.monotonicMs() + LOOK_MS, resolve);
-    await promise;
+    await moment(on.clock);
   }
 }
 
-/** The gate was closed when the work asked it: no mistake of the work's. */
+function moment(clock: Clock): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  clock.setTimer(clock.monotonicMs() + LOOK_MS, resolve);
+  return promise;
+}
+
+/** A gate was closed when the work asked it: no mistake of the work's. */
 function isSuspension(error: unknown): boolean {
   return NotLeaderError.is(error) && error.reason === "suspended";
 }

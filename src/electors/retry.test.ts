@@ -44,6 +44,7 @@ describe("an error that a retry may repair", () => {
     "Connection terminated unexpectedly",
     "Connection terminated",
     "timeout exceeded when trying to connect",
+    "Query read timeout",
     "Client has encountered a connection error and is not queryable",
   ])("is pg's %s, which has no code", (message) => {
     expect(isRetryable(new Error(message))).toBe(true);

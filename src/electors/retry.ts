@@ -44,9 +44,9 @@ const NETWORK: ReadonlySet<string> = new Set([
   "UND_ERR_SOCKET",
 ]);
 
-/** What `pg` says of a connection that ended has no code. */
+/** What `pg` says of a connection that ended, and of its own `query_timeout`, has no code. */
 const PG_TEXTS =
-  /^(?:Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable)/;
+  /^(?:Connection terminated|Query read timeout$|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable)/;
 
 const CAUSES_MAX = 8;
 

@@ -29,18 +29,38 @@ export function isRefusedWith(error: unknown, sqlstate: string): boolean {
   return isIn(error, (one) => one["code"] === sqlstate || one["sqlstate"] === sqlstate);
 }
 
-/** Whether the error, or one that it wraps, is what is looked for. */
-export function isIn(error: unknown, matches: (one: Fields) => boolean, causesLeft = CAUSES_MAX): boolean {
-  if (typeof error !== "object" || error === null || causesLeft === 0) return false;
+/**
+ * Whether the error, or one that it wraps, is what is looked for. Each is read once, nearest first: errors of a batch that
+ * name the batch as their cause would be read once for each way that leads to them.
+ */
+export function isIn(error: unknown, matches: (one: Fields) => boolean): boolean {
+  const seen = new Set<unknown>([error]);
+  let level: readonly unknown[] = [error];
+  for (let causesLeft = CAUSES_MAX; causesLeft > 0 && level.length > 0; causesLeft--) {
+    const next: unknown[] = [];
+    for (const one of level) {
+      const inner = read(one, matches);
+      if (inner === "matches") return true;
+      for (const wrapped of inner) {
+        if (seen.has(wrapped)) continue;
+        seen.add(wrapped);
+        next.push(wrapped);
+      }
+    }
+    level = next;
+  }
+  return false;
+}
+
+function read(error: unknown, matches: (one: Fields) => boolean): "matches" | readonly unknown[] {
+  if (typeof error !== "object" || error === null) return [];
   try {
     const one = error as Fields;
-    if (matches(one)) return true;
-    const errors = one["errors"];
-    const inner = [one["cause"], one["driverError"], one["original"], one["meta"], ...listOf(errors)];
-    return inner.some((next) => isIn(next, matches, causesLeft - 1));
+    if (matches(one)) return "matches";
+    return [one["cause"], one["driverError"], one["original"], one["meta"], ...listOf(one["errors"])];
   } catch {
     // A getter or a proxy that throws.
-    return false;
+    return [];
   }
 }
 

@@ -2,6 +2,7 @@
 // another client in front, the one that we have taken from the pool. (Drizzle itself does not give a client back whose BEGIN
 // failed, and hides an error to COMMIT by the error of the ROLLBACK that follows.)
 
+import { TenureError } from "../../../core/kit/errors.ts";
 import { isolationOf, type TxOptions } from "../fence.ts";
 import { type FencedTerm, nested, notOurs, type OwnTransaction, transactFenced } from "./own-transaction.ts";
 import { type Life, PgSession } from "./pg-session.ts";
@@ -74,6 +75,7 @@ function overPg<Tx>(session: Session<Tx>, source: PgSource, isolation: string): 
   return {
     name: NAME,
     transact: async (inside) => {
+      if (inUse.has(source)) throw occupied();
       const lent = source.totalCount === undefined ? undefined : await source.connect();
       const used = lent ?? (source as Client);
       const own = new PgSession(lifeOf(used));
@@ -81,11 +83,13 @@ function overPg<Tx>(session: Session<Tx>, source: PgSource, isolation: string): 
       watched = own;
       const query = (asked: unknown, values?: unknown): Promise<unknown> =>
         own.pass(textOf(asked), () => used.query(asked, values));
+      if (lent === undefined) inUse.add(source);
       try {
         await withClient(session, { query }).transaction(inside, { isolationLevel: isolation });
       } catch (error) {
         throw driverError(error);
       } finally {
+        inUse.delete(source);
         lent?.release(!own.isClean);
       }
     },
@@ -117,11 +121,29 @@ function withClient<Tx>(session: Session<Tx>, client: object): Session<Tx> {
 
 /** Drizzle wraps the driver's error. */
 function driverError(error: unknown): unknown {
-  return error instanceof Error && "query" in error && "params" in error ? error.cause : error;
+  try {
+    return error instanceof Error && "query" in error && "params" in error ? error.cause : error;
+  } catch {
+    // A proxy that throws: of `work`, not of Drizzle.
+    return error;
+  }
 }
 
 function textOf(query: unknown): unknown {
   return typeof query === "object" && query !== null && "text" in query ? query.text : query;
+}
+
+/**
+ * Single clients in a fenced transaction. A second one would begin inside of the first, and its ROLLBACK would end it: what the first
+ * writes after that would not be fenced.
+ */
+const inUse = new WeakSet<PgSource>();
+
+function occupied(): TenureError {
+  return new TenureError(
+    "TX_MISUSED",
+    "fencedTransaction: this Drizzle has one client of pg, which is in a fenced transaction already. Nothing was sent. Give Drizzle a Pool, or run one after the other.",
+  );
 }
 
 /** A client is lent often: its listeners are attached once. */

@@ -61,7 +61,9 @@ function begun<Trx>(db: Database<Trx>, isolation: string): OwnTransaction<Trx> {
     transact: (inside) =>
       db.connection().execute(async (single) => {
         const connection = await single.getExecutor().provideConnection(async (one) => one);
-        const watched = new PgSession(await lifeOf(connection));
+        const emitter = await emitterOf(connection);
+        const life = lifeOf(emitter);
+        const watched = new PgSession(life);
         session = watched;
         const plain = connection.executeQuery;
         send = (...args) => Reflect.apply(plain, connection, args);
@@ -74,6 +76,8 @@ function begun<Trx>(db: Database<Trx>, isolation: string): OwnTransaction<Trx> {
         } finally {
           if (own === undefined) Reflect.deleteProperty(connection, "executeQuery");
           else Object.defineProperty(connection, "executeQuery", own);
+          // Kysely gives a client back whose BEGIN failed; it may have been carried out.
+          if (!watched.isClean && !life.hasEnded) await destroyed(emitter);
         }
       }),
     // Past the plugins, which may rename columns.
@@ -92,13 +96,14 @@ function rawQuery(sql: unknown, parameters: readonly unknown[]): Query {
 /** The emitter from which a client of `pg` hears what happens to its session. */
 interface Emitter {
   emit: (this: void, event: string | symbol, ...args: unknown[]) => boolean;
+  prependOnceListener(event: "end", listener: () => void): unknown;
+  readonly stream: { destroy(): unknown };
 }
 
 /** A session is used often: it is guarded once, and stays so. An idle one is the pool's, which listens. */
 const lives = new WeakMap<Emitter, Life>();
 
-async function lifeOf(connection: Connection): Promise<Life> {
-  const emitter = await emitterOf(connection);
+function lifeOf(emitter: Emitter): Life {
   const known = lives.get(emitter);
   if (known !== undefined) return known;
   const life: Life = { hasEnded: false };
@@ -119,12 +124,34 @@ async function lifeOf(connection: Connection): Promise<Life> {
   return life;
 }
 
+/** The pool does not lend it again once the end is known. */
+function destroyed(emitter: Emitter): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // Before the client's own, which throws where nobody listens to the client.
+  emitter.prependOnceListener("end", resolve);
+  emitter.stream.destroy();
+  return promise;
+}
+
+/** A query that sends by itself, as far as `pg` uses one. */
+interface Probe {
+  submit(): Error;
+  handleError(error: unknown, emitter: unknown): void;
+  handleReadyForQuery(): void;
+  toString(): string;
+  callback?(): void;
+}
+
 /** Sends nothing to the server. */
 async function emitterOf(connection: Connection): Promise<Emitter> {
   const found = Promise.withResolvers<unknown>();
-  const probe = {
+  const probe: Probe = {
     submit: () => new Error("nothing to send"),
-    handleError: (_error: unknown, emitter: unknown) => found.resolve(emitter),
+    handleError: (_error, emitter) => {
+      // With `query_timeout` `pg` sets it: its timer would keep the process alive, and end a pipelined session.
+      probe.callback?.();
+      found.resolve(emitter);
+    },
     handleReadyForQuery: () => undefined,
     // For dialects that take it for a text.
     toString: () => "select 1",
@@ -143,5 +170,6 @@ async function emitterOf(connection: Connection): Promise<Emitter> {
 }
 
 function isEmitter(value: unknown): value is Emitter {
-  return typeof value === "object" && value !== null && "emit" in value && typeof value.emit === "function";
+  if (typeof value !== "object" || value === null || !("stream" in value)) return false;
+  return "emit" in value && typeof value.emit === "function";
 }

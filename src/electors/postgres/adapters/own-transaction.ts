@@ -9,7 +9,7 @@
 // - COMMIT is sent only after the mark could be closed: this is still the transaction that was fenced, and it has not failed.
 //   So a COMMIT that the server confirms has committed all of `work`, whatever the library does with the answer.
 // - Where a COMMIT may have been sent and no answer settles it, the error is OUTCOME_UNKNOWN (trap 66).
-// - What `work` throws by itself comes out unchanged. An error of the session's end becomes BACKEND_UNAVAILABLE.
+// - What `work` throws by itself comes out unchanged; the library does not see it. An error of the session's end becomes BACKEND_UNAVAILABLE.
 
 import { TenureError } from "../../../core/kit/errors.ts";
 import { type SqlOutcome, sqlstateOf, withSqlstate } from "../../../core/kit/sql-outcome.ts";
@@ -104,7 +104,9 @@ class Course<Trx, R> {
     } catch (error) {
       this.#own.settle();
       this.#failure = { error };
-      throw error;
+      // Not `error` itself: libraries read it before they roll back, and some of them would not (Kysely's AbortedTransactionError of
+      // another transaction; a proxy that throws).
+      throw new Error("the work of a fenced transaction failed", { cause: error });
     }
   }
 

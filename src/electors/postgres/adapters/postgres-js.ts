@@ -80,8 +80,8 @@ export function begunSql(name: string, sql: PostgresJs<Sql>, isolation: string):
       }
     },
     run: async (text, values) => {
-      if (session.hasEnded) throw sessionEnded();
       try {
+        if (session.hasEnded) throw session.ended();
         return await plain!.unsafe(text, values, { onexecute: session.shown });
       } catch (error) {
         session.rejected(error);
@@ -89,8 +89,13 @@ export function begunSql(name: string, sql: PostgresJs<Sql>, isolation: string):
       }
     },
     settle: () => session.settle(),
-    isSessionEnd: (error) => isConnectionError(error) || endsSession(withSqlstate(error)),
-    outcome: (error) => ({ outcome: isCommitSent ? outcomeOf(error) : "unsent", error }),
+    isSessionEnd: (error) =>
+      session.hasRejectedWith(error) && (isConnectionError(error) || endsSession(withSqlstate(error))),
+    outcome: (error) => {
+      // `begin` remembers each query that failed, also one that `work` caught, and rolls back in place of COMMIT.
+      if (session.hasRejectedWith(error) && !isConnectionError(error)) return { outcome: "refused", error };
+      return { outcome: isCommitSent ? outcomeOf(error) : "unsent", error };
+    },
   };
 }
 
@@ -100,6 +105,8 @@ class SqlSession {
   readonly end = Promise.withResolvers<void>();
   #isSettled = false;
   #watched: Connection | undefined;
+  /** What queries were rejected with; `work` throws errors of others too. */
+  readonly #rejections = new WeakSet<object>();
 
   settle(): void {
     this.#isSettled = true;
@@ -108,11 +115,23 @@ class SqlSession {
   /** The socket is gone before `onclose` is called, where it broke. */
   rejected(error: unknown): void {
     if (isConnectionError(error)) this.hasEnded = true;
+    if (typeof error === "object" && error !== null) this.#rejections.add(error);
+  }
+
+  /** What is thrown in place of sending something. */
+  ended(): Error {
+    const error = Object.assign(new Error("the session of this transaction has ended"), { code: "CONNECTION_CLOSED" });
+    this.#rejections.add(error);
+    return error;
+  }
+
+  hasRejectedWith(error: unknown): boolean {
+    return typeof error === "object" && error !== null && this.#rejections.has(error);
   }
 
   /** Why nothing may be sent now. */
   get refusal(): Error | undefined {
-    if (this.hasEnded) return sessionEnded();
+    if (this.hasEnded) return this.ended();
     if (this.#watched === undefined) {
       return notOurs("postgres.js 3.4", "the connection of this postgres.js can't be reached");
     }
@@ -157,7 +176,8 @@ function guarded(tx: Sql, session: SqlSession): Sql {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
-      if (name === "prepare") return refusePrepare;
+      const refused = REFUSED.get(name);
+      if (refused !== undefined) return () => refuse(refused);
       if (name === "savepoint") return (...args: unknown[]) => savepoint(target, value as AnyFunction, args, session);
       return (...args: unknown[]): unknown => made(Reflect.apply(value, target, args));
     },
@@ -179,7 +199,7 @@ async function savepoint(tx: Sql, plain: AnyFunction, args: unknown[], session: 
   });
   const ended = session.end.promise.then(async () => {
     await body?.catch(() => undefined);
-    throw sessionEnded();
+    throw session.ended();
   });
   return Promise.race([Reflect.apply(plain, tx, given), ended]);
 }
@@ -187,21 +207,31 @@ async function savepoint(tx: Sql, plain: AnyFunction, args: unknown[], session: 
 function asking(handler: Query["handler"], session: SqlSession): Query["handler"] {
   const ask = (query: Query): unknown => {
     const { refusal } = session;
-    if (refusal !== undefined) return query.reject(refusal);
     const { reject } = query;
     query.reject = (error) => {
       session.rejected(error);
       reject(error);
     };
-    return handler(query);
+    return refusal === undefined ? handler(query) : query.reject(refusal);
   };
   return Object.assign(ask, { debug: handler.debug });
 }
 
-function refusePrepare(): never {
-  const message =
-    "fencedTransaction: PREPARE TRANSACTION in its work: it would be committed later, when nothing checks the epoch.";
-  throw new TenureError("TX_MISUSED", message);
+/** What would act outside of the fence, and can't be watched. */
+const REFUSED: ReadonlyMap<string | symbol, string> = new Map([
+  ["prepare", "PREPARE TRANSACTION in its work: it would be committed later, when nothing checks the epoch."],
+  [
+    "file",
+    "tx.file in its work: postgres.js sends the text when it has read the file, even if the transaction is over by then. Read the file, and send it by tx.unsafe.",
+  ],
+  [
+    "notify",
+    "tx.notify in its work: postgres.js sends it on another session, at once. Send it by tx`select pg_notify(…)`.",
+  ],
+]);
+
+function refuse(what: string): never {
+  throw new TenureError("TX_MISUSED", `fencedTransaction: ${what}`);
 }
 
 function isQuery(value: unknown): value is Query {
@@ -219,8 +249,4 @@ const CONNECTION_CODES = /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|
 
 function isConnectionError(error: unknown): boolean {
   return error instanceof Error && "code" in error && CONNECTION_CODES.test(String(error.code));
-}
-
-function sessionEnded(): Error {
-  return Object.assign(new Error("the session of this transaction has ended"), { code: "CONNECTION_CLOSED" });
 }
