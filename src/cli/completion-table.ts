@@ -80,6 +80,7 @@ export const COMMAND_TABLE: readonly CommandEntry[] = [
       BACKEND,
       { name: "--bootstrap", value: "none" },
       { name: "--force-new-cluster", value: "none" },
+      { name: "--paused", value: "none" },
       { name: "--snapshot", value: "file" },
       { name: "--history", value: "file" },
       OUTPUT,

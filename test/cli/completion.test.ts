@@ -48,7 +48,7 @@ describe("tenure completion bash", () => {
 
   it.each([
     ["tenure clu", ["cluster"]],
-    ["tenure cluster ", ["status", "elections", "transfer", "drain", "snapshot"]],
+    ["tenure cluster ", ["status", "elections", "transfer", "drain", "resume", "snapshot"]],
     ["tenure cluster snapshot v", ["verify"]],
     ["tenure cluster --url http://127.0.0.1:7100 tr", ["transfer"]],
     ["tenure cluster transfer --f", ["--force"]],
