@@ -64,8 +64,7 @@ export function libraryOf(name: LibraryName, url: string, max: number): Library 
         ...rest,
         transact: (term, work) =>
           drizzle.transaction(async (tx) => {
-            const call = text`select tenure_require_epoch(${term.scope}, ${term.epoch})`;
-            await term.fence(() => tx.execute(call));
+            await term.fence((one) => tx.execute(text.raw(one)));
             return work((one) => tx.execute(text.raw(one)));
           }),
       };

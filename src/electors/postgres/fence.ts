@@ -51,7 +51,7 @@ export interface FenceTools<Client> {
   readonly where: string;
   readonly schema: string;
   readonly lockKeyOf: (scope: string) => bigint;
-  /** Sixteen hexadecimal digits; never the same twice. */
+  /** Letters and digits; never the same twice. */
   readonly nonce: () => string;
 }
 
@@ -82,7 +82,7 @@ export function fenceOf<Client>(tools: FenceTools<Client>): (hold: Hold) => Post
     const lockKey = tools.lockKeyOf(hold.scope);
     return {
       tx: async (work, options) => transact(hold, tools, work, sql.begin(lockKey, hold.epoch, isolationOf(options))),
-      fence: (run) => fenceThrough(hold, { sql, nonce: tools.nonce }, run),
+      fence: (run) => fenceThrough(hold, { sql, lockKey, nonce: tools.nonce }, run),
     };
   };
 }
