@@ -23,7 +23,6 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Hold } from "../../ports/backend.ts";
 import { isRefusedWith, staleOr } from "./refusal.ts";
-import type { statements } from "./schema.ts";
 
 /**
  * Sends the text on the transaction that writes, and resolves with the client's own answer. `values` is always empty: the
@@ -31,11 +30,13 @@ import type { statements } from "./schema.ts";
  */
 export type FenceRun = (text: string, values: never[]) => PromiseLike<unknown>;
 
+/** The texts of one term. */
 export interface FenceProof {
-  readonly sql: Pick<ReturnType<typeof statements>, "fence" | "mark" | "markOf">;
-  readonly lockKey: bigint;
-  /** Letters and digits; never the same twice. */
-  readonly nonce: () => string;
+  /** Takes the fence, and leaves the mark. */
+  readonly call: string;
+  readonly mark: string;
+  /** Shows the mark; another text each time. */
+  readonly show: () => string;
 }
 
 /** Rows inside lists inside results: no client nests them deeper. */
@@ -45,13 +46,12 @@ const ATTEMPTS_MAX = 64;
 const NO_SUCH_SETTING = "42704";
 const ANY_MARK = /^"\w+"\/-?\d+\/\d+$/;
 
-export async function fenceThrough(hold: Hold, { sql, lockKey, nonce }: FenceProof, run: FenceRun): Promise<void> {
+export async function fenceThrough(hold: Hold, proof: FenceProof, run: FenceRun): Promise<void> {
   hold.check();
-  const own = sql.markOf(lockKey, hold.epoch);
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    await send(hold, run, sql.fence(lockKey, hold.epoch));
-    const mark = onlyValueOf(await shown(hold, run, sql.mark(nonce())));
-    if (mark === own) return;
+    await send(hold, run, proof.call);
+    const mark = onlyValueOf(await shown(hold, run, proof.show()));
+    if (mark === proof.mark) return;
     if (mark === undefined) {
       throw misuse(hold, "run did not send the text that it was given, or did not return what the client answered");
     }
