@@ -9,11 +9,13 @@
 // - fenced_ratio: how much longer a transaction with one update takes through `term.tx` than without a fence, on the
 //   same connections, in turns, round by round; the median of the rounds' ratios.
 // - fence_proof_ratio: the same for a transaction of one's own: `term.fence`, which proves where it is, against its check
-//   sent by hand (`select tenure_require_epoch($1, $2)`).
+//   sent by hand (`select tenure_require_epoch($1, $2)`); fence_proof_cpu_ratio: the same in processor time of Node and of
+//   Postgres's sessions, which a busy machine changes less (Linux; null elsewhere).
 //
 // On a real Postgres with fsync on. --save writes the result to bench/results/gate.json, which README's figures are
 // compared with.
 
+import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
@@ -114,7 +116,7 @@ async function measureFailover(stage: PostgresStage, signal: AbortSignal) {
 }
 
 async function measureCosts(stage: PostgresStage) {
-  const pool = new Pool({ connectionString: stage.database.url(), max: Math.max(...CLIENTS) });
+  const pool = new Pool({ connectionString: stage.database.url(), max: Math.max(...CLIENTS), idleTimeoutMillis: 0 });
   pool.on("error", () => undefined);
   const elector = createElector({
     scope: "bench",
@@ -129,20 +131,22 @@ async function measureCosts(stage: PostgresStage) {
     const check_ns = await measureCheck(elector.gate);
     const fenced = (id: number): Promise<void> => term.tx((client) => update(client, id));
     const unfenced = (id: number): Promise<void> => transaction(pool, id);
-    const one = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[0]);
-    const many = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[1]);
+    const cpuUs = await cpuOf(pool);
+    const one = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[0], cpuUs);
+    const many = await measureRatio({ with: fenced, without: unfenced }, CLIENTS[1], cpuUs);
     const proofs = {
       with: (id: number) => transaction(pool, id, (client) => term.fence((text, none) => client.query(text, none))),
       without: (id: number) => transaction(pool, id, (client) => client.query(REQUIRE_EPOCH, [term.scope, term.epoch])),
     };
-    const proved = await measureRatio(proofs, CLIENTS[0]);
-    const provedMany = await measureRatio(proofs, CLIENTS[1]);
+    const proved = await measureRatio(proofs, CLIENTS[0], cpuUs);
+    const provedMany = await measureRatio(proofs, CLIENTS[1], cpuUs);
     return {
       check_ns,
       fenced_ratio: { clients_1: one.ratio, clients_16: many.ratio },
       fenced_tx_per_s: { clients_1: one.with, clients_16: many.with },
       unfenced_tx_per_s: { clients_1: one.without, clients_16: many.without },
       fence_proof_ratio: { clients_1: proved.ratio, clients_16: provedMany.ratio },
+      fence_proof_cpu_ratio: { clients_1: proved.cpuRatio, clients_16: provedMany.cpuRatio },
       proved_tx_per_s: { clients_1: proved.with, clients_16: provedMany.with },
       unproved_tx_per_s: { clients_1: proved.without, clients_16: provedMany.without },
     };
@@ -169,29 +173,68 @@ interface Sides {
   readonly without: (id: number) => Promise<void>;
 }
 
+interface Slice {
+  /** Transactions a second. */
+  readonly rate: number;
+  /** Of one transaction. */
+  readonly cpuUs: number;
+}
+
+/** Processor time of this process and of the pool's sessions so far; NaN where the system does not say. */
+async function cpuOf(pool: Pool): Promise<() => number> {
+  const clients = await Promise.all(Array.from({ length: Math.max(...CLIENTS) }, () => pool.connect()));
+  const pids: number[] = [];
+  for (const client of clients) {
+    const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+    pids.push(rows[0]!.pid);
+    client.release();
+  }
+  return () => {
+    const { user, system } = process.cpuUsage();
+    return pids.reduce((sum, pid) => sum + sessionCpuUs(pid), user + system);
+  };
+}
+
+function sessionCpuUs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ", 1)[0]) / 1_000;
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** Who goes first changes from round to round. */
-async function measureRatio(sides: Sides, clients: number) {
+async function measureRatio(sides: Sides, clients: number, cpuUs: () => number) {
   const ratios: number[] = [];
+  const cpuRatios: number[] = [];
   const rates: Record<keyof Sides, number[]> = { with: [], without: [] };
   for (let round = -1; round < rounds; round++) {
-    const rate: Record<keyof Sides, number> = { with: 0, without: 0 };
+    const slice: Partial<Record<keyof Sides, Slice>> = {};
     const order = ["with", "without"] as const;
     for (const side of round % 2 === 0 ? order : order.toReversed())
-      rate[side] = await throughput(sides[side], clients);
+      slice[side] = await measureSlice(sides[side], clients, cpuUs);
     if (round < 0) continue;
-    ratios.push(rate.without / rate.with);
-    for (const side of order) rates[side].push(rate[side]);
+    ratios.push(slice.without!.rate / slice.with!.rate);
+    cpuRatios.push(slice.with!.cpuUs / slice.without!.cpuUs);
+    for (const side of order) rates[side].push(slice[side]!.rate);
   }
+  const cpuRatio = median(cpuRatios);
   return {
     ratio: Math.round(median(ratios) * 1_000) / 1_000,
+    cpuRatio: Number.isFinite(cpuRatio) ? Math.round(cpuRatio * 1_000) / 1_000 : null,
     with: Math.round(median(rates.with)),
     without: Math.round(median(rates.without)),
   };
 }
 
-/** Transactions a second; each client has a row of its own, so that none waits for another's. */
-async function throughput(transact: (id: number) => Promise<void>, clients: number): Promise<number> {
+/** Each client has a row of its own, so that none waits for another's. */
+async function measureSlice(
+  transact: (id: number) => Promise<void>,
+  clients: number,
+  cpuUs: () => number,
+): Promise<Slice> {
   const startedMs = performance.now();
+  const startedCpuUs = cpuUs();
   let done = 0;
   await Promise.all(
     Array.from({ length: clients }, async (_, id) => {
@@ -201,7 +244,7 @@ async function throughput(transact: (id: number) => Promise<void>, clients: numb
       }
     }),
   );
-  return (done * 1_000) / (performance.now() - startedMs);
+  return { rate: (done * 1_000) / (performance.now() - startedMs), cpuUs: (cpuUs() - startedCpuUs) / done };
 }
 
 async function transaction(
@@ -267,7 +310,7 @@ function peopleOfCosts(costs: Awaited<ReturnType<typeof measureCosts>>): string[
     ),
     ...each.map(
       (clients) =>
-        `proof, ${clients.replace("_", " ").padEnd(10)} ${costs.fence_proof_ratio[clients]} × (${costs.proved_tx_per_s[clients]} by term.fence, ${costs.unproved_tx_per_s[clients]} by tenure_require_epoch)`,
+        `proof, ${clients.replace("_", " ").padEnd(10)} ${costs.fence_proof_ratio[clients]} ×, CPU ${costs.fence_proof_cpu_ratio[clients] ?? "unknown"} × (${costs.proved_tx_per_s[clients]} by term.fence, ${costs.unproved_tx_per_s[clients]} by tenure_require_epoch)`,
     ),
   ];
 }

@@ -41,8 +41,11 @@ export function postgres(given: string | PostgresOptions<PooledClient>): Backend
   });
 }
 
+const ownPrefix = randomBytes(8).toString("hex");
+let nonces = 0;
+
 function nonce(): string {
-  return randomBytes(8).toString("hex");
+  return `${ownPrefix}n${++nonces}`;
 }
 
 function sha256(bytes: Uint8Array): Uint8Array {

@@ -15,7 +15,7 @@ import { StaleEpochError } from "../../src/core/kit/errors.ts";
 import { createElector } from "../../src/entry/index.ts";
 import { postgres } from "../../src/entry/postgres.ts";
 import { type PostgresServer, startPostgres } from "../servers/index.ts";
-import { connectTo, FAST } from "./test-seat.ts";
+import { connectTo, DEAF } from "./test-seat.ts";
 import { freshDatabase } from "./test-sql.ts";
 
 const EXAMPLES: Readonly<Record<string, Post>> = { pg, kysely, drizzle, "postgres-js": postgresJs };
@@ -54,7 +54,7 @@ async function supersede(): Promise<void> {
 }
 
 async function inTerm(work: (term: FencedTerm) => Promise<void>): Promise<void> {
-  await using elector = createElector({ scope: "it's a test", backend: postgres({ ...FAST, url }) });
+  await using elector = createElector({ scope: "it's a test", backend: postgres({ ...DEAF, url }) });
   await using term = await elector.acquire();
   await work(term);
 }
@@ -78,7 +78,7 @@ describe.each(Object.keys(EXAMPLES))("%s", (name) => {
 
   test("an error that is no refusal comes out as it is, and the term goes on", () =>
     inTerm(async (term) => {
-      await admin.query("drop function tenure_require_epoch");
+      await admin.query("drop procedure tenure_fence");
       const failed = await post(term, url, "rent").catch((error: unknown) => error);
       expect(failed).toBeInstanceOf(Error);
       expect(StaleEpochError.is(failed)).toBe(false);

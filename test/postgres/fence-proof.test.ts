@@ -11,7 +11,7 @@ import { createElector } from "../../src/entry/index.ts";
 import { type FenceRun, type PooledClient, postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import type { Term } from "../../src/ports/elector.ts";
 import { pgBouncerPath, type PostgresServer, startPgBouncer, startPostgres } from "../servers/index.ts";
-import { connectTo, FAST } from "./test-seat.ts";
+import { connectTo, DEAF } from "./test-seat.ts";
 import { freshDatabase } from "./test-sql.ts";
 
 type FencedTerm = Term & PostgresTerm<PooledClient>;
@@ -38,7 +38,7 @@ beforeEach(async () => {
   admin = await connectTo(url);
   closing.push(() => admin.end());
   await admin.query("drop table if exists written; create table written (what text)");
-  const elector = createElector({ scope: "it's $1 ?", backend: postgres({ ...FAST, url }) });
+  const elector = createElector({ scope: "it's $1 ?", backend: postgres({ ...DEAF, url }) });
   closing.push(() => elector.close());
   term = await elector.acquire();
   pool = new Pool({ connectionString: url, max: 4 });
@@ -52,6 +52,12 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
+
+async function termOf(scope: string): Promise<FencedTerm> {
+  const elector = createElector({ scope, backend: postgres({ ...DEAF, url }) });
+  closing.push(() => elector.close());
+  return elector.acquire();
+}
 
 /** As after a failover that the leader has not heard of yet. */
 async function supersede(): Promise<void> {
@@ -94,7 +100,10 @@ describe("a fence that guards nothing is refused", () => {
       "sends the old call by hand": (client) => () =>
         client.query("select tenure_require_epoch($1, $2)", [term.scope, term.epoch]),
       "gives back what it was given": () => async (text, values) => ({ rows: [{ text, values }] }),
-      "gives what looks like an answer": () => async () => ({ rows: [{ a: "", b: "0123456789abcdef" }] }),
+      "gives back the text as a row": () => async (text) => ({ rows: [{ text }] }),
+      "gives what looks like an answer": () => async () => ({ rows: [{ "tenure.fence": "0123456789abcdef" }] }),
+      "gives another epoch's mark": () => async () => ({ rows: [{ "tenure.fence": `"public"/1/${term.epoch + 1}` }] }),
+      "forgets the first call": (client) => (text) => client.query(text.startsWith("call") ? "select 1" : text),
       "gives a number": () => async () => 1,
       "gives a proxy that throws": () => async () =>
         new Proxy([], {
@@ -178,6 +187,22 @@ describe("a fence that guards nothing is refused", () => {
     expect(await written()).toEqual([]);
   });
 
+  test("where the transaction was fenced for another scope, or has a setting of that name", async () => {
+    const other = await termOf("another");
+    const befores: ((client: Client) => Promise<unknown>)[] = [
+      (client) => other.fence((text) => client.query(text)),
+      (client) => client.query("set local tenure.fence = 'mine'"),
+    ];
+    for (const before of befores) {
+      const taken = inTransaction(async (client) => {
+        await before(client);
+        await term.fence((text) => (text.startsWith("call") ? pool : client).query(text));
+      });
+      expect(await codeOf(taken)).toBe("TX_MISUSED");
+    }
+    expect(await written()).toEqual([]);
+  });
+
   test("where Kysely's db was written for trx: the epoch that is over commits nothing", async () => {
     const posted = (): Promise<unknown> =>
       kysely.transaction().execute(async (trx) => {
@@ -249,6 +274,33 @@ describe("a fence in its transaction is accepted", () => {
   test("concurrently in one transaction, on a client that sends without waiting for answers", async () => {
     const ten = Array.from({ length: 10 });
     await sql.begin((tx) => Promise.all(ten.map(() => term.fence((text) => tx.unsafe(text)))));
+  });
+
+  test("for several scopes concurrently in one transaction, and for each of them in turn", async () => {
+    const terms = [term, ...(await Promise.all(["a", "b", "c"].map((scope) => termOf(scope))))];
+    const locks = "select count(distinct (classid, objid))::int as n from pg_locks where mode = 'ShareLock'";
+    await sql.begin(async (tx) => {
+      await Promise.all([...terms, ...terms].map((one) => one.fence((text) => tx.unsafe(text))));
+      expect((await tx.unsafe<{ n: number }[]>(locks))[0]?.n).toBe(terms.length);
+    });
+    await inTransaction(async (client) => {
+      for (const one of terms) await one.fence((text) => client.query(text));
+    });
+    expect(await written()).toEqual(["fenced"]);
+  });
+
+  test("where the session has a setting of that name, as it was afterwards", async () => {
+    const client = await connectTo(url);
+    try {
+      await client.query("set tenure.fence = 'mine'");
+      await client.query("begin");
+      await term.fence((text) => client.query(text));
+      await client.query("commit");
+      expect((await client.query("show tenure.fence")).rows).toEqual([{ "tenure.fence": "mine" }]);
+      expect(await codeOf(term.fence((text) => client.query(text)))).toBe("TX_MISUSED");
+    } finally {
+      await client.end();
+    }
   });
 
   test("and its lock is held until the transaction ends", async () => {

@@ -36,7 +36,7 @@ test("print needs no database, and what it prints installs all of it", async () 
   await client.query(printed.stdout);
   await client.end();
   const checked = await tenure("check", "--backend", server.url("printed"), "--schema", "by_hand");
-  expect(checked).toMatchObject({ code: 0, stdout: expect.stringContaining("version 2, all is there.") });
+  expect(checked).toMatchObject({ code: 0, stdout: expect.stringContaining("version 3, all is there.") });
 });
 
 test("check fails before apply and passes after it, in text and in JSON", async () => {
@@ -46,12 +46,12 @@ test("check fails before apply and passes after it, in text and in JSON", async 
   expect(before.stderr).toContain("table tenure_leader_state");
   const json = await tenure("check", "-o", "json", ...backend);
   expect(json.code).toBe(78);
-  expect(JSON.parse(json.stdout)).toMatchObject({ state: "missing", version: 0, expected: 2, error: "SCHEMA_MISSING" });
+  expect(JSON.parse(json.stdout)).toMatchObject({ state: "missing", version: 0, expected: 3, error: "SCHEMA_MISSING" });
   expect((await tenure("apply", ...backend)).code).toBe(0);
   expect((await tenure("apply", ...backend)).code).toBe(0);
   const after = await tenure("check", "-o", "json", ...backend);
   expect(after.code).toBe(0);
-  expect(JSON.parse(after.stdout)).toMatchObject({ schema: "public", state: "current", version: 2, error: null });
+  expect(JSON.parse(after.stdout)).toMatchObject({ schema: "public", state: "current", version: 3, error: null });
 });
 
 test("a server that is not there, a database that is not, a wrong name and a wrong word have exit codes of their own", async () => {

@@ -6,9 +6,11 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
 import { fenceKeyOf } from "../../src/electors/postgres/lock-key.ts";
 import { applySchema, checkSchema, schemaSql } from "../../src/electors/postgres/schema.ts";
+import { createElector } from "../../src/entry/index.ts";
+import { postgres } from "../../src/entry/postgres.ts";
 import type { SqlSession } from "../../src/ports/sql.ts";
 import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";
-import { connectTo } from "./test-seat.ts";
+import { connectTo, FAST } from "./test-seat.ts";
 import { bump, bumpAgain, freshDatabase, one, refusal } from "./test-sql.ts";
 
 let server: PostgresServer;
@@ -43,8 +45,8 @@ test("eight processes that start at once install it once, and none of them fails
   const results = await Promise.all(Array.from({ length: 8 }, () => applySchema(session(url), "tenure")));
   expect(results).toHaveLength(8);
   const admin = await client(url);
-  expect(await one(admin, "select count(*)::int from tenure.tenure_schema_version")).toBe(2);
-  expect(await checkSchema(session(url), "tenure")).toEqual({ kind: "current", version: 2, denied: [], foreign: [] });
+  expect(await one(admin, "select count(*)::int from tenure.tenure_schema_version")).toBe(3);
+  expect(await checkSchema(session(url), "tenure")).toEqual({ kind: "current", version: 3, denied: [], foreign: [] });
 });
 
 test("applying it again keeps rows, epochs and grants", async () => {
@@ -81,7 +83,7 @@ test("check says what is missing and touches nothing", async () => {
   await admin.query("drop function tenure.tenure_beat");
   expect(await checkSchema(session(url), "tenure")).toEqual({
     kind: "missing",
-    version: 2,
+    version: 3,
     missing: ["function tenure_beat(bigint, bigint)"],
   });
   await applySchema(session(url), "tenure");
@@ -93,13 +95,13 @@ test("an older schema is told from a newer one that still works and one that doe
   const admin = await client(url);
   await admin.query("delete from tenure_schema_version");
   expect(await checkSchema(session(url), "public")).toEqual({ kind: "older", version: 0 });
-  await admin.query("insert into tenure_schema_version values (1, 1), (2, 1), (3, 1)");
-  expect(await checkSchema(session(url), "public")).toEqual({ kind: "newer", version: 3, denied: [], foreign: [] });
+  await admin.query("insert into tenure_schema_version values (1, 1), (2, 1), (3, 1), (4, 1)");
+  expect(await checkSchema(session(url), "public")).toEqual({ kind: "newer", version: 4, denied: [], foreign: [] });
   const applying = session(url);
   await expect(applySchema(applying, "public")).rejects.toMatchObject({ sqlstate: "TN008" });
   expect(await applying.query("select 1 as usable")).toEqual([{ usable: 1 }]);
-  await admin.query("update tenure_schema_version set works_from = 3 where version = 3");
-  expect(await checkSchema(session(url), "public")).toEqual({ kind: "unusable", version: 3 });
+  await admin.query("update tenure_schema_version set works_from = 4 where version = 4");
+  expect(await checkSchema(session(url), "public")).toEqual({ kind: "unusable", version: 4 });
 });
 
 test("a database of version 1 gets the tables of the log, and keeps what it has", async () => {
@@ -109,12 +111,47 @@ test("a database of version 1 gets the tables of the log, and keeps what it has"
   await admin.query(`drop table tenure_log_head, tenure_log, tenure_log_snapshot, tenure_inbox, tenure_node;
     drop function tenure_log_open, tenure_log_append, tenure_log_save, tenure_log_trim, tenure_submit, tenure_log_guard,
       tenure_site, tenure_node_beat, tenure_node_leave;
-    delete from tenure_schema_version where version = 2`);
+    delete from tenure_schema_version where version >= 2`);
   expect(await checkSchema(session(url), "public")).toEqual({ kind: "older", version: 1 });
   await applySchema(session(url), "public");
   for (const use of ["elector", "log"] as const)
-    expect(await checkSchema(session(url), "public", use)).toMatchObject({ kind: "current", version: 2, denied: [] });
+    expect(await checkSchema(session(url), "public", use)).toMatchObject({ kind: "current", version: 3, denied: [] });
   expect(await one(admin, "select epoch from tenure_leader_state")).toBe("1");
+});
+
+test("a database of version 2 gets the fence's mark, and keeps epochs and grants; its library goes on with version 3", async () => {
+  const url = await freshDatabase(server);
+  const admin = await client(url);
+  await bump(admin, 1, "kept");
+  const definition = String(await one(admin, "select pg_get_functiondef('tenure_fence'::regproc)"));
+  const unmarked = definition.replace(/\n.*set_config\('tenure\.fence'.*/, "");
+  expect(unmarked).not.toBe(definition);
+  await admin.query(`${unmarked}; delete from tenure_schema_version where version = 3`);
+  await admin.query("create role writer; grant execute on procedure tenure_fence to writer");
+  expect(await checkSchema(session(url), "public")).toEqual({ kind: "older", version: 2 });
+  const elector = createElector({ scope: "checks", backend: postgres({ ...FAST, url, migrate: "check" }) });
+  await expect(elector.acquire()).rejects.toMatchObject({ code: "SCHEMA_MISSING" });
+  await elector.close();
+
+  await applySchema(session(url), "public");
+  expect(await checkSchema(session(url), "public")).toMatchObject({ kind: "current", version: 3, denied: [] });
+  expect(await one(admin, "select works_from from tenure_schema_version where version = 3")).toBe(1);
+  expect(await one(admin, "select epoch from tenure_leader_state")).toBe("1");
+  expect(await one(admin, "select has_function_privilege('writer', 'tenure_fence(bigint, bigint)', 'execute')")).toBe(
+    true,
+  );
+  await admin.query("begin; set local role writer; call tenure_fence(1, 1)");
+  expect(await one(admin, "show tenure.fence")).toBe('"public"/1/1');
+  await admin.query("commit");
+  expect(await one(admin, "show tenure.fence")).toBe("");
+  // What the library of version 2 sends.
+  await admin.query("begin");
+  const sent = `select "public".tenure_require_epoch('kept'::text, 1::bigint)::text,
+    pg_catalog.set_config('tenure.fence', '0123456789abcdef', true)`;
+  await admin.query(sent);
+  expect(await one(admin, "show tenure.fence")).toBe("0123456789abcdef");
+  await admin.query("commit");
+  await admin.query("drop owned by writer; drop role writer");
 });
 
 test("nobody but the owner may execute anything of it until it is granted", async () => {
@@ -136,6 +173,7 @@ test("functions that run as their owner do not look at the caller's search_path"
     create function evil.always(bigint, bigint) returns boolean language sql as 'select true';
     create operator evil.= (leftarg = bigint, rightarg = bigint, function = evil.always);
     create function evil.pg_is_in_recovery() returns boolean language sql as 'select false';
+    create function evil.set_config(text, text, boolean) returns text language sql as $$ select 'nothing' $$;
     create table evil.tenure_leader_state as select scope_key, scope, 7::bigint as epoch, 'x' as holder_identity
       from public.tenure_leader_state;
     set search_path = evil, pg_catalog, public`);
@@ -143,6 +181,9 @@ test("functions that run as their owner do not look at the caller's search_path"
   expect(await refusal(admin.query("select public.tenure_require_epoch('guarded', 7)"))).toBe("TN001");
   expect(await refusal(admin.query("call public.tenure_fence(1, 7)"))).toBe("TN001");
   expect(await refusal(admin.query("select public.tenure_require_epoch('guarded', 1)"))).toBe("");
+  await admin.query("begin; call public.tenure_fence(1, 1)");
+  expect(await one(admin, "show tenure.fence")).toBe('"public"/1/1');
+  await admin.query("rollback");
 });
 
 test("trap 43: a row of the state can't be deleted, truncated, renamed or sent back, and its table is logged", async () => {

@@ -18,6 +18,9 @@ export const FAST = {
   retryMaxMs: 100,
 } as const;
 
+/** A leader that does not hear of anything while a test runs, on however busy a machine. */
+export const DEAF = { heartbeatMs: 20_000 } as const;
+
 export interface TestSeat extends Seat {
   readonly lost: readonly { readonly epoch: number; readonly reason: LossReason }[];
   readonly logged: readonly { readonly fields: LogFields; readonly message: string }[];

@@ -66,10 +66,8 @@ const ROLLBACK = /^(?:rollback|abort)\b/i;
 const SAVEPOINT = /^savepoint\s+"?([^\s";]+)"?/i;
 const RELEASE = /^release\s+(?:savepoint\s+)?"?([^\s";]+)"?/i;
 // What electors/postgres sends: fence.ts and schema.ts.
-const CALL_FENCE = /^begin [^;]*; call "\w+"\.tenure_fence\((-?\d+)::bigint, (\d+)::bigint\)$/;
-const REQUIRE_EPOCH =
-  /^select "\w+"\.tenure_require_epoch\((.+?), (\d+)::bigint\)::text, pg_catalog\.set_config\([^,]+, '(\w+)'/;
-const SHOW_MARK = /^show tenure\.fence$/;
+const FENCE = /^(begin [^;]*; )?call ("\w+")\.tenure_fence\('(-?\d+)'::bigint, '(\d+)'::bigint\)$/;
+const SHOW_MARK = /^show tenure\.fence; \/\* \w+ \*\/$/;
 const DECLARE_OPEN = /^declare tenure_open cursor/;
 const CLOSE_OPEN = /^close tenure_open(?:; |$)/;
 
@@ -191,7 +189,7 @@ class TestSession implements TestClient {
   #steer(text: string): { readonly command: string; readonly rows?: readonly object[] } | undefined {
     const close = CLOSE_OPEN.exec(text)?.[0];
     if (close !== undefined) return this.#closeOpen(text.slice(close.length));
-    if (BEGIN.test(text) && !CALL_FENCE.test(text)) return this.#begin();
+    if (BEGIN.test(text) && !FENCE.test(text)) return this.#begin();
     if (COMMIT.test(text)) return this.#finish(this.#state !== "failed");
     const back = ROLLBACK_TO.exec(text)?.[1];
     if (back !== undefined) return this.#rollBackTo(back);
@@ -219,20 +217,13 @@ class TestSession implements TestClient {
 
   /** What Tenure itself sends: the start of `term.tx`, and both statements of `term.fence`. */
   #fence(text: string): { readonly command: string; readonly rows?: readonly object[] } | undefined {
-    const call = CALL_FENCE.exec(text);
-    if (call !== null) {
-      const begun = this.#begin();
-      this.#hold({ scope: this.#tools.scopeOf(call[1]!) ?? "", epoch: Number(call[2]) }, "");
-      return begun;
-    }
-    const required = REQUIRE_EPOCH.exec(text);
-    if (required !== null) {
-      const nonce = required[3]!;
-      this.#hold({ scope: textOf(required[1]!), epoch: Number(required[2]) }, nonce);
-      return { command: "SELECT", rows: [{ tenure_require_epoch: "", set_config: nonce }] };
-    }
     if (SHOW_MARK.test(text)) return { command: "SHOW", rows: [{ "tenure.fence": this.#kept.mark }] };
-    return undefined;
+    const [, begin, schema, key, epoch] = FENCE.exec(text) ?? [];
+    if (key === undefined) return undefined;
+    const begun = begin === undefined ? { command: "CALL" } : this.#begin();
+    const fence = { scope: this.#tools.scopeOf(key) ?? "", epoch: Number(epoch) };
+    this.#hold(fence, `${schema}/${key}/${epoch}`);
+    return begun;
   }
 
   async #ask<Row extends object>(config: TestQueryConfig, values: readonly unknown[]): Promise<TestResult<Row>> {
@@ -245,15 +236,14 @@ class TestSession implements TestClient {
   }
 
   /** Outside of a transaction a fence is let in and gone at once, as on a server. */
-  #hold(fence: Fence, nonce: string): void {
+  #hold(fence: Fence, mark: string): void {
     const { scope, epoch } = fence;
     if (!this.#tools.store.isInForce(scope, epoch)) {
       const detail = `scope "${scope}", epoch ${epoch}`;
       throw Object.assign(serverError("TN001", `epoch ${epoch} of scope "${scope}" is over or never was`), { detail });
     }
     if (this.#state === "free") return;
-    const { fences, mark } = this.#kept;
-    this.#kept = { ...this.#kept, fences: [...fences, fence], mark: nonce === "" ? mark : nonce };
+    this.#kept = { ...this.#kept, fences: [...this.#kept.fences, fence], mark };
   }
 
   #begin(): { readonly command: string } {
@@ -310,11 +300,4 @@ function abortedError(): Error {
 /** As pg gives it: with a severity, by which it is known for the server's. */
 function serverError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code, severity: "ERROR" });
-}
-
-/** The text of a constant as schema.ts writes it. */
-function textOf(literal: string): string {
-  const hex = /decode\('([0-9a-f]*)'/.exec(literal)?.[1];
-  if (hex === undefined) return /'(.*)'/.exec(literal)?.[1] ?? "";
-  return new TextDecoder().decode(Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16)));
 }

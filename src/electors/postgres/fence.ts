@@ -20,7 +20,7 @@ import type { Hold } from "../../ports/backend.ts";
 import type { SqlLender, SqlLoan } from "../../ports/sql.ts";
 import { faultOf } from "./faults.ts";
 import { lentClient } from "./lent-client.ts";
-import { type FenceRun, fenceThrough } from "./proof.ts";
+import { type FenceProof, type FenceRun, fenceThrough } from "./proof.ts";
 import { isIn, staleOr } from "./refusal.ts";
 import { statements } from "./schema.ts";
 
@@ -51,7 +51,7 @@ export interface FenceTools<Client> {
   readonly where: string;
   readonly schema: string;
   readonly lockKeyOf: (scope: string) => bigint;
-  /** Sixteen hexadecimal digits; never the same twice. */
+  /** Letters and digits; never the same twice. */
   readonly nonce: () => string;
 }
 
@@ -80,9 +80,14 @@ export function fenceOf<Client>(tools: FenceTools<Client>): (hold: Hold) => Post
   const sql = statements(tools.schema);
   return (hold) => {
     const lockKey = tools.lockKeyOf(hold.scope);
+    const proof: FenceProof = {
+      call: sql.fence(lockKey, hold.epoch),
+      mark: sql.markOf(lockKey, hold.epoch),
+      show: () => sql.mark(tools.nonce()),
+    };
     return {
       tx: async (work, options) => transact(hold, tools, work, sql.begin(lockKey, hold.epoch, isolationOf(options))),
-      fence: (run) => fenceThrough(hold, { sql, nonce: tools.nonce }, run),
+      fence: (run) => fenceThrough(hold, proof, run),
     };
   };
 }

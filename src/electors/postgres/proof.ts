@@ -1,19 +1,21 @@
 // `term.fence(run)`: the check inside a transaction that the user's own library has begun, with the proof that it is there
 // (trap 77: `run` is the user's function, and may go to a pool, to another session, to a cache or nowhere).
 //
-//   run(select fence, mark) ──two values, the NONCE──▶ run(show mark) ──one value, the NONCE──▶ proved
-//                                         another fence's nonce: once more        anything else: TX_MISUSED
+//   run(call fence) ──done──▶ run(show mark) ──schema, lock key and epoch──▶ proved
+//        ▲                          ├──those of another fence: once more
+//        └──────────────────────────┘ anything else: TX_MISUSED
 //
-// - The mark is a setting that lives exactly as long as the fence's lock: until the transaction ends, or is rolled back to
-//   an older savepoint. In autocommit both are gone with the first statement; on another session there was never a mark.
-// - The second statement leaves after the answer to the first one has arrived. Sent at once, both could share the implicit
-//   transaction of one batch, which ends with them.
-// - The nonce is fresh, and the second text does not hold it: an answer from a cache has an older one, an echo has none.
-//   The two answers differ in shape: the first one given twice proves nothing.
-// - Fences that run concurrently in one transaction overwrite each other's mark; whoever lost is sent again.
+// - The mark is a setting that the procedure makes and that lives exactly as long as its lock: until the transaction ends, or is
+//   rolled back to an older savepoint. In autocommit both are gone with the first statement; on another session there was never a
+//   mark. So whoever shows the mark is inside a transaction that holds the fence.
+// - The second statement leaves after the first one is done. Sent at once, both could share the implicit transaction of one
+//   batch, which ends with them.
+// - No text holds the mark, so that an echo proves nothing, and each second text is another one: a cache does not know it.
+// - Fences of several scopes that run concurrently in one transaction overwrite each other's mark; whoever lost is sent again.
 //
-// Every such transaction pays for it. CPU of backend and Node for one statement, best of 22, PostgreSQL 18: the check alone with
-// parameters 133 us, as one text 119, with the mark 131; SHOW 40, SELECT current_setting 55. A mark that keeps all nonces: 152.
+// Every such transaction pays for it. CPU of Postgres and Node for BEGIN, fence, one update and COMMIT, 16 clients, next to the check
+// alone with parameters (`select tenure_require_epoch($1, $2)`): 0.9 with CALL alone, 1.08 with CALL and SHOW, 1.14 with CALL and SELECT
+// current_setting, 1.20 with the check and set_config in one SELECT, and SHOW.
 //
 // Not proved, because only the user's code knows: that the writes go through the transaction that `run` uses, and that
 // nobody rolls back afterwards to a savepoint which is older than the fence. docs/decisions/0038-proof-of-the-fence.md.
@@ -21,7 +23,6 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Hold } from "../../ports/backend.ts";
 import { isRefusedWith, staleOr } from "./refusal.ts";
-import type { statements } from "./schema.ts";
 
 /**
  * Sends the text on the transaction that writes, and resolves with the client's own answer. `values` is always empty: the
@@ -29,30 +30,32 @@ import type { statements } from "./schema.ts";
  */
 export type FenceRun = (text: string, values: never[]) => PromiseLike<unknown>;
 
+/** The texts of one term. */
 export interface FenceProof {
-  readonly sql: Pick<ReturnType<typeof statements>, "requireEpoch" | "mark">;
-  /** Sixteen hexadecimal digits; never the same twice. */
-  readonly nonce: () => string;
+  /** Takes the fence, and leaves the mark. */
+  readonly call: string;
+  readonly mark: string;
+  /** Shows the mark; another text each time. */
+  readonly show: () => string;
 }
 
 /** Rows inside lists inside results: no client nests them deeper. */
 const DEPTH_MAX = 4;
-/** Of so many that run concurrently in one transaction, one succeeds in each round at least. */
+/** Of so many scopes that are fenced concurrently in one transaction, one succeeds in each round at least. */
 const ATTEMPTS_MAX = 64;
 const NO_SUCH_SETTING = "42704";
-const NONCE = /^[0-9a-f]{16}$/;
+const ANY_MARK = /^"\w+"\/-?\d+\/\d+$/;
 
-export async function fenceThrough(hold: Hold, { sql, nonce }: FenceProof, run: FenceRun): Promise<void> {
+export async function fenceThrough(hold: Hold, proof: FenceProof, run: FenceRun): Promise<void> {
   hold.check();
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const own = nonce();
-    const fenced = await send(hold, run, sql.requireEpoch(hold.scope, hold.epoch, own));
-    if (lastValueOf(fenced, 2) !== own) {
+    await send(hold, run, proof.call);
+    const mark = onlyValueOf(await shown(hold, run, proof.show()));
+    if (mark === proof.mark) return;
+    if (mark === undefined) {
       throw misuse(hold, "run did not send the text that it was given, or did not return what the client answered");
     }
-    const mark = lastValueOf(await shown(hold, run, sql.mark), 1);
-    if (mark === own) return;
-    if (mark === undefined || !NONCE.test(mark)) break;
+    if (!ANY_MARK.test(mark)) break;
   }
   throw misuse(hold, "run is not in a transaction, or each of its calls goes to another one");
 }
@@ -75,11 +78,8 @@ async function send(hold: Hold, run: FenceRun, text: string): Promise<unknown> {
   }
 }
 
-/**
- * Of the first row with so many values, all of them texts: in `{ rows }` of pg, Kysely and Drizzle, in a list of
- * postgres.js, in a list within another.
- */
-function lastValueOf(answer: unknown, count: number, depthLeft = DEPTH_MAX): string | undefined {
+/** Of the first row with one text and nothing else: in `{ rows }` of pg, Kysely and Drizzle, in a list of postgres.js, in a list within another. */
+function onlyValueOf(answer: unknown, depthLeft = DEPTH_MAX): string | undefined {
   if (typeof answer !== "object" || answer === null || depthLeft === 0) return undefined;
   try {
     const inner: readonly unknown[] = Array.isArray(answer)
@@ -87,11 +87,10 @@ function lastValueOf(answer: unknown, count: number, depthLeft = DEPTH_MAX): str
       : "rows" in answer
         ? [answer.rows]
         : Object.values(answer);
-    const last = inner.at(-1);
-    if (inner.length === count && typeof last === "string" && inner.every((one) => typeof one === "string"))
-      return last;
+    const [only] = inner;
+    if (inner.length === 1 && typeof only === "string") return only;
     for (const one of inner) {
-      const found = lastValueOf(one, count, depthLeft - 1);
+      const found = onlyValueOf(one, depthLeft - 1);
       if (found !== undefined) return found;
     }
   } catch {

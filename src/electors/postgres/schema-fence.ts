@@ -1,5 +1,6 @@
 // The fence as SQL, called inside the transaction that writes: the function `tenure_require_epoch(scope, epoch)` for
-// everybody, in any language, and the procedure `tenure_fence(lock key, epoch)` for `term.tx`. Both do the same.
+// everybody, in any language, and the procedure `tenure_fence(lock key, epoch)` for `term.tx` and `term.fence`. Both do the
+// same, and the procedure leaves a mark in the transaction, which `term.fence` reads (proof.ts).
 //
 // - They hold the fence key in shared mode until that transaction ends, and only then read the row. The bump takes the
 //   same key in exclusive mode before it raises the epoch. So either this transaction ends before the bump, or it
@@ -20,6 +21,12 @@
 // best of six, on Postgres 15: 50 us without a fence, 67 with `select 1` in its place, 122 for a function that looks
 // the scope up, locks with PERFORM and reads the row; CALL saves the planner and the result set. The expressions
 // below are evaluated in place where a PERFORM or SELECT INTO would be a query each.
+
+/**
+ * A setting that the procedure makes for its transaction. It lives as long as the lock: until the transaction ends, or is rolled
+ * back to an older savepoint.
+ */
+export const MARK = "tenure.fence";
 
 /** For one schema name, quoted already. */
 export function fenceFunctions(schema: string, mask: bigint): string {
@@ -53,23 +60,26 @@ create or replace function ${schema}.tenure_require_epoch(p_scope text, p_epoch 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $tenure$
 declare
   v_key bigint := (select s.scope_key from ${schema}.tenure_leader_state s where s.scope = p_scope);
-${check(schema, mask)}
+${check(schema, mask, "")}
 end $tenure$`;
 }
 
+/** The mark is what `markOf` of schema.ts says. */
 function fence(schema: string, mask: bigint): string {
+  const mark = `
+    v_text := set_config('${MARK}', '${schema}/' || p_scope_key || '/' || p_epoch, true);`;
   return `
 create or replace procedure ${schema}.tenure_fence(p_scope_key bigint, p_epoch bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $tenure$
 declare
   v_key constant bigint := p_scope_key;
   p_scope text;
-${check(schema, mask)}
+${check(schema, mask, mark)}
 end $tenure$`;
 }
 
 /** The rest of both: from the last declarations to the end. `v_key` is NULL for a scope that is not known. */
-function check(schema: string, mask: bigint): string {
+function check(schema: string, mask: bigint, whenHeld: string): string {
   return `  v_ok boolean;
   v_text text;
   v_epoch bigint;
@@ -88,7 +98,7 @@ begin
         from ${schema}.tenure_leader_state s where s.scope_key = v_key for share);
     end if;
   end if;
-  if v_ok then/* client check */
+  if v_ok then/* client check */${whenHeld}
     return;
   end if;
   select s.scope, s.epoch into v_text, v_epoch from ${schema}.tenure_leader_state s where s.scope_key = v_key;

@@ -11,7 +11,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { SqlSession } from "../../ports/sql.ts";
 import { FENCE_KEY_MASK } from "./lock-key.ts";
-import { fenceFunctions } from "./schema-fence.ts";
+import { fenceFunctions, MARK } from "./schema-fence.ts";
 import { electorFunctions } from "./schema-functions.ts";
 import {
   LOG_INTERNAL_ROUTINES,
@@ -29,14 +29,12 @@ export { DEFAULT_CHANNEL } from "./schema-tables.ts";
 
 export const DEFAULT_SCHEMA = "public";
 /** The number of the last migration that this library knows. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 /** The oldest library, by its SCHEMA_VERSION, that works with what this one installs. */
 const WORKS_FROM = 1;
 /** The letters "TENUREMG". */
 const MIGRATION_LOCK_KEY = 0x54454e5552454d47n;
 const MIGRATION_LOCK_WAIT = "10s";
-/** A setting that a fence makes for its transaction, so that the next statement can tell that it is the same one. */
-const MARK = "tenure.fence";
 
 const TABLES = ["tenure_leader_state", "tenure_heartbeat", "tenure_transition", "tenure_schema_version"] as const;
 
@@ -121,18 +119,15 @@ begin
   if not exists (select from ${quoted}.tenure_schema_version v where v.version >= 2) then${logTables(quoted)}${siteTables(quoted)}
     insert into ${quoted}.tenure_schema_version (version, works_from) values (2, ${WORKS_FROM});
   end if;
+  -- No table: since version 3 the procedure tenure_fence, below, leaves a mark in its transaction.
+  if not exists (select from ${quoted}.tenure_schema_version v where v.version >= 3) then
+    insert into ${quoted}.tenure_schema_version (version, works_from) values (3, ${WORKS_FROM});
+  end if;
 end $install$;
 ${fenceFunctions(quoted, FENCE_KEY_MASK)}${electorFunctions(quoted)}${logFunctions(quoted)}${siteFunctions(quoted)}
 ${revokes(quoted)}
 commit;
 `;
-}
-
-/** A text constant without signs that mean something to a client ($, ?, \\, :), or to a server with older settings. */
-function literalOf(text: string): string {
-  if (/^[\w./-]*$/.test(text)) return `'${text}'::text`;
-  const hex = Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return `pg_catalog.convert_from(pg_catalog.decode('${hex}', 'hex'), 'UTF8')`;
 }
 
 function revokes(quoted: string): string {
@@ -151,6 +146,8 @@ function revokes(quoted: string): string {
 /** The statements of a session and of a fence, by the schema's name. */
 export function statements(schema: string) {
   const quoted = quoteSchema(schema);
+  const callOf = (lockKey: bigint, epoch: number): string =>
+    `call ${quoted}.tenure_fence('${lockKey}'::bigint, '${epoch}'::bigint)`;
   return {
     /** lock key → `granted`: false after the session's lock_timeout. */
     wait: `select ${quoted}.tenure_wait($1::bigint) as granted`,
@@ -163,19 +160,21 @@ export function statements(schema: string) {
     /** scope, force → at most one row: `epoch` (text), `holder_identity`, `terminated` (sessions). */
     askResign: `select epoch::text, holder_identity, terminated from ${quoted}.tenure_ask_resign($1::text, $2::boolean)`,
     /**
-     * TN001 is the refusal; else one row of two texts, the last of them the nonce. For any client, in its own transaction: all
-     * is in the text, as each client numbers values in its own way, and no sign in it means something to one of them.
+     * TN001 is the refusal; else no rows, and the transaction has the mark. For any client, in its own transaction: all is in the
+     * text, as each client numbers values in its own way. Typed: a small number is an integer, and a stranger's
+     * `tenure_fence(bigint, integer)` would be called in its place.
      */
-    requireEpoch: (scope: string, epoch: number, nonce: string): string =>
-      `select ${quoted}.tenure_require_epoch(${literalOf(scope)}, ${epoch}::bigint)::text, pg_catalog.set_config('${MARK}', '${nonce}', true)`,
-    /** One row of one text: the nonce, for as long as the transaction of `requireEpoch` lasts. SHOW needs no plan. */
-    mark: `show ${MARK}`,
+    fence: callOf,
+    /** What the setting is while a transaction holds this fence, and was not fenced for another scope afterwards. */
+    markOf: (lockKey: bigint, epoch: number): string => `${quoted}/${lockKey}/${epoch}`,
     /**
-     * The start of a fenced transaction, as one query of the simple protocol. Typed: a small number is an integer, and a
-     * stranger's `tenure_fence(bigint, integer)` would be called in its place.
+     * One row of one text, the mark; '' where there is none, 42704 where this session never had one. SHOW needs no plan. The nonce makes
+     * each text another one for a cache, and comes after the semicolon: pg_stat_statements cuts a statement there in every version.
      */
+    mark: (nonce: string): string => `show ${MARK}; /* ${nonce} */`,
+    /** The start of a fenced transaction, as one query of the simple protocol. */
     begin: (lockKey: bigint, epoch: number, isolation: string): string =>
-      `begin isolation level ${isolation}; call ${quoted}.tenure_fence(${lockKey}::bigint, ${epoch}::bigint)`,
+      `begin isolation level ${isolation}; ${callOf(lockKey, epoch)}`,
     /** lock key → at most one row: `epoch` (text), `holder_identity` ('' for nobody), `metadata`. */
     leader: `select epoch::text, holder_identity, metadata from ${quoted}.tenure_leader_state where scope_key = $1::bigint`,
   } as const;
