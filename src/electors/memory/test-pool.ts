@@ -135,7 +135,8 @@ class TestSession implements TestClient {
   readonly #tools: SessionTools;
   /** The session's end is noticed, and emitted, by the next statement. */
   readonly #listeners: ((argument: never) => void)[] = [];
-  readonly #emitter = { emit: (_event: string): boolean => false };
+  /** As much of pg's connection as the adapters use. */
+  readonly #emitter = { emit: (_event: string): boolean => false, stream: { destroy: (): void => undefined } };
   #state: "free" | "open" | "failed" = "free";
   #kept = NOTHING;
   #savepoints: { readonly name: string; readonly kept: Kept }[] = [];
