@@ -232,7 +232,9 @@ export class Reign {
     const command = { kind: "acquire", scope, session, identity, metadata, ttlMs, atMs: this.#wallMs() } as const;
     const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
     if (decision.kind !== "event") {
-      claim.fail(overloaded("every place for a scope is held"));
+      const { scopesMax } = this.#options.applied;
+      const advice = "resign some, or wait until their leases end";
+      claim.fail(overloaded(`${scopesMax} scopes are held, as many as a cluster has room for`, advice));
       return false;
     }
     this.#appends.add(batch, decision.event);
@@ -363,6 +365,6 @@ function isHold(hold: Hold | null, session: string, epoch: number): hold is Hold
   return hold !== null && hold.epoch === epoch && hold.session === session;
 }
 
-function overloaded(why: string): TenureError {
-  return new TenureError("OVERLOADED", `${why}. Nothing was done; retry in a moment.`);
+function overloaded(why: string, advice = "retry in a moment"): TenureError {
+  return new TenureError("OVERLOADED", `${why}. Nothing was done; ${advice}.`);
 }

@@ -272,7 +272,10 @@ describe("acquiring", () => {
     await stage.lead(1);
     const epoch = await stage.granted("a", { scope: "s1" });
     await stage.granted("a", { scope: "s2" });
-    await expect(stage.acquire("a", { scope: "s3" })).rejects.toMatchObject({ code: "OVERLOADED" });
+    await expect(stage.acquire("a", { scope: "s3" })).rejects.toMatchObject({
+      code: "OVERLOADED",
+      message: expect.stringContaining("2 scopes are held, as many as a cluster has room for"),
+    });
     await stage.service.resign("s1", "a", epoch);
     expect(await stage.granted("a", { scope: "s3" })).toBe(4);
     expect(stage.service.list(null, 9).map(({ scope }) => scope)).toEqual(["s2", "s3"]);
