@@ -148,7 +148,6 @@ export class SiteCluster implements Cluster {
   }
 
   readonly line = (): LineView => NO_LINE;
-
   currentRole(): ClusterView["role"] {
     return this.#role();
   }

@@ -52,7 +52,7 @@ const election = {
 
 describe("the fields of -o json", () => {
   it("of cluster status are those of the document", () => {
-    const view = viewOf("n1", { alerts: [alert] });
+    const view = viewOf("n1", { alerts: [alert], ancestors: ["c-0"] });
     const found = [
       ...answers(view, viewOf("n2"), viewOf("n3"), viewOf("n4")),
       { url: "http://stranger", view: null, why: "down", code: null } as const,
