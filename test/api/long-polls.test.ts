@@ -82,7 +82,7 @@ it("a request that is under way when the server stops is still answered", async 
   await expect.poll(() => t.api.stats().inFlight).toBe(1);
   const stopped = t.api.stop(5_000);
   finish({ index: 1, term: 1, bytes: 1 });
-  expect((await saving).json).toEqual({ index: 1, term: 1, bytes: 1 });
+  expect((await saving).json).toMatchObject({ index: 1, term: 1, bytes: 1 });
   await stopped;
 });
 

@@ -13,7 +13,7 @@ beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "tenure-packed-"));
   writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
   const isPacked = (file: string): boolean => !/^dev.*\.ts$/.test(basename(file));
-  for (const room of ["cli", "core", "contract"])
+  for (const room of ["cli", "core", "contract", "drivers/system"])
     cpSync(join("src", room), join(directory, "src", room), { recursive: true, filter: isPacked });
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -33,8 +33,8 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
   }),
   mutant("retry-in-the-same-epoch", "decision 40", {
     file: LEAD,
-    find: 'if (fate === "open" && isSuspension(event.error))',
-    replace: 'if (fate === "open" && (onError === "retry" || isSuspension(event.error)))',
+    find: 'if (fate === "open" && isSuspended)',
+    replace: 'if (fate === "open" && (onError === "retry" || isSuspended))',
   }),
   mutant("window-from-the-answer", "trap 44", {
     file: LOOP,
