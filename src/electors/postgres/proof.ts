@@ -14,7 +14,7 @@
 // - Fences of several scopes that run concurrently in one transaction overwrite each other's mark; whoever lost is sent again.
 //
 // Every such transaction pays for it. CPU of Postgres and Node for BEGIN, fence, one update and COMMIT, 16 clients, next to the check
-// alone with parameters (`select tenure_require_epoch($1, $2)`): 0.9 with CALL alone, 1.08 with CALL and SHOW, 1.14 with CALL and SELECT
+// alone with parameters (`select tenure_require_epoch($1, $2)`): 0.9 with CALL alone, 1.09 with CALL and SHOW, 1.16 with CALL and SELECT
 // current_setting, 1.20 with the check and set_config in one SELECT, and SHOW.
 //
 // Not proved, because only the user's code knows: that the writes go through the transaction that `run` uses, and that
