@@ -72,8 +72,7 @@ it.each([1, 2, 3])(
     await next.heard(LEADING);
     old.thaw();
     // It ended with NotLeaderError, or with whatever its dead connection said, before `lead` waited for the gate's verdict.
-    const campaigns = (): number => old.said.filter((one) => one["kind"] === "campaigning").length;
-    await waitFor("the frozen one to campaign again", () => campaigns() > 1);
+    await old.heardTwice({ kind: "campaigning" });
   },
 );
 

@@ -45,5 +45,6 @@ await elector.lead(async (term) => {
       say({ said: "refused", code, message });
     }
   }
-  await new Promise((resolve) => term.signal.addEventListener("abort", resolve));
+  // The loop may have ended because of it: a signal that is aborted already calls nobody.
+  if (!term.signal.aborted) await new Promise((resolve) => term.signal.addEventListener("abort", resolve));
 });

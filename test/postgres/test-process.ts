@@ -41,19 +41,27 @@ export class Instance {
   }
 
   has(what: Readonly<Record<string, unknown>>): boolean {
-    return this.said.some((one) => Object.entries(what).every(([name, value]) => one[name] === value));
+    return this.said.some((one) => matches(one, what));
   }
 
   /** When it said so first, on this process's monotonic clock. */
   async heard(what: Readonly<Record<string, unknown>>): Promise<number> {
-    const matches = (one: Said): boolean => Object.entries(what).every(([name, value]) => one[name] === value);
+    await this.#until(JSON.stringify(what), () => this.has(what));
+    return this.atMs[this.said.findIndex((one) => matches(one, what))] ?? Number.NaN;
+  }
+
+  async #until(what: string, isSaid: () => boolean): Promise<void> {
     try {
-      await waitFor(`an instance to say ${JSON.stringify(what)}`, () => this.#exited || this.has(what));
-      if (!this.has(what)) throw new Error(`the instance is gone before it said ${JSON.stringify(what)}`);
+      await waitFor(`an instance to say ${what}`, () => this.#exited || isSaid());
+      if (!isSaid()) throw new Error(`the instance is gone before it said ${what}`);
     } catch (error) {
       throw new Error(`it said ${JSON.stringify(this.said)} ${this.#errors}`, { cause: error });
     }
-    return this.atMs[this.said.findIndex(matches)] ?? Number.NaN;
+  }
+
+  async heardTwice(what: Readonly<Record<string, unknown>>): Promise<void> {
+    const count = (): number => this.said.filter((one) => matches(one, what)).length;
+    await this.#until(`${JSON.stringify(what)} a second time`, () => count() > 1);
   }
 
   freeze(): void {
@@ -78,4 +86,8 @@ export class Instance {
     this.kill();
     await waitFor("an instance to exit", () => this.#exited);
   }
+}
+
+function matches(one: Said, what: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(what).every(([name, value]) => one[name] === value);
 }
