@@ -83,6 +83,9 @@ async function prepare(id: RouteId, param: string, body: unknown): Promise<strin
     case "revokeKey":
       await t.keys.create(REQUEST, { name: "ci", role: "viewer", sha256: "c".repeat(64) });
       return "ci";
+    case "revokeCertificate":
+      if (isRecord(body)) Object.assign(body, { sha256: "d".repeat(64), id: "spiffe://tenure/agent/ci" });
+      return param;
     case "results": {
       const [lease] = await leased();
       if (isRecord(body) && !("results" in body)) {

@@ -90,7 +90,7 @@ describe("reads", () => {
   it("every read but probes and what is a node's own takes consistency and max_stale_ms", () => {
     const without = reads.filter((one) => !consistent.includes(one)).map(([id]) => id);
     expect(without.toSorted()).toEqual(
-      ["audit", "healthz", "livez", "metrics", "openapi", "readSnapshot", "readyz"].toSorted(),
+      ["audit", "diagnostics", "healthz", "livez", "metrics", "openapi", "readSnapshot", "readyz"].toSorted(),
     );
   });
 

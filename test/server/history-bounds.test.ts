@@ -210,7 +210,7 @@ test("history.keep_days lets nothing go of a copy that is restored with --paused
   const again = await copy.restarted();
   expect((await get(again.node, "/api/events/since/0?limit=1")).status).toBe(200);
   expect((await get(again.node, "/api/events/verify")).body).toMatchObject({ valid: true, firstSequence: 1 });
-  expect((await post(again.node, "/v1/admin/resume", {})).status).toBe(200);
+  await waitFor("a leader that resumes", async () => (await post(again.node, "/v1/admin/resume", {})).status === 200);
   expect((await post(again.node, "/v1/admin/snapshot", {})).status).toBe(200);
   const { node } = await again.restarted();
   await waitFor("old events to be gone", async () => (await get(node, "/api/events/since/0?limit=1")).status === 410);
