@@ -58,7 +58,7 @@ function keyIn(machine: KvMachine, sha256: string): KeyView | null {
 }
 
 /** As controller/cluster.ts has it, without health, beacons and steering. */
-class KvClusterView implements Pick<Cluster, "view" | "currentRole" | "catchUp"> {
+class KvClusterView implements Pick<Cluster, "view" | "currentRole" | "line" | "catchUp"> {
   readonly #engine: ConsensusNode["engine"];
   #hasCaughtUp = false;
 
@@ -68,6 +68,10 @@ class KvClusterView implements Pick<Cluster, "view" | "currentRole" | "catchUp">
 
   currentRole(): ClusterView["role"] {
     return roleOf(this.#engine.status());
+  }
+
+  line(): ReturnType<Cluster["line"]> {
+    return { ancestors: [], isPaused: false };
   }
 
   view(): ClusterView {
