@@ -110,11 +110,16 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "term.windUp(reason);",
     replace: "term.windUp(reason);\n        await term.resign();",
   }),
-  mutant("campaign-before-the-work-settled", "one work", {
-    file: LEAD,
-    find: "if (!(await settlesWithin(on.clock, outcome, drainMs))) throw overrun(term, drainMs);",
-    replace: "",
-  }),
+  mutant(
+    "campaign-before-the-work-settled",
+    "one work",
+    {
+      file: LEAD,
+      find: "if (!(await settlesWithin(on.clock, outcome, drainMs))) throw overrun(term, drainMs);",
+      replace: "",
+    },
+    { file: LEAD, find: "error: errorIn(await outcome) };", replace: "error: undefined };" },
+  ),
   mutant(
     "elector-free-before-the-work-settled",
     "one work",
