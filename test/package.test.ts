@@ -159,7 +159,7 @@ it("has the command, and nothing of the servers, and says where they are", () =>
     "core/events",
     "contract/routes.js",
   ];
-  for (const path of [...rooms, "electors/raft", "drivers/wire", "cli/sim.js", "cli/dev.js", "cli/server.js"]) {
+  for (const path of [...rooms, "electors/raft", "drivers/wire", "cli/sim", "cli/dev", "cli/server"]) {
     expect(existsSync(join(dist, path)), path).toBe(false);
   }
   const asked = spawnSync(process.execPath, [join(dist, "cli/main.js"), "server", "start"], { encoding: "utf8" });
@@ -184,7 +184,7 @@ it("the server's package has its dependencies in the versions that are tested he
     execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: home, encoding: "utf8" }),
   ) as [{ files: { path: string }[] }];
   const files = packed.files.map(({ path }) => path);
-  expect(files).toContain("dist/cli/server.js");
+  expect(files).toContain("dist/cli/server/command.js");
   expect(scripts["build:server"]).toContain("&& node scripts/copy-docs.mjs packages/tenure-server");
   expect(namedBy(home, files)).toContain("docs/runbooks/cluster-restore.md");
   expect(namedBy(home, files).filter((path) => !files.includes(path))).toEqual([]);

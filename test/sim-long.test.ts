@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { COMMON_JOBS_PROBES, JobsCampaign } from "../src/sim/jobs/index.ts";
 import { isFound, numbers, runJobs } from "./test-sim-jobs.ts";
 
-const SIM = new URL("../src/cli/sim.ts", import.meta.url).pathname;
+const SIM = new URL("../src/cli/sim/command.ts", import.meta.url).pathname;
 const SEEDS = 10;
 const RACES = 12;
 /** Within so many each of those below is found. */

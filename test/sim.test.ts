@@ -6,14 +6,14 @@ import { readFile, rm, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { kindOfViolation, runPool } from "../src/cli/sim-pool.ts";
-import { readFlags, UsageError } from "../src/cli/sim-flags.ts";
-import type { SeedJob } from "../src/cli/sim-worker.ts";
+import { kindOfViolation, runPool } from "../src/cli/sim/pool.ts";
+import { readFlags, UsageError } from "../src/cli/sim/flags.ts";
+import type { SeedJob } from "../src/cli/sim/worker.ts";
 import { LEAKS } from "../src/sim/mutants/leaks.ts";
 import type { Mutant } from "../src/sim/mutants/patch.ts";
 import type { RunResult } from "../src/sim/raft/index.ts";
 
-const SIM = new URL("../src/cli/sim.ts", import.meta.url).pathname;
+const SIM = new URL("../src/cli/sim/command.ts", import.meta.url).pathname;
 const MINUTES = 60_000;
 
 interface Finished {

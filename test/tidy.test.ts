@@ -100,7 +100,7 @@ describe("globals", () => {
         `${path}:2: uses ${name}; time, randomness, timers and the process come in through ports`,
       ]);
     }
-    for (const path of ["src/drivers/system/x.ts", "src/cli/run.ts", "src/engine/x.test.ts"]) {
+    for (const path of ["src/drivers/system/x.ts", "src/cli/run/command.ts", "src/engine/x.test.ts"]) {
       expect(messages(path, `${HEADER}${code};`)).toEqual([]);
     }
   });

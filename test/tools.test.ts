@@ -113,7 +113,7 @@ export function loose(value: any): boolean {
 }
 `,
     );
-    plant("src/cli/talks.ts", 'console.log("fine here");\n');
+    plant("src/cli/dev/talks.ts", 'console.log("fine here");\n');
     const { status, output } = run("oxlint", "--type-aware", "--deny-warnings", "--format", "unix");
     expect(status).not.toBe(0);
     for (const rule of [
@@ -134,7 +134,7 @@ export function loose(value: any): boolean {
 
 describe("the dead-code finder", () => {
   it("names an unused file and an unused export, and nothing that is used", () => {
-    plant("src/cli/dev.ts", 'import { used } from "../engine/loop.ts";\nused();\n');
+    plant("src/cli/main.ts", 'import { used } from "../engine/loop.ts";\nused();\n');
     plant("src/engine/loop.ts", "export function used(): void {}\nexport function forgotten(): void {}\n");
     plant("src/engine/orphan.ts", "export const a = 1;\n");
     const { status, output } = run("knip", "--no-progress", "--no-config-hints", "--include", "files,exports");

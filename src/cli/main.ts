@@ -1,18 +1,18 @@
 #!/usr/bin/env node
-// `tenure`: finds the command and runs it. Each command is one file, loaded when it is asked for, and gives an exit
+// `tenure`: finds the command and runs it. Each command is a folder, loaded when it is asked for, and gives an exit
 // code; what a user got wrong and what the world refused are one line on stderr and an exit code of the registry.
 
 import { existsSync, readFileSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { requireNode } from "../drivers/system/host.ts";
-import { paintFor } from "./colour.ts";
-import { complaint, complaintLines } from "./complaint.ts";
-import { COMMAND_TABLE } from "./completion-table.ts";
-import { EXIT_USAGE, suggestion, UsageError } from "./flags.ts";
+import { paintFor } from "./kit/colour.ts";
+import { complaint, complaintLines } from "./kit/complaint.ts";
+import { COMMAND_TABLE } from "./completion/table.ts";
+import { EXIT_USAGE, suggestion, UsageError } from "./kit/flags.ts";
 
 /** It is for who has the repository, and packed with nothing (`files` of the two packages). */
 const DEV = "dev";
-const hasDev = existsSync(new URL(`./dev${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+const hasDev = existsSync(new URL(`./dev/command${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 const LISTED = COMMAND_TABLE.filter(({ name }) => name !== DEV || hasDev);
 const SUMMARIES = LISTED.map(({ name, summary }) => `  tenure ${name.padEnd(11)} ${summary}\n`);
 const HELP = `tenure: leadership for services. At most one instance's writes count.
@@ -24,24 +24,24 @@ tenure COMMAND --help says more.
 type Command = (args: readonly string[]) => Promise<number>;
 
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  run: async () => (await import("./run.ts")).run,
-  scope: async () => (await import("./scope.ts")).scope,
-  doctor: async () => (await import("./doctor.ts")).doctor,
-  schema: async () => (await import("./schema.ts")).schema,
-  server: async () => (await import("./server.ts")).server,
-  cluster: async () => (await import("./cluster.ts")).cluster,
-  member: async () => (await import("./member.ts")).member,
-  key: async () => (await import("./key.ts")).key,
-  job: async () => (await import("./job.ts")).job,
-  agent: async () => (await import("./agent.ts")).agent,
-  queue: async () => (await import("./queue.ts")).queue,
-  schedule: async () => (await import("./schedule.ts")).schedule,
-  event: async () => (await import("./event.ts")).event,
-  cert: async () => (await import("./cert.ts")).cert,
-  config: async () => (await import("./config.ts")).config,
-  support: async () => (await import("./support.ts")).support,
-  dev: async () => (await import("./dev.ts")).dev,
-  completion: async () => (await import("./completion.ts")).completion,
+  run: async () => (await import("./run/command.ts")).run,
+  scope: async () => (await import("./scope/command.ts")).scope,
+  doctor: async () => (await import("./doctor/command.ts")).doctor,
+  schema: async () => (await import("./schema/command.ts")).schema,
+  server: async () => (await import("./server/command.ts")).server,
+  cluster: async () => (await import("./cluster/command.ts")).cluster,
+  member: async () => (await import("./member/command.ts")).member,
+  key: async () => (await import("./key/command.ts")).key,
+  job: async () => (await import("./job/command.ts")).job,
+  agent: async () => (await import("./agent/command.ts")).agent,
+  queue: async () => (await import("./queue/command.ts")).queue,
+  schedule: async () => (await import("./schedule/command.ts")).schedule,
+  event: async () => (await import("./event/command.ts")).event,
+  cert: async () => (await import("./cert/command.ts")).cert,
+  config: async () => (await import("./config/command.ts")).config,
+  support: async () => (await import("./support/command.ts")).support,
+  dev: async () => (await import("./dev/command.ts")).dev,
+  completion: async () => (await import("./completion/command.ts")).completion,
   version: async () => version,
   "--version": async () => version,
   help: async () => help,

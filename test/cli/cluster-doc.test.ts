@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { configurationOf } from "../../src/core/raft/index.ts";
-import { snapshotObject } from "../../src/cli/cluster-snapshot.ts";
-import { electionObject, statusObject, statusOf } from "../../src/cli/cluster-view.ts";
-import { answers, viewOf } from "../../src/cli/test-cluster.ts";
+import { snapshotObject } from "../../src/cli/cluster/snapshot.ts";
+import { electionObject, statusObject, statusOf } from "../../src/cli/cluster/view.ts";
+import { answers, viewOf } from "../../src/cli/cluster/test-cluster.ts";
 import { tenure } from "./test-tenure.ts";
 
 const DOCUMENT = readFileSync("docs/reference/cli.md", "utf8");

@@ -2,7 +2,7 @@
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { COMMAND_TABLE, VALUE_FLAGS } from "../../src/cli/completion-table.ts";
+import { COMMAND_TABLE, VALUE_FLAGS } from "../../src/cli/completion/table.ts";
 import { tenure } from "./test-tenure.ts";
 
 describe("the table of commands", () => {

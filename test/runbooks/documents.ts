@@ -2,7 +2,7 @@
 // command and in the text around. What is wrong with a call is found with the table that completes and documents the command line.
 
 import { readdirSync, readFileSync } from "node:fs";
-import { COMMAND_TABLE, type CommandEntry } from "../../src/cli/completion-table.ts";
+import { COMMAND_TABLE, type CommandEntry } from "../../src/cli/completion/table.ts";
 
 const RUNBOOKS = "docs/runbooks";
 

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseConfigText } from "../../src/cli/config-text.ts";
+import { parseConfigText } from "../../src/cli/files/text.ts";
 import { parseServerConfig } from "../../src/contract/index.ts";
 import { electionConfig } from "../../src/core/raft/config.ts";
 import { schemaSql } from "../../src/electors/postgres/schema.ts";
