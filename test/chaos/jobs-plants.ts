@@ -49,7 +49,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   "result-without-job-epoch": {
     server: [
       {
-        file: "core/jobs/decide-results.ts",
+        file: "core/jobs/decide/results.ts",
         find: "return run !== null && run.session === session && isSameLease(run, ref);",
         replace: "return run !== null;",
       },
@@ -74,7 +74,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   "keys-forgotten": {
     server: [
       {
-        file: "core/jobs/idempotency.ts",
+        file: "core/jobs/state/idempotency.ts",
         find: "if (request.idempotencyKey === null) return NEW;",
         replace: "if (request !== null) return NEW;",
       },
