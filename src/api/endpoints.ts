@@ -5,15 +5,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQuery } from "../contract/index.ts";
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers.ts";
-import type { Admission } from "./long-polls.ts";
+import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers/handler.ts";
+import type { Admission } from "./traffic/long-polls.ts";
 import type { ExtraRoute } from "./options.ts";
-import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
-import { freshnessHeaders } from "./reads.ts";
+import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./traffic/passage.ts";
+import { freshnessHeaders } from "./handlers/reads.ts";
 import { Refusal } from "./refusal.ts";
-import { pour } from "./stream.ts";
-import type { Traffic } from "./traffic.ts";
-import { TurnShare } from "./turn-share.ts";
+import { pour } from "./streams/stream.ts";
+import type { Traffic } from "./traffic/traffic.ts";
+import { TurnShare } from "./traffic/turn-share.ts";
 
 export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
   const share = new TurnShare(service);

@@ -15,7 +15,7 @@ import { isJoint, members, type ConfChange, type Configuration, type RaftStatus 
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { MemberChange } from "../ports/cluster.ts";
 import type { Consensus } from "../ports/consensus.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
 import {
   diskIn,

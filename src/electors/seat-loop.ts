@@ -8,7 +8,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { Effect, Input, Machine } from "../core/trust/machine.ts";
 import type { Transition } from "../core/trust/transitions.ts";
 import { type Instant, remainingMs } from "../core/trust/window.ts";
-import type { Seat } from "../ports/backend.ts";
+import type { Seat } from "../ports/backends/backend.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Counters } from "./stats.ts";
 

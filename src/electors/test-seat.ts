@@ -4,7 +4,7 @@
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import type { Instant, Timing } from "../core/trust/window.ts";
-import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backend.ts";
+import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backends/backend.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Leader, Transition } from "../ports/elector.ts";
 import { ScopeElector } from "./elector.ts";

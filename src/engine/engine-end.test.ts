@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
-import type { WireHandlers } from "../ports/wire.ts";
+import type { WireHandlers } from "../ports/peers/wire.ts";
 import { HeldDisk, ListMachine, ManualClock, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
 import { bytesOf } from "./test-storage.ts";
 

@@ -7,7 +7,7 @@ import { configurationOf, decodeMessage, type Message, type RaftEvent } from "..
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
-import type { Wire, WireHandlers } from "../ports/wire.ts";
+import type { Wire, WireHandlers } from "../ports/peers/wire.ts";
 import { Engine } from "./engine.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "./envelope.ts";

@@ -13,8 +13,8 @@ import {
   type PostgresTerm,
   settingsOf,
 } from "../electors/postgres/index.ts";
-import type { Backend } from "../ports/backend.ts";
-import type { SqlDriver, SqlLender } from "../ports/sql.ts";
+import type { Backend } from "../ports/backends/backend.ts";
+import type { SqlDriver, SqlLender } from "../ports/backends/sql.ts";
 
 export type { PooledClient } from "../drivers/postgres/index.ts";
 export type { FenceRun, Isolation, PostgresOptions, PostgresTerm, TxOptions } from "../electors/postgres/index.ts";

@@ -13,7 +13,7 @@ export {
 } from "./archive/index.ts";
 export { archivedMachine, withCapture } from "./archive/archived-machine.ts";
 export { captureFrom } from "./archive/captures.ts";
-export { type UsableCopies, usableCopies } from "./archive/copies.ts";
+export { type UsableCopies, usableCopies } from "./archive/peers/copies.ts";
 export { segmentName } from "./archive/durable-file.ts";
 export { MemoryLog, MemoryStore } from "./memory/memory-log.ts";
 export {

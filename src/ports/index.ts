@@ -1,6 +1,6 @@
 // The door of the ports: interfaces only, no code.
 
-export type { Backend, Beat, Claim, Grant, Hold, LossReason, Seat } from "./backend.ts";
+export type { Backend, Beat, Claim, Grant, Hold, LossReason, Seat } from "./backends/backend.ts";
 export type { Clock, Timer } from "./clock.ts";
 export type { Digest } from "./digest.ts";
 export type { Disk, DiskFile } from "./disk.ts";
@@ -18,4 +18,4 @@ export type {
 } from "./elector.ts";
 export type { LogFields, Logger } from "./logger.ts";
 export type { StateMachine } from "./state-machine.ts";
-export type { Wire, WireHandlers } from "./wire.ts";
+export type { Wire, WireHandlers } from "./peers/wire.ts";

@@ -171,7 +171,7 @@ export const MISSING_GUARDS: readonly MissingGuard[] = [
   {
     name: "a leader that takes results of an epoch before its own",
     edits: onBoth({
-      file: "core/jobs/decide-results.ts",
+      file: "core/jobs/decide/results.ts",
       find: "if (call.leaderEpoch !== context.leaderEpoch) return stale(call, context);",
       replace: "",
     }),
@@ -192,7 +192,7 @@ export const MISSING_GUARDS: readonly MissingGuard[] = [
   {
     name: "a result that is taken whatever its job_epoch is",
     edits: onBoth({
-      file: "core/jobs/decide-results.ts",
+      file: "core/jobs/decide/results.ts",
       find: "return run !== null && run.session === session && isSameLease(run, ref);",
       replace: "return run !== null;",
     }),

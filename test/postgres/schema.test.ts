@@ -8,7 +8,7 @@ import { fenceKeyOf } from "../../src/electors/postgres/lock-key.ts";
 import { applySchema, checkSchema, schemaSql } from "../../src/electors/postgres/schema.ts";
 import { createElector } from "../../src/entry/index.ts";
 import { postgres } from "../../src/entry/postgres.ts";
-import type { SqlSession } from "../../src/ports/sql.ts";
+import type { SqlSession } from "../../src/ports/backends/sql.ts";
 import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";
 import { connectTo, FAST } from "./test-seat.ts";
 import { bump, bumpAgain, freshDatabase, one, refusal } from "./test-sql.ts";

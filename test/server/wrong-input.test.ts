@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { peerSecret } from "../../src/cli/server/node/secret.ts";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { FRAME, FRAME_HEADER_BYTES, writeHeader } from "../../src/drivers/wire/frame.ts";
-import { Secret } from "../../src/drivers/wire/secret.ts";
+import { Secret } from "../../src/drivers/wire/handshake/secret.ts";
 import {
   CLIENT_KEY,
   freePort,

@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import type { ServerConfig } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
-import { Security } from "../../drivers/wire/security.ts";
+import { Security } from "../../drivers/wire/handshake/security.ts";
 import { nameWarning } from "../cert/names.ts";
 import { chosen } from "../cluster/flags.ts";
 import { paintFor, paintState } from "../kit/colour.ts";

@@ -10,7 +10,7 @@ import { serversSettings } from "../../electors/servers/options.ts";
 import type { EtcdOptions } from "../../entry/etcd.ts";
 import type { PostgresOptions } from "../../entry/postgres.ts";
 import type { ServersOptions } from "../../entry/servers.ts";
-import type { Backend } from "../../ports/backend.ts";
+import type { Backend } from "../../ports/backends/backend.ts";
 import { suggestion, UsageError } from "../kit/flags.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

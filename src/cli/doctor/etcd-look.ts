@@ -6,7 +6,7 @@ import { httpWire } from "../../drivers/etcd/index.ts";
 import type { EtcdSettings } from "../../electors/etcd/index.ts";
 import { rangeEnd, toBase64 } from "../../electors/etcd/keys.ts";
 import { EtcdSession } from "../../electors/etcd/session.ts";
-import type { EtcdWire } from "../../ports/etcd.ts";
+import type { EtcdWire } from "../../ports/backends/etcd.ts";
 import type { EtcdFacts, MemberFacts } from "./etcd.ts";
 import { sampleLatency } from "./postgres-measure.ts";
 import type { Fact } from "./report.ts";

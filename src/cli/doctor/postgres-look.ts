@@ -13,7 +13,7 @@ import { Line } from "../../electors/postgres/line.ts";
 import { lockKeyOf } from "../../electors/postgres/lock-key.ts";
 import { refusePooler } from "../../electors/postgres/probe.ts";
 import { configure } from "../../electors/postgres/ready.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { stageOf } from "./connection.ts";
 import type { Connections, Occupant, Pooler, PostgresFacts, ScopeFacts, Server, Setting } from "./postgres.ts";
 import { lookAtLog } from "./postgres-log-look.ts";

@@ -4,7 +4,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { serversHttpWire } from "../../drivers/servers/index.ts";
 import type { ServersSettings } from "../../electors/servers/index.ts";
 import { refusalOf } from "../../electors/servers/refusals.ts";
-import type { ServersAnswer, ServersWire } from "../../ports/servers.ts";
+import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
 import { sampleLatency } from "./postgres-measure.ts";
 import type { Fact } from "./report.ts";
 import type { NodeFacts, NodeView, ServersFacts } from "./servers.ts";

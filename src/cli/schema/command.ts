@@ -14,7 +14,7 @@ import {
   schemaSql,
   type SchemaState,
 } from "../../electors/postgres/schema.ts";
-import type { SqlSession } from "../../ports/sql.ts";
+import type { SqlSession } from "../../ports/backends/sql.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 

@@ -11,7 +11,7 @@ import { settingsOf } from "../../electors/postgres/index.ts";
 import { etcd } from "../../entry/etcd.ts";
 import { createElector } from "../../entry/index.ts";
 import { servers } from "../../entry/servers.ts";
-import type { ScopeAdmin, ScopeRecord } from "../../ports/scope-admin.ts";
+import type { ScopeAdmin, ScopeRecord } from "../../ports/backends/scope-admin.ts";
 import { backendFrom, backendSource } from "../connection/backend.ts";
 import { paintFor } from "../kit/colour.ts";
 import { suggestion } from "../kit/flags.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ScopeRecord } from "../../ports/scope-admin.ts";
+import type { ScopeRecord } from "../../ports/backends/scope-admin.ts";
 import { columns, duration, printable } from "../kit/output.ts";
 import { ageOf, scopeTable, sessionText, stateOf } from "./view.ts";
 

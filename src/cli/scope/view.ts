@@ -1,7 +1,7 @@
 // Scopes as they are printed: the state of each, as a row for people and as an object for programs. Pure; the fields
 // of the objects are documented in docs/reference/cli.md, and a test compares.
 
-import type { ScopeDetails, ScopeRecord, SessionRecord, TransitionRecord } from "../../ports/scope-admin.ts";
+import type { ScopeDetails, ScopeRecord, SessionRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import { type Paint, paintState, PLAIN } from "../kit/colour.ts";
 import { columns, duration, isoTime, printable, table } from "../kit/output.ts";
 

@@ -2,7 +2,7 @@
 //
 // In every `build:*` payload `jobEpoch` is the job's epoch behind the event. Times are wall milliseconds; the time at which
 // something happened is the event's own timestamp. Any payload may carry `skippedMs`: by so much the events' clock has jumped
-// since the event before (skips.ts). `leaseHash` and `sessionHash` stand for what only the agent has.
+// since the event before (state/skips.ts). `leaseHash` and `sessionHash` stand for what only the agent has.
 
 import type { EventDraft, EventPayload, StoredEvent } from "../events/index.ts";
 import type { Json } from "../kit/json.ts";

@@ -7,7 +7,7 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { endsSession, withSqlstate } from "../../core/kit/sql-outcome.ts";
-import type { SqlEvents, SqlRow, SqlSession } from "../../ports/sql.ts";
+import type { SqlEvents, SqlRow, SqlSession } from "../../ports/backends/sql.ts";
 import { type PgClient, run } from "./client.ts";
 
 /** How long a goodbye may take before the socket is destroyed. */

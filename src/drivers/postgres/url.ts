@@ -3,7 +3,7 @@
 
 import { Socket } from "node:net";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { SqlDriver, SqlLender, SqlLoan } from "../../ports/sql.ts";
+import type { SqlDriver, SqlLender, SqlLoan } from "../../ports/backends/sql.ts";
 import type { PgClient } from "./client.ts";
 import { loadPg } from "./pg-module.ts";
 import { type PgConnection, PgSession } from "./session.ts";

@@ -3,7 +3,7 @@
 // Invariants: a client that served a session is given back destroyed, never to the pool (traps 39 and 41: it may hold
 // a lock or have settings of ours); a client that arrives too late is given back destroyed too.
 
-import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/sql.ts";
+import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/backends/sql.ts";
 import { finish, run } from "./client.ts";
 import { type PgConnection, PgSession } from "./session.ts";
 

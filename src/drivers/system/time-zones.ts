@@ -3,7 +3,7 @@
 // To ask Intl takes microseconds, and a schedule's next time asks dozens of times. So what a zone was asked for is kept by days of
 // universal time: the offsets at both ends, and where they differ, the moment of the change.
 //
-// Invariants: a zone's clocks change at most once in a day (core/jobs/cron.ts rests on more than that), so equal ends mean a day
+// Invariants: a zone's clocks change at most once in a day (core/jobs/decide/cron.ts rests on more than that), so equal ends mean a day
 // without a change; the tables of a process never change, so what is kept is never out of date. Zones and days that are kept are
 // bounded: the oldest go.
 

@@ -14,8 +14,8 @@ import type {
   ScopeRecord,
   SessionRecord,
   TransitionRecord,
-} from "../../ports/scope-admin.ts";
-import type { SqlDriver, SqlRow } from "../../ports/sql.ts";
+} from "../../ports/backends/scope-admin.ts";
+import type { SqlDriver, SqlRow } from "../../ports/backends/sql.ts";
 import { type LockRow, locksSql, type ScopeRow, scopesSql, type TransitionRow, transitionsSql } from "./admin-sql.ts";
 import { faultOf } from "./faults.ts";
 import { Line } from "./line.ts";

@@ -2,7 +2,7 @@
 // poolers once for each `postgres()`, before anything is changed in the database.
 
 import type { Clock } from "../../ports/clock.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import type { Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { refusePooler } from "./probe.ts";

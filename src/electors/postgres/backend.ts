@@ -1,8 +1,8 @@
 // The Postgres backend: what `postgres()` gives. It connects nothing before a seat asks, and closes what its seats
 // share (the polling session, the observer, the clients lent to `term.tx`) when the last of them has left.
 
-import type { Backend, Claim, Hold, Seat } from "../../ports/backend.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { Backend, Claim, Hold, Seat } from "../../ports/backends/backend.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { Admission } from "./admission.ts";
 import { BlockHolder } from "./block.ts";
 import type { Holder, Scoped } from "./holder.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../core/kit/random.ts";
-import type { LossReason } from "../../ports/backend.ts";
+import type { LossReason } from "../../ports/backends/backend.ts";
 import { HandClock, settled } from "../test-seat.ts";
 import { Admission } from "./admission.ts";
 import { BlockHolder } from "./block.ts";

@@ -9,8 +9,8 @@
 // frozen at the head of the queue is granted the lock, and must lose it soon (trap 49a).
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Beat, Grant } from "../../ports/backend.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { Beat, Grant } from "../../ports/backends/backend.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import type { Admission } from "./admission.ts";
 import { faultOf, softened } from "./faults.ts";
 import { beat, bump, type Holder, lost, refuseClash, resign, type Scoped } from "./holder.ts";

@@ -1,4 +1,4 @@
-// Sessions for the log and whoever else is no elector (ports/sql.ts, SqlDesk), checked and configured as an elector's are:
+// Sessions for the log and whoever else is no elector (ports/backends/sql.ts, SqlDesk), checked and configured as an elector's are:
 // a primary, a schema that we know, no pooler in the path; statement_timeout, lock_timeout and the rest of design D19.
 //
 // Two settings more, since a log lives on them: READ COMMITTED, whatever the database's default is, because the guard of an
@@ -6,7 +6,7 @@
 
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { SqlDesk, SqlDriver, SqlEvents, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlDriver, SqlEvents, SqlLane } from "../../ports/backends/sql.ts";
 import { Admission } from "./admission.ts";
 import { faultOf } from "./faults.ts";
 import { Line } from "./line.ts";

@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backend.ts";
-import type { SqlLoan } from "../../ports/sql.ts";
+import type { Hold } from "../../ports/backends/backend.ts";
+import type { SqlLoan } from "../../ports/backends/sql.ts";
 import { fenceOf } from "./fence.ts";
 
 async function commitFailsWith(

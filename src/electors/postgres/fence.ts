@@ -16,8 +16,8 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { outcomeOfCommit, sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import type { Hold } from "../../ports/backend.ts";
-import type { SqlLender, SqlLoan } from "../../ports/sql.ts";
+import type { Hold } from "../../ports/backends/backend.ts";
+import type { SqlLender, SqlLoan } from "../../ports/backends/sql.ts";
 import { faultOf } from "./faults.ts";
 import { lentClient } from "./lent-client.ts";
 import { type FenceProof, type FenceRun, fenceThrough } from "./proof.ts";

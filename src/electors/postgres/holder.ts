@@ -3,14 +3,14 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
-import type { Beat, Claim, Grant, LossReason } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, LossReason } from "../../ports/backends/backend.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
 import { faultOf, softened } from "./faults.ts";
 import { ANSWER_MS_MAX, type Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { type BeatVerdict, quoteSchema, type statements } from "./schema.ts";
 
-/** The part of a Seat that differs between the two; the contract is the Seat's (ports/backend.ts). */
+/** The part of a Seat that differs between the two; the contract is the Seat's (ports/backends/backend.ts). */
 export interface Holder {
   acquire(): Promise<Grant>;
   beat(epoch: number): Promise<Beat>;

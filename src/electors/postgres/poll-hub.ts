@@ -13,7 +13,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import type { Admission } from "./admission.ts";
 import { Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";

@@ -5,7 +5,7 @@
 // Invariant: a hold ends with its session, or when its key is let go; never because another scope's does.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Beat, Grant } from "../../ports/backend.ts";
+import type { Beat, Grant } from "../../ports/backends/backend.ts";
 import { faultOf, softened } from "./faults.ts";
 import { beat, bump, type Holder, lost, refuseClash, resign, type Scoped } from "./holder.ts";
 import type { Line } from "./line.ts";

@@ -8,7 +8,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { POOLER_ADVICE } from "./faults.ts";
 import { Line } from "./line.ts";
 

@@ -21,7 +21,7 @@
 // nobody rolls back afterwards to a savepoint which is older than the fence. docs/decisions/0038-proof-of-the-fence.md.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backend.ts";
+import type { Hold } from "../../ports/backends/backend.ts";
 import { isRefusedWith, staleOr } from "./refusal.ts";
 
 /**

@@ -7,7 +7,7 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { SqlSession } from "../../ports/sql.ts";
+import type { SqlSession } from "../../ports/backends/sql.ts";
 import type { Line } from "./line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { applySchema, checkSchema, type SchemaUse } from "./schema.ts";

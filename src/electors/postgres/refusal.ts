@@ -2,7 +2,7 @@
 // own; the driver's `code` or `sqlstate` is kept. Users throw anything (trap 80): nothing here throws.
 
 import { StaleEpochError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backend.ts";
+import type { Hold } from "../../ports/backends/backend.ts";
 
 const CAUSES_MAX = 8;
 

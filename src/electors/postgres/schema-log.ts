@@ -43,7 +43,7 @@ export const LOG_INTERNAL_ROUTINES = { tenure_log_guard: "" } as const;
 
 const DEFINER = "language plpgsql volatile security definer set search_path = pg_catalog, pg_temp";
 const TIMELINE = "left(pg_walfile_name(pg_current_wal_lsn()), 8)";
-/** As the API wants a kind and a payload (contract/job-requests.ts): a test compares. */
+/** As the API wants a kind and a payload (contract/jobs/requests.ts): a test compares. */
 const KIND = `^[A-Za-z0-9][A-Za-z0-9._:-]{0,${JOB_NAME_BYTES_MAX - 1}}$`;
 /** Strict: otherwise a list is taken for its items. */
 const TOO_DEEP = `strict $.**{${JSON_DEPTH_MAX} to last} ? (@.type() == "array" || @.type() == "object")`;

@@ -9,7 +9,7 @@
 // - Nothing is ever dropped by it.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { SqlSession } from "../../ports/sql.ts";
+import type { SqlSession } from "../../ports/backends/sql.ts";
 import { FENCE_KEY_MASK } from "./lock-key.ts";
 import { fenceFunctions, MARK } from "./schema-fence.ts";
 import { electorFunctions } from "./schema-functions.ts";

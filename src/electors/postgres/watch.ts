@@ -13,7 +13,7 @@ import { harmlessly, messageOf } from "../../core/kit/user-code.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
 import { faultOf } from "./faults.ts";
 import { Line } from "./line.ts";

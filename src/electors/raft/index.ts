@@ -3,7 +3,7 @@
 
 import type { ElectionConfig } from "../../core/raft/config.ts";
 import type { Timing } from "../../core/trust/window.ts";
-import type { Backend } from "../../ports/backend.ts";
+import type { Backend } from "../../ports/backends/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Consensus } from "../../ports/consensus.ts";
 import type { LeaderBoard } from "./leader-board.ts";

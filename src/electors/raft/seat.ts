@@ -14,7 +14,7 @@
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { RaftEvent } from "../../core/raft/types.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, Seat } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, Seat } from "../../ports/backends/backend.ts";
 import type { Consensus } from "../../ports/consensus.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { LeaderBoard } from "./leader-board.ts";

@@ -16,7 +16,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ServersAnswer, ServersWire } from "../../ports/servers.ts";
+import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
 import { pause } from "../persistence.ts";
 import type { Fields } from "./answers.ts";
 import { findLeader } from "./discovery.ts";

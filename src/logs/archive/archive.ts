@@ -30,7 +30,7 @@ import { checkedCapture, isHeld, walkFrom, withoutLetGo } from "./captures.ts";
 import { CATALOG_NAME, segmentName, writeDurably } from "./durable-file.ts";
 import { eventChain } from "./event-chain.ts";
 import { Exclusive } from "./exclusive.ts";
-import { checkInstallation, placeSegment } from "./installation.ts";
+import { checkInstallation, placeSegment } from "./peers/installation.ts";
 import { giveUpBefore, giveUpThrough, letGoOlder, retain, type Shortened } from "./letting-go.ts";
 import { quotaOf, type Quota } from "./quota.ts";
 import { pieceOf, pointAt, readEvents, startBehindMissing } from "./reading.ts";

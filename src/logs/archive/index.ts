@@ -2,8 +2,13 @@
 
 export { Archive } from "./archive.ts";
 export type { ArchiveOptions, ArchiveStats } from "./archive-options.ts";
-export { exchangeSegments, lacksOf, ownLacks, segmentAnswers, type ExchangeOptions } from "./peer-segments.ts";
-export { SegmentFetcher, type FetcherOptions, type MissingHistory, type SegmentSource } from "./segment-fetcher.ts";
+export { exchangeSegments, lacksOf, ownLacks, segmentAnswers, type ExchangeOptions } from "./peers/peer-segments.ts";
+export {
+  SegmentFetcher,
+  type FetcherOptions,
+  type MissingHistory,
+  type SegmentSource,
+} from "./peers/segment-fetcher.ts";
 export type { Quota } from "./quota.ts";
 export { filesBehind } from "./replayed.ts";
 export { Retention } from "./retention.ts";

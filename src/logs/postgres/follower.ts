@@ -11,7 +11,7 @@ import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import type { LogReader } from "./log-reader.ts";
 import { LOG_CHANNEL, type LogStatements, noticeOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";

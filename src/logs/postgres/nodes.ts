@@ -15,7 +15,7 @@ import { CLOCK_HEARD_MS_MAX, CLOCK_SKEW_MS_MAX, MEMBERS_MAX } from "../../core/k
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 

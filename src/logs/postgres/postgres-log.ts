@@ -15,7 +15,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Fold, LogAppended, LogHead, LogOpened, LogRecord, TakingLog } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk } from "../../ports/sql.ts";
+import type { SqlDesk } from "../../ports/backends/sql.ts";
 import type { FeedBounds } from "../record-feed.ts";
 import { Applied } from "./applied.ts";
 import { Follower } from "./follower.ts";

@@ -17,7 +17,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { ENTRY_BYTES_MAX, PENDING_PROPOSALS_MAX, UNCOMMITTED_BYTES_MAX } from "../../core/kit/limits.ts";
 import { outcomeOfCommit } from "../../core/kit/sql-outcome.ts";
 import type { LogAppended, LogOpened } from "../../ports/log.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { misplaced, notOpened, tooLarge, tooMuchWaits } from "../refusals.ts";
 import type { Applied } from "./applied.ts";
 import { joined, type LogReader } from "./log-reader.ts";

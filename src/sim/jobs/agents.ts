@@ -17,7 +17,7 @@ import type { GivenLease, LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } fro
 import type { Boot } from "../kernel/index.ts";
 import type { AnsweredAgent, JobsCluster, JobsServer } from "./cluster.ts";
 import { CLOCK_DRIFT_MAX } from "./knobs.ts";
-import type { Asked } from "./oracle.ts";
+import type { Asked } from "./oracle/oracle.ts";
 import { type Answer, post } from "./post.ts";
 import { reached } from "./probes.ts";
 

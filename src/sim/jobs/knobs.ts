@@ -4,9 +4,9 @@ import { JOBS_FINISHED_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import { CLOCK_MOODS, type ClockMood } from "./clocks.ts";
-import type { OwnKind } from "./plan.ts";
-import type { JobsPloyKind } from "./ploys.ts";
-import type { ViewsFault } from "./views-faults.ts";
+import type { OwnKind } from "./faults/plan.ts";
+import type { JobsPloyKind } from "./faults/ploys.ts";
+import type { ViewsFault } from "./faults/views.ts";
 
 /** How far any clock may run fast or slow; agents allow for it in what they believe. */
 export const CLOCK_DRIFT_MAX = 0.03;

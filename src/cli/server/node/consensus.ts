@@ -23,7 +23,7 @@ import type { Disk } from "../../../ports/disk.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { StateMachine } from "../../../ports/state-machine.ts";
 import type { EngineOptions } from "../../../engine/engine-options.ts";
-import type { Wire } from "../../../ports/wire.ts";
+import type { Wire } from "../../../ports/peers/wire.ts";
 
 /** How long a founder asks at least whether there is a cluster already; longer while a peer is there and does not answer. */
 const PROBE_MS = 1_500;

@@ -10,7 +10,7 @@ import { Archive, type ArchiveOptions, exchangeSegments, Retention, type Segment
 import type { Clearance } from "../../../ports/clearance.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Logger } from "../../../ports/logger.ts";
-import type { PeerQueries } from "../../../ports/peer-queries.ts";
+import type { PeerQueries } from "../../../ports/peers/queries.ts";
 import type { ConsensusNode } from "./consensus.ts";
 
 const MIB = 2 ** 20;

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JobClasses } from "../job-class.ts";
-import { Ranked } from "../ranked.ts";
-import type { JobRecord } from "../records.ts";
+import { JobClasses } from "../state/job-class.ts";
+import { Ranked } from "../state/ranked.ts";
+import type { JobRecord } from "../state/records.ts";
 import { spec } from "../test-desk.ts";
 import { hashOf } from "../../kit/shards.ts";
 import { IdIndex } from "./id-index.ts";
