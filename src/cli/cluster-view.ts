@@ -139,7 +139,7 @@ function alertsOf(views: readonly ClusterView[]): StatusAlert[] {
 }
 
 /** How many voters there are, and how many of them, or of a site's nodes, are known to work. */
-export function votersOf(rows: readonly MemberRow[]): { readonly voters: number; readonly working: number } {
+function votersOf(rows: readonly MemberRow[]): { readonly voters: number; readonly working: number } {
   const voters = rows.filter(({ member }) => member.kind === "voter");
   const able = rows.filter(({ member }) => member.kind === "voter" || member.kind === "node");
   return { voters: voters.length, working: able.filter(({ health }) => health === "ok").length };

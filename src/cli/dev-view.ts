@@ -109,7 +109,7 @@ function nodeRow({ id, pid, state, restartInMs }: DevNode, { rows, leader }: Clu
   ];
 }
 
-export function electionText({ term, reason, durationMs, votes }: ElectionView): string {
+function electionText({ term, reason, durationMs, votes }: ElectionView): string {
   return `term ${term} in ${duration(durationMs)} (${reason}): ${votesText(votes)}`;
 }
 

@@ -61,7 +61,7 @@ export function exitCode(checks: readonly Check[], strict: boolean): number {
   return checks.some(isBad) ? EXIT_PROBLEM : 0;
 }
 
-export function count(checks: readonly Check[]): Readonly<Record<Level, number>> {
+function count(checks: readonly Check[]): Readonly<Record<Level, number>> {
   const counts: Record<Level, number> = { ok: 0, warning: 0, problem: 0, unknown: 0 };
   for (const { level } of checks) counts[level]++;
   return counts;

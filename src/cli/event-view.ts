@@ -16,11 +16,11 @@ export function eventLine(output: Output, event: EventView): string {
 }
 
 /** As it is sealed: who has this can check its hash. */
-export function eventObject(event: EventView) {
+function eventObject(event: EventView) {
   return { at: isoTime(event.timestamp), ...toSnake(event) };
 }
 
-export function eventText({ sequence, timestamp, eventType, entityId, payload }: EventView): string {
+function eventText({ sequence, timestamp, eventType, entityId, payload }: EventView): string {
   const cells = [
     String(sequence).padStart(SEQUENCE_WIDTH),
     isoTime(timestamp),

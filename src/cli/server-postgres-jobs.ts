@@ -166,7 +166,7 @@ function inboxOf({ desk, random, options, settings }: Site): PostgresInbox {
 const jobShape = shape(JobBody);
 
 /** As the API would read the same: `options` has the fields of `POST /v1/jobs` beside kind and payload. */
-export function takenJob({ id, kind, payload, options, by }: Submitted): TakenJob {
+function takenJob({ id, kind, payload, options, by }: Submitted): TakenJob {
   const body = { ...(parseJson(options) as object), kind, payload: parseJson(payload) };
   const checked = jobShape.check(body);
   const who = `postgres:${by}`;

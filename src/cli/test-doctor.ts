@@ -61,7 +61,7 @@ export const HEALTHY_LOG = {
 
 const TIMEOUTS = { statement_timeout: 2_000, lock_timeout: 1_000, idle_session_timeout: 6_000 };
 
-export const HEALTHY: Server = {
+const HEALTHY: Server = {
   role: "app",
   database: "shop",
   version: 180_000,
