@@ -159,7 +159,7 @@ it("has the command, and nothing of the servers, and says where they are", () =>
     "core/events",
     "contract/routes.js",
   ];
-  for (const path of [...rooms, "electors/raft", "drivers/wire", "cli/sim", "cli/dev", "cli/server"]) {
+  for (const path of [...rooms, "drivers/wire", "cli/sim", "cli/dev", "cli/server"]) {
     expect(existsSync(join(dist, path)), path).toBe(false);
   }
   const asked = spawnSync(process.execPath, [join(dist, "cli/main.js"), "server", "start"], { encoding: "utf8" });

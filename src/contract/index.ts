@@ -2,7 +2,7 @@
 
 export { allows, closes, type Role, ROLES } from "./roles.ts";
 export { requestText } from "./body-hash.ts";
-export { certificateCaller, type CertificateCaller, type ClientCertificate } from "./certificate-role.ts";
+export { certificateCaller, type ClientCertificate } from "./certificate-role.ts";
 export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
 export { errorBody, type ErrorBody, type Leadership, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
@@ -33,13 +33,7 @@ export { typedQuery } from "./query.ts";
 export { SCOPES_PER_PAGE_MAX } from "./requests.ts";
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
-export {
-  type ApiKey,
-  type ConfigSurroundings,
-  type LogLevel,
-  parseServerConfig,
-  type ServerConfig,
-} from "./config/server.ts";
+export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
-export { describeMistakes, listMistakes, type Mistake, type Shape, shape, type ValueOf } from "./shape.ts";
-export { type Camel, camelKey, type Snake, snakeKey, toCamel, toSnake } from "./snake-case.ts";
+export { describeMistakes, type Shape, shape, type ValueOf } from "./shape.ts";
+export { snakeKey, toSnake } from "./snake-case.ts";

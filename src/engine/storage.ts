@@ -1,7 +1,7 @@
 // The durable memory of one node: hard state, log and snapshot on one data directory.
 //
 //   open ──▶ usable ──▶ failed        one failed write ends it: what is on the disk is not known any more,
-//              └──────▶ closed        so the process ends and recovery looks (design §5: crash, never retry)
+//              └──────▶ closed        so the process ends and recovery decides (trap 23: never retry)
 //
 // Invariants:
 // - When `persist` resolves, everything in it that must be synced is durable, and so is everything before.

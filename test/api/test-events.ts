@@ -2,17 +2,16 @@
 
 import {
   bytesOfHash,
-  consistencyProof,
   EMPTY_CHAIN,
   type EventDraft,
   eventHashOf,
   hexOf,
-  inclusionProof,
   leafHash,
   MerkleFrontier,
   Sealer,
   Verifier,
 } from "../../src/core/events/index.ts";
+import { consistencyProof, inclusionProof } from "../../src/core/events/test-merkle.ts";
 import { TenureError } from "../../src/core/kit/errors.ts";
 import { systemDigest as digest } from "../../src/drivers/system/digest.ts";
 import { MemoryLog } from "../../src/logs/index.ts";
@@ -149,21 +148,18 @@ export class TestEvents implements Events {
   }
 
   async inclusion(sequence: number, treeSize: number) {
-    const path = inclusionProof(this.#reader(), sequence - 1, treeSize, digest).map((hash) => hexOf(hash));
+    const path = inclusionProof(this.#leaves(), sequence - 1, treeSize, digest).map((hash) => hexOf(hash));
     const leaf = leafOf(this.#bytes[sequence - 1] as Uint8Array);
     return { sequence, treeSize, leafHash: hexOf(leaf), root: this.#root(treeSize), path };
   }
 
   async consistency(fromSize: number, treeSize: number) {
-    const path = consistencyProof(this.#reader(), fromSize, treeSize, digest).map((hash) => hexOf(hash));
+    const path = consistencyProof(this.#leaves(), fromSize, treeSize, digest).map((hash) => hexOf(hash));
     return { fromSize, treeSize, fromRoot: this.#root(fromSize), root: this.#root(treeSize), path };
   }
 
-  #reader() {
-    return {
-      leafHashes: ({ from, to }: { from: number; to: number }) =>
-        this.#bytes.slice(from, to).map((bytes) => leafOf(bytes)),
-    };
+  #leaves() {
+    return this.#bytes.map((bytes) => leafOf(bytes));
   }
 
   #root(size: number): string {

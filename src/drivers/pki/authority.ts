@@ -16,8 +16,8 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A machine whose clock is a little behind must not refuse a certificate that was made a moment ago. */
 const BACKDATE_MS = 5 * 60 * 1_000;
 const SERIAL_BYTES = 16;
-export const CA_DAYS = 3_650;
-export const CERTIFICATE_DAYS = 365;
+const CA_DAYS = 3_650;
+const CERTIFICATE_DAYS = 365;
 
 /** PEM text. */
 export interface KeyPair {

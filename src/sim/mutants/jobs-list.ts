@@ -300,7 +300,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     MOONLIT,
-    mutant("gate-open-beside-the-worker", "§2.3", {
+    mutant("gate-open-beside-the-worker", "specification §2.3", {
       file: CLEARED,
       find: "if (!status.established || (this.#isOpen && this.#term === status.term)) return status;",
       replace: "if (this.#limit !== undefined) return status;",
@@ -308,7 +308,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     MOONLIT,
-    mutant("cleared-before-the-worker-is-gone", "§2.3", {
+    mutant("cleared-before-the-worker-is-gone", "specification §2.3", {
       file: NODE,
       find: "if (this.#clearing !== null && isGone(this.#agent)) {",
       replace: "if (this.#clearing !== null) {",
@@ -316,7 +316,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     MOONLIT,
-    mutant("worker-started-beside-a-leader", "§2.3", {
+    mutant("worker-started-beside-a-leader", "specification §2.3", {
       file: NODE,
       find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
       replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
@@ -324,7 +324,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     { ...MOONLIT, survives: 0.5, aims: ["crash-leader", "transfer"] },
-    mutant("survivor-taken-for-dead", "§2.3", {
+    mutant("survivor-taken-for-dead", "specification §2.3", {
       file: NODE,
       find: "if (survivors > 0 && !isTimeUp) {",
       replace: "if (survivors > 1_000 && !isTimeUp) {",
@@ -332,7 +332,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     { ...MOONLIT, aims: ["crash-supervisor", "crash-leading-supervisor"] },
-    mutant("worker-of-the-supervisor-before-forgotten", "§2.3", {
+    mutant("worker-of-the-supervisor-before-forgotten", "specification §2.3", {
       file: NODE,
       find: '#agent: Agent = { phase: "unknown" };',
       replace: '#agent: Agent = { phase: "off" };',
