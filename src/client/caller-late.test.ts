@@ -5,7 +5,7 @@ import { expect, it, vi } from "vitest";
 import { KEY_WAIT_MS, TURNOVER_WAIT_MS, VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import { createClient } from "./client.ts";
 import { leaderAnswer, Network, notLeader, type Reply } from "./test-network.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 const N1 = "http://127.0.0.1:1";
 const OVERLOADED: Reply = [503, { error: "OVERLOADED", message: "the views lag; nothing was done" }];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { failed, leaderAnswer, Network, type Node, notLeader } from "./test-network.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 virtualTime();
 

@@ -5,7 +5,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import { HOSTILE } from "../core/kit/test-hostile.ts";
 import { createClient } from "./client.ts";
 import type { ClientFetch } from "./exchange.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 virtualTime();
 

@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { failed, Network, type Node, type Reply } from "./test-network.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 virtualTime();
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { HistoryRewrittenError, Trail } from "./rewritten.ts";
 import { leaderAnswer, Network, type Node, type Reply, type Sent } from "./test-network.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 virtualTime();
 

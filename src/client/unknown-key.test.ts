@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { leaderAnswer, Network, type Node, type Reply } from "./test-network.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 virtualTime();
 

@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { createClient } from "./client.ts";
 import { Network, type Node, type Reply } from "./test-network.ts";
-import { virtualTime } from "./test-time.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 const N1 = "http://127.0.0.1:1";
 const MINUTE = 60_000;
