@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { anyText } from "../../test/any-text.ts";
 import { type Address, formatAddress, HOME, JOB_STATES, jobsPath, keyOf, parseAddress, VIEWS } from "./address.ts";
 
-const text = fc.string({ unit: "binary", maxLength: 20 });
+const text = anyText({ maxLength: 20 });
 const addresses: fc.Arbitrary<Address> = fc.record({
   view: fc.constantFrom(...VIEWS),
   states: fc.subarray([...JOB_STATES]),
