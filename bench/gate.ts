@@ -13,7 +13,7 @@
 //   Postgres's sessions, which a busy machine changes less (Linux; null elsewhere).
 //
 // On a real Postgres with fsync on. --save writes the result to bench/results/gate.json, which README's figures are
-// compared with.
+// compared with; with --costs it replaces the costs in it and leaves the failovers.
 
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -62,6 +62,7 @@ async function main(): Promise<number> {
     if (values.costs === true) {
       const costs = await measureCosts(stage);
       console.log([`${stage.server}, ${rounds} rounds`, ...peopleOfCosts(costs)].join("\n"));
+      if (values.save === true) await save({ ...stored(), costs_rounds: rounds, ...costs });
       if (values.json === true) console.log(JSON.stringify(costs));
       return 0;
     }
@@ -74,6 +75,7 @@ async function main(): Promise<number> {
       fsync: (await setting(stage, "fsync")) === "on",
       cores: cpus().length,
       rounds,
+      costs_rounds: rounds,
       ...costs,
       ...failover.figures,
       lost_updates: failover.lostUpdates,
@@ -313,6 +315,10 @@ function peopleOfCosts(costs: Awaited<ReturnType<typeof measureCosts>>): string[
         `proof, ${clients.replace("_", " ").padEnd(10)} ${costs.fence_proof_ratio[clients]} ×, CPU ${costs.fence_proof_cpu_ratio[clients] ?? "unknown"} × (${costs.proved_tx_per_s[clients]} by term.fence, ${costs.unproved_tx_per_s[clients]} by tenure_require_epoch)`,
     ),
   ];
+}
+
+function stored(): { readonly failed: readonly string[] } {
+  return JSON.parse(readFileSync(RESULT, "utf8")) as { readonly failed: readonly string[] };
 }
 
 /** Figures for the record come from a whole run in which nothing failed. */
