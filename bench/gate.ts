@@ -317,12 +317,17 @@ function peopleOfCosts(costs: Awaited<ReturnType<typeof measureCosts>>): string[
   ];
 }
 
-function stored(): { readonly failed: readonly string[] } {
-  return JSON.parse(readFileSync(RESULT, "utf8")) as { readonly failed: readonly string[] };
+interface Saved {
+  readonly failed: readonly string[];
+  readonly costs_rounds: number;
+}
+
+function stored(): Saved {
+  return JSON.parse(readFileSync(RESULT, "utf8")) as Saved;
 }
 
 /** Figures for the record come from a whole run in which nothing failed. */
-async function save(result: { readonly failed: readonly string[] }): Promise<void> {
+async function save(result: Saved): Promise<void> {
   if (result.failed.length > 0 || rounds < ROUNDS_MIN) {
     console.error(`bench: not saved, because ${result.failed[0] ?? `${rounds} rounds are fewer than ${ROUNDS_MIN}`}`);
     return;
