@@ -172,6 +172,24 @@ describe("an elector", () => {
     await expect(led).rejects.toMatchObject({ code: "ELECTOR_CLOSED" });
   });
 
+  test("says of its own last term that it is over, though the last leader it has heard of is itself", async () => {
+    const { elector, seat } = rig();
+    const heard = elector.observe()[Symbol.asyncIterator]().next();
+    const acquired = elector.acquire();
+    await seat.grant(4);
+    const term = await acquired;
+    seat.told[0]!({ epoch: 4, identity: elector.identity, metadata: {} });
+    await heard;
+    seat.claim.lost(4, "session-ended");
+    await term.ended;
+    expect(() => term.check()).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining("this instance's term of epoch 4 is over. "),
+        leader: null,
+      }),
+    );
+  });
+
   test("tells who leads, in its gate's refusals too, once it has heard", async () => {
     const { elector, seat } = rig();
     const seen: (Leader | null)[] = [];
