@@ -33,11 +33,7 @@ export async function eventStart(service: Service, parts: JobsParts, call: Call<
 }
 
 /** For whoever brings the point that it knows: the history is still the one with that point. Throws as `eventStart`. */
-export async function mustBeKnown(
-  service: Service,
-  parts: JobsParts,
-  call: Resumed,
-): Promise<EventPoint | null> {
+export async function mustBeKnown(service: Service, parts: JobsParts, call: Resumed): Promise<EventPoint | null> {
   const text = call.header(POINT_HEADER);
   if (text === undefined) return null;
   const point = readEventPoint(text);
