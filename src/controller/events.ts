@@ -12,6 +12,7 @@ import type {
   EventsPage,
   EventsWanted,
   InclusionProof,
+  InTurn,
   EventRecord,
   Verified,
 } from "../ports/events.ts";
@@ -97,7 +98,7 @@ export class EventsService implements Events {
     return { sequence: this.#options.fold.chain.sequence, first: startSequence + 1 };
   }
 
-  async hashAt(sequence: number): Promise<string | null> {
+  async hashAt(sequence: number, inTurn: InTurn = (make) => make()): Promise<string | null> {
     const { chain } = this.#options.fold;
     if (sequence >= chain.sequence) return sequence === chain.sequence ? chain.hash : null;
     const { first } = this.head();
@@ -105,7 +106,7 @@ export class EventsService implements Events {
     if (sequence === 0) return null;
     const held = this.#tail.hashOf(sequence);
     if (held !== null) return held;
-    return this.#readings.take(() => this.#readHashBefore(sequence + 1));
+    return inTurn(() => this.#readings.take(() => this.#readHashBefore(sequence + 1)));
   }
 
   /** From the event that names it: the one itself may be cut off. */

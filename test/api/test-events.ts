@@ -15,7 +15,7 @@ import { consistencyProof, inclusionProof } from "../../src/core/events/test-mer
 import { TenureError } from "../../src/core/kit/errors.ts";
 import { systemDigest as digest } from "../../src/drivers/system/digest.ts";
 import { MemoryLog } from "../../src/logs/index.ts";
-import type { Events, EventsFilter, EventsPage, EventsWanted, Verified } from "../../src/ports/events.ts";
+import type { Events, EventsFilter, EventsPage, EventsWanted, InTurn, Verified } from "../../src/ports/events.ts";
 
 const EPOCH = 7;
 
@@ -29,6 +29,9 @@ export class TestEvents implements Events {
   /** This node has applied no more than that; null: everything. */
   appliedMax: number | null = null;
   reads = 0;
+  /** Of points that are in memory no more: how many were read, and what holds such a read up. */
+  pointReads = 0;
+  pointGate: Promise<void> = Promise.resolve();
   /** Holds a verification up until it resolves. */
   gate: Promise<void> = Promise.resolve();
 
@@ -70,10 +73,16 @@ export class TestEvents implements Events {
     return { sequence: Math.min(this.#bytes.length, this.appliedMax ?? Number.POSITIVE_INFINITY), first: this.first };
   }
 
-  async hashAt(sequence: number): Promise<string | null> {
+  async hashAt(sequence: number, inTurn: InTurn = (make) => make()): Promise<string | null> {
     if (sequence + 1 < this.first) throw new TenureError("LOG_COMPACTED", `Events before ${this.first} are not kept.`);
     if (sequence === 0 || sequence > this.head().sequence) return null;
-    return eventHashOf(this.#bytes[sequence - 1] as Uint8Array, digest);
+    const hash = eventHashOf(this.#bytes[sequence - 1] as Uint8Array, digest);
+    if (sequence > this.head().sequence - this.recentMax) return hash;
+    return inTurn(async () => {
+      this.pointReads++;
+      await this.pointGate;
+      return hash;
+    });
   }
 
   async read(after: number, { filter, max, bytesMax }: EventsWanted): Promise<EventsPage> {

@@ -103,6 +103,8 @@ test("with --paused it leases, fires and grants nothing, says so, and stays so o
   await expectPaused();
   const [job] = await pending();
   expect((await client.job(job!)).pendingReason).toEqual({ reason: "cluster-paused" });
+  const list = await tenure("job", "list", "--state", "pending", ...access());
+  expect(list.stdout.match(/the cluster was restored paused: .*`tenure cluster resume`$/gm)).toHaveLength(JOBS);
   const status = await tenureJson<{ paused: boolean; alerts: { name: string }[] }>("cluster", "status", ...access());
   expect(status).toMatchObject({ code: 0, paused: true });
   expect(status.alerts.map(({ name }) => name)).toContain("cluster_paused");

@@ -26,6 +26,7 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
         filter: filterOf(call.query),
         isChained: call.query.ids === "chained",
         isStillAdmitted: call.isStillAdmitted,
+        takeStream: call.takeStream,
       });
     },
     eventsSince: async ({ params, query, inTurn }) => {

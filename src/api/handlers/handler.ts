@@ -4,13 +4,13 @@
 import type { ApiKey, Role, RouteId, ROUTES, ValueOf } from "../../contract/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Cluster } from "../../ports/cluster.ts";
+import type { InTurn } from "../../ports/events.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { Audit } from "../audit.ts";
 import type { Caller } from "../traffic/callers.ts";
 import type { HttpCounters } from "../http-stats.ts";
 import type { Admission, LongPolls } from "../traffic/long-polls.ts";
 import type { ApiLimits, ApiOptions, JobsParts } from "../options.ts";
-import type { StreamPlaces } from "../streams/stream-places.ts";
 import type { Outlet } from "../streams/stream.ts";
 
 /** Its admission is for what goes on. */
@@ -31,7 +31,14 @@ export interface Call<Id extends RouteId> extends Admission {
   /** As `isStillAdmitted`, of the caller alone. Throws what a new call would be answered with. */
   readonly admitAgain: () => void;
   /** For an answer of up to a megabyte that is made by this thread: makes it when its turn comes (traffic/heavy-turns.ts). */
-  readonly inTurn: <T>(make: () => Promise<T>) => Promise<T>;
+  readonly inTurn: InTurn;
+  /** The same for the point from which a stream goes on, where that is read from the disk. */
+  readonly pointInTurn: InTurn;
+  /**
+   * For a stream of events or of a log, before anything is read for it: a place of this node's and of the caller's share. Throws
+   * OVERLOADED. What it returns gives the place back, once.
+   */
+  readonly takeStream: () => () => void;
 }
 
 export interface Answer {
@@ -70,7 +77,6 @@ export interface Service {
   readonly keys: readonly ApiKey[];
   readonly limits: ApiLimits;
   readonly polls: LongPolls;
-  readonly streams: StreamPlaces;
   readonly audit: Audit;
   isStopping(): boolean;
   /** It leads and gives no leases (design D17). */

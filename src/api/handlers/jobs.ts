@@ -145,7 +145,8 @@ async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const attempt = resumed?.attempt ?? query.attempt ?? lastAttemptOf(job);
   const offset = resumed?.offset ?? query.offset ?? 0;
   if (query.follow === true) {
-    return followLog(service, parts, { jobId: job.id, attempt, offset, isStillAdmitted: call.isStillAdmitted });
+    const { isStillAdmitted, takeStream } = call;
+    return followLog(service, parts, { jobId: job.id, attempt, offset, isStillAdmitted, takeStream });
   }
   if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
   const page = await logPage(parts, job.id, attempt, offset);
@@ -153,9 +154,9 @@ async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
 }
 
 /** The offset alone is enough where events up to the point are not kept any more: the views have the whole log. */
-async function pointIsKnown(service: Service, parts: JobsParts, { header, inTurn }: Call<"jobLogs">): Promise<void> {
+async function pointIsKnown(service: Service, parts: JobsParts, call: Call<"jobLogs">): Promise<void> {
   try {
-    await mustBeKnown(service, parts, header, inTurn);
+    await mustBeKnown(service, parts, call);
   } catch (error) {
     if (!TenureError.is(error) || (error.code !== "LOG_COMPACTED" && error.code !== "EVENTS_LOST")) throw error;
   }

@@ -17,10 +17,7 @@ interface Asked {
   readonly field: string;
 }
 
-type InTurn = Call<"events">["inTurn"];
-
-/** A stream of events has its place already, which is of the caller's share. */
-const atOnce: InTurn = (make) => make();
+type Resumed = Pick<Call<"events">, "header" | "pointInTurn">;
 
 /** What a client knows of the history besides where its own stream goes on; browsers' EventSource can't send it. */
 const POINT_HEADER = "x-tenure-event-point";
@@ -28,28 +25,20 @@ const POINT_HEADER = "x-tenure-event-point";
 /** Where a stream of events begins. Throws HISTORY_REWRITTEN, LOG_COMPACTED, ERR_NO_LEADER, BAD_REQUEST. */
 export async function eventStart(service: Service, parts: JobsParts, call: Call<"events">): Promise<EventPoint> {
   const { point, field } = startOf(parts, call);
-  const known = await mustBeKnown(service, parts, call.header);
+  const known = await mustBeKnown(service, parts, call);
   if (known?.sequence === point.sequence && point.hash === null) return known;
-  if (point.hash !== null) return mustBeHere(service, parts, point);
+  if (point.hash !== null) return mustBeHere(service, parts, point, call);
   await mustBeGivenOut(service, parts, point.sequence, field);
-  return { ...point, hash: await parts.events.hashAt(point.sequence) };
+  return { ...point, hash: await parts.events.hashAt(point.sequence, call.pointInTurn) };
 }
 
-/**
- * For whoever brings the point that it knows: the history is still the one with that point. Throws as `eventStart`. `inTurn`: an old
- * one is read from the disk, where a caller must not take all places.
- */
-export async function mustBeKnown(
-  service: Service,
-  parts: JobsParts,
-  header: Call<"events">["header"],
-  inTurn: InTurn = atOnce,
-): Promise<EventPoint | null> {
-  const text = header(POINT_HEADER);
+/** For whoever brings the point that it knows: the history is still the one with that point. Throws as `eventStart`. */
+export async function mustBeKnown(service: Service, parts: JobsParts, call: Resumed): Promise<EventPoint | null> {
+  const text = call.header(POINT_HEADER);
   if (text === undefined) return null;
   const point = readEventPoint(text);
   if (point === null || point.hash === null) throw badPoint("X-Tenure-Event-Point");
-  return mustBeHere(service, parts, point, inTurn);
+  return mustBeHere(service, parts, point, call);
 }
 
 /** The newest that is applied here. */
@@ -84,9 +73,10 @@ async function mustBeHere(
   { cluster, limits }: Service,
   { events }: JobsParts,
   point: EventPoint,
-  inTurn: InTurn = atOnce,
+  { pointInTurn }: Resumed,
 ): Promise<EventPoint> {
-  const isHere = async (): Promise<boolean> => (await inTurn(() => events.hashAt(point.sequence))) === point.hash;
+  // An old one is read from the disk, where whoever opens many streams takes its turn.
+  const isHere = async (): Promise<boolean> => (await events.hashAt(point.sequence, pointInTurn)) === point.hash;
   if (await isHere()) return point;
   if (!(await cluster.catchUp(limits.catchUpTimeoutMs))) throw noLeader(cluster.view());
   if (await isHere()) return point;

@@ -23,8 +23,8 @@ class Site {
   readonly #streams: EventStreams;
 
   constructor() {
-    const { clock, places: streams } = this;
-    const service = { clock, streams, limits: { heartbeatMs: HEARTBEAT_MS } } as unknown as Service;
+    const { clock } = this;
+    const service = { clock, limits: { heartbeatMs: HEARTBEAT_MS } } as unknown as Service;
     this.#streams = new EventStreams(service, this.events as unknown as Events);
   }
 
@@ -34,6 +34,7 @@ class Site {
       filter,
       isChained: false,
       isStillAdmitted: isAdmitted,
+      takeStream: () => this.places.take(),
     });
     this.ends.push(answer.stream(reader).catch((error: unknown) => error));
     return reader;

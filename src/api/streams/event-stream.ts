@@ -17,6 +17,8 @@ export interface StreamWanted {
   /** Each id has the hash of its event: a browser's EventSource sends back nothing else. */
   readonly isChained: boolean;
   readonly isStillAdmitted: () => boolean;
+  /** Before the start is read: who opens many takes its own share, and no more. */
+  readonly takeStream: () => () => void;
 }
 
 export class EventStreams {
@@ -33,7 +35,7 @@ export class EventStreams {
 
   /** Rejects with OVERLOADED, or as `start`, before anything is sent. */
   async open(start: () => Promise<EventPoint>, wanted: StreamWanted): Promise<StreamAnswer> {
-    const close = this.#service.streams.take();
+    const close = wanted.takeStream();
     let point: EventPoint;
     try {
       point = await start();

@@ -19,11 +19,12 @@ interface Following {
   readonly attempt: number;
   readonly offset: number;
   readonly isStillAdmitted: () => boolean;
+  readonly takeStream: () => () => void;
 }
 
 /** Throws OVERLOADED before anything is sent. */
 export function followLog(service: Service, parts: JobsParts, following: Following): StreamAnswer {
-  const close = service.streams.take();
+  const close = following.takeStream();
   return {
     contentType: "text/event-stream; charset=utf-8",
     headers: { "x-accel-buffering": "no" },

@@ -15,8 +15,8 @@ export class StreamPlaces {
     return this.#taken;
   }
 
-  /** Throws OVERLOADED. Call what it returns when the stream is over; a second call does nothing. */
-  take(): () => void {
+  /** Throws OVERLOADED. Call what it returns when the stream is over; a second call does nothing. `freed` is called with the first. */
+  take(freed: () => void = () => undefined): () => void {
     if (this.#taken >= this.#max) {
       throw new Refusal("OVERLOADED", `${this.#max} streams of events and logs are open here. Ask another node.`);
     }
@@ -26,6 +26,7 @@ export class StreamPlaces {
       if (isFree) return;
       isFree = true;
       this.#taken--;
+      freed();
     };
   }
 }

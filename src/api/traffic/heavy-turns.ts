@@ -1,8 +1,7 @@
 // Answers that take milliseconds of this process to make, one or two at a time: whoever asks for a thousand at once waits for
 // its turn, and everybody else's requests are answered in between. Between two turns the loop goes round once. Who has
-// waited for its turn for READ_TURN_MS is OVERLOADED.
+// waited for its turn for too long is OVERLOADED.
 
-import { READ_TURN_MS } from "../../core/kit/timeouts.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { Refusal } from "../refusal.ts";
 
@@ -11,11 +10,16 @@ const AT_ONCE_MAX = 2;
 
 export class HeavyTurns {
   readonly #clock: Clock;
+  readonly #waitMs: number;
+  readonly #what: string;
   readonly #waiting = new Set<() => void>();
   #underWay = 0;
 
-  constructor(clock: Clock) {
+  /** `what` waits, for the refusal: "page of events". */
+  constructor(clock: Clock, waitMs: number, what: string) {
     this.#clock = clock;
+    this.#waitMs = waitMs;
+    this.#what = what;
   }
 
   async run<T>(make: () => Promise<T>): Promise<T> {
@@ -39,10 +43,10 @@ export class HeavyTurns {
         timer.cancel();
         resolve();
       };
-      const timer = this.#clock.setTimer(this.#clock.monotonicMs() + READ_TURN_MS, () => {
+      const timer = this.#clock.setTimer(this.#clock.monotonicMs() + this.#waitMs, () => {
         // Else its turn has come in this very moment.
         if (!this.#waiting.delete(begin)) return;
-        const text = `This page of events has waited for its turn for ${READ_TURN_MS} ms. Retry later, or ask another node.`;
+        const text = `This ${this.#what} has waited for its turn for ${this.#waitMs} ms. Retry later, or ask another node.`;
         reject(new Refusal("OVERLOADED", text));
       });
       this.#waiting.add(begin);

@@ -6,11 +6,11 @@
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ROUTES } from "../../contract/index.ts";
+import { READ_TURN_MS, STREAM_TURN_MS } from "../../core/kit/timeouts.ts";
 import type { ClusterView, LineView } from "../../ports/cluster.ts";
 import type { Audit } from "../audit.ts";
 import type { Caller, Callers, CallerSocket } from "./callers.ts";
 import type { Connections } from "./connections.ts";
-import type { StreamAnswer } from "../handlers/handler.ts";
 import { HeavyTurns } from "./heavy-turns.ts";
 import type { HttpCounters } from "../http-stats.ts";
 import type { ApiLimits, ApiOptions } from "../options.ts";
@@ -18,6 +18,7 @@ import { type Passage, passageOf, type Registered, registeredOf, sendJson } from
 import { freshnessHeaders } from "../handlers/reads.ts";
 import { answerTo, Refusal, type Stage, stopping } from "../refusal.ts";
 import type { Shares } from "./shares.ts";
+import type { StreamPlaces } from "../streams/stream-places.ts";
 import { crossOriginHeaders, isForeignPage, preflightHeaders } from "../web.ts";
 
 /** Requests for what is no route are counted under this name. */
@@ -38,7 +39,10 @@ export class Traffic {
   readonly #counters: HttpCounters;
   readonly #connections: Connections;
   readonly #shares: Shares;
-  readonly #heavy: HeavyTurns;
+  readonly #streams: StreamPlaces;
+  readonly #pages: HeavyTurns;
+  /** Of their own: a flood of pages keeps no stream from going on, and no flood of streams a page. */
+  readonly #points: HeavyTurns;
   readonly #isStopping: () => boolean;
   /** Of `requestsMax`, taken at this moment. */
   #places = 0;
@@ -51,6 +55,7 @@ export class Traffic {
       callers: Callers;
       connections: Connections;
       shares: Shares;
+      streams: StreamPlaces;
       audit: Audit;
       counters: HttpCounters;
       isStopping: () => boolean;
@@ -61,7 +66,9 @@ export class Traffic {
     this.#callers = parts.callers;
     this.#connections = parts.connections;
     this.#shares = parts.shares;
-    this.#heavy = new HeavyTurns(options.clock);
+    this.#streams = parts.streams;
+    this.#pages = new HeavyTurns(options.clock, READ_TURN_MS, "page of events");
+    this.#points = new HeavyTurns(options.clock, STREAM_TURN_MS, "stream");
     this.#audit = parts.audit;
     this.#counters = parts.counters;
     this.#isStopping = parts.isStopping;
@@ -254,27 +261,24 @@ export class Traffic {
   }
 
   /**
-   * Makes a large answer when its turn comes. Rejects with OVERLOADED where the caller has not read those before it by then, and
+   * Makes a large answer, or reads what is old, when its turn comes. Rejects with OVERLOADED where the caller has not read those before it by then, and
    * with what nobody hears where it has gone.
    */
-  inTurn<T>(request: FastifyRequest, make: () => Promise<T>): Promise<T> {
-    return this.#heavy.run(() => {
+  inTurn<T>(request: FastifyRequest, of: "pages" | "points", make: () => Promise<T>): Promise<T> {
+    return (of === "pages" ? this.#pages : this.#points).run(() => {
       this.#shares.check(payerIn(request), "bytes");
       if (passageOf(request)?.over.signal.aborted === true) throw stopping(this.#options.nodeId);
       return make();
     });
   }
 
-  /** Throws OVERLOADED before anything is sent, where the caller has its share of streams. */
-  holdStream(request: FastifyRequest, answer: StreamAnswer, start: () => Promise<void>): void {
+  /** Throws OVERLOADED where the caller has its share of streams, or there are too many in all. A second call of what it returns does nothing. */
+  takeStream(request: FastifyRequest): () => void {
     const caller = payerIn(request);
-    try {
-      this.#shares.take(caller, "streams");
-    } catch (error) {
-      answer.abandoned?.();
-      throw error;
-    }
-    void start().finally(() => this.#shares.add(caller, "streams", -1));
+    this.#shares.check(caller, "streams");
+    const close = this.#streams.take(() => this.#shares.add(caller, "streams", -1));
+    this.#shares.add(caller, "streams", 1);
+    return close;
   }
 
   /** Until the answer is read, or nobody is there to read it. */

@@ -3,7 +3,7 @@
 // nobody may steer. It starts nothing. `tenure config show`: all of it as it is in effect, and who said so.
 
 import { X509Certificate, createPrivateKey } from "node:crypto";
-import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { ServerConfig } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -21,6 +21,8 @@ import { columns, duration, json, type Output, OUTPUTS, withLongOutput } from ".
 import { configOf } from "../server/command.ts";
 
 const VERBS = ["check", "show"] as const;
+/** /proc and /sys, as Linux numbers them: access says that root may write there, and no file can be made. */
+const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x9f_a0, 0x62_65_65_72]);
 const CERTIFICATE_SOON_MS = 14 * 24 * 3_600_000;
 
 export const CONFIG_HELP = `tenure config VERB FILE [-o table|json]: a server's configuration (TOML or JSON), with this machine's environment.
@@ -116,6 +118,8 @@ function keyFileProblems(field: string, file: string): string[] {
 function directoryProblems(dataDir: string): string[] {
   let nearest = dataDir;
   while (!existsSync(nearest) && dirname(nearest) !== nearest) nearest = dirname(nearest);
+  if (!statSync(nearest).isDirectory()) return [`data_dir: ${nearest} is not a directory`];
+  if (KERNEL_FILE_SYSTEMS.has(statfsSync(nearest).type)) return [`data_dir: ${nearest} can't hold files`];
   try {
     accessSync(nearest, constants.R_OK | constants.W_OK | constants.X_OK);
     return [];

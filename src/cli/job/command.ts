@@ -11,6 +11,7 @@ import { followJob, type Told } from "./follow.ts";
 import { JOB_HELP, type JobStep, LIST_PAGE_MAX, readJobFlags } from "./flags.ts";
 import { briefObject, jobObject, type JobRefusal, pieceObject, steeredObject, waitedObject } from "./object.ts";
 import { readPayload } from "../files/payload.ts";
+import { whyTheyWait } from "../job-why.ts";
 import { isFinished, jobsTable, jobText, outcomeText, pendingText, terminalText } from "./view.ts";
 import { type Waited, waitForJobs } from "./wait.ts";
 import { duration, json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
@@ -94,8 +95,12 @@ async function list(connection: Connection, { query, limit }: StepOf<"list">): P
   if (connection.output === "json") process.stdout.write(json({ jobs: jobs.map(briefObject), has_more: hasMore }));
   else if (connection.output === "jsonl") for (const one of jobs) process.stdout.write(json(briefObject(one)));
   else {
-    const paused = jobs.some(({ state }) => state === "pending") ? await pausedQueues(client, how) : null;
-    process.stdout.write(jobsTable(jobs, Date.now(), paintFor(process.stdout, process.env), paused));
+    const nowMs = Date.now();
+    const pending = jobs.filter(({ state }) => state === "pending");
+    const paused = pending.length > 0 ? await pausedQueues(client, how) : null;
+    const ready = pending.filter(({ queue, readyAtMs }) => readyAtMs <= nowMs && paused?.has(queue) !== true);
+    const reasons = await whyTheyWait(client, ready, how);
+    process.stdout.write(jobsTable(jobs, nowMs, paintFor(process.stdout, process.env), { paused, reasons }));
   }
   if (hasMore) say(`these are the newest ${limit}, and there are more: --limit N shows more of them`);
   return 0;

@@ -39,7 +39,7 @@ describe("a list of jobs", () => {
       briefOf({ queue: "mail", state: "building" }),
     ];
     const why = (paused: ReadonlySet<string> | null) =>
-      jobsTable(jobs, NOW_MS, undefined, paused)
+      jobsTable(jobs, NOW_MS, undefined, { paused, reasons: new Map() })
         .trimEnd()
         .split("\n")
         .slice(1)
@@ -130,6 +130,8 @@ describe("one job", () => {
     [{ reason: "not-before", readyAtMs: NOW_MS }, "it may not run before 2030-01-01T00:01:00.000Z"],
     [{ reason: "concurrency", key: "k", limit: 2 }, "2 with the concurrency key k run already"],
     [{ reason: "no-agent", kind: "k", missing: "m" }, "no agent takes it (m); its kind is k"],
+    [{ reason: "no-agent", kind: "k", missing: "any agent" }, "no agent is online; its kind is k"],
+    [{ reason: "agents-busy", agents: 1 }, "the one agent that could take it is busy"],
     [{ reason: "agents-busy", agents: 2 }, "all 2 agents that could take it are busy"],
     [{ reason: "draining" }, "the servers are draining: nothing is given out"],
     [{ reason: "next" }, "it is next"],

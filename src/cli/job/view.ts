@@ -17,6 +17,8 @@ const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
 /** Of what may be large, in lines for people; -o json has all of it. */
 const SHORT_LETTERS = 80;
 const LONG_LETTERS = 2_000;
+/** What is missing where no agent is online, in the servers' words. */
+const NO_AGENT_AT_ALL = "any agent";
 
 export function isFinished({ state }: Pick<JobView, "state">): boolean {
   return FINAL.includes(state);
@@ -24,12 +26,21 @@ export function isFinished({ state }: Pick<JobView, "state">): boolean {
 
 // ---- lists --------------------------------------------------------------------------------------------
 
-/** `paused`: the queues that are; null where nobody could tell. */
+/** What is known of those that wait besides the list itself. */
+export interface Waits {
+  /** The queues that are; null where nobody could tell. */
+  readonly paused: ReadonlySet<string> | null;
+  /** By the job's id, of those that are not waiting for a time or for their queue. */
+  readonly reasons: ReadonlyMap<string, PendingReasonView>;
+}
+
+const UNKNOWN: Waits = { paused: null, reasons: new Map() };
+
 export function jobsTable(
   jobs: readonly JobBrief[],
   nowMs: number,
   paint: Paint = PLAIN,
-  paused: ReadonlySet<string> | null = null,
+  waits: Waits = UNKNOWN,
 ): string {
   const rows = jobs.map((job) => [
     job.id,
@@ -38,7 +49,7 @@ export function jobsTable(
     printable(job.queue),
     String(attemptsOf(job)),
     duration(Math.max(0, nowMs - job.submittedAtMs)),
-    whyOf(job, nowMs, paused),
+    whyOf(job, nowMs, waits),
   ]);
   return table(["ID", "KIND", "STATE", "QUEUE", "ATTEMPT", "AGE", "WHY"], rows, paint);
 }
@@ -49,22 +60,24 @@ function attemptsOf({ state, failures, losses }: JobBrief): number {
   return failures + losses + (isOneMore ? 1 : 0);
 }
 
-function whyOf(job: JobBrief, nowMs: number, paused: ReadonlySet<string> | null): string {
+function whyOf(job: JobBrief, nowMs: number, waits: Waits): string {
   const { state, errorMessage, progress, agent } = job;
   const error = errorMessage === null ? "" : oneLine(errorMessage);
-  if (state === "pending") return [waitText(job, nowMs, paused), error].filter((text) => text !== "").join("; ") || "-";
+  if (state === "pending") return [waitText(job, nowMs, waits), error].filter((text) => text !== "").join("; ") || "-";
   if (state === "failed") return error || "-";
   if (FINAL.includes(state)) return "-";
   const at = agent === null ? "" : `at ${printable(agent)}`;
   return [at, progressText(progress)].filter((text) => text !== "").join(", ") || "-";
 }
 
-/** What a list knows of it; whether agents are busy, or none takes it, is asked for one job alone (`show`). */
-function waitText({ queue, readyAtMs }: JobBrief, nowMs: number, paused: ReadonlySet<string> | null): string {
+function waitText({ id, queue, readyAtMs }: JobBrief, nowMs: number, { paused, reasons }: Waits): string {
   const time = readyAtMs > nowMs ? `not before ${isoTime(readyAtMs)}` : "";
   const queued = paused?.has(queue) === true ? "queue paused" : "";
   const waits = [queued, time].filter((text) => text !== "").join(", ");
-  return waits === "" && paused !== null ? "ready" : waits;
+  if (waits !== "") return waits;
+  const reason = reasons.get(id);
+  if (reason !== undefined) return pendingText(reason);
+  return paused === null ? "" : "ready";
 }
 
 export function progressText(progress: Omit<JobProgressView, "atMs"> | null): string {
@@ -82,8 +95,10 @@ export function pendingText(reason: PendingReasonView): string {
     case "concurrency":
       return `${reason.limit} with the concurrency key ${printable(reason.key)} run already`;
     case "no-agent":
+      if (reason.missing === NO_AGENT_AT_ALL) return `no agent is online; its kind is ${printable(reason.kind)}`;
       return `no agent takes it (${printable(reason.missing)}); its kind is ${printable(reason.kind)}`;
     case "agents-busy":
+      if (reason.agents === 1) return "the one agent that could take it is busy";
       return `all ${reason.agents} agents that could take it are busy`;
     case "draining":
       return "the servers are draining: nothing is given out";

@@ -5,9 +5,9 @@
 // SIGHUP            goes on to both, which read their certificates again; to one that starts, once it is up
 // Its own death, by whatever way, is theirs.
 
-import { mkdirSync } from "node:fs";
 import { ERRORS, TenureError } from "../../core/kit/errors.ts";
 import type { NodePlan } from "../../core/supervise/node.ts";
+import { makeDirectories } from "../../drivers/disk/directories.ts";
 import { type DirectoryLock, lockDirectory } from "../../drivers/disk/lock.ts";
 import { killControllers, nodeCookie, systemChildren } from "../../drivers/processes/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
@@ -84,7 +84,7 @@ function reloadedWhenHeard(children: Children): Children {
  */
 function locked(dataDir: string): DirectoryLock | TenureError | null {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeDirectories(dataDir, 0o700);
     return lockDirectory(dataDir, "supervisor");
   } catch (error) {
     return TenureError.is(error) && error.code === "DATA_DIRECTORY_IN_USE" ? error : null;

@@ -5,10 +5,11 @@
 // Invariant: a secret that others may read is refused, not used.
 
 import { randomBytes } from "node:crypto";
-import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, lstatSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { TenureError } from "../../../core/kit/errors.ts";
+import { makeDirectories } from "../../../drivers/disk/directories.ts";
 import type { Logger } from "../../../ports/logger.ts";
 
 const SECRET_BYTES = 32;
@@ -50,7 +51,7 @@ function defaultSecretFile(environment: Readonly<Record<string, string | undefin
 /** Whole or not at all, and only once: of several nodes that start together, all get the secret of the first. */
 function make(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeDirectories(dirname(path), 0o700);
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
     writeFileSync(draft, `${randomBytes(SECRET_BYTES).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
