@@ -61,3 +61,24 @@ export function withSqlstate(error: unknown): unknown {
 function isUnsent(error: unknown): boolean {
   return error instanceof Error && "unsent" in error && error.unsent === true;
 }
+
+/** Set for good as soon as the end of a client's session is known. */
+export interface Life {
+  hasEnded: boolean;
+}
+
+/** A client is lent often: its listeners are attached once. */
+const lives = new WeakMap<object, Life>();
+
+export function lifeOf(client: { on(event: "error" | "end", listener: () => void): unknown }): Life {
+  const known = lives.get(client);
+  if (known !== undefined) return known;
+  const life: Life = { hasEnded: false };
+  const end = (): void => {
+    life.hasEnded = true;
+  };
+  client.on("error", end);
+  client.on("end", end);
+  lives.set(client, life);
+  return life;
+}

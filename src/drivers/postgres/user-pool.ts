@@ -3,6 +3,7 @@
 // Invariants: a client that served a session is given back destroyed, never to the pool (traps 39 and 41: it may hold
 // a lock or have settings of ours); a client that arrives too late is given back destroyed too.
 
+import { lifeOf } from "../../core/kit/sql-outcome.ts";
 import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/backends/sql.ts";
 import { finish, run } from "./client.ts";
 import { type PgConnection, PgSession } from "./session.ts";
@@ -84,24 +85,4 @@ export function loanOf<Client extends PooledClient>(client: Client): SqlLoan<Cli
       client.release(broken || life.hasEnded);
     },
   };
-}
-
-interface Life {
-  hasEnded: boolean;
-}
-
-/** A client is lent often: its listeners are attached once. */
-const lives = new WeakMap<object, Life>();
-
-function lifeOf(client: PooledClient): Life {
-  const known = lives.get(client);
-  if (known !== undefined) return known;
-  const life: Life = { hasEnded: false };
-  const end = (): void => {
-    life.hasEnded = true;
-  };
-  client.on("error", end);
-  client.on("end", end);
-  lives.set(client, life);
-  return life;
 }

@@ -15,11 +15,11 @@ import type { Leader } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { faultOf } from "./faults.ts";
-import { Line } from "./line.ts";
+import { faultOf } from "../../postgres/faults.ts";
+import { Line } from "../../postgres/line.ts";
 import type { PostgresSettings } from "./options.ts";
-import { refusePooler } from "./probe.ts";
-import { configure } from "./ready.ts";
+import { refusePooler } from "../../postgres/probe.ts";
+import { configure } from "../../postgres/ready.ts";
 import { leaderOf, type LeaderRow, leadersSql, quoteName } from "./watch-sql.ts";
 
 const POLL_MS = 1_000;

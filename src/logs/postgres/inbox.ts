@@ -22,6 +22,7 @@ import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 import { InboxMarks } from "./inbox-marks.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
@@ -86,7 +87,6 @@ export class PostgresInbox {
   #woken = false;
 
   constructor(options: PostgresInboxOptions) {
-    assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(options.schema), "a schema's name needs no thought in quoting");
     this.#options = options;
     const { clock, logger } = options;
     const texts = {
@@ -94,7 +94,7 @@ export class PostgresInbox {
       well: "the inbox in Postgres is read again",
     };
     this.#outages = new OutageLog({ clock, logger, fields: { event: "inbox" }, texts });
-    this.#look = lookAt(`"${options.schema}".tenure_inbox`);
+    this.#look = lookAt(`${quoteSchema(options.schema)}.tenure_inbox`);
   }
 
   /** Waits until there is something that is not under way; at most `max`. Survives what mends itself. One call at a time. */

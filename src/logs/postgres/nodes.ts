@@ -16,6 +16,7 @@ import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 
@@ -254,8 +255,7 @@ export class PostgresNodes {
 }
 
 function statements(schema: string) {
-  assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(schema), "a schema's name needs no thought in quoting", () => schema);
-  const at = `"${schema}"`;
+  const at = quoteSchema(schema);
   return {
     /** log → `site`. */
     site: `select ${at}.tenure_site($1::text)::text as site`,

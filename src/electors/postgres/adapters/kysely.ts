@@ -2,9 +2,10 @@
 // `client.query`. `pg` hands a query object that sends by itself (as pg-cursor does) its own connection, and that is the emitter
 // from which the client hears of errors: there the session's end is noticed, and an error that nobody handles is held back.
 
-import { isolationOf, type TxOptions } from "../fence.ts";
+import type { Life } from "../../../core/kit/sql-outcome.ts";
+import { isolationOf, type TxOptions } from "../fence/fence.ts";
 import { type FencedTerm, nested, notOurs, type OwnTransaction, transactFenced } from "./own-transaction.ts";
-import { type Life, PgSession } from "./pg-session.ts";
+import { PgSession } from "./pg-session.ts";
 
 const NAME = "Kysely";
 

@@ -4,13 +4,14 @@
 //   checked-out client without a listener ends the whole process (trap 78). Whoever watches a session has seen to that before.
 // - A refusal of COMMIT counts only if the same session answers the ROLLBACK afterwards (core/kit/sql-outcome.ts): libraries send it.
 
-import { endsSession, outcomeOfCommit, type SqlOutcome, withSqlstate } from "../../../core/kit/sql-outcome.ts";
+import {
+  endsSession,
+  type Life,
+  outcomeOfCommit,
+  type SqlOutcome,
+  withSqlstate,
+} from "../../../core/kit/sql-outcome.ts";
 import { usedAfterwards } from "./own-transaction.ts";
-
-/** Set for good as soon as the session's end is known. */
-export interface Life {
-  hasEnded: boolean;
-}
 
 export class PgSession {
   readonly #life: Life;

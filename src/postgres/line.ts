@@ -7,10 +7,10 @@
 // be a half-open connection, which TCP itself reports after minutes; an instant is taken just before a statement is
 // sent, not when it was queued (trap 44).
 
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Instant } from "../../core/trust/window.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
-import type { SqlDriver, SqlEvents, SqlRow, SqlSession } from "../../ports/backends/sql.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import type { Instant } from "../core/trust/window.ts";
+import type { Clock, Timer } from "../ports/clock.ts";
+import type { SqlDriver, SqlEvents, SqlRow, SqlSession } from "../ports/backends/sql.ts";
 
 /** For connecting, and for statements that have nothing to wait for. */
 export const ANSWER_MS_MAX = 5_000;

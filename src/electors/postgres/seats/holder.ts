@@ -1,14 +1,14 @@
 // How a seat gets and keeps its scope: two ways (block.ts, poll.ts) over the same three statements.
 
-import { assertNever } from "../../core/kit/assert.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import { INTEGER_MAX } from "../../core/kit/limits.ts";
-import type { Beat, Claim, Grant, LossReason } from "../../ports/backends/backend.ts";
-import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { faultOf, softened } from "./faults.ts";
-import { ANSWER_MS_MAX, type Line } from "./line.ts";
-import type { PostgresSettings } from "./options.ts";
-import { type BeatVerdict, quoteSchema, type statements } from "./schema.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { INTEGER_MAX } from "../../../core/kit/limits.ts";
+import type { Beat, Claim, Grant, LossReason } from "../../../ports/backends/backend.ts";
+import { sqlstateOf } from "../../../core/kit/sql-outcome.ts";
+import { faultOf, softened } from "../../../postgres/faults.ts";
+import { ANSWER_MS_MAX, type Line } from "../../../postgres/line.ts";
+import type { PostgresSettings } from "../options.ts";
+import { type BeatVerdict, quoteSchema, type statements } from "../../../postgres/schema/schema.ts";
 
 /** The part of a Seat that differs between the two; the contract is the Seat's (ports/backends/backend.ts). */
 export interface Holder {
@@ -64,7 +64,8 @@ export async function bump(line: Line, { claim, key, settings, sql }: Scoped): P
 }
 
 /** Authoritative answers end the hold at once; everything else rejects, and is tried again until the deadline (trap 42). */
-export async function beat(line: Line, scoped: Scoped, epoch: number): Promise<Beat> {
+export async function beat(line: Line | undefined, scoped: Scoped, epoch: number): Promise<Beat> {
+  if (line === undefined) throw lost(scoped, epoch, "session-ended");
   // The elector's own deadline comes first; this only frees a promise that nobody waits for any more.
   const limitMs = scoped.settings.timing.serverTimeoutMs + ANSWER_MS_MAX;
   try {
@@ -91,12 +92,16 @@ export async function beat(line: Line, scoped: Scoped, epoch: number): Promise<B
   }
 }
 
-export function lost({ claim, where }: Scoped, epoch: number, reason: LossReason): TenureError {
+function lost({ claim, where }: Scoped, epoch: number, reason: LossReason): TenureError {
   claim.lost(epoch, reason);
   return new TenureError("BACKEND_UNAVAILABLE", `Postgres at ${where} says that epoch ${epoch} is not held: ${reason}`);
 }
 
 /** Frees row and lock. That the epoch was no longer in force is no error: then it is free of us already. */
-export async function resign(line: Line, { key, settings, sql }: Scoped, epoch: number): Promise<void> {
-  await line.ask(sql.resign, [key, epoch, "resigned"], settings.timing.releaseTimeoutMs + ANSWER_MS_MAX);
+export async function resign(line: Line, { key, settings, sql, claim }: Scoped, epoch: number): Promise<void> {
+  try {
+    await line.ask(sql.resign, [key, epoch, "resigned"], settings.timing.releaseTimeoutMs + ANSWER_MS_MAX);
+  } catch (error) {
+    throw softened(faultOf(error, { where: line.where, scope: claim.scope }));
+  }
 }

@@ -10,14 +10,14 @@
 // it in the middle of a stall: the unlock waits for its turn, and who stays may still be answered in time. What was
 // granted to somebody who has left meanwhile is unlocked.
 
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Random } from "../../core/kit/random.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
-import type { SqlDriver } from "../../ports/backends/sql.ts";
-import type { Admission } from "./admission.ts";
-import { Line } from "./line.ts";
-import type { PostgresSettings } from "./options.ts";
-import { quoteName } from "./watch-sql.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Random } from "../../../core/kit/random.ts";
+import type { Clock, Timer } from "../../../ports/clock.ts";
+import type { SqlDriver } from "../../../ports/backends/sql.ts";
+import type { Admission } from "../../../postgres/admission.ts";
+import { Line } from "../../../postgres/line.ts";
+import type { PostgresSettings } from "../options.ts";
+import { quoteName } from "../watch-sql.ts";
 
 /** So that a hundred processes that hear of one resignation do not ask in the same millisecond. */
 const NOTIFIED_JITTER_MS = 20;

@@ -1,6 +1,6 @@
 // The fence as SQL, called inside the transaction that writes: the function `tenure_require_epoch(scope, epoch)` for
 // everybody, in any language, and the procedure `tenure_fence(lock key, epoch)` for `term.tx` and `term.fence`. Both do the
-// same, and the procedure leaves a mark in the transaction, which `term.fence` reads (proof.ts).
+// same, and the procedure leaves a mark in the transaction, which `term.fence` reads (electors/postgres/fence/proof.ts).
 //
 // - They hold the fence key in shared mode until that transaction ends, and only then read the row. The bump takes the
 //   same key in exclusive mode before it raises the epoch. So either this transaction ends before the bump, or it

@@ -5,18 +5,34 @@
 // Each check names what a person has to do. Nothing is asked of a standby: it would grant locks that mean nothing
 // (trap 37).
 
-import { assertNever } from "../../core/kit/assert.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import type { SqlSession } from "../../ports/backends/sql.ts";
+import { assertNever } from "../core/kit/assert.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import type { SqlSession } from "../ports/backends/sql.ts";
 import type { Line } from "./line.ts";
-import type { PostgresSettings } from "./options.ts";
-import { applySchema, checkSchema, type SchemaUse } from "./schema.ts";
+import { applySchema, checkSchema, type SchemaUse } from "./schema/schema.ts";
 
 const VERSION_MIN = 140_000;
 /** Others may be migrating: the script waits up to 10 s for them. */
 const SCHEMA_MS_MAX = 15_000;
 const APPLICATION_NAME_BYTES_MAX = 63;
 const CONNECTION_CHECK_MS = 1_000;
+
+/** What holds for all sessions of one `postgres()`. */
+export interface SessionRules {
+  readonly schema: string;
+  readonly migrate: "auto" | "check";
+  readonly session: SessionTimeouts;
+}
+
+/** What the server enforces on a session (design D19). */
+interface SessionTimeouts {
+  /** A waiter's: it may have been granted the lock while it was frozen (trap 49a). */
+  readonly waitingIdleMs: number;
+  /** A waiter asks again so often, for the same reason. */
+  readonly lockMs: number;
+  /** A leader's statement, and a leader between BEGIN and COMMIT. */
+  readonly statementMs: number;
+}
 
 /** The server: new enough, and a primary. */
 export async function checkServer(line: Line): Promise<void> {
@@ -71,14 +87,14 @@ export function applicationName(name: string): string {
 }
 
 /** Tables and functions: there, of a version that we know, and ours to use. */
-export async function ensureSchema(line: Line, settings: PostgresSettings, use: SchemaUse): Promise<void> {
+export async function ensureSchema(line: Line, settings: SessionRules, use: SchemaUse): Promise<void> {
   await line.aloneLimited((session) => ensure(session, line.where, settings, use), SCHEMA_MS_MAX);
 }
 
 async function ensure(
   session: SqlSession,
   where: string,
-  { schema, migrate }: PostgresSettings,
+  { schema, migrate }: SessionRules,
   use: SchemaUse,
 ): Promise<void> {
   let state = await checkSchema(session, schema, use);

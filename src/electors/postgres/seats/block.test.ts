@@ -1,15 +1,15 @@
 // A session of its own on a clock that is moved by hand: the moments that real servers show too seldom.
 
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../core/kit/random.ts";
-import type { LossReason } from "../../ports/backends/backend.ts";
-import { HandClock, settled } from "../test-seat.ts";
-import { Admission } from "./admission.ts";
+import { seededRandom } from "../../../core/kit/random.ts";
+import type { LossReason } from "../../../ports/backends/backend.ts";
+import { HandClock, settled } from "../../test-seat.ts";
+import { Admission } from "../../../postgres/admission.ts";
 import { BlockHolder } from "./block.ts";
 import type { Scoped } from "./holder.ts";
-import { settingsOf } from "./options.ts";
-import { statements } from "./schema.ts";
-import { TestServer } from "./test-server.ts";
+import { settingsOf } from "../options.ts";
+import { statements } from "../../../postgres/schema/schema.ts";
+import { TestServer } from "../../../postgres/test-server.ts";
 
 const WAIT = "tenure_wait";
 const BUMP = "tenure_bump";

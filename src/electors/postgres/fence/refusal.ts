@@ -1,8 +1,8 @@
 // What an error that came through a user's own client says. Query builders wrap the server's error, each in a place of its
 // own; the driver's `code` or `sqlstate` is kept. Users throw anything (trap 80): nothing here throws.
 
-import { StaleEpochError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backends/backend.ts";
+import { StaleEpochError } from "../../../core/kit/errors.ts";
+import type { Hold } from "../../../ports/backends/backend.ts";
 
 const CAUSES_MAX = 8;
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HOSTILE } from "../../core/kit/test-hostile.ts";
+import { HOSTILE } from "../../../core/kit/test-hostile.ts";
 import { isRefusedWith } from "./refusal.ts";
 
 const refused = (): Error => Object.assign(new Error("a driver's"), { code: "42704" });

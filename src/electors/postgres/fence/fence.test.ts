@@ -2,9 +2,9 @@
 // real server (test/postgres/fence.test.ts).
 
 import { describe, expect, test } from "vitest";
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backends/backend.ts";
-import type { SqlLoan } from "../../ports/backends/sql.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Hold } from "../../../ports/backends/backend.ts";
+import type { SqlLoan } from "../../../ports/backends/sql.ts";
 import { fenceOf } from "./fence.ts";
 
 async function commitFailsWith(

@@ -8,13 +8,13 @@
 // destroyed. A waiter asks again every second (lock_timeout) and has a short idle_session_timeout: one that is
 // frozen at the head of the queue is granted the lock, and must lose it soon (trap 49a).
 
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Beat, Grant } from "../../ports/backends/backend.ts";
-import type { SqlDriver } from "../../ports/backends/sql.ts";
-import type { Admission } from "./admission.ts";
-import { faultOf, softened } from "./faults.ts";
-import { beat, bump, type Holder, lost, refuseClash, resign, type Scoped } from "./holder.ts";
-import { ANSWER_MS_MAX, Line } from "./line.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Beat, Grant } from "../../../ports/backends/backend.ts";
+import type { SqlDriver } from "../../../ports/backends/sql.ts";
+import type { Admission } from "../../../postgres/admission.ts";
+import { faultOf, softened } from "../../../postgres/faults.ts";
+import { beat, bump, type Holder, refuseClash, resign, type Scoped } from "./holder.ts";
+import { ANSWER_MS_MAX, Line } from "../../../postgres/line.ts";
 
 type State =
   | { readonly kind: "idle" }
@@ -68,20 +68,14 @@ export class BlockHolder implements Holder {
   }
 
   async beat(epoch: number): Promise<Beat> {
-    const line = this.#held(epoch);
-    if (line === undefined) throw lost(this.#scoped, epoch, "session-ended");
-    return beat(line, this.#scoped, epoch);
+    return beat(this.#held(epoch), this.#scoped, epoch);
   }
 
   async release(epoch: number): Promise<void> {
     const line = this.#held(epoch);
     // The server freed it with the session.
     if (line === undefined) return;
-    try {
-      await resign(line, this.#scoped, epoch);
-    } catch (error) {
-      throw softened(faultOf(error, { where: line.where, scope: this.#scoped.claim.scope }));
-    }
+    await resign(line, this.#scoped, epoch);
     if (!this.#owns(line)) return;
     this.#state = { kind: "idle" };
     // The scope is free already: nobody waits for the goodbye.

@@ -13,7 +13,7 @@
 // It guards against mistakes of helpers and libraries, not against malice: a text can forge the mark by its name, and a
 // submittable (a cursor, a COPY stream) is handed the connection by the driver itself; `before` sees that it is one.
 
-import { TenureError } from "../../core/kit/errors.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
 
 export interface Watch {
   /**

@@ -1,7 +1,7 @@
 // A Postgres for unit tests that says what it is told to: an answer for each statement, by what its text contains, and a
 // log of what was asked. What nobody told it about is answered with no rows.
 
-import type { SqlDriver, SqlEvents, SqlRow, SqlSession } from "../../ports/backends/sql.ts";
+import type { SqlDriver, SqlEvents, SqlRow, SqlSession } from "../ports/backends/sql.ts";
 
 type Say = (values: readonly unknown[]) => readonly SqlRow[] | Promise<readonly SqlRow[]>;
 

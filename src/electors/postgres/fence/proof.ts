@@ -20,8 +20,8 @@
 // Not proved, because only the user's code knows: that the writes go through the transaction that `run` uses, and that
 // nobody rolls back afterwards to a savepoint which is older than the fence. docs/decisions/0038-proof-of-the-fence.md.
 
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backends/backend.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Hold } from "../../../ports/backends/backend.ts";
 import { isRefusedWith, staleOr } from "./refusal.ts";
 
 /**

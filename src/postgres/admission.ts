@@ -1,21 +1,20 @@
 // Whether a new session may campaign, or keep a log, at all; the same for both ways of waiting. The path to the server is probed for
 // poolers once for each `postgres()`, before anything is changed in the database.
 
-import type { Clock } from "../../ports/clock.ts";
-import type { SqlDriver } from "../../ports/backends/sql.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { SqlDriver } from "../ports/backends/sql.ts";
 import type { Line } from "./line.ts";
-import type { PostgresSettings } from "./options.ts";
 import { refusePooler } from "./probe.ts";
-import { checkServer, configure, ensureSchema } from "./ready.ts";
-import type { SchemaUse } from "./schema.ts";
+import { checkServer, configure, ensureSchema, type SessionRules } from "./ready.ts";
+import type { SchemaUse } from "./schema/schema.ts";
 
 export class Admission {
   readonly #driver: SqlDriver;
-  readonly #settings: PostgresSettings;
+  readonly #settings: SessionRules;
   readonly #use: SchemaUse;
   #probed = false;
 
-  constructor(driver: SqlDriver, settings: PostgresSettings, use: SchemaUse = "elector") {
+  constructor(driver: SqlDriver, settings: SessionRules, use: SchemaUse = "elector") {
     this.#driver = driver;
     this.#settings = settings;
     this.#use = use;

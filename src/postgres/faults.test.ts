@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TenureError } from "../../core/kit/errors.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import { faultOf, softened } from "./faults.ts";
 import { applicationName } from "./ready.ts";
 

@@ -1,10 +1,10 @@
 // One elector's place at one scope in Postgres: a holder that campaigns and leads (block.ts or poll.ts), the shared
 // observer, and what a term can do with the database.
 
-import type { Beat, Claim, Grant, Hold, Seat } from "../../ports/backends/backend.ts";
-import type { Leader } from "../../ports/elector.ts";
+import type { Beat, Claim, Grant, Hold, Seat } from "../../../ports/backends/backend.ts";
+import type { Leader } from "../../../ports/elector.ts";
 import type { Holder, Scoped } from "./holder.ts";
-import type { Observer } from "./watch.ts";
+import type { Observer } from "../watch.ts";
 
 export interface SeatTools<Extras extends object> {
   readonly scoped: Scoped;

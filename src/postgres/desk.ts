@@ -4,13 +4,13 @@
 // Two settings more, since a log lives on them: READ COMMITTED, whatever the database's default is, because the guard of an
 // append is an update that waits and then looks again; and synchronous_commit is never off, because "committed" is a promise.
 
-import type { TenureError } from "../../core/kit/errors.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { SqlDesk, SqlDriver, SqlEvents, SqlLane } from "../../ports/backends/sql.ts";
+import type { TenureError } from "../core/kit/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { SqlDesk, SqlDriver, SqlEvents, SqlLane } from "../ports/backends/sql.ts";
 import { Admission } from "./admission.ts";
 import { faultOf } from "./faults.ts";
 import { Line } from "./line.ts";
-import type { PostgresSettings } from "./options.ts";
+import type { SessionRules } from "./ready.ts";
 
 const PROMISES = `select set_config('default_transaction_isolation', 'read committed', false),
   case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', false) end`;
@@ -24,7 +24,7 @@ export class PostgresDesk implements SqlDesk {
   readonly #opening = new Set<Line>();
 
   /** `purpose`: what messages say that nobody does meanwhile. */
-  constructor(driver: SqlDriver, clock: Clock, settings: PostgresSettings, purpose: string) {
+  constructor(driver: SqlDriver, clock: Clock, settings: SessionRules, purpose: string) {
     this.where = driver.where;
     this.#driver = driver;
     this.#clock = clock;

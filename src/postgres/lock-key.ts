@@ -7,7 +7,7 @@
 //
 // Keys are BigInt here and text on the wire: a JavaScript number can't hold 64 bits.
 
-import { TenureError } from "../../core/kit/errors.ts";
+import { TenureError } from "../core/kit/errors.ts";
 
 /** The letters "TENUREFC" as a big-endian integer; `tenure_fence_key` in the database has the same. */
 export const FENCE_KEY_MASK = 0x54454e5552454643n;

@@ -1,12 +1,12 @@
 // The shared session on a clock that is moved by hand: what real servers show too seldom.
 
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../core/kit/random.ts";
-import { HandClock, settled } from "../test-seat.ts";
-import { Admission } from "./admission.ts";
-import { settingsOf } from "./options.ts";
+import { seededRandom } from "../../../core/kit/random.ts";
+import { HandClock, settled } from "../../test-seat.ts";
+import { Admission } from "../../../postgres/admission.ts";
+import { settingsOf } from "../options.ts";
 import { PollHub } from "./poll-hub.ts";
-import { type TestSession, TestServer } from "./test-server.ts";
+import { type TestSession, TestServer } from "../../../postgres/test-server.ts";
 
 const TRY = "pg_try_advisory_lock";
 const UNLOCK = "pg_advisory_unlock";

@@ -10,9 +10,9 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { SqlSession } from "../../ports/backends/sql.ts";
-import { FENCE_KEY_MASK } from "./lock-key.ts";
-import { fenceFunctions, MARK } from "./schema-fence.ts";
-import { electorFunctions } from "./schema-functions.ts";
+import { FENCE_KEY_MASK } from "../lock-key.ts";
+import { fenceFunctions, MARK } from "./fence.ts";
+import { electorFunctions } from "./functions.ts";
 import {
   LOG_INTERNAL_ROUTINES,
   LOG_ROUTINES,
@@ -21,11 +21,11 @@ import {
   logTables,
   logTriggerFunction,
   SUBMIT_ROUTINES,
-} from "./schema-log.ts";
-import { SITE_ROUTINES, SITE_TABLES, siteFunctions, siteTables } from "./schema-site.ts";
-import { tables, triggerFunctions } from "./schema-tables.ts";
+} from "./log.ts";
+import { SITE_ROUTINES, SITE_TABLES, siteFunctions, siteTables } from "./site.ts";
+import { tables, triggerFunctions } from "./tables.ts";
 
-export { DEFAULT_CHANNEL } from "./schema-tables.ts";
+export { DEFAULT_CHANNEL } from "./tables.ts";
 
 export const DEFAULT_SCHEMA = "public";
 /** The number of the last migration that this library knows. */

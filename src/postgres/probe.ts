@@ -6,9 +6,9 @@
 // this misses under load (the pooler has idle sessions for both, in a lucky order), the beats find: each of them
 // proves that its session holds the lock.
 
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { SqlDriver } from "../../ports/backends/sql.ts";
+import { TenureError } from "../core/kit/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { SqlDriver } from "../ports/backends/sql.ts";
 import { POOLER_ADVICE } from "./faults.ts";
 import { Line } from "./line.ts";
 

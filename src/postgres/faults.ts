@@ -5,9 +5,9 @@
 // change of passwords, so afterwards it is told in the same words and tried again.
 // No message has a password in it: neither the URL nor what the client was given is ever quoted.
 
-import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
-import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { messageOf } from "../../core/kit/user-code.ts";
+import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
+import { sqlstateOf } from "../core/kit/sql-outcome.ts";
+import { messageOf } from "../core/kit/user-code.ts";
 
 export interface FaultContext {
   /** `host:port/database`. */

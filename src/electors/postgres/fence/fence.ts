@@ -14,15 +14,15 @@
 // - What `work` throws comes out as it is, with one exception: the client's own error where its session has ended. That is
 //   the database's failure, not an answer to a statement, and pg gives it no code.
 
-import { TenureError } from "../../core/kit/errors.ts";
-import { outcomeOfCommit, sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import type { Hold } from "../../ports/backends/backend.ts";
-import type { SqlLender, SqlLoan } from "../../ports/backends/sql.ts";
-import { faultOf } from "./faults.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { outcomeOfCommit, sqlstateOf } from "../../../core/kit/sql-outcome.ts";
+import type { Hold } from "../../../ports/backends/backend.ts";
+import type { SqlLender, SqlLoan } from "../../../ports/backends/sql.ts";
+import { faultOf } from "../../../postgres/faults.ts";
 import { lentClient } from "./lent-client.ts";
 import { type FenceProof, type FenceRun, fenceThrough } from "./proof.ts";
 import { isIn, staleOr } from "./refusal.ts";
-import { statements } from "./schema.ts";
+import { statements } from "../../../postgres/schema/schema.ts";
 
 export interface PostgresTerm<Client> {
   /**

@@ -4,11 +4,11 @@
 //
 // Invariant: a hold ends with its session, or when its key is let go; never because another scope's does.
 
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Beat, Grant } from "../../ports/backends/backend.ts";
-import { faultOf, softened } from "./faults.ts";
-import { beat, bump, type Holder, lost, refuseClash, resign, type Scoped } from "./holder.ts";
-import type { Line } from "./line.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Beat, Grant } from "../../../ports/backends/backend.ts";
+import { faultOf, softened } from "../../../postgres/faults.ts";
+import { beat, bump, type Holder, refuseClash, resign, type Scoped } from "./holder.ts";
+import type { Line } from "../../../postgres/line.ts";
 import type { PollHub } from "./poll-hub.ts";
 
 /** One campaign, from its start to its end; a later one has an object of its own. */
@@ -55,20 +55,14 @@ export class PollHolder implements Holder {
   }
 
   async beat(epoch: number): Promise<Beat> {
-    const line = this.#held(epoch);
-    if (line === undefined) throw lost(this.#scoped, epoch, "session-ended");
-    return beat(line, this.#scoped, epoch);
+    return beat(this.#held(epoch), this.#scoped, epoch);
   }
 
   async release(epoch: number): Promise<void> {
     const line = this.#held(epoch);
     // The server freed it with the session.
     if (line === undefined) return;
-    try {
-      await resign(line, this.#scoped, epoch);
-    } catch (error) {
-      throw softened(faultOf(error, { where: line.where, scope: this.#scoped.claim.scope }));
-    }
+    await resign(line, this.#scoped, epoch);
     if (this.#campaign?.line !== line) return;
     this.#campaign = undefined;
     this.#hub.freed(line, this.#scoped.key);
