@@ -56,3 +56,20 @@ export class PostgresDesk implements SqlDesk {
     for (const line of this.#opening) line.destroy();
   }
 }
+
+/** A lane that `prepare` has made ready; where that fails, it is destroyed. */
+export async function connected(
+  desk: SqlDesk,
+  name: string,
+  events: SqlEvents,
+  prepare: (lane: SqlLane) => Promise<void>,
+): Promise<SqlLane> {
+  const lane = await desk.connect(name, events);
+  try {
+    await prepare(lane);
+    return lane;
+  } catch (error) {
+    lane.destroy();
+    throw error;
+  }
+}

@@ -1,7 +1,7 @@
 // Whose turn it is on a session that several share.
 
 import { expect, it } from "vitest";
-import { HandClock, settled } from "../electors/test-seat.ts";
+import { HandClock, settled } from "../loops/test-clock.ts";
 import { Line } from "./line.ts";
 import { TestServer } from "./test-server.ts";
 

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { seededRandom } from "../../core/kit/random.ts";
-import { HandClock } from "../test-seat.ts";
+import { HandClock } from "../../loops/test-clock.ts";
 import { settingsOf } from "./options.ts";
 import { TestServer } from "../../postgres/test-server.ts";
 import { Observer } from "./watch.ts";

@@ -14,6 +14,7 @@
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { RaftEvent } from "../../core/raft/types.ts";
 import type { Instant } from "../../core/trust/window.ts";
+import { sleep } from "../../loops/time.ts";
 import type { Beat, Claim, Grant, Seat } from "../../ports/backends/backend.ts";
 import type { Consensus } from "../../ports/consensus.ts";
 import type { Leader } from "../../ports/elector.ts";
@@ -130,7 +131,7 @@ export class RaftSeat implements Seat {
       if (clock.monotonicMs() >= untilMs) {
         throw new TenureError("BACKEND_UNAVAILABLE", "the leader could not be asked in time; retry in a moment");
       }
-      await new Promise<void>((resume) => clock.setTimer(clock.monotonicMs() + RETRY_MS, resume));
+      await sleep(clock, RETRY_MS);
     }
     return this.#leader();
   }

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../../core/kit/random.ts";
 import type { LossReason } from "../../../ports/backends/backend.ts";
-import { HandClock, settled } from "../../test-seat.ts";
+import { HandClock, settled } from "../../../loops/test-clock.ts";
 import { Admission } from "../../../postgres/admission.ts";
 import { BlockHolder } from "./block.ts";
 import type { Scoped } from "./holder.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../../core/kit/random.ts";
-import { HandClock, settled } from "../../test-seat.ts";
+import { HandClock, settled } from "../../../loops/test-clock.ts";
 import { Admission } from "../../../postgres/admission.ts";
 import { settingsOf } from "../options.ts";
 import { PollHub } from "./poll-hub.ts";

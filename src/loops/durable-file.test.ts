@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { writeDurably } from "./durable-file.ts";
-import { TestDisk } from "./test-disk.ts";
+import { TestDisk } from "../engine/test-disk.ts";
+import { durableFiles } from "./durable-file.ts";
 
+const { writeDurably } = durableFiles("the directory", (what, why) => `${what}: ${why}.`);
 const MEBIBYTE = 1024 * 1024;
 const pieces = Array.from({ length: 9 }, (_, at) => new Uint8Array(MEBIBYTE).fill(at + 1));
 

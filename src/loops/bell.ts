@@ -16,6 +16,16 @@ export class Bell {
     this.#wake?.();
   }
 
+  /** Forgets a ring that nobody has waited for. */
+  silence(): void {
+    this.#rung = false;
+  }
+
+  /** Until it rings, or for so long. */
+  waitFor(ms: number): Promise<void> {
+    return this.wait(this.#clock.monotonicMs() + ms);
+  }
+
   /** Until it rings, or until `atMs` of the monotonic clock. */
   async wait(atMs: number | null): Promise<void> {
     if (!this.#rung) {
@@ -30,20 +40,4 @@ export class Bell {
     }
     this.#rung = false;
   }
-}
-
-/** False where the signal aborted first. */
-export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    const stop = (): void => {
-      timer.cancel();
-      resolve(false);
-    };
-    const timer = clock.setTimer(clock.monotonicMs() + ms, () => {
-      signal.removeEventListener("abort", stop);
-      resolve(true);
-    });
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }
