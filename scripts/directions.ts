@@ -46,7 +46,9 @@ const ROOTS = [
 const SIM_USERS = ["src/cli/sim"];
 
 const LOOPS = ["engine", "electors", "logs", "controller", "agent", "supervisor", "mesh"];
-const ROOMS = ["core", "ports", ...LOOPS, "contract", "api", "client", "drivers", "cli", "entry", "sim"];
+/** What several loops share: helpers of any loop, and the sessions and the schema of electors and logs in Postgres. */
+const SHARED = ["loops", "postgres"];
+const ROOMS = ["core", "ports", ...SHARED, ...LOOPS, "contract", "api", "client", "drivers", "cli", "entry", "sim"];
 /** The dashboard stands outside of src/: it is built, and runs in browsers. */
 const WEB = "web";
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */
@@ -63,7 +65,9 @@ function allowed(from: string, to: string): boolean | "type" {
   const target = houseOf(to);
   if (house === "core") return to === "core/kit" || (target === "ports" && "type");
   if (house === "ports") return target === "core" && "type";
-  if (LOOPS.includes(house)) return target === "core" || target === "ports";
+  if (to === "loops" && [...LOOPS, "postgres", "api"].includes(house)) return true;
+  if (to === "postgres" && ["electors", "logs"].includes(house)) return true;
+  if ([...LOOPS, ...SHARED].includes(house)) return target === "core" || target === "ports";
   if (to === "drivers/http" && house === "drivers") return true;
   if (house === "drivers") return target === "ports" || to === "core/kit" || (target === "core" && "type");
   if (house === "contract") return to === "core/kit" || (target === "core" && "type");

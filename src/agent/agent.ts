@@ -10,7 +10,7 @@
 import { TenureError } from "../core/kit/errors.ts";
 import { messageOf } from "../core/kit/user-code.ts";
 import type { Attempt } from "./attempt.ts";
-import { pause } from "./bell.ts";
+import { pause } from "../loops/time.ts";
 import { Beats } from "./beats.ts";
 import { Crew, type CrewWorld } from "./crew.ts";
 import { Polls } from "./polls.ts";

@@ -10,7 +10,7 @@ import type { Instant } from "../core/trust/window.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentInfo, GivenLease, LeaseAnswer } from "../ports/jobs.ts";
 import { Attempt } from "./attempt.ts";
-import { Bell } from "./bell.ts";
+import { Bell } from "../loops/bell.ts";
 import type { LeaseDesk } from "./desk.ts";
 import { outcomeOfReturn, outcomeOfThrow } from "./outcome.ts";
 import type { CheckedSettings, JobContext } from "./settings.ts";

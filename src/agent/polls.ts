@@ -13,7 +13,7 @@
 // number until it is answered, or the agent is over; where every poll was answered there is none.
 
 import { POLL_ANSWER_MS } from "../core/kit/timeouts.ts";
-import { pause } from "./bell.ts";
+import { pause } from "../loops/time.ts";
 import { type Crew, instantOf, isAboutContent, isReplaced } from "./crew.ts";
 
 /** A leader that is being drained gives nothing, and says so at once. */

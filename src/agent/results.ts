@@ -8,7 +8,7 @@ import { RESULTS_PER_CALL_MAX } from "../core/kit/limits.ts";
 import { ATTEMPT_MS } from "../core/kit/timeouts.ts";
 import type { ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
-import { pause } from "./bell.ts";
+import { pause } from "../loops/time.ts";
 import { type Crew, isAboutContent } from "./crew.ts";
 import { refusedOutcome } from "./outcome.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../engine/test-engine.ts";
+import { ManualClock } from "../loops/test-clock.ts";
 import type { LogFields } from "../ports/logger.ts";
 import { Audit } from "./audit.ts";
 import type { Caller } from "./traffic/callers.ts";

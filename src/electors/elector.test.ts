@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Leader } from "../ports/elector.ts";
-import { rig, settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
+import { rig } from "./test-seat.ts";
 
 describe("an elector", () => {
   test("has an identity of its own, made of scope, host and something unique", () => {

@@ -22,8 +22,7 @@ import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { SnapshotData } from "../ports/state-machine.ts";
 import { openDirectory, type DirectoryOptions, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
-import { writeDurably } from "./durable-file.ts";
-import { snapshotName } from "./storage-layout.ts";
+import { snapshotName, writeDurably } from "./storage-layout.ts";
 import { GivingWay, inSlices } from "./storage-slices.ts";
 import type { WalWriter } from "./wal-writer.ts";
 

@@ -14,7 +14,7 @@ export {
 export { archivedMachine, withCapture } from "./archive/archived-machine.ts";
 export { captureFrom } from "./archive/captures.ts";
 export { type UsableCopies, usableCopies } from "./archive/peers/copies.ts";
-export { segmentName } from "./archive/durable-file.ts";
+export { segmentName } from "./archive/file-names.ts";
 export { MemoryLog, MemoryStore } from "./memory/memory-log.ts";
 export { PostgresInbox, PostgresLog, PostgresNodes } from "./postgres/index.ts";
 export { withFoldSnapshot } from "./raft/entry-codec.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
 import { afterAll } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import type { PostgresServer } from "../servers/index.ts";
 
 const MAIN_FILE = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));

@@ -19,7 +19,7 @@ export interface MissingGuard {
 
 const SERVICE = "controller/jobs.ts";
 const RAFT_LOG = "logs/raft/raft-log.ts";
-const SCHEMA_LOG = "electors/postgres/schema-log.ts";
+const SCHEMA_LOG = "postgres/schema/log.ts";
 
 /** The first door: whoever asks a node that does not lead is sent away before anything is looked at. */
 const OPEN_DOOR: Edit = {
@@ -158,7 +158,7 @@ export const MISSING_GUARDS: readonly MissingGuard[] = [
       ],
       Postgres: [
         {
-          file: "electors/postgres/schema-functions.ts",
+          file: "postgres/schema/functions.ts",
           find: "v_epoch := greatest(v_old.epoch + 1,",
           replace: "v_epoch := greatest(v_old.epoch, 1,",
         },

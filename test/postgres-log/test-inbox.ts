@@ -3,7 +3,8 @@
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
-import { PostgresDesk, settingsOf } from "../../src/electors/postgres/index.ts";
+import { settingsOf } from "../../src/electors/postgres/index.ts";
+import { PostgresDesk } from "../../src/postgres/desk.ts";
 import { PostgresInbox, type PostgresInboxOptions } from "../../src/logs/postgres/index.ts";
 import type { SqlDesk, SqlLane } from "../../src/ports/backends/sql.ts";
 

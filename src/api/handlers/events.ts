@@ -6,7 +6,7 @@ import type { EventsFilter, Verified } from "../../ports/events.ts";
 import { eventStart } from "../streams/event-point.ts";
 import { EventStreams } from "../streams/event-stream.ts";
 import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from "./handler.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../loops/time.ts";
 import { beFresh } from "./reads.ts";
 import { Refusal, stopping } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";

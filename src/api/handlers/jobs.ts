@@ -18,7 +18,7 @@ import type { Call, Handlers, JobsParts, Service } from "./handler.ts";
 import { followLog, logPage } from "../streams/log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
 import { Refusal } from "../refusal.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../loops/time.ts";
 
 type Ids = "openapi" | "jobs" | "job" | "jobLogs" | "agents" | "queues" | "schedules" | "stats";
 

@@ -4,11 +4,11 @@
 
 import { eventPointText, LOG_PAGE_BYTES_MAX } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { JobLogPage } from "../../ports/views.ts";
 import type { JobsParts, Service, StreamAnswer } from "../handlers/handler.ts";
 import { everyNowAndThen } from "../traffic/admission.ts";
 import { newestPoint } from "./event-point.ts";
-import { within } from "../pause.ts";
 import type { Outlet } from "./stream.ts";
 
 /** Views lag a little behind the events that wake us. */
@@ -107,4 +107,18 @@ async function eventOf(
   } finally {
     wait.close();
   }
+}
+
+/** A signal that aborts with `outer`, or after `ms`; `close` must be called. */
+function within(clock: Clock, ms: number, outer: AbortSignal): { signal: AbortSignal; close: () => void } {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort("over");
+  const timer = clock.setTimer(clock.monotonicMs() + ms, abort);
+  outer.addEventListener("abort", abort, { once: true });
+  if (outer.aborted) abort();
+  const close = (): void => {
+    timer.cancel();
+    outer.removeEventListener("abort", abort);
+  };
+  return { signal: controller.signal, close };
 }

@@ -1,46 +1,23 @@
 // A loop with a counting clock for streams: time passes only where something is written, so what one turn takes is known
 // exactly. Events in memory, readers that keep what they get and may have no room.
 
-import type { Clock, Timer } from "../../ports/clock.ts";
+import { ManualClock } from "../../loops/test-clock.ts";
 import type { EventRecord, Events, EventsFilter, EventsPage, EventsWanted } from "../../ports/events.ts";
 import type { Outlet } from "./stream.ts";
 
 /** More than any chain of promises here is long. */
 const MICROTASKS = 50;
 
-export class CountingClock implements Clock {
-  nowMs = 1_000;
+export class CountingClock extends ManualClock {
   longestTurnMs = 0;
-  readonly #timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
-
-  get pending(): number {
-    return this.#timers.size;
-  }
-
-  monotonicMs(): number {
-    return this.nowMs;
-  }
-
-  wallMs(): number {
-    return this.nowMs;
-  }
-
-  setTimer(atMs: number, fire: () => void): Timer {
-    const timer = { atMs, fire };
-    this.#timers.add(timer);
-    return { cancel: () => void this.#timers.delete(timer) };
-  }
 
   /** What `begin` starts and all that it wakes without time passing is one turn; timers that are due then have turns of their own. */
   async run(begin: () => void, forMs: number): Promise<void> {
     const untilMs = this.nowMs + forMs;
     await this.#turn(begin);
-    for (;;) {
-      const next = [...this.#timers].toSorted((a, b) => a.atMs - b.atMs)[0];
-      if (next === undefined || next.atMs > untilMs) break;
-      this.#timers.delete(next);
-      this.nowMs = Math.max(this.nowMs, next.atMs);
-      await this.#turn(next.fire);
+    while (this.nextMs <= untilMs) {
+      this.nowMs = Math.max(this.nowMs, this.nextMs);
+      await this.#turn(() => void this.fireNext());
     }
     this.nowMs = Math.max(this.nowMs, untilMs);
   }

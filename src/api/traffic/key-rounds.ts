@@ -10,7 +10,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { ApiLimits } from "../options.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../loops/time.ts";
 import { Refusal } from "../refusal.ts";
 
 export class KeyRounds {

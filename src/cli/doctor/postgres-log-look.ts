@@ -1,7 +1,7 @@
 // Looks at the log that servers keep in Postgres, for the doctor. What the role may not read is left out, and said.
 
-import type { Line } from "../../electors/postgres/line.ts";
-import { checkSchema } from "../../electors/postgres/schema.ts";
+import type { Line } from "../../postgres/line.ts";
+import { checkSchema } from "../../postgres/schema/schema.ts";
 import { quoteName, type LogFacts } from "./postgres.ts";
 import { grantsFor } from "./postgres-schema.ts";
 

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../drivers/system/clock.ts";
-import type { Line } from "../../electors/postgres/line.ts";
+import type { Line } from "../../postgres/line.ts";
 import type { ClockFacts, Latency } from "./postgres.ts";
 
 const CLOCK_OVER_MS = 1_000;

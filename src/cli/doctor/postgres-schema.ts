@@ -4,8 +4,8 @@
 import { urlDriver } from "../../drivers/postgres/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import type { PostgresSettings } from "../../electors/postgres/index.ts";
-import { Line } from "../../electors/postgres/line.ts";
-import { checkSchema } from "../../electors/postgres/schema.ts";
+import { Line } from "../../postgres/line.ts";
+import { checkSchema } from "../../postgres/schema/schema.ts";
 import { quoteName, type SchemaFacts } from "./postgres.ts";
 
 /** Each costs a connection; whoever has more knows where to look. */

@@ -8,7 +8,7 @@ import { duration } from "../kit/output.ts";
 
 /** The bump ends fenced transactions after 20 ms; one that is older than this belongs to a leader that is slow. */
 const FENCED_MS_LONG = 5_000;
-/** What every session of ours is called (electors/postgres/ready.ts). */
+/** What every session of ours is called (postgres/ready.ts). */
 const OURS = /^tenure\b/;
 
 export function judgeScopes(scopes: readonly ScopeFacts[], asked: string | undefined, staleAfterMs: number): Check[] {

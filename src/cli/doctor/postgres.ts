@@ -2,7 +2,7 @@
 // over them (postgres-judge.ts, postgres-scopes.ts) is pure.
 
 import type { PostgresSettings } from "../../electors/postgres/index.ts";
-import type { SchemaState } from "../../electors/postgres/schema.ts";
+import type { SchemaState } from "../../postgres/schema/schema.ts";
 import type { Fact } from "./report.ts";
 
 export interface PostgresFacts {

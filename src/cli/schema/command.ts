@@ -5,7 +5,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { urlDriver } from "../../drivers/postgres/index.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { faultOf } from "../../electors/postgres/faults.ts";
+import { faultOf } from "../../postgres/faults.ts";
 import {
   applySchema,
   checkSchema,
@@ -13,7 +13,7 @@ import {
   SCHEMA_VERSION,
   schemaSql,
   type SchemaState,
-} from "../../electors/postgres/schema.ts";
+} from "../../postgres/schema/schema.ts";
 import type { SqlSession } from "../../ports/backends/sql.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";

@@ -17,7 +17,7 @@ import type { Random } from "../../core/kit/random.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
-import { pause } from "../persistence.ts";
+import { pause } from "../../loops/time.ts";
 import type { Fields } from "./answers.ts";
 import { findLeader } from "./discovery.ts";
 import type { Members } from "./members.ts";
@@ -186,7 +186,7 @@ export class LeaderClient {
     return unlessAborted(this.#search, signal);
   }
 
-  #pause(failures: number, signal: AbortSignal): Promise<void> {
+  #pause(failures: number, signal: AbortSignal): Promise<boolean> {
     const { clock, random } = this.#options;
     const ceilingMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(failures, DOUBLINGS_MAX));
     return pause(clock, random.between(ceilingMs / 2, ceilingMs), signal);

@@ -1,4 +1,4 @@
-// The log in Postgres (tables: electors/postgres/schema-log.ts): one row is the head with the fence, the records stand beside
+// The log in Postgres (tables: postgres/schema/log.ts): one row is the head with the fence, the records stand beside
 // it, every node follows them, and the leader of the open epoch appends.
 //
 //   created ──start──▶ following ──close──▶ closed        open and append make this node the log's writer as well

@@ -279,7 +279,7 @@ export const MUTANTS: readonly Mutant[] = [
     ),
   ),
   mutant("failed-sync-ignored", "trap 23", {
-    file: "engine/durable-file.ts",
+    file: "loops/durable-file.ts",
     find: "throw syncFailed(file.name, error);",
     replace: "void error;",
   }),

@@ -4,7 +4,7 @@
 
 import { TenureError } from "../../../core/kit/errors.ts";
 import { sqlLifeOf } from "../../../core/kit/sql-life.ts";
-import { isolationOf, type TxOptions } from "../fence.ts";
+import { isolationOf, type TxOptions } from "../fence/fence.ts";
 import { type FencedTerm, nested, notOurs, type OwnTransaction, transactFenced } from "./own-transaction.ts";
 import { PgSession } from "./pg-session.ts";
 import { begunSql, type PostgresJs, type Sql } from "./postgres-js.ts";

@@ -3,7 +3,7 @@
 // from which the client hears of errors: there the session's end is noticed, and an error that nobody handles is held back.
 
 import type { SqlLife } from "../../../core/kit/sql-life.ts";
-import { isolationOf, type TxOptions } from "../fence.ts";
+import { isolationOf, type TxOptions } from "../fence/fence.ts";
 import { type FencedTerm, nested, notOurs, type OwnTransaction, transactFenced } from "./own-transaction.ts";
 import { PgSession } from "./pg-session.ts";
 

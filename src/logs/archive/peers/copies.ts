@@ -16,7 +16,7 @@ import { assert } from "../../../core/kit/assert.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import { captureFrom } from "../captures.ts";
-import { segmentName } from "../durable-file.ts";
+import { segmentName } from "../file-names.ts";
 import { eventChain } from "../event-chain.ts";
 import { segmentProblem } from "./installation.ts";
 

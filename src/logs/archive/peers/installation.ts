@@ -6,7 +6,7 @@
 import { checkSegment, isSameEntry, type Holdings, type SegmentEntry } from "../../../core/archive/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { Disk } from "../../../ports/disk.ts";
-import { damagedName, segmentName, writeDurably } from "../durable-file.ts";
+import { damagedName, segmentName, writeDurably } from "../file-names.ts";
 import type { ArchiveEnvironment } from "../recovery.ts";
 import { Slices } from "../slices.ts";
 
@@ -41,7 +41,7 @@ export async function segmentProblem(
 }
 
 export async function placeSegment(disk: Disk, entry: SegmentEntry, bytes: Uint8Array): Promise<void> {
-  await writeDurably(disk, segmentName(entry.first), bytes, "archive-install");
+  await writeDurably(disk, segmentName(entry.first), [bytes], "archive-install");
   const names = await disk.list("archive-list");
   // The evidence has served: what was damaged is here again.
   if (names.includes(damagedName(entry.first))) await disk.remove(damagedName(entry.first), "archive-remove");

@@ -4,7 +4,7 @@ import { peerKey, type PeerKey } from "../../../core/kit/ids.ts";
 import { ANSWER_BYTES_MAX, INTEGER_MAX, QUERY_BYTES_MAX } from "../../../core/kit/limits.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
 import { TestDisk } from "../../../engine/test-disk.ts";
-import { ManualClock } from "../../../engine/test-engine.ts";
+import { ManualClock } from "../../../loops/test-clock.ts";
 import type { Answering, PeerQueries } from "../../../ports/peers/queries.ts";
 import { expectHistory, filled, open, sealedEvents } from "../../../../test/archive/test-archive.ts";
 import { exchangeSegments, segmentAnswers, type Archive, type SegmentFetcher } from "../index.ts";

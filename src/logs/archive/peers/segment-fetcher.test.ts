@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../core/kit/random.ts";
 import { TestDisk } from "../../../engine/test-disk.ts";
-import { ManualClock } from "../../../engine/test-engine.ts";
+import { ManualClock } from "../../../loops/test-clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import { expectHistory, filled, open, sealedEvents } from "../../../../test/archive/test-archive.ts";
 import { ownLacks, SegmentFetcher, type Archive, type SegmentSource } from "../index.ts";
