@@ -156,12 +156,24 @@ it("has the command, and nothing of the servers, and says where they are", () =>
     "logs",
     "controller",
     "api",
-    "core/events",
+    "core/events/event.js",
     "contract/routes.js",
   ];
-  for (const path of [...rooms, "drivers/wire", "cli/sim", "cli/dev", "cli/server"]) {
+  for (const path of [
+    ...rooms,
+    "drivers/wire",
+    "cli/sim",
+    "cli/dev/command.js",
+    "cli/server/command.js",
+    "cli/server/node",
+  ]) {
     expect(existsSync(join(dist, path)), path).toBe(false);
   }
+  // It completes the commands of both packages.
+  const script = execFileSync(process.execPath, [join(dist, "cli/main.js"), "completion", "bash"], {
+    encoding: "utf8",
+  });
+  expect(script).toContain('"cluster snapshot") COMPREPLY=($(compgen -W "save verify"');
   const asked = spawnSync(process.execPath, [join(dist, "cli/main.js"), "server", "start"], { encoding: "utf8" });
   expect(asked).toMatchObject({
     status: 69,

@@ -7,13 +7,13 @@ import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { requireNode } from "../drivers/system/host.ts";
 import { paintFor } from "./kit/colour.ts";
 import { complaint, complaintLines } from "./kit/complaint.ts";
-import { COMMAND_TABLE } from "./completion/table.ts";
+import { COMMANDS as DESCRIBED } from "./completion/table.ts";
 import { EXIT_USAGE, suggestion, UsageError } from "./kit/flags.ts";
 
 /** It is for who has the repository, and packed with nothing (`files` of the two packages). */
 const DEV = "dev";
 const hasDev = existsSync(new URL(`./dev/command${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
-const LISTED = COMMAND_TABLE.filter(({ name }) => name !== DEV || hasDev);
+const LISTED = DESCRIBED.filter(({ name }) => name !== DEV || hasDev);
 const SUMMARIES = LISTED.map(({ name, summary }) => `  tenure ${name.padEnd(11)} ${summary}\n`);
 const HELP = `tenure: leadership for services. At most one instance's writes count.
 

@@ -1,10 +1,12 @@
 // Jobs, agents, queues, schedules, events and keys as the SDK shows them: docs/reference describes each field. The wire's
 // spelling is the contract's; a test holds both together.
 
+import type { JobState } from "../core/jobs/model.ts";
+
 /** What JSON can say. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-export type JobState = "pending" | "assigned" | "building" | "cancelling" | "completed" | "failed" | "cancelled";
+export type { JobState };
 
 /** What is to be done; all but the kind has a default. */
 export interface JobRequest {

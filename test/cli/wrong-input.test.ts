@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { agent } from "../../src/cli/agent/command.ts";
 import { cert } from "../../src/cli/cert/command.ts";
 import { cluster } from "../../src/cli/cluster/command.ts";
-import { COMMAND_TABLE } from "../../src/cli/completion/table.ts";
+import { COMMANDS as DESCRIBED } from "../../src/cli/completion/table.ts";
+import { verbsOf } from "../../src/cli/kit/description.ts";
 import { completion } from "../../src/cli/completion/command.ts";
 import { config } from "../../src/cli/config/command.ts";
 import { dev } from "../../src/cli/dev/command.ts";
@@ -91,7 +92,7 @@ function inDirectory(text: string): string {
 describe("on the command line", () => {
   it("every command has wrong lines here", () => {
     const named = new Set(LINES.map(({ line }) => line.split(" ", 1)[0]));
-    const known = COMMAND_TABLE.map(({ name }) => name).filter((name) => name !== "version");
+    const known = DESCRIBED.map(({ name }) => name).filter((name) => name !== "version");
     expect(known.filter((name) => !named.has(name))).toEqual([]);
     expect(LINES.length).toBeGreaterThan(120);
   });
@@ -101,21 +102,22 @@ describe("on the command line", () => {
     expect(await refused(name, args)).toEqual({ code, message: inDirectory(message) });
   });
 
-  it.each(COMMAND_TABLE.filter(({ verbs }) => Object.keys(verbs).length > 0))(
+  it.each(DESCRIBED.filter((command) => verbsOf(command).length > 0))(
     "tenure $name, without a verb or with a wrong one, names them all",
-    async ({ name, verbs }) => {
+    async (command) => {
+      const { name } = command;
       for (const args of [[], ["frobnicate"]]) {
         const { code, message } = await refused(name, args);
         const [, listed = ""] = /(?:say what to do: |; give )(.*)$/.exec(message) ?? [];
         expect(code).toBe(64);
         const words = listed.split(", ").map((word) => word.split(" ", 1)[0] ?? "");
-        expect([...new Set(words)].toSorted(), message).toEqual(Object.keys(verbs).toSorted());
+        expect([...new Set(words)].toSorted(), message).toEqual(verbsOf(command).toSorted());
       }
     },
   );
 
   it.each(Object.keys(COMMANDS))("tenure %s names a flag that is not there, and those that are", async (name) => {
-    const [verb] = Object.keys(COMMAND_TABLE.find((one) => one.name === name)?.verbs ?? {});
+    const [verb] = verbsOf(DESCRIBED.find((one) => one.name === name)!);
     const { code, message } = await refused(name, [...(verb === undefined ? [] : [verb]), "--frobnicate"]);
     expect(code).toBe(64);
     expect(message).toMatch(/^there is no --frobnicate; give (--[a-z-]+, )*--help/);

@@ -1,9 +1,10 @@
 // `tenure agent list|show|drain|remove`: the agents of Tenure's servers, seen, and taken out of service. `start` is in
 // start.ts.
 
+import { AGENT } from "./help.ts";
 import type { Client, JobBrief } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { AGENT_HELP, readAgentFlags } from "./flags.ts";
+import { readAgentFlags } from "./flags.ts";
 import { agentDetails, agentObject, agentsTable, agentText } from "./view.ts";
 import { clientOf, readConnection } from "../connection/connection.ts";
 import { paintFor } from "../kit/colour.ts";
@@ -19,7 +20,7 @@ export async function agent(args: readonly string[]): Promise<number> {
   if (args[0] === "start") return await (await import("./start.ts")).agentStart(args.slice(1));
   const flags = readAgentFlags(args);
   if (flags === "help") {
-    process.stdout.write(AGENT_HELP);
+    process.stdout.write(AGENT.help);
     return 0;
   }
   const { step } = flags;

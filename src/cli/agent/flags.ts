@@ -1,32 +1,16 @@
 // The command line of `tenure agent`: which question or step, checked before anything is asked.
 
-import { START_FLAGS_HELP } from "./start-flags.ts";
-import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { AGENT } from "./help.ts";
+import type { ConnectionValues } from "../connection/connection.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { withLongOutput } from "../kit/output.ts";
-import { noName, oneName, refuseStray } from "../kit/words.ts";
+import { chosen, noName, oneName, refuseStray } from "../kit/words.ts";
 
-const VERBS = ["start", "list", "show", "drain", "remove"] as const;
+const VERBS = verbsOf(AGENT);
 
-export const AGENT_HELP = `tenure agent VERB [NAME] [--url URL[,URL…]] [-o table|json]: who runs the jobs of Tenure's servers.
-
-  start              runs exec jobs on this machine: tenure agent start --help
-  list               every agent: its state, what it runs and what it offers; also -o jsonl, one object on a line for each
-  show NAME          one agent, and the jobs that it holds
-  drain NAME         gives it no new jobs; what it runs goes on. With --undo it is given jobs again, as when it is started anew
-  remove NAME        takes its jobs away: each counts as lost to it (losses_max) and goes to another agent. What this process of
-                     the agent reports from then on is refused; it is let in again when it is started anew
-
-  --undo             drain: give it jobs again
-${START_FLAGS_HELP}${CONNECTION_HELP}
-start needs the role agent, list and show the role viewer, drain and remove the role operator.
-
-exit codes: 0 done; 64 wrong use; 69 there is no agent of that name, no leader, or no server answers; 75 it may have been done:
-look with list; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md)
-`;
-
-const KINDS = { ...CONNECTION_KINDS, undo: "switch" } as const;
+const KINDS = { ...CONNECTION_KINDS, undo: kindsOf(AGENT).undo };
 
 export type AgentStep =
   | { readonly verb: "list" }

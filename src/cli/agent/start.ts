@@ -1,8 +1,9 @@
 // `tenure agent start`: flags and environment put together, and the agent run (run.ts).
 
+import { START_HELP } from "./help.ts";
 import { hostname } from "node:os";
 import { runAgent } from "./run.ts";
-import { AGENT_START_HELP, readAgentStartFlags } from "./start-flags.ts";
+import { readAgentStartFlags } from "./start-flags.ts";
 import { type Connection, readConnection, renewableClientOf } from "../connection/connection.ts";
 import { UsageError } from "../kit/flags.ts";
 
@@ -11,7 +12,7 @@ const NAME_LETTERS_MAX = 100;
 export async function agentStart(args: readonly string[]): Promise<number> {
   const flags = readAgentStartFlags(args, process.env);
   if (flags === "help") {
-    process.stdout.write(AGENT_START_HELP);
+    process.stdout.write(START_HELP);
     return 0;
   }
   if (process.platform === "win32")

@@ -1,6 +1,7 @@
 // `tenure cert init|issue|show`: the cluster's own authority, and certificates for its nodes, operators and programs. Only
 // files are read and written; only `revoke` and `revoked` (revoke.ts) ask the cluster.
 
+import { CERT } from "./help.ts";
 import { chmod, readFile } from "node:fs/promises";
 import { isIP, SocketAddress } from "node:net";
 import { resolve } from "node:path";
@@ -20,7 +21,7 @@ import {
   type Trusted,
 } from "../../drivers/pki/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
-import { CERT_HELP, type CertFlags, HOSTS_MAX, readCertFlags } from "./flags.ts";
+import { type CertFlags, HOSTS_MAX, readCertFlags } from "./flags.ts";
 import { UsageError } from "../kit/flags.ts";
 import { columns, json, printable } from "../kit/output.ts";
 
@@ -29,7 +30,7 @@ type Flags<Verb extends CertFlags["verb"]> = Extract<CertFlags, { verb: Verb }>;
 export async function cert(args: readonly string[]): Promise<number> {
   const flags = readCertFlags(args);
   if (flags === "help") {
-    process.stdout.write(CERT_HELP);
+    process.stdout.write(CERT.help);
     return 0;
   }
   switch (flags.verb) {

@@ -1,70 +1,22 @@
 // The command line of `tenure cert`: what to make or to show, checked before any file is touched.
 
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { CERT, DIRECTORY_DEFAULT } from "./help.ts";
 import { isIP } from "node:net";
 import { type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../../core/kit/spiffe.ts";
-import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "../connection/connection.ts";
+import type { ConnectionValues } from "../connection/connection.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
 
-const VERBS = ["init", "issue", "show", "revoke", "revoked"] as const;
-const DIRECTORY_DEFAULT = "certs";
+const VERBS = verbsOf(CERT);
 const DAYS_MAX = 36_500;
 export const HOSTS_MAX = 32;
 const FILES_MAX = 100;
 /** X.509 allows so many letters in an organisation's name, where the trust domain also stands. */
 const TRUST_DOMAIN_LETTERS_MAX = 64;
 
-export const CERT_HELP = `tenure cert VERB: certificates for nodes, operators and programs.
-
-  init               makes the cluster's own authority: ca.crt and ca.key in DIR
-  issue              makes a certificate and its key; or, where there is one already, a new certificate for the same key
-  show FILE...       what is in a certificate, and what is wrong with it
-  revoke FILE        lets this client certificate in no more, on every node, also on connections that are open
-  revoked            the client certificates that were revoked and have not expired
-
-  --dir DIR          where ca.crt and ca.key are (default ${DIRECTORY_DEFAULT}). Keep ca.key away from the nodes
-  --out DIR          issue: where to write NAME.crt and NAME.key, and where ca.crt then holds this authority too; those that
-                     it holds already stay (default: the same as --dir)
-  --node-id ID       issue: a node's. Without any name: the node whose certificate is in --out, else a new random id
-  --operator NAME    issue: for somebody who may change the cluster (tenure cluster, tenure member, tenure key)
-  --sdk NAME         issue: for a program that leads scopes
-  --submitter NAME   issue: for a program that submits jobs
-  --agent NAME       issue: for a program that runs jobs
-  --backup NAME      issue: for a program that saves snapshots, and may do nothing else
-  --viewer NAME      issue: for somebody who only looks
-  --host H1,H2       issue: names and addresses under which the node's API is reached, in addition to those of the
-                     certificate that is there
-  --drop-host H1,H2  issue: those of the certificate that is there which the new one is to leave out
-  --trust-domain TD  init: the first part of every identity, spiffe://TD/server/ID (default ${TRUST_DOMAIN_DEFAULT})
-  --days N           how long it is valid (default: 3650 for an authority, 365 for the others)
-  --force            replace a key that is there
-
-revoke and revoked ask the cluster, and need the role operator; the others only read and write files:
-
-${CONNECTION_HELP}
-A running server takes a new certificate without a restart: put the files in place and send it SIGHUP.
-
-exit codes: 0 done; 64 wrong use; 69 no leader, no server answers, or not every node can read a revocation yet; 75 it may have been done, or too many
-are revoked (check with revoked); 77 the key may not do this; 78 a file or a certificate can't be used
-`;
-
-const KINDS = {
-  ...CONNECTION_KINDS,
-  dir: "value",
-  out: "value",
-  "node-id": "value",
-  operator: "value",
-  sdk: "value",
-  submitter: "value",
-  agent: "value",
-  backup: "value",
-  viewer: "value",
-  host: "value",
-  "drop-host": "value",
-  "trust-domain": "value",
-  days: "value",
-  force: "switch",
-} as const;
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(CERT) };
 type Flag = keyof typeof KINDS;
 
 /** Who it is for: one of these, each with its kind of identity. */

@@ -1,6 +1,7 @@
 // `tenure cluster status|elections|transfer|drain|snapshot`: what an operator asks of Tenure's own servers, and the steps that
 // change who leads them. Everything but `snapshot verify` talks to the servers' API as any other client does.
 
+import { CLUSTER } from "./help.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../../core/kit/assert.ts";
 import { ERRORS, TenureError } from "../../core/kit/errors.ts";
@@ -9,7 +10,7 @@ import type { Client } from "../../client/index.ts";
 import { clientOf, type Connection, readConnection, refuseStrangers } from "../connection/connection.ts";
 import { saveBackup } from "./backup.ts";
 import { drainNode } from "./drain.ts";
-import { CLUSTER_HELP, readClusterFlags } from "./flags.ts";
+import { readClusterFlags } from "./flags.ts";
 import {
   saveSnapshot,
   snapshotObject,
@@ -41,7 +42,7 @@ const CLEAR_SCREEN = "\u001B[H\u001B[J";
 export async function cluster(args: readonly string[]): Promise<number> {
   const flags = readClusterFlags(args);
   if (flags === "help") {
-    process.stdout.write(CLUSTER_HELP);
+    process.stdout.write(CLUSTER.help);
     return 0;
   }
   const { step } = flags;

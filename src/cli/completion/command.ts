@@ -1,25 +1,18 @@
 // `tenure completion bash|zsh|fish`: a script that completes commands, verbs, flags and their values. It is made from the
 // table of commands and asks no server: pressing a key must not wait for a network.
 
-import { type CommandEntry, COMMAND_TABLE, type FlagEntry, VALUE_FLAGS } from "./table.ts";
-import { chosen } from "../cluster/flags.ts";
+import { COMPLETION } from "./help.ts";
+import { COMMANDS, valueFlags } from "./table.ts";
+import { type Description, type FlagLine, flagsOf, kindsOf, type Offer, verbsOf, wordsOf } from "../kit/description.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
+import { chosen } from "../kit/words.ts";
 
-const SHELLS = ["bash", "zsh", "fish"] as const;
-
-export const COMPLETION_HELP = `tenure completion SHELL: prints a script that completes commands and flags.
-
-  bash               source <(tenure completion bash), in ~/.bashrc
-  zsh                source <(tenure completion zsh), in ~/.zshrc, below compinit
-  fish               tenure completion fish | source, in ~/.config/fish/config.fish
-
-  --help             this text
-`;
+const SHELLS = verbsOf(COMPLETION);
 
 export async function completion(args: readonly string[]): Promise<number> {
-  const { values, words, rest } = parseFlags(args, { help: "switch" } as const);
+  const { values, words, rest } = parseFlags(args, kindsOf(COMPLETION));
   if (values.help !== undefined) {
-    process.stdout.write(COMPLETION_HELP);
+    process.stdout.write(COMPLETION.help);
     return 0;
   }
   const [word, more] = [...words, ...(rest ?? [])];
@@ -29,30 +22,29 @@ export async function completion(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** What may stand behind these words: names; `file` where the shell completes files, `any` where nothing can be offered. */
+/** What may follow these words. */
 interface Place {
   readonly path: string;
-  readonly next: readonly string[] | "file" | "any";
+  readonly next: Offer;
 }
 
 function places(): Place[] {
   return [
-    { path: "", next: COMMAND_TABLE.map(({ name }) => name) },
-    ...COMMAND_TABLE.flatMap(({ name, verbs }): Place[] => [
-      { path: name, next: Object.keys(verbs) },
-      ...Object.entries(verbs).flatMap(([verb, after]): Place[] => {
-        const path = `${name} ${verb}`;
-        if (after === "none") return [];
-        if (typeof after === "string") return [{ path, next: after }];
-        return [{ path, next: after }, ...after.map((one): Place => ({ path: `${path} ${one}`, next: "file" }))];
+    { path: "", next: COMMANDS.map(({ name }) => name) },
+    ...COMMANDS.flatMap((command): Place[] => [
+      { path: command.name, next: verbsOf(command) },
+      ...Object.entries(wordsOf(command)).flatMap(([verb, next]): Place[] => {
+        const path = `${command.name} ${verb}`;
+        if (typeof next === "string") return [{ path, next }];
+        return [{ path, next }, ...next.map((one): Place => ({ path: `${path} ${one}`, next: "file" }))];
       }),
     ]),
-  ];
+  ].filter(({ next }) => next !== "any" && next !== "none" && next.length > 0);
 }
 
 /** `case` arms of bash and zsh: what follows a flag, what follows a word, and a command's flags. */
 function arms(files: string, offer: (names: readonly string[]) => string) {
-  const valueArm = ({ name }: CommandEntry, { name: flag, value }: FlagEntry): string[] => {
+  const valueArm = ({ name }: Description, { name: flag, offer: value }: FlagLine): string[] => {
     if (value === "none") return [];
     return [
       `    "${name} ${flag}") ${value === "file" ? files : value === "any" ? "" : offer(value)}; return ;;`.replace(
@@ -62,12 +54,11 @@ function arms(files: string, offer: (names: readonly string[]) => string) {
     ];
   };
   return {
-    values: COMMAND_TABLE.flatMap((command) => command.flags.flatMap((flag) => valueArm(command, flag))).join("\n"),
-    flags: COMMAND_TABLE.map(({ name, flags }) => `      "${name}") ${offer(flags.map((flag) => flag.name))} ;;`).join(
-      "\n",
-    ),
+    values: COMMANDS.flatMap((command) => flagsOf(command).flatMap((flag) => valueArm(command, flag))).join("\n"),
+    flags: COMMANDS.map(
+      (command) => `      "${command.name}") ${offer(flagsOf(command).map((flag) => flag.name))} ;;`,
+    ).join("\n"),
     words: places()
-      .filter(({ next }) => next !== "any" && next.length > 0)
       .map(({ path, next }) => `    "${path}") ${next === "file" ? files : offer(next as readonly string[])} ;;`)
       .join("\n"),
   };
@@ -90,7 +81,7 @@ _tenure() {
   COMPREPLY=()
   for ((i = 1; i < last; i++)); do
     word="\${words[i]}"
-    case " ${VALUE_FLAGS.join(" ")} " in *" $word "*) ((i++)); continue ;; esac
+    case " ${valueFlags().join(" ")} " in *" $word "*) ((i++)); continue ;; esac
     case "$word" in
       --) compopt -o default 2>/dev/null; return ;;
       -*) ;;
@@ -122,7 +113,7 @@ _tenure() {
   local cur="\${words[CURRENT]}" prev="\${words[CURRENT-1]}" so_far="" word i
   for ((i = 2; i < CURRENT; i++)); do
     word="\${words[i]}"
-    case " ${VALUE_FLAGS.join(" ")} " in *" $word "*) ((i++)); continue ;; esac
+    case " ${valueFlags().join(" ")} " in *" $word "*) ((i++)); continue ;; esac
     case "$word" in
       --) _normal; return ;;
       -*) ;;
@@ -146,7 +137,7 @@ compdef _tenure tenure
 `;
 }
 
-function fishFlag(command: string, { name, value }: FlagEntry): string {
+function fishFlag(command: string, { name, offer: value }: FlagLine): string {
   const option = name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`;
   const line = `complete -c tenure -n '__tenure_in ${command}' ${option}`;
   if (value === "none") return line;
@@ -155,12 +146,10 @@ function fishFlag(command: string, { name, value }: FlagEntry): string {
 }
 
 function fish(): string {
-  const wordLines = places()
-    .filter(({ next }) => next !== "any" && next.length > 0)
-    .map(
-      ({ path, next }) =>
-        `complete -c tenure -n '__tenure_at "${path}"' ${next === "file" ? "-F" : `-a '${(next as readonly string[]).join(" ")}'`}`,
-    );
+  const wordLines = places().map(
+    ({ path, next }) =>
+      `complete -c tenure -n '__tenure_at "${path}"' ${next === "file" ? "-F" : `-a '${(next as readonly string[]).join(" ")}'`}`,
+  );
   return `# tenure completion fish
 function __tenure_path
   set -l path
@@ -168,7 +157,7 @@ function __tenure_path
   for word in (commandline -opc)[2..]
     if test $skip = 1
       set skip 0
-    else if contains -- $word ${VALUE_FLAGS.join(" ")}
+    else if contains -- $word ${valueFlags().join(" ")}
       set skip 1
     else if not string match -q -- '-*' $word
       set -a path $word
@@ -184,7 +173,7 @@ function __tenure_in
 end
 complete -c tenure -f
 ${wordLines.join("\n")}
-${COMMAND_TABLE.flatMap(({ name, flags }) => flags.map((flag) => fishFlag(name, flag))).join("\n")}
+${COMMANDS.flatMap((command) => flagsOf(command).map((flag) => fishFlag(command.name, flag))).join("\n")}
 `;
 }
 

@@ -3,7 +3,7 @@
 import { ClientConfigFile } from "../../contract/index.ts";
 import { type ClientFile, readClientFile } from "../connection/client-file.ts";
 import { TLS_PLACES } from "../connection/tls.ts";
-import { URL_DEFAULT } from "../connection/connection.ts";
+import { URL_DEFAULT } from "../kit/connection-help.ts";
 import type { Setting } from "./show.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

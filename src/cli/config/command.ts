@@ -2,6 +2,8 @@
 // can't be read, a key that does not belong to its certificate, a certificate of another node or authority, a cluster in which
 // nobody may steer. It starts nothing. `tenure config show`: all of it as it is in effect, and who said so.
 
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { CONFIG } from "./help.ts";
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,7 +12,6 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { Security } from "../../drivers/wire/handshake/security.ts";
 import { nameWarning } from "../cert/names.ts";
-import { chosen } from "../cluster/flags.ts";
 import { paintFor, paintState } from "../kit/colour.ts";
 import { warningText } from "../kit/complaint.ts";
 import { clientSettings } from "./client.ts";
@@ -18,36 +19,20 @@ import { readConfigFile } from "../files/config.ts";
 import { settingsOf, settingsText, variableWarnings } from "./show.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { columns, duration, json, type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { chosen } from "../kit/words.ts";
 import { configOf } from "../server/command.ts";
 
-const VERBS = ["check", "show"] as const;
+const VERBS = verbsOf(CONFIG);
 /** /proc and /sys, as Linux numbers them: access says that root may write there, and no file can be made. */
 const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x9f_a0, 0x62_65_65_72]);
 const CERTIFICATE_SOON_MS = 14 * 24 * 3_600_000;
 
-export const CONFIG_HELP = `tenure config VERB FILE [-o table|json]: a server's configuration (TOML or JSON), with this machine's environment.
-
-  check FILE         would \`tenure server start --config FILE\` work here? Every field, the files that it names, certificates, keys
-  show FILE          every setting as it is in effect: its value, and whether the file, the environment or nobody said so. A
-                     password in the backend's URL is not shown
-  show --client      the same of this user's own file, which says where commands find a cluster: TENURE_CONFIG, or
-                     ~/.config/tenure/config.toml. A key is not shown
-
-  --client           show: this user's file, and not a server's
-  -o table|json      for people (default), or one JSON object on a line; --json is -o json
-  --help             this text
-
-It starts nothing and writes nothing. Warnings do not change the exit code.
-
-exit codes: 0 it is valid; 64 wrong use; 78 it is not, and each wrong field is named (docs/reference/configuration.md)
-`;
-
-const KINDS = { client: "switch", output: "value", help: "switch" } as const;
+const KINDS = kindsOf(CONFIG);
 
 export async function config(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) {
-    process.stdout.write(CONFIG_HELP);
+    process.stdout.write(CONFIG.help);
     return 0;
   }
   const [verb, file, more] = [...words, ...(rest ?? [])];

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
 import { readClientFile } from "./client-file.ts";
-import { readConnection, URL_DEFAULT } from "./connection.ts";
+import { URL_DEFAULT } from "../kit/connection-help.ts";
+import { readConnection } from "./connection.ts";
 import { clientSettings } from "../config/client.ts";
 import { LIST_OUTPUTS } from "../kit/output.ts";
 

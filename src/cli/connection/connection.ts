@@ -12,39 +12,16 @@ import { contentsOf, readTls, type TlsTexts } from "./tls.ts";
 import { certificateFetch, trustTold } from "./transport.ts";
 import { paintFor } from "../kit/colour.ts";
 import { warningText } from "../kit/complaint.ts";
+import { type ConnectionFlag, URL_DEFAULT } from "../kit/connection-help.ts";
 import { oneOf, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS } from "../kit/output.ts";
 
-/** Where a server listens that was told nothing else (SERVER_DEFAULTS of contract/; a test compares). */
-export const URL_DEFAULT = "http://127.0.0.1:7401";
 /** An election takes less than a second: whoever waits at a terminal is told after this. */
 const LEADER_WAIT_MS = 3_000;
 const DEFAULT = "default";
 const KEY_BYTES_MAX = 4 * 1024;
 
-export const CONNECTION_HELP = `  --url URL[,URL…]   any of the servers, better all (or TENURE_URL; default ${URL_DEFAULT})
-  --key KEY          the API key (better TENURE_API_KEY, or TENURE_API_KEY_FILE with a file that holds it)
-  --ca FILE          the authority that signed the servers' certificates, as PEM (or TENURE_SERVERS_CA_FILE)
-  --cert FILE        a client certificate, as PEM; with --client-key, instead of a key (or TENURE_SERVERS_CERT_FILE)
-  --client-key FILE  its private key, as PEM (or TENURE_SERVERS_KEY_FILE)
-  -o table|json      for people (default), or one JSON object on a line; --json is -o json
-  --help             this text
-
-Without flags and variables, ~/.config/tenure/config.toml counts, or the file that TENURE_CONFIG names: url, key or key_file,
-ca_file, cert_file, client_key_file, output (\`tenure config show --client\`).
-`;
-
-export const CONNECTION_KINDS = {
-  url: "value",
-  key: "value",
-  ca: "value",
-  cert: "value",
-  "client-key": "value",
-  output: "value",
-  help: "switch",
-} as const;
-
-export type ConnectionValues = Partial<Record<keyof typeof CONNECTION_KINDS, string>>;
+export type ConnectionValues = Partial<Record<ConnectionFlag, string>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Connection {

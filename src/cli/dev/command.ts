@@ -3,6 +3,8 @@
 // same can be done from another terminal. A terminal gets a screen, everything else plain lines. With --for it kills its leader
 // twice by itself, and says how that went. Nothing is left behind, whichever way it ends.
 
+import { kindsOf } from "../kit/description.ts";
+import { DEV } from "./help.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ERRORS } from "../../core/kit/errors.ts";
 import { type Client, createClient } from "../../client/index.ts";
@@ -34,18 +36,6 @@ const DRAINED_MS = 10_000;
 const KILLS_AT: readonly number[] = [1 / 3, 2 / 3];
 /** On a machine that does other things, they and the end may be so late. */
 const LATE_MS_MAX = 30_000;
-
-export const DEV_HELP = `tenure dev [--for D] [--json] (npm start [-- --for D]): three nodes on this machine with sample jobs, in the terminal.
-
-  --for D      end by itself after so long, such as 30s; the leader is killed twice on the way
-  --json       one JSON object at the end: {failovers: [{cause, ms}], jobs, lost, leader, epoch}
-  --help       this text
-
-Keys: k kill -9 the leader; p pause it (SIGSTOP), or let it go on; d drain it; t transfer leadership; q quit.
-
-exit codes: 0 ended as asked, after somebody led, and no job was lost; 1 a job was lost, or with --for a killed leader had no successor;
-64 wrong use; 69 nobody ever led, or no server came up in three tries; 130, 143 ended by a signal
-`;
 
 interface Flags {
   /** Undefined: until somebody ends it. */
@@ -280,10 +270,10 @@ function readKeys(pressed: (name: string) => void, quit: () => void): () => void
 const FOR_MS_MAX = 86_400_000;
 
 export async function dev(args: readonly string[]): Promise<number> {
-  const { values, words } = parseFlags(args, { for: "value", json: "switch", help: "switch" } as const);
+  const { values, words } = parseFlags(args, kindsOf(DEV));
   if (words.length > 0) throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag`);
   if (values.help !== undefined) {
-    process.stdout.write(DEV_HELP);
+    process.stdout.write(DEV.help);
     return 0;
   }
   // `npm start | head` has read enough.

@@ -1,6 +1,8 @@
 // `tenure doctor`: looks at a backend, and says what could go wrong and how to mend it. The composition root: looking
 // (*-look.ts) and judging (postgres-judge.ts, etcd.ts, servers.ts) are apart, and the judgement is pure.
 
+import { kindsOf } from "../kit/description.ts";
+import { DOCTOR } from "./help.ts";
 import { etcdSettings } from "../../electors/etcd/index.ts";
 import { settingsOf } from "../../electors/postgres/index.ts";
 import { serversSettings } from "../../electors/servers/index.ts";
@@ -16,27 +18,12 @@ import { type Check, exitCode, reportObject, reportText } from "./report.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
 
-const DOCTOR_HELP = `tenure doctor --backend URL [--scope S] [--strict] [-o table|json]: what could go wrong, and what fixes it.
-
-  --backend URL      postgres://user:password@host/database, etcd://host:port[,host:port…], or https://host:port[,…]
-                     for Tenure's own servers (or TENURE_BACKEND, or TENURE_URL)
-  --scope S          look at this scope's key, lock, fence and leader (default: at every scope that is stored)
-  --strict           warnings, and what could not be checked, count as problems
-  -o table|json      for people (default), or one JSON object on a line; --json is -o json
-  --help             this text
-
-It takes about two seconds, writes nothing and takes no lock. Run it with the URL and the role of your instances, from
-where they run: rights, limits, latency and clock are those of this connection.
-
-exit codes: 0 no problem; 1 at least one problem; 64 wrong use; 78 a wrong setting (docs/errors.md)
-`;
-
-const KINDS = { backend: "value", scope: "value", strict: "switch", output: "value", help: "switch" } as const;
+const KINDS = kindsOf(DOCTOR);
 
 export async function doctor(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) {
-    process.stdout.write(DOCTOR_HELP);
+    process.stdout.write(DOCTOR.help);
     return 0;
   }
   if (words.length > 0)

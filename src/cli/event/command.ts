@@ -1,5 +1,6 @@
 // `tenure event tail|verify`: the log of events, followed as it grows, and checked on every node.
 
+import { EVENT } from "./help.ts";
 import { assertNever } from "../../contract/errors.ts";
 import type { Client, EventView } from "../../client/index.ts";
 import { HistoryRewrittenError, isThere, type KnownPoint } from "../../client/rewritten.ts";
@@ -11,7 +12,7 @@ import {
   readConnection,
   refuseStrangers,
 } from "../connection/connection.ts";
-import { EVENT_HELP, readEventFlags, type TailStep } from "./flags.ts";
+import { readEventFlags, type TailStep } from "./flags.ts";
 import { compareNodes, problemOf, verifyNodes } from "./verify.ts";
 import { verifyNotes, verifyObject, verifyText } from "./verify-view.ts";
 import { eventLine, isWanted } from "./view.ts";
@@ -21,7 +22,7 @@ import { untilSignal } from "../kit/until-signal.ts";
 export async function event(args: readonly string[]): Promise<number> {
   const flags = readEventFlags(args);
   if (flags === "help") {
-    process.stdout.write(EVENT_HELP);
+    process.stdout.write(EVENT.help);
     return 0;
   }
   const { step } = flags;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ENTITY_TYPES, EVENT_TYPES } from "../../core/events/event.ts";
-import { ENTITY_NAMES, EVENT_NAMES, readEventFlags } from "./flags.ts";
+import { readEventFlags } from "./flags.ts";
 import { UsageError } from "../kit/flags.ts";
 
 const step = (...args: readonly string[]) => {
@@ -28,11 +27,6 @@ const ALL = {
 };
 
 describe("tenure event", () => {
-  it("knows the types that the log has", () => {
-    expect(ENTITY_NAMES).toEqual(ENTITY_TYPES);
-    expect(EVENT_NAMES).toEqual(EVENT_TYPES);
-  });
-
   it("tails everything from now on, or what was asked for", () => {
     expect(step("tail")).toEqual(ALL);
     expect(step("tail", "--after", "0", "--limit", "3", "--no-follow")).toEqual({

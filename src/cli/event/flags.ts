@@ -1,88 +1,24 @@
 // The command line of `tenure event`: which events, from where on and for how long, checked before anything is asked.
 
-import type { EntityType } from "../../client/index.ts";
+import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { EVENT } from "./help.ts";
+import { ENTITY_TYPES, type EntityType, EVENT_TYPES } from "../../core/events/names.ts";
 import { readEventPoint } from "../../contract/event-point.ts";
-import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import type { ConnectionValues } from "../connection/connection.ts";
 import { parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { wholeNumber } from "../job/spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
-import { noName, refuseStray } from "../kit/words.ts";
+import { chosen, noName, refuseStray } from "../kit/words.ts";
 
-const VERBS = ["tail", "verify"] as const;
+const VERBS = verbsOf(EVENT);
 /** As many digits as the servers read. */
 const SEQUENCE_MAX = 999_999_999_999_999;
-/** As the log has them (ENTITY_TYPES and EVENT_TYPES of core/events; a test compares): of a misspelt one nothing ever comes. */
-export const ENTITY_NAMES = [
-  "build",
-  "worker",
-  "queue",
-  "schedule",
-  "key",
-  "certificate",
-  "controller",
-] as const satisfies readonly EntityType[];
 /** What they are called everywhere else. */
 const OTHER_NAMES: Readonly<Record<string, EntityType>> = { job: "build", agent: "worker" };
-export const EVENT_NAMES = [
-  "build:submitted",
-  "build:assigned",
-  "build:building",
-  "build:log",
-  "build:completed",
-  "build:failed",
-  "build:retried",
-  "build:cancelling",
-  "build:cancelled",
-  "build:forgotten",
-  "worker:registered",
-  "worker:offline",
-  "worker:removed",
-  "queue:paused",
-  "queue:resumed",
-  "schedule:put",
-  "schedule:deleted",
-  "schedule:fired",
-  "key:created",
-  "key:revoked",
-  "certificate:revoked",
-  "controller:recovered",
-] as const;
 
-export const EVENT_HELP = `tenure event VERB [--url URL[,URL…]] [-o table|json|jsonl]: everything that happens to jobs, agents, queues,
-schedules, keys and certificates, in one log, sealed.
-
-  tail               a line for each event as it comes, until SIGINT; goes on at another node where one dies. Each once, in
-                     order, without gaps. With -o json or -o jsonl the whole event on a line
-  verify             asks every node to read and check all the events that it has, and whether their copies are the same;
-                     -o table or json. On a long history it takes a while
-
-  --after SEQUENCE   tail: begin after this event, 0 for the first (default: with what comes from now on). SEQUENCE:HASH, with
-                     the event's eventHash: and only where the history still has that event
-  --type T[,T…]      tail: only of these types, such as build:completed or build:* (a job is a build, an agent a worker)
-  --entity-id ID     tail: only of this job, agent, queue, schedule, key or certificate (its SHA-256)
-  --entity-type T    tail: only of build, worker, queue, schedule, key, certificate or controller
-  --limit N          tail: end after N events
-  --no-follow        tail: end with the last event that there is now; without --after, from the first that is kept
-${CONNECTION_HELP}
-It needs the role viewer.
-
-exit codes: 0 done; verify: every node that answers has a whole history, and they are the same; 64 wrong use, or --after names an event that there is not yet;
-69 no server answers, the events behind --after are not kept any more, or the history was rewritten (HISTORY_REWRITTEN: the message says after which event to start again); 74 verify: a history is broken, or two differ; 75 verify: a node
-verifies already; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md);
-130 and 143 ended by SIGINT or SIGTERM
-`;
-
-const TAIL_KINDS = {
-  after: "value",
-  type: "list",
-  "entity-id": "value",
-  "entity-type": "value",
-  limit: "value",
-  "no-follow": "switch",
-} as const;
-const KINDS = { ...CONNECTION_KINDS, ...TAIL_KINDS };
-const TAIL_FLAGS = Object.keys(TAIL_KINDS) as (keyof typeof TAIL_KINDS)[];
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(EVENT) };
+const TAIL_FLAGS = ownOf(KINDS);
 
 export interface TailStep {
   readonly verb: "tail";
@@ -132,7 +68,7 @@ function startOf(text: string | undefined): Pick<TailStep, "after" | "afterHash"
 }
 
 function typeOf(text: string): string {
-  const names = [...ENTITY_NAMES.map((name) => `${name}:*`), ...EVENT_NAMES];
+  const names = [...ENTITY_TYPES.map((name) => `${name}:*`), ...EVENT_TYPES];
   if (names.includes(text)) return text;
   const near = suggestion(text, names);
   throw new UsageError(
@@ -141,9 +77,9 @@ function typeOf(text: string): string {
 }
 
 function entityTypeOf(text: string): EntityType {
-  const found = ENTITY_NAMES.find((name) => name === text);
+  const found = ENTITY_TYPES.find((name) => name === text);
   if (found !== undefined) return found;
   const meant = Object.hasOwn(OTHER_NAMES, text) ? OTHER_NAMES[text] : undefined;
-  const near = meant === undefined ? suggestion(text, ENTITY_NAMES) : `; did you mean ${meant}?`;
-  throw new UsageError(`--entity-type takes ${ENTITY_NAMES.join(", ")}, not ${JSON.stringify(text)}${near}`);
+  const near = meant === undefined ? suggestion(text, ENTITY_TYPES) : `; did you mean ${meant}?`;
+  throw new UsageError(`--entity-type takes ${ENTITY_TYPES.join(", ")}, not ${JSON.stringify(text)}${near}`);
 }

@@ -3,12 +3,13 @@
 //
 // On stdout is what was asked for: the log of a job that is followed, its id with --detach. What becomes of it is on stderr.
 
+import { JOB } from "./help.ts";
 import type { Client, JobBrief, JobsQuery, JobView, ReadOptions } from "../../client/index.ts";
 import { assertNever, ERRORS, TenureError } from "../../contract/errors.ts";
 import { clientOf, type Connection, readConnection } from "../connection/connection.ts";
 import { paintFor } from "../kit/colour.ts";
 import { followJob, type Told } from "./follow.ts";
-import { JOB_HELP, type JobStep, LIST_PAGE_MAX, readJobFlags } from "./flags.ts";
+import { type JobStep, LIST_PAGE_MAX, readJobFlags } from "./flags.ts";
 import { briefObject, jobObject, type JobRefusal, pieceObject, steeredObject, waitedObject } from "./object.ts";
 import { readPayload } from "../files/payload.ts";
 import { whyTheyWait } from "../job-why.ts";
@@ -27,7 +28,7 @@ type StepOf<Verb extends JobStep["verb"]> = Extract<JobStep, { readonly verb: Ve
 export async function job(args: readonly string[]): Promise<number> {
   const flags = readJobFlags(args, Date.now());
   if (flags === "help") {
-    process.stdout.write(JOB_HELP);
+    process.stdout.write(JOB.help);
     return 0;
   }
   const { step } = flags;

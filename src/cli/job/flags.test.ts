@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { JOBS_PER_PAGE_MAX, ROUTES } from "../../contract/index.ts";
+import { JOB_STATES } from "../../core/jobs/model.ts";
 import { UsageError } from "../kit/flags.ts";
-import { JOB_HELP, JOB_ID, JOB_STATES, type JobStep, LIST_PAGE_MAX, readJobFlags } from "./flags.ts";
+import { JOB } from "./help.ts";
+import { JOB_ID, type JobStep, LIST_PAGE_MAX, readJobFlags } from "./flags.ts";
 
 function step(...args: readonly string[]): JobStep {
   const flags = readJobFlags(args, 0);
@@ -34,7 +36,7 @@ describe("tenure job", () => {
       connection: { url: "http://a", output: "json" },
     });
     expect(readJobFlags(["--help"], 0)).toBe("help");
-    expect(JOB_HELP).toContain("\n  -o table|json|jsonl ");
+    expect(JOB.help).toContain("\n  -o table|json|jsonl ");
   });
 
   it("reads each verb", () => {

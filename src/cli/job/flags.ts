@@ -1,107 +1,33 @@
 // The command line of `tenure job`: which question or step, checked before anything is asked.
 
-import type { JobsQuery, JobState } from "../../client/index.ts";
+import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { JOB, LIST_LIMIT } from "./help.ts";
+import type { JobsQuery } from "../../client/index.ts";
+import { JOB_STATES, type JobState } from "../../core/jobs/model.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import type { ConnectionValues } from "../connection/connection.ts";
 import { parseDuration, type ParsedFlags, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
-import { nameOf, readSpec, type Spec, SPEC_KINDS, wholeNumber } from "./spec-flags.ts";
+import { chosen } from "../kit/words.ts";
+import { nameOf, readSpec, type Spec, SPEC_FLAGS, wholeNumber } from "./spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
 
-const VERBS = ["submit", "list", "show", "logs", "cancel", "retry", "wait"] as const;
+const VERBS = verbsOf(JOB);
 type Verb = (typeof VERBS)[number];
-/** As the contract has them (a test compares). */
-export const JOB_STATES = [
-  "pending",
-  "assigned",
-  "building",
-  "cancelling",
-  "completed",
-  "failed",
-  "cancelled",
-] as const satisfies readonly JobState[];
 /** As the contract has it (JobId; a test compares). */
 export const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
-const LIST_LIMIT = 50;
 /** As the contract has it (JOBS_PER_PAGE_MAX; a test compares). */
 export const LIST_PAGE_MAX = 200;
 const LIST_LIMIT_MAX = 100_000;
 const ATTEMPT_MAX = 1_000_000;
 const IDS_MAX = 1_000;
 
-const OUTPUT_LINE = /^ {2}-o .*$/m;
-const LIST_OUTPUT_LINE =
-  "  -o table|json|jsonl  for people (default), one JSON object on a line, or one for each of many; --json is -o json";
-
-export const JOB_HELP = `tenure job VERB [--url URL[,URL…]] [-o table|json|jsonl]: jobs at Tenure's own servers.
-
-  submit KIND             submits a job and follows it: its log on stdout, what becomes of it on stderr
-  submit -- COMMAND ARG…  the same, of the kind exec with the payload {"command": [COMMAND, ARG…]}
-  list                    the jobs, newest first
-  show ID                 one job: what is to be done, its attempts, its result, why it waits
-  logs ID                 what an attempt has printed
-  cancel ID…              cancels them; what runs is told to stop
-  retry ID…               finished jobs, once more
-  wait ID…                until all of them are finished
-
-submit:
-  --payload JSON          what the handler gets
-  --payload-file FILE     the same from a file; - is stdin
-  --queue Q               where it waits (default: default); list: of this queue
-  --priority N            higher goes first (default: 0)
-  --label NAME=VALUE      agents must have it too; may be given again
-  --platform P            agents must be of this platform
-  --not-before WHEN       a time such as 2030-01-31T15:00:00Z, or in a duration such as 10m
-  --attempts N            so many may fail (default: 3)
-  --losses N              so many agents may vanish with it (default: 10)
-  --backoff BASE,MAX      the pause behind the first failure, and the longest (default: 1s,5m)
-  --timeout D             for each attempt (default: none); wait: how long to wait, at most 24h (default: for ever)
-  --retention D           how long it is kept once finished (default: 7d)
-  --concurrency KEY=LIMIT at most so many jobs with this key run at one time
-  --env NAME=VALUE        of a command: its environment; may be given again
-  --cwd DIR               of a command: where it runs
-  --idempotency-key K     the same key with the same job is one job, for 24 hours
-  --detach                print the id on stdout, and do not follow
-
-list:
-  --state S[,S…]          ${JOB_STATES.join(", ")}
-  --kind K                of this kind; submit: the same as the word KIND
-  --agent NAME            that this agent has or had
-  --search TEXT           with all of these words
-  --limit N               at most so many (default: ${LIST_LIMIT})
-
-logs:
-  --attempt N             of this attempt (default: the last)
-  --follow                goes on until the attempt has ended
-
-all:
-${CONNECTION_HELP.replace(OUTPUT_LINE, LIST_OUTPUT_LINE)}
-submit, cancel and retry need the role submitter, the rest viewer.
-
-exit codes: 0 done; submit, wait: completed; 1 submit, wait: a job failed or was cancelled; 64 wrong use, a job that the servers
-refuse, or one that is not finished (retry); 69 there is no such job, it is finished (cancel), nobody leads, or no server answers;
-75 wait: the time is over; else not now, or it may have been done: look; 77 the key may not do this; 78 a certificate that is
-not trusted (--ca) or can't be used (docs/errors.md); 130 and 143 ended by SIGINT or SIGTERM: a job that was followed goes on
-`;
-
-const OWN_KINDS = {
-  ...SPEC_KINDS,
-  "idempotency-key": "value",
-  detach: "switch",
-  state: "value",
-  kind: "value",
-  agent: "value",
-  search: "value",
-  limit: "value",
-  attempt: "value",
-  follow: "switch",
-} as const;
-type OwnFlag = keyof typeof OWN_KINDS;
-
-const KINDS = { ...CONNECTION_KINDS, ...OWN_KINDS } as const;
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(JOB) };
+const OWN_FLAGS = ownOf(KINDS);
+type OwnFlag = (typeof OWN_FLAGS)[number];
 
 const FLAGS_OF: Readonly<Record<Verb, readonly OwnFlag[]>> = {
-  submit: [...(Object.keys(SPEC_KINDS) as OwnFlag[]), "kind", "idempotency-key", "detach"],
+  submit: [...SPEC_FLAGS, "kind", "idempotency-key", "detach"],
   list: ["state", "kind", "queue", "agent", "search", "limit"],
   show: [],
   logs: ["attempt", "follow"],
@@ -180,9 +106,7 @@ function kindWords(words: readonly string[], kind: string | undefined): readonly
 }
 
 function refuseStray(verb: Verb, values: Partial<Record<OwnFlag, string>>): void {
-  const stray = (Object.keys(OWN_KINDS) as OwnFlag[]).find(
-    (flag) => values[flag] !== undefined && !FLAGS_OF[verb].includes(flag),
-  );
+  const stray = OWN_FLAGS.find((flag) => values[flag] !== undefined && !FLAGS_OF[verb].includes(flag));
   if (stray === undefined) return;
   const owners = VERBS.filter((one) => FLAGS_OF[one].includes(stray)).join(" and ");
   throw new UsageError(`--${stray} belongs to ${owners}, not to ${verb}`);

@@ -9,14 +9,16 @@ import {
   JOB_RETENTION_MS_MAX,
   JOB_TIMEOUT_MS_MAX,
 } from "../../core/kit/limits.ts";
+import { kindsOf } from "../kit/description.ts";
+import { JOB } from "./help.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { PAYLOAD_BYTES_MAX } from "../files/payload.ts";
-import { JOB_NAME, readSpec, type Spec, SPEC_BOUNDS, SPEC_KINDS } from "./spec-flags.ts";
+import { JOB_NAME, readSpec, type Spec, SPEC_BOUNDS } from "./spec-flags.ts";
 
 const NOW_MS = Date.parse("2030-01-01T00:00:00Z");
 
 function spec(...args: readonly string[]): Spec {
-  const { words, rest, values, lists } = parseFlags(args, SPEC_KINDS);
+  const { words, rest, values, lists } = parseFlags(args, kindsOf(JOB));
   return readSpec(words, rest, { values, lists }, NOW_MS);
 }
 

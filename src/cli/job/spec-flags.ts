@@ -21,25 +21,25 @@ export const JOB_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const DELAY_MS_MAX = 365 * DAY_MS;
 const EXEC = "exec";
 
-export const SPEC_KINDS = {
-  payload: "value",
-  "payload-file": "value",
-  queue: "value",
-  priority: "value",
-  label: "list",
-  platform: "value",
-  "not-before": "value",
-  attempts: "value",
-  losses: "value",
-  backoff: "value",
-  timeout: "value",
-  retention: "value",
-  concurrency: "value",
-  env: "list",
-  cwd: "value",
-} as const;
-
-export type SpecFlag = keyof typeof SPEC_KINDS;
+/** The flags that say what a job is: the first of help.ts, and with another text of schedule/help.ts. */
+export const SPEC_FLAGS = [
+  "payload",
+  "payload-file",
+  "queue",
+  "priority",
+  "label",
+  "platform",
+  "not-before",
+  "attempts",
+  "losses",
+  "backoff",
+  "timeout",
+  "retention",
+  "concurrency",
+  "env",
+  "cwd",
+] as const;
+export type SpecFlag = (typeof SPEC_FLAGS)[number];
 export type SpecFlags = Pick<ParsedFlags<SpecFlag>, "values" | "lists">;
 
 export interface Spec {

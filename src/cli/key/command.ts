@@ -6,60 +6,35 @@
 //
 // On stdout is the key and nothing else, for `KEY=$(tenure key create …)`; what people should know about it is on stderr.
 
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { KEY } from "./help.ts";
 import { type KeyView, newKey, type NewKey } from "../../client/index.ts";
+import { API_ROLES, type ApiRole } from "../../core/kit/api-role.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { clientOf, CONNECTION_HELP, CONNECTION_KINDS, readConnection } from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import { clientOf, readConnection } from "../connection/connection.ts";
 import { type Paint, paintFor } from "../kit/colour.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { isoTime, json, printable, table, withLongOutput } from "../kit/output.ts";
+import { chosen } from "../kit/words.ts";
 
-const VERBS = ["create", "list", "revoke"] as const;
-/** As the contract has them (ROLES; a test compares). */
-export const KEY_ROLES = [
-  "viewer",
-  "submitter",
-  "agent",
-  "client",
-  "backup",
-  "operator",
-] as const satisfies readonly KeyRole[];
-type KeyRole = KeyView["role"];
+const VERBS = verbsOf(KEY);
 /** As the contract has it (KeyBody; a test compares): checked here too, because `--offline` asks no server. */
 export const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 /** Of a name that nobody chose. */
 const SUFFIX_LETTERS = 8;
 
-export const KEY_HELP = `tenure key VERB [--url URL[,URL…]] [-o table|json]: API keys that the cluster keeps, as hashes.
-
-  create             makes a key, lets it in on every node, and prints it: once, nobody can show it again
-  list               the keys that were made so, without the keys themselves; those of configuration files are not among them
-  revoke NAME        lets a key in no more
-
-  --role ROLE        create: viewer reads; submitter also submits, cancels and retries jobs; agent also runs them; client
-                     also leads scopes; backup saves snapshots, and nothing else; operator may do everything
-  --name NAME        create: how it is called in audits and job lists (default: its role and a random ending)
-  --offline          create: asks no server. Prints the key, and on stderr the entry for \`keys\` in the configuration of every
-                     node: the way to the first operator
-${CONNECTION_HELP}
-It needs the role operator, by key or by certificate.
-
-exit codes: 0 done; 64 wrong use; 69 another key has that name, there is none of that name, no leader, or no server answers;
-75 it may have been done: look with list (a key that was not printed is lost: revoke it); 77 the key may not do this; 78 a certificate that is not
-trusted (--ca) or can't be used (docs/errors.md)
-`;
-
-const KINDS = { ...CONNECTION_KINDS, role: "value", name: "value", offline: "switch" } as const;
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(KEY) };
 
 export type KeyStep =
-  | { readonly verb: "create"; readonly role: KeyRole; readonly name: string | null; readonly isOffline: boolean }
+  | { readonly verb: "create"; readonly role: ApiRole; readonly name: string | null; readonly isOffline: boolean }
   | { readonly verb: "list" }
   | { readonly verb: "revoke"; readonly name: string };
 
 export async function key(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) {
-    process.stdout.write(KEY_HELP);
+    process.stdout.write(KEY.help);
     return 0;
   }
   const step = readStep([...words, ...(rest ?? [])], values);
@@ -106,10 +81,10 @@ export function readStep(
     throw new UsageError(`${verb} takes no ${JSON.stringify(word)}${where}`);
   }
   if (verb === "list") return { verb };
-  if (values.role === undefined) throw new UsageError(`create needs a role: --role ${KEY_ROLES.join("|")}`);
+  if (values.role === undefined) throw new UsageError(`create needs a role: --role ${API_ROLES.join("|")}`);
   return {
     verb,
-    role: oneOf("--role", values.role, KEY_ROLES),
+    role: oneOf("--role", values.role, API_ROLES),
     name: values.name === undefined ? null : nameOf("--name", values.name),
     isOffline: values.offline !== undefined,
   };

@@ -4,6 +4,17 @@
 import { TenureError } from "../../contract/errors.ts";
 import { suggestion, UsageError } from "./flags.ts";
 
+/** The verb that a command line begins with. */
+export function chosen<T extends string>(word: string | undefined, verbs: readonly T[], before = ""): T {
+  if (word === undefined) throw new UsageError(`say what to do: ${verbs.map((verb) => before + verb).join(", ")}`);
+  const verb = verbs.find((one) => one === word);
+  if (verb !== undefined) return verb;
+  const near = suggestion(word, verbs);
+  throw new UsageError(
+    `there is no ${JSON.stringify(before + word)}${near === "" ? `; give ${verbs.join(", ")}` : near}`,
+  );
+}
+
 /** `words` are the verb and what follows it: `pause NAME`. */
 export function oneName(command: string, words: readonly string[]): string {
   const [verb = "", name, more] = words;

@@ -2,43 +2,28 @@
 // configuration. A command that ends well has been committed, but for `replace`: it begins, and the leader swaps the disks
 // when the new one has caught up. `add --voter` ends well when the node is a voter.
 
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { MEMBER } from "./help.ts";
 import type { ClusterView, MemberChange, MemberView } from "../../client/index.ts";
-import { clientOf, CONNECTION_HELP, CONNECTION_KINDS, readConnection } from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import { clientOf, readConnection } from "../connection/connection.ts";
 import { type Paint, paintFor, paintState } from "../kit/colour.ts";
 import { warningText } from "../kit/complaint.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { json, printable, table, withLongOutput } from "../kit/output.ts";
+import { chosen } from "../kit/words.ts";
 
-const VERBS = ["add", "promote", "replace", "remove"] as const;
+const VERBS = verbsOf(MEMBER);
 /** A change waits for a majority of both configurations, and a promotion for the new voter to catch up. */
 const CHANGE_LIMIT_MS = 60_000;
 const NODE_ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
-export const MEMBER_HELP = `tenure member VERB NODE [--url URL[,URL…]] [-o table|json]: who belongs to the cluster.
-
-  add NODE           lets a node in as a learner: it copies the log and does not vote. Start it first
-  promote NODE       makes a learner that has caught up a voter
-  replace NODE       swaps a voter's lost disk for the new one that the same node came back with, though the old one may
-                     still answer; without this the leader does it by itself once the old one is silent
-  remove NODE        takes a node out; the leader hands over first
-
-  --voter            add: make it a voter as soon as it has caught up
-  --force            replace, remove: though the disk that leaves may hold the only copy of events that another voter lacks
-${CONNECTION_HELP}
-It asks for no confirmation. Removing what the cluster can hardly spare is told on stderr, and done.
-
-exit codes: 0 done; 64 wrong use; 69 unknown, there already, no leader, or no server answers; 75 another change is under way, or
-the node has not caught up: try again; or it may have been done: look; 77 the key may not do this; 78 a certificate
-that is not trusted (--ca) or can't be used (docs/errors.md)
-`;
-
-const KINDS = { ...CONNECTION_KINDS, voter: "switch", force: "switch" } as const;
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(MEMBER) };
 
 export async function member(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) {
-    process.stdout.write(MEMBER_HELP);
+    process.stdout.write(MEMBER.help);
     return 0;
   }
   const change = readChange([...words, ...(rest ?? [])], {

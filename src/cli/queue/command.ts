@@ -1,47 +1,29 @@
 // `tenure queue list|pause|resume`: the queues of Tenure's servers. A queue exists by its name: one that nobody has used yet can
 // be paused too, before the first job comes.
 
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { verbsOf } from "../kit/description.ts";
+import { QUEUE } from "./help.ts";
 import type { Client, QueueView } from "../../client/index.ts";
 import { assertNever, TenureError } from "../../contract/errors.ts";
-import {
-  clientOf,
-  CONNECTION_HELP,
-  CONNECTION_KINDS,
-  type ConnectionValues,
-  readConnection,
-} from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import { clientOf, type ConnectionValues, readConnection } from "../connection/connection.ts";
 import { warningText } from "../kit/complaint.ts";
 import { parseFlags, suggestion } from "../kit/flags.ts";
 import { listText } from "../kit/list-output.ts";
 import { type Paint, paintFor, paintState, PLAIN } from "../kit/colour.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable, withLongOutput, table } from "../kit/output.ts";
-import { noName, oneName } from "../kit/words.ts";
+import { chosen, noName, oneName } from "../kit/words.ts";
 
-const VERBS = ["list", "pause", "resume"] as const;
+const VERBS = verbsOf(QUEUE);
 /** Where a job waits that names no queue: it may be meant before there is any. */
 const QUEUE_DEFAULT = "default";
-
-export const QUEUE_HELP = `tenure queue VERB [NAME] [--url URL[,URL…]] [-o table|json]: the queues in which jobs wait for agents.
-
-  list               every queue that has jobs or is paused; also -o jsonl, one object on a line for each
-  pause NAME         its jobs are given to no agent any more; those that run go on. A queue without jobs can be paused too; of a
-                     name that no job and no schedule has, stderr says so
-  resume NAME        they are given out again
-
-${CONNECTION_HELP}
-list needs the role viewer, the others need the role operator. Pausing a queue that is paused is no error.
-
-exit codes: 0 done; 64 wrong use; 69 no leader, or no server answers; 75 it may have been done: look with list; 77 the key may not
-do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md)
-`;
 
 export type QueueStep = { readonly verb: "list" } | { readonly verb: "pause" | "resume"; readonly name: string };
 
 export async function queue(args: readonly string[]): Promise<number> {
   const flags = readQueueFlags(args);
   if (flags === "help") {
-    process.stdout.write(QUEUE_HELP);
+    process.stdout.write(QUEUE.help);
     return 0;
   }
   const { step } = flags;

@@ -1,12 +1,13 @@
 // `tenure run`: the composition root. It puts flags, backend, elector, signals and messages together; what happens is
 // in session.ts (the campaign and its terms), guarded.ts (one command and its guard) and guard.ts.
 
+import { RUN } from "./help.ts";
 import { createElector } from "../../entry/index.ts";
 import { trustMs } from "../../core/trust/window.ts";
 import type { Elector, EndReason, Transition } from "../../ports/elector.ts";
 import { backendFrom } from "../connection/backend.ts";
 import { UsageError } from "../kit/flags.ts";
-import { guardPlan, readRunFlags, RUN_HELP } from "./flags.ts";
+import { guardPlan, readRunFlags } from "./flags.ts";
 import { Notices } from "./notices.ts";
 import { RunSession } from "./session.ts";
 
@@ -19,7 +20,7 @@ const CLOSE_MS_MAX = 5_000;
 export async function run(args: readonly string[]): Promise<number> {
   const flags = readRunFlags(args, process.env);
   if (flags === "help") {
-    process.stdout.write(RUN_HELP);
+    process.stdout.write(RUN.help);
     return 0;
   }
   // Without groups and signals there is no guard, and without a guard nothing is promised.

@@ -1,5 +1,6 @@
 // `tenure schedule list|show|put|delete`: the schedules of Tenure's servers, which submit jobs by the clock.
 
+import { SCHEDULE } from "./help.ts";
 import type { ScheduleRequest } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
 import { clientOf, readConnection } from "../connection/connection.ts";
@@ -7,7 +8,7 @@ import { paintFor } from "../kit/colour.ts";
 import { readJsonFile, readPayload } from "../files/payload.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
-import { readScheduleFlags, SCHEDULE_HELP, type ScheduleStep } from "./flags.ts";
+import { readScheduleFlags, type ScheduleStep } from "./flags.ts";
 import { scheduleObject, scheduleOfFile, schedulesTable, scheduleText } from "./view.ts";
 import { named } from "../kit/words.ts";
 
@@ -17,7 +18,7 @@ const FRESH = { consistency: "linearizable" } as const;
 export async function schedule(args: readonly string[]): Promise<number> {
   const flags = readScheduleFlags(args);
   if (flags === "help") {
-    process.stdout.write(SCHEDULE_HELP);
+    process.stdout.write(SCHEDULE.help);
     return 0;
   }
   const { step } = flags;

@@ -1,72 +1,24 @@
 // The command line of `tenure schedule`: which question or step, and a schedule made of flags, checked before anything is asked.
 // The flags of its jobs are those of `tenure job submit`, but for --not-before: when a job comes is what the schedule says.
 
+import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { SCHEDULE } from "./help.ts";
 import type { ScheduleRequest } from "../../client/index.ts";
-import { CONNECTION_HELP, CONNECTION_KINDS, type ConnectionValues } from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import type { ConnectionValues } from "../connection/connection.ts";
 import { oneOf, type ParsedFlags, parseFlags, UsageError } from "../kit/flags.ts";
-import { nameOf, readSpec, SPEC_KINDS } from "../job/spec-flags.ts";
+import { nameOf, readSpec } from "../job/spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
-import { noName, oneName, refuseStray } from "../kit/words.ts";
+import { chosen, noName, oneName, refuseStray } from "../kit/words.ts";
 
-const VERBS = ["list", "show", "put", "delete"] as const;
+const VERBS = verbsOf(SCHEDULE);
 /** As the contract has them (ScheduleBody; a test compares). */
 export const OVERLAPS = ["allow", "skip"] as const;
 export const CATCH_UPS = ["none", "last", "all"] as const;
 
-export const SCHEDULE_HELP = `tenure schedule VERB [NAME] [--url URL[,URL…]] [-o table|json]: jobs that come by the clock.
-
-  list               every schedule, and when it comes next; also -o jsonl, one object on a line for each
-  show NAME          one schedule, with the job that it submits
-  put NAME           makes a schedule, or replaces the one of that name as a whole:
-                     tenure schedule put NAME --cron "0 3 * * *" --kind KIND [job flags]
-                     tenure schedule put NAME --cron "0 3 * * *" [job flags] -- COMMAND ARG…   (a job of the kind exec)
-                     tenure schedule put NAME --file FILE
-  delete NAME        no more jobs come of it; those that came go on
-
-  --cron "…"         put: minute, hour, day of the month, month, day of the week
-  --time-zone ZONE   put: of the cron, such as Europe/Berlin (default: UTC)
-  --overlap HOW      put: while a job of it is not finished, skip (default) or allow another
-  --catch-up HOW     put: of the times that passed while no server led, none, the last (default) or all
-  --paused           put: nothing comes of it until it is put again without this
-  --file FILE        put: all of it as JSON, in the fields of \`show -o json\`; - is stdin
-  --kind KIND        put: the kind of its jobs
-  --payload JSON     put: what the handler gets; the flags from here on are those of tenure job submit
-  --payload-file FILE  put: the same from a file; - is stdin
-  --queue Q          put: the queue of its jobs
-  --priority N       put: higher goes first
-  --label NAME=VALUE  put: agents must have it too; may be given again
-  --platform P       put: agents must be of this platform
-  --attempts N       put: so many may fail
-  --losses N         put: so many agents may vanish with a job
-  --backoff BASE,MAX  put: the pause behind the first failure, and the longest, such as 1s,5m
-  --timeout D        put: for each attempt
-  --retention D      put: how long a job is kept once finished
-  --concurrency KEY=LIMIT  put: at most so many jobs with this key run at one time
-  --env NAME=VALUE   put, of a command: its environment; may be given again
-  --cwd DIR          put, of a command: where it runs
-${CONNECTION_HELP}
-list and show need the role viewer, the others the role submitter.
-
-exit codes: 0 done; 64 wrong use, or a cron, a time zone or a job that the servers refuse; 69 there is no schedule of that name, no
-leader, or no server answers; 75 not now, or it may have been done: look with list; 77 the key may not do this; 78 a certificate that is not
-trusted (--ca) or can't be used (docs/errors.md)
-`;
-
-const { "not-before": _notBefore, ...JOB_KINDS } = SPEC_KINDS;
-const PUT_KINDS = {
-  cron: "value",
-  "time-zone": "value",
-  overlap: "value",
-  "catch-up": "value",
-  paused: "switch",
-  file: "value",
-  kind: "value",
-  ...JOB_KINDS,
-} as const;
-const KINDS = { ...CONNECTION_KINDS, ...PUT_KINDS } as const;
-type PutFlag = keyof typeof PUT_KINDS;
-const PUT_FLAGS = Object.keys(PUT_KINDS) as PutFlag[];
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(SCHEDULE) };
+const PUT_FLAGS = ownOf(KINDS);
+type PutFlag = (typeof PUT_FLAGS)[number];
 
 export type ScheduleStep =
   | { readonly verb: "list" }

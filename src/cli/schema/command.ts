@@ -1,6 +1,8 @@
 // `tenure schema print|apply|check`: the tables and functions in Postgres, for people whose application may not create
 // them (`migrate: "check"`), and for those who want to read them first.
 
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { SCHEMA } from "./help.ts";
 import { assertNever } from "../../core/kit/assert.ts";
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { urlDriver } from "../../drivers/postgres/index.ts";
@@ -18,23 +20,8 @@ import type { SqlSession } from "../../ports/backends/sql.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 
-const HELP = `tenure schema: Tenure's tables and functions in Postgres.
-
-  tenure schema print                  the SQL, as one transaction; needs no database
-  tenure schema apply --backend URL    installs what is missing; safe to repeat, many at once
-  tenure schema check --backend URL    what is missing or may not be used; changes nothing
-
-  --backend URL   postgres://user:password@host:5432/database (or TENURE_BACKEND, TENURE_PG_CONN_STRING)
-  --schema S      the Postgres schema they stand in (or TENURE_PG_SCHEMA); default public
-  -o json         one JSON object instead of text
-
-Exit code: 0 all is there, 78 something is missing or of another version, 77 the role lacks a right,
-69 the server can't be reached, 64 a mistake on the command line.
-Grants for the roles that use them: docs/reference/permissions.md
-`;
-
-const VERBS = ["print", "apply", "check"] as const;
-const FLAGS = { backend: "value", schema: "value", output: "value", help: "switch" } as const;
+const VERBS = verbsOf(SCHEMA);
+const FLAGS = kindsOf(SCHEMA);
 
 interface Target {
   readonly schema: string;
@@ -44,7 +31,7 @@ interface Target {
 export async function schema(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(args.map(long), FLAGS);
   if (values.help !== undefined || words[0] === "help") {
-    process.stdout.write(HELP);
+    process.stdout.write(SCHEMA.help);
     return 0;
   }
   const verb = verbOf(words, rest);

@@ -1,6 +1,7 @@
 // `tenure scope list|show|watch|history|resign`: what an operator asks about leadership. It needs the operator's rights
 // of docs/reference/permissions.md, and creates nothing: a missing schema is told, not installed.
 
+import { SCOPE } from "./help.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -16,7 +17,7 @@ import { backendFrom, backendSource } from "../connection/backend.ts";
 import { paintFor } from "../kit/colour.ts";
 import { suggestion } from "../kit/flags.ts";
 import { duration, isoTime, json, printable } from "../kit/output.ts";
-import { readScopeFlags, SCOPE_HELP, type ScopeFlags } from "./flags.ts";
+import { readScopeFlags, type ScopeFlags } from "./flags.ts";
 import {
   detailsObject,
   detailsTable,
@@ -41,7 +42,7 @@ interface Desk {
 export async function scope(args: readonly string[]): Promise<number> {
   const flags = readScopeFlags(args, process.env);
   if (flags === "help") {
-    process.stdout.write(SCOPE_HELP);
+    process.stdout.write(SCOPE.help);
     return 0;
   }
   const desk = openDesk(flags.backend);

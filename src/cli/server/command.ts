@@ -1,6 +1,8 @@
 // `tenure server start|controller|recover|restore`: one node of Tenure's own cluster, and what an operator does to its data directory
 // when the cluster itself can't help any more.
 
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { SERVER } from "./help.ts";
 import { dirname, resolve } from "node:path";
 import { parseServerConfig, type ServerConfig } from "../../contract/index.ts";
 import { assertNever } from "../../core/kit/assert.ts";
@@ -12,49 +14,13 @@ import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
 import { withLargePages } from "./memory.ts";
 
-export const SERVER_HELP = `tenure server VERB --config FILE: one node of Tenure's own cluster, or of a site on your Postgres.
-
-  start      runs the node until SIGTERM or SIGINT, which hand leadership over first; SIGHUP reloads certificates. A supervisor
-             with two processes: the controller, and, where agent.enabled is set and the node does not lead, a worker
-  controller the controller alone, for those who supervise it themselves
-  recover    the node is stopped and a quorum is lost for good: makes its data directory a new cluster of one
-  restore    the data directory is empty: fills it from a saved snapshot, as a new cluster of one
-
-  --config FILE         the configuration (docs/reference/configuration.md); \`tenure config check FILE\` checks it
-  --backend URL         start, controller: postgres://…, the log is kept there and the nodes find each other there. Better in the
-                        configuration or in TENURE_SERVER_BACKEND: others on this machine see a command line
-  --bootstrap           start, controller: this is the first node of a new cluster. Give it once: an empty directory then founds a
-                        cluster, unless a configured peer already has one
-  --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
-  --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
-  --history DIR         restore: copies of a node's files events-…, made after the snapshot was saved: older events are kept too
-  --paused              restore: a copy for inspection. It leases no job, fires no schedule and grants no scope until
-                        \`tenure cluster resume\`
-  -o table|json         recover, restore: for people (default), or one JSON object; --json is -o json
-  --help                this text
-
-exit codes: 0 done, or stopped in order; the controller's, where a restart does not mend it or it ends five times soon after its
-start; 64 wrong use; 65 the snapshot is not whole; 70 a mistake of ours; 74 the disk failed;
-78 the configuration, an address that is taken, the certificates or the data directory (docs/errors.md)
-`;
-
-const VERBS = ["start", "controller", "recover", "restore"] as const;
-const FLAGS = {
-  config: "value",
-  backend: "value",
-  bootstrap: "switch",
-  "force-new-cluster": "switch",
-  snapshot: "value",
-  history: "value",
-  paused: "switch",
-  output: "value",
-  help: "switch",
-} as const;
+const VERBS = verbsOf(SERVER);
+const FLAGS = kindsOf(SERVER);
 
 export async function server(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), FLAGS);
   if (values.help !== undefined) {
-    process.stdout.write(SERVER_HELP);
+    process.stdout.write(SERVER.help);
     return 0;
   }
   const verb = verbOf(words);

@@ -5,53 +5,33 @@
 // reason, and the others are in the bundle. Nodes leave secrets out by themselves (server/node/diagnostics.ts); whatever has the form
 // of one, and this command's own key, is hidden here once more.
 
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { verbsOf } from "../kit/description.ts";
+import { SUPPORT } from "./help.ts";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { NodeAnswer } from "../../client/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
-import {
-  callerOf,
-  clientOf,
-  CONNECTION_HELP,
-  CONNECTION_KINDS,
-  type Connection,
-  readConnection,
-} from "../connection/connection.ts";
-import { chosen } from "../cluster/flags.ts";
+import { callerOf, clientOf, type Connection, readConnection } from "../connection/connection.ts";
 import { NewFile } from "../files/whole.ts";
 import { bytesText, electionObject, electionsOf, statusObject, statusOf, statusText } from "../cluster/view.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { columns, json, withLongOutput } from "../kit/output.ts";
+import { chosen } from "../kit/words.ts";
 import { hider } from "./secrets.ts";
 import { type TarFile, tarOf } from "./tar.ts";
 
-const VERBS = ["bundle"] as const;
+const VERBS = verbsOf(SUPPORT);
 /** For each question to each node; all nodes are asked at once. */
 const ANSWER_MS = 10_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
-export const SUPPORT_HELP = `tenure support bundle [FILE] [--url URL[,URL…]] [-o table|json]: what to send along with a question, in one archive.
-
-  bundle [FILE]      asks every node that it finds, and writes FILE (default: tenure-support-TIME.tar.gz, here)
-
-In it: status, elections and alerts; of each node its metrics, its configuration without keys, passwords and private keys, and its
-last log lines (the controller's, at most 512 KiB). Jobs and their payloads are not in it. A node that does not answer within ten
-seconds is named in bundle.json with the reason. Only you may read the file; look through it before you send it.
-
-${CONNECTION_HELP}
-Configurations and logs need the role operator. With a lower one they are left out, and bundle.json says so.
-
-exit codes: 0 written, also where nodes are missing in it; 64 wrong use, or a place where FILE can't be written; 69 no server
-answers; 75 the disk here is full; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or can't be
-used, or FILE is there already (docs/errors.md)
-`;
-
 export async function support(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
   if (values.help !== undefined) {
-    process.stdout.write(SUPPORT_HELP);
+    process.stdout.write(SUPPORT.help);
     return 0;
   }
   const [verb, named, more] = [...words, ...(rest ?? [])];

@@ -1,6 +1,7 @@
 // What may be asked about jobs: bodies, queries and path parameters, each strict and bounded.
 
 import { Type } from "typebox";
+import { JOB_STATES } from "../../core/jobs/model.ts";
 import {
   AGENT_CAPACITY_MAX,
   AGENT_KINDS_MAX,
@@ -34,7 +35,6 @@ import { CONSISTENCY } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, json, matching, nullable, oneOf, prose, strict, text, texts } from "../schema-kit.ts";
 
-const JOB_STATES = ["pending", "assigned", "building", "cancelling", "completed", "failed", "cancelled"] as const;
 const SEARCH_BYTES_MAX = 256;
 const CURSOR_BYTES_MAX = 512;
 const CRON_BYTES_MAX = 256;

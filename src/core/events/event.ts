@@ -21,36 +21,10 @@ import {
 import type { Digest } from "../../ports/digest.ts";
 import { canonicalJson, canonicalString } from "./canonical.ts";
 import { isHash } from "./hex.ts";
+import { type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
-export const ENTITY_TYPES = ["build", "worker", "queue", "schedule", "key", "certificate", "controller"] as const;
-export type EntityType = (typeof ENTITY_TYPES)[number];
-
-export const EVENT_TYPES = [
-  "build:submitted",
-  "build:assigned",
-  "build:building",
-  "build:log",
-  "build:completed",
-  "build:failed",
-  "build:retried",
-  "build:cancelling",
-  "build:cancelled",
-  "build:forgotten",
-  "worker:registered",
-  "worker:offline",
-  "worker:removed",
-  "queue:paused",
-  "queue:resumed",
-  "schedule:put",
-  "schedule:deleted",
-  "schedule:fired",
-  "key:created",
-  "key:revoked",
-  "certificate:revoked",
-  "controller:recovered",
-] as const satisfies readonly `${EntityType}:${string}`[];
-export type EventType = (typeof EVENT_TYPES)[number];
+export { ENTITY_TYPES, type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
 
 export type EventPayload = { readonly [key: string]: Json };
 

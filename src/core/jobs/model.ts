@@ -11,7 +11,17 @@
 
 import type { Json } from "../kit/json.ts";
 
-export type JobState = "pending" | "assigned" | "building" | "cancelling" | "completed" | "failed" | "cancelled";
+/** By number in snapshots: add at the end only. */
+export const JOB_STATES = [
+  "pending",
+  "assigned",
+  "building",
+  "cancelling",
+  "completed",
+  "failed",
+  "cancelled",
+] as const;
+export type JobState = (typeof JOB_STATES)[number];
 
 export const FINAL_STATES = ["completed", "failed", "cancelled"] as const satisfies readonly JobState[];
 

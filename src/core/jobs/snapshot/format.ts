@@ -1,6 +1,6 @@
 // What the writer and the reader of a snapshot share. Lists are by number in the bytes: add at their ends only.
 
-import type { AttemptEnd, JobState } from "../model.ts";
+import { type AttemptEnd, JOB_STATES } from "../model.ts";
 import type { AgentRecord, Reported } from "../state/records.ts";
 
 export const MAGIC = 0x4a;
@@ -10,15 +10,7 @@ export const SNAPSHOT_VERSION_OLDEST = 1;
 /** Priorities may be negative; integers in the bytes may not. */
 export const PRIORITY_OFFSET = 2 ** 31;
 
-export const STATES: readonly JobState[] = [
-  "pending",
-  "assigned",
-  "building",
-  "cancelling",
-  "completed",
-  "failed",
-  "cancelled",
-];
+export const STATES = JOB_STATES;
 export const ENDS: readonly AttemptEnd[] = [
   "completed",
   "failed",
