@@ -30,7 +30,7 @@ export function definitionsIn(sources: readonly SourceFile[]): Definitions {
   const text = (path: string): string => sources.find((file) => file.path === path)?.text ?? "";
   const found = new Map<string, Set<string>>();
   const add = (kind: string, names: Iterable<string>): void => {
-    found.set(kind, (found.get(kind) ?? new Set()).union(new Set(names)));
+    found.set(kind, new Set([...(found.get(kind) ?? []), ...names]));
   };
   add("trap", captures(text(TRAPS), /^(\d+[a-z]?)\. /gm));
   add("design", captures(text(TRAPS), /^- \*\*D(\d+)\*\*/gm));
