@@ -17,8 +17,9 @@ const config: KnipConfig = {
       entry: [
         "src/entry/*.ts!",
         "src/cli/main.ts!",
-        // Started by path: the guard of `tenure run`, what ends dev's servers with it, and threads.
+        // Started by path or from package.json: the guard of `tenure run`, what ends dev's servers with it, the simulator, threads.
         "src/cli/**/{guard,dev-leash,leash,sim,sim-worker,worker}.ts!",
+        "src/cli/{server/supervisor,sim/command}.ts!",
         "src/drivers/sqlite/*-thread.ts!",
         "src/**/*.test.ts",
         "scripts/*.{ts,mjs}",

@@ -20,7 +20,6 @@ export const ROOMS_WITH_LIMITS: readonly string[] = [
   "drivers/sqlite",
   "drivers/system",
   "drivers/telemetry",
-  "engine",
   "supervisor",
 ];
 

@@ -17,9 +17,9 @@ describe("a bound outside of limits.ts", () => {
   it.each(["const RETRY_MS = 5;", "export const QUEUE_MAX = 4 * 1024;", "const HALF_MIN = 0.5, X = 1;"])(
     "is refused in a room that has its limits.ts: %s",
     (code) => {
-      expect(check(["src/engine/x.ts", code]).join()).toContain("belongs in its room's limits.ts");
-      expect(check(["src/engine/limits.ts", code])).toEqual([]);
-      expect(check(["src/engine/x.test.ts", code])).toEqual([]);
+      expect(check(["src/agent/x.ts", code]).join()).toContain("belongs in its room's limits.ts");
+      expect(check(["src/agent/limits.ts", code])).toEqual([]);
+      expect(check(["src/agent/x.test.ts", code])).toEqual([]);
     },
   );
 
@@ -29,7 +29,7 @@ describe("a bound outside of limits.ts", () => {
     "const HEADER_BYTES = 4;",
     "const STEPS_MS = [1, 2];",
   ])("is none where it is a unit, a text, a format's width or a list: %s", (code) => {
-    expect(check(["src/engine/x.ts", code])).toEqual([]);
+    expect(check(["src/agent/x.ts", code])).toEqual([]);
   });
 });
 

@@ -6,8 +6,9 @@
 import { TenureError } from "../core/kit/errors.ts";
 import type { Pieces } from "../core/kit/pieces.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
-import { FILE_UNSYNCED_BYTES_MAX } from "./limits.ts";
 import { temporaryName } from "./storage-layout.ts";
+
+const UNSYNCED_BYTES_MAX = 4 * 1024 * 1024;
 
 export async function syncFile(file: DiskFile, label: string): Promise<void> {
   try {
@@ -52,7 +53,7 @@ export async function writeDurably(
       await disk.remove(temporaryName(name), `${kind}-remove`);
       return false;
     }
-    if (unsyncedBytes + bytes.length > FILE_UNSYNCED_BYTES_MAX && unsyncedBytes > 0) {
+    if (unsyncedBytes + bytes.length > UNSYNCED_BYTES_MAX && unsyncedBytes > 0) {
       await syncFile(file, `${kind}-fdatasync`);
       unsyncedBytes = 0;
     }

@@ -11,7 +11,7 @@ export interface PeerQueries {
    * time. Never rejects.
    */
   ask(peer: PeerKey, query: Uint8Array): Promise<Uint8Array | null>;
-  /** At most one. What it resolves to is sent, at most PEER_ANSWER_BYTES_MAX; null: nothing. `from` is authenticated. */
+  /** At most one. What it resolves to is sent, at most ANSWER_BYTES_MAX; null: nothing. `from` is authenticated. */
   onQuery(answer: Answering): void;
   /** At most one listener. Somebody can be asked who could not be a moment ago. */
   onAskable(listener: (peer: PeerKey) => void): void;

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { peerKey } from "../../src/core/kit/ids.ts";
-import { PEER_ANSWER_BYTES_MAX, QUERY_BYTES_MAX } from "../../src/core/kit/limits.ts";
+import { ANSWER_BYTES_MAX, QUERY_BYTES_MAX } from "../../src/core/kit/limits.ts";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
 import { encodeAck } from "../../src/drivers/wire/hello.ts";
 import { ANSWERING_MAX, QUERIES_PENDING_MAX } from "../../src/drivers/wire/limits.ts";
@@ -28,7 +28,7 @@ async function pair(): Promise<[TestNode, TestNode]> {
 describe("queries", () => {
   it("are answered both ways, with what was asked and by whom, up to the largest answer, or with nothing", async () => {
     const [a, b] = await pair();
-    const large = randomBytes(PEER_ANSWER_BYTES_MAX);
+    const large = randomBytes(ANSWER_BYTES_MAX);
     const asked: (readonly [string, Uint8Array])[] = [];
     b.tcp.onQuery(async (from, query) => {
       asked.push([from, query]);
@@ -106,7 +106,7 @@ describe("queries", () => {
     const a = await openNode("n1", await tls("n1"));
     const b = await openNode("n2", { ...(await tls("n2")), seeds: { n1: a.tcp.address } });
     await connected(a, b);
-    const piece = new Uint8Array(PEER_ANSWER_BYTES_MAX);
+    const piece = new Uint8Array(ANSWER_BYTES_MAX);
     b.tcp.onQuery(async () => piece);
     let asked = 0;
     const isAsking = (): boolean => asked < 400;
@@ -175,11 +175,7 @@ describe("garbage", () => {
 
   it.each([
     ["an answer of an unknown kind", frame(FRAME.answer, Uint8Array.of(0, 0, 0, 0, 9)), "garbage"],
-    [
-      "an answer that is too long",
-      frame(FRAME.answer, new Uint8Array(5 + PEER_ANSWER_BYTES_MAX + 1)),
-      "oversized-frame",
-    ],
+    ["an answer that is too long", frame(FRAME.answer, new Uint8Array(5 + ANSWER_BYTES_MAX + 1)), "oversized-frame"],
   ] as const)(
     "from one who is asked, %s, ends the connection, and the question with nothing",
     async (_w, bytes, reason) => {

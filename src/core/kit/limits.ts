@@ -289,4 +289,4 @@ export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 100;
 // ---- questions between peers -----------------------------------------------------------------------
 
 export const QUERY_BYTES_MAX = 256;
-export const PEER_ANSWER_BYTES_MAX = 256 * 1024;
+export const ANSWER_BYTES_MAX = 256 * 1024;

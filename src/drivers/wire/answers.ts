@@ -6,7 +6,7 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
-import { PEER_ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
+import { ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Answering } from "../../ports/peer-queries.ts";
 import type { Connection } from "./connection.ts";
 import { FRAME, type FrameFault } from "./frame.ts";
@@ -45,7 +45,7 @@ export class Answers {
     this.#active++;
     const answer = await this.#answer(this.#peer, query).catch(() => null);
     this.#active--;
-    assert(answer === null || answer.length <= PEER_ANSWER_BYTES_MAX, "an answer is within its bound");
+    assert(answer === null || answer.length <= ANSWER_BYTES_MAX, "an answer is within its bound");
     this.#send(number, answer);
   }
 

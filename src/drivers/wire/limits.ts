@@ -1,7 +1,7 @@
 // The bounds of the wire, each with its unit. What a message may weigh is core/kit/limits.ts's business.
 
 import {
-  PEER_ANSWER_BYTES_MAX,
+  ANSWER_BYTES_MAX,
   APPEND_BYTES_MAX,
   BEACON_BYTES_MAX,
   ENTRY_BYTES_MAX,
@@ -53,7 +53,7 @@ export const BULK_FINISH_MS = 60_000;
 
 /** The number of the question, and of the answer also its kind, come before what core/kit/limits.ts bounds. */
 export const QUERY_FRAME_BYTES_MAX = 4 + QUERY_BYTES_MAX;
-export const ANSWER_FRAME_BYTES_MAX = 5 + PEER_ANSWER_BYTES_MAX;
+export const ANSWER_FRAME_BYTES_MAX = 5 + ANSWER_BYTES_MAX;
 /** Of one peer, on either side of the connection. */
 export const QUERIES_PENDING_MAX = 8;
 export const ANSWERING_MAX = 8;

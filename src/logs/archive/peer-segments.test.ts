@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decodeHistoryQuery, encodeSegmentQuery, encodeStartQuery } from "../../core/archive/index.ts";
 import { peerKey, type PeerKey } from "../../core/kit/ids.ts";
-import { PEER_ANSWER_BYTES_MAX, INTEGER_MAX, QUERY_BYTES_MAX } from "../../core/kit/limits.ts";
+import { ANSWER_BYTES_MAX, INTEGER_MAX, QUERY_BYTES_MAX } from "../../core/kit/limits.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { TestDisk } from "../../engine/test-disk.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
@@ -53,7 +53,7 @@ function exchange(archive: Archive, queries: TestQueries): SegmentFetcher {
 
 describe("a question for a piece of a segment", () => {
   test("is read as it was written, is small, and whatever else comes is none", () => {
-    const query = { first: INTEGER_MAX, offsetBytes: 2 ** 32 - 1, bytesMax: PEER_ANSWER_BYTES_MAX };
+    const query = { first: INTEGER_MAX, offsetBytes: 2 ** 32 - 1, bytesMax: ANSWER_BYTES_MAX };
     const bytes = encodeSegmentQuery(query);
     expect(decodeHistoryQuery(bytes)).toEqual({ kind: "segment", ...query });
     expect(decodeHistoryQuery(encodeStartQuery())).toEqual({ kind: "start" });
@@ -105,7 +105,7 @@ describe("answers", () => {
       N1,
       encodeSegmentQuery({ first: 1, offsetBytes: 0, bytesMax: 2 ** 31 }),
     );
-    expect(asked).toEqual([PEER_ANSWER_BYTES_MAX]);
+    expect(asked).toEqual([ANSWER_BYTES_MAX]);
   });
 });
 

@@ -14,7 +14,7 @@ import {
   type Lacks,
 } from "../../core/archive/index.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
-import { PEER_ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
+import { ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Answering, PeerQueries } from "../../ports/peer-queries.ts";
 import type { Archive } from "./archive.ts";
 import { SegmentFetcher, type FetcherOptions, type SegmentSource } from "./segment-fetcher.ts";
@@ -67,7 +67,7 @@ export function segmentAnswers(archive: Pick<Archive, "serve" | "manifest" | "mi
     if (asked.kind === "start") return encodeStart(archive.manifest().start.sequence);
     if (asked.kind === "lacks") return encodeLacks(ownLacks(archive));
     if (asked.bytesMax === 0) return null;
-    const piece = await archive.serve(asked.first, asked.offsetBytes, Math.min(asked.bytesMax, PEER_ANSWER_BYTES_MAX));
+    const piece = await archive.serve(asked.first, asked.offsetBytes, Math.min(asked.bytesMax, ANSWER_BYTES_MAX));
     return piece === null || piece.length === 0 ? null : piece;
   };
 }

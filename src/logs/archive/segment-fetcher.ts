@@ -15,7 +15,7 @@
 
 import { holdingOf, rangesOf, type EventRange, type Lacks, type SegmentEntry } from "../../core/archive/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { PEER_ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
+import { ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { LogFields, Logger } from "../../ports/logger.ts";
@@ -286,7 +286,7 @@ export class SegmentFetcher {
   async #download(source: SegmentSource, entry: SegmentEntry): Promise<Uint8Array | null> {
     const bytes = new Uint8Array(entry.sizeBytes);
     for (let at = 0; at < bytes.length;) {
-      const wantedBytes = Math.min(PEER_ANSWER_BYTES_MAX, bytes.length - at);
+      const wantedBytes = Math.min(ANSWER_BYTES_MAX, bytes.length - at);
       const piece = await this.#inTime(source.fetch(entry.first, at, wantedBytes));
       if (piece === null || piece.length === 0 || piece.length > wantedBytes || this.#isStopped) return null;
       bytes.set(piece, at);
