@@ -206,7 +206,7 @@ function sourceOf(node: Node): unknown {
   }
 }
 
-function roomOf(path: string): string | undefined {
+export function roomOf(path: string): string | undefined {
   const [src, house, inner, ...rest] = path.split("/");
   if (src === WEB && house === "src") return WEB;
   if (src !== "src" || house === undefined || inner === undefined || !ROOMS.includes(house)) return undefined;

@@ -4,7 +4,7 @@ export { allows, closes, type Role, ROLES } from "./roles.ts";
 export { requestText } from "./body-hash.ts";
 export { certificateCaller, type ClientCertificate } from "./certificate-role.ts";
 export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
-export { errorBody, type ErrorBody, type Leadership, notLeaderBody, statusOf } from "./error-body.ts";
+export { errorBody, type ErrorBody, type LeaderFields, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./config/listen-address.ts";
 export {

@@ -23,7 +23,7 @@ const APPENDS_MAX = 1_024;
 /** So many more for what ends work that goes on: an agent whose results are refused keeps what others wait for. */
 const APPENDS_MORE_MAX = 256;
 /** Of one append; what the log adds to each record, and to the whole, is far below the rest. */
-const APPEND_BYTES_MAX = ENTRY_BYTES_MAX - 256 * 1024;
+const JOBS_APPEND_BYTES_MAX = ENTRY_BYTES_MAX - 256 * 1024;
 const APPEND_EVENTS_MAX = 4_096;
 /** Of what several decisions write together: an entry is applied in one turn of the loop, on every node. */
 const GATHERED_BYTES_MAX = 64 * 1024;
@@ -115,10 +115,10 @@ export class JobsWriter {
     try {
       const sealed = drafts.map((draft) => this.#sealer.seal(draft));
       const bytes = sealed.reduce((sum, one) => sum + one.bytes.length, 0);
-      if (bytes <= APPEND_BYTES_MAX && sealed.length <= APPEND_EVENTS_MAX) return sealed;
+      if (bytes <= JOBS_APPEND_BYTES_MAX && sealed.length <= APPEND_EVENTS_MAX) return sealed;
       throw new TenureError(
         "PAYLOAD_TOO_LARGE",
-        `This would write ${sealed.length} events of ${bytes} bytes; at once ${APPEND_EVENTS_MAX} and ${APPEND_BYTES_MAX} are possible. Nothing was done: send less at a time.`,
+        `This would write ${sealed.length} events of ${bytes} bytes; at once ${APPEND_EVENTS_MAX} and ${JOBS_APPEND_BYTES_MAX} are possible. Nothing was done: send less at a time.`,
       );
     } catch (error) {
       this.#sealer.rewind(before);

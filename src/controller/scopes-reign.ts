@@ -14,7 +14,7 @@ import { StaleEpochError, TenureError } from "../core/kit/errors.ts";
 import { LOOP_STALL_MS } from "../core/kit/limits.ts";
 import {
   decide,
-  type Hold,
+  type HoldState,
   type ScopeCommand,
   type ScopeDecision,
   type ScopeEvent,
@@ -193,7 +193,7 @@ export class Reign {
   // ---- grants --------------------------------------------------------------------------------------
 
   /** The same session asks again while it holds: an answer was lost. The lease restarts, as with a renewal. */
-  async #again(request: AcquireRequest, hold: Hold, signal: AbortSignal, attempt: number): Promise<AcquireAnswer> {
+  async #again(request: AcquireRequest, hold: HoldState, signal: AbortSignal, attempt: number): Promise<AcquireAnswer> {
     const { scope, session } = request;
     this.#leases.touch(scope, hold.epoch, this.#clock.monotonicMs());
     const granting = this.#granting.get(scope);
@@ -329,7 +329,7 @@ export class Reign {
 
   // ---- small things --------------------------------------------------------------------------------
 
-  #holdOf(scope: string): Hold | null {
+  #holdOf(scope: string): HoldState | null {
     return this.#appends.head.get(scope)?.hold ?? null;
   }
 
@@ -361,7 +361,7 @@ export class Reign {
   }
 }
 
-function isHold(hold: Hold | null, session: string, epoch: number): hold is Hold {
+function isHold(hold: HoldState | null, session: string, epoch: number): hold is HoldState {
   return hold !== null && hold.epoch === epoch && hold.session === session;
 }
 

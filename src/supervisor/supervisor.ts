@@ -6,10 +6,8 @@ import { sleep } from "../loops/time.ts";
 import type { Child, Children } from "../ports/children.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import { SURVIVORS_AGAIN_MS } from "./limits.ts";
 import { type Cleared, readFromController } from "./messages.ts";
-
-/** Until processes that have outlived SIGKILL are looked for again. */
-const AGAIN_MS = 2_000;
 
 export interface SupervisorOptions {
   readonly plan: NodePlan;
@@ -120,7 +118,7 @@ export class Supervisor {
       logger.info(fields, "the agent and its jobs are gone");
     }
     // Nobody is quicker for being asked all the time.
-    if (survivors > 0) await sleep(clock, AGAIN_MS);
+    if (survivors > 0) await sleep(clock, SURVIVORS_AGAIN_MS);
     this.#step({ kind: "agent-gone", run, survivors });
   }
 }

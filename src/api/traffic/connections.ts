@@ -18,7 +18,7 @@ import type { Shares } from "./shares.ts";
 
 const SWEEP_MS_MAX = 1_000;
 /** A sweep that comes later than this tells of our own stop, not of the readers. */
-const OWN_STALL_MS = 250;
+const STALL_FORGIVEN_MS = 250;
 const UNKNOWN_AGE_MS = 60_000;
 const RETIRED_MS_MAX = 120_000;
 
@@ -156,7 +156,7 @@ export class Connections {
     const nowMs = this.#clock.monotonicMs();
     const lateMs = nowMs - this.#sweptAtMs - this.#sweepMs;
     for (const one of this.#answers.values()) {
-      if (lateMs > OWN_STALL_MS) one.untilMs += lateMs;
+      if (lateMs > STALL_FORGIVEN_MS) one.untilMs += lateMs;
       else if (nowMs > one.untilMs) this.#cut(one.socket, "slow-reader");
     }
     for (const { raw, retiresAtMs } of this.#open.values()) {

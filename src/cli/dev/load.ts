@@ -11,7 +11,7 @@ const RETRY_MS = 5;
 /** So long nothing is sent before somebody else leads; afterwards it may be that nobody will, because the leader was not hit. */
 const HASTE_MS = 3_000;
 /** On one machine a server that says nothing for so long is frozen. */
-const ATTEMPT_MS = 100;
+const LOAD_ATTEMPT_MS = 100;
 const CALL_LIMIT_MS = 5_000;
 /** They are looked for at the end; of a demonstration that ran for hours, the last. */
 const IDS_KEPT_MAX = 2_000;
@@ -97,7 +97,7 @@ export class DevLoad {
     const payload = { command: ["sh", "-c", script] };
     const job = { kind: "exec", queue: QUEUE, payload, retentionMs: RETENTION_MS };
     try {
-      return await this.#client.submit(job, { signal, attemptMs: ATTEMPT_MS });
+      return await this.#client.submit(job, { signal, attemptMs: LOAD_ATTEMPT_MS });
     } catch (error) {
       if (signal.aborted || TenureError.is(error)) return null;
       throw error;
@@ -106,7 +106,7 @@ export class DevLoad {
 
   /** Of whoever leads now; 0: nobody says so in time. */
   #term(signal: AbortSignal): Promise<number> {
-    return this.#client.leader({ signal, timeoutMs: ATTEMPT_MS }).then(
+    return this.#client.leader({ signal, timeoutMs: LOAD_ATTEMPT_MS }).then(
       ({ term }) => term,
       () => 0,
     );

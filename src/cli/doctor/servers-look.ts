@@ -11,7 +11,7 @@ import type { NodeFacts, NodeView, ServersFacts } from "./servers.ts";
 
 /** Longer than an elector waits, so that what is too slow for it is told as slow, and not as silent. */
 const ANSWER_MS_MAX = 5_000;
-const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+const LOOK_BYTES_MAX = 4 * 1024 * 1024;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -38,7 +38,7 @@ export async function lookAtServers(settings: ServersSettings): Promise<ServersF
 
 function limits() {
   const { signal } = new AbortController();
-  return { timeoutMs: ANSWER_MS_MAX, bytesMax: ANSWER_BYTES_MAX, signal };
+  return { timeoutMs: ANSWER_MS_MAX, bytesMax: LOOK_BYTES_MAX, signal };
 }
 
 async function ask(wire: ServersWire, url: string, path: string): Promise<Fields> {

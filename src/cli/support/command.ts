@@ -26,7 +26,7 @@ import { type TarFile, tarOf } from "./tar.ts";
 const VERBS = verbsOf(SUPPORT);
 /** For each question to each node; all nodes are asked at once. */
 const ANSWER_MS = 10_000;
-const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+const BUNDLED_BYTES_MAX = 4 * 1024 * 1024;
 
 export async function support(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
@@ -142,7 +142,7 @@ async function wholeText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const part of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += part.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error(`the answer is longer than ${bytesText(ANSWER_BYTES_MAX)}`);
+    if (bytes > BUNDLED_BYTES_MAX) throw new Error(`the answer is longer than ${bytesText(BUNDLED_BYTES_MAX)}`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");

@@ -5,5 +5,5 @@ export { decodeEvent, encodeEvent, type ScopeEvent } from "./events.ts";
 export { ScopesFold } from "./fold.ts";
 export { ScopesHead } from "./head.ts";
 export { checkAcquire, checkHold, checkScope } from "./limits.ts";
-export { EPOCHS_PER_GENERATION, type Hold, viewOf } from "./scope-state.ts";
+export { EPOCHS_PER_GENERATION, type HoldState, viewOf } from "./scope-state.ts";
 export { GENERATION_MAX, withNewLine } from "./snapshot.ts";

@@ -8,13 +8,10 @@
 // bounded: the oldest go.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { DAYS_KEPT_MAX, ZONES_KEPT_MAX } from "./limits.ts";
 
 const MS_PER_MINUTE = 60_000;
 const MS_PER_DAY = 86_400_000;
-/** Zones that people really use. */
-const ZONES_KEPT_MAX = 128;
-/** Of each zone: somewhat more than a year. */
-const DAYS_KEPT_MAX = 400;
 
 export interface TimeZone {
   /** How far local time is ahead of UTC at this moment. */

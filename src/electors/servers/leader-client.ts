@@ -59,7 +59,7 @@ const PAUSE_MS_MAX = 250;
 const DOUBLINGS_MAX = 8;
 /** Redirects in a row without a pause: a chain over three nodes is honest, two that name each other are not. */
 const HOPS_MAX = 3;
-const ANSWER_BYTES_MAX = 1024 * 1024;
+const LEADER_ANSWER_BYTES_MAX = 1024 * 1024;
 
 type Outcome<T> =
   | { readonly kind: "told"; readonly told: Told<T> }
@@ -154,7 +154,7 @@ export class LeaderClient {
   }
 
   async #send(url: string, question: Question<unknown>): Promise<ServersAnswer> {
-    const { method, path, body, signal, waitMs = 0, bytesMax = ANSWER_BYTES_MAX } = question;
+    const { method, path, body, signal, waitMs = 0, bytesMax = LEADER_ANSWER_BYTES_MAX } = question;
     const timeoutMs = this.#options.requestTimeoutMs + waitMs;
     const both = AbortSignal.any([signal, this.#life.signal]);
     let isUnsent = false;

@@ -3,7 +3,7 @@
 
 import { CLOCK_SKIP_MS_MIN } from "../../../core/kit/limits.ts";
 import type { JobSpec, JobState } from "../../../core/jobs/model.ts";
-import { CLOCK_DRIFT_MAX } from "../knobs.ts";
+import { SIM_DRIFT_MAX } from "../knobs.ts";
 
 /** `forgotten`: its retention is over, and nobody has to know it any more. */
 export type SeenState = JobState | "forgotten";
@@ -136,7 +136,7 @@ export class JobHistory {
     if (keptMs < this.spec.retentionMs - 1) return `it is forgotten after ${keptMs} of ${this.spec.retentionMs} ms`;
     // Clocks drift, and each leader may jump by a little without a word (CLOCK_SKIP_MS_MIN).
     const leaders = leaderEpoch - this.#finished.leaderEpoch + 1;
-    const leastMs = this.spec.retentionMs * (1 - 2 * CLOCK_DRIFT_MAX) - leaders * CLOCK_SKIP_MS_MIN;
+    const leastMs = this.spec.retentionMs * (1 - 2 * SIM_DRIFT_MAX) - leaders * CLOCK_SKIP_MS_MIN;
     const passedMs = Math.round(nowMs - this.#finished.nowMs);
     if (passedMs < leastMs)
       return `it is forgotten ${passedMs} ms of the world's after its end, of ${this.spec.retentionMs}`;
