@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { COMPILE_CACHE } from "./test/servers/compile-cache.ts";
 
 /** These judge times, or use both cores by themselves: each has the machine alone. */
 const ALONE = [
@@ -52,6 +53,9 @@ const LONG = [
 /** A second is the default, which a busy machine may take for anything. */
 const PATIENT = { poll: { timeout: 30_000 } };
 
+/** For what tests start: the commands, the servers, the examples. */
+const COMPILED = { NODE_COMPILE_CACHE: COMPILE_CACHE };
+
 /** Examples import the library by its name, as its users do. */
 const BY_NAME = {
   alias: [{ find: /^tenure\/([a-z-]+)$/, replacement: fileURLToPath(new URL("src/entry/$1.ts", import.meta.url)) }],
@@ -85,6 +89,7 @@ export default defineConfig({
         test: {
           name: "whole",
           expect: PATIENT,
+          env: COMPILED,
           include: ["test/**/*.test.ts"],
           exclude: [...ALONE, ...LONG],
           testTimeout: 120_000,
@@ -97,6 +102,7 @@ export default defineConfig({
         test: {
           name: "alone",
           expect: PATIENT,
+          env: COMPILED,
           include: ALONE,
           exclude: LONG,
           testTimeout: 120_000,
@@ -109,6 +115,7 @@ export default defineConfig({
         test: {
           name: "long",
           expect: PATIENT,
+          env: COMPILED,
           include: LONG,
           testTimeout: 120_000,
           hookTimeout: 120_000,
