@@ -63,15 +63,15 @@ const BY_NAME = {
   alias: [{ find: /^tenure\/([a-z-]+)$/, replacement: fileURLToPath(new URL("src/entry/$1.ts", import.meta.url)) }],
 };
 
-// Four projects: `unit` stands beside the code and takes seconds (npm run test:unit); `whole` looks at the repository, its
-// tools, real servers and processes, which mostly wait, so two files run at once; `alone` comes behind it, one after the other;
-// `long` is not part of npm test, which is to end within ten minutes.
+// Four projects: `unit` is next to the code (npm run test:unit, 20 s); `whole` tests the repository, its tools, real servers and
+// processes, two files at once; `alone` comes after it, one file after the other; `long` is not part of npm test, which is to end
+// within ten minutes.
 export default defineConfig({
   test: {
     allowOnly: false,
     reporters: ["default", "./scripts/counts-reporter.ts"],
     projects: [
-      // Pure code keeps no state between files, and a process for each of them took most of the time: 18 s, now 8 s.
+      // Pure code keeps no state between files, so two processes run all of them: one for each file would take longer than the tests.
       {
         test: {
           name: "unit",
