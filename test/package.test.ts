@@ -25,7 +25,8 @@ beforeAll(() => {
   mkdirSync(source);
   for (const file of ["package.json", "README.md", "LICENSE", "docs"])
     cpSync(file, join(source, file), { recursive: true });
-  run("tsc", ["-p", "tsconfig.build.json", "--outDir", join(source, "dist")], ".");
+  // Types are checked by `npm run check`, and are three fifths of the time.
+  run("tsc", ["-p", "tsconfig.build.json", "--noCheck", "--outDir", join(source, "dist")], ".");
   execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", project], { cwd: source });
   const [packed] = readdirSync(project).filter((name) => name.endsWith(".tgz"));
   const modules = join(project, "node_modules");

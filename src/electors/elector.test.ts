@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { DRAIN_MS } from "../core/kit/limits.ts";
 import type { Leader } from "../ports/elector.ts";
 import { settled } from "../loops/test-clock.ts";
 import { rig } from "./test-seat.ts";
@@ -36,6 +37,29 @@ describe("an elector", () => {
     const again = elector.acquire();
     await seat.grant(8);
     expect((await again).epoch).toBe(8);
+  });
+
+  test("an operator asks: whoever acquired a term by hand and does not resign has DRAIN_MS, then it is done for them", async () => {
+    const { elector, seat, clock } = rig();
+    const acquired = elector.acquire();
+    await seat.grant(7);
+    const term = await acquired;
+    let answered = 0;
+    const pass = async (forMs: number): Promise<void> => {
+      for (let passedMs = 0; passedMs < forMs; passedMs += 100) {
+        await clock.advance(100);
+        for (const beat of seat.beats.slice(answered)) beat.resolve({ sentAt: beat.sentAt, resignRequested: true });
+        answered = seat.beats.length;
+        await settled();
+      }
+    };
+    while (!term.signal.aborted) await pass(100);
+    await pass(DRAIN_MS - 100);
+    expect(seat.log).not.toContain("release");
+    await pass(100);
+    expect(seat.log.at(-1)).toBe("release");
+    await seat.released();
+    expect(await term.ended).toBe("asked");
   });
 
   test("a backend that refuses for good rejects the campaign, one that is away is asked again", async () => {
