@@ -21,10 +21,10 @@ export async function leadsAlone(node: TenureNode): Promise<void> {
   await waitFor("it to lead alone", async () => (await node.view())?.role === "LEADER");
 }
 
-/** The others come in with empty disks. */
+/** The others come in with empty disks. All end first: one that still runs belongs to the old cluster, and would take them in there. */
 export async function letIn(cluster: TenureCluster, first: TenureNode, others: readonly TenureNode[]): Promise<void> {
+  for (const node of others) await node.kill9();
   for (const node of others) {
-    await node.kill9();
     node.wipe();
     node.start();
     // "never shook hands with it": it is still starting.
