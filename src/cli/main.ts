@@ -49,21 +49,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   "-h": async () => help,
 };
 
-/** Of the library, and of what comes with it; all else is the servers' (`engines` of the two packages). */
-const NODE_MIN = "22.18";
-const SERVERS_NODE_MIN = "24";
-const WITH_THE_LIBRARY: ReadonlySet<string> = new Set([
-  "run",
-  "scope",
-  "doctor",
-  "schema",
-  "completion",
-  "help",
-  "--help",
-  "-h",
-  "version",
-  "--version",
-]);
 const EXIT_UNAVAILABLE = 69;
 
 async function main(name: string | undefined, args: readonly string[]): Promise<number> {
@@ -78,7 +63,7 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
     return EXIT_USAGE;
   }
   try {
-    requireNode(WITH_THE_LIBRARY.has(name) ? NODE_MIN : SERVERS_NODE_MIN);
+    requireNode(manifest().engines.node.replace(">=", ""));
     return await (
       await load()
     )(args);
@@ -115,10 +100,13 @@ function hint(name: string): string {
   return near === "" ? `; the commands are ${LISTED.map((one) => one.name).join(", ")}` : near;
 }
 
+/** Of the package that this file is in, the library's or the servers': each needs a Node of its own. */
+function manifest(): { readonly version: string; readonly engines: { readonly node: string } } {
+  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+}
+
 async function version(): Promise<number> {
-  const file = new URL("../../package.json", import.meta.url);
-  const { version: text } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${manifest().version}\n`);
   return 0;
 }
 
