@@ -46,6 +46,8 @@ export interface ReignOptions {
   readonly consensus: Pick<Consensus, "readIndex">;
   /** Whether this node leads in this term, as far as it knows at this moment. */
   readonly leads: () => boolean;
+  /** The cluster is paused: no hold ends by the passing of time. `restartLeases` when it is not any more. */
+  readonly isPaused: () => boolean;
   /** The log says that this reign is over, or does not know what it has written. */
   readonly onOver: () => void;
 }
@@ -298,6 +300,7 @@ export class Reign {
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
+    if (this.#options.isPaused()) return this.#arm(LOOK_MS);
     // What is due stays so until it can be written.
     if (!this.#options.leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
     const slice = new Slice(this.#clock);

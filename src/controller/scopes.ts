@@ -13,6 +13,8 @@
 //    - A grant was answered when it was committed in the old leader's term: a majority has stored it, after a; the later
 //      leader was elected after that, by the same argument, and has the grant in its log.
 //    - A grant that is told again is told as a renewal.
+//    A cluster that was restored paused ends no hold, and counts each from its resumption, as a later leader does: whoever
+//    trusts in it may have renewed with the cluster that it is a copy of until a moment before.
 // 3. The holder itself resigned: it trusts no longer when it sends that.
 // All of it is measured by clocks that run at different rates; the client's margin pays for that. `forced` is the exception,
 // as it says: an operator takes a scope from a holder who may still trust it, and only the epoch protects what it writes to.
@@ -48,6 +50,8 @@ export interface ScopesServiceOptions {
   readonly consensus: Pick<Consensus, "status" | "readIndex" | "subscribe">;
   readonly clock: Clock;
   readonly random: Random;
+  /** The cluster was restored paused: no hold ends by the passing of time. */
+  readonly isPaused?: (() => boolean) | undefined;
 }
 
 export class ScopesService implements Scopes {
@@ -77,6 +81,11 @@ export class ScopesService implements Scopes {
     this.#endReign();
     this.#turnover.end();
     this.#watchers.close();
+  }
+
+  /** The cluster is paused no longer: every lease starts at its full duration, as under a new leader. */
+  resumed(): void {
+    if (this.#reign?.state === "serving") this.#reign.restartLeases();
   }
 
   get stats(): { readonly scopes: number; readonly held: number; readonly waiting: number; readonly watching: number } {
@@ -179,7 +188,7 @@ export class ScopesService implements Scopes {
   #begin(term: number): void {
     if (this.#isClosed || this.#reign?.term === term) return;
     this.#endReign();
-    const { log, applied, clock, consensus } = this.#options;
+    const { log, applied, clock, consensus, isPaused = () => false } = this.#options;
     const reign = new Reign({
       term,
       log,
@@ -187,6 +196,7 @@ export class ScopesService implements Scopes {
       clock,
       consensus,
       leads: () => this.#leads(term),
+      isPaused,
       onOver: () => this.#over(reign),
     });
     this.#reign = reign;

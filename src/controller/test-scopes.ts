@@ -148,12 +148,15 @@ export class ScopesStage {
   readonly log: HeldLog;
   readonly service: ScopesService;
   readonly applied: ScopesFold;
+  isPaused = false;
 
   constructor(clock: Clock, log: Log, applied: ScopesFold) {
     this.log = new HeldLog(log);
     this.applied = applied;
     const { consensus } = this;
-    this.service = new ScopesService({ log: this.log, applied, consensus, clock, random: seededRandom("scopes") });
+    const isPaused = (): boolean => this.isPaused;
+    const random = seededRandom("scopes");
+    this.service = new ScopesService({ log: this.log, applied, consensus, clock, random, isPaused });
   }
 
   /** Leads in this term and serves. */

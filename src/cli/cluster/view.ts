@@ -11,7 +11,8 @@ import { columns, duration, isoTime, printable, table } from "../kit/output.ts";
  * not ready yet. `unauthenticated`: it lives, and another node or we ourselves are not accepted by it, or do not accept it: a
  * matter of certificates and keys. `down`: nobody leads, and it does not answer. `unknown`: nobody can say.
  */
-export type Health = "ok" | "unresponsive" | "starting" | "unauthenticated" | "down" | "unknown";
+export const HEALTHS = ["ok", "unresponsive", "starting", "unauthenticated", "down", "unknown"] as const;
+export type Health = (typeof HEALTHS)[number];
 
 /** It was reached, and did not accept us, or we did not accept it. */
 const OF_IDENTITY: ReadonlySet<string> = new Set<ErrorCode>([

@@ -86,7 +86,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     consensus: leading,
     clock: systemClock,
     random: random.fork("scopes"),
+    isPaused: () => machine.isPaused,
   });
+  machine.onResumed(() => scopes.resumed());
   const stopParts = async (): Promise<void> => {
     await started.jobs?.stop();
     scopes.close();
