@@ -1,9 +1,9 @@
 // Whatever a node, a member or a job can be said to be, a runbook names: whoever is woken by it finds the page with that word.
 
 import { expect, it } from "vitest";
-import { HEALTHS } from "../../src/cli/cluster-view.ts";
+import { HEALTHS } from "../../src/cli/cluster/view.ts";
 import { HealthzAnswer } from "../../src/contract/answers.ts";
-import { JobAnswer } from "../../src/contract/job-answers.ts";
+import { JobAnswer } from "../../src/contract/jobs/answers.ts";
 import { runbooks } from "./documents.ts";
 
 const BOOKS = new Map(runbooks().map(({ file, text }) => [file, text]));
