@@ -1,6 +1,7 @@
 // What the API answers about jobs and events, field by field. Names are those of ports/jobs.ts, ports/events.ts and
 // core/jobs/model.ts in snake_case; under /api they are the specification's.
 
+import { CATCH_UPS, OVERLAPS } from "../core/jobs/model.ts";
 import { Type, type TSchema } from "typebox";
 import type { Json } from "../core/kit/json.ts";
 import { JobStateName } from "./job-requests.ts";
@@ -142,8 +143,8 @@ export const SchedulesAnswer = strict({
       cron: Text,
       time_zone: Text,
       spec: Spec,
-      overlap: oneOf("allow", "skip"),
-      catch_up: oneOf("none", "last", "all"),
+      overlap: oneOf(...OVERLAPS),
+      catch_up: oneOf(...CATCH_UPS),
       paused: Type.Boolean(),
       last_at_ms: nullable(WallMs),
       next_at_ms: nullable(WallMs),
