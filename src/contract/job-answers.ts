@@ -1,8 +1,8 @@
 // What the API answers about jobs and events, field by field. Names are those of ports/jobs.ts, ports/events.ts and
 // core/jobs/model.ts in snake_case; under /api they are the specification's.
 
-import { CATCH_UPS, OVERLAPS } from "../core/jobs/model.ts";
 import { Type, type TSchema } from "typebox";
+import { ATTEMPT_ENDS, CATCH_UPS, OVERLAPS } from "../core/jobs/model.ts";
 import type { Json } from "../core/kit/json.ts";
 import { JobStateName } from "./job-requests.ts";
 import { RoleName } from "./roles.ts";
@@ -39,7 +39,7 @@ const Attempt = strict({
   assigned_at_ms: WallMs,
   started_at_ms: nullable(WallMs),
   ended_at_ms: nullable(WallMs),
-  end: nullable(oneOf("completed", "failed", "timed-out", "lost", "cancelled", "handed-back", "undelivered")),
+  end: nullable(oneOf(...ATTEMPT_ENDS)),
 });
 const Progress = strict({ share: nullable(Type.Number()), message: nullable(Text), at_ms: WallMs });
 const Failure = strict({ message: Text, detail: AnyJson });
