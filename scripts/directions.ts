@@ -48,7 +48,12 @@ const SIM_USERS = ["src/cli/sim"];
 /** The dashboard stands outside of src/: it is built, and runs in browsers. */
 const WEB = "web";
 /** Words that everybody shares: states, shapes, names. They import types alone, so browsers may load them too. */
-const VOCABULARY = ["src/core/jobs/model.ts", "src/core/events/names.ts", "src/core/kit/api-role.ts"];
+const VOCABULARY = [
+  "src/core/jobs/model.ts",
+  "src/core/events/names.ts",
+  "src/core/kit/api-role.ts",
+  "src/core/kit/json.ts",
+];
 const SPEAKERS = ["contract", "client", "cli", WEB];
 
 const LOOPS = ["engine", "electors", "logs", "controller", "agent", "supervisor", "mesh"];
@@ -77,7 +82,7 @@ function allowed(from: string, to: string): boolean | "type" {
   if (house === "contract") return to === "core/kit" || (target === "core" && "type");
   if (house === "api") return target === "contract" || target === "ports" || ["core/kit", "core/events"].includes(to);
   if (house === "client") return target === "contract";
-  if (house === "cli") return target === "client" || target === "contract" || target === "cli";
+  if (house === "cli") return target === "client" || target === "contract" || to === "core/kit";
   if (house === WEB) return target === "client" || target === "contract";
   if (house === "sim") return !["drivers", "entry", "cli"].includes(target);
   return false;

@@ -7,13 +7,7 @@ export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
 export { errorBody, type ErrorBody, type LeaderFields, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./config/listen-address.ts";
-export {
-  EVENTS_PER_PAGE_MAX,
-  JobBody,
-  JOBS_PER_PAGE_MAX,
-  LOG_PAGE_BYTES_MAX,
-  NAMES_PER_PAGE_MAX,
-} from "./jobs/requests.ts";
+export { EVENTS_PER_PAGE_MAX, JobBody, LOG_PAGE_BYTES_MAX, NAMES_PER_PAGE_MAX } from "./jobs/requests.ts";
 export {
   eventText,
   eventWire,
@@ -28,6 +22,7 @@ export {
   specOf,
 } from "./jobs/wire.ts";
 export { JOB_ROUTES } from "./jobs/routes.ts";
+export { JOBS_PER_PAGE_MAX } from "./names.ts";
 export { openApi } from "./openapi.ts";
 export { typedQuery } from "./query.ts";
 export { SCOPES_PER_PAGE_MAX } from "./requests.ts";

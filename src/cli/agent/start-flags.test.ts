@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { AGENT_CAPACITY_MAX, LEASE_TTL_MS_MAX, LEASE_TTL_MS_MIN } from "../../core/kit/limits.ts";
-import { AGENT_BOUNDS, readAgentStartFlags } from "./start-flags.ts";
+import { readAgentStartFlags } from "./start-flags.ts";
 import { UsageError } from "../kit/flags.ts";
 
 const read = (...args: readonly string[]) => readAgentStartFlags(args, {});
@@ -74,13 +73,5 @@ describe("tenure agent start", () => {
     expect(wrong("--log-level", "loud")).toMatch(/^--log-level takes trace or .*, not "loud"$/);
     expect(() => readAgentStartFlags([], { TENURE_LOG_LEVEL: "loud" })).toThrow(/^TENURE_LOG_LEVEL takes/);
     expect(wrong("--capcity", "4")).toBe("there is no --capcity; did you mean --capacity?");
-  });
-
-  it("has the bounds of the servers", () => {
-    expect(AGENT_BOUNDS).toEqual({
-      capacityMax: AGENT_CAPACITY_MAX,
-      leaseMsMin: LEASE_TTL_MS_MIN,
-      leaseMsMax: LEASE_TTL_MS_MAX,
-    });
   });
 });

@@ -1,5 +1,6 @@
 // The command line of `tenure agent start`, checked before anything is started.
 
+import { AGENT_CAPACITY_MAX, LEASE_TTL_MS_MAX, LEASE_TTL_MS_MIN } from "../../core/kit/limits.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf } from "../kit/description.ts";
 import { LEVELS, START } from "./help.ts";
@@ -9,8 +10,6 @@ import type { ConnectionValues } from "../connection/connection.ts";
 import { oneOf, parseDuration, parseFlags, UsageError } from "../kit/flags.ts";
 import { nameOf, pairs, wholeNumber } from "../job/spec-flags.ts";
 
-/** As the contract has them (AGENT_CAPACITY_MAX, LEASE_TTL_MS_MIN, LEASE_TTL_MS_MAX; a test compares). */
-export const AGENT_BOUNDS = { capacityMax: 1_000, leaseMsMin: 1_000, leaseMsMax: 600_000 } as const;
 const LEASE_MS = 15_000;
 
 const { output: _output, ...CONNECTION } = CONNECTION_KINDS;
@@ -43,8 +42,7 @@ export function readAgentStartFlags(args: readonly string[], environment: Enviro
   return {
     connection: withoutGaps({ ca, cert, key, "client-key": clientKey, url: urlOf(values.url, lists.server) }),
     name: values.name === undefined ? null : nameOf("--name", values.name),
-    capacity:
-      values.capacity === undefined ? 1 : wholeNumber("--capacity", values.capacity, 1, AGENT_BOUNDS.capacityMax),
+    capacity: values.capacity === undefined ? 1 : wholeNumber("--capacity", values.capacity, 1, AGENT_CAPACITY_MAX),
     labels: pairs("--label", lists.label ?? []),
     platform: nameOf("--platform", values.platform ?? process.platform),
     leaseMs: leaseOf(values.lease),
@@ -61,8 +59,8 @@ function urlOf(url: string | undefined, servers: readonly string[] | undefined):
 
 function leaseOf(text: string | undefined): number {
   if (text === undefined) return LEASE_MS;
-  const leaseMs = Math.round(parseDuration("--lease", text, AGENT_BOUNDS.leaseMsMax));
-  if (leaseMs < AGENT_BOUNDS.leaseMsMin) throw new UsageError(`--lease takes at least 1s, not ${text}`);
+  const leaseMs = Math.round(parseDuration("--lease", text, LEASE_TTL_MS_MAX));
+  if (leaseMs < LEASE_TTL_MS_MIN) throw new UsageError(`--lease takes at least 1s, not ${text}`);
   return leaseMs;
 }
 

@@ -1,14 +1,13 @@
 // A job's payload that stands in a file, or comes through a pipe.
 
+import { JOB_PAYLOAD_BYTES_MAX } from "../../core/kit/limits.ts";
 import { createReadStream } from "node:fs";
 import type { Json } from "../../client/index.ts";
 import { UsageError } from "../kit/flags.ts";
 import { jsonOf } from "../job/spec-flags.ts";
 
-/** As the contract has it (JOB_PAYLOAD_BYTES_MAX; a test compares): more is not read into memory only to be refused. */
-export const PAYLOAD_BYTES_MAX = 256 * 1024;
-/** Spaces between the values of a file are not in the payload. */
-const FILE_BYTES_MAX = 4 * PAYLOAD_BYTES_MAX;
+/** More is not read into memory only to be refused. Spaces between the values of a file are not in the payload. */
+const FILE_BYTES_MAX = 4 * JOB_PAYLOAD_BYTES_MAX;
 
 /** "-" is stdin. */
 export async function readPayload(file: string): Promise<Json> {
@@ -29,7 +28,7 @@ async function contentsOf(what: string, file: string): Promise<string> {
       pieces.push(piece);
       length += piece.length;
       if (length > FILE_BYTES_MAX) {
-        throw new UsageError(`${what} is too large: a payload has at most ${PAYLOAD_BYTES_MAX} bytes`);
+        throw new UsageError(`${what} is too large: a payload has at most ${JOB_PAYLOAD_BYTES_MAX} bytes`);
       }
     }
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces));

@@ -3,13 +3,14 @@
 //
 // On stdout is what was asked for: the log of a job that is followed, its id with --detach. What becomes of it is on stderr.
 
+import { JOBS_PER_PAGE_MAX } from "../../contract/names.ts";
 import { JOB } from "./help.ts";
 import type { Client, JobBrief, JobsQuery, JobView, ReadOptions } from "../../client/index.ts";
 import { assertNever, ERRORS, TenureError } from "../../contract/errors.ts";
 import { clientOf, type Connection, readConnection } from "../connection/connection.ts";
 import { paintFor } from "../kit/colour.ts";
 import { followJob, type Told } from "./follow.ts";
-import { type JobStep, LIST_PAGE_MAX, readJobFlags } from "./flags.ts";
+import { type JobStep, readJobFlags } from "./flags.ts";
 import { briefObject, jobObject, type JobRefusal, pieceObject, steeredObject, waitedObject } from "./object.ts";
 import { readPayload } from "../files/payload.ts";
 import { whyTheyWait } from "../job-why.ts";
@@ -123,7 +124,7 @@ async function listed(
   limit: number,
 ): Promise<{ readonly jobs: readonly JobBrief[]; readonly hasMore: boolean }> {
   const jobs: JobBrief[] = [];
-  for await (const one of client.jobs({ ...query, pageSize: Math.min(limit + 1, LIST_PAGE_MAX) })) {
+  for await (const one of client.jobs({ ...query, pageSize: Math.min(limit + 1, JOBS_PER_PAGE_MAX) })) {
     if (jobs.length === limit) return { jobs, hasMore: true };
     jobs.push(one);
   }

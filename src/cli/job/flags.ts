@@ -1,5 +1,6 @@
 // The command line of `tenure job`: which question or step, checked before anything is asked.
 
+import { JOB_ID } from "../../contract/names.ts";
 import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { JOB, LIST_LIMIT } from "./help.ts";
@@ -14,10 +15,6 @@ import { withLongOutput } from "../kit/output.ts";
 
 const VERBS = verbsOf(JOB);
 type Verb = (typeof VERBS)[number];
-/** As the contract has it (JobId; a test compares). */
-export const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
-/** As the contract has it (JOBS_PER_PAGE_MAX; a test compares). */
-export const LIST_PAGE_MAX = 200;
 const LIST_LIMIT_MAX = 100_000;
 const ATTEMPT_MAX = 1_000_000;
 const IDS_MAX = 1_000;

@@ -1,23 +1,21 @@
 // What is to be done, as flags: from the command line of `tenure job submit` to a JobRequest. Pure; a payload that is in a file
 // is read elsewhere (files/payload.ts). The bounds are the servers' own, checked here so that the message names the flag.
 
+import { JOB_NAME } from "../../contract/names.ts";
+import {
+  JOB_BACKOFF_MS_MAX,
+  JOB_BUDGET_MAX,
+  JOB_CONCURRENCY_MAX,
+  JOB_PRIORITY_MAX,
+  JOB_RETENTION_MS_MAX,
+  JOB_TIMEOUT_MS_MAX,
+} from "../../core/kit/limits.ts";
 import type { JobRequest, Json } from "../../client/index.ts";
 import { parseJson } from "../../contract/parse-json.ts";
 import { jsonFaultAt } from "../files/json-fault.ts";
 import { parseDuration, type ParsedFlags, UsageError } from "../kit/flags.ts";
 
 const DAY_MS = 86_400_000;
-/** As the contract has them (JobBody; a test compares). */
-export const SPEC_BOUNDS = {
-  priorityMax: 1_000_000,
-  budgetMax: 1_000,
-  concurrencyMax: 100_000,
-  backoffMsMax: DAY_MS,
-  timeoutMsMax: 30 * DAY_MS,
-  retentionMsMax: 400 * DAY_MS,
-} as const;
-/** As the contract has it (Name; a test compares). */
-export const JOB_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const DELAY_MS_MAX = 365 * DAY_MS;
 const EXEC = "exec";
 
@@ -61,23 +59,22 @@ export function readSpec(
     values[flag] === undefined ? undefined : wholeNumber(`--${flag}`, values[flag], min, max);
   const name = (flag: "queue" | "platform"): string | undefined =>
     values[flag] === undefined ? undefined : nameOf(`--${flag}`, values[flag]);
-  const { priorityMax, budgetMax } = SPEC_BOUNDS;
   const request: JobRequest = {
     kind,
     payload,
     queue: name("queue"),
     labels: lists.label === undefined ? undefined : pairs("--label", lists.label),
     platform: name("platform"),
-    priority: number("priority", -priorityMax, priorityMax),
+    priority: number("priority", -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX),
     notBeforeMs: values["not-before"] === undefined ? undefined : timeOf("--not-before", values["not-before"], nowMs),
-    attemptsMax: number("attempts", 1, budgetMax),
-    lossesMax: number("losses", 1, budgetMax),
+    attemptsMax: number("attempts", 1, JOB_BUDGET_MAX),
+    lossesMax: number("losses", 1, JOB_BUDGET_MAX),
     backoff: values.backoff === undefined ? undefined : backoffOf(values.backoff),
     timeoutMs: values.timeout === undefined ? undefined : timeoutOf(values.timeout),
     retentionMs:
       values.retention === undefined
         ? undefined
-        : Math.round(parseDuration("--retention", values.retention, SPEC_BOUNDS.retentionMsMax)),
+        : Math.round(parseDuration("--retention", values.retention, JOB_RETENTION_MS_MAX)),
     concurrency: values.concurrency === undefined ? undefined : concurrencyOf(values.concurrency),
   };
   return { request: withoutGaps(request), payloadFile: values["payload-file"] ?? null };
@@ -190,15 +187,16 @@ function backoffOf(text: string): { readonly baseMs: number; readonly maxMs: num
   if (base === undefined || max === undefined || more !== undefined) {
     throw new UsageError(`--backoff takes the first pause and the longest, such as 1s,5m, not ${JSON.stringify(text)}`);
   }
-  const [baseMs, maxMs] = [base, max].map((one) =>
-    Math.round(parseDuration("--backoff", one, SPEC_BOUNDS.backoffMsMax)),
-  ) as [number, number];
+  const [baseMs, maxMs] = [base, max].map((one) => Math.round(parseDuration("--backoff", one, JOB_BACKOFF_MS_MAX))) as [
+    number,
+    number,
+  ];
   if (baseMs > maxMs) throw new UsageError(`--backoff: the first pause, ${base}, is above the longest, ${max}`);
   return { baseMs, maxMs };
 }
 
 function timeoutOf(text: string): number {
-  const timeoutMs = Math.round(parseDuration("--timeout", text, SPEC_BOUNDS.timeoutMsMax));
+  const timeoutMs = Math.round(parseDuration("--timeout", text, JOB_TIMEOUT_MS_MAX));
   if (timeoutMs < 1) throw new UsageError(`--timeout takes at least 1ms, not ${text}`);
   return timeoutMs;
 }
@@ -210,6 +208,6 @@ function concurrencyOf(text: string): { readonly key: string; readonly limit: nu
   }
   return {
     key: nameOf("--concurrency", key),
-    limit: wholeNumber("--concurrency: the limit", limit, 1, SPEC_BOUNDS.concurrencyMax),
+    limit: wholeNumber("--concurrency: the limit", limit, 1, JOB_CONCURRENCY_MAX),
   };
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../contract/index.ts";
 import { UsageError } from "../kit/flags.ts";
-import { KEY_NAME, readStep } from "./command.ts";
+import { KEY_NAME } from "../../contract/names.ts";
+import { readStep } from "./command.ts";
 
 const wrong = (words: readonly string[], values: Parameters<typeof readStep>[1] = {}): string => {
   try {

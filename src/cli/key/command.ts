@@ -6,6 +6,7 @@
 //
 // On stdout is the key and nothing else, for `KEY=$(tenure key create …)`; what people should know about it is on stderr.
 
+import { KEY_NAME } from "../../contract/names.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { KEY } from "./help.ts";
@@ -19,8 +20,6 @@ import { isoTime, json, printable, table, withLongOutput } from "../kit/output.t
 import { chosen } from "../kit/words.ts";
 
 const VERBS = verbsOf(KEY);
-/** As the contract has it (KeyBody; a test compares): checked here too, because `--offline` asks no server. */
-export const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 /** Of a name that nobody chose. */
 const SUFFIX_LETTERS = 8;
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../contract/index.ts";
 import { UsageError } from "../kit/flags.ts";
-import { CATCH_UPS, OVERLAPS, readScheduleFlags } from "./flags.ts";
+import { CATCH_UPS, OVERLAPS } from "../../core/jobs/model.ts";
+import { readScheduleFlags } from "./flags.ts";
 
 const step = (...args: readonly string[]) => {
   const found = readScheduleFlags(args);

@@ -1,6 +1,7 @@
 // The command line of `tenure schedule`: which question or step, and a schedule made of flags, checked before anything is asked.
 // The flags of its jobs are those of `tenure job submit`, but for --not-before: when a job comes is what the schedule says.
 
+import { CATCH_UPS, OVERLAPS } from "../../core/jobs/model.ts";
 import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { SCHEDULE } from "./help.ts";
@@ -12,9 +13,6 @@ import { withLongOutput } from "../kit/output.ts";
 import { chosen, noName, oneName, refuseStray } from "../kit/words.ts";
 
 const VERBS = verbsOf(SCHEDULE);
-/** As the contract has them (ScheduleBody; a test compares). */
-export const OVERLAPS = ["allow", "skip"] as const;
-export const CATCH_UPS = ["none", "last", "all"] as const;
 
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(SCHEDULE) };
 const PUT_FLAGS = ownOf(KINDS);

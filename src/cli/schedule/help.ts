@@ -1,5 +1,6 @@
 // What `tenure schedule` does and takes: its help, its parser and its completion come of this text (kit/description.ts).
 
+import { CATCH_UPS } from "../../core/jobs/model.ts";
 import { CONNECTION_HELP, LISTS } from "../kit/connection-help.ts";
 import { describe } from "../kit/description.ts";
 
@@ -46,6 +47,6 @@ trusted (--ca) or can't be used (docs/errors.md)
 `,
   {
     lists: ["label", "env"],
-    offers: { ...LISTS, "--overlap": ["skip", "allow"], "--catch-up": ["none", "last", "all"], "--cwd": "any" },
+    offers: { ...LISTS, "--overlap": ["skip", "allow"], "--catch-up": CATCH_UPS, "--cwd": "any" },
   },
 );

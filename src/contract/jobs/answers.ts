@@ -2,6 +2,7 @@
 // core/jobs/model.ts in snake_case; under /api they are the specification's.
 
 import { Type, type TSchema } from "typebox";
+import { ATTEMPT_ENDS, CATCH_UPS, OVERLAPS } from "../../core/jobs/model.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { JobStateName } from "./requests.ts";
 import { RoleName } from "../roles.ts";
@@ -38,7 +39,7 @@ const Attempt = strict({
   assigned_at_ms: WallMs,
   started_at_ms: nullable(WallMs),
   ended_at_ms: nullable(WallMs),
-  end: nullable(oneOf("completed", "failed", "timed-out", "lost", "cancelled", "handed-back", "undelivered")),
+  end: nullable(oneOf(...ATTEMPT_ENDS)),
 });
 const Progress = strict({ share: nullable(Type.Number()), message: nullable(Text), at_ms: WallMs });
 const Failure = strict({ message: Text, detail: AnyJson });
@@ -142,8 +143,8 @@ export const SchedulesAnswer = strict({
       cron: Text,
       time_zone: Text,
       spec: Spec,
-      overlap: oneOf("allow", "skip"),
-      catch_up: oneOf("none", "last", "all"),
+      overlap: oneOf(...OVERLAPS),
+      catch_up: oneOf(...CATCH_UPS),
       paused: Type.Boolean(),
       last_at_ms: nullable(WallMs),
       next_at_ms: nullable(WallMs),

@@ -1,7 +1,7 @@
 // What may be asked about jobs: bodies, queries and path parameters, each strict and bounded.
 
 import { Type } from "typebox";
-import { JOB_STATES } from "../../core/jobs/model.ts";
+import { CATCH_UPS, JOB_STATES, OVERLAPS } from "../../core/jobs/model.ts";
 import {
   AGENT_CAPACITY_MAX,
   AGENT_KINDS_MAX,
@@ -10,7 +10,6 @@ import {
   JOB_BUDGET_MAX,
   JOB_CONCURRENCY_MAX,
   JOB_ERROR_BYTES_MAX,
-  JOB_ID_BYTES_MAX,
   JOB_LABELS_BYTES_MAX,
   JOB_LABELS_MAX,
   JOB_NAME_BYTES_MAX,
@@ -31,6 +30,7 @@ import {
   WALL_MS_MAX,
 } from "../../core/kit/limits.ts";
 import { parseSpiffeId } from "../../core/kit/spiffe.ts";
+import { JOB_ID, JOB_NAME, JOBS_PER_PAGE_MAX, KEY_NAME } from "../names.ts";
 import { CONSISTENCY } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, json, matching, nullable, oneOf, prose, strict, text, texts } from "../schema-kit.ts";
@@ -40,20 +40,17 @@ const CURSOR_BYTES_MAX = 512;
 const CRON_BYTES_MAX = 256;
 const TIME_ZONE_BYTES_MAX = 64;
 const TYPES_BYTES_MAX = 512;
-/** What one answer lists is made at once, and the leader's heartbeats wait for it. */
-export const JOBS_PER_PAGE_MAX = 200;
 export const NAMES_PER_PAGE_MAX = 500;
 export const EVENTS_PER_PAGE_MAX = 1_000;
 /** Of one page of a job's log. */
 export const LOG_PAGE_BYTES_MAX = 256 * 1024;
 
-/** As they go into paths, labels of metrics and terminals. */
 const Name = matching(
-  new RegExp(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,${JOB_NAME_BYTES_MAX - 1}}$`),
+  JOB_NAME,
   `a name: letters, digits, '.', '_', ':' and -, at most ${JOB_NAME_BYTES_MAX}, beginning with a letter or digit`,
 );
-const JobId = matching(new RegExp(`^[A-Za-z0-9_-]{1,${JOB_ID_BYTES_MAX}}$`), "the id of a job");
-const LeaseId = matching(new RegExp(`^[A-Za-z0-9_-]{1,${JOB_ID_BYTES_MAX}}$`), "the id of a lease");
+const JobId = matching(JOB_ID, "the id of a job");
+const LeaseId = matching(JOB_ID, "the id of a lease");
 const Labels = texts(JOB_LABELS_MAX, JOB_LABELS_BYTES_MAX);
 const Session = text(SESSION_BYTES_MAX);
 const Epoch = integer(1);
@@ -66,10 +63,7 @@ export const NameParams = strict({ name: Name });
 export const QueueParams = strict({ queue: Name });
 export const SequenceParams = strict({ sequence: matching(/^\d{1,15}$/, "a sequence: a whole number from 0") });
 const KeyName = Type.Refine(
-  matching(
-    new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${API_KEY_NAME_BYTES_MAX - 1}}$`),
-    `a key's name: letters, digits, '.', '_' and -, at most ${API_KEY_NAME_BYTES_MAX}`,
-  ),
+  matching(KEY_NAME, `a key's name: letters, digits, '.', '_' and -, at most ${API_KEY_NAME_BYTES_MAX}`),
   (name: string) => name !== "anonymous",
   () => 'must not be "anonymous", which stands for callers without a key',
 );
@@ -220,8 +214,8 @@ export const ScheduleBody = strict({
   cron: text(CRON_BYTES_MAX),
   time_zone: Type.Optional(text(TIME_ZONE_BYTES_MAX)),
   spec: JobBody,
-  overlap: Type.Optional(oneOf("allow", "skip")),
-  catch_up: Type.Optional(oneOf("none", "last", "all")),
+  overlap: Type.Optional(oneOf(...OVERLAPS)),
+  catch_up: Type.Optional(oneOf(...CATCH_UPS)),
   paused: Type.Optional(Type.Boolean()),
   ...FENCED,
 });

@@ -1,6 +1,6 @@
 // What the writer and the reader of a snapshot share. Lists are by number in the bytes: add at their ends only.
 
-import { type AttemptEnd, JOB_STATES } from "../model.ts";
+import { ATTEMPT_ENDS, JOB_STATES } from "../model.ts";
 import type { AgentRecord, Reported } from "../state/records.ts";
 
 export const MAGIC = 0x4a;
@@ -11,15 +11,7 @@ export const SNAPSHOT_VERSION_OLDEST = 1;
 export const PRIORITY_OFFSET = 2 ** 31;
 
 export const STATES = JOB_STATES;
-export const ENDS: readonly AttemptEnd[] = [
-  "completed",
-  "failed",
-  "timed-out",
-  "lost",
-  "cancelled",
-  "handed-back",
-  "undelivered",
-];
+export const ENDS = ATTEMPT_ENDS;
 export const REPORTS: readonly (Reported | null)[] = [null, "completed", "failed", "cancelled", "handed-back"];
 export const AGENT_STATES: readonly AgentRecord["state"][] = ["online", "offline", "removed"];
 
