@@ -152,6 +152,18 @@ describe("reading events", () => {
     for (const page of await Promise.all(readers)) expect(page.through).toBe(3);
   });
 
+  test("a state that is taken over whole is said to be: what stood under a number may be another event now", () => {
+    const stage = new Stage();
+    stage.grow(3);
+    let replaced = 0;
+    stage.events.onReplaced(() => replaced++);
+    stage.grow(1);
+    expect(replaced).toBe(0);
+    const saved = Buffer.concat([...stage.fold.snapshot()]);
+    stage.fold.restore(saved, { position: 4, epoch: 1 });
+    expect(replaced).toBe(1);
+  });
+
   test("what is cut off is said to be", async () => {
     const stage = new Stage();
     stage.grow(3);
