@@ -10,6 +10,7 @@ import {
 import type { SealedEvent } from "../core/events/index.ts";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { wholeOf } from "../core/kit/pieces.ts";
 import { EventsService, type EventHistory } from "./events.ts";
 import { JobsFold } from "./jobs-fold.ts";
 
@@ -159,8 +160,7 @@ describe("reading events", () => {
     stage.events.onReplaced(() => replaced++);
     stage.grow(1);
     expect(replaced).toBe(0);
-    const saved = Buffer.concat([...stage.fold.snapshot()]);
-    stage.fold.restore(saved, { position: 4, epoch: 1 });
+    stage.fold.restore(wholeOf(stage.fold.snapshot()), { position: 4, epoch: 1 });
     expect(replaced).toBe(1);
   });
 
