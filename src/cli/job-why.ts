@@ -32,7 +32,7 @@ export async function whyTheyWait(
 }
 
 function sortOf({ kind, queue, labels, platform }: JobBrief): string {
-  return JSON.stringify([kind, queue, platform, Object.entries(labels).toSorted()]);
+  return JSON.stringify([kind, queue, platform, Object.entries(labels).map(String).toSorted()]);
 }
 
 /** Null where it waits no more, or no answer comes: a list without a reason is better than none. */

@@ -70,6 +70,7 @@ export class EventsService implements Events {
     doing: "old events are read",
   });
   readonly #stops: readonly (() => void)[];
+  readonly #onReplaced: (() => void)[] = [];
 
   constructor(options: EventsServiceOptions) {
     this.#options = options;
@@ -83,6 +84,7 @@ export class EventsService implements Events {
       options.fold.onRestored(() => {
         this.#tail.clear();
         this.#proofs.clear();
+        for (const tell of this.#onReplaced) tell();
       }),
     ];
   }
@@ -91,6 +93,10 @@ export class EventsService implements Events {
     for (const stop of this.#stops) stop();
     this.#wake(this.#waiting);
     for (const waiting of this.#waitingOf.values()) this.#wake(waiting);
+  }
+
+  onReplaced(listener: () => void): void {
+    this.#onReplaced.push(listener);
   }
 
   head(): EventsHead {

@@ -24,6 +24,11 @@ export interface Events {
   /** Resolves when the next event of this entity is applied here, or the signal aborts. Never rejects; others wake nobody. */
   arrivedOf(entityId: string, signal: AbortSignal): Promise<void>;
   /**
+   * Called when this node has taken over a state that it did not reach event by event. What it has under a sequence from now on may be
+   * another event than before: on Postgres after a promotion without the end of the log (trap 82).
+   */
+  onReplaced(listener: () => void): void;
+  /**
    * Reads every stored event from the last checkpoint on and checks bytes, links and tree. `progress` is told the sequence
    * that it has come to, now and then. Rejects with the signal's reason when that aborts.
    */

@@ -69,6 +69,9 @@ export class TestEvents implements Events {
     return this.#waiting.size;
   }
 
+  /** Its history stays the same. */
+  onReplaced(): void {}
+
   head(): { sequence: number; first: number } {
     return { sequence: Math.min(this.#bytes.length, this.appliedMax ?? Number.POSITIVE_INFINITY), first: this.first };
   }

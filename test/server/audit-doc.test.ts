@@ -14,7 +14,8 @@ interface AuditLine {
   readonly who: string;
   readonly operation: string;
   readonly target: string | null;
-  readonly outcome: string;
+  /** Of what has ended. */
+  readonly outcome?: string;
 }
 
 test("who paused a queue, and who was refused, is found with the commands of docs/server.md", async () => {

@@ -106,6 +106,11 @@ export class EventFan {
     });
   }
 
+  /** All that are in leave: "over". */
+  endAll(): void {
+    for (const { leave } of [...this.#idle, ...this.#due.slice(this.#nextDue)]) leave("over");
+  }
+
   #begin(): void {
     if (this.#watch === null) {
       this.#watch = new AbortController();

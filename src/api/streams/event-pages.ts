@@ -1,5 +1,5 @@
-// The text of events as streams send it, made once for all who are at the same place with the same filter. Events never
-// change, so what was made stays right; it is dropped by age when it is too much.
+// The text of events as streams send it, made once for all who are at the same place with the same filter. Events of one history
+// never change, so what was made stays right; it is dropped by age when it is too much, and as a whole with its history.
 
 import { type EventPoint, eventPointText, eventWire } from "../../contract/index.ts";
 import type { EventRecord, Events, EventsFilter, EventsPage } from "../../ports/events.ts";
@@ -38,6 +38,12 @@ export class EventPages {
 
   constructor(events: Pick<Events, "read" | "recent">) {
     this.#events = events;
+  }
+
+  /** The history may be another one from now on. */
+  clear(): void {
+    this.#frames.clear();
+    this.#pages.clear();
   }
 
   /** What follows `after`, from memory; null: it is not there. `filterKey`: `keyOf`. */
@@ -109,6 +115,11 @@ class Kept<Key, Value> {
 
   get(key: Key): Value | undefined {
     return this.#kept.get(key);
+  }
+
+  clear(): void {
+    this.#kept.clear();
+    this.#cost = 0;
   }
 
   set(key: Key, value: Value): void {

@@ -105,6 +105,31 @@ describe("a thousand streams of events", () => {
     expect(reader!.sequences).toEqual(upTo(2_001));
   });
 
+  it("where the node takes over another history every stream ends, and whoever comes next is shown nothing of the old one", async () => {
+    const site = new Site();
+    site.events.append(3, typeOf);
+    const filter = { types: ["build:completed"], entityId: null, entityType: null };
+    const [following, filtered] = await site.openMany(2, (n) => (n === 0 ? null : filter));
+    expect([following!.sequences, filtered!.sequences]).toEqual([upTo(3), [3]]);
+    await site.clock.run(() => site.events.replace(() => "build:failed"), 100);
+    await site.clock.run(() => site.events.append(3, typeOf), 100);
+    expect([following!.sequences, filtered!.sequences], "they resume, with the hash that they have").toEqual([
+      upTo(3),
+      [3],
+    ]);
+    expect(site.places.taken, "they have ended").toBe(0);
+    const [again, plain] = await site.openMany(2, (n) => (n === 0 ? filter : null));
+    expect(again!.sequences, "event 3 is another one now").toEqual([6]);
+    expect(plain!.types).toEqual([
+      "build:failed",
+      "build:failed",
+      "build:failed",
+      "build:submitted",
+      "build:submitted",
+      "build:completed",
+    ]);
+  });
+
   it("one that has gone, or is not admitted any more, ends and costs nothing afterwards", async () => {
     const site = new Site();
     const admitted = { is: true };

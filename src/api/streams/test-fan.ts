@@ -30,8 +30,9 @@ export class CountingClock extends ManualClock {
   }
 }
 
-export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "arrived"> {
-  readonly #all: EventRecord[] = [];
+export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "arrived" | "onReplaced"> {
+  #all: EventRecord[] = [];
+  #replaced: () => void = () => undefined;
   readonly #waiting = new Set<() => void>();
   /** So many of the newest are in memory. */
   recentMax = Infinity;
@@ -49,6 +50,18 @@ export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "
       });
     }
     for (const wake of this.#waiting) wake();
+  }
+
+  onReplaced(listener: () => void): void {
+    this.#replaced = listener;
+  }
+
+  /** Another history, of as many events. */
+  replace(typeOf: (sequence: number) => string): void {
+    const count = this.#all.length;
+    this.#all = [];
+    this.append(count, typeOf);
+    this.#replaced();
   }
 
   head(): { sequence: number; first: number } {
@@ -110,6 +123,10 @@ export class TestReader implements Outlet {
   /** The sequences that it was shown, in the order in which they came. */
   get sequences(): number[] {
     return [...this.#text.matchAll(/^id: (\d+)\nevent: /gm)].map(([, id]) => Number(id));
+  }
+
+  get types(): (string | undefined)[] {
+    return [...this.#text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
   }
 
   get heartbeats(): number {
