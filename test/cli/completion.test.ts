@@ -59,6 +59,8 @@ describe("tenure completion bash", () => {
     ["tenure cluster snapshot verify package.j", ["package.json"]],
     ["tenure cluster --ca package.j", ["package.json"]],
     ["tenure member add n4 --v", ["--voter"]],
+    ["tenure event tail --entity-type cert", ["certificate"]],
+    ["tenure schedule put nightly --cwd package.j", []],
     ["tenure scope show ", []],
     ["tenure frobnicate ", []],
   ])("%j", (line, names) => {
