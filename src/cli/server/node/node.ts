@@ -80,14 +80,10 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const started: { jobs?: JobsNode } = {};
   const cluster = clusterOf(config, options, consensus, leading, machine, { archive: made.archive!, started });
   made.cluster = cluster;
-  const scopes = new ScopesService({
-    log: scopesParts.log,
-    applied: scopesParts.fold,
-    consensus: leading,
-    clock: systemClock,
-    random: random.fork("scopes"),
-    isPaused: () => machine.isPaused,
-  });
+  const { log, fold: applied } = scopesParts;
+  const isPaused = (): boolean => machine.isPaused;
+  const forked = random.fork("scopes");
+  const scopes = new ScopesService({ log, applied, consensus: leading, clock: systemClock, random: forked, isPaused });
   machine.onResumed(() => scopes.resumed());
   const stopParts = async (): Promise<void> => {
     await started.jobs?.stop();
