@@ -6,15 +6,8 @@ import type { Json } from "../kit/json.ts";
 import { ENTRY_BYTES_MAX, EVENT_TIMESTAMP_MAX } from "../kit/limits.ts";
 import { canonicalJson } from "./canonical.ts";
 import { EventScanner } from "./event-scanner.ts";
-import {
-  decodeEvent,
-  encodeEvent,
-  ENTITY_TYPES,
-  EVENT_TYPES,
-  eventHashOf,
-  isEventType,
-  type StoredEvent,
-} from "./event.ts";
+import { decodeEvent, encodeEvent, EVENT_TYPES, eventHashOf, isEventType, type StoredEvent } from "./event.ts";
+import { ENTITY_TYPES } from "./names.ts";
 import { draftOf } from "./test-events.ts";
 
 const stored: StoredEvent = {

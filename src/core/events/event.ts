@@ -24,7 +24,7 @@ import { isHash } from "./hex.ts";
 import { type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
-export { ENTITY_TYPES, type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
+export { type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
 
 export type EventPayload = { readonly [key: string]: Json };
 
