@@ -12,7 +12,7 @@ import { JobsFeeder } from "../controller/jobs-feeder.ts";
 import { JobsMeter } from "../controller/jobs-meter.ts";
 import { JobsService } from "../controller/jobs.ts";
 import { KeysService } from "../controller/keys.ts";
-import { RaftLeadership } from "../controller/raft-leadership.ts";
+import { RaftLeadership } from "../controller/leadership/raft-leadership.ts";
 import { openViews } from "../drivers/sqlite/index.ts";
 import { systemClock } from "../drivers/system/clock.ts";
 import { systemDigest } from "../drivers/system/digest.ts";

@@ -6,7 +6,7 @@
 
 import type { Api } from "../api/index.ts";
 import { showAddress, type ServerConfig } from "../contract/index.ts";
-import { ClearedConsensus } from "../controller/cleared-consensus.ts";
+import { ClearedConsensus } from "../controller/leadership/cleared-leadership.ts";
 import { ClusterService } from "../controller/cluster.ts";
 import type { ClusterMachine } from "../controller/cluster-machine.ts";
 import { ScopesService } from "../controller/scopes.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { JobsParts } from "../api/index.ts";
 import { JobBody, shape, specOf } from "../contract/index.ts";
 import { CertificatesService } from "../controller/certificates.ts";
-import type { ElectorLeadership } from "../controller/elector-leadership.ts";
+import type { ElectorLeadership } from "../controller/leadership/elector-leadership.ts";
 import { EventsService } from "../controller/events.ts";
 import { JobsFeeder } from "../controller/jobs-feeder.ts";
 import type { JobsFold } from "../controller/jobs-fold.ts";

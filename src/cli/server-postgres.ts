@@ -10,7 +10,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Api, ApiTls } from "../api/index.ts";
 import { showAddress, type ServerConfig } from "../contract/index.ts";
-import { ElectorLeadership } from "../controller/elector-leadership.ts";
+import { ElectorLeadership } from "../controller/leadership/elector-leadership.ts";
 import { JobsFold } from "../controller/jobs-fold.ts";
 import { SiteCluster } from "../controller/site-cluster.ts";
 import { noScopes } from "../controller/site-scopes.ts";

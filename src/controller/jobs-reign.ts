@@ -28,7 +28,7 @@ import { EventTime, type NodeTime } from "./event-time.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
 import { JobsRetention, type JobsRetentionOptions } from "./jobs-retention.ts";
-import { checkLeaderEpoch } from "./leader-epoch.ts";
+import { checkLeaderEpoch } from "./leadership/leader-epoch.ts";
 import { JobsTimers } from "./jobs-timers.ts";
 import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
 

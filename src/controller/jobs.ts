@@ -32,7 +32,7 @@ import { type Found, JobFinder } from "./job-finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
 import { Pace } from "./pace.ts";
-import { Turnover } from "./turnover.ts";
+import { Turnover } from "./leadership/turnover.ts";
 
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;

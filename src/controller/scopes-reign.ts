@@ -26,7 +26,7 @@ import type { Log } from "../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../ports/scopes.ts";
 import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./scopes-appends.ts";
 import { Claim, ClaimQueues } from "./scopes-claims.ts";
-import { Confirmations, CONFIRMATIONS_PENDING_MAX } from "./scopes-confirmations.ts";
+import { Confirmations, CONFIRMATIONS_PENDING_MAX } from "./leadership/confirmations.ts";
 import { Leases } from "./leases.ts";
 import { Slice } from "./slice.ts";
 

@@ -36,7 +36,7 @@ import type {
 } from "../ports/scopes.ts";
 import { Reign } from "./scopes-reign.ts";
 import { ScopeWatchers } from "./scopes-watchers.ts";
-import { Turnover } from "./turnover.ts";
+import { Turnover } from "./leadership/turnover.ts";
 
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;

@@ -23,7 +23,7 @@ import type {
 } from "../ports/cluster.ts";
 import type { Elector, Leader } from "../ports/elector.ts";
 import type { LogHead } from "../ports/log.ts";
-import type { ElectorLeadership } from "./elector-leadership.ts";
+import type { ElectorLeadership } from "./leadership/elector-leadership.ts";
 import { type DrainRequest, Drains } from "./node-drain.ts";
 import { SiteClock } from "./site-clock.ts";
 import { invalid, noMembers, noSnapshots } from "./site-refusals.ts";

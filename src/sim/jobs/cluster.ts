@@ -11,7 +11,7 @@ import { JobsFeeder } from "../../controller/jobs-feeder.ts";
 import { JOBS_LOG_KEPT, JobsFold } from "../../controller/jobs-fold.ts";
 import { JobsService } from "../../controller/jobs.ts";
 import { LeaseSecrets } from "../../controller/lease-secrets.ts";
-import { RaftLeadership } from "../../controller/raft-leadership.ts";
+import { RaftLeadership } from "../../controller/leadership/raft-leadership.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type FeedBounds, RaftLog } from "../../logs/index.ts";
 import type { Consensus } from "../../ports/consensus.ts";

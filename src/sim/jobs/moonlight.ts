@@ -11,8 +11,8 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { RaftLeadership } from "../../controller/raft-leadership.ts";
-import { ClearedConsensus } from "../../controller/cleared-consensus.ts";
+import { RaftLeadership } from "../../controller/leadership/raft-leadership.ts";
+import { ClearedConsensus } from "../../controller/leadership/cleared-leadership.ts";
 import type { Child, ChildEvents, Children } from "../../ports/children.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Consensus } from "../../ports/consensus.ts";

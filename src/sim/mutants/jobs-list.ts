@@ -17,13 +17,13 @@ const TIMERS = "controller/jobs-timers.ts";
 const WRITER = "controller/jobs-writer.ts";
 const SERVICE = "controller/jobs.ts";
 const FOLD = "controller/jobs-fold.ts";
-const LEADERSHIP = "controller/raft-leadership.ts";
+const LEADERSHIP = "controller/leadership/raft-leadership.ts";
 const LEASE = "core/jobs/decide-lease.ts";
 const AGENTS = "core/jobs/decide-agents.ts";
 const EVOLVE = "core/jobs/evolve.ts";
 const RESULTS = "core/jobs/decide-results.ts";
 const TABLE = "core/jobs/table.ts";
-const CLEARED = "controller/cleared-consensus.ts";
+const CLEARED = "controller/leadership/cleared-leadership.ts";
 const NODE = "core/supervise/node.ts";
 
 function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {

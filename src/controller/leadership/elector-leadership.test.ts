@@ -1,8 +1,8 @@
 // Leadership by an elector whose seat a test plays by hand: when it leads, what it confirms, and how it lets go.
 
 import { describe, expect, test } from "vitest";
-import { type Rig, rig, settled } from "../electors/test-seat.ts";
-import type { Clearance } from "../ports/clearance.ts";
+import { type Rig, rig, settled } from "../../electors/test-seat.ts";
+import type { Clearance } from "../../ports/clearance.ts";
 import { ElectorLeadership } from "./elector-leadership.ts";
 
 interface Stage extends Rig {

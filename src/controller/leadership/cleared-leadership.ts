@@ -7,13 +7,13 @@
 //
 // Invariant: `established` is shown for a term only between `opened(term)` and the next `release()`.
 
-import type { PeerKey } from "../core/kit/ids.ts";
-import type { RaftEvent, TransferResult } from "../core/raft/types.ts";
-import type { RaftStatus } from "../core/raft/options.ts";
-import type { Clearance } from "../ports/clearance.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
-import type { Consensus } from "../ports/consensus.ts";
-import type { Logger } from "../ports/logger.ts";
+import type { PeerKey } from "../../core/kit/ids.ts";
+import type { RaftEvent, TransferResult } from "../../core/raft/types.ts";
+import type { RaftStatus } from "../../core/raft/options.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Consensus } from "../../ports/consensus.ts";
+import type { Logger } from "../../ports/logger.ts";
 
 /** Somebody else leads sooner than a worker that can't be killed dies. */
 const CLEAR_MS_MAX = 150;

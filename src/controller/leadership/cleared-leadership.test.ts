@@ -1,11 +1,11 @@
 // A consensus that a test plays by hand, behind the gate of a node that may have a worker.
 
 import { describe, expect, test } from "vitest";
-import type { RaftStatus } from "../core/raft/options.ts";
-import type { RaftEvent, TransferResult } from "../core/raft/types.ts";
-import { HandClock, settled as flush } from "../electors/test-seat.ts";
-import type { Consensus } from "../ports/consensus.ts";
-import { ClearedConsensus } from "./cleared-consensus.ts";
+import type { RaftStatus } from "../../core/raft/options.ts";
+import type { RaftEvent, TransferResult } from "../../core/raft/types.ts";
+import { HandClock, settled as flush } from "../../electors/test-seat.ts";
+import type { Consensus } from "../../ports/consensus.ts";
+import { ClearedConsensus } from "./cleared-leadership.ts";
 
 function stage(first: Partial<RaftStatus> = {}) {
   const status = { role: "follower", term: 1, established: false, configuration: { voters: [] }, ...first } as {

@@ -8,13 +8,13 @@
 //   then the scope is let go.
 // - A hand-over is bounded: where nobody takes over, this node campaigns again.
 
-import { TenureError } from "../core/kit/errors.ts";
-import type { Clearance } from "../ports/clearance.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
-import type { Elector, Term } from "../ports/elector.ts";
-import type { Leadership } from "../ports/leadership.ts";
-import type { Logger } from "../ports/logger.ts";
-import { Confirmations } from "./scopes-confirmations.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Elector, Term } from "../../ports/elector.ts";
+import type { Leadership } from "../../ports/leadership.ts";
+import type { Logger } from "../../ports/logger.ts";
+import { Confirmations } from "./confirmations.ts";
 
 /** What a person must mend was refused: it is tried again so seldom, and said each time. */
 const REFUSED_PAUSE_MS = 5_000;

@@ -2,8 +2,8 @@
 // asked, and that a majority has answered. While one is under way the next batch gathers, so there is one at a time however
 // many ask. Each leadership has its own: a read that hangs in one must not keep those of the next waiting.
 
-import { CONFIRM_WAIT_MS } from "../core/kit/timeouts.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import { CONFIRM_WAIT_MS } from "../../core/kit/timeouts.ts";
+import type { Consensus } from "../../ports/consensus.ts";
 
 export const CONFIRMATIONS_PENDING_MAX = 65_536;
 

@@ -1,8 +1,8 @@
 // Leadership by the servers' own consensus, for those who act on it.
 
-import type { Consensus } from "../ports/consensus.ts";
-import type { Leadership } from "../ports/leadership.ts";
-import { Confirmations } from "./scopes-confirmations.ts";
+import type { Consensus } from "../../ports/consensus.ts";
+import type { Leadership } from "../../ports/leadership.ts";
+import { Confirmations } from "./confirmations.ts";
 
 export class RaftLeadership implements Leadership {
   readonly #consensus: Pick<Consensus, "status" | "readIndex" | "subscribe">;
