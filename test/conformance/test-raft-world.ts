@@ -10,6 +10,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { Backend } from "../../src/entry/index.ts";
 import type { ConformanceWorld } from "../../src/entry/testing.ts";
 import { RaftLog } from "../../src/logs/index.ts";
+import { raftLogPorts } from "./test-log-worlds.ts";
 import { type Boot, World } from "../../src/sim/kernel/index.ts";
 
 /** Two of the three that have electors may be cut off: the others keep the quorum. */
@@ -119,7 +120,10 @@ class RaftWorld {
     const voters = NAMES.map((name) => peerKey(cluster + name, INCARNATION));
     const log = new RaftLog({
       fold: { apply: () => undefined, snapshot: () => new Uint8Array(0), restore: () => undefined },
-      consensus: () => board.forInner(this.#nodes.get(boot.node)!.engine),
+      ...raftLogPorts(() => {
+        const { engine } = this.#nodes.get(boot.node)!;
+        return { propose: (data) => board.forInner(engine).propose(data), status: () => engine.status() };
+      }),
     });
     const board = new LeaderBoard(log);
     Engine.start({

@@ -1,176 +1,107 @@
-// Consensus as everybody but the engine sees it on a node that may have a worker: a leader counts as established only when
-// its node is cleared (ports/clearance.ts). Until then it decides nothing, answers nothing as a leader and shows itself as a
-// standby that is taking over; who can't be cleared in time lets another lead.
+// Leadership on a node that may have a worker: whoever was given an epoch may act in it only when the node is cleared
+// (ports/clearance.ts). Until then it decides nothing and answers nothing as a leader; a node that can't be cleared in time has
+// another one lead.
 //
-//   following ──established──▶ clearing ──cleared──▶ open ──role lost──▶ following (released)
-//                                 └──refused, too late──▶ transfer, else step down; for a while no worker is started
+//   none ──an epoch is held──▶ clearing ──cleared──▶ open ──the epoch is over──▶ none (released)
+//                                 └──refused, too late──▶ given up; for a while no worker is started
 //
-// Invariant: `established` is shown for a term only between `opened(term)` and the next `release()`.
+// Invariants: an epoch is shown only between `opened(epoch)` and the next `release()`. Everybody has heard that this node does not
+// lead any more before it is released.
 
-import type { PeerKey } from "../../core/kit/ids.ts";
-import type { RaftEvent, TransferResult } from "../../core/raft/types.ts";
-import type { RaftStatus } from "../../core/raft/options.ts";
 import type { Clearance } from "../../ports/clearance.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { within } from "./within.ts";
 
 /** Somebody else leads sooner than a worker that can't be killed dies. */
 const CLEAR_MS_MAX = 150;
-/** A successor that does not answer is cleared when it is elected. */
-const EMPTY_MS_MAX = 300;
-/** For a hand-over by one that may do nothing meanwhile. */
-const YIELD_MS_MAX = 1_000;
 
-export interface ClearedConsensusOptions {
-  readonly consensus: Consensus;
+/** Leadership as it is given, by the servers' consensus or by an elector. */
+export interface GivenLeadership extends Leadership {
+  /** The epoch that was given to this node and is not over, also while it may not act in it for a moment. */
+  held(): number | null;
+}
+
+export interface ClearedLeadershipOptions {
+  readonly given: GivenLeadership;
   readonly clearance: Clearance;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends the worker of a node that is to lead next. */
-  readonly empty?: ((peer: PeerKey) => Promise<void>) | undefined;
+  /** Another must lead. */
+  readonly giveUp: (epoch: number) => void;
 }
 
-export class ClearedConsensus implements Consensus {
-  readonly #inner: Consensus;
-  readonly #clearance: Clearance;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
-  readonly #empty: ClearedConsensusOptions["empty"];
-  readonly #listeners = new Set<(event: RaftEvent) => void>();
-  readonly #stop: () => void;
-  /** The term for which the node was cleared, or is being. */
-  #term: number | null = null;
+export class ClearedLeadership implements Leadership {
+  readonly #options: ClearedLeadershipOptions;
+  readonly #given: GivenLeadership;
+  readonly #listeners = new Set<() => void>();
+  /** The epoch for which the node is cleared, or is being. */
+  #held: number | null = null;
   #isOpen = false;
   #isLate = false;
-  #limit: Timer | null = null;
 
-  constructor({ consensus, clearance, clock, logger, empty }: ClearedConsensusOptions) {
-    this.#inner = consensus;
-    this.#clearance = clearance;
-    this.#clock = clock;
-    this.#logger = logger;
-    this.#empty = empty;
-    this.#stop = consensus.subscribe((event) => this.#event(event));
-    const { role, established, term } = consensus.status();
-    if (role === "leader" && established) void this.#clear({ kind: "established", term, index: 0 });
-    else clearance.release();
+  constructor(options: ClearedLeadershipOptions) {
+    this.#options = options;
+    this.#given = options.given;
   }
 
-  close(): void {
-    this.#stop();
-    this.#limit?.cancel();
+  start(): void {
+    this.#given.subscribe(() => this.#look());
+    if (this.#given.held() === null) this.#options.clearance.release();
+    else this.#look();
   }
 
-  status(): RaftStatus {
-    const status = this.#inner.status();
-    // The usual case first, and without a copy.
-    if (!status.established || (this.#isOpen && this.#term === status.term)) return status;
-    return { ...status, established: false };
+  epoch(): number | null {
+    const epoch = this.#given.epoch();
+    return this.#isOpen && epoch === this.#held ? epoch : null;
   }
 
-  subscribe(listener: (event: RaftEvent) => void): () => void {
+  isTurningOver(): boolean {
+    const held = this.#given.held();
+    return (held !== null && !(this.#isOpen && held === this.#held)) || this.#given.isTurningOver();
+  }
+
+  async confirm(): Promise<boolean> {
+    const epoch = this.epoch();
+    return epoch !== null && (await this.#given.confirm()) && this.epoch() === epoch;
+  }
+
+  subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  #event(event: RaftEvent): void {
-    if (event.kind === "established") return void this.#clear(event);
-    // Before anybody else hears of it; a worker may begin from here on.
-    if (event.kind === "role" && event.role !== "leader") this.#release();
-    this.#tell(event);
-  }
-
-  async #clear(event: RaftEvent & { kind: "established" }): Promise<void> {
-    const { term } = event;
-    this.#term = term;
-    this.#isOpen = false;
-    this.#limit?.cancel();
-    const late = Promise.withResolvers<false>();
-    this.#limit = this.#clock.setTimer(this.#clock.monotonicMs() + CLEAR_MS_MAX, () => late.resolve(false));
-    const isCleared = await Promise.race([this.#clearance.clear(term), late.promise]).catch(() => false);
-    if (this.#term !== term) return;
-    this.#limit.cancel();
-    const { role, established, term: now } = this.#inner.status();
-    if (role !== "leader" || !established || now !== term) return;
-    if (!isCleared) return void this.#yield(term);
-    this.#isOpen = true;
-    this.#clearance.opened(term);
-    this.#tell(event);
-  }
-
-  /** Elected, and not alone on its node. */
-  async #yield(term: number): Promise<void> {
-    const why = `this node was elected (term ${term}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;
-    this.#logger.error({ event: "not-cleared", term }, why);
-    this.#isLate = true;
-    const late = Promise.withResolvers<boolean>();
-    const limit = this.#clock.setTimer(this.#clock.monotonicMs() + YIELD_MS_MAX, () => late.resolve(false));
-    // The next one is not emptied first: that takes as long as to clear it, and nobody leads meanwhile.
-    const transferred = this.#inner.transfer(null).then(
-      ({ success }) => success,
-      () => false,
-    );
-    const isDone = await Promise.race([transferred, late.promise]);
-    limit.cancel();
-    const { role, term: now } = this.#inner.status();
-    if (!isDone && role === "leader" && now === term) this.#inner.stepDown();
-  }
-
-  /** The successor's worker is ended first, so that its gate opens at once. */
-  async transfer(target: PeerKey | null, force?: boolean): Promise<TransferResult> {
-    const next = target ?? this.#likelyNext();
-    if (next !== null && this.#empty !== undefined) {
-      const late = Promise.withResolvers<void>();
-      const limit = this.#clock.setTimer(this.#clock.monotonicMs() + EMPTY_MS_MAX, () => late.resolve());
-      await Promise.race([this.#empty(next).catch(() => undefined), late.promise]);
-      limit.cancel();
+  #look(): void {
+    const held = this.#given.held();
+    const before = this.#held;
+    this.#held = held;
+    if (held !== before) {
+      this.#isOpen = false;
+      if (held !== null) void this.#clear(held);
     }
-    const result = await this.#inner.transfer(next, force);
-    // It was our own choice, and may have been a bad one.
-    const isOver = result.success || result.isUnknown || target !== null || next === null;
-    return isOver ? result : this.#inner.transfer(null, force);
-  }
-
-  /** Whom consensus would choose, about: healthy, willing, and furthest. */
-  #likelyNext(): PeerKey | null {
-    const { configuration, peer: self } = this.#inner.status();
-    let best: { readonly peer: PeerKey; readonly match: number } | null = null;
-    for (const peer of configuration.voters) {
-      const view = peer === self ? null : this.#inner.followerOf(peer);
-      if (view === null || view.unhealthy || !view.willing) continue;
-      if (best === null || view.match > best.match) best = { peer, match: view.match };
-    }
-    return best?.peer ?? null;
-  }
-
-  #release(): void {
-    if (this.#term === null) return;
-    this.#term = null;
-    this.#isOpen = false;
-    this.#limit?.cancel();
-    this.#clearance.release(this.#isLate);
+    this.#notify();
+    if (before === null || held !== null) return;
+    this.#options.clearance.release(this.#isLate);
     this.#isLate = false;
   }
 
-  #tell(event: RaftEvent): void {
-    for (const listener of this.#listeners) listener(event);
+  async #clear(epoch: number): Promise<void> {
+    const { clearance, clock, logger, giveUp } = this.#options;
+    const isCleared = await within(clock, CLEAR_MS_MAX, clearance.clear(epoch));
+    if (this.#held !== epoch || this.#given.held() !== epoch) return;
+    if (isCleared !== true) {
+      const why = `this node was elected (epoch ${epoch}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;
+      logger.error({ event: "not-cleared", epoch }, why);
+      this.#isLate = true;
+      return giveUp(epoch);
+    }
+    this.#isOpen = true;
+    clearance.opened(epoch);
+    this.#notify();
   }
 
-  // ---- as it is ------------------------------------------------------------------------------------
-
-  get peer(): Consensus["peer"] {
-    return this.#inner.peer;
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
   }
-  propose: Consensus["propose"] = (data) => this.#inner.propose(data);
-  changeMembership: Consensus["changeMembership"] = (change) => this.#inner.changeMembership(change);
-  replace: Consensus["replace"] = (nodeId) => this.#inner.replace(nodeId);
-  clearDisks: Consensus["clearDisks"] = (cleared) => this.#inner.clearDisks(cleared);
-  readIndex: Consensus["readIndex"] = (timeoutMs) => this.#inner.readIndex(timeoutMs);
-  setWilling: Consensus["setWilling"] = (willing) => this.#inner.setWilling(willing);
-  campaign: Consensus["campaign"] = () => this.#inner.campaign();
-  reelect: Consensus["reelect"] = () => this.#inner.reelect();
-  stepDown: Consensus["stepDown"] = () => this.#inner.stepDown();
-  followerOf: Consensus["followerOf"] = (peer) => this.#inner.followerOf(peer);
-  membersKnownTo: Consensus["membersKnownTo"] = (peer) => this.#inner.membersKnownTo(peer);
 }

@@ -5,7 +5,7 @@ import type { ElectionConfig } from "../../core/raft/config.ts";
 import type { Timing } from "../../core/trust/window.ts";
 import type { Backend } from "../../ports/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Lead, Proposals } from "../../ports/consensus.ts";
 import type { LeaderBoard } from "./leader-board.ts";
 import { RaftSeat } from "./seat.ts";
 
@@ -15,7 +15,7 @@ export { LeaderBoard, type Notice } from "./leader-board.ts";
 const MARGIN_SHARE = 0.2;
 
 export interface RaftBackendOptions {
-  readonly consensus: Consensus;
+  readonly consensus: Lead & Proposals;
   readonly board: LeaderBoard;
   readonly clock: Clock;
   readonly host: string;

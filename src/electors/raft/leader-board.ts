@@ -4,11 +4,10 @@
 // Entries carry one byte in front: a notice, or something of the machine inside. The notice travels in snapshots.
 // Invariant: a notice of a lower term never replaces one of a higher term, whatever order they were proposed in.
 
-import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { ByteReader, ByteWriter, DecodeError, tagged } from "../../core/kit/bytes.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
-import { taggedConsensus } from "../../core/kit/tagged-consensus.ts";
-import type { Consensus, ProposeOutcome } from "../../ports/consensus.ts";
+import type { ProposeOutcome, Proposals } from "../../ports/consensus.ts";
 import type { StateMachine } from "../../ports/state-machine.ts";
 
 const NOTICE_TAG = 0;
@@ -43,19 +42,20 @@ export class LeaderBoard implements StateMachine {
     return () => this.#listeners.delete(listener);
   }
 
-  announce(consensus: Consensus, notice: Notice): Promise<ProposeOutcome> {
-    return consensus.propose([encodeNotice(notice)]);
+  announce(proposals: Proposals, notice: Notice): Promise<ProposeOutcome> {
+    return proposals.propose([encodeNotice(notice)]);
   }
 
-  /** The same consensus for whoever proposes to the machine inside. */
-  forInner(consensus: Consensus): Consensus {
-    return taggedConsensus(consensus, INNER_TAG);
+  /** For whoever proposes to the machine inside. */
+  forInner(proposals: Proposals): Proposals {
+    return { propose: (data) => proposals.propose(data.map((one) => tagged(one, INNER_TAG))) };
   }
 
-  apply(entry: { readonly index: number; readonly term: number; readonly data: Uint8Array }): void {
+  apply(entry: { readonly index: number; readonly term: number; readonly data: Uint8Array }): unknown {
     if (entry.data[0] === INNER_TAG) return this.#inner.apply({ ...entry, data: entry.data.subarray(1) });
     const notice = decodeNotice(entry.data);
     if (notice !== null && notice.term >= (this.#notice?.term ?? 0)) this.#replace(notice);
+    return undefined;
   }
 
   async snapshot(): Promise<Uint8Array> {

@@ -15,7 +15,7 @@ import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { RaftEvent } from "../../core/raft/types.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Beat, Claim, Grant, Seat } from "../../ports/backend.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Lead, Proposals } from "../../ports/consensus.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { LeaderBoard } from "./leader-board.ts";
 
@@ -30,7 +30,7 @@ interface Waiting {
 }
 
 export class RaftSeat implements Seat {
-  readonly #consensus: Consensus;
+  readonly #consensus: Lead & Proposals;
   readonly #board: LeaderBoard;
   readonly #claim: Claim;
   readonly #readTimeoutMs: number;
@@ -42,7 +42,7 @@ export class RaftSeat implements Seat {
   /** The last term that was granted, or that was let go of unused. */
   #spentTerm = 0;
 
-  constructor(consensus: Consensus, board: LeaderBoard, claim: Claim, readTimeoutMs: number) {
+  constructor(consensus: Lead & Proposals, board: LeaderBoard, claim: Claim, readTimeoutMs: number) {
     this.#consensus = consensus;
     this.#board = board;
     this.#claim = claim;

@@ -18,6 +18,7 @@ const WRITER = "controller/jobs-writer.ts";
 const SERVICE = "controller/jobs.ts";
 const FOLD = "controller/jobs-fold.ts";
 const LEADERSHIP = "controller/leadership/raft-leadership.ts";
+const LED = "controller/leadership/reign.ts";
 const LEASE = "core/jobs/decide-lease.ts";
 const AGENTS = "core/jobs/decide-agents.ts";
 const EVOLVE = "core/jobs/evolve.ts";
@@ -111,13 +112,13 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
       replace: 'return role === "leader" && established !== undefined ? term : null;',
     },
     {
-      file: SERVICE,
+      file: LED,
       find: "!this.#isClosed) void this.#open(epoch);",
-      replace: "!this.#isClosed) {\n      this.#begin(epoch);\n      void this.#open(epoch);\n    }",
+      replace: "!this.#isClosed) {\n      this.#begin(epoch, 0);\n      void this.#open(epoch);\n    }",
     },
     {
-      file: SERVICE,
-      find: 'if (opened.outcome === "opened") this.#begin(epoch);',
+      file: LED,
+      find: 'if (opened.outcome === "opened") this.#begin(epoch, opened.head.position);',
       replace: "",
     },
   ),
@@ -302,8 +303,8 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     MOONLIT,
     mutant("gate-open-beside-the-worker", "§2.3", {
       file: CLEARED,
-      find: "if (!status.established || (this.#isOpen && this.#term === status.term)) return status;",
-      replace: "if (this.#limit !== undefined) return status;",
+      find: "return this.#isOpen && epoch === this.#held ? epoch : null;",
+      replace: "return epoch;",
     }),
   ),
   inRunsOf(
