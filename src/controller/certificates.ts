@@ -7,7 +7,7 @@ import type { Certificates, CertificateToRevoke, RevokedCertificate } from "../p
 import type { Request } from "../ports/jobs.ts";
 import type { CertificatesFold } from "./certificates-fold.ts";
 import type { KeysServiceOptions } from "./keys.ts";
-import { checkLeaderEpoch } from "./leader-epoch.ts";
+import { checkLeaderEpoch } from "./leadership/leader-epoch.ts";
 
 export interface CertificatesServiceOptions extends Pick<KeysServiceOptions, "change"> {
   readonly fold: CertificatesFold;

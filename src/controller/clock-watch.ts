@@ -6,11 +6,11 @@ import { Clocks, type ClockView } from "../core/health/index.ts";
 import type { PeerKey } from "../core/kit/ids.ts";
 import { isMember } from "../core/raft/index.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Lead } from "../ports/consensus.ts";
 import type { Willingness } from "./node-drain.ts";
 
 export interface ClockWatchOptions {
-  readonly consensus: Pick<Consensus, "peer" | "status">;
+  readonly consensus: Pick<Lead, "peer" | "status">;
   readonly clock: Pick<Clock, "monotonicMs" | "wallMs">;
   readonly willingness: Pick<Willingness, "set">;
 }

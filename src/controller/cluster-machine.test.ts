@@ -1,15 +1,14 @@
 import { wholeOf } from "../core/kit/pieces.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ListMachine, n1 } from "../engine/test-engine.ts";
+import { ListMachine } from "../engine/test-engine.ts";
 import { bytesOf, digest } from "../engine/test-storage.ts";
-import type { Consensus } from "../ports/consensus.ts";
 import { CHAIN_POINTS_MAX } from "./cluster-chain.ts";
 import {
   asNewCluster,
   ClusterMachine,
   encodeClusterCommand,
-  innerConsensus,
+  innerProposals,
   INVITED_MAX,
   lineOf,
 } from "./cluster-machine.ts";
@@ -47,14 +46,13 @@ const logs = fc
 describe("the cluster's machine", () => {
   test("hands on what belongs to the inner machine, as it was proposed, and nothing that is empty", async () => {
     const proposed: Uint8Array[] = [];
-    const consensus = {
-      peer: n1,
+    const proposals = {
       propose: (data: readonly Uint8Array[]) => {
         proposed.push(...data);
         return Promise.resolve({ outcome: "unknown" as const });
       },
-    } as Partial<Consensus> as Consensus;
-    await innerConsensus(consensus).propose([bytesOf("a"), bytesOf(""), bytesOf("b")]);
+    };
+    await innerProposals(proposals).propose([bytesOf("a"), bytesOf(""), bytesOf("b")]);
     const { list } = machineOf(proposed.map((data, at) => entry(at + 1, data)));
     expect(list.applied).toEqual(["a", "b"]);
   });

@@ -1,7 +1,7 @@
 // The state machine of a server: what the cluster knows of itself, around the machines of those who use the log.
 //
 //   entry = 0, version, kind, …   a command of the cluster's own
-//         | n, data               the n-th inner machine's; `innerConsensus` puts that byte there
+//         | n, data               the n-th inner machine's; `innerProposals` puts that byte there
 //
 // It keeps the hash over every entry that was applied (a CRC-32 chained over index, term and data, a few thousand of the
 // last ones by index), which nodes compare to find out that their states differ, the node ids that the founder
@@ -15,12 +15,11 @@
 //   must be proposed only once every member runs a release that knows it.
 
 import { assert } from "../core/kit/assert.ts";
-import { DecodeError, ByteReader, ByteWriter } from "../core/kit/bytes.ts";
+import { DecodeError, ByteReader, ByteWriter, tagged } from "../core/kit/bytes.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { ANCESTORS_MAX, CLUSTER_ID_BYTES_MAX, MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../core/kit/pieces.ts";
-import { taggedConsensus } from "../core/kit/tagged-consensus.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Proposals } from "../ports/consensus.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { SnapshotData, StateMachine } from "../ports/state-machine.ts";
 import { CHAIN_POINT_BYTES, type ChainPoint, ChainRing, readChainPoints, writeChainPoints } from "./cluster-chain.ts";
@@ -125,18 +124,19 @@ export class ClusterMachine implements StateMachine {
     return this.#chain.hashAt(index);
   }
 
-  apply(entry: AppliedEntry): void {
+  apply(entry: AppliedEntry): unknown {
     this.#chain.push(entry.index, this.#linked(entry));
     const { data } = entry;
     const inner = this.#inner[data[0]! - TAG_INNER_FIRST];
     if (inner !== undefined) {
       // The engine hands on no empty entry, and so does this.
-      if (data.length > 1) inner.apply({ index: entry.index, term: entry.term, data: data.subarray(1) });
-      return;
+      if (data.length === 1) return undefined;
+      return inner.apply({ index: entry.index, term: entry.term, data: data.subarray(1) });
     }
     const command = decodeClusterCommand(data);
     if (command === null) this.unknownCommands++;
     else this.#command(command);
+    return undefined;
   }
 
   /** CRC-32 over index, term and data, behind the hash before. */
@@ -351,7 +351,7 @@ function readCommand(reader: ByteReader, kind: number): ClusterCommand | null {
 
 // ---- the inner machines' way to propose ------------------------------------------------------------
 
-/** The same consensus for whoever owns the inner machine at this place: what it proposes comes back to it as it was. */
-export function innerConsensus(consensus: Consensus, at = 0): Consensus {
-  return taggedConsensus(consensus, TAG_INNER_FIRST + at);
+/** For whoever owns the inner machine at this place: what it proposes comes back to it as it was. */
+export function innerProposals(proposals: Proposals, at = 0): Proposals {
+  return { propose: (data) => proposals.propose(data.map((one) => tagged(one, TAG_INNER_FIRST + at))) };
 }

@@ -4,7 +4,7 @@ import type { Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { isJoint, isMember, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { ClusterView, MemberView } from "../ports/cluster.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Members } from "../ports/consensus.ts";
 import type { Peers } from "../ports/peers/peers.ts";
 
 /** Where this node itself can be reached. */
@@ -14,7 +14,7 @@ export interface OwnAddress {
 }
 
 export interface Surroundings {
-  readonly consensus: Consensus;
+  readonly consensus: Pick<Members, "followerOf">;
   readonly peers: Peers;
   readonly own: OwnAddress;
 }
@@ -28,6 +28,28 @@ export function isConfirmedLeader(status: RaftStatus, nowMs: number, electionTim
 export function isOnlyVoter({ configuration, peer }: RaftStatus): boolean {
   const { voters, votersOutgoing } = configuration;
   return voters.length === 1 && voters[0] === peer && votersOutgoing.length === 0;
+}
+
+export const REMOVED =
+  "was removed from the cluster: stop it, or start it with an empty data directory and let it join again with `tenure member add`";
+
+/** Null: it is ready. Once it has caught up it stays so, until it is removed. */
+export function whyNotReady(status: RaftStatus, hasCaughtUp: boolean, alerts: ClusterView["alerts"]): string | null {
+  const { peer, configuration, committedConfiguration, leader, applied } = status;
+  if (hasCaughtUp) {
+    // It was away when it was removed: its own log will never say so.
+    const removal = alerts.find(({ name }) => name === "node_removed");
+    if (removal !== undefined) return `is refused by other nodes: ${removal.message}`;
+    // One that is not committed may never be, and a joint configuration counts those who leave.
+    return isMember(configuration, peer) || isMember(committedConfiguration, peer) ? null : REMOVED;
+  }
+  if (!isMember(configuration, peer)) {
+    // Where others are members, its log is that of one who was removed, or whom a snapshot from before brought so far.
+    const yet = configuration.voters.length > 0 ? ", or no longer" : "";
+    return `is no member of the cluster yet${yet}: it joins by itself if it was invited, else by \`tenure member add\``;
+  }
+  if (leader === null) return "no leader was heard of since the start; a majority of the voters has to run";
+  return `has applied ${applied} entries and is still catching up with the leader ${nodeIdOf(leader)}`;
 }
 
 export function leaderView({ peers, own }: Surroundings, { peer: self, leader }: RaftStatus): ClusterView["leader"] {
@@ -86,7 +108,12 @@ function kindOf(configuration: Configuration, peer: PeerKey): MemberView["kind"]
   return votersOutgoing.includes(peer) ? "voter" : "joining";
 }
 
-function progressOf(consensus: Consensus, status: RaftStatus, peer: PeerKey, nowMs: number): MemberView["progress"] {
+function progressOf(
+  consensus: Surroundings["consensus"],
+  status: RaftStatus,
+  peer: PeerKey,
+  nowMs: number,
+): MemberView["progress"] {
   if (status.role !== "leader") return null;
   const { lastIndex } = status;
   if (peer === status.peer) {

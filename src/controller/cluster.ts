@@ -7,8 +7,7 @@
 // - Readiness never depends on leading (trap 47): a node is ready once it has had all that its leader had committed when it
 //   first spoke to it, and stays ready until it fails or is removed.
 
-import type { ErrorCode } from "../core/kit/errors.ts";
-import { TenureError } from "../core/kit/errors.ts";
+import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import { Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import type { Random } from "../core/kit/random.ts";
@@ -24,7 +23,8 @@ import type {
   SnapshotView,
   TransferView,
 } from "../ports/cluster.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Lead, Members, Proposals } from "../ports/consensus.ts";
+import type { Leadership } from "../ports/leadership.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Peers } from "../ports/peers/peers.ts";
 import type { HealthStats } from "../ports/server-stats.ts";
@@ -40,6 +40,8 @@ import {
   type OwnAddress,
   type Surroundings,
   membersSeen,
+  REMOVED,
+  whyNotReady,
 } from "./cluster-view.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership } from "./membership.ts";
@@ -47,13 +49,15 @@ import { notLeader, transferTarget } from "./membership-rules.ts";
 import type { SoleHistoryOptions } from "./sole-history.ts";
 
 const TICK_INTERVAL_MS = 1_000;
-const REMOVED =
-  "was removed from the cluster: stop it, or start it with an empty data directory and let it join again with `tenure member add`";
 
 export interface ClusterOptions {
   readonly clusterId: string;
   readonly version: string;
-  readonly consensus: Consensus;
+  readonly consensus: Proposals & Lead & Members;
+  /** Whether this node leads, for its services: where it may have a worker, only when it is cleared of it. */
+  readonly leadership: Pick<Leadership, "epoch" | "subscribe">;
+  /** Where nodes may have workers there is more to it than consensus knows. */
+  readonly transfer: Lead["transfer"];
   readonly peers: Peers;
   readonly clock: Clock;
   readonly random: Random;
@@ -87,7 +91,7 @@ export class ClusterService implements Cluster {
   readonly willingness: Willingness;
   readonly #options: ClusterOptions;
   readonly #drains: Drains;
-  readonly #consensus: Consensus;
+  readonly #consensus: ClusterOptions["consensus"];
   readonly #clock: Clock;
   readonly #around: Surroundings;
   readonly #health: Health;
@@ -95,7 +99,9 @@ export class ClusterService implements Cluster {
   readonly #membership: Membership;
   readonly #beacons: BeaconLoop;
   #state: "idle" | "running" | "stopped" = "idle";
-  #unsubscribe: (() => void) | null = null;
+  #stops: readonly (() => void)[] = [];
+  /** The last epoch that this node led in, as was heard. */
+  #ledEpoch: number | null = null;
   #timer: Timer | null = null;
   #isDraining = false;
   #failure: string | null = null;
@@ -139,7 +145,10 @@ export class ClusterService implements Cluster {
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "running";
-    this.#unsubscribe = this.#consensus.subscribe((event) => this.#event(event));
+    this.#stops = [
+      this.#consensus.subscribe((event) => this.#event(event)),
+      this.#options.leadership.subscribe(() => this.#led()),
+    ];
     // Whoever starts it later misses what happened before; who leads it need not miss.
     const { role, term, leader } = this.#consensus.status();
     if (leader !== null) this.#event({ kind: "role", role, term, leader });
@@ -150,7 +159,7 @@ export class ClusterService implements Cluster {
 
   stop(): void {
     this.#state = "stopped";
-    this.#unsubscribe?.();
+    for (const stop of this.#stops) stop();
     this.#timer?.cancel();
     this.#timer = null;
     this.#beacons.stop();
@@ -231,31 +240,16 @@ export class ClusterService implements Cluster {
   }
 
   #notReadyReason(status: RaftStatus): string | null {
-    if (this.#failure !== null) return this.#failure;
-    const { peer, configuration, committedConfiguration } = status;
-    if (this.#hasCaughtUp) {
-      // It was away when it was removed: its own log will never say so.
-      const removal = this.#health.alerts.find(({ name }) => name === "node_removed");
-      if (removal !== undefined) return `is refused by other nodes: ${removal.message}`;
-      // One that is not committed may never be, and a joint configuration counts those who leave.
-      if (isMember(configuration, peer) || isMember(committedConfiguration, peer)) return null;
-      return REMOVED;
-    }
-    if (!isMember(configuration, peer)) {
-      // Where others are members, its log is that of one who was removed, or whom a snapshot from before brought so far.
-      const yet = configuration.voters.length > 0 ? ", or no longer" : "";
-      return `is no member of the cluster yet${yet}: it joins by itself if it was invited, else by \`tenure member add\``;
-    }
-    if (status.leader === null) return "no leader was heard of since the start; a majority of the voters has to run";
-    return `has applied ${status.applied} entries and is still catching up with the leader ${nodeIdOf(status.leader)}`;
+    return this.#failure ?? whyNotReady(status, this.#hasCaughtUp, this.#health.alerts);
   }
 
-  /** Everything that is worth remembering of a status is remembered whenever one is taken. */
+  /** As its services see it: established is who leads. Whatever is worth remembering is remembered whenever one is taken. */
   #status(): RaftStatus {
     const status = this.#consensus.status();
+    const established = status.established && this.#options.leadership.epoch() === status.term;
     this.#freshAsOfMs = Math.max(this.#freshAsOfMs, status.freshAsOfMs);
-    if (this.#freshAsOfMs > 0 || (status.role === "leader" && status.established)) this.#hasCaughtUp = true;
-    return status;
+    if (this.#freshAsOfMs > 0 || established) this.#hasCaughtUp = true;
+    return established === status.established ? status : { ...status, established };
   }
 
   /** The time of day, where a majority of the voters' clocks agrees on it; null: none does. */
@@ -276,7 +270,7 @@ export class ClusterService implements Cluster {
       throw new TenureError("TRANSFER_IN_PROGRESS", "leadership is being handed over already; wait for its end");
     }
     const ended = this.#transfersEnded;
-    const { success, isUnknown, message, newLeaderId } = await this.#consensus.transfer(peer, force);
+    const { success, isUnknown, message, newLeaderId } = await this.#options.transfer(peer, force);
     if (isUnknown) throw new TenureError("OUTCOME_UNKNOWN", `${message}. Look who leads before asking again.`);
     if (!success) {
       // Every transfer that began has told its end; one that the core refused has not.
@@ -288,9 +282,10 @@ export class ClusterService implements Cluster {
   }
 
   async drain(isDraining: boolean, force: boolean): Promise<void> {
-    const [drains, consensus] = [this.#drains, this.#consensus];
+    const { consensus, leadership, clock } = this.#options;
+    const drains = this.#drains;
     const transfer = (): Promise<TransferView> => this.transfer(null, false);
-    if (isDraining) await drainNode({ drains, consensus, clock: this.#clock, transfer }, force);
+    if (isDraining) await drainNode({ drains, consensus, leadership, clock, transfer }, force);
     else drains.undo();
   }
 
@@ -326,8 +321,8 @@ export class ClusterService implements Cluster {
   }
 
   #leading(): RaftStatus {
-    const status = this.#consensus.status();
-    if (status.role === "leader" && status.established) return status;
+    const status = this.#status();
+    if (status.established) return status;
     throw notLeader(status);
   }
 
@@ -336,7 +331,15 @@ export class ClusterService implements Cluster {
   #event(event: RaftEvent): void {
     if (event.kind === "transfer") this.#transfersEnded++;
     if (event.kind === "configuration") logConfiguration(this.#options.logger, event.configuration, event.index);
-    this.#act(this.#health.event(this.#moment(), event));
+    // A leader that may not act yet is none for those who watch.
+    if (event.kind !== "established") this.#act(this.#health.event(this.#moment(), event));
+  }
+
+  #led(): void {
+    const epoch = this.#options.leadership.epoch();
+    const isNew = epoch !== null && epoch !== this.#ledEpoch;
+    this.#ledEpoch = epoch;
+    if (isNew) this.#act(this.#health.event(this.#moment(), { kind: "established", term: epoch, index: 0 }));
   }
 
   #tick(): void {
@@ -377,7 +380,7 @@ export class ClusterService implements Cluster {
 
   #beacon(): Beacon {
     const { machine } = this.#options;
-    const { role, term, leader, established, applied } = this.#consensus.status();
+    const { role, term, leader, established, applied } = this.#status();
     return {
       role,
       term,

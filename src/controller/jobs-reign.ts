@@ -28,7 +28,8 @@ import { EventTime, type NodeTime } from "./event-time.ts";
 import type { JobsFold } from "./jobs-fold.ts";
 import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
 import { JobsRetention, type JobsRetentionOptions } from "./jobs-retention.ts";
-import { checkLeaderEpoch } from "./leader-epoch.ts";
+import { checkLeaderEpoch } from "./leadership/leader-epoch.ts";
+import type { Serving } from "./leadership/reign.ts";
 import { JobsTimers } from "./jobs-timers.ts";
 import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
 
@@ -48,12 +49,13 @@ export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "on
   readonly expired: JobsRetentionOptions["expired"];
   /** The cluster is paused: nothing is given, fired or ended by the passing of time. */
   readonly isPaused?: (() => boolean) | undefined;
+  /** A result of an earlier attempt was refused. */
+  readonly onStale: () => void;
   readonly onOver: () => void;
 }
 
-export class JobsReign {
+export class JobsReign implements Serving {
   readonly epoch: number;
-  staleRejected = 0;
   readonly #options: JobsReignOptions;
   readonly #fold: JobsFold;
   readonly #writer: JobsWriter;
@@ -270,7 +272,7 @@ export class JobsReign {
 
   async results(session: string, results: CommandOf<"results">["results"]): Promise<JobsAnswers["results"]> {
     const answer = await this.run<"results">({ kind: "results", session, results });
-    for (const one of answer.answers) if (!one.ok && one.code === "STALE_EPOCH") this.staleRejected++;
+    for (const one of answer.answers) if (!one.ok && one.code === "STALE_EPOCH") this.#options.onStale();
     return answer;
   }
 

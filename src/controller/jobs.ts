@@ -1,15 +1,12 @@
-// The jobs of a site: the leader decides, every node shows what is applied.
-//
-//   not leading ──epoch──▶ taking over (opens the log) ──▶ serving ──▶ not leading
-//
-// It stands on a log and a leadership, whichever they are: the servers' own, or a database's.
+// The jobs of a site: the leader decides (leadership/reign.ts), every node shows what is applied. The log and the leadership are
+// the servers' own, or a database's.
 
 import { TenureError } from "../core/kit/errors.ts";
 import type { Random } from "../core/kit/random.ts";
 import { VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
+import type { Clock } from "../ports/clock.ts";
 import type {
   AgentView,
   DrainedBy,
@@ -31,18 +28,18 @@ import { NodeTime } from "./event-time.ts";
 import { type Found, JobFinder } from "./job-finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
+import { type Opened, Reign } from "./leadership/reign.ts";
 import { Pace } from "./pace.ts";
-import { Turnover } from "./turnover.ts";
-
-/** An open that was refused (too much waits, a transfer) is tried again after about this time. */
-const OPEN_RETRY_MS = 50;
 
 /** How often a request looks whether the time of day is known by now. */
 const TIME_LOOK_MS = 50;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
 
-export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "onOver" | "leaseHash" | "time"> {
+export interface JobsServiceOptions extends Omit<
+  JobsReignOptions,
+  "epoch" | "onOver" | "onStale" | "leaseHash" | "time"
+> {
   readonly leadership: Leadership;
   readonly clock: Clock;
   /** The time of day, where a majority of clocks agrees on it; null: none does. By default this node's own clock is believed. */
@@ -59,49 +56,39 @@ export interface JobsServiceOptions extends Omit<JobsReignOptions, "epoch" | "on
 export class JobsService implements Jobs {
   readonly #options: JobsServiceOptions;
   readonly #secrets: LeaseSecrets;
-  readonly #turnover: Turnover;
   readonly #pace: Pace;
   readonly #finder: JobFinder;
   readonly #time: NodeTime;
   readonly #stops: readonly (() => void)[];
-  #opening: number | null = null;
-  #reign: JobsReign | null = null;
-  #retry: Timer | null = null;
-  #isClosed = false;
-  /** Of the reigns before. */
+  readonly #reign: Reign<JobsReign>;
   #staleRejected = 0;
 
   constructor(options: JobsServiceOptions) {
     this.#options = options;
     this.#secrets = new LeaseSecrets(options.digest);
-    this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
     this.#pace = new Pace(options.clock);
     const { clock, fold, believedMs, find } = options;
     this.#finder = new JobFinder({ book: fold.book, clock, find });
     this.#time = new NodeTime(clock, believedMs ?? (() => clock.wallMs()), fold.chain.timestamp);
     this.#stops = [
-      options.leadership.subscribe(() => this.#look()),
       fold.follow(({ event }) => {
         this.#time.applied(event.timestamp);
-        this.#reign?.applied(event);
+        this.#reign.current?.applied(event);
       }),
       fold.onRestored(() => this.#time.applied(fold.chain.timestamp)),
     ];
-    this.#look();
+    this.#reign = new Reign({ ...this.#options, begin: (opened) => this.#begin(opened) });
   }
 
-  /** Who waits is told that this node does not lead. Safe to call twice. */
+  /** Whoever waits is refused: this node does not lead. Safe to call twice. */
   close(): void {
-    this.#isClosed = true;
     for (const stop of this.#stops) stop();
-    this.#retry?.cancel();
-    this.#endReign();
-    this.#turnover.end();
+    this.#reign.close();
   }
 
   /** Agents that wait for work here. */
   get waiting(): number {
-    return this.#reign?.waiting ?? 0;
+    return this.#reign.current?.waiting ?? 0;
   }
 
   // ---- what the leader decides ---------------------------------------------------------------------
@@ -109,8 +96,9 @@ export class JobsService implements Jobs {
   async submit(request: Request, specs: readonly JobSpec[]): Promise<readonly string[]> {
     const turn = this.#pace.turn(specs.length);
     if (turn !== null) await turn;
+    const reign = this.#reign.now() ?? (await this.#reign.next());
     if (!this.#remembers(request)) this.#admitNew();
-    return (await this.#run<"submit">({ kind: "submit", request, specs })).jobIds;
+    return (await reign.run<"submit">({ kind: "submit", request, specs })).jobIds;
   }
 
   async cancel(request: Request, jobId: string): Promise<Job> {
@@ -119,23 +107,22 @@ export class JobsService implements Jobs {
   }
 
   async retry(request: Request, jobId: string): Promise<Job> {
-    if (!this.#remembers(request)) this.#admitNew();
     return this.#runFound("retry", request, jobId);
   }
 
   async lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer> {
     const turn = this.#pace.turn(call.max);
     if (turn !== null) await turn;
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#secrets.shown(await this.#serving().lease(this.#secrets.hidden(call), signal), call);
+    const reign = this.#reign.now() ?? (await this.#reign.next());
+    return this.#secrets.shown(await reign.lease(this.#secrets.hidden(call), signal), call);
   }
 
   async results(session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {
     const turn = this.#pace.turn(results.length);
     if (turn !== null) await turn;
-    if (this.#isTurningOver()) await this.#turnover.over();
+    const reign = this.#reign.now() ?? (await this.#reign.next());
     const secrets = this.#secrets;
-    return (await this.#serving().results(secrets.sessionHash(session), secrets.hiddenResults(results))).answers;
+    return (await reign.results(secrets.sessionHash(session), secrets.hiddenResults(results))).answers;
   }
 
   async removeAgent(request: Request, name: string): Promise<void> {
@@ -163,47 +150,45 @@ export class JobsService implements Jobs {
 
   /** The cluster is paused no longer. */
   resumed(): void {
-    this.#reign?.resumed();
+    this.#reign.current?.resumed();
   }
 
   setDraining(draining: boolean, by: DrainedBy = "operator"): void {
-    this.#serving().setDraining(draining, by);
+    this.#reign.serving().setDraining(draining, by);
   }
 
   isDraining(): boolean {
-    return this.#reign?.isDraining ?? false;
+    return this.#reign.current?.isDraining ?? false;
   }
 
   /** Submitted in the database, and gone there when this resolves. */
   async take(jobs: readonly TakenJob[]): Promise<void> {
+    const reign = this.#reign.now() ?? (await this.#reign.next());
     this.#admitNew();
-    await this.#run<"take">({ kind: "take", jobs });
+    await reign.run<"take">({ kind: "take", jobs });
   }
 
   /** For what shares the log with jobs: see JobsReign.change. */
   async change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#serving().change(make);
+    return (this.#reign.now() ?? (await this.#reign.next())).change(make);
   }
 
   async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#serving().run<Kind>(command);
+    return (this.#reign.now() ?? (await this.#reign.next())).run<Kind>(command);
   }
 
   /** Before the time of day is known, what begins now would begin when the last event was, days ago perhaps. */
   async #servingInTime(): Promise<JobsReign> {
     const { clock } = this.#options;
     for (;;) {
-      if (this.#isTurningOver()) await this.#turnover.over();
-      const reign = this.#serving();
+      const reign = this.#reign.now() ?? (await this.#reign.next());
       if (reign.isTimeSettled) return reign;
       await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TIME_LOOK_MS, resume));
     }
   }
 
   #admitNew(): void {
-    const refusal = this.#options.leadership.epoch() === null ? null : this.#options.refusesNew();
+    const refusal = this.#options.refusesNew();
     if (refusal !== null) throw refusal;
   }
 
@@ -216,16 +201,17 @@ export class JobsService implements Jobs {
   async #runFound(kind: "cancel" | "retry", request: Request, jobId: string): Promise<Job> {
     const untilMs = this.#viewsUntilMs();
     for (let look = 0; look < FOUND_LOOKS_MAX; look++) {
-      if (this.#isTurningOver()) await this.#turnover.over();
-      // Answered by its key, or refused by a node that does not lead, in this turn: nothing rests on the job.
-      if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });
+      const reign = this.#reign.now() ?? (await this.#reign.next());
+      // Answered by its key, in this turn: nothing rests on the job.
+      if (this.#remembers(request)) return this.#runShown(reign, { kind, request, jobId, job: null });
+      if (kind === "retry") this.#admitNew();
       const { job, position, mayBeOlder } = await this.#found(jobId, "head", untilMs, NOTHING_DONE);
-      if (this.#isTurningOver()) continue;
+      if (this.#reign.now() !== reign) continue;
       // Its epochs and attempts since are not known here, and must not be given twice. A cancel is refused with its end, whichever it was.
       if (kind === "retry" && mayBeOlder && !this.#options.fold.book.known(jobId)) throw endNotCertain(jobId);
       // It may have been sent once more, ended and been dropped while the views were asked.
       if (this.#options.fold.book.known(jobId) || this.#finder.counts(position, "head")) {
-        return this.#runShown({ kind, request, jobId, job });
+        return this.#runShown(reign, { kind, request, jobId, job });
       }
     }
     throw viewsBehind(NOTHING_DONE);
@@ -242,9 +228,9 @@ export class JobsService implements Jobs {
   }
 
   /** As the job is when the answer leaves; where the book has dropped it meanwhile, as it was decided to be, or was found. */
-  async #runShown(command: CommandOf<"cancel" | "retry">): Promise<Job> {
+  async #runShown(reign: JobsReign, command: CommandOf<"cancel" | "retry">): Promise<Job> {
     const { jobId } = command;
-    const decided = await this.#serving().runShown(command);
+    const decided = await reign.runShown(command);
     const job =
       this.job(jobId) ?? decided ?? (await this.#found(jobId, "applied", this.#viewsUntilMs(), SHOWN_LATER)).job;
     if (job !== null) return job;
@@ -270,13 +256,14 @@ export class JobsService implements Jobs {
 
   whyPending(jobId: string): PendingReason | null {
     const { fold, isPaused } = this.#options;
-    const why = fold.book.applied.whyPending(jobId, this.#times(), this.#reign?.isDraining ?? false);
+    const why = fold.book.applied.whyPending(jobId, this.#times(), this.isDraining());
     return why !== null && isPaused?.() === true ? { reason: "cluster-paused" } : why;
   }
 
   /** Who does not lead knows what has passed here since the last event. */
   #times(): JobsReign["times"] {
-    if (this.#reign !== null) return this.#reign.times;
+    const reign = this.#reign.current;
+    if (reign !== null) return reign.times;
     return { nowMs: this.#time.witnessedMs(), skippedMs: 0, wallMs: this.#time.wallMs() };
   }
 
@@ -301,83 +288,24 @@ export class JobsService implements Jobs {
   }
 
   stats(): JobsStats {
-    const staleRejected = this.#staleRejected + (this.#reign?.staleRejected ?? 0);
-    return { ...this.#options.fold.book.applied.stats(), staleRejected };
+    return { ...this.#options.fold.book.applied.stats(), staleRejected: this.#staleRejected };
   }
 
   // ---- leadership ----------------------------------------------------------------------------------
 
-  #serving(): JobsReign {
-    const reign = this.#reign;
-    if (reign !== null && reign.epoch === this.#options.leadership.epoch()) return reign;
-    const isTakingOver = this.#options.leadership.epoch() !== null;
-    throw new TenureError(
-      "NOT_LEADER",
-      isTakingOver
-        ? "This node is taking over: it was elected and opens its log. Retry in a moment."
-        : "This node does not lead. Ask the leader.",
-    );
-  }
-
-  /** This node is about to serve, or to know who does instead. */
-  #isTurningOver(): boolean {
-    if (this.#isClosed) return false;
-    const { leadership } = this.#options;
-    return leadership.isTurningOver() || (leadership.epoch() !== null && this.#reign === null);
-  }
-
-  #look(): void {
-    const epoch = this.#options.leadership.epoch();
-    if (this.#reign !== null && this.#reign.epoch !== epoch) this.#endReign();
-    if (epoch === null) this.#opening = null;
-    else if (this.#reign === null && this.#opening !== epoch && !this.#isClosed) void this.#open(epoch);
-    this.#turnover.look();
-  }
-
-  #endReign(): void {
-    const reign = this.#reign;
-    if (reign === null) return;
-    this.#reign = null;
-    this.#staleRejected += reign.staleRejected;
-    reign.end();
-  }
-
-  async #open(epoch: number): Promise<void> {
-    this.#opening = epoch;
-    const { log, clock, random } = this.#options;
-    try {
-      const opened = await log.open(epoch);
-      if (this.#opening !== epoch || this.#isClosed) return;
-      if (opened.outcome === "opened") this.#begin(epoch);
-      // Only now: what can't begin is tried again.
-      this.#opening = null;
-      this.#turnover.look();
-    } catch {
-      if (this.#opening !== epoch || this.#isClosed) return;
-      const waitMs = OPEN_RETRY_MS * random.between(0.5, 1.5);
-      this.#retry = clock.setTimer(clock.monotonicMs() + waitMs, () => {
-        if (this.#opening === epoch) void this.#open(epoch);
-      });
-    }
-  }
-
-  #begin(epoch: number): void {
-    const reign: JobsReign = new JobsReign({
+  #begin({ epoch, onOver }: Opened): JobsReign {
+    const reign = new JobsReign({
       ...this.#options,
       time: this.#time,
       epoch,
       leaseHash: (leaseId) => this.#secrets.leaseHash(leaseId),
-      onOver: () => {
-        if (this.#reign !== reign) return;
-        this.#endReign();
-        // Its head is not what the log has any more. Where this node still leads, it opens again and compares.
-        this.#look();
-      },
+      onStale: () => this.#staleRejected++,
+      onOver,
     });
-    this.#reign = reign;
     const { worker } = this.#options;
     // Decided in this turn, before anybody else asks. Where that fails, their leases end by themselves.
     if (worker !== undefined) void reign.run<"hand-back">({ kind: "hand-back", name: worker }).catch(() => undefined);
+    return reign;
   }
 }
 

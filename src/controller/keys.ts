@@ -7,7 +7,7 @@ import type { EventDraft } from "../core/events/index.ts";
 import type { DecideContext } from "../core/jobs/index.ts";
 import type { Request } from "../ports/jobs.ts";
 import type { Keys, KeyView, NewKey } from "../ports/keys.ts";
-import { checkLeaderEpoch } from "./leader-epoch.ts";
+import { checkLeaderEpoch } from "./leadership/leader-epoch.ts";
 import type { KeysFold, StoredKey } from "./keys-fold.ts";
 
 export interface KeysServiceOptions {

@@ -14,7 +14,8 @@ import { nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { isJoint, members, type ConfChange, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { MemberChange } from "../ports/cluster.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Lead, Members, Proposals } from "../ports/consensus.ts";
+import type { Leadership } from "../ports/leadership.ts";
 import type { Peers } from "../ports/peers/peers.ts";
 import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
 import {
@@ -49,6 +50,8 @@ const CATCH_UP_POLL_MS = 100;
 export const MEMBER_CHANGES_MAX = 32;
 
 export interface MembershipOptions extends SoleHistoryOptions {
+  readonly consensus: Proposals & Lead & Members;
+  readonly leadership: Pick<Leadership, "epoch">;
   readonly peers: Peers;
   readonly machine: ClusterMachine;
   /** The node ids that the founder of a cluster invites, once; nobody else does. */
@@ -57,7 +60,7 @@ export interface MembershipOptions extends SoleHistoryOptions {
 
 export class Membership {
   readonly #options: MembershipOptions;
-  readonly #consensus: Consensus;
+  readonly #consensus: MembershipOptions["consensus"];
   readonly #clock: Clock;
   readonly #soleHistory: SoleHistory;
   readonly #retries = new Map<string, { readonly atMs: number; readonly pauseMs: number }>();
@@ -276,8 +279,8 @@ export class Membership {
   }
 
   #mayChange(): boolean {
-    const { role, established, transfer, configuration } = this.#consensus.status();
-    return role === "leader" && established && transfer === null && !isJoint(configuration);
+    const { term, transfer, configuration } = this.#consensus.status();
+    return this.#options.leadership.epoch() === term && transfer === null && !isJoint(configuration);
   }
 
   #nextStep(nodeId: string): (() => Promise<unknown>) | null {
@@ -331,7 +334,7 @@ export class Membership {
 
   #leading(): RaftStatus {
     const status = this.#consensus.status();
-    if (status.role === "leader" && status.established) return status;
+    if (this.#options.leadership.epoch() === status.term) return status;
     throw notLeader(status);
   }
 

@@ -92,7 +92,9 @@ class HandNode {
   #transfers: PromiseWithResolvers<TransferView>[] = [];
 
   drain(force = false): Promise<string> {
-    const options = { consensus: this, drains: this.drains, clock: this.clock, transfer: () => this.#transfer() };
+    const { drains, clock } = this;
+    const leadership = { epoch: () => (this.leads ? 1 : null) };
+    const options = { consensus: this, leadership, drains, clock, transfer: () => this.#transfer() };
     return drainNode(options, force).then(
       () => "drained",
       (error: Error) => error.message,

@@ -15,7 +15,8 @@ import { TenureError } from "../core/kit/errors.ts";
 import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { TransferView } from "../ports/cluster.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Lead } from "../ports/consensus.ts";
+import type { Leadership } from "../ports/leadership.ts";
 
 const HANDED_OVER_MS_MAX = 3_000;
 const LOOK_MS = 5;
@@ -23,10 +24,10 @@ const LOOK_MS = 5;
 export type Reluctance = "clock" | "disk" | "drained" | "stopping";
 
 export class Willingness {
-  readonly #consensus: Pick<Consensus, "setWilling">;
+  readonly #consensus: Pick<Lead, "setWilling">;
   readonly #against = new Set<Reluctance>();
 
-  constructor(consensus: Pick<Consensus, "setWilling">) {
+  constructor(consensus: Pick<Lead, "setWilling">) {
     this.#consensus = consensus;
   }
 
@@ -124,7 +125,8 @@ function overtaken(): TenureError {
 }
 
 export interface NodeDrainOptions {
-  readonly consensus: Pick<Consensus, "status">;
+  readonly consensus: Pick<Lead, "status">;
+  readonly leadership: Pick<Leadership, "epoch">;
   readonly drains: Drains;
   readonly clock: Clock;
   /** To the best other voter. */
@@ -137,10 +139,10 @@ export function drainNode(options: NodeDrainOptions, force: boolean): Promise<vo
 }
 
 async function handOver(options: NodeDrainOptions, force: boolean, request: DrainRequest): Promise<void> {
-  const { consensus, drains, transfer } = options;
-  const { role, established, leader, transfer: underWay } = consensus.status();
+  const { consensus, leadership, drains, transfer } = options;
+  const { role, leader, transfer: underWay } = consensus.status();
   if (drains.isDrained && role !== "leader") return;
-  if (role === "leader" && established && underWay === null) {
+  if (leadership.epoch() !== null && underWay === null) {
     try {
       await transfer();
     } catch (error) {

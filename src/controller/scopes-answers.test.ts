@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { wholeOf } from "../core/kit/pieces.ts";
+import type { RaftStatus } from "../core/raft/index.ts";
 import { encodeEvent, type ScopeEvent, ScopesFold } from "../core/scopes/index.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { RaftLog } from "../logs/index.ts";
@@ -12,9 +13,8 @@ import { advance, drain, ScopesStage, watch } from "./test-scopes.ts";
 function raftLogOn(fold: ScopesFold): RaftLog {
   const log = new RaftLog({
     fold,
-    consensus: () => {
-      throw new Error("a follower proposes nothing");
-    },
+    proposals: { propose: () => Promise.reject(new Error("a follower proposes nothing")) },
+    lead: { status: () => ({ role: "follower" }) as RaftStatus },
   });
   log.apply({ index: 1, term: 1, data: encodeEntry({ kind: "open", epoch: 1, after: 0 }) });
   return log;

@@ -1,11 +1,8 @@
-// One leadership over the scopes: from the moment in which this node is established as leader of a term to its end. Nothing
-// of it outlives it: the next leader counts every lease anew.
-//
-//   opening ──log opened──▶ serving ──leadership lost──▶ over
-//      └──────────────leadership lost──────────────────────▲
+// One leadership over the scopes: from the moment in which the log is open in this epoch to its end. Nothing of it outlives it:
+// the next leader counts every lease anew.
 //
 // Who may be told what, and when:
-// - A grant, a resignation: when its append is committed in this term.
+// - A grant, a resignation: when its append is committed in this epoch.
 // - What rests on the head without an append (held by another, already resigned, stale): when the head is committed.
 // - What says that a hold is, or is not, in force (a renewal, a grant told again, stale): also only after a majority has
 //   confirmed, after the request arrived, that this node leads. A deposed leader knows nothing of newer grants.
@@ -21,12 +18,13 @@ import {
   type ScopesFold,
 } from "../core/scopes/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Leadership } from "../ports/leadership.ts";
 import type { Log } from "../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../ports/scopes.ts";
 import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./scopes-appends.ts";
 import { Claim, ClaimQueues } from "./scopes-claims.ts";
-import { Confirmations, CONFIRMATIONS_PENDING_MAX } from "./scopes-confirmations.ts";
+import { CONFIRMATIONS_PENDING_MAX } from "./leadership/confirmations.ts";
+import type { Opened, Serving } from "./leadership/reign.ts";
 import { Leases } from "./leases.ts";
 import { Slice } from "./slice.ts";
 
@@ -38,27 +36,20 @@ const BUSY_RETRY_MS = 10;
 /** A hold that ends while it is being told again is followed by a campaign like any other; one that comes back, by another look. */
 const AGAIN_MAX = 3;
 
-export interface ReignOptions {
-  readonly term: number;
+export interface ScopesReignOptions extends Opened {
   readonly log: Log;
   readonly applied: ScopesFold;
   readonly clock: Clock;
-  readonly consensus: Pick<Consensus, "readIndex">;
-  /** Whether this node leads in this term, as far as it knows at this moment. */
-  readonly leads: () => boolean;
+  readonly leadership: Pick<Leadership, "epoch" | "confirm">;
   /** The cluster is paused: no hold ends by the passing of time. `restartLeases` when it is not any more. */
   readonly isPaused: () => boolean;
-  /** The log says that this reign is over, or does not know what it has written. */
-  readonly onOver: () => void;
 }
 
-export class Reign {
-  readonly term: number;
-  state: "opening" | "serving" | "over" = "opening";
-  readonly #options: ReignOptions;
+export class ScopesReign implements Serving {
+  readonly epoch: number;
+  readonly #options: ScopesReignOptions;
   readonly #clock: Clock;
   readonly #appends: Appends;
-  readonly #confirmations: Confirmations;
   readonly #claims = new ClaimQueues();
   /** Claims whose grants are under way, by scope. */
   readonly #granting = new Map<string, Claim>();
@@ -68,15 +59,17 @@ export class Reign {
   /** Before it they are not tried again. */
   #owedAtMs = 0;
   #timer: Timer | null = null;
+  #confirming = 0;
+  #isOver = false;
 
-  constructor(options: ReignOptions) {
+  /** Every lease starts at its full duration. */
+  constructor(options: ScopesReignOptions) {
     this.#options = options;
-    this.term = options.term;
+    this.epoch = options.epoch;
     this.#clock = options.clock;
-    this.#confirmations = new Confirmations(options.consensus);
     this.#appends = new Appends({
       log: options.log,
-      epoch: options.term,
+      epoch: options.epoch,
       applied: options.applied,
       onOver: () => {
         this.end();
@@ -84,6 +77,8 @@ export class Reign {
       },
       onRefused: (events) => this.#refused(events),
     });
+    this.#appends.startBehind(options.position);
+    this.restartLeases();
   }
 
   get waiting(): number {
@@ -91,14 +86,6 @@ export class Reign {
   }
 
   // ---- its beginning and its end -------------------------------------------------------------------
-
-  /** The log is open behind this position. Every lease starts at its full duration. */
-  serve(position: number): void {
-    if (this.state !== "opening") return;
-    this.state = "serving";
-    this.#appends.startBehind(position);
-    this.restartLeases();
-  }
 
   restartLeases(): void {
     this.#appends.head.recount();
@@ -111,18 +98,17 @@ export class Reign {
   }
 
   end(): void {
-    if (this.state === "over") return;
-    this.state = "over";
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.#timer?.cancel();
     this.#leases.clear();
-    this.#confirmations.close();
     for (const claim of this.#claims.drain()) claim.fail(this.#notLeader());
   }
 
   /** A record was applied here. */
   applied(event: ScopeEvent, position: number): void {
     this.#appends.head.applied(event.scope, position);
-    if (this.state !== "serving") return;
+    if (this.#isOver) return;
     const hold = this.#options.applied.get(event.scope)?.hold ?? null;
     if (event.kind === "granted" && hold !== null) {
       this.#leases.start(event.scope, hold.epoch, hold.ttlMs, this.#clock.monotonicMs());
@@ -258,7 +244,7 @@ export class Reign {
     const wasWanted = claim.isWanted;
     claim.settle({ granted: true, epoch, ttlMs });
     // Nobody would ever renew it.
-    if (!wasWanted && this.state === "serving") {
+    if (!wasWanted && !this.#isOver) {
       this.#free({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
     }
   }
@@ -284,7 +270,7 @@ export class Reign {
   // ---- leases --------------------------------------------------------------------------------------
 
   #arm(pauseMs = 0): void {
-    if (this.state !== "serving" || this.#timer !== null) return;
+    if (this.#isOver || this.#timer !== null) return;
     if (this.#leases.size === 0 && this.#owed.size === 0) return;
     const nowMs = this.#clock.monotonicMs();
     const owedMs = this.#owed.size === 0 ? Infinity : this.#owedAtMs;
@@ -296,13 +282,13 @@ export class Reign {
   }
 
   #look(dueMs: number): void {
-    if (this.state !== "serving") return;
+    if (this.#isOver) return;
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
     if (this.#options.isPaused()) return this.#arm(LOOK_MS);
     // What is due stays so until it can be written.
-    if (!this.#options.leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
+    if (!this.#leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
     const slice = new Slice(this.#clock);
     for (const { key: scope, epoch } of this.#leases.takeEach(nowMs, EXPIRY_RETRY_MS, slice)) {
       this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
@@ -348,15 +334,24 @@ export class Reign {
   }
 
   async #confirmed(): Promise<void> {
-    if (this.#confirmations.isFull) throw overloaded(`${CONFIRMATIONS_PENDING_MAX} requests wait for a majority`);
-    const confirmed = await this.#confirmations.ask();
-    if (this.state === "over" || !this.#options.leads()) throw this.#notLeader();
+    if (this.#confirming >= CONFIRMATIONS_PENDING_MAX) {
+      throw overloaded(`${CONFIRMATIONS_PENDING_MAX} requests wait for a majority`);
+    }
+    this.#confirming++;
+    const confirmed = await this.#options.leadership.confirm();
+    this.#confirming--;
+    if (this.#isOver || !this.#leads()) throw this.#notLeader();
     if (confirmed) return;
     throw new TenureError("ERR_NO_LEADER", "No majority confirmed in time that this node leads. Retry in a moment.");
   }
 
+  /** As far as this node knows at this moment. */
+  #leads(): boolean {
+    return this.#options.leadership.epoch() === this.epoch;
+  }
+
   #notLeader(): TenureError {
-    return new TenureError("NOT_LEADER", `This node stopped leading (term ${this.term}). Ask the new leader.`);
+    return new TenureError("NOT_LEADER", `This node stopped leading (term ${this.epoch}). Ask the new leader.`);
   }
 
   #wallMs(): number {

@@ -1,7 +1,5 @@
 // Scopes that other processes lead through Tenure's own servers: the leader of the cluster decides, every node shows the
-// applied state.
-//
-//   not leading ──established──▶ taking over (opens the log) ──▶ serving ──▶ not leading
+// applied state (leadership/reign.ts).
 //
 // Why no two clients trust their gate for one scope at one time. A client trusts a hold until s + ttl − margin, where s is
 // when it SENT the request that was last answered (trap 44). Call a the time at which that request arrived: s ≤ a.
@@ -21,12 +19,10 @@
 //
 // Epochs: a grant's is the place of its record in the log, so they only grow, also across leaders.
 
-import { TenureError } from "../core/kit/errors.ts";
 import type { Random } from "../core/kit/random.ts";
-import type { RaftEvent } from "../core/raft/index.ts";
 import { checkAcquire, checkHold, checkScope, decodeEvent, type ScopesFold, viewOf } from "../core/scopes/index.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Leadership } from "../ports/leadership.ts";
 import type { Log, LogRecord } from "../ports/log.ts";
 import type {
   AcquireAnswer,
@@ -36,18 +32,15 @@ import type {
   ScopeTransition,
   ScopeView,
 } from "../ports/scopes.ts";
-import { Reign } from "./scopes-reign.ts";
+import { type Opened, Reign } from "./leadership/reign.ts";
+import { ScopesReign } from "./scopes-reign.ts";
 import { ScopeWatchers } from "./scopes-watchers.ts";
-import { Turnover } from "./turnover.ts";
-
-/** An open that was refused (too much waits, a transfer) is tried again after about this time. */
-const OPEN_RETRY_MS = 50;
 
 export interface ScopesServiceOptions {
   readonly log: Log;
   /** What the log is folded into on this node. */
   readonly applied: ScopesFold;
-  readonly consensus: Pick<Consensus, "status" | "readIndex" | "subscribe">;
+  readonly leadership: Leadership;
   readonly clock: Clock;
   readonly random: Random;
   /** The cluster was restored paused: no hold ends by the passing of time. */
@@ -57,66 +50,56 @@ export interface ScopesServiceOptions {
 export class ScopesService implements Scopes {
   readonly #options: ScopesServiceOptions;
   readonly #watchers = new ScopeWatchers();
-  readonly #turnover: Turnover;
-  readonly #stopEvents: () => void;
+  readonly #reign: Reign<ScopesReign>;
   #stopRecords: () => void = () => undefined;
-  #reign: Reign | null = null;
-  #retry: Timer | null = null;
   #isClosed = false;
 
   constructor(options: ScopesServiceOptions) {
     this.#options = options;
-    this.#turnover = new Turnover(options.clock, () => this.#isTurningOver());
     this.#follow();
-    this.#stopEvents = options.consensus.subscribe((event) => this.#event(event));
-    const { role, established, term } = options.consensus.status();
-    if (role === "leader" && established) this.#begin(term);
+    const isPaused = options.isPaused ?? ((): boolean => false);
+    const begin = (opened: Opened): ScopesReign => new ScopesReign({ ...options, isPaused, ...opened });
+    this.#reign = new Reign({ ...options, begin });
   }
 
-  /** Who waits is told that this node does not lead. Safe to call twice. */
+  /** Whoever waits is refused: this node does not lead. Safe to call twice. */
   close(): void {
     this.#isClosed = true;
-    this.#stopEvents();
     this.#stopRecords();
-    this.#endReign();
-    this.#turnover.end();
+    this.#reign.close();
     this.#watchers.close();
   }
 
   /** The cluster is paused no longer: every lease starts at its full duration, as under a new leader. */
   resumed(): void {
-    if (this.#reign?.state === "serving") this.#reign.restartLeases();
+    this.#reign.current?.restartLeases();
   }
 
   get stats(): { readonly scopes: number; readonly held: number; readonly waiting: number; readonly watching: number } {
     const { size, held } = this.#options.applied;
-    return { scopes: size, held, waiting: this.#reign?.waiting ?? 0, watching: this.#watchers.total };
+    return { scopes: size, held, waiting: this.#reign.current?.waiting ?? 0, watching: this.#watchers.total };
   }
 
   // ---- what the leader decides: in the turn in which it is asked, unless it must wait for a change of leaders ----
 
   async acquire(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
     checkAcquire(request);
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#serving().acquire(request, signal);
+    return (this.#reign.now() ?? (await this.#reign.next())).acquire(request, signal);
   }
 
   async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
     checkHold(scope, session, epoch);
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#serving().renew(scope, session, epoch);
+    return (this.#reign.now() ?? (await this.#reign.next())).renew(scope, session, epoch);
   }
 
   async resign(scope: string, session: string, epoch: number): Promise<void> {
     checkHold(scope, session, epoch);
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#serving().resign(scope, session, epoch);
+    return (this.#reign.now() ?? (await this.#reign.next())).resign(scope, session, epoch);
   }
 
   async askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null> {
     checkScope(scope);
-    if (this.#isTurningOver()) await this.#turnover.over();
-    return this.#serving().askResign(scope, force);
+    return (this.#reign.now() ?? (await this.#reign.next())).askResign(scope, force);
   }
 
   // ---- what every node shows -----------------------------------------------------------------------
@@ -148,89 +131,6 @@ export class ScopesService implements Scopes {
     return this.get(scope);
   }
 
-  // ---- leadership ----------------------------------------------------------------------------------
-
-  #serving(): Reign {
-    const reign = this.#reign;
-    if (reign === null || !this.#leads(reign.term)) {
-      throw new TenureError("NOT_LEADER", "This node does not lead. Ask the leader.");
-    }
-    if (reign.state === "serving") return reign;
-    throw new TenureError(
-      "NOT_LEADER",
-      reign.state === "opening"
-        ? "This node is taking over: it was elected and opens its log. Retry in a moment."
-        : "This node stopped leading. Ask the new leader.",
-    );
-  }
-
-  /** This node is about to serve, or to know who does instead. */
-  #isTurningOver(): boolean {
-    if (this.#isClosed) return false;
-    const { role, transfer } = this.#options.consensus.status();
-    if (transfer === "handing-over" || transfer === "awaiting") return true;
-    return role === "leader" && this.#reign?.state !== "serving";
-  }
-
-  #leads(term: number): boolean {
-    const status = this.#options.consensus.status();
-    return status.role === "leader" && status.term === term && status.established;
-  }
-
-  #event(event: RaftEvent): void {
-    if (event.kind === "established") this.#begin(event.term);
-    else if (event.kind === "role" && this.#reign !== null) {
-      if (event.role !== "leader" || event.term !== this.#reign.term) this.#endReign();
-    }
-    this.#turnover.look();
-  }
-
-  #begin(term: number): void {
-    if (this.#isClosed || this.#reign?.term === term) return;
-    this.#endReign();
-    const { log, applied, clock, consensus, isPaused = () => false } = this.#options;
-    const reign = new Reign({
-      term,
-      log,
-      applied,
-      clock,
-      consensus,
-      leads: () => this.#leads(term),
-      isPaused,
-      onOver: () => this.#over(reign),
-    });
-    this.#reign = reign;
-    void this.#open(reign);
-  }
-
-  /** Its head is not what the log has any more. Where this node still leads, it opens again and compares (ports/log.ts). */
-  #over(reign: Reign): void {
-    if (this.#reign !== reign) return;
-    this.#reign = null;
-    if (this.#leads(reign.term)) this.#begin(reign.term);
-  }
-
-  #endReign(): void {
-    this.#retry?.cancel();
-    this.#reign?.end();
-    this.#reign = null;
-  }
-
-  async #open(reign: Reign): Promise<void> {
-    const { log, clock, random } = this.#options;
-    try {
-      const opened = await log.open(reign.term);
-      if (opened.outcome === "opened") reign.serve(opened.head.position);
-      else reign.end();
-      this.#turnover.look();
-    } catch {
-      // Whatever it was, it may pass; if leadership went with it, an event says so, and this stops.
-      if (this.#reign !== reign) return;
-      const waitMs = OPEN_RETRY_MS * random.between(0.5, 1.5);
-      this.#retry = clock.setTimer(clock.monotonicMs() + waitMs, () => void this.#open(reign));
-    }
-  }
-
   // ---- records -------------------------------------------------------------------------------------
 
   #follow(): void {
@@ -243,7 +143,7 @@ export class ScopesService implements Scopes {
         // A snapshot was restored: the state has jumped.
         this.#follow();
         this.#watchers.allChanged();
-        if (this.#reign?.state === "serving") this.#reign.restartLeases();
+        this.#reign.current?.restartLeases();
       },
     );
   }
@@ -251,7 +151,7 @@ export class ScopesService implements Scopes {
   #applied({ data, position }: LogRecord): void {
     const event = decodeEvent(data);
     if (event.kind === "malformed" || event.kind === "later-version") return;
-    this.#reign?.applied(event, position);
+    this.#reign.current?.applied(event, position);
     this.#watchers.changed(event.scope);
   }
 }

@@ -40,6 +40,8 @@ class HandSite {
       leadership: {
         epoch: () => this.epoch,
         isTurningOver: () => this.isTurningOver,
+      },
+      campaign: {
         handOver: () => ++this.handOvers > 0,
         heardOfLeader: () => undefined,
         setWilling: (isWilling) => {

@@ -23,8 +23,9 @@ import type {
   TransferView,
 } from "../ports/cluster.ts";
 import type { Elector, Leader } from "../ports/elector.ts";
+import type { Leadership } from "../ports/leadership.ts";
 import type { LogHead } from "../ports/log.ts";
-import type { ElectorLeadership } from "./elector-leadership.ts";
+import type { ElectorLeadership } from "./leadership/elector-leadership.ts";
 import { type DrainRequest, Drains } from "./node-drain.ts";
 import { SiteClock } from "./site-clock.ts";
 import { invalid, noMembers, noSnapshots } from "./site-refusals.ts";
@@ -50,7 +51,8 @@ export interface SiteClusterOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly elector: Pick<Elector, "observe" | "stats">;
-  readonly leadership: Pick<ElectorLeadership, "epoch" | "isTurningOver" | "handOver" | "heardOfLeader" | "setWilling">;
+  readonly leadership: Pick<Leadership, "epoch" | "isTurningOver">;
+  readonly campaign: Pick<ElectorLeadership, "handOver" | "heardOfLeader" | "setWilling">;
   /** How long a leader may lead without a word from the database. */
   readonly trustMs: number;
   readonly log: {
@@ -89,7 +91,7 @@ export class SiteCluster implements Cluster {
 
   constructor(options: SiteClusterOptions) {
     this.#options = options;
-    this.#drains = new Drains((isDrained) => options.leadership.setWilling(!isDrained), options.onDrain);
+    this.#drains = new Drains((isDrained) => options.campaign.setWilling(!isDrained), options.onDrain);
     this.#look();
   }
 
@@ -281,11 +283,11 @@ export class SiteCluster implements Cluster {
   }
 
   async transfer(target: string | null, _force: boolean): Promise<TransferView> {
-    const { nodeId, leadership } = this.#options;
+    const { nodeId, leadership, campaign } = this.#options;
     const epoch = leadership.epoch();
     if (epoch === null) throw new TenureError("NOT_LEADER", `Node ${nodeId} does not lead.`);
     this.#checkTarget(target, this.#others());
-    leadership.handOver();
+    campaign.handOver();
     const leader = await this.#successor(epoch);
     if (leader !== null) {
       const message = `leadership was handed over to ${leader.identity}`;
@@ -368,12 +370,12 @@ export class SiteCluster implements Cluster {
   // ---- who leads -----------------------------------------------------------------------------------
 
   async #watch(): Promise<void> {
-    const { elector, leadership, nodeId } = this.#options;
+    const { elector, campaign, nodeId } = this.#options;
     try {
       for await (const leader of elector.observe({ signal: this.#stopping.signal })) {
         this.#leader = leader;
         this.#look();
-        if (leader !== null && leader.identity !== nodeId) leadership.heardOfLeader();
+        if (leader !== null && leader.identity !== nodeId) campaign.heardOfLeader();
       }
     } catch (error) {
       if (!this.#stopping.signal.aborted) throw error;

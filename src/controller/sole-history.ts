@@ -13,7 +13,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { emptyConfiguration, isVoter, members, type ClearedDisks, type Configuration } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Lead, Members } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Peers } from "../ports/peers/peers.ts";
 
@@ -22,7 +22,7 @@ const RANGES_SHOWN_MAX = 4;
 const NONE: ClearedDisks = { peers: [], configuration: emptyConfiguration() };
 
 export interface SoleHistoryOptions {
-  readonly consensus: Consensus;
+  readonly consensus: Pick<Lead, "status"> & Pick<Members, "clearDisks">;
   readonly peers: Pick<Peers, "list">;
   readonly clock: Clock;
   readonly logger: Logger;

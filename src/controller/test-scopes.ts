@@ -7,14 +7,15 @@ import { seededRandom } from "../core/kit/random.ts";
 import { configurationOf, type RaftEvent, type RaftStatus } from "../core/raft/index.ts";
 import type { ScopesFold } from "../core/scopes/index.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import type { Lead } from "../ports/consensus.ts";
 import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest } from "../ports/scopes.ts";
+import { RaftLeadership } from "./leadership/raft-leadership.ts";
 import { ScopesService } from "./scopes.ts";
 
 const PEER = peerKey("n1", "a1");
 
-class ManualConsensus implements Pick<Consensus, "status" | "readIndex" | "subscribe"> {
+class ManualConsensus implements Pick<Lead, "status" | "readIndex" | "subscribe"> {
   role: RaftStatus["role"] = "follower";
   term = 1;
   established = false;
@@ -153,10 +154,10 @@ export class ScopesStage {
   constructor(clock: Clock, log: Log, applied: ScopesFold) {
     this.log = new HeldLog(log);
     this.applied = applied;
-    const { consensus } = this;
+    const leadership = new RaftLeadership(this.consensus);
     const isPaused = (): boolean => this.isPaused;
     const random = seededRandom("scopes");
-    this.service = new ScopesService({ log: this.log, applied, consensus, clock, random, isPaused });
+    this.service = new ScopesService({ log: this.log, applied, leadership, clock, random, isPaused });
   }
 
   /** Leads in this term and serves. */

@@ -31,7 +31,7 @@ import {
   type TransferResult,
 } from "../core/raft/index.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Consensus, FollowerView, ProposeOutcome } from "../ports/consensus.ts";
+import type { FollowerView, Lead, Members, ProposeOutcome, Proposals } from "../ports/consensus.ts";
 import type { EngineStats } from "../ports/server-stats.ts";
 import type { Wire } from "../ports/peers/wire.ts";
 import { Alarm } from "./alarm.ts";
@@ -47,10 +47,10 @@ import { OwnSnapshots } from "./own-snapshots.ts";
 import { Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
 
-export class Engine implements Consensus {
+export class Engine implements Proposals, Lead, Members {
   readonly peer: PeerKey;
   readonly recovery: Opened["recovery"];
-  readonly clearDisks: Consensus["clearDisks"] = (cleared) => void this.#input({ kind: "clear-disks", cleared });
+  readonly clearDisks: Members["clearDisks"] = (cleared) => void this.#input({ kind: "clear-disks", cleared });
   readonly counts = newCounts();
   readonly #options: EngineOptions;
   readonly #clock: Clock;
@@ -138,9 +138,8 @@ export class Engine implements Consensus {
     this.#turn();
   }
 
-  // ---- what callers may ask ------------------------------------------------------------------------
+  // ---- what callers may ask (ports/consensus.ts) ---------------------------------------------------
 
-  /** Appends the data as consecutive entries; settles when the last one is applied here, or its fate is known or unknown. */
   propose(data: readonly Uint8Array[]): Promise<ProposeOutcome> {
     return this.#submit({ kind: "propose", data });
   }
@@ -149,12 +148,10 @@ export class Engine implements Consensus {
     return this.#submit({ kind: "conf-change", change });
   }
 
-  /** Asks that the disk of a voter be swapped for the new one seen under its node id, though the old one still answers. */
   replace(nodeId: string): StepResult {
     return this.#input({ kind: "replace", nodeId });
   }
 
-  /** Resolves once everything committed before this call is applied here; null: not now, ask again. */
   async readIndex(timeoutMs: number): Promise<number | null> {
     const read = this.#waiters.read();
     if (read === null) return null;
@@ -318,11 +315,10 @@ export class Engine implements Consensus {
   #apply(entries: readonly Entry[]): void {
     const last = entries.at(-1);
     if (last === undefined) return;
-    for (const entry of entries) {
-      if (entry.type === "EntryNormal" && entry.data.length > 0) this.#options.stateMachine.apply(entry);
-    }
+    const { stateMachine } = this.#options;
+    const results = entries.map((one) => (isForMachine(one) ? stateMachine.apply(one) : undefined));
     this.#raft.step(this.#clock.monotonicMs(), { kind: "applied", index: last.index });
-    for (const entry of entries) this.#waiters.applied(entry.index, entry.term);
+    for (const [at, { index, term }] of entries.entries()) this.#waiters.applied(index, term, results[at]);
     this.#waiters.reached(last.index);
     if (this.#snapshots.isDueAfter(entries)) this.#own.save();
   }
@@ -397,4 +393,8 @@ export class Engine implements Consensus {
     this.#wire.stop();
     this.#waiters.close();
   }
+}
+
+function isForMachine({ type, data }: Entry): boolean {
+  return type === "EntryNormal" && data.length > 0;
 }

@@ -14,21 +14,21 @@ async function now<T>(promise: Promise<T>): Promise<T | undefined> {
 }
 
 describe("a proposal", () => {
-  test("is committed when the entry of its index and term is applied, and not before", async () => {
+  test("is committed when the entry of its index and term is applied, and not before, with what came of it", async () => {
     const all = waiters();
     const proposal = all.proposal(5, 2);
-    all.applied(4, 2);
+    all.applied(4, 2, "result");
     expect(await now(proposal)).toBeUndefined();
-    all.applied(5, 2);
-    expect(await now(proposal)).toEqual({ outcome: "committed", index: 5, term: 2 });
+    all.applied(5, 2, "result");
+    expect(await now(proposal)).toEqual({ outcome: "committed", index: 5, term: 2, result: "result" });
   });
 
   test("trap 66: is unknown when another entry took its place, or it was passed over", async () => {
     const all = waiters();
     const [replaced, passed, later] = [all.proposal(5, 2), all.proposal(6, 2), all.proposal(9, 2)];
-    all.applied(5, 3);
+    all.applied(5, 3, "result");
     expect(await now(replaced)).toEqual({ outcome: "unknown" });
-    all.applied(7, 3);
+    all.applied(7, 3, "result");
     expect(await now(passed)).toEqual({ outcome: "unknown" });
     expect(await now(later)).toBeUndefined();
   });
@@ -48,7 +48,7 @@ describe("a proposal", () => {
     expect(all.hasRoomForProposal).toBe(true);
     void all.proposal(PENDING_PROPOSALS_MAX, 1);
     expect(all.hasRoomForProposal).toBe(false);
-    all.applied(1, 1);
+    all.applied(1, 1, "result");
     expect(all.hasRoomForProposal).toBe(true);
   });
 });

@@ -62,12 +62,12 @@ export class Waiters {
     });
   }
 
-  /** The entry at `index` was applied, and `term` is its term. */
-  applied(index: number, term: number): void {
+  /** The entry at `index` was applied: `term` is its term, `result` what the state machine returned. */
+  applied(index: number, term: number, result: unknown): void {
     while (this.#proposals.length > 0 && this.#proposals[0]!.index <= index) {
       const proposal = this.#proposals.shift()!;
-      if (proposal.index === index && proposal.term === term) proposal.settle({ outcome: "committed", index, term });
-      else proposal.settle({ outcome: "unknown" });
+      const isOurs = proposal.index === index && proposal.term === term;
+      proposal.settle(isOurs ? { outcome: "committed", index, term, result } : { outcome: "unknown" });
     }
   }
 

@@ -5,8 +5,11 @@ export type SnapshotData = Uint8Array | Pieces;
 
 /** What the committed log is folded into. Calls come in log order, one at a time. */
 export interface StateMachine {
-  /** Must not fail: an entry that makes no sense to the machine is the machine's business to ignore. */
-  apply(entry: { readonly index: number; readonly term: number; readonly data: Uint8Array }): void;
+  /**
+   * Must not fail: an entry that makes no sense to the machine is the machine's business to ignore. What it returns is the
+   * answer to whoever proposed the entry here (ProposeOutcome).
+   */
+  apply(entry: { readonly index: number; readonly term: number; readonly data: Uint8Array }): unknown;
   /**
    * The state as of the last applied entry: fixed in this turn, also where serialising it takes many, in which entries are
    * applied and another state may be restored.

@@ -51,10 +51,9 @@ const EVERYBODY_LEADS: readonly Edit[] = [
   OPEN_DOOR,
   openGate("(options.log.head().epoch || null)"),
   {
-    file: SERVICE,
-    find: "if (this.#isTurningOver()) await this.#turnover.over();\n    return this.#serving().run<Kind>(command);",
-    replace:
-      "this.#look();\n    if (this.#isTurningOver()) await this.#turnover.over();\n    return this.#serving().run<Kind>(command);",
+    file: "controller/leadership/reign.ts",
+    find: "now(): T | null {",
+    replace: "now(): T | null {\n    this.#look();",
   },
 ];
 

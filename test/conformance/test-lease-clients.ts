@@ -6,8 +6,9 @@ import { TenureError } from "../../src/core/kit/errors.ts";
 import type { Random } from "../../src/core/kit/random.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { ScopesFold } from "../../src/core/scopes/index.ts";
+import { RaftLeadership } from "../../src/controller/leadership/raft-leadership.ts";
 import { ScopesService } from "../../src/controller/scopes.ts";
-import type { Consensus } from "../../src/ports/consensus.ts";
+import type { Lead } from "../../src/ports/consensus.ts";
 import type { Log } from "../../src/ports/log.ts";
 import type { Owner } from "../../src/sim/kernel/index.ts";
 import { RaftCluster } from "./test-log-worlds.ts";
@@ -290,11 +291,17 @@ function startCluster(options: LeaseRunOptions, oracle: Oracle): RaftCluster<Sco
             () => oracle.count("records"),
             () => undefined,
           );
-          const trusting: Pick<Consensus, "status" | "readIndex" | "subscribe"> =
+          const trusting: Pick<Lead, "status" | "readIndex" | "subscribe"> =
             options.unconfirmedRenewals === true ? { ...consensus, readIndex: () => Promise.resolve(1) } : consensus;
           const random = boot.random.fork("scopes");
           const promising = options.acknowledgedEarly === true ? eager(log) : log;
-          return new ScopesService({ log: promising, applied, consensus: trusting, clock, random });
+          return new ScopesService({
+            log: promising,
+            applied,
+            leadership: new RaftLeadership(trusting),
+            clock,
+            random,
+          });
         },
       };
     },

@@ -8,8 +8,9 @@ import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LogWorld } from "../../src/logs/conformance/index.ts";
 import { MemoryLog, MemoryStore, RaftLog } from "../../src/logs/index.ts";
+import type { RaftLogOptions } from "../../src/logs/raft/raft-log.ts";
 import type { Clock } from "../../src/ports/clock.ts";
-import type { Consensus } from "../../src/ports/consensus.ts";
+import type { Lead, Proposals } from "../../src/ports/consensus.ts";
 import type { Fold, Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../src/ports/log.ts";
 import { type Boot, World } from "../../src/sim/kernel/index.ts";
 
@@ -131,10 +132,17 @@ export function memoryLogWorld(disguise: Disguise = undisguised): LogWorld {
 
 const NO_FOLD: Fold = { apply: () => undefined, snapshot: () => new Uint8Array(0), restore: () => undefined };
 
+/** What a log needs of an engine that is made after it. */
+function raftLogPorts(
+  engine: () => Proposals & Pick<Lead, "status">,
+): Pick<RaftLogOptions, "proposals" | "lead"> {
+  return { proposals: { propose: (data) => engine().propose(data) }, lead: { status: () => engine().status() } };
+}
+
 export interface ClusterNode<Extra> {
   readonly engine: Engine;
   readonly log: RaftLog;
-  readonly consensus: Pick<Consensus, "status" | "propose" | "readIndex" | "subscribe">;
+  readonly consensus: Proposals & Pick<Lead, "status" | "readIndex" | "subscribe">;
   readonly clock: Clock;
   readonly extra: Extra;
 }
@@ -197,7 +205,7 @@ export class RaftCluster<Extra> {
     const listeners = new Set<(event: RaftEvent) => void>();
     let engine: Engine | null = null;
     const { fold, begin } = this.#options.start(boot);
-    const log = new RaftLog({ fold, consensus: () => engine!, kept: { recordsMax: KEPT } });
+    const log = new RaftLog({ fold, ...raftLogPorts(() => engine!), kept: { recordsMax: KEPT } });
     Engine.start({
       clusterId: "logs",
       nodeId: boot.node,

@@ -11,7 +11,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { nodeIdOf } from "../../src/core/kit/ids.ts";
 import { PROPOSALS_PER_STEP_MAX } from "../../src/core/kit/limits.ts";
 import type { RaftEvent } from "../../src/core/raft/index.ts";
-import type { Consensus, ProposeOutcome } from "../../src/ports/consensus.ts";
+import type { Lead, ProposeOutcome, Proposals } from "../../src/ports/consensus.ts";
 import type { KvMachine } from "./machine.ts";
 import {
   type Answer,
@@ -28,7 +28,7 @@ const HOST = "127.0.0.1";
 const READ_TIMEOUT_MS = 1_000;
 const UNKNOWN: Answer = { kind: "unknown" };
 
-type Serving = Pick<Consensus, "propose" | "readIndex" | "status">;
+type Serving = Proposals & Pick<Lead, "readIndex" | "status">;
 
 interface Waiting {
   readonly connection: Connection;

@@ -9,7 +9,7 @@
 
 import { assertNever } from "../../src/core/kit/assert.ts";
 import { nodeIdOf } from "../../src/core/kit/ids.ts";
-import type { Consensus } from "../../src/ports/consensus.ts";
+import type { Lead, Proposals } from "../../src/ports/consensus.ts";
 import { encodeCommand, type Command, type KvMachine } from "../kv/machine.ts";
 import { type Body, ERROR, errorBody } from "./protocol.ts";
 
@@ -18,14 +18,14 @@ const FORWARD_TIMEOUT_MS = 1_000;
 const FORWARDS_MAX = 10_000;
 
 export class LinKv {
-  readonly #consensus: Pick<Consensus, "propose" | "readIndex" | "status">;
+  readonly #consensus: Proposals & Pick<Lead, "readIndex" | "status">;
   readonly #machine: KvMachine;
   readonly #send: (dest: string, body: Body) => void;
   readonly #forwarded = new Map<number, (answer: Body) => void>();
   #nextForward = 0;
 
   constructor(
-    consensus: Pick<Consensus, "propose" | "readIndex" | "status">,
+    consensus: Proposals & Pick<Lead, "readIndex" | "status">,
     machine: KvMachine,
     send: (dest: string, body: Body) => void,
   ) {

@@ -266,6 +266,14 @@ export class ByteReader {
   }
 }
 
+/** The same bytes with one byte in front, by which a machine hands an entry on to one inside of it: one less fits. */
+export function tagged(data: Uint8Array, tag: number): Uint8Array {
+  const entry = new Uint8Array(1 + data.length);
+  entry[0] = tag;
+  entry.set(data, 1);
+  return entry;
+}
+
 function decodeWideText(bytes: Uint8Array): string {
   try {
     return textDecoder.decode(bytes);

@@ -41,7 +41,8 @@ class Desk {
   constructor() {
     this.log = new RaftLog({
       fold: this.fold,
-      consensus: () => ({ status: () => this.status, propose: (data) => this.#propose(data) }),
+      proposals: { propose: (data) => this.#propose(data) },
+      lead: { status: () => this.status },
     });
   }
 
@@ -53,8 +54,7 @@ class Desk {
   commit(): void {
     const { term } = this.status;
     for (const { data, settle } of this.#waiting.splice(0)) {
-      this.apply(data);
-      settle({ outcome: "committed", index: this.index, term });
+      settle({ outcome: "committed", index: this.index, term, result: this.apply(data) });
     }
   }
 
@@ -63,8 +63,8 @@ class Desk {
     for (const { settle } of this.#waiting.splice(0)) settle({ outcome: "unknown" });
   }
 
-  apply(data: Uint8Array): void {
-    this.log.apply({ index: ++this.index, term: this.status.term, data });
+  apply(data: Uint8Array): number {
+    return this.log.apply({ index: ++this.index, term: this.status.term, data });
   }
 
   async open(epoch = 1): Promise<void> {
@@ -83,7 +83,7 @@ const open = (epoch: number, after = 0): Uint8Array => encodeEntry({ kind: "open
 describe("applying", () => {
   it("takes an append only of the open epoch and directly behind the head; all else is ignored and counted", () => {
     const { log, fold, ...desk } = new Desk();
-    const apply = (data: Uint8Array): void => log.apply({ index: ++desk.index, term: 1, data });
+    const apply = (data: Uint8Array): number => log.apply({ index: ++desk.index, term: 1, data });
     apply(append(1, 0, "too early"));
     apply(open(3));
     apply(append(3, 0, "a", "b"));

@@ -18,7 +18,7 @@
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { ENTRY_BYTES_MAX } from "../../core/kit/limits.ts";
-import type { Consensus, ProposeOutcome } from "../../ports/consensus.ts";
+import type { Lead, ProposeOutcome, Proposals } from "../../ports/consensus.ts";
 import type { Fold, Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../ports/log.ts";
 import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
 import { type FeedBounds, RecordFeed } from "../record-feed.ts";
@@ -37,8 +37,9 @@ import {
 
 export interface RaftLogOptions {
   readonly fold: Fold;
-  /** Asked for at each call: the engine is made with this log as its state machine, so it comes later. */
-  readonly consensus: () => Pick<Consensus, "status" | "propose">;
+  /** Used after the engine was made, which has this log as its state machine. */
+  readonly proposals: Proposals;
+  readonly lead: Pick<Lead, "status">;
   readonly kept?: FeedBounds | undefined;
 }
 
@@ -62,18 +63,15 @@ const NOT_TAKEN = -1;
 
 export class RaftLog implements Log, StateMachine {
   readonly counts: RaftLogCounts = { applied: 0, ignored: 0, malformed: 0 };
+  readonly #options: RaftLogOptions;
   readonly #fold: Fold;
-  readonly #consensus: RaftLogOptions["consensus"];
   readonly #feed: RecordFeed;
   #epoch = 0;
   #tail: Tail | null = null;
-  /** Own proposals without an answer. Only then are verdicts of `apply` kept, by Raft index: the head's position, or not taken. */
-  #underWay = 0;
-  readonly #verdicts = new Map<number, number>();
 
   constructor(options: RaftLogOptions) {
+    this.#options = options;
     this.#fold = options.fold;
-    this.#consensus = options.consensus;
     this.#feed = new RecordFeed(options.kept);
   }
 
@@ -87,7 +85,7 @@ export class RaftLog implements Log, StateMachine {
     if (epoch < this.#epoch) return { outcome: "fenced", epoch: this.#epoch };
     if (!this.#leads(epoch)) throw notLeading(`epoch ${epoch} can't be opened here: this node does not lead in it.`);
     const after = this.#feed.position;
-    const { outcome, position } = await this.#propose({ kind: "open", epoch, after });
+    const outcome = await this.#propose({ kind: "open", epoch, after });
     switch (outcome.outcome) {
       case "refused":
         throw new TenureError(outcome.code, outcome.message);
@@ -98,7 +96,7 @@ export class RaftLog implements Log, StateMachine {
       default:
         return assertNever(outcome, "open");
     }
-    if (position === undefined) throw notLeading(`This node stopped leading while it opened epoch ${epoch}.`);
+    const position = takenAt(outcome);
     if (position === NOT_TAKEN) return { outcome: "fenced", epoch: this.#epoch };
     // Opened again, the end is known better here than from what is committed.
     if (this.#tail?.epoch !== epoch) this.#tail = { epoch, position, revision: 0 };
@@ -116,14 +114,14 @@ export class RaftLog implements Log, StateMachine {
     if (bytes > ENTRY_BYTES_MAX) throw tooLarge(bytes);
     tail.position += batch.length;
     const { revision } = tail;
-    const { outcome, position } = await this.#propose({ kind: "append", epoch, after, batch });
+    const outcome = await this.#propose({ kind: "append", epoch, after, batch });
     switch (outcome.outcome) {
       case "refused":
         return this.#refused(tail, revision, after, outcome);
       case "unknown":
         return { outcome: "unknown" };
       case "committed":
-        return this.#taken(epoch, after, position);
+        return this.#taken(epoch, after, takenAt(outcome));
       default:
         return assertNever(outcome, "append");
     }
@@ -138,26 +136,13 @@ export class RaftLog implements Log, StateMachine {
   }
 
   #leads(epoch: number): boolean {
-    const { role, term, established } = this.#consensus().status();
+    const { role, term, established } = this.#options.lead.status();
     return role === "leader" && established && term === epoch;
   }
 
-  /** Synchronous until the proposal is made: what was checked before it still holds. */
-  async #propose(entry: LogEntry): Promise<{ outcome: ProposeOutcome; position: number | undefined }> {
-    this.#underWay++;
-    try {
-      const outcome = await this.#consensus().propose([encodeEntry(entry)]);
-      return { outcome, position: outcome.outcome === "committed" ? this.#verdictOf(outcome.index) : undefined };
-    } finally {
-      this.#underWay--;
-      if (this.#underWay === 0) this.#verdicts.clear();
-    }
-  }
-
-  #verdictOf(index: number): number | undefined {
-    const position = this.#verdicts.get(index);
-    this.#verdicts.delete(index);
-    return position;
+  /** In this turn: what was checked before it still holds. */
+  #propose(entry: LogEntry): Promise<ProposeOutcome> {
+    return this.#options.proposals.propose([encodeEntry(entry)]);
   }
 
   /** What was appended behind it in the meantime will not be taken: it names an end that is not reached. */
@@ -175,8 +160,7 @@ export class RaftLog implements Log, StateMachine {
     throw new TenureError(code, message);
   }
 
-  #taken(epoch: number, after: number, position: number | undefined): LogAppended {
-    if (position === undefined) return { outcome: "unknown" };
+  #taken(epoch: number, after: number, position: number): LogAppended {
     if (position !== NOT_TAKEN) return { outcome: "committed", position };
     if (epoch < this.#epoch) return { outcome: "fenced", epoch: this.#epoch };
     throw misplaced(after, this.#feed.position);
@@ -184,9 +168,9 @@ export class RaftLog implements Log, StateMachine {
 
   // ---- the state machine ---------------------------------------------------------------------------
 
-  apply(entry: { readonly index: number; readonly term: number; readonly data: Uint8Array }): void {
-    const taken = this.#take(entry.data);
-    if (this.#underWay > 0) this.#verdicts.set(entry.index, taken ? this.#feed.position : NOT_TAKEN);
+  /** The position of the head where the entry was taken. */
+  apply(entry: Parameters<StateMachine["apply"]>[0]): number {
+    return this.#take(entry.data) ? this.#feed.position : NOT_TAKEN;
   }
 
   snapshot(): SnapshotData {
@@ -260,6 +244,12 @@ function otherHead(position: number, epoch: number, after: number): TenureError 
     "CHAIN_BROKEN",
     `The leader of epoch ${epoch} opened the log behind record ${after}, and this node has ${position}: one of the two has missed records, as under a release that did not know them. This node stops before its state is another one. Compare the nodes, then replace the disk of the one that has fewer.`,
   );
+}
+
+/** What `apply` returned for it, here. */
+function takenAt({ result }: { readonly result: unknown }): number {
+  assert(typeof result === "number", "the log's own machine has applied the entry");
+  return result;
 }
 
 function notLeading(message: string): TenureError {

@@ -5,7 +5,8 @@ import type { Lacks } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, peerKey, type PeerKey } from "../../core/kit/ids.ts";
 import { configurationOf, ELECTION_DEFAULTS, type ElectionConfig } from "../../core/raft/index.ts";
-import { ClusterMachine, innerConsensus } from "../../controller/cluster-machine.ts";
+import { ClusterMachine, innerProposals } from "../../controller/cluster-machine.ts";
+import { raftLeading } from "../../controller/leadership/leading.ts";
 import { ClusterService } from "../../controller/cluster.ts";
 import { Engine } from "../../engine/engine.ts";
 import { ListMachine } from "../../engine/test-engine.ts";
@@ -163,7 +164,7 @@ export class TestServers {
 
   /** Through the inner machine's own door. */
   write(name: string, ...texts: string[]): Promise<unknown> {
-    return this.ask(name, ({ engine }) => innerConsensus(engine).propose(texts.map(bytesOf)));
+    return this.ask(name, ({ engine }) => innerProposals(engine).propose(texts.map(bytesOf)));
   }
 
   /** A beacon that `from` never sent. */
@@ -224,6 +225,7 @@ export class TestServers {
       clusterId: "c",
       version: "0.0.0",
       consensus: engine,
+      ...raftLeading({ consensus: engine, clock: boot.clock, logger: this.#logger(node) }),
       peers,
       clock: boot.clock,
       random: boot.random.fork("cluster"),

@@ -15,7 +15,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { ClockWatch } from "../../controller/clock-watch.ts";
 import { Willingness } from "../../controller/node-drain.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Lead } from "../../ports/consensus.ts";
 import { type Boot, WALL_START_MS, type World } from "../kernel/index.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
@@ -152,7 +152,7 @@ export class SimClocks {
   // ---- beacons -------------------------------------------------------------------------------------
 
   /** Production's judgement of the clocks, fed by letters of this world. */
-  watch({ node, clock, random: seeded }: Boot, consensus: Consensus): ClockWatch {
+  watch({ node, clock, random: seeded }: Boot, consensus: Lead): ClockWatch {
     const { world, names, watchOf, probes } = this.#options;
     const random = seeded.fork("beacons");
     const watch = new ClockWatch({ consensus, clock, willingness: new Willingness(consensus) });

@@ -6,15 +6,15 @@ import { peerKey } from "../../core/kit/ids.ts";
 import { joined } from "../../core/kit/pieces.ts";
 import { configurationOf } from "../../core/raft/index.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
-import { ClusterMachine, innerConsensus } from "../../controller/cluster-machine.ts";
+import { ClusterMachine, innerProposals } from "../../controller/cluster-machine.ts";
 import { JobsFeeder } from "../../controller/jobs-feeder.ts";
 import { JOBS_LOG_KEPT, JobsFold } from "../../controller/jobs-fold.ts";
 import { JobsService } from "../../controller/jobs.ts";
 import { LeaseSecrets } from "../../controller/lease-secrets.ts";
-import { RaftLeadership } from "../../controller/raft-leadership.ts";
+import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type FeedBounds, RaftLog } from "../../logs/index.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
@@ -42,10 +42,9 @@ const JOBS_PLACE = 1;
 
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
-export interface JobsServer {
+/** Leadership is as everybody but the engine sees it: after the clearance of a node that works. */
+export interface JobsServer extends Leading {
   readonly engine: Engine;
-  /** As everybody but the engine sees it: behind the gate of a node that works. */
-  readonly consensus: Consensus;
   readonly fold: JobsFold;
   readonly service: JobsService;
   readonly reading: Reading;
@@ -248,11 +247,13 @@ export class JobsCluster {
   #start(boot: Boot): void {
     const { node } = boot;
     const { digest } = this.#options;
-    let engine: Consensus | null = null;
+    const made: { engine?: Engine } = {};
     const { snapshotSliceBytes: sliceBytes, finishedMax, finishedBytesMax } = this.knobs;
     const fold = new JobsFold(digest, { sliceBytes, limits: { finishedMax, finishedBytesMax } });
+    const proposals: Proposals = { propose: (data) => made.engine!.propose(data) };
+    const lead = { status: () => made.engine!.status() };
     const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
-      new RaftLog({ fold: folded, kept, consensus: () => innerConsensus(engine!, place) });
+      new RaftLog({ fold: folded, kept, proposals: innerProposals(proposals, place), lead });
     const archive = this.stores.archive(boot);
     const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive), JOBS_LOG_KEPT);
     const machine = new ClusterMachine([logAt(0, new ScopesFold()), jobsLog], digest);
@@ -274,17 +275,19 @@ export class JobsCluster {
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: 5 },
       onFatal: (error) => boot.fatal(error),
     }).then(
-      (started) => {
-        engine = started;
+      (engine) => {
+        made.engine = engine;
         if (this.world.node(node).process.life?.number !== boot.life) return;
-        if (this.knobs.moonlights) engine = this.#moonlight.over(started, boot);
-        this.#started(boot, started, engine, { fold, archive, log: jobsLog });
+        const leading = this.knobs.moonlights
+          ? this.#moonlight.over(engine, boot)
+          : raftLeading({ consensus: engine, clock: boot.clock, logger: NO_LOGGER });
+        this.#started(boot, engine, leading, { fold, archive, log: jobsLog });
       },
       (error: unknown) => boot.fatal(error),
     );
   }
 
-  #started(boot: Boot, engine: Engine, leading: Consensus, { fold, archive, log }: MachineParts): void {
+  #started(boot: Boot, engine: Engine, leading: Leading, { fold, archive, log }: MachineParts): void {
     const { node, life, clock, random } = boot;
     this.#founded.add(node);
     this.#witness.started(engine.peer);
@@ -300,13 +303,13 @@ export class JobsCluster {
     let ids = 0;
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = this.stores.views(boot);
-    const clocks = this.clocks.watch(boot, leading);
+    const clocks = this.clocks.watch(boot, engine);
     const service = new JobsService({
       log,
       fold,
       digest: this.#options.digest,
       author: `${CLUSTER_ID}.0`,
-      leadership: new RaftLeadership(leading),
+      leadership: leading.leadership,
       worker: this.knobs.moonlights ? workerOf(node) : undefined,
       clock,
       believedMs: () => clocks.believedMs(),
@@ -321,8 +324,8 @@ export class JobsCluster {
     const { putJobsMax } = this.knobs;
     const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER, putJobsMax });
     this.stores.fed(node, { views, feeder });
-    const reading = readingOf({ node, clock, consensus: leading, fold, service, views });
-    this.#servers.set(node, { life, server: { engine, consensus: leading, fold, service, reading, clocks } });
+    const reading = readingOf({ node, clock, consensus: engine, fold, service, views });
+    this.#servers.set(node, { life, server: { ...leading, engine, fold, service, reading, clocks } });
   }
 
   /** As for bare clusters: what is committed is on the disks of a majority when it is first applied anywhere. */

@@ -147,7 +147,7 @@ class Leavers {
     this.#onGiven = () => undefined;
     const leader = this.#cluster.leader();
     if (leader !== undefined && random.chance(TRANSFER_RATE)) {
-      this.#cluster.world.call(leader, () => void this.#cluster.server(leader)?.consensus.transfer(null));
+      this.#cluster.world.call(leader, () => void this.#cluster.server(leader)?.transfer(null));
     }
     const problem = await this.#stopped(agent, drainMs);
     await started;

@@ -11,11 +11,11 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { RaftLeadership } from "../../controller/raft-leadership.ts";
-import { ClearedConsensus } from "../../controller/cleared-consensus.ts";
+import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import type { Child, ChildEvents, Children } from "../../ports/children.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Lead, Members } from "../../ports/consensus.ts";
+import type { Leadership } from "../../ports/leadership.ts";
 import { type FromController, SupervisedClearance, Supervisor } from "../../supervisor/index.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
@@ -73,7 +73,7 @@ export class Moonlight {
   readonly #channels = new Map<string, Channel>();
   readonly #gates = new Map<
     string,
-    { readonly life: number; readonly leadership: RaftLeadership; readonly clearance: SupervisedClearance }
+    { readonly life: number; readonly leadership: Leadership; readonly clearance: SupervisedClearance }
   >();
 
   readonly #supervisors = new Map<string, { readonly boot: Boot; readonly supervisor: Supervisor }>();
@@ -206,8 +206,8 @@ export class Moonlight {
     return true;
   }
 
-  /** The consensus that a server's services see, behind the gate. */
-  over(consensus: Consensus, { node, life, clock, random }: Boot): Consensus {
+  /** Leadership as a server's services see it, and how it is handed over. */
+  over(consensus: Lead & Members, { node, life, clock, random }: Boot): Leading {
     const channel = this.#channels.get(node)!;
     const tell = (message: FromController): void => channel.toSupervisor(() => channel.events.told(message));
     const clearance = new SupervisedClearance({ tell, clock, logger: NO_LOGGER, nowNs: () => 0n });
@@ -216,16 +216,12 @@ export class Moonlight {
       opened(epoch);
       if (this.#isAlive(workerOf(node))) this.#world.report(node, new Error("a gate opens beside a living worker"));
     };
-    const gate = new ClearedConsensus({
-      consensus,
-      clearance,
-      clock,
-      logger: { ...NO_LOGGER, error: () => reached(this.#probes, "not-cleared-in-time") },
-      empty: (peer) => this.#emptied(node, peer, random.fork("empty")),
-    });
+    const empty = (peer: PeerKey): Promise<void> => this.#emptied(node, peer, random.fork("empty"));
+    const logger = { ...NO_LOGGER, error: () => reached(this.#probes, "not-cleared-in-time") };
+    const leading = raftLeading({ consensus, clock, logger, worker: { clearance, empty } });
     tell({ kind: "up" });
-    this.#gates.set(node, { life, leadership: new RaftLeadership(gate), clearance });
-    return gate;
+    this.#gates.set(node, { life, leadership: leading.leadership, clearance });
+    return leading;
   }
 
   /** As a question to a peer: there and back, each after a moment, if at all. */

@@ -8,7 +8,7 @@ import type { JobsFold } from "../../controller/jobs-fold.ts";
 import type { JobsService } from "../../controller/jobs.ts";
 import type { JobState } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Consensus } from "../../ports/consensus.ts";
+import type { Lead } from "../../ports/consensus.ts";
 import type { SimViews } from "./views.ts";
 
 /** What is judged of a job in an answer. */
@@ -35,7 +35,7 @@ export interface Reading {
 export interface ReadingParts {
   readonly node: string;
   readonly clock: Clock;
-  readonly consensus: Consensus;
+  readonly consensus: Pick<Lead, "readIndex">;
   readonly fold: JobsFold;
   readonly service: JobsService;
   readonly views: SimViews;

@@ -17,13 +17,14 @@ const TIMERS = "controller/jobs-timers.ts";
 const WRITER = "controller/jobs-writer.ts";
 const SERVICE = "controller/jobs.ts";
 const FOLD = "controller/jobs-fold.ts";
-const LEADERSHIP = "controller/raft-leadership.ts";
+const LEADERSHIP = "controller/leadership/raft-leadership.ts";
+const LED = "controller/leadership/reign.ts";
 const LEASE = "core/jobs/decide/lease.ts";
 const AGENTS = "core/jobs/decide/agents.ts";
 const EVOLVE = "core/jobs/state/evolve.ts";
 const RESULTS = "core/jobs/decide/results.ts";
 const TABLE = "core/jobs/state/table.ts";
-const CLEARED = "controller/cleared-consensus.ts";
+const CLEARED = "controller/leadership/cleared-leadership.ts";
 const NODE = "core/supervise/node.ts";
 
 function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
@@ -111,13 +112,13 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
       replace: 'return role === "leader" && established !== undefined ? term : null;',
     },
     {
-      file: SERVICE,
+      file: LED,
       find: "!this.#isClosed) void this.#open(epoch);",
-      replace: "!this.#isClosed) {\n      this.#begin(epoch);\n      void this.#open(epoch);\n    }",
+      replace: "!this.#isClosed) {\n      this.#begin(epoch, 0);\n      void this.#open(epoch);\n    }",
     },
     {
-      file: SERVICE,
-      find: 'if (opened.outcome === "opened") this.#begin(epoch);',
+      file: LED,
+      find: 'if (opened.outcome === "opened") this.#begin(epoch, opened.head.position);',
       replace: "",
     },
   ),
@@ -302,8 +303,8 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     MOONLIT,
     mutant("gate-open-beside-the-worker", "specification §2.3", {
       file: CLEARED,
-      find: "if (!status.established || (this.#isOpen && this.#term === status.term)) return status;",
-      replace: "if (this.#limit !== undefined) return status;",
+      find: "return this.#isOpen && epoch === this.#held ? epoch : null;",
+      replace: "return epoch;",
     }),
   ),
   inRunsOf(

@@ -210,13 +210,15 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     },
     {
       file: SERVICE,
-      find: "if (this.#remembers(request) || this.#reign === null) return this.#runShown({ kind, request, jobId, job: null });",
-      replace: "if (this.#remembers(request) || isBefore) return this.#runShown({ kind, request, jobId, job: null });",
+      find: "if (this.#remembers(request)) return this.#runShown(reign, { kind, request, jobId, job: null });",
+      replace:
+        "if (this.#remembers(request) || isBefore) return this.#runShown(reign, { kind, request, jobId, job: null });",
     },
     {
       file: SERVICE,
       find: "for (let look = 0; look < FOUND_LOOKS_MAX; look++) {",
-      replace: "for (let look = 0; look < FOUND_LOOKS_MAX; look++) {\n      const isBefore = this.#reign === null;",
+      replace:
+        "for (let look = 0; look < FOUND_LOOKS_MAX; look++) {\n      const isBefore = this.#reign.current === null;",
     },
   ),
   mutant(

@@ -12,7 +12,6 @@ import { JobsFeeder } from "../../../controller/jobs-feeder.ts";
 import { JobsMeter } from "../../../controller/jobs-meter.ts";
 import { JobsService } from "../../../controller/jobs.ts";
 import { KeysService } from "../../../controller/keys.ts";
-import { RaftLeadership } from "../../../controller/raft-leadership.ts";
 import { openViews } from "../../../drivers/sqlite/index.ts";
 import { systemClock } from "../../../drivers/system/clock.ts";
 import { systemDigest } from "../../../drivers/system/digest.ts";
@@ -20,7 +19,7 @@ import { newJobId } from "../../../drivers/system/ids.ts";
 import { PROTOCOL_OF_REVOCATIONS } from "../../../drivers/wire/index.ts";
 import type { Archive, MissingHistory, SegmentFetcher } from "../../../logs/index.ts";
 import type { Clearance } from "../../../ports/clearance.ts";
-import type { Consensus } from "../../../ports/consensus.ts";
+import type { Leadership } from "../../../ports/leadership.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { JobsServerStats } from "../../../ports/server-stats.ts";
 import type { ConsensusNode } from "./consensus.ts";
@@ -36,8 +35,7 @@ export interface JobsNodeOptions {
   readonly consensus: ConsensusNode;
   readonly jobs: ServerMachine["jobs"];
   readonly archive: Archive;
-  /** Whether this node leads, as its services see it. */
-  readonly leading: Consensus;
+  readonly leadership: Leadership;
   /** The time of day, where it is agreed on. */
   readonly believedMs: () => number | null;
   /** Says whether the cluster is paused. */
@@ -60,7 +58,7 @@ export interface JobsNode {
 }
 
 export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
-  const { consensus, archive, machine, config, logger } = options;
+  const { consensus, leadership, archive, machine, config, logger } = options;
   const { log, fold } = options.jobs;
   const made: { feeder?: JobsFeeder } = {};
   const views = await openViews({
@@ -69,7 +67,6 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     logger,
     onReset: () => made.feeder?.restart(),
   });
-  const leadership = new RaftLeadership(options.leading);
   const jobs = new JobsService({
     log,
     fold,
@@ -116,7 +113,6 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     stop: async () => {
       jobs.close();
       stopMeter();
-      leadership.close();
       feeder.close();
       events.close();
       await fetcher.stop();

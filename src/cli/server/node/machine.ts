@@ -1,12 +1,12 @@
 // What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of scopes and jobs.
 
-import { ClusterMachine, innerConsensus } from "../../../controller/cluster-machine.ts";
+import { ClusterMachine, innerProposals } from "../../../controller/cluster-machine.ts";
 import { JOBS_LOG_KEPT, JobsFold } from "../../../controller/jobs-fold.ts";
 import { assert } from "../../../core/kit/assert.ts";
 import { ScopesFold } from "../../../core/scopes/index.ts";
 import { systemDigest } from "../../../drivers/system/digest.ts";
 import { archivedMachine, type Archive, type FeedBounds, RaftLog } from "../../../logs/index.ts";
-import type { Consensus } from "../../../ports/consensus.ts";
+import type { Lead, Proposals } from "../../../ports/consensus.ts";
 import type { Fold } from "../../../ports/log.ts";
 
 /** The inner machines' places, for ever: they stand in every entry. */
@@ -22,22 +22,18 @@ export interface ServerMachine {
   /** Where the jobs' events are kept: before the first entry is applied. Without one only snapshots can be looked at. */
   readonly keepIn: (archive: Pick<Archive, "capture" | "restore" | "append">) => void;
   /** The engine, once there is one: what the logs propose goes there, tagged for the machine. */
-  readonly attach: (consensus: Consensus) => void;
+  readonly attach: (consensus: Proposals & Pick<Lead, "status">) => void;
 }
 
 export function serverMachine(): ServerMachine {
-  let engine: Consensus | null = null;
-  const logAt = (place: number, fold: Fold, kept?: FeedBounds): RaftLog => {
-    let inner: Consensus | null = null;
-    return new RaftLog({
-      fold,
-      kept,
-      consensus: () => {
-        assert(engine !== null, "the log is used after its engine was attached");
-        return (inner ??= innerConsensus(engine, place));
-      },
-    });
+  let attached: Parameters<ServerMachine["attach"]>[0] | null = null;
+  const engine = (): NonNullable<typeof attached> => {
+    assert(attached !== null, "the log is used after its engine was attached");
+    return attached;
   };
+  const lead: Pick<Lead, "status"> = { status: () => engine().status() };
+  const logAt = (place: number, fold: Fold, kept?: FeedBounds): RaftLog =>
+    new RaftLog({ fold, kept, lead, proposals: innerProposals({ propose: (data) => engine().propose(data) }, place) });
   const scopes = new ScopesFold();
   const jobs = new JobsFold(systemDigest);
   const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs, JOBS_LOG_KEPT)];
@@ -51,7 +47,7 @@ export function serverMachine(): ServerMachine {
     scopes: { log: scopesLog, fold: scopes },
     jobs: { log: jobsLog, fold: jobs },
     attach: (consensus) => {
-      engine = consensus;
+      attached = consensus;
     },
   };
 }

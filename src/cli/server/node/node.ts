@@ -6,9 +6,10 @@
 
 import type { Api } from "../../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../../contract/index.ts";
-import { ClearedConsensus } from "../../../controller/cleared-consensus.ts";
 import { ClusterService } from "../../../controller/cluster.ts";
 import type { ClusterMachine } from "../../../controller/cluster-machine.ts";
+import { type Leading, raftLeading } from "../../../controller/leadership/leading.ts";
+import { within } from "../../../controller/leadership/within.ts";
 import { ScopesService } from "../../../controller/scopes.ts";
 import { emptyWorker } from "../../../controller/worker-queries.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -20,7 +21,6 @@ import type { PeerTls } from "../../../drivers/wire/index.ts";
 import { type Archive, lacksOf, ownLacks } from "../../../logs/index.ts";
 import type { Clearance } from "../../../ports/clearance.ts";
 import type { Cluster } from "../../../ports/cluster.ts";
-import type { Consensus } from "../../../ports/consensus.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { Scopes } from "../../../ports/scopes.ts";
 import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
@@ -73,24 +73,25 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const consensus = await openConsensus(consensusOptions(config, options, machine, keepIn, fail, made));
   const { engine, wire, directory, random } = consensus;
   const { clearance } = options;
-  const gate = gateOf(consensus, options);
-  const leading: Consensus = gate ?? engine;
-  attach(leading);
+  const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(wire, peer) };
+  const leading = raftLeading({ consensus: engine, clock: systemClock, logger, worker });
+  attach(engine);
   const loop = startLoopMonitor();
   const started: { jobs?: JobsNode } = {};
   const cluster = clusterOf(config, options, consensus, leading, machine, { archive: made.archive!, started });
   made.cluster = cluster;
   const { log, fold: applied } = scopesParts;
+  const { leadership } = leading;
   const isPaused = (): boolean => machine.isPaused;
   const forked = random.fork("scopes");
-  const scopes = new ScopesService({ log, applied, consensus: leading, clock: systemClock, random: forked, isPaused });
+  const scopes = new ScopesService({ log, applied, leadership, clock: systemClock, random: forked, isPaused });
   machine.onResumed(() => scopes.resumed());
   const stopParts = async (): Promise<void> => {
     await started.jobs?.stop();
     scopes.close();
     cluster.stop();
     loop.stop();
-    gate?.close();
+    leading.close();
     await consensus.stop();
   };
   try {
@@ -98,7 +99,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     cluster.start();
     const jobs = await startJobs({
       consensus,
-      leading,
+      leadership: leading.leadership,
       believedMs: () => cluster.believedMs(),
       machine,
       worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
@@ -126,13 +127,6 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     await stopParts();
     throw error;
   }
-}
-
-/** Between consensus and everybody else, where a worker may run on this node. */
-function gateOf({ engine, wire }: ConsensusNode, { clearance, logs }: ServerNodeOptions): ClearedConsensus | null {
-  if (clearance === undefined) return null;
-  const empty = (peer: PeerKey): Promise<void> => emptyWorker(wire, peer);
-  return new ClearedConsensus({ consensus: engine, clearance, clock: systemClock, logger: logs.logger, empty });
 }
 
 /** What the engine and its directory are made with; the archive is opened before the first entry is applied. */
@@ -185,7 +179,7 @@ function clusterOf(
   config: ServerConfig,
   options: ServerNodeOptions,
   node: ConsensusNode,
-  leading: Consensus,
+  { leadership, transfer }: Leading,
   machine: ClusterMachine,
   { archive, started }: { readonly archive: Archive; readonly started: { readonly jobs?: JobsNode } },
 ): ClusterService {
@@ -193,7 +187,9 @@ function clusterOf(
   return new ClusterService({
     clusterId: node.clusterId,
     version: options.version,
-    consensus: leading,
+    consensus: engine,
+    leadership,
+    transfer,
     peers: wire,
     clock: systemClock,
     random: random.fork("cluster"),
@@ -218,7 +214,7 @@ function clusterOf(
 
 interface Parts {
   readonly consensus: ConsensusNode;
-  readonly leading: Consensus;
+  readonly leading: Leading;
   readonly cluster: ClusterService;
   readonly scopes: ScopesService;
   readonly api: Api;
@@ -241,7 +237,8 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     stopWatching();
     cluster.setDraining(true);
     // The successor's worker is ended first; whom nobody follows is unwilling all the same.
-    if (leading !== engine && engine.status().role === "leader") await within(HAND_OVER_MS, leading.transfer(null));
+    const { mayWork, transfer } = leading;
+    if (mayWork && engine.status().role === "leader") await within(systemClock, HAND_OVER_MS, transfer(null));
     willingness.set("stopping", true);
     await handOver(consensus);
     await api.stop();
@@ -261,13 +258,6 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     },
     stop: () => (stopping ??= stop()),
   };
-}
-
-async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const limit = systemClock.setTimer(systemClock.monotonicMs() + limitMs, () => late.resolve());
-  await Promise.race([work.catch(() => undefined), late.promise]);
-  limit.cancel();
 }
 
 /** Leadership first, then the end: nobody has to notice that a node was stopped in order. */

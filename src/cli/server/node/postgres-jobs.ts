@@ -7,7 +7,6 @@ import { join } from "node:path";
 import type { JobsParts } from "../../../api/index.ts";
 import { JobBody, shape, specOf } from "../../../contract/index.ts";
 import { CertificatesService } from "../../../controller/certificates.ts";
-import type { ElectorLeadership } from "../../../controller/elector-leadership.ts";
 import { EventsService } from "../../../controller/events.ts";
 import { JobsFeeder } from "../../../controller/jobs-feeder.ts";
 import type { JobsFold } from "../../../controller/jobs-fold.ts";
@@ -24,6 +23,7 @@ import { systemClock } from "../../../drivers/system/clock.ts";
 import { systemDigest } from "../../../drivers/system/digest.ts";
 import { newJobId } from "../../../drivers/system/ids.ts";
 import { PostgresInbox, type PostgresLog, type PostgresNodes } from "../../../logs/index.ts";
+import type { Leadership } from "../../../ports/leadership.ts";
 import type { JobsServerStats } from "../../../ports/server-stats.ts";
 import type { Site } from "./postgres.ts";
 import { nextFire } from "./schedules.ts";
@@ -41,7 +41,7 @@ export interface SiteLog {
   readonly siteId: string;
   readonly log: PostgresLog;
   readonly fold: JobsFold;
-  readonly leadership: ElectorLeadership;
+  readonly leadership: Leadership;
   readonly nodes: Pick<PostgresNodes, "believedMs" | "all">;
 }
 

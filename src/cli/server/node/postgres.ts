@@ -10,7 +10,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Api, ApiTls } from "../../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../../contract/index.ts";
-import { ElectorLeadership } from "../../../controller/elector-leadership.ts";
+import { ClearedLeadership } from "../../../controller/leadership/cleared-leadership.ts";
+import { ElectorLeadership } from "../../../controller/leadership/elector-leadership.ts";
 import { JobsFold } from "../../../controller/jobs-fold.ts";
 import { SiteCluster } from "../../../controller/site-cluster.ts";
 import { noScopes } from "../../../controller/site-scopes.ts";
@@ -30,6 +31,7 @@ import { createElector } from "../../../entry/index.ts";
 import { postgres, type PostgresOptions } from "../../../entry/postgres.ts";
 import { PostgresLog, PostgresNodes } from "../../../logs/index.ts";
 import type { Elector } from "../../../ports/elector.ts";
+import type { Leadership } from "../../../ports/leadership.ts";
 import { backendSource } from "../../connection/backend.ts";
 import { isEnabled } from "../../run/flags.ts";
 import { apiTls, apiUrlOf, openApi, reloadApi } from "./api.ts";
@@ -79,7 +81,7 @@ export async function startPostgresNode(
       "the node is up",
     );
     parts.cluster.start();
-    parts.leadership.start();
+    parts.start();
     return assemble(site, parts, api, closeAll);
   } catch (error) {
     await closeAll();
@@ -105,12 +107,18 @@ function siteOf(config: PostgresNodeConfig, options: ServerNodeOptions, fail: Si
   };
 }
 
-interface Parts {
+/** Who asks for leadership, and what comes of it. */
+interface Campaigner {
+  readonly elector: Elector;
+  readonly leadership: Leadership;
+  readonly campaign: ElectorLeadership;
+  start(): void;
+}
+
+interface Parts extends Campaigner {
   readonly siteId: string;
   readonly log: PostgresLog;
   readonly nodes: PostgresNodes;
-  readonly elector: Elector;
-  readonly leadership: ElectorLeadership;
   readonly cluster: SiteCluster;
   readonly jobs: SiteJobs;
 }
@@ -160,7 +168,8 @@ async function openParts(
   closing.push(() => log.close());
   await log.start();
   options.signal?.removeEventListener("abort", giveUp);
-  const { elector, leadership } = campaignerOf(site, log);
+  const campaigner = campaignerOf(site, log);
+  const { elector, leadership, campaign } = campaigner;
   closing.push(() => elector.close());
   const jobs = await startSiteJobs(site, { siteId, log, fold, leadership, nodes });
   closing.push(() => jobs.stop());
@@ -173,13 +182,14 @@ async function openParts(
     clock: systemClock,
     elector,
     leadership,
+    campaign,
     trustMs: trustMs(settings.timing),
     log,
     nodes,
     disk: directory,
     onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });
-  return { siteId, log, nodes, elector, leadership, cluster, jobs };
+  return { ...campaigner, siteId, log, nodes, cluster, jobs };
 }
 
 /** Advisory locks are a database's: two sites in two schemas of one are two scopes. */
@@ -187,10 +197,10 @@ function scopeOf({ schema }: PostgresSettings): string {
   return `tenure/site/${schema}/${LOG}`;
 }
 
-function campaignerOf(site: Site, log: PostgresLog): { elector: Elector; leadership: ElectorLeadership } {
+function campaignerOf(site: Site, log: PostgresLog): Campaigner {
   const { config, options, url, instance } = site;
   const { logger } = options.logs;
-  const made: { leadership?: ElectorLeadership } = {};
+  const made: { campaign?: ElectorLeadership } = {};
   const elector = createElector({
     scope: scopeOf(site.settings),
     backend: postgres(site.postgres),
@@ -198,18 +208,20 @@ function campaignerOf(site: Site, log: PostgresLog): { elector: Elector; leaders
     metadata: { url, instance },
     enabled: isEnabled(process.env["TENURE_LEADER_ENABLED"]),
     logger,
-    onTransition: () => made.leadership?.look(),
+    onTransition: () => made.campaign?.look(),
   });
   const confirm = (epoch: number): Promise<boolean> => log.confirm(epoch);
-  const leadership = new ElectorLeadership({
-    elector,
-    clock: systemClock,
-    logger,
-    confirm,
-    clearance: options.clearance,
-  });
-  made.leadership = leadership;
-  return { elector, leadership };
+  const campaign = new ElectorLeadership({ elector, clock: systemClock, logger, confirm });
+  made.campaign = campaign;
+  const { clearance } = options;
+  if (clearance === undefined) return { elector, leadership: campaign, campaign, start: () => campaign.start() };
+  const giveUp = (): void => campaign.giveUp();
+  const leadership = new ClearedLeadership({ given: campaign, clearance, clock: systemClock, logger, giveUp });
+  const start = (): void => {
+    leadership.start();
+    campaign.start();
+  };
+  return { elector, leadership, campaign, start };
 }
 
 async function openSiteApi(
@@ -235,7 +247,7 @@ async function openSiteApi(
 
 function assemble(
   { config, url, options }: Site,
-  { cluster, leadership }: Parts,
+  { cluster, campaign }: Parts,
   api: Api,
   closeAll: () => Promise<void>,
 ) {
@@ -243,7 +255,7 @@ function assemble(
   const stop = async (): Promise<void> => {
     cluster.setDraining(true);
     // The next one leads while this one still answers what is under way.
-    await leadership.stop();
+    await campaign.stop();
     cluster.stop();
     await api.stop();
     await closeAll();

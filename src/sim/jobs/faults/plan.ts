@@ -335,7 +335,7 @@ function applyToLeader(cluster: JobsCluster, fault: LeaderFault, hit: () => void
     case "transfer":
       world.call(node, () => {
         hit();
-        void cluster.server(node)?.consensus.transfer(null);
+        void cluster.server(node)?.transfer(null);
       });
       return;
     default:

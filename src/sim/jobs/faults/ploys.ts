@@ -204,7 +204,7 @@ function transfer(cluster: JobsCluster, to: string): void {
   const from = cluster.leader();
   const target = cluster.server(to)?.engine.peer;
   if (from === undefined || from === to || target === undefined) return;
-  cluster.world.call(from, () => void cluster.server(from)?.consensus.transfer(target));
+  cluster.world.call(from, () => void cluster.server(from)?.transfer(target));
 }
 
 function later(cluster: JobsCluster, afterMs: number, fire: () => void): void {

@@ -32,7 +32,7 @@ export async function onTime(cluster: JobsCluster, stepsMax: number): Promise<st
   await rest(2 * ASK_AGAIN_MS + 1_000);
   const told = await written(cluster, stepsMax, { caller: "end", idempotencyKey: null, bodyHash: "" });
   const leader = cluster.leader();
-  if (leader !== undefined) world.call(leader, () => void cluster.server(leader)?.consensus.transfer(null));
+  if (leader !== undefined) world.call(leader, () => void cluster.server(leader)?.transfer(null));
   await rest(RETENTION_LOOK_MS);
   ask(cluster, keyed);
   await rest(ASK_AGAIN_MS);

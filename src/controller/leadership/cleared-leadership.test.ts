@@ -1,11 +1,13 @@
-// A consensus that a test plays by hand, behind the gate of a node that may have a worker.
+// A consensus that a test plays by hand, on a node that may have a worker.
 
 import { describe, expect, test } from "vitest";
-import type { RaftStatus } from "../core/raft/options.ts";
-import type { RaftEvent, TransferResult } from "../core/raft/types.ts";
-import { HandClock, settled as flush } from "../electors/test-seat.ts";
-import type { Consensus } from "../ports/consensus.ts";
-import { ClearedConsensus } from "./cleared-consensus.ts";
+import type { RaftStatus } from "../../core/raft/options.ts";
+import type { RaftEvent, TransferResult } from "../../core/raft/types.ts";
+import { HandClock, settled as flush } from "../../electors/test-seat.ts";
+import type { Lead, Members } from "../../ports/consensus.ts";
+import { ClearedLeadership } from "./cleared-leadership.ts";
+import { giveUp, handOver } from "./hand-over.ts";
+import { RaftLeadership } from "./raft-leadership.ts";
 
 function stage(first: Partial<RaftStatus> = {}) {
   const status = { role: "follower", term: 1, established: false, configuration: { voters: [] }, ...first } as {
@@ -29,9 +31,11 @@ function stage(first: Partial<RaftStatus> = {}) {
       return one.promise;
     },
     stepDown: () => happened.push("step-down"),
-  } as unknown as Consensus;
-  const gate = new ClearedConsensus({
-    consensus: inner,
+  } as unknown as Lead & Members;
+  const around = { consensus: inner, clock, empty: () => Promise.resolve() };
+  const gate = new ClearedLeadership({
+    given: new RaftLeadership(inner),
+    giveUp: (epoch) => void giveUp(around, epoch),
     clock,
     logger: { info: () => undefined, warn: () => undefined, error: () => happened.push("logged") },
     clearance: {
@@ -42,7 +46,8 @@ function stage(first: Partial<RaftStatus> = {}) {
       drained: () => undefined,
     },
   });
-  gate.subscribe((event) => happened.push(event.kind === "role" ? event.role : event.kind));
+  gate.subscribe(() => happened.push(String(gate.epoch())));
+  gate.start();
   const tell = async (event: RaftEvent): Promise<void> => {
     for (const listener of listeners) listener(event);
     await flush();
@@ -61,17 +66,17 @@ function stage(first: Partial<RaftStatus> = {}) {
 }
 
 describe("who is elected", () => {
-  test("is established only when its node is cleared, and nobody hears of it before", async () => {
+  test("leads only when its node is cleared, and nobody hears of it before; everybody has heard of the end before it is released", async () => {
     const { gate, elected, asked, happened, deposed } = stage();
     await elected(2);
     expect(asked.map(({ epoch }) => epoch)).toEqual([2]);
-    expect(gate.status().established).toBe(false);
+    expect(gate.epoch()).toBeNull();
     asked[0]!.answer(true);
     await flush();
-    expect(gate.status().established).toBe(true);
+    expect(gate.epoch()).not.toBeNull();
     await deposed(3);
-    expect(gate.status().established).toBe(false);
-    expect(happened).toEqual(["released", "leader", "opened 2", "established", "released", "follower"]);
+    expect(gate.epoch()).toBeNull();
+    expect(happened).toEqual(["released", "null", "null", "opened 2", "2", "null", "released"]);
   });
 
   test("and was deposed before the answer came opens nothing", async () => {
@@ -80,8 +85,8 @@ describe("who is elected", () => {
     await deposed(3);
     asked[0]!.answer(true);
     await flush();
-    expect(gate.status().established).toBe(false);
-    expect(happened).toEqual(["released", "leader", "released", "follower"]);
+    expect(gate.epoch()).toBeNull();
+    expect(happened).toEqual(["released", "null", "null", "null", "released"]);
   });
 
   test("once more, asks once more: an answer for the term before counts for nothing", async () => {
@@ -90,19 +95,19 @@ describe("who is elected", () => {
     await elected(4);
     asked[0]!.answer(true);
     await flush();
-    expect(gate.status().established).toBe(false);
+    expect(gate.epoch()).toBeNull();
     asked[1]!.answer(true);
     await flush();
-    expect(gate.status().established).toBe(true);
+    expect(gate.epoch()).not.toBeNull();
     expect(happened.filter((what) => what.startsWith("opened"))).toEqual(["opened 4"]);
   });
 
   test("before anybody looked is asked for too", async () => {
     const { gate, asked } = stage({ role: "leader", established: true, term: 5 });
-    expect(gate.status().established).toBe(false);
+    expect(gate.epoch()).toBeNull();
     asked[0]!.answer(true);
     await flush();
-    expect(gate.status().established).toBe(true);
+    expect(gate.epoch()).not.toBeNull();
   });
 });
 
@@ -114,11 +119,11 @@ describe("whose worker is not gone after 150 ms", () => {
     expect(happened).not.toContain("transfer");
     await clock.advance(1);
     await flush();
-    expect(happened).toEqual(["released", "leader", "logged", "transfer"]);
+    expect(happened).toEqual(["released", "null", "null", "logged", "transfer"]);
     // Too late: it has said that it does not lead.
     asked[0]!.answer(true);
     await flush();
-    expect(gate.status().established).toBe(false);
+    expect(gate.epoch()).toBeNull();
   });
 
   test("steps down where nobody takes over", async () => {
@@ -162,24 +167,16 @@ describe("a planned transfer", () => {
         asked.push(`transfer to ${target}`);
         return Promise.resolve({ success: true } as TransferResult);
       },
-    } as unknown as Consensus;
-    const gate = new ClearedConsensus({
+    } as unknown as Lead & Members;
+    const around = {
       consensus: inner,
       clock,
-      logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
-      clearance: {
-        clear: () => Promise.resolve(true),
-        empty: () => Promise.resolve(true),
-        opened: () => undefined,
-        release: () => undefined,
-        drained: () => undefined,
-      },
-      empty: (peer) => {
+      empty: (peer: string) => {
         asked.push(`empty ${peer}`);
-        return new Promise(() => undefined);
+        return new Promise<void>(() => undefined);
       },
-    });
-    const transferred = gate.transfer(null);
+    };
+    const transferred = handOver(around, null);
     await flush();
     expect(asked).toEqual(["empty n3@a"]);
     await clock.advance(300);

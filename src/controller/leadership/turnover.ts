@@ -1,9 +1,9 @@
 // Leadership on its way from one node to the next: requests wait for it where they have arrived, for a moment, instead of
 // being refused and sent again. Who waited goes on with whatever has become of it, once.
 
-import { TenureError } from "../core/kit/errors.ts";
-import { TURNOVER_WAIT_MS } from "../core/kit/timeouts.ts";
-import type { Clock } from "../ports/clock.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
+import type { Clock } from "../../ports/clock.ts";
 
 const TURNOVER_WAITERS_MAX = 8_192;
 

@@ -4,23 +4,21 @@
 //
 // - It leads while its term lasts and the gate is open. The gate is for efficiency: whether anything counts, the log decides
 //   in the same step in which it writes.
-// - What must be over before another leads is over first: the listeners are told that this node does not lead any more, and
-//   then the scope is let go.
+// - What must be over before another leads is over first: the listeners hear that this node does not lead any more, and
+//   then the scope is released.
 // - A hand-over is bounded: where nobody takes over, this node campaigns again.
 
-import { TenureError } from "../core/kit/errors.ts";
-import type { Clearance } from "../ports/clearance.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
-import type { Elector, Term } from "../ports/elector.ts";
-import type { Leadership } from "../ports/leadership.ts";
-import type { Logger } from "../ports/logger.ts";
-import { Confirmations } from "./scopes-confirmations.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Elector, Term } from "../../ports/elector.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { GivenLeadership } from "./cleared-leadership.ts";
+import { Confirmations } from "./confirmations.ts";
+import { within } from "./within.ts";
 
-/** What a person must mend was refused: it is tried again so seldom, and said each time. */
+/** What was refused until a person repairs something: tried again so seldom, and logged each time. */
 const REFUSED_PAUSE_MS = 5_000;
-/** Somebody else leads sooner than a worker that can't be killed dies. */
-const CLEAR_MS_MAX = 150;
-/** Requests wait so long for a successor before they are told that nobody leads here. */
+/** Requests wait so long for a successor before they are refused: nobody leads here. */
 const HANDING_OVER_MS_MAX = 1_000;
 
 export interface ElectorLeadershipOptions {
@@ -29,24 +27,22 @@ export interface ElectorLeadershipOptions {
   readonly logger: Logger;
   /** True: at some time after the call no higher epoch was in force in the log. */
   readonly confirm: (epoch: number) => Promise<boolean>;
-  /** Where the node may have a worker: whoever can't be cleared of it lets the scope go. */
-  readonly clearance?: Clearance | undefined;
 }
 
-interface Reign {
+/** What was given to this node. */
+interface Given {
   readonly epoch: number;
   readonly confirmations: Confirmations;
-  readonly handOver: () => void;
+  readonly release: () => void;
 }
 
-export class ElectorLeadership implements Leadership {
+export class ElectorLeadership implements GivenLeadership {
   readonly #options: ElectorLeadershipOptions;
   readonly #listeners = new Set<() => void>();
   readonly #stopping = new AbortController();
   #campaign: Promise<void> | undefined;
-  #reign: Reign | null = null;
+  #given: Given | null = null;
   #handingOver: Timer | null = null;
-  #isClearing = false;
   #isWilling = true;
   /** Ends the campaign that goes on; or, while this node does not want to lead, the wait for that to be over. */
   #turn = new AbortController();
@@ -56,7 +52,6 @@ export class ElectorLeadership implements Leadership {
   }
 
   start(): void {
-    this.#options.clearance?.release();
     this.#campaign ??= this.#run();
   }
 
@@ -68,18 +63,22 @@ export class ElectorLeadership implements Leadership {
   }
 
   epoch(): number | null {
-    const reign = this.#reign;
-    return reign !== null && this.#options.elector.gate.isLeader ? reign.epoch : null;
+    const given = this.#given;
+    return given !== null && this.#options.elector.gate.isLeader ? given.epoch : null;
+  }
+
+  held(): number | null {
+    return this.#given?.epoch ?? null;
   }
 
   isTurningOver(): boolean {
-    return this.#handingOver !== null || this.#isClearing;
+    return this.#handingOver !== null;
   }
 
   async confirm(): Promise<boolean> {
-    const reign = this.#reign;
-    if (reign === null || this.epoch() === null || reign.confirmations.isFull) return false;
-    return (await reign.confirmations.ask()) && this.#reign === reign && this.epoch() !== null;
+    const given = this.#given;
+    if (given === null || this.epoch() === null || given.confirmations.isFull) return false;
+    return (await given.confirmations.ask()) && this.#given === given && this.epoch() !== null;
   }
 
   subscribe(listener: () => void): () => void {
@@ -92,18 +91,23 @@ export class ElectorLeadership implements Leadership {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Lets the scope go, so that another leads. False: this node does not lead. */
+  /** Releases the scope, so that another leads. False: this node does not lead. */
   handOver(): boolean {
-    const reign = this.#reign;
-    if (reign === null) return false;
+    const given = this.#given;
+    if (given === null) return false;
     const { clock } = this.#options;
     this.#handingOver?.cancel();
     this.#handingOver = clock.setTimer(clock.monotonicMs() + HANDING_OVER_MS_MAX, () => this.#handedOver());
-    reign.handOver();
+    given.release();
     return true;
   }
 
-  /** One that does not want to lead lets go, and campaigns no more. */
+  /** As a hand-over, but nobody waits for a successor here. */
+  giveUp(): void {
+    this.#given?.release();
+  }
+
+  /** One that does not want to lead releases the scope, and campaigns no more. */
   setWilling(isWilling: boolean): void {
     if (isWilling === this.#isWilling) return;
     this.#isWilling = isWilling;
@@ -112,7 +116,7 @@ export class ElectorLeadership implements Leadership {
 
   /** Somebody leads, wherever. */
   heardOfLeader(): void {
-    if (this.#reign === null) this.#handedOver();
+    if (this.#given === null) this.#handedOver();
   }
 
   #handedOver(): void {
@@ -146,50 +150,20 @@ export class ElectorLeadership implements Leadership {
 
   async #lead(term: Term): Promise<void> {
     const { epoch, signal } = term;
+    const { clock, confirm } = this.#options;
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const readIndex = async (timeoutMs: number): Promise<number | null> =>
-      (await this.#within(timeoutMs, this.#options.confirm(epoch))) ? epoch : null;
-    const reign: Reign = { epoch, confirmations: new Confirmations({ readIndex }), handOver: resolve };
+      (await within(clock, timeoutMs, confirm(epoch))) === true ? epoch : null;
+    const given: Given = { epoch, confirmations: new Confirmations({ readIndex }), release: resolve };
     signal.addEventListener("abort", () => resolve(), { once: true });
     if (signal.aborted) return;
-    if (!(await this.#cleared(epoch))) return;
-    if (signal.aborted) return this.#options.clearance?.release();
-    this.#reign = reign;
-    this.#options.clearance?.opened(epoch);
+    this.#given = given;
     this.#handedOver();
     this.look();
     await over;
-    this.#reign = null;
-    reign.confirmations.close();
+    this.#given = null;
+    given.confirmations.close();
     this.look();
-    this.#options.clearance?.release();
-  }
-
-  /** False: the worker is not gone, and another must lead. */
-  async #cleared(epoch: number): Promise<boolean> {
-    const { clearance, logger } = this.#options;
-    if (clearance === undefined) return true;
-    this.#isClearing = true;
-    this.look();
-    const isCleared = await this.#within(CLEAR_MS_MAX, clearance.clear(epoch)).catch(() => false);
-    this.#isClearing = false;
-    if (isCleared) return true;
-    const why = `this node was elected (epoch ${epoch}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;
-    logger.error({ event: "not-cleared", epoch }, why);
-    clearance.release(true);
-    this.look();
-    return false;
-  }
-
-  async #within(limitMs: number, answer: Promise<boolean>): Promise<boolean> {
-    const { clock } = this.#options;
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = clock.setTimer(clock.monotonicMs() + limitMs, () => resolve(false));
-    try {
-      return await Promise.race([answer, late]);
-    } finally {
-      timer.cancel();
-    }
   }
 
   async #pause(ms: number): Promise<void> {

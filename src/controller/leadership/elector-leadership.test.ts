@@ -1,41 +1,49 @@
 // Leadership by an elector whose seat a test plays by hand: when it leads, what it confirms, and how it lets go.
 
 import { describe, expect, test } from "vitest";
-import { type Rig, rig, settled } from "../electors/test-seat.ts";
-import type { Clearance } from "../ports/clearance.ts";
+import { type Rig, rig, settled } from "../../electors/test-seat.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Leadership } from "../../ports/leadership.ts";
+import { ClearedLeadership } from "./cleared-leadership.ts";
 import { ElectorLeadership } from "./elector-leadership.ts";
 
 interface Stage extends Rig {
-  readonly leadership: ElectorLeadership;
+  readonly campaign: ElectorLeadership;
+  /** The same, or where the node may have a worker, what comes of it. */
+  readonly leadership: Leadership;
   /** The epochs that listeners were told, in order, each once in a row. */
   readonly told: (number | null)[];
   readonly asked: PromiseWithResolvers<boolean>[];
 }
 
 function stage(clearance?: Clearance): Stage {
-  const made: { leadership?: ElectorLeadership } = {};
+  const made: { campaign?: ElectorLeadership } = {};
   const asked: PromiseWithResolvers<boolean>[] = [];
-  const rigged = rig({ onTransition: () => made.leadership?.look() });
+  const rigged = rig({ onTransition: () => made.campaign?.look() });
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const leadership = new ElectorLeadership({
+  const { clock } = rigged;
+  const campaign = new ElectorLeadership({
     elector: rigged.elector,
-    clock: rigged.clock,
+    clock,
     logger: quiet,
-    clearance,
     confirm: () => {
       const one = Promise.withResolvers<boolean>();
       asked.push(one);
       return one.promise;
     },
   });
-  made.leadership = leadership;
+  made.campaign = campaign;
+  const giveUp = (): void => campaign.giveUp();
+  const cleared = clearance && new ClearedLeadership({ given: campaign, clearance, clock, logger: quiet, giveUp });
+  const leadership = cleared ?? campaign;
   const told: (number | null)[] = [];
   leadership.subscribe(() => {
     const epoch = leadership.epoch();
     if ((told.at(-1) ?? null) !== epoch) told.push(epoch);
   });
-  leadership.start();
-  return { ...rigged, leadership, told, asked };
+  cleared?.start();
+  campaign.start();
+  return { ...rigged, campaign, leadership, told, asked };
 }
 
 async function leading(epoch = 7): Promise<Stage> {
@@ -120,10 +128,10 @@ describe("what it confirms", () => {
 
 describe("how it lets go", () => {
   test("listeners hear that it does not lead before the scope is free", async () => {
-    const { leadership, seat, told } = await leading();
+    const { campaign, leadership, seat, told } = await leading();
     const order: string[] = [];
     leadership.subscribe(() => order.push(`epoch ${leadership.epoch()}, released ${seat.releases.length}`));
-    expect(leadership.handOver()).toBe(true);
+    expect(campaign.handOver()).toBe(true);
     await settled();
     expect(order[0]).toBe("epoch null, released 0");
     expect(seat.releases).toHaveLength(1);
@@ -132,15 +140,15 @@ describe("how it lets go", () => {
   });
 
   test("the hand-over is over when another leads, or when nobody did for a second; then it campaigns", async () => {
-    const { leadership, seat, clock } = await leading();
-    leadership.handOver();
+    const { campaign, leadership, seat, clock } = await leading();
+    campaign.handOver();
     await settled();
-    leadership.heardOfLeader();
+    campaign.heardOfLeader();
     expect(leadership.isTurningOver()).toBe(false);
     await seat.released();
     await clock.advance(1_000);
     await seat.grant(9);
-    leadership.handOver();
+    campaign.handOver();
     await settled();
     expect(leadership.isTurningOver()).toBe(true);
     await clock.advance(1_000);
@@ -148,13 +156,13 @@ describe("how it lets go", () => {
   });
 
   test("who does not lead has nothing to hand over", () => {
-    expect(stage().leadership.handOver()).toBe(false);
+    expect(stage().campaign.handOver()).toBe(false);
   });
 
   test("stopping resolves when the scope is free, and it campaigns no more", async () => {
-    const { leadership, seat, clock } = await leading();
+    const { campaign, leadership, seat, clock } = await leading();
     let isStopped = false;
-    const stopping = leadership.stop().then(() => (isStopped = true));
+    const stopping = campaign.stop().then(() => (isStopped = true));
     await settled();
     expect(leadership.epoch()).toBeNull();
     expect(isStopped).toBe(false);
@@ -167,27 +175,27 @@ describe("how it lets go", () => {
 
 describe("who does not want to lead", () => {
   test("lets go of what it leads, and campaigns only when it wants to again", async () => {
-    const { leadership, seat, clock, told } = await leading();
-    leadership.setWilling(false);
-    leadership.setWilling(false);
+    const { campaign, seat, clock, told } = await leading();
+    campaign.setWilling(false);
+    campaign.setWilling(false);
     await settled();
     await seat.released();
     await clock.advance(60_000);
     expect(seat.acquires).toHaveLength(1);
-    leadership.setWilling(true);
+    campaign.setWilling(true);
     await settled();
     await seat.grant(9);
     expect(told).toEqual([7, null, 9]);
   });
 
   test("stops waiting for the scope, and may still be stopped", async () => {
-    const { leadership, seat, clock } = stage();
+    const { campaign, leadership, seat, clock } = stage();
     await settled();
-    leadership.setWilling(false);
+    campaign.setWilling(false);
     await settled();
     await clock.advance(60_000);
     expect(seat.acquires).toHaveLength(1);
-    await leadership.stop();
+    await campaign.stop();
     expect(leadership.epoch()).toBeNull();
   });
 });

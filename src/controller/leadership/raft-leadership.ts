@@ -1,17 +1,17 @@
 // Leadership by the servers' own consensus, for those who act on it.
 
-import type { Consensus } from "../ports/consensus.ts";
-import type { Leadership } from "../ports/leadership.ts";
-import { Confirmations } from "./scopes-confirmations.ts";
+import type { Lead } from "../../ports/consensus.ts";
+import type { GivenLeadership } from "./cleared-leadership.ts";
+import { Confirmations } from "./confirmations.ts";
 
-export class RaftLeadership implements Leadership {
-  readonly #consensus: Pick<Consensus, "status" | "readIndex" | "subscribe">;
+export class RaftLeadership implements GivenLeadership {
+  readonly #consensus: Pick<Lead, "status" | "readIndex" | "subscribe">;
   readonly #stop: () => void;
   readonly #listeners = new Set<() => void>();
   /** Of one term: a read that hangs in one must not keep those of the next waiting. */
   #confirmations: { readonly epoch: number; readonly asked: Confirmations } | null = null;
 
-  constructor(consensus: Pick<Consensus, "status" | "readIndex" | "subscribe">) {
+  constructor(consensus: Pick<Lead, "status" | "readIndex" | "subscribe">) {
     this.#consensus = consensus;
     this.#stop = consensus.subscribe((event) => {
       if (event.kind !== "role" && event.kind !== "established" && event.kind !== "transfer") return;
@@ -23,6 +23,10 @@ export class RaftLeadership implements Leadership {
   epoch(): number | null {
     const { role, term, established } = this.#consensus.status();
     return role === "leader" && established ? term : null;
+  }
+
+  held(): number | null {
+    return this.epoch();
   }
 
   isTurningOver(): boolean {

@@ -2,20 +2,20 @@
 // asked, and that a majority has answered. While one is under way the next batch gathers, so there is one at a time however
 // many ask. Each leadership has its own: a read that hangs in one must not keep those of the next waiting.
 
-import { CONFIRM_WAIT_MS } from "../core/kit/timeouts.ts";
-import type { Consensus } from "../ports/consensus.ts";
+import { CONFIRM_WAIT_MS } from "../../core/kit/timeouts.ts";
+import type { Lead } from "../../ports/consensus.ts";
 
 export const CONFIRMATIONS_PENDING_MAX = 65_536;
 
 export class Confirmations {
-  readonly #consensus: Pick<Consensus, "readIndex">;
+  readonly #consensus: Pick<Lead, "readIndex">;
   #waiting: ((confirmed: boolean) => void)[] = [];
   /** Those whose read is under way. */
   #asking: ((confirmed: boolean) => void)[] = [];
   #running = false;
   #isClosed = false;
 
-  constructor(consensus: Pick<Consensus, "readIndex">) {
+  constructor(consensus: Pick<Lead, "readIndex">) {
     this.#consensus = consensus;
   }
 

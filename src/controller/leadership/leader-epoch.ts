@@ -1,6 +1,6 @@
 // A caller may name the epoch of the leader that it means. A lower one is over for sure; a higher one says that ours is.
 
-import { TenureError } from "../core/kit/errors.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 
 export function checkLeaderEpoch(named: number | undefined, epoch: number): void {
   if (named === undefined || named === epoch) return;

@@ -1,0 +1,149 @@
+// One service's part in leadership: it opens its log when this node leads, serves while it does, and ends with it.
+//
+//   idle ──epoch──▶ opening (the log) ──opened──▶ serving ──the epoch is over──▶ idle
+//                     ▲ └─refused: again          │
+//                     └──the log says that the epoch is over, or does not know what it has written
+//
+// Who serves in one epoch (T) is made when the log is open, so that everything of earlier epochs is folded here; nothing of it
+// outlives the epoch. Requests ask once, at the door (`now`); whether anything counts, the log decides in the append.
+
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Leadership } from "../../ports/leadership.ts";
+import type { Log } from "../../ports/log.ts";
+import { Turnover } from "./turnover.ts";
+
+/** An open that was refused (too much waits, a transfer) is tried again after about this time. */
+const OPEN_RETRY_MS = 50;
+
+export interface Serving {
+  readonly epoch: number;
+  /** Safe to call twice. */
+  end(): void;
+}
+
+/** In which epoch the log is open, and the position of its last record. */
+export interface Opened {
+  readonly epoch: number;
+  readonly position: number;
+  /** To be called when the log says that the epoch is over, or does not know what became of an append. */
+  readonly onOver: () => void;
+}
+
+export interface ReignOptions<T extends Serving> {
+  readonly leadership: Pick<Leadership, "epoch" | "isTurningOver" | "subscribe">;
+  readonly log: Pick<Log, "open">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly begin: (opened: Opened) => T;
+}
+
+export class Reign<T extends Serving> {
+  readonly #options: ReignOptions<T>;
+  readonly #turnover: Turnover;
+  readonly #stop: () => void;
+  #opening: number | null = null;
+  #current: T | null = null;
+  #retry: Timer | null = null;
+  #isClosed = false;
+
+  constructor(options: ReignOptions<T>) {
+    this.#options = options;
+    this.#turnover = new Turnover(options.clock, () => this.#isTurningOver(options.leadership.epoch()));
+    this.#stop = options.leadership.subscribe(() => this.#look());
+    this.#look();
+  }
+
+  /** Whoever waits is refused: this node does not lead. Safe to call twice. */
+  close(): void {
+    this.#isClosed = true;
+    this.#stop();
+    this.#retry?.cancel();
+    this.#end();
+    this.#turnover.end();
+  }
+
+  /** Who serves, as far as was heard; null: nobody. */
+  get current(): T | null {
+    return this.#current;
+  }
+
+  /** At the door: who serves; null: that is known in a moment (`next`). Throws NOT_LEADER. */
+  now(): T | null {
+    const epoch = this.#options.leadership.epoch();
+    return this.#isTurningOver(epoch) ? null : this.#servingIn(epoch);
+  }
+
+  /** As `now`, after the change of leaders that is under way. */
+  async next(): Promise<T> {
+    await this.#turnover.over();
+    return this.serving();
+  }
+
+  /** Throws NOT_LEADER. */
+  serving(): T {
+    return this.#servingIn(this.#options.leadership.epoch());
+  }
+
+  #servingIn(epoch: number | null): T {
+    if (this.#current !== null && this.#current.epoch === epoch) return this.#current;
+    throw new TenureError(
+      "NOT_LEADER",
+      epoch === null
+        ? "This node does not lead. Ask the leader."
+        : "This node is taking over: it was elected and opens its log. Retry in a moment.",
+    );
+  }
+
+  /** This node is about to serve, or to know who does instead. */
+  #isTurningOver(epoch: number | null): boolean {
+    if (this.#isClosed) return false;
+    return (epoch !== null && this.#current === null) || this.#options.leadership.isTurningOver();
+  }
+
+  #look(): void {
+    const epoch = this.#options.leadership.epoch();
+    if (this.#current !== null && this.#current.epoch !== epoch) this.#end();
+    if (epoch === null) this.#opening = null;
+    else if (this.#current === null && this.#opening !== epoch && !this.#isClosed) void this.#open(epoch);
+    this.#turnover.look();
+  }
+
+  async #open(epoch: number): Promise<void> {
+    this.#opening = epoch;
+    const { log, clock, random } = this.#options;
+    try {
+      const opened = await log.open(epoch);
+      if (this.#opening !== epoch || this.#isClosed) return;
+      if (opened.outcome === "opened") this.#begin(epoch, opened.head.position);
+      // Only now: what can't begin is tried again.
+      this.#opening = null;
+      this.#turnover.look();
+    } catch {
+      // Whatever it was, it may pass; if leadership went with it, `#look` ends this.
+      if (this.#opening !== epoch || this.#isClosed) return;
+      const waitMs = OPEN_RETRY_MS * random.between(0.5, 1.5);
+      this.#retry = clock.setTimer(clock.monotonicMs() + waitMs, () => {
+        if (this.#opening === epoch) void this.#open(epoch);
+      });
+    }
+  }
+
+  #begin(epoch: number, position: number): void {
+    const onOver = (): void => {
+      if (this.#current !== begun) return;
+      this.#end();
+      // Its head is not what the log has any more. Where this node still leads, it opens again and compares.
+      this.#look();
+    };
+    const begun: T = this.#options.begin({ epoch, position, onOver });
+    this.#current = begun;
+  }
+
+  #end(): void {
+    const ended = this.#current;
+    this.#current = null;
+    ended?.end();
+  }
+}
