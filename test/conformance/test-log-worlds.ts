@@ -133,9 +133,7 @@ export function memoryLogWorld(disguise: Disguise = undisguised): LogWorld {
 const NO_FOLD: Fold = { apply: () => undefined, snapshot: () => new Uint8Array(0), restore: () => undefined };
 
 /** What a log needs of an engine that is made after it. */
-function raftLogPorts(
-  engine: () => Proposals & Pick<Lead, "status">,
-): Pick<RaftLogOptions, "proposals" | "lead"> {
+function raftLogPorts(engine: () => Proposals & Pick<Lead, "status">): Pick<RaftLogOptions, "proposals" | "lead"> {
   return { proposals: { propose: (data) => engine().propose(data) }, lead: { status: () => engine().status() } };
 }
 
