@@ -195,6 +195,7 @@ export class RunSession {
   async #takeGuard(): Promise<GuardedCommand | undefined> {
     for (let attempt = 0; attempt < GUARD_ATTEMPTS_MAX; attempt++) {
       if (this.#outcome !== undefined) return undefined;
+      if (attempt > 0) this.#sayGuardLost();
       this.#warmUp();
       const spare = this.#spare;
       if ((await spare?.ready) === true && !spare!.isOver) return spare;
@@ -207,8 +208,12 @@ export class RunSession {
   /** Nothing was started, so another guard may try. */
   #guardLost(): void {
     if (++this.#guardsLost >= GUARD_ATTEMPTS_MAX) return this.#noGuard();
-    const { notices } = this.#options;
-    notices.say("warning", "the guard process died or froze before it started the command; another one is tried");
+    this.#sayGuardLost();
+  }
+
+  #sayGuardLost(): void {
+    const text = "the guard process died or froze before it started the command; another one is tried";
+    this.#options.notices.say("warning", text);
   }
 
   #noGuard(): void {
