@@ -18,7 +18,6 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   QueueView: SDK,
   ScheduleView: SDK,
   ScopeView: SDK,
-  Json: "client: public type of the SDK; core/kit: the same, for everybody else",
   Role: "contract: what an API key may do; core/raft: follower, candidate, leader. Both are the words of the field",
   ChainPoint:
     "core/archive: a place in the chain of events; core/health: the hash over the applied log that beacons compare",

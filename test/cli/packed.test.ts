@@ -1,7 +1,7 @@
 // `tenure` as packages have it: without the files that `files` of both leaves out. `tenure dev` is among them.
 
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -11,7 +11,8 @@ import { tenure } from "./test-tenure.ts";
 let directory: string;
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "tenure-packed-"));
-  writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
+  // main.ts reads from it which Node it needs.
+  cpSync("package.json", join(directory, "package.json"));
   const isPacked = (file: string): boolean => dirname(file) !== join("src/cli/dev") || basename(file) === "help.ts";
   for (const room of ["cli", "core", "contract", "drivers/system"])
     cpSync(join("src", room), join(directory, "src", room), { recursive: true, filter: isPacked });
