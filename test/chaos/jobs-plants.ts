@@ -105,8 +105,8 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     server: [
       {
         file: "api/streams/event-point.ts",
-        find: "(await inTurn(() => events.hashAt(point.sequence))) === point.hash;",
-        replace: '(await inTurn(() => events.hashAt(point.sequence))) !== "";',
+        find: "(await events.hashAt(point.sequence, pointInTurn)) === point.hash;",
+        replace: '(await events.hashAt(point.sequence, pointInTurn)) !== "";',
       },
     ],
     agent: [],
