@@ -27,6 +27,7 @@ export interface SeenEvent {
 
 /** How a lease ended: what was reported of it, or why it was taken. */
 export interface LeaseEnd {
+  readonly sequence: number;
   readonly cause: string;
   readonly state: JobState;
 }
@@ -120,11 +121,11 @@ export class JobHistory {
           return `a result of a lease that is over is committed, while it is ${now.state}`;
         if ((payload["result"] as { lease?: unknown }).lease !== leaseId)
           return "the result of another lease is committed";
-        this.ends.set(leaseId, { cause: "completed", state: "completed" });
+        this.ends.set(leaseId, { sequence, cause: "completed", state: "completed" });
         next("completed");
         return null;
       default:
-        return this.#ended(eventType, payload, leaseId, next);
+        return this.#ended(event, leaseId, next);
     }
   }
 
@@ -144,12 +145,8 @@ export class JobHistory {
     return null;
   }
 
-  #ended(
-    eventType: string,
-    payload: SeenEvent["payload"],
-    leaseId: string | null,
-    next: (state: JobState) => void,
-  ): string | null {
+  #ended(event: SeenEvent, leaseId: string | null, next: (state: JobState) => void): string | null {
+    const { sequence, eventType, payload } = event;
     const { now } = this;
     const state = ({ "build:failed": "failed", "build:cancelled": "cancelled", "build:retried": "pending" } as const)[
       eventType
@@ -160,7 +157,7 @@ export class JobHistory {
       if (isWrong) return `${eventType} by hand while it is ${now.state}`;
     } else {
       if (leaseId !== now.leaseId) return `${eventType} ends a lease that is over`;
-      this.ends.set(leaseId, { cause: payload["cause"] as string, state });
+      this.ends.set(leaseId, { sequence, cause: payload["cause"] as string, state });
     }
     next(state);
     return null;

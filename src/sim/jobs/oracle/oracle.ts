@@ -11,7 +11,7 @@ import type { TenureError } from "../../../core/kit/errors.ts";
 import type { Job } from "../../../core/jobs/model.ts";
 import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../../ports/jobs.ts";
 import type { LeaseSecrets } from "../../../controller/lease-secrets.ts";
-import { JobHistory, isFinal, type Moment, type SeenEvent } from "./history.ts";
+import { JobHistory, isFinal, type LeaseEnd, type Moment, type SeenEvent } from "./history.ts";
 import { type Belief, goesOn, Holders } from "./holders.ts";
 import { isForgotten, isReported, isSame, type JobsOracleOptions } from "./kit.ts";
 import { type JobsProbeCounts, reached } from "../probes.ts";
@@ -263,7 +263,7 @@ export class JobsOracle {
         lost: () =>
           ever(isForgotten) ||
           this.reads.mayBeDropped(jobId, asked.from) ||
-          (ever((moment) => !isHolders(moment)) && !isReported(job.ends.get(leaseId)?.cause)),
+          (ever((moment) => !isHolders(moment)) && !this.#isReportKnown(jobId, job.ends.get(leaseId))),
         committed: () => isReported(job.ends.get(leaseId)?.cause),
       }[outcome]();
       if (!isTrue) this.#wrong(node, `said ${outcome} of lease ${leaseId} of ${jobId}, which is not committed`);
@@ -273,6 +273,11 @@ export class JobsOracle {
     }
     if (call.renew.length > 0 && answer.leaderEpoch < asked.term)
       this.#wrong(node, `answered an agent in epoch ${answer.leaderEpoch}, though ${asked.term} had begun`);
+  }
+
+  /** A report that was taken; what a book has dropped, and a retry by hand brought back, has lost the reports of its leases. */
+  #isReportKnown(jobId: string, end: LeaseEnd | undefined): boolean {
+    return end !== undefined && isReported(end.cause) && !this.reads.mayBeDropped(jobId, end.sequence);
   }
 
   resultAnswered(asked: Asked, secret: string, call: ResultCall, answer: ResultAnswer): void {
