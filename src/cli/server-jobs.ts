@@ -7,7 +7,7 @@ import type { ServerConfig } from "../contract/index.ts";
 import { CertificatesService } from "../controller/certificates.ts";
 import type { ClusterMachine } from "../controller/cluster-machine.ts";
 import { membersBelow } from "../controller/cluster-view.ts";
-import { EventsService } from "../controller/events.ts";
+import { EventsService } from "../controller/journal/events.ts";
 import { JobsFeeder } from "../controller/jobs-feeder.ts";
 import { JobsMeter } from "../controller/jobs-meter.ts";
 import { JobsService } from "../controller/jobs.ts";

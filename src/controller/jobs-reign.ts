@@ -25,15 +25,15 @@ import type { Clock } from "../ports/clock.ts";
 import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import { EventTime, type NodeTime } from "./event-time.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
 import { JobsRetention, type JobsRetentionOptions } from "./jobs-retention.ts";
 import { checkLeaderEpoch } from "./leadership/leader-epoch.ts";
 import type { Serving } from "./leadership/reign.ts";
 import { JobsTimers } from "./jobs-timers.ts";
-import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
+import { JournalWriter, type JournalWriterOptions } from "./journal/writer.ts";
 
-export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onTakenBack" | "onSettled"> {
+export interface JobsReignOptions extends Omit<JournalWriterOptions, "onOver" | "onTakenBack" | "onSettled"> {
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly time: NodeTime;
@@ -57,8 +57,8 @@ export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "on
 export class JobsReign implements Serving {
   readonly epoch: number;
   readonly #options: JobsReignOptions;
-  readonly #fold: JobsFold;
-  readonly #writer: JobsWriter;
+  readonly #fold: SiteJournal;
+  readonly #writer: JournalWriter;
   readonly #leasing: JobsLeasing;
   readonly #timers: JobsTimers;
   readonly #retention: JobsRetention;
@@ -72,7 +72,7 @@ export class JobsReign implements Serving {
     this.#options = options;
     this.#fold = fold;
     this.epoch = epoch;
-    this.#writer = new JobsWriter({
+    this.#writer = new JournalWriter({
       ...options,
       onOver: () => {
         this.end();

@@ -17,7 +17,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { JobLog, ViewsHole } from "../ports/views.ts";
 import { type Changes, logOf } from "./job-changes.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { ReplayedJobs } from "./replayed-jobs.ts";
 
 /** What jobs that have not ended yet, as far as the replay is, may have logged. */
@@ -37,7 +37,7 @@ export interface ReplayHistory {
 
 export interface ReplayOptions {
   readonly history: ReplayHistory;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly clock: Clock;
   /** The views have everything up to here … */
   readonly after: number;

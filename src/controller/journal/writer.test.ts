@@ -2,12 +2,12 @@
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import type { EventDraft } from "../core/events/index.ts";
-import { settled } from "../electors/test-seat.ts";
-import type { Digest } from "../ports/digest.ts";
-import type { LogAppended, TakingLog } from "../ports/log.ts";
-import { JobsFold } from "./jobs-fold.ts";
-import { JobsWriter } from "./jobs-writer.ts";
+import type { EventDraft } from "../../core/events/index.ts";
+import { settled } from "../../electors/test-seat.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { LogAppended, TakingLog } from "../../ports/log.ts";
+import { SiteJournal } from "./site-journal.ts";
+import { JournalWriter } from "./writer.ts";
 
 const digest: Digest = {
   sha256: (bytes) => createHash("sha256").update(bytes).digest(),
@@ -34,8 +34,8 @@ function stage() {
     read: () => Promise.resolve([]),
     subscribe: () => () => undefined,
   };
-  const fold = new JobsFold(digest);
-  const writer = new JobsWriter({
+  const fold = new SiteJournal(digest);
+  const writer = new JournalWriter({
     epoch: 1,
     log,
     fold,

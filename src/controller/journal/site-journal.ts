@@ -10,12 +10,12 @@
 // - All of it is of the same sequence, the position of the last record.
 // - What is proposed lies directly behind it, in order, all of one epoch: the only one that may append.
 
-import { assert } from "../core/kit/assert.ts";
-import { ByteReader, ByteWriter } from "../core/kit/bytes.ts";
-import { TenureError } from "../core/kit/errors.ts";
-import type { Json } from "../core/kit/json.ts";
-import { begun, joined, partsOf, type Pieces, readPart } from "../core/kit/pieces.ts";
-import { EVENT_DEPTH_MAX, INTEGER_MAX, SNAPSHOT_BYTES_MAX } from "../core/kit/limits.ts";
+import { assert } from "../../core/kit/assert.ts";
+import { ByteReader, ByteWriter } from "../../core/kit/bytes.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Json } from "../../core/kit/json.ts";
+import { begun, joined, partsOf, type Pieces, readPart } from "../../core/kit/pieces.ts";
+import { EVENT_DEPTH_MAX, INTEGER_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import {
   canonicalJson,
   chainBroken,
@@ -25,12 +25,12 @@ import {
   isEventType,
   parseStrictJson,
   type SealedEvent,
-} from "../core/events/index.ts";
-import { type BookLimits, JobsBook, type PreparedBook } from "../core/jobs/index.ts";
-import type { Digest } from "../ports/digest.ts";
-import type { Fold, LogHead, LogRecord } from "../ports/log.ts";
-import { CertificatesFold } from "./certificates-fold.ts";
-import { KeysFold } from "./keys-fold.ts";
+} from "../../core/events/index.ts";
+import { type BookLimits, JobsBook, type PreparedBook } from "../../core/jobs/index.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
+import { CertificatesFold } from "../certificates-fold.ts";
+import { KeysFold } from "../keys-fold.ts";
 
 const SNAPSHOT_VERSION = 1;
 /** With revoked certificates after the keys; written only where there are any, and then every member reads it. */
@@ -43,13 +43,13 @@ const CERTIFICATES_BYTES_MAX = 16 * 1024 * 1024;
 /** Events are read from their tail and from the history; nobody reads them from the servers' log. */
 export const JOBS_LOG_KEPT = { recordsMax: 1 };
 
-export interface JobsFoldOptions {
+export interface SiteJournalOptions {
   /** How much of a snapshot is made in one turn, about. */
   readonly sliceBytes?: number | undefined;
   readonly limits?: Partial<BookLimits> | undefined;
 }
 
-export class JobsFold implements Fold {
+export class SiteJournal implements Fold {
   readonly book: JobsBook;
   readonly keys = new KeysFold();
   readonly certificates = new CertificatesFold();
@@ -62,7 +62,7 @@ export class JobsFold implements Fold {
   #chain: ChainHead = EMPTY_CHAIN;
   #own: { readonly epoch: number; readonly events: SealedEvent[] } | null = null;
 
-  constructor(digest: Digest, { sliceBytes, limits }: JobsFoldOptions = {}) {
+  constructor(digest: Digest, { sliceBytes, limits }: SiteJournalOptions = {}) {
     this.#digest = digest;
     this.#sliceBytes = sliceBytes;
     this.#bookOptions = { canonical: (value) => canonicalJson(value, INTEGER_MAX), limits };

@@ -6,18 +6,18 @@ import {
   Sealer,
   verifyConsistency,
   verifyInclusion,
-} from "../core/events/index.ts";
-import type { SealedEvent } from "../core/events/index.ts";
-import { systemDigest as digest } from "../drivers/system/digest.ts";
-import { TenureError } from "../core/kit/errors.ts";
+} from "../../core/events/index.ts";
+import type { SealedEvent } from "../../core/events/index.ts";
+import { systemDigest as digest } from "../../drivers/system/digest.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import { EventsService, type EventHistory } from "./events.ts";
-import { JobsFold } from "./jobs-fold.ts";
+import { SiteJournal } from "./site-journal.ts";
 
 const WANTED = { filter: null, max: 1_000, bytesMax: 1_000_000 };
 
 /** A history of queues that are paused, in memory, that counts what is read of it. */
 class Stage {
-  readonly fold = new JobsFold(digest);
+  readonly fold = new SiteJournal(digest);
   readonly all: SealedEvent[] = [];
   readonly sealer = new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "site", leaderEpoch: 1, digest });
   readCount = 0;

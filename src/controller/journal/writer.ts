@@ -10,13 +10,13 @@
 //   be. The leader goes on from before it.
 // - A definite failure is only said where nothing was written (trap 66).
 
-import { assert, assertNever } from "../core/kit/assert.ts";
-import { TenureError } from "../core/kit/errors.ts";
-import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
-import { type ChainHead, type EventDraft, type SealedEvent, Sealer } from "../core/events/index.ts";
-import type { Digest } from "../ports/digest.ts";
-import type { Log, LogAppended, TakingLog } from "../ports/log.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import { assert, assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { ENTRY_BYTES_MAX } from "../../core/kit/limits.ts";
+import { type ChainHead, type EventDraft, type SealedEvent, Sealer } from "../../core/events/index.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Log, LogAppended, TakingLog } from "../../ports/log.ts";
+import type { SiteJournal } from "./site-journal.ts";
 
 /** Appends that may wait to be committed; past it new requests are told to come back. */
 const APPENDS_MAX = 1_024;
@@ -41,11 +41,11 @@ interface Append {
   readonly settle: { resolve: () => void; reject: (error: unknown) => void };
 }
 
-export interface JobsWriterOptions {
+export interface JournalWriterOptions {
   readonly epoch: number;
   /** TakingLog where jobs are taken over from beside it. */
   readonly log: Log | TakingLog;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly digest: Digest;
   /** The author of the chain: the site's incarnation. */
   readonly author: string;
@@ -57,15 +57,15 @@ export interface JobsWriterOptions {
   readonly onSettled: (isKept: boolean) => void;
 }
 
-export class JobsWriter {
-  readonly #options: JobsWriterOptions;
+export class JournalWriter {
+  readonly #options: JournalWriterOptions;
   readonly #sealer: Sealer;
   #underWay: Append[] = [];
   #isOver = false;
   #isFlushing = false;
 
   /** The log is open, and its last record is folded here. */
-  constructor(options: JobsWriterOptions) {
+  constructor(options: JournalWriterOptions) {
     this.#options = options;
     const { fold, author, epoch, digest } = options;
     this.#sealer = new Sealer({ head: fold.chain, sourceControllerId: author, leaderEpoch: epoch, digest });

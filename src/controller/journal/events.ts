@@ -1,9 +1,9 @@
 // The site's events, as this node has them: the newest from memory, older ones from its history, which works in slices. A few
 // readers of the history are served at a time, the others wait: nothing here holds the loop.
 
-import { TenureError } from "../core/kit/errors.ts";
-import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../core/events/index.ts";
-import type { Digest } from "../ports/digest.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../../core/events/index.ts";
+import type { Digest } from "../../ports/digest.ts";
 import type {
   ConsistencyProof,
   Events,
@@ -14,11 +14,11 @@ import type {
   InclusionProof,
   EventRecord,
   Verified,
-} from "../ports/events.ts";
+} from "../../ports/events.ts";
 import { EventProofs } from "./event-proofs.ts";
 import { EventTail, type TailEvent } from "./event-tail.ts";
-import type { JobsFold } from "./jobs-fold.ts";
-import { Turns } from "./turns.ts";
+import type { SiteJournal } from "./site-journal.ts";
+import { Turns } from "../turns.ts";
 
 /** Each reads a whole segment, and takes the loop's time in slices. */
 const READING_MAX = 4;
@@ -51,7 +51,7 @@ interface HistoricPoint {
 }
 
 export interface EventsServiceOptions {
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly history: EventHistory;
   readonly digest: Digest;
 }
