@@ -12,7 +12,7 @@ import { noName, refuseStray } from "./words.ts";
 const VERBS = ["tail", "verify"] as const;
 /** As many digits as the servers read. */
 const SEQUENCE_MAX = 999_999_999_999_999;
-/** As the log has them (ENTITY_TYPES and EVENT_TYPES of core/events; a test compares): of a misspelt one nothing ever comes. */
+/** As the journal has them (a test compares with its tenants): of a misspelt one nothing ever comes. */
 export const ENTITY_NAMES = [
   "build",
   "worker",

@@ -89,7 +89,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   machine.onResumed(() => jobs.resumed());
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
   made.feeder = feeder;
-  const events = new EventsService({ fold, history: archive, digest: systemDigest });
+  const events = new EventsService({ journal: fold, history: archive, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const certificates = new CertificatesService({
     fold: fold.certificates,

@@ -79,7 +79,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   const history = new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock });
   const feeder = new JobsFeeder({ fold, views, history, clock: systemClock, logger });
   made.feeder = feeder;
-  const events = new EventsService({ fold, history, digest: systemDigest });
+  const events = new EventsService({ journal: fold, history, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const certificates = new CertificatesService({
     fold: fold.certificates,

@@ -33,7 +33,11 @@ import type { Serving } from "./leadership/reign.ts";
 import { JobsTimers } from "./jobs-timers.ts";
 import { JournalWriter, type JournalWriterOptions } from "./journal/writer.ts";
 
-export interface JobsReignOptions extends Omit<JournalWriterOptions, "onOver" | "onTakenBack" | "onSettled"> {
+export interface JobsReignOptions extends Omit<
+  JournalWriterOptions,
+  "journal" | "onOver" | "onTakenBack" | "onSettled"
+> {
+  readonly fold: SiteJournal;
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly time: NodeTime;
@@ -74,6 +78,7 @@ export class JobsReign implements Serving {
     this.epoch = epoch;
     this.#writer = new JournalWriter({
       ...options,
+      journal: fold,
       onOver: () => {
         this.end();
         options.onOver();
@@ -101,13 +106,12 @@ export class JobsReign implements Serving {
       leaseHash: options.leaseHash,
       random: () => random.next(),
     };
+    const around = { clock, fold, context: this.#context };
     const isPaused = options.isPaused ?? (() => false);
     const leads = (): boolean =>
       !this.#isOver && !this.#writer.isFull && !isPaused() && options.leadership.epoch() === epoch;
     this.#leasing = new JobsLeasing({
-      clock,
-      fold,
-      context: this.#context,
+      ...around,
       timers: () => this.#timers,
       isFull: () => this.#writer.isFull || isPaused(),
       decide: <Kind extends JobsCommandKind>(command: CommandOf<Kind>) => this.#decide<Kind>(command),
@@ -128,14 +132,7 @@ export class JobsReign implements Serving {
       ready: () => this.#leasing.handOut(),
     });
     const forget = (jobIds: readonly string[]): Promise<unknown> => this.run<"forget">({ kind: "forget", jobIds });
-    this.#retention = new JobsRetention({
-      clock,
-      fold,
-      context: this.#context,
-      expired: options.expired,
-      leads,
-      forget,
-    });
+    this.#retention = new JobsRetention({ ...around, expired: options.expired, leads, forget });
   }
 
   /** What this leader decides by now. */

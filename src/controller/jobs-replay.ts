@@ -57,7 +57,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   const isWhole = after < fold.book.droppedUpTo;
   const from = Math.max(startSequence, isWhole ? 0 : after) + 1;
   const lost = (history.lost?.() ?? []).filter(({ first, last }) => last >= from && first <= through);
-  let book = isWhole ? fold.emptyBook(startSequence) : null;
+  let book = isWhole ? fold.jobs.emptyBook(startSequence) : null;
   const changes = new ReplayedJobs({
     job: isWhole ? (jobId) => book?.applied.job(jobId) ?? null : null,
     isElsewhere: (jobId) => fold.book.hasApplied(jobId) || isNewer(jobId),
@@ -66,7 +66,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   /** Of the first event in each part. */
   const beganAtMs = new Map<number, number>();
   for (const part of partsBetween(lost, from, through)) {
-    if (part.isAfterHole && book !== null) book = fold.emptyBook(part.first - 1);
+    if (part.isAfterHole && book !== null) book = fold.jobs.emptyBook(part.first - 1);
     const note = (event: StoredEvent): void => {
       // What does not fit is of a job that history does not have the beginning of: it was cut there, or lost.
       if (event.sequence === part.first) beganAtMs.set(part.first, Math.floor(event.timestamp));

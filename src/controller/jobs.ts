@@ -7,6 +7,7 @@ import { VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Digest } from "../ports/digest.ts";
 import type {
   AgentView,
   DrainedBy,
@@ -42,6 +43,7 @@ export interface JobsServiceOptions extends Omit<
 > {
   readonly leadership: Leadership;
   readonly clock: Clock;
+  readonly digest: Digest;
   /** The time of day, where a majority of clocks agrees on it; null: none does. By default this node's own clock is believed. */
   readonly believedMs?: (() => number | null) | undefined;
   readonly random: Random;

@@ -33,7 +33,7 @@ class Stage {
       throw new Error("not asked for here");
     },
   };
-  events = new EventsService({ fold: this.fold, history: this.history, digest });
+  events = new EventsService({ journal: this.fold, history: this.history, digest });
 
   grow(count: number): void {
     for (let i = 0; i < count; i++) {
@@ -54,7 +54,7 @@ class Stage {
   /** Another process: nothing in memory but the history. */
   restart(): void {
     this.events.close();
-    this.events = new EventsService({ fold: this.fold, history: this.history, digest });
+    this.events = new EventsService({ journal: this.fold, history: this.history, digest });
   }
 
   root(size: number): Uint8Array {

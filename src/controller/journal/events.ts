@@ -17,7 +17,7 @@ import type {
 } from "../../ports/events.ts";
 import { EventProofs } from "./event-proofs.ts";
 import { EventTail, type TailEvent } from "./event-tail.ts";
-import type { SiteJournal } from "./site-journal.ts";
+import type { Journal } from "./journal.ts";
 import { Turns } from "../turns.ts";
 
 /** Each reads a whole segment, and takes the loop's time in slices. */
@@ -51,7 +51,7 @@ interface HistoricPoint {
 }
 
 export interface EventsServiceOptions {
-  readonly fold: SiteJournal;
+  readonly journal: Pick<Journal, "chain" | "follow" | "onRestored">;
   readonly history: EventHistory;
   readonly digest: Digest;
 }
@@ -74,12 +74,12 @@ export class EventsService implements Events {
     this.#options = options;
     this.#proofs = new EventProofs(options.history, options.digest);
     this.#stops = [
-      options.fold.follow((sealed) => {
+      options.journal.follow((sealed) => {
         this.#tail.push(sealed);
         this.#wake(this.#waiting);
         this.#wake(this.#waitingOf.get(sealed.event.entityId));
       }),
-      options.fold.onRestored(() => {
+      options.journal.onRestored(() => {
         this.#tail.clear();
         this.#proofs.clear();
       }),
@@ -94,11 +94,11 @@ export class EventsService implements Events {
 
   head(): EventsHead {
     const { startSequence } = this.#options.history.stats();
-    return { sequence: this.#options.fold.chain.sequence, first: startSequence + 1 };
+    return { sequence: this.#options.journal.chain.sequence, first: startSequence + 1 };
   }
 
   async hashAt(sequence: number): Promise<string | null> {
-    const { chain } = this.#options.fold;
+    const { chain } = this.#options.journal;
     if (sequence >= chain.sequence) return sequence === chain.sequence ? chain.hash : null;
     const { first } = this.head();
     if (sequence + 1 < first) throw compacted(sequence + 1, first);
@@ -126,7 +126,7 @@ export class EventsService implements Events {
   }
 
   recent(after: number, wanted: EventsWanted): EventsPage | null {
-    if (after >= this.#options.fold.chain.sequence) return { events: [], through: after, hash: null };
+    if (after >= this.#options.journal.chain.sequence) return { events: [], through: after, hash: null };
     return this.#tail.has(after + 1) ? pageOf(after, this.#tail.behind(after), wanted) : null;
   }
 

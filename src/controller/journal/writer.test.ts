@@ -35,17 +35,17 @@ function stage() {
     subscribe: () => () => undefined,
   };
   const fold = new SiteJournal(digest);
+  const over = { times: 0 };
   const writer = new JournalWriter({
     epoch: 1,
     log,
-    fold,
-    digest,
+    journal: fold,
     author: "site.1",
-    onOver: () => undefined,
+    onOver: () => void over.times++,
     onTakenBack: () => undefined,
     onSettled: () => undefined,
   });
-  return { writer, sent };
+  return { writer, fold, sent, over };
 }
 
 let ids = 0;
@@ -77,4 +77,14 @@ test("an append that was not taken rejects whoever took something over with it",
   void writer.write([draft()]);
   await settled();
   expect(sent[1], "and its ids are forgotten").toMatchObject({ events: 1, taken: [] });
+});
+
+test("what was decided before a record of another epoch came, in the same turn, is not sent: nothing was written", async () => {
+  const { writer, fold, sent, over } = stage();
+  const written = writer.write([draft()]);
+  const other = new SiteJournal(digest);
+  other.propose({ epoch: 2, author: "site.1" }, [draft()]);
+  fold.apply({ position: 1, epoch: 2, data: other.tailAfter(0, 1)![0]! });
+  await expect(written).rejects.toMatchObject({ code: "NOT_LEADER" });
+  expect([sent.length, over.times, fold.chain.sequence]).toEqual([0, 1, 1]);
 });

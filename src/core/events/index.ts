@@ -14,15 +14,11 @@ export {
 export {
   type ChainEvent,
   decodeEvent,
-  ENTITY_TYPES,
-  type EntityType,
-  EVENT_TYPES,
   type EventDraft,
   eventHashOf,
   type EventPayload,
   type EventRead,
   type EventType,
-  isEventType,
   type StoredEvent,
 } from "./event.ts";
 export { JsonError, parseStrictJson } from "./strict-json.ts";

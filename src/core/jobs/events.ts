@@ -10,6 +10,34 @@ import type { Attempt, Job, JobFailure, JobProgress, JobSpec, Schedule } from ".
 
 export type { EventDraft, EventPayload };
 
+export const JOBS_EVENT_TYPES = [
+  "build:submitted",
+  "build:assigned",
+  "build:building",
+  "build:log",
+  "build:completed",
+  "build:failed",
+  "build:retried",
+  "build:cancelling",
+  "build:cancelled",
+  "build:forgotten",
+  "worker:registered",
+  "worker:offline",
+  "worker:removed",
+  "queue:paused",
+  "queue:resumed",
+  "schedule:put",
+  "schedule:deleted",
+  "schedule:fired",
+] as const;
+export type JobsEventType = (typeof JOBS_EVENT_TYPES)[number];
+
+const own: ReadonlySet<string> = new Set(JOBS_EVENT_TYPES);
+
+export function isAboutJobs(eventType: string): eventType is JobsEventType {
+  return own.has(eventType);
+}
+
 /** Of a sealed event, what the book looks at. Those about other things than jobs change nothing but the sequence. */
 export type JobsEvent = Pick<
   StoredEvent,

@@ -9,6 +9,7 @@ import { AGENT_SESSIONS_KEPT } from "../kit/limits.ts";
 import { evolveJob } from "./evolve-job.ts";
 import {
   type Fired,
+  isAboutJobs,
   type JobsEvent,
   type Offline,
   payloadOf,
@@ -37,7 +38,9 @@ export function evolve(state: BookState, event: JobsEvent): boolean {
 }
 
 function change(state: BookState, event: JobsEvent, atMs: number): boolean {
-  switch (event.eventType) {
+  const { eventType } = event;
+  if (!isAboutJobs(eventType)) return true;
+  switch (eventType) {
     case "build:submitted":
     case "build:assigned":
     case "build:building":
@@ -48,7 +51,7 @@ function change(state: BookState, event: JobsEvent, atMs: number): boolean {
     case "build:cancelling":
     case "build:cancelled":
     case "build:forgotten":
-      return evolveJob(state, event, event.eventType, atMs);
+      return evolveJob(state, event, eventType, atMs);
     case "worker:registered":
       return registered(state, event, atMs);
     case "worker:offline":
@@ -69,13 +72,8 @@ function change(state: BookState, event: JobsEvent, atMs: number): boolean {
       return true;
     case "schedule:fired":
       return fired(state, event);
-    case "key:created":
-    case "key:revoked":
-    case "certificate:revoked":
-    case "controller:recovered":
-      return true;
     default:
-      return assertNever(event.eventType, "event");
+      return assertNever(eventType, "event");
   }
 }
 

@@ -12,7 +12,7 @@ export type {
 } from "./commands.ts";
 export { decide } from "./decide.ts";
 export { type OpenClass, openClasses, type WantedKinds } from "./decide-lease.ts";
-export type { JobsEvent } from "./events.ts";
+export { JOBS_EVENT_TYPES, type JobsEvent } from "./events.ts";
 export { BOOK_LIMITS, type BookLimits, type BookOptions } from "./state.ts";
 export type { JobsView, LeaseView, Renewal } from "./views.ts";
 export { type DueTimes, DueWalk } from "./catch-up.ts";
