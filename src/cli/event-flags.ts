@@ -12,18 +12,9 @@ import { noName, refuseStray } from "./words.ts";
 const VERBS = ["tail", "verify"] as const;
 /** As many digits as the servers read. */
 const SEQUENCE_MAX = 999_999_999_999_999;
-/** As the journal has them (a test compares with its tenants): of a misspelt one nothing ever comes. */
-export const ENTITY_NAMES = [
-  "build",
-  "worker",
-  "queue",
-  "schedule",
-  "key",
-  "certificate",
-  "controller",
-] as const satisfies readonly EntityType[];
 /** What they are called everywhere else. */
 const OTHER_NAMES: Readonly<Record<string, EntityType>> = { job: "build", agent: "worker" };
+/** As the journal has them (a test compares with its tenants): of a misspelt one nothing ever comes. */
 export const EVENT_NAMES = [
   "build:submitted",
   "build:assigned",
@@ -48,6 +39,7 @@ export const EVENT_NAMES = [
   "certificate:revoked",
   "controller:recovered",
 ] as const;
+export const ENTITY_NAMES = [...new Set(EVENT_NAMES.map((name) => name.slice(0, name.indexOf(":")) as EntityType))];
 
 export const EVENT_HELP = `tenure event VERB [--url URL[,URL…]] [-o table|json|jsonl]: everything that happens to jobs, agents, queues,
 schedules, keys and certificates, in one log, sealed.

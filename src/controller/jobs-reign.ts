@@ -226,7 +226,7 @@ export class JobsReign implements Serving {
     checkLeaderEpoch(named, this.epoch);
   }
 
-  /** For what is not about jobs: `make` decides on applied state, and waits for one to be over before the next. */
+  /** For the journal's other tenants: `make` decides on applied state, so that one has to be over before the next. */
   async change(make: (context: DecideContext) => readonly EventDraft[]): Promise<void> {
     if (this.#isOver) throw this.#notLeader();
     let drafts: readonly EventDraft[];

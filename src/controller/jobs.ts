@@ -63,6 +63,7 @@ export class JobsService implements Jobs {
   readonly #time: NodeTime;
   readonly #stops: readonly (() => void)[];
   readonly #reign: Reign<JobsReign>;
+  #changes: Promise<void> = Promise.resolve();
   #staleRejected = 0;
 
   constructor(options: JobsServiceOptions) {
@@ -170,9 +171,11 @@ export class JobsService implements Jobs {
     await reign.run<"take">({ kind: "take", jobs });
   }
 
-  /** For what shares the log with jobs: see JobsReign.change. */
-  async change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
-    return (this.#reign.now() ?? (await this.#reign.next())).change(make);
+  /** For the journal's other tenants, one at a time: see JobsReign.change. */
+  change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
+    const run = this.#changes.then(async () => (this.#reign.now() ?? (await this.#reign.next())).change(make));
+    this.#changes = run.catch(() => undefined);
+    return run;
   }
 
   async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {

@@ -2,8 +2,10 @@ import { describe, expect, it } from "vitest";
 import { EMPTY_CHAIN, Sealer } from "../../core/events/index.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
+import { settled } from "../../electors/test-seat.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";
+import { KeysService } from "../keys.ts";
 import { SiteJournal } from "./site-journal.ts";
 import { JobsStage } from "../test-jobs.ts";
 
@@ -73,6 +75,23 @@ describe("a snapshot of the jobs", () => {
     const other = new SiteJournal(digest);
     other.restore(wholeOf(taken), { position: chain.sequence, epoch: 1 });
     expect(other.book.stateHash(digest)).toEqual(hash);
+  });
+});
+
+describe("a tenant that decides on what is applied", () => {
+  it("is asked for one change after the other: two keys of one name are one", async () => {
+    const { fold, stage } = folded();
+    await stage.submitMany(1);
+    const keys = new KeysService({ fold: fold.keys, change: (make) => stage.service.change(make) });
+    const request = { caller: "ada", idempotencyKey: null, bodyHash: "" };
+    const create = (digit: string) => keys.create(request, { name: "a", role: "viewer", sha256: digit.repeat(64) });
+    stage.log.isHolding = true;
+    const asked = Promise.allSettled([create("1"), create("2")]);
+    await settled();
+    expect([stage.log.waiting, fold.keys.size]).toEqual([1, 0]);
+    stage.log.release();
+    expect((await asked).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(keys.list().map(({ name }) => name)).toEqual(["a"]);
   });
 });
 

@@ -32,8 +32,7 @@ interface Append {
   readonly taken: string[];
   bytes: number;
   isSent: boolean;
-  readonly done: Promise<void>;
-  readonly settle: { resolve: () => void; reject: (error: unknown) => void };
+  readonly settle: PromiseWithResolvers<void>;
 }
 
 export interface JournalWriterOptions extends Author {
@@ -79,12 +78,12 @@ export class JournalWriter {
     append.events += events;
     append.bytes += bytes;
     append.taken.push(...taken);
-    return append.done;
+    return append.settle.promise;
   }
 
   /** Resolves when all that the head has is committed. */
   settled(): Promise<void> {
-    return this.#underWay.at(-1)?.done ?? Promise.resolve();
+    return this.#underWay.at(-1)?.settle.promise ?? Promise.resolve();
   }
 
   /** The reign is over. What was sent is answered by the log; what was not, was never written. */
@@ -102,18 +101,10 @@ export class JournalWriter {
       if (last.bytes + bytes <= GATHERED_BYTES_MAX && last.events + events <= GATHERED_EVENTS_MAX) return last;
       this.#send(last);
     }
-    const { promise: done, resolve, reject } = Promise.withResolvers<void>();
+    const settle = Promise.withResolvers<void>();
     // Much is written that nobody waits for: an expiry, a schedule.
-    done.catch(() => undefined);
-    const append: Append = {
-      after,
-      events: 0,
-      taken: [],
-      bytes: 0,
-      isSent: false,
-      done,
-      settle: { resolve, reject },
-    };
+    settle.promise.catch(() => undefined);
+    const append: Append = { after, events: 0, taken: [], bytes: 0, isSent: false, settle };
     this.#underWay.push(append);
     this.#flushSoon();
     return append;
