@@ -13,7 +13,7 @@
 //   Postgres's sessions, which a busy machine changes less (Linux; null elsewhere).
 //
 // On a real Postgres with fsync on. --save writes the result to bench/results/gate.json, which README's figures are
-// compared with.
+// compared with; with --costs it replaces the costs in it and leaves the failovers.
 
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -62,6 +62,7 @@ async function main(): Promise<number> {
     if (values.costs === true) {
       const costs = await measureCosts(stage);
       console.log([`${stage.server}, ${rounds} rounds`, ...peopleOfCosts(costs)].join("\n"));
+      if (values.save === true) await save({ ...stored(), costs_rounds: rounds, ...costs });
       if (values.json === true) console.log(JSON.stringify(costs));
       return 0;
     }
@@ -74,6 +75,7 @@ async function main(): Promise<number> {
       fsync: (await setting(stage, "fsync")) === "on",
       cores: cpus().length,
       rounds,
+      costs_rounds: rounds,
       ...costs,
       ...failover.figures,
       lost_updates: failover.lostUpdates,
@@ -315,8 +317,17 @@ function peopleOfCosts(costs: Awaited<ReturnType<typeof measureCosts>>): string[
   ];
 }
 
+interface Saved {
+  readonly failed: readonly string[];
+  readonly costs_rounds: number;
+}
+
+function stored(): Saved {
+  return JSON.parse(readFileSync(RESULT, "utf8")) as Saved;
+}
+
 /** Figures for the record come from a whole run in which nothing failed. */
-async function save(result: { readonly failed: readonly string[] }): Promise<void> {
+async function save(result: Saved): Promise<void> {
   if (result.failed.length > 0 || rounds < ROUNDS_MIN) {
     console.error(`bench: not saved, because ${result.failed[0] ?? `${rounds} rounds are fewer than ${ROUNDS_MIN}`}`);
     return;

@@ -28,8 +28,7 @@ try {
   execFileSync(process.execPath, [join(root, "scripts/build-web.mjs"), "--out", join(app, "dist/web")], {
     stdio: "inherit",
   });
-  for (const folder of ["sim", "cli/sim.js", "cli/sim-pool.js", "cli/sim-worker.js"])
-    rmSync(join(app, "dist", folder), { recursive: true, force: true });
+  for (const folder of ["sim", "cli/sim"]) rmSync(join(app, "dist", folder), { recursive: true, force: true });
   for (const name of closure(join(app, "package.json"))) copyPackage(name, app);
   const archive = gzipSync(pack(app), { level: 9 });
   writeFileSync(join(work, "archive"), archive);

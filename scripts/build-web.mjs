@@ -13,7 +13,15 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** All that the page is made of. */
-const SOURCES = ["web/src", "web/index.html", "web/vite.config.ts", "src/client", "src/contract", "src/core/kit"];
+const SOURCES = [
+  "web/src",
+  "web/index.html",
+  "web/vite.config.ts",
+  "src/client",
+  "src/contract",
+  "src/core/kit",
+  "src/core/jobs/model.ts",
+];
 const LOCK = "package-lock.json";
 
 const outAt = process.argv.indexOf("--out");

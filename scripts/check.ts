@@ -22,6 +22,7 @@ const STEPS: readonly Step[] = [
   { name: "types of the dashboard", command: ["tsc", "-p", "web", "--diagnostics"], summary: /^Files:\s+[1-9]/ },
   { name: "import directions", command: ["node", "scripts/directions.ts"], summary: /[1-9]\d* imports checked/ },
   { name: "dead code", command: ["knip", "--no-progress", "--no-config-hints"] },
+  { name: "code only tests use", command: ["knip", "--production", "--no-progress", "--no-config-hints"] },
 ];
 
 interface Outcome {

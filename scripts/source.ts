@@ -33,14 +33,11 @@ export interface Violation {
 const TYPESCRIPT = /\.(ts|mts|cts|tsx)$/;
 
 /** All TypeScript files under the given folders; a folder that does not exist is empty. */
-export function readSources(root: string, folders: readonly string[]): SourceFile[] {
-  const files: SourceFile[] = [];
-  for (const folder of folders) {
-    for (const path of listFiles(root, folder)) {
-      if (TYPESCRIPT.test(path)) files.push({ path, text: readFileSync(join(root, path), "utf8") });
-    }
-  }
-  return files;
+export function readSources(root: string, folders: readonly string[], name = TYPESCRIPT): SourceFile[] {
+  return folders
+    .flatMap((folder) => listFiles(root, folder))
+    .filter((path) => name.test(path))
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 
 export function isTest(path: string): boolean {

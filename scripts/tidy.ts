@@ -15,7 +15,9 @@ import {
 } from "./source.ts";
 
 const FUNCTION_LINES_MAX = 70;
-const FILE_LINES_MAX = 400;
+/** From here on a warning: read it again, and split it where there are two concepts, not where the limit is. */
+const FILE_LINES_WARNED = 400;
+const FILE_LINES_MAX = 700;
 
 interface Exception {
   readonly max: number;
@@ -26,7 +28,7 @@ interface Exception {
 const LONG_FUNCTIONS: Readonly<Record<string, Exception>> = {};
 
 const LONG_FILES: Readonly<Record<string, Exception>> = {
-  "src/core/raft/raft.ts": { max: 820, why: "tells the story of Raft in one place, in the order of the paper" },
+  "src/core/raft/raft.ts": { max: 820, why: "has the rules of Raft in one place, in the order of the paper" },
 };
 
 /** Where time, randomness, timers and the process itself come in: everywhere else they are ports. */
@@ -69,10 +71,12 @@ export interface TidyReport {
   readonly files: number;
   readonly functions: number;
   readonly violations: readonly Violation[];
+  readonly warnings: readonly Violation[];
 }
 
 export function checkTidy(sources: readonly SourceFile[]): TidyReport {
   const violations: Violation[] = [];
+  const warnings: Violation[] = [];
   const used = new Set<string>();
   let functions = 0;
   for (const file of sources) {
@@ -85,13 +89,13 @@ export function checkTidy(sources: readonly SourceFile[]): TidyReport {
     checkComments(syntax, report);
     if (isTest(file.path)) checkOnly(syntax, report);
     if (!file.path.startsWith("src/") || isTest(file.path)) continue;
-    checkFileLength(file, report);
+    checkFileLength(file, report, warnings);
     functions += checkFunctionLength(file, syntax, used, report);
     checkGlobals(file, syntax, report);
     checkHeader(file, syntax, report);
   }
   violations.push(...staleExceptions(sources, used));
-  return { files: sources.length, functions, violations };
+  return { files: sources.length, functions, violations, warnings };
 }
 
 /** Every folder directly under src/, and under src/core/, is explained in ARCHITECTURE.md. */
@@ -146,10 +150,13 @@ function checkOnly(syntax: Syntax, report: Report): void {
   });
 }
 
-function checkFileLength(file: SourceFile, report: Report): void {
+function checkFileLength(file: SourceFile, report: Report, warnings: Violation[]): void {
   const lines = lineAt(file.text, file.text.trimEnd().length);
-  const max = LONG_FILES[file.path]?.max ?? FILE_LINES_MAX;
+  const exception = LONG_FILES[file.path];
+  const max = exception?.max ?? FILE_LINES_MAX;
   if (lines > max) report(0, `has ${lines} lines; at most ${max}: it holds more than one concept`);
+  else if (lines > FILE_LINES_WARNED && exception === undefined)
+    warnings.push({ path: file.path, line: 1, message: `has ${lines} lines; does it hold more than one concept?` });
 }
 
 function checkFunctionLength(file: SourceFile, syntax: Syntax, used: Set<string>, report: Report): number {

@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { schemaSql } from "../src/electors/postgres/schema.ts";
+import { schemaSql } from "../src/postgres/schema/schema.ts";
 import { etcdStage } from "./chaos/etcd-stage.ts";
 import type { FaultKind } from "./chaos/faults.ts";
 import { readFlags, UsageError } from "./chaos/flags.ts";

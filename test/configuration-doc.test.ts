@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { readSources } from "../scripts/source.ts";
-import { parseConfigText } from "../src/cli/config-text.ts";
+import { parseConfigText } from "../src/cli/files/text.ts";
 import {
   ClientConfigFile,
   parseClientConfig,

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { encodeSegmentQuery } from "../src/core/archive/index.ts";
 import { BULK_PHASE } from "../src/drivers/wire/bulk-receiver.ts";
 import { FRAME, type FrameType } from "../src/drivers/wire/frame.ts";
-import { PROTOCOL_MAX, PROTOCOL_MIN } from "../src/drivers/wire/hello.ts";
+import { PROTOCOL_MAX, PROTOCOL_MIN } from "../src/drivers/wire/handshake/hello.ts";
 import * as limits from "../src/drivers/wire/limits.ts";
 
 const markdown = readFileSync("docs/reference/peer-protocol.md", "utf8");

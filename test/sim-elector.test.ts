@@ -2,14 +2,14 @@
 
 import { execFile } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { readFlags, UsageError } from "../src/cli/sim-flags.ts";
-import { runPool } from "../src/cli/sim-pool.ts";
-import type { SeedJob } from "../src/cli/sim-worker.ts";
+import { readFlags, UsageError } from "../src/cli/sim/flags.ts";
+import { runPool } from "../src/cli/sim/pool.ts";
+import type { SeedJob } from "../src/cli/sim/worker.ts";
 import type { ElectorRunResult } from "../src/sim/elector/index.ts";
 import { ELECTOR_MUTANTS } from "../src/sim/mutants/elector-list.ts";
 import type { Mutant } from "../src/sim/mutants/patch.ts";
 
-const SIM = new URL("../src/cli/sim.ts", import.meta.url).pathname;
+const SIM = new URL("../src/cli/sim/command.ts", import.meta.url).pathname;
 /** Rare states that this many seeds have certainly met; a whole campaign must meet them all (sim/elector/campaign.ts). */
 const SEEDS = 70;
 const CERTAIN = [

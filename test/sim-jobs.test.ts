@@ -2,7 +2,7 @@
 // planted mistakes that are found.
 
 import { describe, expect, it } from "vitest";
-import { readFlags, UsageError } from "../src/cli/sim-flags.ts";
+import { readFlags, UsageError } from "../src/cli/sim/flags.ts";
 import type { JobsRunResult } from "../src/sim/jobs/index.ts";
 import { isFound, numbers, runJobs } from "./test-sim-jobs.ts";
 

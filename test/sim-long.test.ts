@@ -4,9 +4,10 @@
 import { execFile } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { COMMON_JOBS_PROBES, JobsCampaign } from "../src/sim/jobs/index.ts";
+import { hashesOf } from "./test-sim-hashes.ts";
 import { isFound, numbers, runJobs } from "./test-sim-jobs.ts";
 
-const SIM = new URL("../src/cli/sim.ts", import.meta.url).pathname;
+const SIM = new URL("../src/cli/sim/command.ts", import.meta.url).pathname;
 const SEEDS = 10;
 const RACES = 12;
 /** Within so many each of those below is found. */
@@ -46,6 +47,19 @@ describe("npm run sim", () => {
     expect(lastLine(stdout), stdout.slice(-4_000)).toMatchObject({ seeds: 20, violations: 0 });
     expect(code).toBe(0);
   });
+});
+
+describe("a leak of determinism", () => {
+  it(
+    "is not there: neither a second run nor another order of nodes changes the hash",
+    { timeout: 5 * MINUTES },
+    async () => {
+      const hashes = await hashesOf(24, false);
+      expect(new Set(hashes.values()).size).toBe(24);
+      expect(await hashesOf(24, false)).toEqual(hashes);
+      expect(await hashesOf(24, true)).toEqual(hashes);
+    },
+  );
 });
 
 describe("npm run sim -- --jobs", () => {

@@ -49,7 +49,14 @@ const ORDER: Readonly<Record<string, Rule>> = {
     marginMs: 500,
   },
   "a refused stream is heard before its opening is given up": {
-    inner: ["KEY_WAIT_MS", "LINEARIZABLE_WAIT_MS", "LINEARIZABLE_WAIT_MS"],
+    inner: [
+      "KEY_WAIT_MS",
+      "LINEARIZABLE_WAIT_MS",
+      "LINEARIZABLE_WAIT_MS",
+      "STREAM_TURN_MS",
+      "STREAM_TURN_MS",
+      "STREAM_TURN_MS",
+    ],
     outer: "STREAM_OPEN_MS",
     marginMs: 500,
   },

@@ -17,7 +17,7 @@ beforeEach(() => {
     "tsconfig.json",
     "tsconfig.pure.json",
     ".oxlintrc.json",
-    "knip.json",
+    "knip.ts",
   ]) {
     cpSync(file, join(copy, file));
   }
@@ -113,7 +113,7 @@ export function loose(value: any): boolean {
 }
 `,
     );
-    plant("src/cli/talks.ts", 'console.log("fine here");\n');
+    plant("src/cli/dev/talks.ts", 'console.log("fine here");\n');
     const { status, output } = run("oxlint", "--type-aware", "--deny-warnings", "--format", "unix");
     expect(status).not.toBe(0);
     for (const rule of [
@@ -133,14 +133,35 @@ export function loose(value: any): boolean {
 });
 
 describe("the dead-code finder", () => {
-  it("names an unused file and an unused export, and nothing that is used", () => {
-    plant("src/cli/dev.ts", 'import { used } from "../engine/loop.ts";\nused();\n');
-    plant("src/engine/loop.ts", "export function used(): void {}\nexport function forgotten(): void {}\n");
+  const FIND = ["--no-progress", "--no-config-hints", "--include", "files,exports"];
+
+  beforeEach(() => {
+    plant("src/cli/main.ts", 'import { used } from "../engine/index.ts";\nused();\n');
+    plant("src/engine/index.ts", 'export { used, passedOn, tested } from "./loop.ts";\n');
+    plant(
+      "src/engine/loop.ts",
+      ["used", "forgotten", "passedOn", "tested"].map((name) => `export function ${name}(): void {}\n`).join(""),
+    );
+    plant("src/engine/loop.test.ts", 'import { tested } from "./index.ts";\ntested();\n');
     plant("src/engine/orphan.ts", "export const a = 1;\n");
-    const { status, output } = run("knip", "--no-progress", "--no-config-hints", "--include", "files,exports");
+    plant("src/core/empty/index.ts", "export const b = 1;\n");
+    plant("src/cli/command.ts", "export const c = 1;\n");
+  });
+
+  it("names unused files, rooms and exports, also those that only a door passes on, and nothing that is used", () => {
+    const { status, output } = run("knip", ...FIND);
     expect(status).not.toBe(0);
-    expect(output).toContain("src/engine/orphan.ts");
+    for (const file of ["src/engine/orphan.ts", "src/core/empty/index.ts", "src/cli/command.ts"])
+      expect(output).toContain(file);
     expect(output).toMatch(/forgotten\s.*src\/engine\/loop\.ts/);
+    expect(output).toMatch(/passedOn\s.*src\/engine\/loop\.ts/);
+    expect(output).not.toMatch(/\b(used|tested)\s/);
+  });
+
+  it("names in its second run what only tests use", () => {
+    const { status, output } = run("knip", "--production", ...FIND);
+    expect(status).not.toBe(0);
+    expect(output).toMatch(/tested\s.*src\/engine\/loop\.ts/);
     expect(output).not.toMatch(/\bused\s/);
   });
 });

@@ -3,7 +3,8 @@ import { TenureError } from "../core/kit/errors.ts";
 import { KEY_WAIT_MS, TURNOVER_WAIT_MS, VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import { createAgent } from "../entry/agent.ts";
 import { checkSettings, type JobContext } from "./settings.ts";
-import { settled, TestDesk } from "./test-desk.ts";
+import { settled } from "../loops/test-clock.ts";
+import { TestDesk } from "./test-desk.ts";
 
 const UNREACHABLE = new TenureError("BACKEND_UNAVAILABLE", "nobody answers");
 
@@ -61,7 +62,7 @@ describe("leases", () => {
     await desk.clock.advance(1_000);
     expect(seen.context?.signal.aborted).toBe(false);
     desk.renewal = UNREACHABLE;
-    desk.clock.sleep(3_600_000);
+    desk.clock.jumpWall(3_600_000);
     await desk.clock.advance(1_000);
     expect(seen.context?.signal.reason).toMatchObject({ reason: "lease-lost" });
     expect(seen.context?.lost.aborted).toBe(true);
@@ -72,7 +73,7 @@ describe("leases", () => {
     const { handler, seen } = held();
     await desk.start(handler);
     await desk.give();
-    desk.clock.sleep(5_000);
+    desk.clock.jumpWall(5_000);
     await desk.clock.advance(60_000);
     expect(seen.context?.signal.aborted).toBe(false);
   });
@@ -81,7 +82,7 @@ describe("leases", () => {
     const desk = new TestDesk();
     const { handler, seen } = held();
     await desk.start(handler);
-    desk.clock.sleep(3_600_000);
+    desk.clock.jumpWall(3_600_000);
     await desk.give();
     expect(seen.context).toBeNull();
     expect(desk.sent).toMatchObject([{ outcome: { kind: "handed-back" } }]);

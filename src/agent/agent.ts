@@ -10,9 +10,10 @@
 import { TenureError } from "../core/kit/errors.ts";
 import { messageOf } from "../core/kit/user-code.ts";
 import type { Attempt } from "./attempt.ts";
-import { pause } from "./bell.ts";
+import { pause } from "../loops/time.ts";
 import { Beats } from "./beats.ts";
 import { Crew, type CrewWorld } from "./crew.ts";
+import { STOP_DRAIN_MS, AGENT_FAREWELL_MS, HANDLERS_GRACE_MS } from "./limits.ts";
 import { Polls } from "./polls.ts";
 import { Results } from "./results.ts";
 import type { CheckedSettings } from "./settings.ts";
@@ -41,12 +42,6 @@ export interface StopOptions {
 export interface AgentWorld extends CrewWorld {
   readonly newSession: () => string;
 }
-
-const DRAIN_MS = 10_000;
-/** For handlers to settle after they were aborted. */
-const GRACE_MS = 1_000;
-/** For the last results to be answered, and the last poll; of an agent that starts, for its registration. */
-const FAREWELL_MS = 5_000;
 
 type Phase = "made" | "starting" | "running" | "draining" | "ended";
 
@@ -108,7 +103,7 @@ export class JobAgent implements Agent {
     this.#loops = Promise.all(loops.map((loop) => loop.catch(crew.onBroken)));
   }
 
-  stop({ drainMs = DRAIN_MS, graceMs = GRACE_MS }: StopOptions = {}): Promise<void> {
+  stop({ drainMs = STOP_DRAIN_MS, graceMs = HANDLERS_GRACE_MS }: StopOptions = {}): Promise<void> {
     this.#stopping ??= this.#drain(drainMs, graceMs);
     return this.#stopping;
   }
@@ -150,7 +145,7 @@ export class JobAgent implements Agent {
     await this.#settled(crew, graceMs, () => left.every((one) => one.outcome !== null || one.isOver));
     for (const attempt of left) handBack(attempt);
     crew.ringAll();
-    await this.#settled(crew, FAREWELL_MS, () => crew.attempts.size === 0 && polls?.isOver !== false);
+    await this.#settled(crew, AGENT_FAREWELL_MS, () => crew.attempts.size === 0 && polls?.isOver !== false);
     this.#finish(null);
     await this.#loops;
   }
@@ -159,7 +154,7 @@ export class JobAgent implements Agent {
   async #unregistered(crew: Crew): Promise<void> {
     this.#phase = "draining";
     this.#unwanted.abort();
-    await this.#settled(crew, FAREWELL_MS, () => !this.#isRegistering);
+    await this.#settled(crew, AGENT_FAREWELL_MS, () => !this.#isRegistering);
   }
 
   /** Until it is so, or the time is over, or there is nobody to tell. */

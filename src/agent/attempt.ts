@@ -10,6 +10,7 @@
 import { deadlineOf, type Instant, latest, remainingMs } from "../core/trust/window.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { GivenLease, LeaseRef } from "../ports/jobs.ts";
+import { LEASE_CHECK_MS_MAX } from "./limits.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import { type AbortReason, JobAborted, type Outcome } from "./outcome.ts";
 
@@ -17,7 +18,6 @@ import { type AbortReason, JobAborted, type Outcome } from "./outcome.ts";
 const MARGIN_SHARE = 0.1;
 /** Timers follow the monotonic clock alone: so often somebody looks at both. A share of a lease, at most a second. */
 const LOOK_SHARE = 0.1;
-const LOOK_MS_MAX = 1_000;
 
 export class Attempt {
   readonly lease: GivenLease;
@@ -143,7 +143,7 @@ export class Attempt {
   }
 
   #watchLease(): void {
-    const inMs = Math.min(this.#leftMs(), this.lease.ttlMs * LOOK_SHARE, LOOK_MS_MAX);
+    const inMs = Math.min(this.#leftMs(), this.lease.ttlMs * LOOK_SHARE, LEASE_CHECK_MS_MAX);
     const timer = this.#clock.setTimer(this.#clock.monotonicMs() + inMs, () => {
       this.#timers = this.#timers.filter((one) => one !== timer);
       if (!this.isTooLate) return this.#watchLease();

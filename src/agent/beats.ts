@@ -9,13 +9,10 @@ import { LOG_CHUNKS_PER_CALL_MAX } from "../core/kit/limits.ts";
 import type { LeaseAnswer, LeaseCall, LogChunk } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
 import { type Crew, instantOf, isAboutContent, isReplaced } from "./crew.ts";
+import { LOG_BYTES_PER_CALL_MIN, REPORT_MS } from "./limits.ts";
 
-/** Progress and logs are collected for so long. */
-const REPORT_MS = 100;
 /** Of logs in one call; one unit may take six letters in JSON, and a call at most a MiB. */
 const LOG_BYTES_PER_CALL = 128 * 1024;
-/** At least one chunk always goes out. */
-const LOG_BYTES_PER_CALL_MIN = 1;
 /** After a failure a quarter of it, after a success this much more. */
 const LOG_BYTES_FALL = 4;
 const LOG_BYTES_RISE = LOG_BYTES_PER_CALL / 16;

@@ -4,8 +4,7 @@
 import { TenureError } from "../core/kit/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-
-const AGAIN_AFTER_MS = 10_000;
+import { COMPLAINT_AGAIN_MS } from "./limits.ts";
 
 export class Complaints {
   readonly #logger: Logger;
@@ -22,7 +21,7 @@ export class Complaints {
   tell(error: Error): void {
     const code = TenureError.is(error) ? error.code : error.name;
     const nowMs = this.#clock.monotonicMs();
-    if (code === this.#last && nowMs - this.#toldMs < AGAIN_AFTER_MS) {
+    if (code === this.#last && nowMs - this.#toldMs < COMPLAINT_AGAIN_MS) {
       this.#untold++;
       return;
     }

@@ -10,13 +10,12 @@ import type { Instant } from "../core/trust/window.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentInfo, GivenLease, LeaseAnswer } from "../ports/jobs.ts";
 import { Attempt } from "./attempt.ts";
-import { Bell } from "./bell.ts";
+import { Bell } from "../loops/bell.ts";
 import type { LeaseDesk } from "./desk.ts";
+import { CREW_RETRY_MS_MAX, CREW_RETRY_MS_MIN } from "./limits.ts";
 import { outcomeOfReturn, outcomeOfThrow } from "./outcome.ts";
 import type { CheckedSettings, JobContext } from "./settings.ts";
 
-const RETRY_MS_MIN = 50;
-const RETRY_MS_MAX = 2_000;
 /** What is wrong with the request itself: it is refused again however often it is sent. */
 const CONTENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "BAD_REQUEST",
@@ -112,7 +111,7 @@ export class Crew {
   /** Tells whoever listens; the time after which to try again. */
   failed(error: unknown, failures: number): number {
     if (!this.over.signal.aborted) this.settings.onError(errorOf(error));
-    const ms = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(failures, 10));
+    const ms = Math.min(CREW_RETRY_MS_MAX, CREW_RETRY_MS_MIN * 2 ** Math.min(failures, 10));
     return this.world.random.between(ms / 2, ms);
   }
 

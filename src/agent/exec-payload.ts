@@ -2,6 +2,7 @@
 // named at once: the same payload is as wrong in the next attempt.
 
 import type { Json } from "../core/kit/json.ts";
+import { QUOTED_LETTERS_MAX } from "./limits.ts";
 import { JobError } from "./outcome.ts";
 
 export interface ExecPayload {
@@ -11,7 +12,6 @@ export interface ExecPayload {
 }
 
 const KEYS = ["command", "env", "cwd"];
-const LETTERS_MAX = 60;
 
 /** Throws a JobError that no retry mends. */
 export function readExecPayload(payload: Json): ExecPayload {
@@ -63,7 +63,7 @@ function isText(value: Json): value is string {
 
 function shown(value: Json | undefined): string {
   const text = value === undefined ? "nothing" : JSON.stringify(value);
-  return text.length > LETTERS_MAX ? `${text.slice(0, LETTERS_MAX)}…` : text;
+  return text.length > QUOTED_LETTERS_MAX ? `${text.slice(0, QUOTED_LETTERS_MAX)}…` : text;
 }
 
 function wrong(mistakes: readonly string[]): JobError {

@@ -4,8 +4,8 @@
 //      ├─ cancelled, timed-out, stopping: SIGTERM, grace ──▶ sweeping ──▶ aborted
 //      └─ lease-lost, also in a grace; all end now ────────▶ sweeping ──▶ aborted
 //
-// Invariants: the handler settles only when nobody of the family lives, or SIGKILL did not help for KILL_MS, which is said
-// loudly, and then it is tried again until it helps; an exit code that came before an abort counts; renewals never wait for any of this (trap 52).
+// Invariants: the handler settles only when nobody of the family lives, or SIGKILL did not help for EXEC_KILL_MS, which
+// is logged as an error, and SIGKILL is sent again until it helps; an exit code that came before an abort counts; renewals never wait for any of this (trap 52).
 
 import { isJobVariable } from "../core/kit/job-variables.ts";
 import type { Json } from "../core/kit/json.ts";
@@ -14,15 +14,10 @@ import type { Logger } from "../ports/logger.ts";
 import type { Processes, StartedProcess } from "../ports/processes.ts";
 import { type ExecPayload, readExecPayload } from "./exec-payload.ts";
 import { LastLine } from "./last-line.ts";
+import { EXEC_KILL_AGAIN_MS, EXEC_KILL_MS, EXEC_PRINTED_MS } from "./limits.ts";
 import { JobAborted, JobError } from "./outcome.ts";
 import type { AgentJob, JobContext } from "./settings.ts";
 
-/** A process in uninterruptible sleep outlives SIGKILL, though it runs no more of its own code. */
-const KILL_MS = 5_000;
-/** Between two tries to kill those who outlived the first. */
-const AGAIN_MS = 5_000;
-/** For what was printed before the end, where somebody who got away holds the other end of the pipe. */
-const PRINTED_MS = 1_000;
 const JOB_COOKIE = "TENURE_JOB_COOKIE";
 
 export interface ExecOptions {
@@ -138,7 +133,7 @@ export class ExecJobs {
     fields: { readonly job: string; readonly attempt: number },
   ): Promise<void> {
     const { logger } = this.#options;
-    const { survivors } = await started.kill(KILL_MS);
+    const { survivors } = await started.kill(EXEC_KILL_MS);
     if (survivors > 0) {
       const text = `${survivors} processes of this job live on after SIGKILL (group ${started.pid}); look at this machine`;
       logger.error({ event: "job_survivors", ...fields, survivors, group: started.pid }, text);
@@ -146,16 +141,16 @@ export class ExecJobs {
       void this.#killAgain(started, fields);
     }
     output.drain();
-    await this.#within(PRINTED_MS, started.printed);
+    await this.#within(EXEC_PRINTED_MS, started.printed);
   }
 
   /** Until nobody is left, or this agent ends: then all that it has started is killed. */
   async #killAgain(started: StartedProcess, fields: { readonly job: string; readonly attempt: number }): Promise<void> {
     const now = this.#now.signal;
     for (let survivors = 1; survivors > 0;) {
-      await this.#within(AGAIN_MS, NEVER, now);
+      await this.#within(EXEC_KILL_AGAIN_MS, NEVER, now);
       if (now.aborted) return;
-      ({ survivors } = await started.kill(KILL_MS));
+      ({ survivors } = await started.kill(EXEC_KILL_MS));
     }
     this.#options.logger.info({ event: "job_survivors_gone", ...fields }, "nobody of this job lives any more");
   }

@@ -6,7 +6,8 @@ import { HOSTILE } from "../core/kit/test-hostile.ts";
 import type { ResultCall } from "../ports/jobs.ts";
 import type { Agent } from "./agent.ts";
 import { Beats } from "./beats.ts";
-import { settled, TestDesk } from "./test-desk.ts";
+import { settled } from "../loops/test-clock.ts";
+import { TestDesk } from "./test-desk.ts";
 
 const UNREACHABLE = new TenureError("BACKEND_UNAVAILABLE", "nobody answers");
 const BLOCK_MS = 2_000;
@@ -46,7 +47,7 @@ const DEEDS: Readonly<Record<string, Deed>> = {
     ]),
   ),
   "never settles": () => new Promise(() => undefined),
-  "blocks the thread for two seconds": ({ desk }) => desk.clock.block(BLOCK_MS),
+  "blocks the thread for two seconds": ({ desk }) => desk.clock.stop(BLOCK_MS),
   "stops the agent": ({ agent }) => void agent().stop(),
   "stops the agent and waits for it": ({ agent }) => agent().stop({ drainMs: 1_000 }),
 };

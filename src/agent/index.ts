@@ -1,8 +1,8 @@
 // The door: agents, over whatever carries their calls.
 
-export { type Agent, type AgentWorld, JobAgent, type StopOptions } from "./agent.ts";
+export { type Agent, JobAgent } from "./agent.ts";
 export { Complaints } from "./complaints.ts";
-export { ExecJobs, type ExecOptions, jobEnvironment } from "./exec.ts";
+export { ExecJobs, jobEnvironment } from "./exec.ts";
 export type { DeskOptions, LeaseDesk } from "./desk.ts";
 export { type AbortReason, JobAborted, JobError } from "./outcome.ts";
 export {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LOG_CHUNK_BYTES_MAX } from "../core/kit/limits.ts";
-import { LOG_BUFFER_BYTES_MAX, LogBuffer, utf8Bytes } from "./log-buffer.ts";
+import { LOG_BUFFER_BYTES_MAX } from "./limits.ts";
+import { LogBuffer, utf8Bytes } from "./log-buffer.ts";
 
 const sizeOf = (text: string): number => new TextEncoder().encode(text).length;
 

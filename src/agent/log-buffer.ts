@@ -5,13 +5,10 @@
 
 import { LOG_CHUNK_BYTES_MAX } from "../core/kit/limits.ts";
 import type { LogChunk } from "../ports/jobs.ts";
+import { BYTES_PER_UNIT_MAX, LOG_BUFFER_BYTES_MAX } from "./limits.ts";
 
-/** Of one attempt, waiting. */
-export const LOG_BUFFER_BYTES_MAX = 1024 * 1024;
 /** Above it, whoever can wait does. */
 const LOG_BUFFER_BYTES_HIGH = LOG_BUFFER_BYTES_MAX / 2;
-/** Of well-formed text in UTF-8. */
-const BYTES_PER_UNIT_MAX = 3;
 const UNITS_PER_CHUNK_MAX = Math.floor(LOG_CHUNK_BYTES_MAX / BYTES_PER_UNIT_MAX);
 
 interface Chunk extends LogChunk {

@@ -7,6 +7,7 @@ import type { Json } from "../core/kit/json.ts";
 import { parseJson } from "../core/kit/parse-json.ts";
 import { messageOf } from "../core/kit/user-code.ts";
 import type { ResultCall } from "../ports/jobs.ts";
+import { ERROR_NAME_LETTERS_MAX } from "./limits.ts";
 import { utf8Bytes } from "./log-buffer.ts";
 
 export type Outcome = ResultCall["outcome"];
@@ -49,8 +50,6 @@ export class JobAborted extends Error {
   }
 }
 
-const NAME_LETTERS_MAX = 200;
-
 /** Never throws: what a handler returns is its own, with getters and a `toJSON` that may do anything. */
 export function outcomeOfReturn(value: unknown): Outcome {
   const read = readJson(value);
@@ -86,7 +85,7 @@ function readThrown(thrown: unknown, abortedBy: JobAborted | null): Outcome {
   }
   if (isJobError(thrown)) return failure(messageOf(thrown), thrown.detail, thrown.retry);
   const name = String(thrown instanceof Error ? (thrown.name as unknown) : typeof thrown);
-  return failure(messageOf(thrown), { name: name.slice(0, NAME_LETTERS_MAX).toWellFormed() }, true);
+  return failure(messageOf(thrown), { name: name.slice(0, ERROR_NAME_LETTERS_MAX).toWellFormed() }, true);
 }
 
 /** The cluster would not have the result itself: the reason is the result then, and the same work would end the same. */

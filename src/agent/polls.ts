@@ -13,15 +13,9 @@
 // number until it is answered, or the agent is over; where every poll was answered there is none.
 
 import { POLL_ANSWER_MS } from "../core/kit/timeouts.ts";
-import { pause } from "./bell.ts";
+import { pause } from "../loops/time.ts";
 import { type Crew, instantOf, isAboutContent, isReplaced } from "./crew.ts";
-
-/** A leader that is being drained gives nothing, and says so at once. */
-const DRAINING_MS = 500;
-/** Nothing was given, and nobody waited. */
-const EMPTY_MS = 20;
-/** For the last one, in one attempt: a connection and a request over a way of 400 ms take 1.6 s. */
-const LAST_MS = 2_500;
+import { DRAINING_PAUSE_MS, EMPTY_PAUSE_MS, LAST_POLL_MS } from "./limits.ts";
 
 export class Polls {
   readonly #crew: Crew;
@@ -92,9 +86,9 @@ export class Polls {
     this.#answered = poll;
     this.#crew.heard(sentAt, answer);
     for (const lease of answer.leases) this.#crew.begin(lease, sentAt);
-    if (answer.isDraining) await pause(clock, DRAINING_MS, signal);
-    else if (answer.leases.length === 0 && clock.monotonicMs() - sentAt.monotonicMs < EMPTY_MS)
-      await pause(clock, EMPTY_MS, signal);
+    if (answer.isDraining) await pause(clock, DRAINING_PAUSE_MS, signal);
+    else if (answer.leases.length === 0 && clock.monotonicMs() - sentAt.monotonicMs < EMPTY_PAUSE_MS)
+      await pause(clock, EMPTY_PAUSE_MS, signal);
   }
 
   async #handBack(): Promise<void> {
@@ -105,7 +99,7 @@ export class Polls {
       try {
         await world.desk.lease(
           { ...nothing, agentEpoch, poll, answered: this.#answered },
-          { signal: over.signal, timeoutMs: LAST_MS, attemptMs: LAST_MS },
+          { signal: over.signal, timeoutMs: LAST_POLL_MS, attemptMs: LAST_POLL_MS },
         );
         this.#answered = poll;
       } catch (error) {

@@ -8,12 +8,11 @@ import { RESULTS_PER_CALL_MAX } from "../core/kit/limits.ts";
 import { ATTEMPT_MS } from "../core/kit/timeouts.ts";
 import type { ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
-import { pause } from "./bell.ts";
+import { pause } from "../loops/time.ts";
 import { type Crew, isAboutContent } from "./crew.ts";
+import { RESULTS_LETTERS_MAX } from "./limits.ts";
 import { refusedOutcome } from "./outcome.ts";
 
-/** Of all results in one call, in letters of JSON; a single one may have more. */
-const BATCH_LETTERS_MAX = 256 * 1024;
 /** How long one node may say nothing: an attempt's time for each so many letters, and twice as long after each failure. */
 const ATTEMPT_LETTERS = 128 * 1024;
 
@@ -45,7 +44,7 @@ export class Results {
     for (const attempt of this.#crew.attempts.values()) {
       if (!attempt.isReadyToReport) continue;
       letters += JSON.stringify(attempt.outcome).length;
-      if (batch.length > 0 && letters > BATCH_LETTERS_MAX) break;
+      if (batch.length > 0 && letters > RESULTS_LETTERS_MAX) break;
       batch.push(attempt);
       if (batch.length === max) break;
     }

@@ -11,6 +11,7 @@ import {
 } from "../core/kit/limits.ts";
 import type { Json } from "../core/kit/json.ts";
 import { harmlessly } from "../core/kit/user-code.ts";
+import { AGENT_LEASE_MS } from "./limits.ts";
 
 /** Payload and result of each kind, for `createAgent<Kinds>`. */
 export type JobKinds = Readonly<Record<string, { readonly payload: unknown; readonly result: unknown }>>;
@@ -89,12 +90,11 @@ export interface CheckedSettings {
   readonly onError: (error: Error) => void;
 }
 
-const LEASE_MS = 15_000;
 const BEATS_PER_LEASE = 3;
 const NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,${JOB_NAME_BYTES_MAX - 1}}$`);
 
 export function checkSettings(settings: AgentSettings): CheckedSettings {
-  const { name, handlers, capacity = 1, labels = {}, platform = "any", leaseMs = LEASE_MS } = settings;
+  const { name, handlers, capacity = 1, labels = {}, platform = "any", leaseMs = AGENT_LEASE_MS } = settings;
   const kinds = Object.keys(handlers);
   if (!NAME.test(name)) throw invalid(`name is ${JSON.stringify(name)}; give letters, digits, '.', '_', ':' and -`);
   if (!NAME.test(platform)) throw invalid(`platform is ${JSON.stringify(platform)}; give a name such as linux`);

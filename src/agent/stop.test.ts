@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
-import { settled, TestDesk } from "./test-desk.ts";
+import { settled } from "../loops/test-clock.ts";
+import { TestDesk } from "./test-desk.ts";
 
 const UNREACHABLE = new TenureError("BACKEND_UNAVAILABLE", "nobody answers");
 const never = (): Promise<never> => new Promise(() => undefined);

@@ -2,7 +2,7 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
+import { HandClock, settled } from "../loops/test-clock.ts";
 import type { GivenLease, JobSpec, LeaseAnswer, LeaseCall, LogChunk, ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import { type Agent, JobAgent } from "./agent.ts";
 import type { DeskOptions, LeaseDesk } from "./desk.ts";
@@ -23,62 +23,6 @@ const SPEC: JobSpec = {
   retentionMs: 60_000,
   concurrency: null,
 };
-
-/** More than any chain of promises here is long. */
-const TURNS = 50;
-
-/** Everything that can happen without time passing has happened. */
-export async function settled(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
-}
-
-class HandClock implements Clock {
-  #nowMs = 1_000;
-  #sleptMs = 0;
-  readonly #timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
-
-  get pending(): number {
-    return this.#timers.size;
-  }
-
-  monotonicMs(): number {
-    return this.#nowMs;
-  }
-
-  wallMs(): number {
-    return this.#nowMs + this.#sleptMs;
-  }
-
-  /** The machine: its monotonic clock, and with it every timer, stands still. */
-  sleep(forMs: number): void {
-    this.#sleptMs += forMs;
-  }
-
-  /** The thread: time passes, and no timer fires before it is free again. */
-  block(forMs: number): void {
-    this.#nowMs += forMs;
-  }
-
-  setTimer(atMs: number, fire: () => void): Timer {
-    const timer = { atMs, fire };
-    this.#timers.add(timer);
-    return { cancel: () => void this.#timers.delete(timer) };
-  }
-
-  /** Timers fire in order, and what one wakes runs before the next. */
-  async advance(byMs: number): Promise<void> {
-    const untilMs = this.#nowMs + byMs;
-    for (;;) {
-      await settled();
-      const next = [...this.#timers].toSorted((a, b) => a.atMs - b.atMs)[0];
-      if (next === undefined || next.atMs > untilMs) break;
-      this.#timers.delete(next);
-      this.#nowMs = Math.max(this.#nowMs, next.atMs);
-      next.fire();
-    }
-    this.#nowMs = Math.max(this.#nowMs, untilMs);
-  }
-}
 
 type Call = Omit<LeaseCall, "leaderEpoch">;
 type Renewal = LeaseAnswer["renewed"][number]["outcome"];

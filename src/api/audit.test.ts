@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../engine/test-engine.ts";
+import { ManualClock } from "../loops/test-clock.ts";
 import type { LogFields } from "../ports/logger.ts";
 import { Audit } from "./audit.ts";
-import type { Caller } from "./callers.ts";
+import type { Caller } from "./traffic/callers.ts";
 
 const AGENT: Caller = { how: "key", name: "others", role: "agent" };
 const BOUNDS = { auditWindowMs: 60_000, auditRefusalsPerCaller: 3, auditRefusalsMax: 5 };

@@ -9,7 +9,7 @@
 import type { Role } from "../contract/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Caller } from "./callers.ts";
+import type { Caller } from "./traffic/callers.ts";
 import type { ApiLimits } from "./options.ts";
 
 const RECORDS_MAX = 256;

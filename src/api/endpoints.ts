@@ -5,15 +5,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQuery } from "../contract/index.ts";
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers.ts";
-import type { Admission } from "./long-polls.ts";
+import type { InTurn } from "../ports/events.ts";
+import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers/handler.ts";
+import type { Admission } from "./traffic/long-polls.ts";
 import type { ExtraRoute } from "./options.ts";
-import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
-import { freshnessHeaders } from "./reads.ts";
+import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./traffic/passage.ts";
+import { freshnessHeaders } from "./handlers/reads.ts";
 import { Refusal } from "./refusal.ts";
-import { pour } from "./stream.ts";
-import type { Traffic } from "./traffic.ts";
-import { TurnShare } from "./turn-share.ts";
+import { pour } from "./streams/stream.ts";
+import type { Traffic } from "./traffic/traffic.ts";
+import { TurnShare } from "./traffic/turn-share.ts";
 
 export function registerEndpoints(app: FastifyInstance, service: Service, handlers: Handlers, traffic: Traffic): void {
   const share = new TurnShare(service);
@@ -39,8 +40,7 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
         if (turnToAnswer !== null) await turnToAnswer;
         const fresh = route.method === "GET" ? freshnessHeaders(service.cluster.view(), service.isQuiet()) : {};
         if (answer.stream === undefined) send(reply, answer, fresh);
-        else
-          traffic.holdStream(request, answer, () => startStream(service, traffic, { request, reply, answer, fresh }));
+        else void startStream(service, traffic, { request, reply, answer, fresh });
         return reply;
       },
     });
@@ -113,11 +113,14 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
     return typeof value === "string" ? value : value?.join(", ");
   };
   const path = request.url.split("?", 1)[0] ?? "";
-  const inTurn = <T>(make: () => Promise<T>): Promise<T> => traffic.inTurn(request, make);
+  const inTurn: InTurn = (make) => traffic.inTurn(request, "pages", make);
+  const pointInTurn: InTurn = (make) => traffic.inTurn(request, "points", make);
+  const takeStream = (): (() => void) => traffic.takeStream(request);
   const admitAgain = (): void => traffic.admitAgain(request);
   const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
   const admission = admissionOf(request, traffic);
-  return { params, query, body, path, header, audit, ...admission, admitAgain, inTurn, ...about } as Call<RouteId>;
+  const turns = { inTurn, pointInTurn, takeStream };
+  return { params, query, body, path, header, audit, ...admission, admitAgain, ...turns, ...about } as Call<RouteId>;
 }
 
 function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {

@@ -7,7 +7,7 @@ import type { ErrorCode } from "../core/kit/errors.ts";
 import { KEEP_ALIVE_MS } from "../core/kit/timeouts.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiTls } from "./options.ts";
-import { parseBody } from "./strict-body.ts";
+import { parseBody } from "./traffic/strict-body.ts";
 
 /** Percent-encoded, a scope of 256 bytes has three times as many characters. */
 const PARAM_LENGTH_MAX = 1_024;
@@ -49,7 +49,7 @@ export function makeFramework(
           ...common,
           https: { ...server, handshakeTimeout: limits.handshakeTimeoutMs, ...tlsOptions(tls) },
         }) as unknown as FastifyInstance);
-  // Node drops what is beyond without a word; one more than we take is seen, and refused (traffic.ts).
+  // Node drops what is beyond without a word; one more than we take is seen, and refused (traffic/traffic.ts).
   app.server.maxHeadersCount = limits.headersMax + 1;
   app.server.maxConnections = limits.connectionsMax;
   app.server.on("drop", () => counters.droppedConnections++);

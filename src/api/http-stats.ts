@@ -14,7 +14,7 @@ export interface HttpStats {
   readonly droppedConnections: number;
   /** What came was no HTTP, or came too slowly. */
   readonly badConnections: number;
-  /** Connections that were cut, by why: see connections.ts. */
+  /** Connections that were cut, by why: see traffic/connections.ts. */
   readonly cutConnections: Readonly<Record<CutReason, number>>;
   /** Connections that are open. */
   readonly connections: number;

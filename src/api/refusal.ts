@@ -2,7 +2,7 @@
 // Invariants: a definite failure is never reported for an unknown outcome (trap 66): a write that ends in something
 // unforeseen is OUTCOME_UNKNOWN. No stack and no foreign message leaves the process.
 
-import { type ErrorBody, errorBody, type Leadership, notLeaderBody, statusOf } from "../contract/index.ts";
+import { type ErrorBody, errorBody, type LeaderFields, notLeaderBody, statusOf } from "../contract/index.ts";
 import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import type { ClusterView } from "../ports/cluster.ts";
 
@@ -59,7 +59,7 @@ function handingOver(view: ClusterView): ErrorAnswer {
   return leaderless(new TenureError("NOT_LEADER", "handing over"), true, { ...view, role: "DRAINING" });
 }
 
-export function leadershipOf({ nodeId, role, leader, term }: ClusterView): Leadership {
+export function leadershipOf({ nodeId, role, leader, term }: ClusterView): LeaderFields {
   // Design D17: who hands over knows no leader any more.
   if (leader === null || role === "DRAINING")
     return { leaderId: null, leaderUrl: null, leaderEpoch: null, nodeId, role };

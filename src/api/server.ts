@@ -9,30 +9,30 @@ import type { FastifyInstance } from "fastify";
 import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
-import { adminHandlers } from "./admin-handlers.ts";
-import { drainHandlers } from "./drain-handlers.ts";
+import { adminHandlers } from "./handlers/admin.ts";
+import { drainHandlers } from "./handlers/drain.ts";
 import { Audit } from "./audit.ts";
-import { Callers } from "./callers.ts";
-import { Connections } from "./connections.ts";
-import { clusterHandlers } from "./cluster-handlers.ts";
+import { Callers } from "./traffic/callers.ts";
+import { Connections } from "./traffic/connections.ts";
+import { clusterHandlers } from "./handlers/cluster.ts";
 import { registerEndpoints, registerExtras } from "./endpoints.ts";
 import { makeFramework, tlsOptions } from "./framework.ts";
-import { eventHandlers } from "./event-handlers.ts";
-import type { Handlers, JobsParts, Service } from "./handlers.ts";
+import { eventHandlers } from "./handlers/events.ts";
+import type { Handlers, JobsParts, Service } from "./handlers/handler.ts";
 import { HttpCounters, type HttpStats } from "./http-stats.ts";
-import { jobHandlers } from "./job-handlers.ts";
-import { jobMutations } from "./job-mutations.ts";
-import { KeyRounds } from "./key-rounds.ts";
-import { LongPolls } from "./long-polls.ts";
+import { jobHandlers } from "./handlers/jobs.ts";
+import { jobMutations } from "./handlers/job-mutations.ts";
+import { KeyRounds } from "./traffic/key-rounds.ts";
+import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
-import type { Registered } from "./passage.ts";
-import { probeHandlers } from "./probe-handlers.ts";
+import type { Registered } from "./traffic/passage.ts";
+import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
-import { scopeHandlers } from "./scope-handlers.ts";
-import { Shares } from "./shares.ts";
-import { steeringHandlers } from "./steering-handlers.ts";
-import { StreamPlaces } from "./stream-places.ts";
-import { Traffic } from "./traffic.ts";
+import { scopeHandlers } from "./handlers/scopes.ts";
+import { Shares } from "./traffic/shares.ts";
+import { steeringHandlers } from "./handlers/steering.ts";
+import { StreamPlaces } from "./streams/stream-places.ts";
+import { Traffic } from "./traffic/traffic.ts";
 import { registerWeb } from "./web.ts";
 
 export interface Api {
@@ -112,6 +112,7 @@ class ApiServer implements Api {
       callers: this.#callers,
       connections: this.#connections,
       shares: this.#shares,
+      streams: this.#streams,
       audit: this.#audit,
       counters: this.#counters,
       isStopping: () => this.#isStopping,
@@ -136,7 +137,6 @@ class ApiServer implements Api {
       ...options,
       limits: this.#limits,
       polls: this.#polls,
-      streams: this.#streams,
       audit: this.#audit,
       counters: this.#counters,
       isStopping: () => this.#isStopping,

@@ -7,7 +7,7 @@
 
 import type { FastifyInstance } from "fastify";
 import type { Cluster } from "../ports/cluster.ts";
-import { passageOf } from "./passage.ts";
+import { passageOf } from "./traffic/passage.ts";
 
 export interface WebFile {
   /** As it is asked for. "/" is the page itself. */

@@ -1,19 +1,19 @@
 #!/usr/bin/env node
-// `tenure`: finds the command and runs it. Each command is one file, loaded when it is asked for, and gives an exit
+// `tenure`: finds the command and runs it. Each command is a folder, loaded when it is asked for, and gives an exit
 // code; what a user got wrong and what the world refused are one line on stderr and an exit code of the registry.
 
 import { existsSync, readFileSync } from "node:fs";
 import { ERRORS, TenureError } from "../core/kit/errors.ts";
 import { requireNode } from "../drivers/system/host.ts";
-import { paintFor } from "./colour.ts";
-import { complaint, complaintLines } from "./complaint.ts";
-import { COMMAND_TABLE } from "./completion-table.ts";
-import { EXIT_USAGE, suggestion, UsageError } from "./flags.ts";
+import { paintFor } from "./kit/colour.ts";
+import { complaint, complaintLines } from "./kit/complaint.ts";
+import { COMMANDS as DESCRIBED } from "./completion/table.ts";
+import { EXIT_USAGE, suggestion, UsageError } from "./kit/flags.ts";
 
 /** It is for who has the repository, and packed with nothing (`files` of the two packages). */
 const DEV = "dev";
-const hasDev = existsSync(new URL(`./dev${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
-const LISTED = COMMAND_TABLE.filter(({ name }) => name !== DEV || hasDev);
+const hasDev = existsSync(new URL(`./dev/command${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+const LISTED = DESCRIBED.filter(({ name }) => name !== DEV || hasDev);
 const SUMMARIES = LISTED.map(({ name, summary }) => `  tenure ${name.padEnd(11)} ${summary}\n`);
 const HELP = `tenure: leadership for services. At most one instance's writes count.
 
@@ -24,24 +24,24 @@ tenure COMMAND --help says more.
 type Command = (args: readonly string[]) => Promise<number>;
 
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  run: async () => (await import("./run.ts")).run,
-  scope: async () => (await import("./scope.ts")).scope,
-  doctor: async () => (await import("./doctor.ts")).doctor,
-  schema: async () => (await import("./schema.ts")).schema,
-  server: async () => (await import("./server.ts")).server,
-  cluster: async () => (await import("./cluster.ts")).cluster,
-  member: async () => (await import("./member.ts")).member,
-  key: async () => (await import("./key.ts")).key,
-  job: async () => (await import("./job.ts")).job,
-  agent: async () => (await import("./agent.ts")).agent,
-  queue: async () => (await import("./queue.ts")).queue,
-  schedule: async () => (await import("./schedule.ts")).schedule,
-  event: async () => (await import("./event.ts")).event,
-  cert: async () => (await import("./cert.ts")).cert,
-  config: async () => (await import("./config.ts")).config,
-  support: async () => (await import("./support.ts")).support,
-  dev: async () => (await import("./dev.ts")).dev,
-  completion: async () => (await import("./completion.ts")).completion,
+  run: async () => (await import("./run/command.ts")).run,
+  scope: async () => (await import("./scope/command.ts")).scope,
+  doctor: async () => (await import("./doctor/command.ts")).doctor,
+  schema: async () => (await import("./schema/command.ts")).schema,
+  server: async () => (await import("./server/command.ts")).server,
+  cluster: async () => (await import("./cluster/command.ts")).cluster,
+  member: async () => (await import("./member/command.ts")).member,
+  key: async () => (await import("./key/command.ts")).key,
+  job: async () => (await import("./job/command.ts")).job,
+  agent: async () => (await import("./agent/command.ts")).agent,
+  queue: async () => (await import("./queue/command.ts")).queue,
+  schedule: async () => (await import("./schedule/command.ts")).schedule,
+  event: async () => (await import("./event/command.ts")).event,
+  cert: async () => (await import("./cert/command.ts")).cert,
+  config: async () => (await import("./config/command.ts")).config,
+  support: async () => (await import("./support/command.ts")).support,
+  dev: async () => (await import("./dev/command.ts")).dev,
+  completion: async () => (await import("./completion/command.ts")).completion,
   version: async () => version,
   "--version": async () => version,
   help: async () => help,
@@ -49,21 +49,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   "-h": async () => help,
 };
 
-/** Of the library, and of what comes with it; all else is the servers' (`engines` of the two packages). */
-const NODE_MIN = "22.18";
-const SERVERS_NODE_MIN = "24";
-const WITH_THE_LIBRARY: ReadonlySet<string> = new Set([
-  "run",
-  "scope",
-  "doctor",
-  "schema",
-  "completion",
-  "help",
-  "--help",
-  "-h",
-  "version",
-  "--version",
-]);
 const EXIT_UNAVAILABLE = 69;
 
 async function main(name: string | undefined, args: readonly string[]): Promise<number> {
@@ -78,7 +63,7 @@ async function main(name: string | undefined, args: readonly string[]): Promise<
     return EXIT_USAGE;
   }
   try {
-    requireNode(WITH_THE_LIBRARY.has(name) ? NODE_MIN : SERVERS_NODE_MIN);
+    requireNode(manifest().engines.node.replace(">=", ""));
     return await (
       await load()
     )(args);
@@ -115,10 +100,13 @@ function hint(name: string): string {
   return near === "" ? `; the commands are ${LISTED.map((one) => one.name).join(", ")}` : near;
 }
 
+/** Of the package that this file is in, the library's or the servers': each needs a Node of its own. */
+function manifest(): { readonly version: string; readonly engines: { readonly node: string } } {
+  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+}
+
 async function version(): Promise<number> {
-  const file = new URL("../../package.json", import.meta.url);
-  const { version: text } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${manifest().version}\n`);
   return 0;
 }
 

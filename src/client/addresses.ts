@@ -3,9 +3,7 @@
 // points elsewhere is not followed. A member without TLS is left out where the configured URLs have it.
 
 import { TenureError } from "../contract/errors.ts";
-
-/** Configured URLs and learned members together. */
-const ADDRESSES_MAX = 64;
+import { ADDRESSES_MAX } from "./limits.ts";
 
 export class Addresses {
   readonly configured: readonly string[];

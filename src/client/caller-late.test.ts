@@ -1,27 +1,16 @@
 // A server that answers late: its definite refusal is what the client reports, with its limits as they are by default (trap 84).
 // On timers of the test's own: a busy machine makes no difference.
 
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { KEY_WAIT_MS, TURNOVER_WAIT_MS, VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import { createClient } from "./client.ts";
 import { leaderAnswer, Network, notLeader, type Reply } from "./test-network.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 const N1 = "http://127.0.0.1:1";
 const OVERLOADED: Reply = [503, { error: "OVERLOADED", message: "the views lag; nothing was done" }];
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
-    const limit = new AbortController();
-    setTimeout(() => limit.abort(new DOMException("no answer in time", "TimeoutError")), ms);
-    return limit.signal;
-  });
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+virtualTime({ isManual: true });
 
 function late(afterMs: number): Network {
   const network = new Network();

@@ -22,6 +22,7 @@ import {
   type Line,
   reasonOf,
 } from "./exchange.ts";
+import { CALL_ATTEMPTS_MAX, CALL_HOPS_MAX, MEMBERS_TIMEOUT_MS } from "./limits.ts";
 import { Pauses } from "./pauses.ts";
 import { isFinal, isFinalAnswer, race, readError, silenceCode } from "./race.ts";
 
@@ -58,13 +59,6 @@ export type Mutation = ClientRequest & {
   /** It carries an Idempotency-Key, so also what the server itself calls unknown goes out again, as it was. */
   readonly isKeyed?: boolean | undefined;
 };
-
-/** With growing pauses it is the call's own time limit that ends it, not this. */
-const ATTEMPTS_MAX = 256;
-/** A leader that points at another at once, and so on: so many times without a pause. */
-const HOPS_MAX = 3;
-/** Whose members there are, before a stream is opened: it does without where nobody says. */
-const MEMBERS_MS = 1_000;
 
 export class Caller {
   readonly addresses: Addresses;
@@ -190,7 +184,7 @@ export class Caller {
     const timeLeft = this.timeLeft(options);
     const pauses = new Pauses(this.#options.leaderWaitMs);
     let hops = 0;
-    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    for (let attempt = 0; attempt < CALL_ATTEMPTS_MAX; attempt++) {
       const url = this.#leaderUrl ?? (await this.#leaderUrlOn(line, options));
       const leftMs = timeLeft();
       const answer = await exchange(limited(line, request, options), url, request);
@@ -207,7 +201,7 @@ export class Caller {
       if (verdictOf(answer, request) === "fail") throw callError(url, answer);
       const named = answer.kind === "refused" ? this.addresses.known(answer.fields["leader_url"]) : undefined;
       this.#leaderUrl = named === undefined || named === url ? null : named;
-      if (this.#leaderUrl !== null && ++hops <= HOPS_MAX) continue;
+      if (this.#leaderUrl !== null && ++hops <= CALL_HOPS_MAX) continue;
       hops = 0;
       this.#leaderUrl = null;
       // What was refused, without another node to go to, is not sent once more where the same answer would come too late: then it
@@ -218,7 +212,7 @@ export class Caller {
         throw callError(url, answer);
       }
     }
-    throw new TenureError("ERR_NO_LEADER", `after ${ATTEMPTS_MAX} attempts no node took the request as leader.`);
+    throw new TenureError("ERR_NO_LEADER", `after ${CALL_ATTEMPTS_MAX} attempts no node took the request as leader.`);
   }
 
   async leaderUrl(options: CallOptions): Promise<string> {
@@ -246,7 +240,7 @@ export class Caller {
   /** So that what is read for long can go on elsewhere when its node dies. Never rejects; asks again where nobody answered. */
   async knowMembers(signal: AbortSignal | undefined): Promise<void> {
     if (this.#knowsMembers) return;
-    await this.learnMembers(this.line({ signal, timeoutMs: MEMBERS_MS }));
+    await this.learnMembers(this.line({ signal, timeoutMs: MEMBERS_TIMEOUT_MS }));
   }
 
   /** Members as the configured URLs name them; what only a learned member says is not believed. */

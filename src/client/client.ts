@@ -7,6 +7,7 @@ import { CALL_MS } from "../contract/timeouts.ts";
 import { Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
 import { type ClientJobs, jobsOf } from "./jobs.ts";
+import { DOWNLOAD_TIMEOUT_MS, NODE_TIMEOUT_MS } from "./limits.ts";
 import { type ClientScopes, scopesOf } from "./scopes.ts";
 import { type ClientWork, workOf } from "./work.ts";
 import type {
@@ -81,10 +82,6 @@ export interface ClientCluster {
   audit(url: string, options?: CallOptions): Promise<AuditView>;
   readonly scopes: ClientScopes;
 }
-
-/** `nodes`: one that is slower than this is shown as not answering. */
-const NODE_TIMEOUT_MS = 2_000;
-const DOWNLOAD_TIMEOUT_MS = 600_000;
 
 /** All there are, for those whom no compiler tells of a misspelt one. */
 export const CLIENT_OPTIONS = {

@@ -4,10 +4,8 @@
 import { assertNever, type ErrorCode } from "../contract/errors.ts";
 import type { Addresses } from "./addresses.ts";
 import { exchange, jsonOf, type Line } from "./exchange.ts";
+import { DISCOVERY_GRACE_MS } from "./limits.ts";
 import { isFinalAnswer } from "./race.ts";
-
-/** How long others may take to contradict the first answer that names a leader. */
-const DISCOVERY_GRACE_MS = 30;
 
 export interface Found {
   readonly leaderId: string;

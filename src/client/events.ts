@@ -9,7 +9,8 @@ import type { Caller } from "./caller.ts";
 import type { EventView } from "./job-views.ts";
 import { HistoryRewrittenError, lastCommon, Trail } from "./rewritten.ts";
 import type { SseFrame } from "./sse.ts";
-import { OUTAGE_MS, type StreamOptions, streamItems } from "./streams.ts";
+import { STREAM_OUTAGE_MS } from "./limits.ts";
+import { type StreamOptions, streamItems } from "./streams.ts";
 import { parseJson } from "../contract/parse-json.ts";
 
 export interface EventsOptions extends StreamOptions {
@@ -51,7 +52,7 @@ export async function* eventItems(caller: Caller, options: EventsOptions): Async
 /** A history that was rewritten, with the place from which to start again. */
 async function explained(caller: Caller, error: unknown, point: Point, options: StreamOptions) {
   if (!TenureError.is(error) || error.code !== "HISTORY_REWRITTEN") return error;
-  const common = await lastCommon(caller, point.trail.points, options.signal, options.outageMs ?? OUTAGE_MS);
+  const common = await lastCommon(caller, point.trail.points, options.signal, options.outageMs ?? STREAM_OUTAGE_MS);
   return new HistoryRewrittenError({ sequence: point.last ?? 0, hash: point.hash }, common, { cause: error });
 }
 

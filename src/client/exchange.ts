@@ -7,6 +7,7 @@
 import { ERRORS, type ErrorCode, messageOf, TenureError } from "../contract/errors.ts";
 import { chunksOf, endWith, unlessAborted } from "./chunks.ts";
 import { parseJson } from "../contract/parse-json.ts";
+import { EXCHANGE_CAUSES_MAX, JSON_ANSWER_BYTES_MAX } from "./limits.ts";
 
 /**
  * What the platform's `fetch` is, as far as it is used: the CLI brings one that knows client certificates. Where it rejects
@@ -44,9 +45,6 @@ export type Answer =
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** A JSON answer: the largest is the view of a cluster of 32 members with 128 elections, or a page of 256 scopes. */
-const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-const CAUSES_MAX = 4;
 /** The connection never stood. */
 const NEVER_SENT = new Set([
   "ECONNREFUSED",
@@ -61,7 +59,7 @@ const NEVER_SENT = new Set([
 /** Whoever asks again is answered the same. */
 export class AnswerTooLong extends RangeError {
   constructor() {
-    super(`the answer is longer than ${ANSWER_BYTES_MAX} bytes, which is all that this client reads`);
+    super(`the answer is longer than ${JSON_ANSWER_BYTES_MAX} bytes, which is all that this client reads`);
   }
 }
 
@@ -122,7 +120,7 @@ async function boundedText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of chunksOf(response)) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new AnswerTooLong();
+    if (bytes > JSON_ANSWER_BYTES_MAX) throw new AnswerTooLong();
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();
@@ -186,7 +184,7 @@ type Cause = Partial<Record<"name" | "code" | "message" | "cause", unknown>>;
 function causesOf(error: unknown): Cause[] {
   const causes: Cause[] = [];
   try {
-    for (let one = error; causes.length < CAUSES_MAX && typeof one === "object" && one !== null;) {
+    for (let one = error; causes.length < EXCHANGE_CAUSES_MAX && typeof one === "object" && one !== null;) {
       const { name, code, message, cause } = one as Cause;
       causes.push({ name, code, message });
       one = cause;

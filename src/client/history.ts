@@ -6,6 +6,7 @@
 import { type ErrorCode, ERRORS, TenureError } from "../contract/errors.ts";
 import type { CallOptions } from "./caller.ts";
 import { callerWith, type ClientOptions } from "./client.ts";
+import { VERIFY_TIMEOUT_MS } from "./limits.ts";
 
 export type HistoryVerdict =
   | {
@@ -32,9 +33,6 @@ export interface ClientHistory {
   /** The root of the tree of the first `size` events, at the node at `url`. LOG_COMPACTED where it can't tell any more. */
   root(url: string, size: number, options?: CallOptions): Promise<string>;
 }
-
-/** The server says a space every 15 seconds, so a node that died is noticed long before. */
-const VERIFY_TIMEOUT_MS = 24 * 3_600_000;
 
 export function historyWith(clientOptions: ClientOptions, keyAdvice: string): ClientHistory {
   const caller = callerWith(clientOptions, keyAdvice);

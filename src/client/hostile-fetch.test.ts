@@ -5,14 +5,19 @@ import { TenureError } from "../core/kit/errors.ts";
 import { HOSTILE } from "../core/kit/test-hostile.ts";
 import { createClient } from "./client.ts";
 import type { ClientFetch } from "./exchange.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
+
+virtualTime();
 
 const TIME = { timeoutMs: 60, leaderWaitMs: 20 };
 const urls = "http://127.0.0.1:1";
 
 async function failsWithin(fetch: ClientFetch): Promise<void> {
+  const startedMs = performance.now();
   const client = createClient({ urls, fetch, ...TIME });
   const submitted = client.submit({ kind: "work", payload: null });
   const failed = await Promise.all([submitted, client.leader()].map((call) => call.catch((error: unknown) => error)));
+  expect(performance.now() - startedMs).toBeLessThanOrEqual(TIME.timeoutMs);
   for (const error of failed) {
     expect(TenureError.is(error), String(error)).toBe(true);
     expect(typeof (error as TenureError).message).toBe("string");
@@ -66,9 +71,11 @@ describe("a fetch whose body stalls, and does not know the signal", () => {
       Promise.resolve(url.endsWith("/leader") ? new Response(JSON.stringify(leads)) : stalled(`{"id":`, status));
 
   it.each([200, 503])("each call ends within its time (%i)", async (status) => {
+    const startedMs = performance.now();
     const client = createClient({ urls, fetch: fetchOf(status), ...TIME });
     await expect(client.job("j")).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
     await expect(client.submit({ kind: "k", payload: null })).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(performance.now() - startedMs).toBeLessThanOrEqual(2 * TIME.timeoutMs);
   });
 
   it("a stream ends when its reader says so", async () => {

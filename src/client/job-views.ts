@@ -1,10 +1,22 @@
-// Jobs, agents, queues, schedules, events and keys as the SDK shows them: docs/reference describes each field. The wire's
-// spelling is the contract's; a test holds both together.
+// Jobs, agents, queues, schedules, events and keys as the SDK shows them: docs/reference describes each field. What a job is, is
+// core/jobs/model.ts; a lease's id is shown to nobody.
 
-/** What JSON can say. */
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+import type {
+  Attempt,
+  Job,
+  JobProgress,
+  JobSpec,
+  JobState,
+  Lease,
+  PendingReason,
+  Schedule,
+} from "../core/jobs/model.ts";
+import type { ApiRole } from "../core/kit/api-role.ts";
+import type { Json } from "../core/kit/json.ts";
 
-export type JobState = "pending" | "assigned" | "building" | "cancelling" | "completed" | "failed" | "cancelled";
+export type { Json };
+
+export type { JobState };
 
 /** What is to be done; all but the kind has a default. */
 export interface JobRequest {
@@ -23,55 +35,11 @@ export interface JobRequest {
   readonly concurrency?: { readonly key: string; readonly limit: number } | null | undefined;
 }
 
-export interface JobSpecView {
-  readonly kind: string;
-  readonly payload: Json;
-  readonly queue: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly platform: string | null;
-  readonly priority: number;
-  readonly notBeforeMs: number | null;
-  readonly attemptsMax: number;
-  readonly lossesMax: number;
-  readonly backoff: { readonly baseMs: number; readonly maxMs: number };
-  readonly timeoutMs: number | null;
-  readonly retentionMs: number;
-  readonly concurrency: { readonly key: string; readonly limit: number } | null;
-}
-
-export interface JobLeaseView {
-  readonly jobEpoch: number;
-  readonly leaderEpoch: number;
-  readonly attempt: number;
-  readonly agent: string;
-  readonly session: string;
-  readonly ttlMs: number;
-}
-
-export interface JobAttemptView extends JobLeaseView {
-  readonly assignedAtMs: number;
-  readonly startedAtMs: number | null;
-  readonly endedAtMs: number | null;
-  readonly end: "completed" | "failed" | "timed-out" | "lost" | "cancelled" | "handed-back" | "undelivered" | null;
-}
-
-export interface JobProgressView {
-  readonly share: number | null;
-  readonly message: string | null;
-  readonly atMs: number;
-}
-
-/** Why a pending job is not assigned, the first that holds. */
-export type PendingReasonView =
-  | { readonly reason: "paused"; readonly queue: string }
-  | { readonly reason: "not-before"; readonly readyAtMs: number }
-  | { readonly reason: "concurrency"; readonly key: string; readonly limit: number }
-  | { readonly reason: "no-agent"; readonly kind: string; readonly missing: string }
-  | { readonly reason: "agents-busy"; readonly agents: number }
-  | { readonly reason: "draining" }
-  /** It was restored paused, and not resumed yet. */
-  | { readonly reason: "cluster-paused" }
-  | { readonly reason: "next" };
+export type JobSpecView = JobSpec;
+export type JobLeaseView = Omit<Lease, "leaseId">;
+export type JobAttemptView = Omit<Attempt, "leaseId">;
+export type JobProgressView = JobProgress;
+export type PendingReasonView = PendingReason;
 
 export interface JobTimelineEntry {
   readonly atMs: number;
@@ -83,23 +51,9 @@ export interface JobTimelineEntry {
   readonly end: string | null;
 }
 
-export interface JobView {
-  readonly id: string;
-  readonly spec: JobSpecView;
-  readonly state: JobState;
-  readonly jobEpoch: number;
-  readonly failures: number;
-  readonly losses: number;
-  readonly submittedAtMs: number;
-  readonly submittedSequence: number;
-  readonly submittedBy: string;
-  readonly readyAtMs: number;
+export interface JobView extends Omit<Job, "lease" | "attempts"> {
   readonly lease: JobLeaseView | null;
-  readonly progress: JobProgressView | null;
   readonly attempts: readonly JobAttemptView[];
-  readonly finishedAtMs: number | null;
-  readonly result: Json;
-  readonly error: { readonly message: string; readonly detail: Json } | null;
   readonly pendingReason: PendingReasonView | null;
   readonly timeline: readonly JobTimelineEntry[];
 }
@@ -155,19 +109,12 @@ export interface ScheduleRequest {
   /** An IANA name; UTC. */
   readonly timeZone?: string | undefined;
   readonly spec: JobRequest;
-  readonly overlap?: "allow" | "skip" | undefined;
-  readonly catchUp?: "none" | "last" | "all" | undefined;
+  readonly overlap?: Schedule["overlap"] | undefined;
+  readonly catchUp?: Schedule["catchUp"] | undefined;
   readonly paused?: boolean | undefined;
 }
 
-export interface ScheduleView {
-  readonly name: string;
-  readonly cron: string;
-  readonly timeZone: string;
-  readonly spec: JobSpecView;
-  readonly overlap: "allow" | "skip";
-  readonly catchUp: "none" | "last" | "all";
-  readonly paused: boolean;
+export interface ScheduleView extends Schedule {
   readonly lastAtMs: number | null;
   readonly nextAtMs: number | null;
 }
@@ -182,7 +129,7 @@ export interface StatsView {
   readonly lastSequence: number;
 }
 
-export type KeyRole = "viewer" | "submitter" | "agent" | "client" | "backup" | "operator";
+export type KeyRole = ApiRole;
 
 export interface KeyView {
   readonly name: string;

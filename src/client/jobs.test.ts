@@ -1,7 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { createClient } from "./client.ts";
 import { failed, leaderAnswer, Network, type Node, notLeader, type Reply } from "./test-network.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
+
+virtualTime();
 
 const N1 = "http://127.0.0.1:1";
 const N2 = "http://127.0.0.1:2";
@@ -203,7 +205,7 @@ describe("trap 67: events", () => {
     const network = cluster(inTurn(stream("id: 0", event(1))), inTurn(stream("id: 1", event(2))));
     const events = clientOf(network).events({ after: 0, outageMs: 500 });
     expect((await events.next()).value).toMatchObject({ sequence: 1 });
-    await sleep(600);
+    await new Promise((resolve) => setTimeout(resolve, 600));
     expect((await events.next()).value).toMatchObject({ sequence: 2 });
   });
 

@@ -20,6 +20,7 @@ import type {
   StatsView,
 } from "./job-views.ts";
 import { type ClientKeys, keysOf } from "./keys.ts";
+import { JOB_PAGES_MAX, WAIT_OUTAGE_MS } from "./limits.ts";
 import { logPieces, type LogsOptions } from "./logs.ts";
 import { Pauses } from "./pauses.ts";
 import { untilFinal } from "./until-final.ts";
@@ -76,11 +77,6 @@ export interface ClientJobs {
   readonly keys: ClientKeys;
   readonly certificates: ClientCertificates;
 }
-
-/** More pages than this are no list any more: a server that goes on does not mean it. */
-const PAGES_MAX = 100_000;
-/** How long `wait` goes on looking where no node answers; each answer begins it anew. */
-const WAIT_OUTAGE_MS = 600_000;
 
 type Method = "POST" | "PUT" | "DELETE";
 
@@ -225,7 +221,7 @@ async function* listJobs(caller: Caller, query: JobsQuery): AsyncGenerator<JobBr
     ...(pageSize === undefined ? {} : { limit: String(pageSize) }),
   };
   let cursor: string | null = null;
-  for (let page = 0; page < PAGES_MAX; page++) {
+  for (let page = 0; page < JOB_PAGES_MAX; page++) {
     const path = `/v1/jobs${readQuery(query, cursor === null ? asked : { ...asked, cursor })}`;
     const found: JobsPage = await caller.readJson<JobsPage>(path, query);
     yield* found.jobs;
@@ -248,7 +244,7 @@ async function listNamed<T>(
 ): Promise<readonly T[]> {
   const all: T[] = [];
   let after: string | null = null;
-  for (let page = 0; page < PAGES_MAX; page++) {
+  for (let page = 0; page < JOB_PAGES_MAX; page++) {
     const path = `/v1/${what}${readQuery(options, after === null ? {} : { after })}`;
     const found: Record<string, unknown> = await caller.readJson<Record<string, unknown>>(path, options);
     const next = (found["next"] ?? null) as string | null;

@@ -4,6 +4,9 @@
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { failed, Network, type Node, type Reply } from "./test-network.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
+
+virtualTime();
 
 const URLS = [1, 2, 3].map((at) => `http://127.0.0.1:${at}`);
 const hash = (sequence: number, branch = "a"): string => `${sequence}`.padStart(63, "0") + branch;

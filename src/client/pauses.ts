@@ -1,13 +1,12 @@
 // Pauses between two attempts, for as long as a call may wait for a leader.
 
-/** An election after a crash takes some tens of milliseconds, so the first pauses are short. */
-const PAUSE_MS_MIN = 10;
-const PAUSE_MS_MAX = 250;
+import { CALL_PAUSE_MS_MAX, CALL_PAUSE_MS_MIN } from "./limits.ts";
+
 const PAUSE_FACTOR = 1.5;
 
 /** Growing, until the time is over or the signal aborts: then false. */
 export class Pauses {
-  #nextMs = PAUSE_MS_MIN;
+  #nextMs = CALL_PAUSE_MS_MIN;
   readonly #limit: AbortSignal;
 
   constructor(limitMs: number) {
@@ -18,7 +17,7 @@ export class Pauses {
     const signal = callSignal === undefined ? this.#limit : AbortSignal.any([callSignal, this.#limit]);
     if (signal.aborted) return false;
     const pauseMs = this.#nextMs;
-    this.#nextMs = Math.min(PAUSE_MS_MAX, pauseMs * PAUSE_FACTOR);
+    this.#nextMs = Math.min(CALL_PAUSE_MS_MAX, pauseMs * PAUSE_FACTOR);
     return await new Promise((resolve) => {
       const stop = (): void => {
         clearTimeout(timer);

@@ -3,9 +3,7 @@
 
 import { type ErrorCode, ERRORS, TenureError } from "../contract/errors.ts";
 import { type Answer, type ClientRequest, exchange, type Line } from "./exchange.ts";
-
-/** How long a read waits for one node before the next is asked too. */
-const HEAD_START_MS = 150;
+import { HEAD_START_MS } from "./limits.ts";
 
 interface Race {
   readonly response: Response | null;

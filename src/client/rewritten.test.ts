@@ -5,6 +5,9 @@ import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { HistoryRewrittenError, Trail } from "./rewritten.ts";
 import { leaderAnswer, Network, type Node, type Reply, type Sent } from "./test-network.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
+
+virtualTime();
 
 const N1 = "http://127.0.0.1:1";
 const N2 = "http://127.0.0.1:2";

@@ -4,10 +4,8 @@
 import type { EventPoint } from "../contract/event-point.ts";
 import { TenureError } from "../contract/errors.ts";
 import type { Caller } from "./caller.ts";
+import { KNOWN_POINTS_MAX } from "./limits.ts";
 import { Pauses } from "./pauses.ts";
-
-/** Past so many the older half is thinned: near the end nearly each event is known, further back fewer and fewer. */
-const POINTS_MAX = 256;
 
 export type KnownPoint = EventPoint & { readonly hash: string };
 
@@ -47,8 +45,8 @@ export class Trail {
 
   add(sequence: number, hash: string): void {
     this.#points.push({ sequence, hash });
-    if (this.#points.length < POINTS_MAX) return;
-    const half = POINTS_MAX / 2;
+    if (this.#points.length < KNOWN_POINTS_MAX) return;
+    const half = KNOWN_POINTS_MAX / 2;
     this.#points = this.#points.filter((_point, at) => at >= half || at % 2 === 0);
   }
 

@@ -8,6 +8,7 @@ import { TenureError } from "../contract/errors.ts";
 import { ATTEMPT_MS, RENEWAL_ATTEMPT_MS } from "../contract/timeouts.ts";
 import type { Caller, CallOptions, ReadOptions } from "./caller.ts";
 import { readQuery } from "./caller.ts";
+import { SCOPE_PAGES_MAX } from "./limits.ts";
 import type { ScopeGrant, ScopeRenewal, ScopeTransitionView, ScopeView } from "./views.ts";
 
 export interface AcquireRequest {
@@ -38,9 +39,6 @@ export interface ClientScopes {
   /** For operators: asks the holder to step down, or takes the scope away. The epoch that it is about; null: nobody holds it. */
   askResign(scope: string, force: boolean, options?: CallOptions): Promise<number | null>;
 }
-
-/** A cluster has 10,000 scopes at most, and a page 256; a server that goes on for longer does not mean it. */
-const PAGES_MAX = 1_000;
 
 export function scopesOf(caller: Caller): ClientScopes {
   const step = async <T>(scope: string, verb: string, body: object, options: CallOptions): Promise<T> => {
@@ -82,7 +80,7 @@ async function listAll(caller: Caller, options: ReadOptions): Promise<readonly S
   const scopes: ScopeView[] = [];
   const timeLeft = caller.timeLeft(options);
   let after: string | null = null;
-  for (let page = 0; page < PAGES_MAX; page++) {
+  for (let page = 0; page < SCOPE_PAGES_MAX; page++) {
     const path = `/v1/scopes${readQuery(options, after === null ? {} : { after })}`;
     const found: Page = await caller.readJson<Page>(path, { ...options, timeoutMs: timeLeft() });
     scopes.push(...found.scopes);

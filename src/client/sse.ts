@@ -2,6 +2,7 @@
 // whoever reads hears that the other side is alive.
 
 import { TenureError } from "../contract/errors.ts";
+import { FRAME_LETTERS_MAX } from "./limits.ts";
 
 export interface SseFrame {
   /** Undefined where the frame has none: the point from which a reader resumes is as it was. */
@@ -12,9 +13,6 @@ export interface SseFrame {
   /** Null where the frame has none. */
   readonly data: string | null;
 }
-
-/** One event holds at most a payload of 256 KiB and a log chunk, escaped. */
-const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
 
 export class SseParser {
   readonly #decoder = new TextDecoder();

@@ -8,14 +8,10 @@ import { STREAM_OPEN_MS, STREAM_SILENCE_MS } from "../contract/timeouts.ts";
 import type { Caller } from "./caller.ts";
 import { chunksOf } from "./chunks.ts";
 import { type ClientRequest, exchange, reasonOf } from "./exchange.ts";
+import { STREAM_OUTAGE_MS, STREAM_STEADY_MS } from "./limits.ts";
 import { Pauses } from "./pauses.ts";
 import { isFinalAnswer, readError } from "./race.ts";
 import { type SseFrame, SseParser } from "./sse.ts";
-
-/** A stream that was open for so long was served, also where there was nothing to say. */
-const STEADY_MS = 5_000;
-
-export const OUTAGE_MS = 60_000;
 
 export interface StreamOptions {
   readonly signal?: AbortSignal | undefined;
@@ -36,7 +32,7 @@ export async function* streamItems<T>(
   caller: Caller,
   request: () => ClientRequest,
   read: (frame: SseFrame) => T | undefined,
-  { signal, outageMs = OUTAGE_MS }: StreamOptions,
+  { signal, outageMs = STREAM_OUTAGE_MS }: StreamOptions,
 ): AsyncGenerator<T, never, void> {
   let pauses = new Pauses(outageMs);
   /** What each node has said since anything was served: one node's word is its own, however often it says it. */
@@ -77,7 +73,7 @@ export async function* streamItems<T>(
       if (!failure.retryable && !isOwnWord) throw failure;
     } finally {
       watch.end();
-      isServed ||= !ended.signal.aborted && performance.now() - openedAtMs >= STEADY_MS;
+      isServed ||= !ended.signal.aborted && performance.now() - openedAtMs >= STREAM_STEADY_MS;
       ended.abort();
     }
     // The outage begins here: a reader may have taken its time.

@@ -3,6 +3,9 @@
 import { describe, expect, it } from "vitest";
 import { createClient } from "./client.ts";
 import { leaderAnswer, Network, type Node, type Reply } from "./test-network.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
+
+virtualTime();
 
 const N1 = "http://127.0.0.1:1";
 const N2 = "http://127.0.0.1:2";
@@ -84,12 +87,14 @@ describe("a key that is wrong", () => {
   const wrong = { [N1]: () => refused("STANDBY"), [N2]: () => refused("LEADER"), [N3]: () => "never" as const };
 
   it("is refused by the leader, without waiting for those that say nothing", async () => {
+    const startedMs = performance.now();
     const { client } = clientOf(wrong, 3_600_000);
     const refusal = { code: "UNAUTHENTICATED", message: expect.stringContaining("no such key") as string };
     await expect(client.job("j")).rejects.toMatchObject(refusal);
     await expect(client.submit({ kind: "a" })).rejects.toMatchObject(refusal);
     await expect(client.leader()).rejects.toMatchObject(refusal);
     await expect(client.events().next()).rejects.toMatchObject(refusal);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
   });
 
   it("is refused where all that answer say so", async () => {

@@ -3,9 +3,9 @@
 // have seen the past, or the history was rewritten.
 
 import type { JobState } from "./job-views.ts";
+import { FINAL_CHECK_MS } from "./limits.ts";
 
 const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
-const LOOK_AGAIN_MS = 30_000;
 
 /** Wakes after so long, unless what it returns was called before. */
 export type WakeAfter = (ms: number, wake: () => void) => () => void;
@@ -31,7 +31,7 @@ export async function untilFinal<T extends { readonly state: JobState }>(
     }
     await new Promise<void>((resolve) => {
       if (isHere) return resolve();
-      const forget = wakeAfter(LOOK_AGAIN_MS, resolve);
+      const forget = wakeAfter(FINAL_CHECK_MS, resolve);
       wake = () => {
         forget();
         resolve();

@@ -1,8 +1,8 @@
 import { describe, expectTypeOf, it } from "vitest";
 import type { Static } from "typebox";
 import type * as answers from "../contract/answers.ts";
-import type * as jobAnswers from "../contract/job-answers.ts";
-import type * as jobRequests from "../contract/job-requests.ts";
+import type * as jobAnswers from "../contract/jobs/answers.ts";
+import type * as jobRequests from "../contract/jobs/requests.ts";
 import type { Camel, Snake } from "../contract/snake-case.ts";
 import type * as jobs from "./job-views.ts";
 import type * as views from "./views.ts";

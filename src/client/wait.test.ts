@@ -1,25 +1,14 @@
 // wait() goes on for as long as its looks are answered, whatever becomes of its streams.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createClient } from "./client.ts";
 import { Network, type Node, type Reply } from "./test-network.ts";
+import { virtualTime } from "../../test/virtual-time.ts";
 
 const N1 = "http://127.0.0.1:1";
 const MINUTE = 60_000;
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
-    const limit = new AbortController();
-    setTimeout(() => limit.abort(new DOMException("no answer in time", "TimeoutError")), ms);
-    return limit.signal;
-  });
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+virtualTime({ isManual: true });
 
 function refused(status: number, error: string): Reply {
   return [status, { error, message: error }];
@@ -59,7 +48,7 @@ describe("wait()", () => {
     ["all are taken", () => refused(503, "OVERLOADED")],
     ["each is cut at once", () => OPEN],
   ])("finds the end of a job after longer than any outage, though no stream can be had: %s", async (_what, events) => {
-    expect(await waitsFor(events, 15 * MINUTE, 16 * MINUTE)).toBe("completed");
+    expect(await waitsFor(events, 10.5 * MINUTE, 11 * MINUTE)).toBe("completed");
   });
 
   it("pauses before it opens a stream anew, where each one opens and then fails for good", async () => {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { certificateCaller } from "./certificate-role.ts";
 import { errorBody, notLeaderBody } from "./error-body.ts";
-import { isLoopback, isWildcard, parseAddress, showAddress } from "./listen-address.ts";
+import { isLoopback, isWildcard, parseAddress, showAddress } from "./config/listen-address.ts";
 import { allows, closes, type Role, ROLES } from "./roles.ts";
 import { ROUTES } from "./routes.ts";
 import { toCamel, toSnake } from "./snake-case.ts";

@@ -14,7 +14,7 @@ export interface ErrorBody {
 }
 
 /** Who leads, as one node sees it; nulls where it does not know. */
-export interface Leadership {
+export interface LeaderFields {
   readonly leaderId: string | null;
   readonly leaderUrl: string | null;
   readonly leaderEpoch: number | null;
@@ -34,7 +34,7 @@ export function errorBody(
 /** The specified fields, all of them, whatever is known. */
 export function notLeaderBody(
   message: string,
-  { leaderId, leaderUrl, leaderEpoch, nodeId, role }: Leadership,
+  { leaderId, leaderUrl, leaderEpoch, nodeId, role }: LeaderFields,
 ): ErrorBody {
   return errorBody("NOT_LEADER", message, {
     leader_id: leaderId,

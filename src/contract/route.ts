@@ -1,4 +1,4 @@
-// What a route of the API is made of. The routes themselves: routes.ts, job-routes.ts.
+// What a route of the API is made of. The routes themselves: routes.ts, jobs/routes.ts.
 
 import type { TSchema } from "typebox";
 import type { ErrorCode } from "../core/kit/errors.ts";

@@ -2,7 +2,7 @@
 // The server registers exactly these, docs/reference/api.md lists the same, and the tests fuzz each from its schemas.
 
 import * as answers from "./answers.ts";
-import { JOB_ROUTES } from "./job-routes.ts";
+import { JOB_ROUTES } from "./jobs/routes.ts";
 import * as requests from "./requests.ts";
 import { READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
 import { shape } from "./shape.ts";

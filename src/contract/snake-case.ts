@@ -46,7 +46,7 @@ export function snakeKey(key: string): string {
   return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-export function camelKey(key: string): string {
+function camelKey(key: string): string {
   return key.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 

@@ -6,7 +6,7 @@ import { BEACON_BYTES_MAX, INTEGER_MAX } from "../core/kit/limits.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import { ManualClock, n1, n2 } from "../engine/test-engine.ts";
 import { digest } from "../engine/test-storage.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 import { BEACON_POINTS_MAX, BeaconLoop, beaconPoints, decodeBeacon, encodeBeacon as seal } from "./beacon.ts";
 
 const integer = fc.integer({ min: 0, max: INTEGER_MAX });

@@ -14,7 +14,7 @@ import type { Random } from "../core/kit/random.ts";
 import type { Role } from "../core/raft/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 
 const CHECKSUM_BYTES = 4;
 const BEACON_VERSION = 1;

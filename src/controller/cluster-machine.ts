@@ -78,7 +78,7 @@ export class ClusterMachine implements StateMachine {
   #invited = new Set<string>();
   #wasInvited = false;
   #line = NO_LINE;
-  #onResumed: (() => void) | null = null;
+  readonly #onResumed: (() => void)[] = [];
 
   constructor(inner: readonly StateMachine[], digest: Digest) {
     assert(inner.length <= INNER_MAX, "inner machines are few");
@@ -111,7 +111,7 @@ export class ClusterMachine implements StateMachine {
 
   /** Called when it acts from now on. */
   onResumed(tell: () => void): void {
-    this.#onResumed = tell;
+    this.#onResumed.push(tell);
   }
 
   /** The last entry that changed the state, and the hash over all up to it. */
@@ -170,7 +170,7 @@ export class ClusterMachine implements StateMachine {
   #resume(): void {
     if (!this.#line.isPaused) return;
     this.#line = { ...this.#line, isPaused: false };
-    this.#onResumed?.();
+    for (const tell of this.#onResumed) tell();
   }
 
   // ---- snapshots -----------------------------------------------------------------------------------
@@ -198,10 +198,10 @@ export class ClusterMachine implements StateMachine {
     const { clusterId } = this.#line;
     const wasPaused = this.#line.isPaused;
     this.#line = { ...line, clusterId };
-    if (wasPaused && !line.isPaused) this.#onResumed?.();
     this.#wasInvited = wasInvited;
     this.#invited = new Set(invited);
     this.#chain.replace(points);
+    if (wasPaused && !line.isPaused) for (const tell of this.#onResumed) tell();
   }
 }
 

@@ -5,7 +5,7 @@ import { incarnationOf, nodeIdOf, type PeerKey } from "../core/kit/ids.ts";
 import { isJoint, isMember, members, type Configuration, type RaftStatus } from "../core/raft/index.ts";
 import type { ClusterView, MemberView } from "../ports/cluster.ts";
 import type { Members } from "../ports/consensus.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 
 /** Where this node itself can be reached. */
 export interface OwnAddress {

@@ -26,7 +26,7 @@ import type {
 import type { Lead, Members, Proposals } from "../ports/consensus.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 import type { HealthStats } from "../ports/server-stats.ts";
 import { BeaconLoop, beaconPoints } from "./beacon.ts";
 import { codeFields, logConfiguration, logOutput } from "./cluster-log.ts";

@@ -10,6 +10,7 @@
 
 import type { JobsBook } from "../core/jobs/index.ts";
 import type { Job } from "../core/jobs/model.ts";
+import { sleep, within } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FoundJob } from "../ports/jobs.ts";
 import type { JobRow } from "../ports/views.ts";
@@ -56,21 +57,15 @@ export class JobFinder {
       if (asked > 0 && nowMs >= untilMs) {
         return { kind: "behind", position: row?.position ?? 0, wanted: book.leftUpTo(look) };
       }
-      if (row !== null) await new Promise<void>((resume) => void clock.setTimer(nowMs + ASK_AGAIN_MS, resume));
+      if (row !== null) await sleep(clock, ASK_AGAIN_MS);
       row = (await this.#row(jobId, untilMs)) ?? row;
     }
   }
 
   /** Null: not in time. */
-  async #row(jobId: string, untilMs: number): Promise<JobRow | null> {
+  #row(jobId: string, untilMs: number): Promise<JobRow | null> {
     const { clock, find } = this.#options;
-    const { promise: late, resolve } = Promise.withResolvers<null>();
-    const timer = clock.setTimer(untilMs, () => resolve(null));
-    try {
-      return await Promise.race([find(jobId), late]);
-    } finally {
-      timer.cancel();
-    }
+    return within(clock, untilMs - clock.monotonicMs(), find(jobId), null);
   }
 
   /** Whether what was found at this position is so still, of a job that the book does not have. */

@@ -11,7 +11,7 @@ import { advance, drain, type Outcome, watch } from "./test-scopes.ts";
 
 /** As the writer's: appends under way past which nothing new is taken. */
 const APPENDS_MAX = 1_024;
-const APPEND_BYTES_MAX = 768 * 1024;
+const JOBS_APPEND_BYTES_MAX = 768 * 1024;
 
 async function leading(): Promise<{ stage: JobsStage; clock: ManualClock; fold: SiteJournal }> {
   const clock = new ManualClock();
@@ -244,7 +244,7 @@ describe("where too many appends wait", () => {
     stop();
     await fill(stage, APPENDS_MAX - 2);
     // So large that what is handed out does not fit into its append any more: each of it needs another.
-    const payload = "x".repeat(Math.floor((APPEND_BYTES_MAX - 150) / 3) - overhead);
+    const payload = "x".repeat(Math.floor((JOBS_APPEND_BYTES_MAX - 150) / 3) - overhead);
     const large = { ...SPEC, payload };
     const submitted = watch(stage.service.submit(REQUEST, [large, large, large]));
     await drain();

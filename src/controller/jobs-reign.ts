@@ -158,8 +158,9 @@ export class JobsReign implements Serving {
     this.#leasing.setDraining(draining, by);
   }
 
-  /** It is paused no longer: whoever waits is given what is ready. */
+  /** It is paused no longer: leases begin as under a new leader, and whoever waits is given what is ready. */
   resumed(): void {
+    this.#timers.recount();
     this.#leasing.handOut();
   }
 

@@ -14,6 +14,7 @@ import type { EventRange } from "../core/archive/index.ts";
 import { decodeEvent, type StoredEvent } from "../core/events/index.ts";
 import type { JobsBook } from "../core/jobs/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { JobLog, ViewsHole } from "../ports/views.ts";
 import { type Changes, logOf } from "./job-changes.ts";
@@ -133,7 +134,7 @@ async function* batches(
       note(decoded(sequence, bytes));
       reached = sequence;
       if (sequence % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
-      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + REST_MS, resume));
+      await sleep(clock, REST_MS);
       sliceMs = clock.monotonicMs();
     }
     yield;

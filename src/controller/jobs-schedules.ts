@@ -1,5 +1,5 @@
 // When schedules fire, on the leader. For each the next time is known; one is looked at anew when it has changed, has fired, or
-// was refused. Times that passed are caught up with as the schedule says (core/jobs/catch-up.ts).
+// was refused. Times that passed are caught up with as the schedule says (core/jobs/decide/catch-up.ts).
 //
 //   unseen ──▶ walking through its times ──none is due──▶ waiting for the next one ──due──▶ unseen
 //                       └──some are──▶ firing, one after the other ──▶ fired ──applied, or after a while──▶ unseen

@@ -68,6 +68,22 @@ describe("leases on a node that stutters", () => {
   });
 });
 
+it("on a copy that was restored paused no lease of a job ends by time, and after its resumption each has its whole lease", async () => {
+  const { stage, clock } = await leading();
+  const id = await stage.submit();
+  await stage.leased("a", { ttlMs: 15_000 });
+  stage.isPaused = true;
+  await advance(clock, 3_600_000);
+  expect(stage.service.job(id)).toMatchObject({ state: "assigned", losses: 0 });
+  stage.isPaused = false;
+  stage.service.resumed();
+  await advance(clock, 14_999);
+  expect(stage.service.job(id)?.state, "its agent may have renewed elsewhere a moment ago").toBe("assigned");
+  await advance(clock, 1);
+  await drain();
+  expect(stage.service.job(id)).toMatchObject({ losses: 1 });
+});
+
 describe("an agent", () => {
   it("that is removed while it waits is not counted any more when it is answered", async () => {
     const { stage, clock, idleRuns } = await leading();

@@ -60,7 +60,13 @@ export class JobsTimers {
     this.#schedules = new JobsSchedules(options);
     const { applied } = options.fold.book;
     for (const agent of applied.agents()) if (agent.state !== "offline") this.heard(agent);
-    this.#uncounted = applied.leases()[Symbol.iterator]();
+    this.recount();
+  }
+
+  /** Every lease and every attempt's time begins now. */
+  recount(): void {
+    for (const one of [this.#leases, this.#attempts]) one.clear();
+    this.#uncounted = this.#options.fold.book.applied.leases()[Symbol.iterator]();
     this.#countMore(new Slice(this.#clock));
     this.arm();
   }

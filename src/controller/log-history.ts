@@ -3,6 +3,7 @@
 
 import { EMPTY_CHAIN, eventHashOf, MerkleFrontier, Verifier } from "../core/events/index.ts";
 import type { ChainHead } from "../core/events/index.ts";
+import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { LogRecord } from "../ports/log.ts";
@@ -71,7 +72,7 @@ export class LogHistory implements EventHistory {
         if (!isFine) break;
         next = position + 1;
         if (position % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
-        await nextTurn(clock);
+        await sleep(clock, 0);
         sliceMs = clock.monotonicMs();
       }
       yield { kind: "progress", through: next - 1 };
@@ -81,8 +82,4 @@ export class LogHistory implements EventHistory {
       yield { kind: "end", point: { sequence: head.sequence, hash: head.hash, frontier: tree.encode() } };
     } else yield { kind: "broken", sequence: firstBrokenSequence ?? head.sequence + 1, why: reason ?? "" };
   }
-}
-
-function nextTurn(clock: Clock): Promise<void> {
-  return new Promise((resume) => void clock.setTimer(clock.monotonicMs(), resume));
 }

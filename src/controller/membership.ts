@@ -16,7 +16,7 @@ import type { Clock, Timer } from "../ports/clock.ts";
 import type { MemberChange } from "../ports/cluster.ts";
 import type { Lead, Members, Proposals } from "../ports/consensus.ts";
 import type { Leadership } from "../ports/leadership.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
 import {
   diskIn,

@@ -12,6 +12,7 @@
 //   one that fails takes back its own word only, not another's.
 
 import { TenureError } from "../core/kit/errors.ts";
+import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { TransferView } from "../ports/cluster.ts";
 import type { Lead } from "../ports/consensus.ts";
@@ -172,7 +173,7 @@ async function handedOver(
   while (!request.isUndone()) {
     const { role, leader } = consensus.status();
     if ((role !== "leader" && leader !== null) || clock.monotonicMs() >= untilMs) return;
-    await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + LOOK_MS, resume));
+    await sleep(clock, LOOK_MS);
   }
 }
 

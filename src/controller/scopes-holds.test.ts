@@ -36,6 +36,20 @@ describe("leases", () => {
     expect(stage.service.get("s")?.holder).toBeNull();
   });
 
+  it("on a copy that was restored paused no hold ends by time, and after its resumption each has its whole lease", async () => {
+    const { stage, clock } = await leading();
+    await stage.granted("a");
+    stage.isPaused = true;
+    await advance(clock, 3_600_000);
+    expect(stage.service.get("s")?.holder).not.toBeNull();
+    stage.isPaused = false;
+    stage.service.resumed();
+    await advance(clock, 9_999);
+    expect(stage.service.get("s")?.holder, "its holder may have renewed elsewhere a moment ago").not.toBeNull();
+    await advance(clock, 1);
+    expect(stage.service.get("s")?.holder).toBeNull();
+  });
+
   it("trap 44: a lease counts from when the renewal arrived, however late its answer leaves", async () => {
     const { stage, clock } = await leading();
     const epoch = await stage.granted("a");

@@ -11,7 +11,7 @@ import { StaleEpochError, TenureError } from "../core/kit/errors.ts";
 import { LOOP_STALL_MS } from "../core/kit/limits.ts";
 import {
   decide,
-  type Hold,
+  type HoldState,
   type ScopeCommand,
   type ScopeDecision,
   type ScopeEvent,
@@ -41,6 +41,8 @@ export interface ScopesReignOptions extends Opened {
   readonly applied: ScopesFold;
   readonly clock: Clock;
   readonly leadership: Pick<Leadership, "epoch" | "confirm">;
+  /** The cluster is paused: no hold ends by the passing of time. `restartLeases` when it is not any more. */
+  readonly isPaused: () => boolean;
 }
 
 export class ScopesReign implements Serving {
@@ -179,7 +181,7 @@ export class ScopesReign implements Serving {
   // ---- grants --------------------------------------------------------------------------------------
 
   /** The same session asks again while it holds: an answer was lost. The lease restarts, as with a renewal. */
-  async #again(request: AcquireRequest, hold: Hold, signal: AbortSignal, attempt: number): Promise<AcquireAnswer> {
+  async #again(request: AcquireRequest, hold: HoldState, signal: AbortSignal, attempt: number): Promise<AcquireAnswer> {
     const { scope, session } = request;
     this.#leases.touch(scope, hold.epoch, this.#clock.monotonicMs());
     const granting = this.#granting.get(scope);
@@ -284,6 +286,7 @@ export class ScopesReign implements Serving {
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
+    if (this.#options.isPaused()) return this.#arm(LOOK_MS);
     // What is due stays so until it can be written.
     if (!this.#leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
     const slice = new Slice(this.#clock);
@@ -315,7 +318,7 @@ export class ScopesReign implements Serving {
 
   // ---- small things --------------------------------------------------------------------------------
 
-  #holdOf(scope: string): Hold | null {
+  #holdOf(scope: string): HoldState | null {
     return this.#appends.head.get(scope)?.hold ?? null;
   }
 
@@ -356,7 +359,7 @@ export class ScopesReign implements Serving {
   }
 }
 
-function isHold(hold: Hold | null, session: string, epoch: number): hold is Hold {
+function isHold(hold: HoldState | null, session: string, epoch: number): hold is HoldState {
   return hold !== null && hold.epoch === epoch && hold.session === session;
 }
 

@@ -11,6 +11,8 @@
 //    - A grant was answered when it was committed in the old leader's term: a majority has stored it, after a; the later
 //      leader was elected after that, by the same argument, and has the grant in its log.
 //    - A grant that is told again is told as a renewal.
+//    A cluster that was restored paused ends no hold, and counts each from its resumption, as a later leader does: whoever
+//    trusts in it may have renewed with the cluster that it is a copy of until a moment before.
 // 3. The holder itself resigned: it trusts no longer when it sends that.
 // All of it is measured by clocks that run at different rates; the client's margin pays for that. `forced` is the exception,
 // as it says: an operator takes a scope from a holder who may still trust it, and only the epoch protects what it writes to.
@@ -30,7 +32,7 @@ import type {
   ScopeTransition,
   ScopeView,
 } from "../ports/scopes.ts";
-import { Reign } from "./leadership/reign.ts";
+import { type Opened, Reign } from "./leadership/reign.ts";
 import { ScopesReign } from "./scopes-reign.ts";
 import { ScopeWatchers } from "./scopes-watchers.ts";
 
@@ -41,6 +43,8 @@ export interface ScopesServiceOptions {
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly random: Random;
+  /** The cluster was restored paused: no hold ends by the passing of time. */
+  readonly isPaused?: (() => boolean) | undefined;
 }
 
 export class ScopesService implements Scopes {
@@ -53,7 +57,9 @@ export class ScopesService implements Scopes {
   constructor(options: ScopesServiceOptions) {
     this.#options = options;
     this.#follow();
-    this.#reign = new Reign({ ...options, begin: (opened) => new ScopesReign({ ...options, ...opened }) });
+    const isPaused = options.isPaused ?? ((): boolean => false);
+    const begin = (opened: Opened): ScopesReign => new ScopesReign({ ...options, isPaused, ...opened });
+    this.#reign = new Reign({ ...options, begin });
   }
 
   /** Whoever waits is refused: this node does not lead. Safe to call twice. */
@@ -62,6 +68,11 @@ export class ScopesService implements Scopes {
     this.#stopRecords();
     this.#reign.close();
     this.#watchers.close();
+  }
+
+  /** The cluster is paused no longer: every lease starts at its full duration, as under a new leader. */
+  resumed(): void {
+    this.#reign.current?.restartLeases();
   }
 
   get stats(): { readonly scopes: number; readonly held: number; readonly waiting: number; readonly watching: number } {

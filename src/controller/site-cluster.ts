@@ -9,6 +9,7 @@
 //   say how old they are.
 
 import { TenureError } from "../core/kit/errors.ts";
+import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type {
   AlertView,
@@ -336,7 +337,7 @@ export class SiteCluster implements Cluster {
     while (clock.monotonicMs() < untilMs) {
       const leader = this.#leader;
       if (leader !== null && leader.epoch > epoch && leader.identity !== nodeId) return leader;
-      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TRANSFER_LOOK_MS, resume));
+      await sleep(clock, TRANSFER_LOOK_MS);
     }
     return null;
   }

@@ -15,7 +15,7 @@ import { emptyConfiguration, isVoter, members, type ClearedDisks, type Configura
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Lead, Members } from "../ports/consensus.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Peers } from "../ports/peers.ts";
+import type { Peers } from "../ports/peers/peers.ts";
 
 const LOOK_INTERVAL_MS = 500;
 const RANGES_SHOWN_MAX = 4;

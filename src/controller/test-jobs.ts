@@ -146,6 +146,7 @@ export class JobsStage {
   readonly views = new ListedViews();
   /** What this node believes of the time of day; null: that its own clock is right. */
   believedMs: (() => number | null) | null = null;
+  isPaused = false;
   /** Why nothing new is taken. */
   refusal: TenureError | null = null;
   /** Ids of jobs that were forgotten, as often as they were. */
@@ -181,6 +182,7 @@ export class JobsStage {
       newId,
       newJobId: newId,
       nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
+      isPaused: () => this.isPaused,
       refusesNew: () => this.refusal,
       find: (jobId) => seen.get(jobId),
       expired: (nowMs, limit, after) => seen.expired(nowMs, limit, after),

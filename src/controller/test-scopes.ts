@@ -149,12 +149,15 @@ export class ScopesStage {
   readonly log: HeldLog;
   readonly service: ScopesService;
   readonly applied: ScopesFold;
+  isPaused = false;
 
   constructor(clock: Clock, log: Log, applied: ScopesFold) {
     this.log = new HeldLog(log);
     this.applied = applied;
     const leadership = new RaftLeadership(this.consensus);
-    this.service = new ScopesService({ log: this.log, applied, leadership, clock, random: seededRandom("scopes") });
+    const isPaused = (): boolean => this.isPaused;
+    const random = seededRandom("scopes");
+    this.service = new ScopesService({ log: this.log, applied, leadership, clock, random, isPaused });
   }
 
   /** Leads in this term and serves. */

@@ -1,6 +1,7 @@
 // For a start: a database that is away for a moment makes a node wait, and does not end it.
 
 import { TenureError } from "../core/kit/errors.ts";
+import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 
 const RETRY_MS = 200;
@@ -14,8 +15,6 @@ export async function untilThere<T>(ask: () => Promise<T>, clock: Clock, signal?
       const isAway = TenureError.is(error) && error.code === "BACKEND_UNAVAILABLE";
       if (!isAway || signal?.aborted === true) throw error;
     }
-    await new Promise<void>((resolve) => {
-      clock.setTimer(clock.monotonicMs() + RETRY_MS, resolve);
-    });
+    await sleep(clock, RETRY_MS);
   }
 }

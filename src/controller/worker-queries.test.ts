@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PeerKey } from "../core/kit/ids.ts";
-import type { Answering } from "../ports/peer-queries.ts";
+import type { Answering } from "../ports/peers/queries.ts";
 import { emptyWorker, withWorkerAnswers } from "./worker-queries.ts";
 
 test("the question to end a worker is answered when it is done; every other goes on as it came", async () => {

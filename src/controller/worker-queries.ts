@@ -3,7 +3,7 @@
 
 import type { PeerKey } from "../core/kit/ids.ts";
 import type { Clearance } from "../ports/clearance.ts";
-import type { Answering, PeerQueries } from "../ports/peer-queries.ts";
+import type { Answering, PeerQueries } from "../ports/peers/queries.ts";
 
 /** Begins with no number of another query (core/archive). */
 const EMPTY_WORKER = new TextEncoder().encode("tenure/empty-worker");

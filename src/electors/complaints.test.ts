@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Complaints } from "./complaints.ts";
-import { HandClock } from "./test-seat.ts";
+import { HandClock } from "../loops/test-clock.ts";
 
 test("the same complaint is said once, and again only after a minute", () => {
   const clock = new HandClock();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkOptions } from "./elector-options.ts";
-import { HandClock, HandSeat, TIMING } from "./test-seat.ts";
+import { HandClock } from "../loops/test-clock.ts";
+import { HandSeat, TIMING } from "./test-seat.ts";
 
 const backend = {
   kind: "hand",

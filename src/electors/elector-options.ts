@@ -4,7 +4,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import { SCOPE_BYTES_MAX } from "../core/kit/limits.ts";
 import { harmlessly } from "../core/kit/user-code.ts";
 import type { Transition } from "../core/trust/transitions.ts";
-import type { Backend } from "../ports/backend.ts";
+import type { Backend } from "../ports/backends/backend.ts";
 import type { Logger } from "../ports/logger.ts";
 
 const IDENTITY_BYTES_MAX = 512;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { DRAIN_MS } from "../core/kit/limits.ts";
 import type { Leader } from "../ports/elector.ts";
-import { rig, settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
+import { rig } from "./test-seat.ts";
 
 describe("an elector", () => {
   test("has an identity of its own, made of scope, host and something unique", () => {
@@ -35,6 +37,29 @@ describe("an elector", () => {
     const again = elector.acquire();
     await seat.grant(8);
     expect((await again).epoch).toBe(8);
+  });
+
+  test("an operator asks: whoever acquired a term by hand and does not resign has DRAIN_MS, then it is done for them", async () => {
+    const { elector, seat, clock } = rig();
+    const acquired = elector.acquire();
+    await seat.grant(7);
+    const term = await acquired;
+    let answered = 0;
+    const pass = async (forMs: number): Promise<void> => {
+      for (let passedMs = 0; passedMs < forMs; passedMs += 100) {
+        await clock.advance(100);
+        for (const beat of seat.beats.slice(answered)) beat.resolve({ sentAt: beat.sentAt, resignRequested: true });
+        answered = seat.beats.length;
+        await settled();
+      }
+    };
+    while (!term.signal.aborted) await pass(100);
+    await pass(DRAIN_MS - 100);
+    expect(seat.log).not.toContain("release");
+    await pass(100);
+    expect(seat.log.at(-1)).toBe("release");
+    await seat.released();
+    expect(await term.ended).toBe("asked");
   });
 
   test("a backend that refuses for good rejects the campaign, one that is away is asked again", async () => {
@@ -170,6 +195,24 @@ describe("an elector", () => {
     await seat.released();
     await closed;
     await expect(led).rejects.toMatchObject({ code: "ELECTOR_CLOSED" });
+  });
+
+  test("says of its own last term that it is over, though the last leader it has heard of is itself", async () => {
+    const { elector, seat } = rig();
+    const heard = elector.observe()[Symbol.asyncIterator]().next();
+    const acquired = elector.acquire();
+    await seat.grant(4);
+    const term = await acquired;
+    seat.told[0]!({ epoch: 4, identity: elector.identity, metadata: {} });
+    await heard;
+    seat.claim.lost(4, "session-ended");
+    await term.ended;
+    expect(() => term.check()).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining("this instance's term of epoch 4 is over. "),
+        leader: null,
+      }),
+    );
   });
 
   test("tells who leads, in its gate's refusals too, once it has heard", async () => {

@@ -10,7 +10,7 @@ import { harmlessly, messageOf } from "../core/kit/user-code.ts";
 import type { Random } from "../core/kit/random.ts";
 import { Machine } from "../core/trust/machine.ts";
 import type { Transition } from "../core/trust/transitions.ts";
-import type { Backend, Hold, Seat } from "../ports/backend.ts";
+import type { Backend, Hold, Seat } from "../ports/backends/backend.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Elector, ElectorStats, Leader, LeaderGate, LeadOptions, Term } from "../ports/elector.ts";
 import type { LogFields, Logger } from "../ports/logger.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { NotLeaderError, type NotLeaderReason } from "../core/kit/errors.ts";
 import type { Leader } from "../ports/elector.ts";
 import { Gate } from "./gate.ts";
-import { HandClock } from "./test-seat.ts";
+import { HandClock } from "../loops/test-clock.ts";
 
 function gateFor(epoch: number | null, leader: Leader | null = null, lastEpoch = epoch ?? 0) {
   const clock = new HandClock();

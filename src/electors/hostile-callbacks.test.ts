@@ -4,7 +4,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HOSTILE } from "../core/kit/test-hostile.ts";
 import { register } from "./prometheus.ts";
-import { type Rig, rig, settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
+import { type Rig, rig } from "./test-seat.ts";
 
 const BLOCK_MS = 2_000;
 const unhandled: unknown[] = [];

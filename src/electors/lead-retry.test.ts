@@ -3,7 +3,8 @@
 import { describe, expect, test } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import type { LeadOptions, Term } from "../ports/elector.ts";
-import { type Rig, rig, settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
+import { type Rig, rig } from "./test-seat.ts";
 
 const RETRY: LeadOptions = { onError: "retry" };
 /** The seat's own: after a resignation another goes first. */

@@ -3,7 +3,8 @@
 import { describe, expect, test } from "vitest";
 import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
 import type { Term } from "../ports/elector.ts";
-import { type Rig, rig, settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
+import { type Rig, rig } from "./test-seat.ts";
 
 /** Work that ends when the test says so. */
 function byHand() {

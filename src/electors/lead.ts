@@ -22,6 +22,7 @@ import { NotLeaderError, TenureError } from "../core/kit/errors.ts";
 import { DRAIN_MS } from "../core/kit/limits.ts";
 import { Restarts } from "../core/supervise/restarts.ts";
 import type { EndReason } from "../core/trust/transitions.ts";
+import { sleep, within } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { LeadOptions } from "../ports/elector.ts";
 import { isRetryable } from "./retry.ts";
@@ -109,7 +110,7 @@ async function runOnce<T extends HeldTerm, R>(
       return { kind: "done", value: event.value };
     case "error": {
       const isSuspended = isSuspension(event.error);
-      if (isSuspended) await moment(on.clock);
+      if (isSuspended) await sleep(on.clock, LOOK_MS);
       // Behind a closed gate everything fails, and the term may be over without our knowing: first find out.
       const fate = await fateOf(on, term, signal);
       if (fate === "over") return again(await term.ended);
@@ -169,14 +170,8 @@ async function fateOf(
     if (signal?.aborted === true || on.closing.aborted) return "stop";
     if (term.signal.aborted) return "asked";
     if (on.isOpen()) return "open";
-    await moment(on.clock);
+    await sleep(on.clock, LOOK_MS);
   }
-}
-
-function moment(clock: Clock): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  clock.setTimer(clock.monotonicMs() + LOOK_MS, resolve);
-  return promise;
 }
 
 /** A gate was closed when the work asked it: no mistake of the work's. */
@@ -239,13 +234,8 @@ async function drained(
 }
 
 function settlesWithin(clock: Clock, outcome: Promise<unknown>, limitMs: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = clock.setTimer(clock.monotonicMs() + limitMs, () => resolve(false));
-  void outcome.then(() => {
-    timer.cancel();
-    resolve(true);
-  });
-  return promise;
+  const isSettled = outcome.then(() => true);
+  return within(clock, limitMs, isSettled, false);
 }
 
 /** What the caller is told: its own reason where it aborted, else that the elector was closed. */

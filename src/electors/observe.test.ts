@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Leader } from "../ports/elector.ts";
 import { observeLeader } from "./observe.ts";
-import { settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
 
 const leader = (epoch: number): Leader => ({ epoch, identity: `i${epoch}`, metadata: {} });
 

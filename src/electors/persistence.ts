@@ -3,6 +3,7 @@
 
 import type { Random } from "../core/kit/random.ts";
 import type { Timing } from "../core/trust/window.ts";
+import { pause } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface Persistence {
@@ -32,18 +33,4 @@ export async function persist(how: Persistence, task: (worked: () => void) => Pr
     const ceilingMs = Math.min(timing.retryMaxMs, timing.retryMinMs * 2 ** Math.min(failures++, DOUBLINGS_MAX));
     await pause(how.clock, random.between(ceilingMs / 2, ceilingMs), signal);
   }
-}
-
-/** Resolves after so long, or when the signal aborts. */
-export function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.setTimer(clock.monotonicMs() + forMs, done);
-    function done(): void {
-      timer.cancel();
-      signal.removeEventListener("abort", done);
-      resolve();
-    }
-    signal.addEventListener("abort", done, { once: true });
-    if (signal.aborted) done();
-  });
 }

@@ -1,7 +1,8 @@
 // The loop between machine and seat: what it passes on, and what it bears.
 
 import { describe, expect, test } from "vitest";
-import { rig, settled } from "./test-seat.ts";
+import { settled } from "../loops/test-clock.ts";
+import { rig } from "./test-seat.ts";
 
 async function held() {
   const rigged = rig();

@@ -5,10 +5,10 @@
 
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
-import type { Effect, Input, Machine } from "../core/trust/machine.ts";
+import type { Effect, MachineInput, Machine } from "../core/trust/machine.ts";
 import type { Transition } from "../core/trust/transitions.ts";
 import { type Instant, remainingMs } from "../core/trust/window.ts";
-import type { Seat } from "../ports/backend.ts";
+import type { Seat } from "../ports/backends/backend.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Counters } from "./stats.ts";
 
@@ -32,7 +32,7 @@ export class SeatLoop {
   readonly #clock: Clock;
   readonly #machine: Machine;
   readonly #counters: Counters;
-  readonly #inputs: Input[] = [];
+  readonly #inputs: MachineInput[] = [];
   readonly #releases: (() => void)[] = [];
   #seat: Seat | undefined;
   #stepping = false;
@@ -52,7 +52,7 @@ export class SeatLoop {
     this.#seat = seat;
   }
 
-  submit(input: Input): void {
+  submit(input: MachineInput): void {
     this.#inputs.push(input);
     if (this.#stepping) return;
     this.#stepping = true;

@@ -1,14 +1,16 @@
-// A seat that a test plays by hand, and a clock that it moves: every call is recorded, and nothing is answered before
+// A seat that a test plays by hand: every call is recorded, and nothing is answered before
 // the test says so.
 
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import type { Instant, Timing } from "../core/trust/window.ts";
-import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backend.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
+import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backends/backend.ts";
+import { HandClock, settled } from "../loops/test-clock.ts";
 import type { Leader, Transition } from "../ports/elector.ts";
 import { ScopeElector } from "./elector.ts";
 import type { ElectorOptions } from "./elector-options.ts";
+
+export { HandClock, settled } from "../loops/test-clock.ts";
 
 export const TIMING: Timing = {
   serverTimeoutMs: 6_000,
@@ -19,78 +21,6 @@ export const TIMING: Timing = {
   holdBackMs: 500,
   releaseTimeoutMs: 1_000,
 };
-
-/** More than any chain of promises here is long. */
-const TURNS = 50;
-
-/** Everything that can happen without time passing has happened. */
-export async function settled(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
-}
-
-export class HandClock implements Clock {
-  reads = 0;
-  #nowMs = 1_000;
-  #wallMs = 1_767_225_600_000;
-  readonly #timers: { readonly atMs: number; readonly fire: () => void }[] = [];
-
-  get pending(): number {
-    return this.#timers.length;
-  }
-
-  monotonicMs(): number {
-    this.reads++;
-    return this.#nowMs;
-  }
-
-  wallMs(): number {
-    this.reads++;
-    return this.#wallMs;
-  }
-
-  setTimer(atMs: number, fire: () => void): Timer {
-    const timer = { atMs, fire };
-    this.#timers.push(timer);
-    return {
-      cancel: () => {
-        const place = this.#timers.indexOf(timer);
-        if (place !== -1) this.#timers.splice(place, 1);
-      },
-    };
-  }
-
-  get now(): Instant {
-    return { monotonicMs: this.#nowMs, wallMs: this.#wallMs };
-  }
-
-  /** Both clocks; timers fire in order, and what one wakes runs before the next. */
-  async advance(byMs: number): Promise<void> {
-    const untilMs = this.#nowMs + byMs;
-    for (;;) {
-      await settled();
-      const next = this.#timers.toSorted((a, b) => a.atMs - b.atMs)[0];
-      if (next === undefined || next.atMs > untilMs) break;
-      this.#timers.splice(this.#timers.indexOf(next), 1);
-      this.#move(Math.max(0, next.atMs - this.#nowMs));
-      next.fire();
-    }
-    this.#move(untilMs - this.#nowMs);
-  }
-
-  /** As a process that was stopped: time passes, and no timer has fired yet. */
-  stop(byMs: number): void {
-    this.#move(byMs);
-  }
-
-  jumpWall(byMs: number): void {
-    this.#wallMs += byMs;
-  }
-
-  #move(byMs: number): void {
-    this.#nowMs += byMs;
-    this.#wallMs += byMs;
-  }
-}
 
 interface Call<T> {
   readonly sentAt: Instant;

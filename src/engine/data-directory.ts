@@ -28,7 +28,6 @@ import {
 import type { Intact, Recovery, Stamp, StampPhase } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
-import { syncDirectory, syncFile, writeDurably } from "./durable-file.ts";
 import { refused } from "./stamp-reader.ts";
 import {
   asideName,
@@ -37,6 +36,9 @@ import {
   snapshotName,
   STAMP_NAME,
   type Directory,
+  syncDirectory,
+  syncFile,
+  writeDurably,
 } from "./storage-layout.ts";
 import { WalWriter, type WalEnvironment } from "./wal-writer.ts";
 

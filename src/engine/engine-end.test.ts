@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
-import type { WireHandlers } from "../ports/wire.ts";
-import { HeldDisk, ListMachine, ManualClock, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
+import type { WireHandlers } from "../ports/peers/wire.ts";
+import { ManualClock } from "../loops/test-clock.ts";
+import { HeldDisk, ListMachine, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
 import { bytesOf } from "./test-storage.ts";
 
 const drain = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

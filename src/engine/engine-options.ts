@@ -7,7 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
-import type { Wire } from "../ports/wire.ts";
+import type { Wire } from "../ports/peers/wire.ts";
 import type { SnapshotPolicy } from "./snapshots.ts";
 import type { DirectoryOptions } from "./data-directory.ts";
 

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { LOOP_STALL_MS, WRITE_QUEUE_MAX } from "../core/kit/limits.ts";
 import type { Message } from "../core/raft/index.ts";
 import type { ProposeOutcome } from "../ports/consensus.ts";
-import { HeldDisk, ManualClock, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
+import { ManualClock } from "../loops/test-clock.ts";
+import { HeldDisk, n1, n2, n3, Stage, type Actor } from "./test-engine.ts";
 import { bytesOf, entry } from "./test-storage.ts";
 
 const drain = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

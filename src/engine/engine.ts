@@ -33,7 +33,7 @@ import {
 import type { Clock } from "../ports/clock.ts";
 import type { FollowerView, Lead, Members, ProposeOutcome, Proposals } from "../ports/consensus.ts";
 import type { EngineStats } from "../ports/server-stats.ts";
-import type { Wire } from "../ports/wire.ts";
+import type { Wire } from "../ports/peers/wire.ts";
 import { Alarm } from "./alarm.ts";
 import { newCounts, type EngineOptions } from "./engine-options.ts";
 import { sealEnvelope } from "./envelope.ts";

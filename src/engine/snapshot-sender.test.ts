@@ -5,7 +5,8 @@ import { openEnvelope } from "./envelope.ts";
 import { SnapshotSender } from "./snapshot-sender.ts";
 import { type SnapshotContents, Snapshots } from "./snapshots.ts";
 import { Slices } from "./storage-slices.ts";
-import { ManualClock, n1, n2, n3 } from "./test-engine.ts";
+import { ManualClock } from "../loops/test-clock.ts";
+import { n1, n2, n3 } from "./test-engine.ts";
 import { digest, snapshotAt } from "./test-storage.ts";
 
 const MIB = 1024 * 1024;

@@ -8,7 +8,7 @@
 import type { PeerKey } from "../core/kit/ids.ts";
 import type { MsgSnap } from "../core/raft/index.ts";
 import type { Digest } from "../ports/digest.ts";
-import type { Wire } from "../ports/wire.ts";
+import type { Wire } from "../ports/peers/wire.ts";
 import { sealBefore } from "./envelope.ts";
 import type { SealedFile, SnapshotContents, Snapshots } from "./snapshots.ts";
 import type { Slices } from "./storage-slices.ts";

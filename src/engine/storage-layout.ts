@@ -1,4 +1,4 @@
-// The names in a data directory, and nothing else about it.
+// The names in a data directory, and how its files are written.
 //
 //   stamp                  whose directory this is
 //   wal-0000000001         the log, one segment after the other
@@ -9,6 +9,7 @@
 //   former-2-wal-…         the same, of the cluster that was here before a new one was forced
 
 import type { SegmentFile } from "../core/wal/index.ts";
+import { durableFiles } from "../loops/durable-file.ts";
 import type { Disk } from "../ports/disk.ts";
 
 export const STAMP_NAME = "stamp";
@@ -44,9 +45,10 @@ export function isSnapshotName(name: string): boolean {
   return SNAPSHOT_PATTERN.test(name);
 }
 
-export function temporaryName(name: string): string {
-  return `tmp-${name}`;
-}
+export const { syncFile, syncDirectory, writeDurably } = durableFiles(
+  "the data directory",
+  (what, why) => `${what} could not be synced: ${why}. What was written may be lost although nothing says so.`,
+);
 
 export function asideName(why: "damaged" | "former", name: string, replacement: number): string {
   return `${why}-${replacement}-${name}`;

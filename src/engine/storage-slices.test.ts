@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { encodeSnapshotFile } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
-import { writeDurably } from "./durable-file.ts";
+import { writeDurably } from "./storage-layout.ts";
 import { GivingWay } from "./storage-slices.ts";
 import { TestDisk } from "./test-disk.ts";
-import { ManualClock } from "./test-engine.ts";
+import { ManualClock } from "../loops/test-clock.ts";
 import { digest, open, request, snapshotAt, written } from "./test-storage.ts";
 
 const MIB = 1024 * 1024;

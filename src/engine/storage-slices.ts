@@ -1,7 +1,7 @@
 // Long computations that let the event loop run in between: a node that is busy for 100 ms misses heartbeats.
 
-import { restAfterMs } from "../core/kit/giving-way.ts";
 import { TURN_SLICE_MS } from "../core/kit/limits.ts";
+import { giveWay, sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 
 /** The same for an engine: what comes out is given on in the turn of the last slice, and only while it runs. */
@@ -34,13 +34,8 @@ export async function inSlices<T>(slices: Generator<void, T>, clock: Clock | und
   for (;;) {
     const step = slices.next();
     if (step.done === true) return step.value;
-    if (clock !== undefined) await turnOf(clock);
+    if (clock !== undefined) await sleep(clock, 0);
   }
-}
-
-/** The next turn of the event loop. */
-function turnOf(clock: Clock): Promise<void> {
-  return at(clock, clock.monotonicMs());
 }
 
 /** What is copied and checksummed in one turn, however fast that is. */
@@ -66,16 +61,8 @@ export class GivingWay {
 
   /** A later turn than the next one, where there is much else to do. */
   async #giveWay(): Promise<void> {
-    const askedMs = this.#clock.monotonicMs();
-    await turnOf(this.#clock);
-    const nowMs = this.#clock.monotonicMs();
-    const restMs = restAfterMs(nowMs - askedMs);
-    if (restMs > 0) await at(this.#clock, nowMs + restMs);
+    await giveWay(this.#clock);
     this.#bytes = 0;
     this.#untilMs = this.#clock.monotonicMs() + TURN_SLICE_MS;
   }
-}
-
-function at(clock: Clock, atMs: number): Promise<void> {
-  return new Promise((resume) => void clock.setTimer(atMs, resume));
 }

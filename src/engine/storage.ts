@@ -1,7 +1,7 @@
 // The durable memory of one node: hard state, log and snapshot on one data directory.
 //
 //   open ──▶ usable ──▶ failed        one failed write ends it: what is on the disk is not known any more,
-//              └──────▶ closed        so the process ends and recovery looks (design §5: crash, never retry)
+//              └──────▶ closed        so the process ends and recovery decides (trap 23: never retry)
 //
 // Invariants:
 // - When `persist` resolves, everything in it that must be synced is durable, and so is everything before.
@@ -22,8 +22,7 @@ import type { Digest } from "../ports/digest.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { SnapshotData } from "../ports/state-machine.ts";
 import { openDirectory, type DirectoryOptions, type ReadyDirectory, type RecoveryOutcome } from "./data-directory.ts";
-import { writeDurably } from "./durable-file.ts";
-import { snapshotName } from "./storage-layout.ts";
+import { snapshotName, writeDurably } from "./storage-layout.ts";
 import { GivingWay, inSlices } from "./storage-slices.ts";
 import type { WalWriter } from "./wal-writer.ts";
 

@@ -4,78 +4,22 @@
 import { incarnationOf, nodeIdOf, peerKey, type PeerKey } from "../core/kit/ids.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import { configurationOf, decodeMessage, type Message, type RaftEvent } from "../core/raft/index.ts";
-import type { Clock, Timer } from "../ports/clock.ts";
+import { ManualClock } from "../loops/test-clock.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
-import type { Wire, WireHandlers } from "../ports/wire.ts";
+import type { Wire, WireHandlers } from "../ports/peers/wire.ts";
 import { Engine } from "./engine.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "./envelope.ts";
 import { TestDisk } from "./test-disk.ts";
 import { bytesOf, digest } from "./test-storage.ts";
 
+export { ManualClock, WorkedClock } from "../loops/test-clock.ts";
+
 export const CLUSTER = "c";
 export const [n1, n2, n3] = [peerKey("n1", "a1"), peerKey("n2", "a2"), peerKey("n3", "a3")];
 
 // ---- ports -----------------------------------------------------------------------------------------
-
-export class ManualClock implements Clock {
-  nowMs = 1_000;
-  /** How wrong the wall clock is. */
-  skewMs = 0;
-  /** How often a timer was set. */
-  timersSet = 0;
-  readonly #timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
-
-  monotonicMs(): number {
-    return this.nowMs;
-  }
-
-  wallMs(): number {
-    return this.nowMs + this.skewMs;
-  }
-
-  setTimer(atMs: number, fire: () => void): Timer {
-    this.timersSet++;
-    const timer = { atMs, fire };
-    this.#timers.add(timer);
-    return { cancel: () => void this.#timers.delete(timer) };
-  }
-
-  get pending(): number {
-    return this.#timers.size;
-  }
-
-  get nextMs(): number {
-    return this.#first?.atMs ?? Infinity;
-  }
-
-  /** Fires the timer that is due first; false when none is due. */
-  fireNext(): boolean {
-    const first = this.#first;
-    if (first === undefined || first.atMs > this.nowMs) return false;
-    this.#timers.delete(first);
-    first.fire();
-    return true;
-  }
-
-  /** Of those that are due at the same time, the one that was set first. */
-  get #first(): { readonly atMs: number; readonly fire: () => void } | undefined {
-    let first: { readonly atMs: number; readonly fire: () => void } | undefined;
-    for (const timer of this.#timers) if (first === undefined || timer.atMs < first.atMs) first = timer;
-    return first;
-  }
-}
-
-/** Everything that is done takes time: so much for each look at the clock. */
-export class WorkedClock extends ManualClock {
-  perLookMs = 0;
-
-  override monotonicMs(): number {
-    this.nowMs += this.perLookMs;
-    return this.nowMs;
-  }
-}
 
 /** Passes everything to a TestDisk, but a call with a held label only after its release. */
 export class HeldDisk implements Disk {

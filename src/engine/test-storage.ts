@@ -13,7 +13,7 @@ import { Storage, type Opened, type OpenOptions } from "./storage.ts";
 export const digest: Digest = {
   crc32: (bytes, seed = 0) => {
     let crc = ~seed;
-    for (const byte of bytes) crc = CRC_TABLE[(crc ^ byte) & 0xff]! ^ (crc >>> 8);
+    for (let at = 0; at < bytes.length; at++) crc = CRC_TABLE[(crc ^ bytes[at]!) & 0xff]! ^ (crc >>> 8);
     return ~crc >>> 0;
   },
   sha256: noHashes,

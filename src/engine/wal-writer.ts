@@ -17,8 +17,7 @@ import { encodeBatch, encodeSegmentHeader, segmentSeed } from "../core/wal/index
 import type { BatchPart, LiveSegment, Stamp } from "../core/wal/index.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
-import { syncDirectory, syncFile } from "./durable-file.ts";
-import { segmentName } from "./storage-layout.ts";
+import { segmentName, syncDirectory, syncFile } from "./storage-layout.ts";
 
 export interface WalEnvironment {
   readonly disk: Disk;

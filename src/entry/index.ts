@@ -16,7 +16,7 @@ export {
 } from "../core/kit/errors.ts";
 export type { Instant, Timing } from "../core/trust/window.ts";
 export type { ElectorOptions } from "../electors/elector-options.ts";
-export type { Backend, Beat, Claim, Grant, Hold, LossReason, Seat } from "../ports/backend.ts";
+export type { Backend, Beat, Claim, Grant, Hold, LossReason, Seat } from "../ports/backends/backend.ts";
 export type { Clock, Timer } from "../ports/clock.ts";
 export type {
   CheckOptions,

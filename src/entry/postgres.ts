@@ -7,14 +7,14 @@ import { type PooledClient, poolDriver, poolLender, urlDriver, urlLender } from 
 import { requireNode } from "../drivers/system/host.ts";
 import {
   fenceOf,
-  lockKeyOf,
   PostgresBackend,
   type PostgresOptions,
   type PostgresTerm,
   settingsOf,
 } from "../electors/postgres/index.ts";
-import type { Backend } from "../ports/backend.ts";
-import type { SqlDriver, SqlLender } from "../ports/sql.ts";
+import type { Backend } from "../ports/backends/backend.ts";
+import type { SqlDriver, SqlLender } from "../ports/backends/sql.ts";
+import { lockKeyOf } from "../postgres/lock-key.ts";
 
 export type { PooledClient } from "../drivers/postgres/index.ts";
 export type { FenceRun, Isolation, PostgresOptions, PostgresTerm, TxOptions } from "../electors/postgres/index.ts";

@@ -11,8 +11,8 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { LogRecord } from "../ports/log.ts";
 
 /** Kept for readers that fall behind; whoever needs older ones reads the state. */
-export const KEPT_RECORDS_MAX = 65_536;
-export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
+const KEPT_RECORDS_MAX = 65_536;
+const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 /** What a record costs beside its data, about. */
 const RECORD_OVERHEAD_BYTES = 96;
 

@@ -8,9 +8,10 @@ export interface Events {
   head(): EventsHead;
   /**
    * The hash of the event with this sequence; null of 0, and of one that is not applied here. Also of the last one that retention
-   * has cut off, for the next one names it; before that LOG_COMPACTED.
+   * has cut off, for the next one names it; before that LOG_COMPACTED. One that is not in memory is read from the disk, `inTurn`
+   * of whoever limits that.
    */
-  hashAt(sequence: number): Promise<string | null>;
+  hashAt(sequence: number, inTurn?: InTurn): Promise<string | null>;
   /**
    * Events behind `after`, in order. Rejects with LOG_COMPACTED where retention has cut them off. A page may be shorter than
    * it could be, also empty; only `through` tells how far it got.
@@ -23,6 +24,11 @@ export interface Events {
   /** Resolves when the next event of this entity is applied here, or the signal aborts. Never rejects; others wake nobody. */
   arrivedOf(entityId: string, signal: AbortSignal): Promise<void>;
   /**
+   * Called when this node has taken over a state that it did not reach event by event. What it has under a sequence from now on may be
+   * another event than before: on Postgres after a promotion without the end of the log (trap 82).
+   */
+  onReplaced(listener: () => void): void;
+  /**
    * Reads every stored event from the last checkpoint on and checks bytes, links and tree. `progress` is told the sequence
    * that it has come to, now and then. Rejects with the signal's reason when that aborts.
    */
@@ -32,6 +38,9 @@ export interface Events {
   /** That the tree of the first `treeSize` events goes on where that of the first `fromSize` ends. */
   consistency(fromSize: number, treeSize: number): Promise<ConsistencyProof>;
 }
+
+/** Runs it when its turn comes. */
+export type InTurn = <T>(make: () => Promise<T>) => Promise<T>;
 
 export interface EventsHead {
   /** Of the last event that is applied here; 0 where there is none. It is the tree's size too. */

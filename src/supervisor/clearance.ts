@@ -10,14 +10,8 @@ import { EMPTIED } from "../core/supervise/node.ts";
 import type { Clearance } from "../ports/clearance.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import { CLEARANCE_HOLD_MS, EMPTY_ANSWER_MS, EMPTY_NODE_MS } from "./limits.ts";
 import { type FromController, readCleared } from "./messages.ts";
-
-/** Longer than a transfer takes; then the worker comes back. */
-const EMPTY_MS = 3_000;
-/** A supervisor that does not answer an `empty` by then has something else to do. */
-const EMPTY_ANSWER_MS = 1_000;
-/** After a clearance that came too late: longer than the elections that follow from it. */
-const HOLD_MS = 5_000;
 
 export interface SupervisedClearanceOptions {
   readonly tell: (message: FromController) => void;
@@ -52,7 +46,7 @@ export class SupervisedClearance implements Clearance {
     // Whoever leads, or is about to, has asked for more.
     if (this.#asked !== null || this.#isOpen) return false;
     const { clock } = this.#options;
-    const answer = this.#ask(EMPTIED, { kind: "empty", forMs: EMPTY_MS });
+    const answer = this.#ask(EMPTIED, { kind: "empty", forMs: EMPTY_NODE_MS });
     const forget = clock.setTimer(clock.monotonicMs() + EMPTY_ANSWER_MS, () => {
       if (this.#asked?.epoch === EMPTIED) this.#answer(false);
     });
@@ -75,7 +69,7 @@ export class SupervisedClearance implements Clearance {
       this.#options.logger.info(fields, "this node does not lead any more");
     }
     this.#isOpen = false;
-    this.#options.tell({ kind: "released", holdMs: isLate ? HOLD_MS : 0 });
+    this.#options.tell({ kind: "released", holdMs: isLate ? CLEARANCE_HOLD_MS : 0 });
   }
 
   drained(isDrained: boolean): void {

@@ -2,13 +2,12 @@
 
 import { assertNever } from "../core/kit/assert.ts";
 import { type NodeEffect, type NodeInput, type NodePlan, NodeSupervision, type Part } from "../core/supervise/node.ts";
+import { sleep } from "../loops/time.ts";
 import type { Child, Children } from "../ports/children.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import { SURVIVORS_AGAIN_MS } from "./limits.ts";
 import { type Cleared, readFromController } from "./messages.ts";
-
-/** Until processes that have outlived SIGKILL are looked for again. */
-const AGAIN_MS = 2_000;
 
 export interface SupervisorOptions {
   readonly plan: NodePlan;
@@ -119,7 +118,7 @@ export class Supervisor {
       logger.info(fields, "the agent and its jobs are gone");
     }
     // Nobody is quicker for being asked all the time.
-    if (survivors > 0) await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + AGAIN_MS, resume));
+    if (survivors > 0) await sleep(clock, SURVIVORS_AGAIN_MS);
     this.#step({ kind: "agent-gone", run, survivors });
   }
 }

@@ -2,24 +2,14 @@
 // next leader ends the session of an old one. The process lives, the error is a TenureError, and what it says is what is in the
 // table. (While a transaction awaits something else: crash.test.ts.)
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type PostgresServer, startPostgres } from "../servers/index.ts";
+import { describe, expect, test } from "vitest";
 import { LIBRARIES } from "./test-libraries.ts";
-import { freshTable, service } from "./test-run.ts";
+import { freshTables, service } from "./test-run.ts";
 import type { Ended } from "./test-service.ts";
 
 const SESSIONS_MAX = 3;
 
-let server: PostgresServer;
-let url: string;
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-beforeEach(async () => {
-  url = await freshTable(server);
-});
-afterAll(() => server?.end());
+const url = freshTables();
 
 /** What a verdict promises about the table. */
 function isTrue({ verdict, isTenureError, rows }: Ended): boolean {
@@ -30,7 +20,7 @@ function isTrue({ verdict, isTenureError, rows }: Ended): boolean {
 
 describe.each(LIBRARIES)("%s", (library) => {
   test("lives when its session ends at any packet, and says what is true", async () => {
-    const { code, stderr, ended, last } = await service({ library, url, what: "every packet" });
+    const { code, stderr, ended, last } = await service({ library, url: url(), what: "every packet" });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(ended.filter((one) => !isTrue(one))).toEqual([]);
     // begin, mark, fence, insert, select, unmark, commit at each of the three moments.
@@ -43,7 +33,7 @@ describe.each(LIBRARIES)("%s", (library) => {
   });
 
   test("twenty times: no listener and no session is left over", async () => {
-    const { code, stderr, ended, last } = await service({ library, url, what: "twenty times" });
+    const { code, stderr, ended, last } = await service({ library, url: url(), what: "twenty times" });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(ended.filter((one) => !isTrue(one))).toEqual([]);
     expect(ended.length).toBeGreaterThanOrEqual(100);

@@ -2,18 +2,27 @@
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import { freshDatabase } from "../postgres/test-sql.ts";
-import type { PostgresServer } from "../servers/index.ts";
+import { type PostgresServer, startPostgres } from "../servers/index.ts";
 import type { Ended, ServiceTask } from "./test-service.ts";
 
 const SERVICE = fileURLToPath(new URL("test-service.ts", import.meta.url));
 
-/** A database of a test's own, with the table that services write to. */
-export async function freshTable(server: PostgresServer): Promise<string> {
-  const url = await freshDatabase(server);
-  const database = new URL(url).pathname.slice(1);
-  await server.query("create table written (memo text not null, epoch bigint not null)", [], database);
-  return url;
+/** A server for the file, and for each test a database of its own with the table that services write to: its URL. */
+export function freshTables(): () => string {
+  let server: PostgresServer;
+  let url: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  beforeEach(async () => {
+    url = await freshDatabase(server);
+    const database = new URL(url).pathname.slice(1);
+    await server.query("create table written (memo text not null, epoch bigint not null)", [], database);
+  });
+  afterAll(() => server?.end());
+  return () => url;
 }
 
 export interface Run {

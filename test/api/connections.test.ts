@@ -47,6 +47,16 @@ class Sockets implements Disposable {
 const asking = (path: string, key = "viewer-key"): string =>
   `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\n\r\n`;
 
+/** Three events that are in memory no more; reads of them wait until what is returned is called. */
+function holdOldPoints(t: TestApi): () => void {
+  for (let i = 0; i < 3; i++)
+    t.events.append({ eventType: "queue:paused", entityId: "q", entityType: "queue", payload: { paused: true } });
+  t.events.recentMax = 1;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  t.events.pointGate = promise;
+  return resolve;
+}
+
 describe("a reader of an ordinary answer", () => {
   it("that takes nothing of it, or a drop now and then, is cut in time; others are served meanwhile and after", async () => {
     const limits = { answerStallMs: 500, answerBytesPerS: 32 * 1024 * 1024, answerBytesPerCaller: 8 * LARGE.length };
@@ -222,6 +232,42 @@ describe("one caller", () => {
     await expect.poll(() => t.api.stats().streams).toBe(2);
     using again = await new TestStream().open(t, "/v1/events");
     expect([two.status, other.status, again.status]).toEqual([200, 200, 200]);
+  });
+
+  it("that opens streams at old points takes its share while they are being opened: others can follow events meanwhile", async () => {
+    await using t = await startApi({ limits: { streamsPerCaller: 2, streamsMax: 3 } });
+    const release = holdOldPoints(t);
+    using sockets = new Sockets();
+    for (let i = 0; i < 2; i++) await sockets.open(t, asking("/v1/events?since=1"));
+    await expect.poll(() => t.api.stats().streams).toBe(2);
+    const refused = await t.call("GET", "/v1/events?since=1", undefined, "viewer-key");
+    expect([refused.status, refused.json?.["error"]]).toEqual([503, "OVERLOADED"]);
+    expect(refused.json?.["message"]).toContain("2 streams of events and logs are open here for key the viewer");
+    using other = await new TestStream().open(t, "/v1/events", { "x-api-key": "client-key" });
+    expect(other.status).toBe(200);
+    release();
+  });
+
+  it("that opens many streams at old points has two points read at a time, and none for those that have gone", async () => {
+    await using t = await startApi();
+    const release = holdOldPoints(t);
+    using sockets = new Sockets();
+    for (let i = 0; i < 20; i++) await sockets.open(t, asking("/v1/events?since=1"));
+    const refused = (): number => t.api.stats().requests.find(({ status }) => status === 503)?.count ?? 0;
+    await expect.poll(refused, { message: "all but two, when they have waited", timeout: 30_000 }).toBe(18);
+    expect([t.events.pointReads, t.api.stats().streams]).toEqual([2, 2]);
+    using fresh = await new TestStream().open(t, "/v1/events");
+    expect(fresh.status, "what is in memory needs no turn").toBe(200);
+    // The next six wait for a turn, and do not stay for it.
+    using leaving = new Sockets();
+    for (let i = 0; i < 6; i++) await leaving.open(t, asking("/v1/events?since=1"));
+    const connections = (): number => t.api.stats().connections;
+    await expect.poll(connections).toBe(20 + 1 + 6);
+    leaving[Symbol.dispose]();
+    await expect.poll(connections).toBe(20 + 1);
+    release();
+    await expect.poll(async () => (await new TestStream().open(t, "/v1/events?since=1")).status).toBe(200);
+    expect(t.events.pointReads, "the two and the last").toBe(3);
   });
 
   it("has its share of connections", async () => {

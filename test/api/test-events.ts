@@ -2,21 +2,20 @@
 
 import {
   bytesOfHash,
-  consistencyProof,
   EMPTY_CHAIN,
   type EventDraft,
   eventHashOf,
   hexOf,
-  inclusionProof,
   leafHash,
   MerkleFrontier,
   Sealer,
   Verifier,
 } from "../../src/core/events/index.ts";
+import { consistencyProof, inclusionProof } from "../../src/core/events/test-merkle.ts";
 import { TenureError } from "../../src/core/kit/errors.ts";
 import { systemDigest as digest } from "../../src/drivers/system/digest.ts";
 import { MemoryLog } from "../../src/logs/index.ts";
-import type { Events, EventsFilter, EventsPage, EventsWanted, Verified } from "../../src/ports/events.ts";
+import type { Events, EventsFilter, EventsPage, EventsWanted, InTurn, Verified } from "../../src/ports/events.ts";
 
 const EPOCH = 7;
 
@@ -30,6 +29,9 @@ export class TestEvents implements Events {
   /** This node has applied no more than that; null: everything. */
   appliedMax: number | null = null;
   reads = 0;
+  /** Of points that are in memory no more: how many were read, and what holds such a read up. */
+  pointReads = 0;
+  pointGate: Promise<void> = Promise.resolve();
   /** Holds a verification up until it resolves. */
   gate: Promise<void> = Promise.resolve();
 
@@ -67,14 +69,23 @@ export class TestEvents implements Events {
     return this.#waiting.size;
   }
 
+  /** Its history stays the same. */
+  onReplaced(): void {}
+
   head(): { sequence: number; first: number } {
     return { sequence: Math.min(this.#bytes.length, this.appliedMax ?? Number.POSITIVE_INFINITY), first: this.first };
   }
 
-  async hashAt(sequence: number): Promise<string | null> {
+  async hashAt(sequence: number, inTurn: InTurn = (make) => make()): Promise<string | null> {
     if (sequence + 1 < this.first) throw new TenureError("LOG_COMPACTED", `Events before ${this.first} are not kept.`);
     if (sequence === 0 || sequence > this.head().sequence) return null;
-    return eventHashOf(this.#bytes[sequence - 1] as Uint8Array, digest);
+    const hash = eventHashOf(this.#bytes[sequence - 1] as Uint8Array, digest);
+    if (sequence > this.head().sequence - this.recentMax) return hash;
+    return inTurn(async () => {
+      this.pointReads++;
+      await this.pointGate;
+      return hash;
+    });
   }
 
   async read(after: number, { filter, max, bytesMax }: EventsWanted): Promise<EventsPage> {
@@ -149,21 +160,18 @@ export class TestEvents implements Events {
   }
 
   async inclusion(sequence: number, treeSize: number) {
-    const path = inclusionProof(this.#reader(), sequence - 1, treeSize, digest).map((hash) => hexOf(hash));
+    const path = inclusionProof(this.#leaves(), sequence - 1, treeSize, digest).map((hash) => hexOf(hash));
     const leaf = leafOf(this.#bytes[sequence - 1] as Uint8Array);
     return { sequence, treeSize, leafHash: hexOf(leaf), root: this.#root(treeSize), path };
   }
 
   async consistency(fromSize: number, treeSize: number) {
-    const path = consistencyProof(this.#reader(), fromSize, treeSize, digest).map((hash) => hexOf(hash));
+    const path = consistencyProof(this.#leaves(), fromSize, treeSize, digest).map((hash) => hexOf(hash));
     return { fromSize, treeSize, fromRoot: this.#root(fromSize), root: this.#root(treeSize), path };
   }
 
-  #reader() {
-    return {
-      leafHashes: ({ from, to }: { from: number; to: number }) =>
-        this.#bytes.slice(from, to).map((bytes) => leafOf(bytes)),
-    };
+  #leaves() {
+    return this.#bytes.map((bytes) => leafOf(bytes));
   }
 
   #root(size: number): string {

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { decodeCapture, type CommittedEvent, type SegmentLimits } from "../../src/core/archive/index.ts";
 import { EMPTY_CHAIN, Sealer } from "../../src/core/events/index.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
-import { ManualClock } from "../../src/engine/test-engine.ts";
+import { ManualClock } from "../../src/loops/test-clock.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { Archive, type ArchiveOptions, type Finding, type VerifyStep } from "../../src/logs/archive/index.ts";
 

@@ -44,7 +44,7 @@ export const PLANTS: Readonly<Record<PlantName, Plant>> = {
   /** A node answers 401 to a key that it does not know, whatever it may have missed. */
   "unknown-key-refused": {
     node: {
-      edits: [{ file: "api/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
+      edits: [{ file: "api/traffic/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
     },
     faults: ["wipe", "members", "cut-follower", "stop-follower"],
   },

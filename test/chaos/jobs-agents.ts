@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ServerProcess } from "../servers/server-process.ts";
-import { COMPILE_CACHE } from "../servers/tenure-node.ts";
+import { COMPILE_CACHE } from "../servers/compile-cache.ts";
 import { AGENT_VARIABLE, type AgentConfig, type AgentLine, type LeaseLine, readJournal } from "./jobs-journal.ts";
 
 const AGENT_MAIN = fileURLToPath(new URL("jobs-agent.ts", import.meta.url));

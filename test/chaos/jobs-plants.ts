@@ -49,7 +49,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   "result-without-job-epoch": {
     server: [
       {
-        file: "core/jobs/decide-results.ts",
+        file: "core/jobs/decide/results.ts",
         find: "return run !== null && run.session === session && isSameLease(run, ref);",
         replace: "return run !== null;",
       },
@@ -74,7 +74,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   "keys-forgotten": {
     server: [
       {
-        file: "core/jobs/idempotency.ts",
+        file: "core/jobs/state/idempotency.ts",
         find: "if (request.idempotencyKey === null) return NEW;",
         replace: "if (request !== null) return NEW;",
       },
@@ -96,7 +96,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   },
   /** A server answers 401 to a key that it does not know, whatever it may have missed. */
   "unknown-key-refused": {
-    server: [{ file: "api/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
+    server: [{ file: "api/traffic/callers.ts", find: "    await this.#doorman.rounds.next();\n", replace: "" }],
     agent: [],
     faults: ["wipe-follower", "join", "stop-follower"],
   },
@@ -104,7 +104,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   "rewrite-unnoticed": {
     server: [
       {
-        file: "api/event-point.ts",
+        file: "api/streams/event-point.ts",
         find: "(await inTurn(() => events.hashAt(point.sequence))) === point.hash;",
         replace: '(await inTurn(() => events.hashAt(point.sequence))) !== "";',
       },

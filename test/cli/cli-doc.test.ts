@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { withFlags } from "../../scripts/cli-reference.ts";
 import { etcdPath, type PostgresServer, startEtcd, startPostgres, waitFor } from "../servers/index.ts";
 import { atTheEnd, connect, installed, run, silentLeader, start, tenure } from "./test-tenure.ts";
 
@@ -133,13 +134,18 @@ describe("the fields of -o json", () => {
 });
 
 describe("the flags", () => {
-  it.each(["scope", "doctor", "schema"])("of %s are those that its help names", async (command) => {
-    const { stdout } = await tenure(command, "--help");
-    const flags = (text: string): string[] =>
-      [...new Set([...text.matchAll(/^(?:\| `|  )(--?[a-z]+)/gm)].map(([, flag = ""]) => flag))].toSorted();
-    // Every command has --help, and not every help says so.
-    const table = section(`## \`tenure ${command}\``);
-    expect(flags(table)).toEqual([...new Set([...flags(stdout), "--help"])].toSorted());
+  it("of every command are those of its description, in that order: node scripts/cli-reference.ts writes them", () => {
+    expect(withFlags(DOCUMENT)).toBe(DOCUMENT);
+  });
+
+  it("of a section that lacks one, has one too many or a wrong value, are written", () => {
+    const wrong = DOCUMENT.replace(/^\| `--watch`.*\n/m, "| `--gone` | – | no more |\n").replace(
+      "`--to NODE`",
+      "`--to PEER`",
+    );
+    const written = withFlags(wrong);
+    expect(written).not.toContain("--gone");
+    expect(written).toContain("| `--watch` | – | status: again every second, until SIGINT |\n| `--to NODE` | the best");
   });
 });
 

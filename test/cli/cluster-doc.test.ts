@@ -1,13 +1,12 @@
-// docs/reference/cli.md against the commands about Tenure's own servers: the fields of each `-o json`, and the flags.
+// docs/reference/cli.md against the commands about Tenure's own servers: the fields of each `-o json`.
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { configurationOf } from "../../src/core/raft/index.ts";
-import { snapshotObject } from "../../src/cli/cluster-snapshot.ts";
-import { electionObject, statusObject, statusOf } from "../../src/cli/cluster-view.ts";
-import { answers, viewOf } from "../../src/cli/test-cluster.ts";
-import { tenure } from "./test-tenure.ts";
+import { snapshotObject } from "../../src/cli/cluster/snapshot.ts";
+import { electionObject, statusObject, statusOf } from "../../src/cli/cluster/view.ts";
+import { answers, viewOf } from "../../src/cli/cluster/test-cluster.ts";
 
 const DOCUMENT = readFileSync("docs/reference/cli.md", "utf8");
 
@@ -80,16 +79,4 @@ describe("the fields of -o json", () => {
     });
     expect(fieldsOf(object)).toEqual(documented("### `tenure cluster snapshot save FILE -o json`"));
   });
-});
-
-describe("the flags", () => {
-  it.each(["server", "cluster", "member", "key", "cert", "config", "support", "completion"])(
-    "of %s are those that its help names",
-    async (command) => {
-      const { stdout } = await tenure(command, "--help");
-      const flags = (text: string): string[] =>
-        [...new Set([...text.matchAll(/^(?:\| `|  )(--?[a-z-]+)/gm)].map(([, flag = ""]) => flag))].toSorted();
-      expect(flags(section(`## \`tenure ${command}\``))).toEqual(flags(stdout));
-    },
-  );
 });

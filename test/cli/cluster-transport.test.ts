@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { beforeAll, describe, expect, it } from "vitest";
-import { certificateFetch } from "../../src/cli/cluster-transport.ts";
-import { viewOf } from "../../src/cli/test-cluster.ts";
+import { certificateFetch } from "../../src/cli/connection/transport.ts";
+import { viewOf } from "../../src/cli/cluster/test-cluster.ts";
 import { toSnake } from "../../src/contract/snake-case.ts";
 import { atTheEnd, start, tenure } from "./test-tenure.ts";
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Client, createClient } from "../../src/client/index.ts";
-import { DevCluster } from "../../src/cli/dev-cluster.ts";
+import { DevCluster } from "../../src/cli/dev/cluster.ts";
 import { freePort, waitFor } from "../servers/index.ts";
 import { atTheEnd, start, tenure, tenureJson } from "./test-tenure.ts";
 

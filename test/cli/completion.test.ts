@@ -2,37 +2,40 @@
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { COMMAND_TABLE, VALUE_FLAGS } from "../../src/cli/completion-table.ts";
+import { COMMANDS, valueFlags } from "../../src/cli/completion/table.ts";
+import { flagsOf, verbsOf } from "../../src/cli/kit/description.ts";
 import { tenure } from "./test-tenure.ts";
 
 describe("the table of commands", () => {
-  it.each(COMMAND_TABLE.filter(({ flags }) => flags.length > 0).map((entry) => [entry.name, entry] as const))(
+  it.each(COMMANDS.filter(({ help }) => help !== "").map((entry) => [entry.name, entry] as const))(
     "has the flags and verbs that the help of %s names, and no others",
-    async (name, { flags, verbs }) => {
+    async (name, entry) => {
+      const [flags, verbs] = [flagsOf(entry), verbsOf(entry)];
       const { stdout, code } = await tenure(name, "--help");
       expect(code).toBe(0);
       const named = [...stdout.matchAll(/^ {2}(--?[a-z-]+)/gm)].map(([, flag = ""]) => flag);
       // Every command has --help, and not every help says so.
       expect(flags.map((flag) => flag.name).toSorted()).toEqual([...new Set([...named, "--help"])].toSorted());
-      for (const verb of Object.keys(verbs)) expect(stdout).toMatch(new RegExp(`(^  |[ |])${verb}\\b`, "m"));
-      for (const [, verb = ""] of stdout.matchAll(/^ {2}(?!tenure)([a-z]+)\b/gm))
-        expect(Object.keys(verbs)).toContain(verb);
+      for (const verb of verbs) expect(stdout).toMatch(new RegExp(`(^  |[ |])${verb}\\b`, "m"));
+      for (const [, verb = ""] of stdout.matchAll(/^ {2}(?!tenure)([a-z]+)\b/gm)) expect(verbs).toContain(verb);
     },
   );
 
   it("is the first help page, and every command in it can be run", async () => {
     const { stdout } = await tenure("--help");
     const named = [...stdout.matchAll(/^ {2}tenure ([a-z]+) /gm)].map(([, name]) => name);
-    expect(named).toEqual(COMMAND_TABLE.map(({ name }) => name));
+    expect(named).toEqual(COMMANDS.map(({ name }) => name));
     for (const name of named)
       expect((await tenure(name ?? "", "--nonsense")).stderr).not.toContain("there is no command");
   });
 
   it("gives a flag a value in every command or in none: a shell skips it without knowing which command it is", () => {
-    const without = COMMAND_TABLE.flatMap(({ flags }) =>
-      flags.filter(({ value }) => value === "none").map(({ name }) => name),
+    const without = COMMANDS.flatMap((command) =>
+      flagsOf(command)
+        .filter(({ offer }) => offer === "none")
+        .map(({ name }) => name),
     );
-    expect(without.filter((name) => VALUE_FLAGS.includes(name))).toEqual([]);
+    expect(without.filter((name) => valueFlags().includes(name))).toEqual([]);
   });
 });
 
@@ -56,6 +59,8 @@ describe("tenure completion bash", () => {
     ["tenure cluster snapshot verify package.j", ["package.json"]],
     ["tenure cluster --ca package.j", ["package.json"]],
     ["tenure member add n4 --v", ["--voter"]],
+    ["tenure event tail --entity-type cert", ["certificate"]],
+    ["tenure schedule put nightly --cwd package.j", []],
     ["tenure scope show ", []],
     ["tenure frobnicate ", []],
   ])("%j", (line, names) => {
@@ -69,9 +74,9 @@ describe.each(["zsh", "fish"])("tenure completion %s", (shell) => {
   it("offers every command and every flag", () => {
     const option = (name: string): string =>
       shell === "zsh" ? name : name.replace(/^--/, "-l ").replace(/^-([a-z])$/, "-s $1");
-    for (const { name, flags } of COMMAND_TABLE) {
-      expect(script).toContain(name);
-      for (const flag of flags) expect(script).toContain(option(flag.name));
+    for (const command of COMMANDS) {
+      expect(script).toContain(command.name);
+      for (const flag of flagsOf(command)) expect(script).toContain(option(flag.name));
     }
   });
 

@@ -2,7 +2,7 @@
 // run as it was printed and the row turns ok. Several illnesses share one examination where they do not hide each other.
 
 import { beforeAll, describe, expect, it } from "vitest";
-import { lockKeyOf } from "../../src/electors/postgres/lock-key.ts";
+import { lockKeyOf } from "../../src/postgres/lock-key.ts";
 import { createHash } from "node:crypto";
 import {
   freePort,

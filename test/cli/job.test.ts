@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { briefObject, jobObject, pieceObject, steeredObject, waitedObject } from "../../src/cli/job-object.ts";
-import { briefOf, jobOf } from "../../src/cli/test-job.ts";
+import { briefObject, jobObject, pieceObject, steeredObject, waitedObject } from "../../src/cli/job/object.ts";
+import { briefOf, jobOf } from "../../src/cli/job/test-job.ts";
 import { type Agent, createAgent, JobError } from "../../src/entry/agent.ts";
 import { type Client, createClient } from "../../src/entry/client.ts";
 import { OPERATOR_KEY, startTenureCluster, type TenureCluster, VIEWER_KEY, waitFor } from "../servers/index.ts";
@@ -257,14 +257,29 @@ describe("list", () => {
     expect(found.jobs.map(({ id }) => id)).toEqual(ids);
   });
 
-  it("says of a job that waits whether its queue is paused", async () => {
+  it("says of each job that waits what it waits for: its queue, agents that nobody has started, agents that are busy", async () => {
     const kind = `waits-${randomUUID()}`;
     const queue = `q-${randomUUID()}`;
     await tenure("queue", "pause", queue, ...access);
     await detached("--kind", kind, "--queue", queue);
     expect((await job("list", "--kind", kind)).stdout).toMatch(/ queue paused\n$/);
     await tenure("queue", "resume", queue, ...access);
-    expect((await job("list", "--kind", kind)).stdout).toMatch(/ ready\n$/);
+    const lines = async (): Promise<string[]> => (await job("list", "--kind", kind)).stdout.trim().split("\n").slice(1);
+    const why = async (): Promise<string[]> => (await lines()).map((line) => line.split(/ {2,}/).at(-1)!);
+    const nobody = `no agent takes it (kind ${kind}); its kind is ${kind}`;
+    expect(await why()).toEqual([nobody]);
+    await detached("--kind", kind, "--queue", queue);
+    expect(await why(), "one asks for both").toEqual([nobody, nobody]);
+    const held = Promise.withResolvers<void>();
+    const busy = createAgent({ client, name: `w-${queue}`, capacity: 1, handlers: { [kind]: () => held.promise } });
+    await busy.start();
+    try {
+      await waitFor("one to be given out", async () => (await lines()).some((line) => / at w-q/.test(line)));
+      expect(await why()).toContain("the one agent that could take it is busy");
+    } finally {
+      held.resolve();
+      await busy.stop();
+    }
   });
 
   it("finds what an agent has had", async () => {

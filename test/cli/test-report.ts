@@ -1,8 +1,8 @@
 // What the doctor found, and its SQL run as printed.
 
 import { expect } from "vitest";
-import { examine } from "../../src/cli/doctor.ts";
-import { type Check, reportText } from "../../src/cli/doctor-report.ts";
+import { examine } from "../../src/cli/doctor/command.ts";
+import { type Check, reportText } from "../../src/cli/doctor/report.ts";
 import { run } from "./test-tenure.ts";
 
 export class Report {

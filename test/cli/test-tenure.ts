@@ -1,21 +1,17 @@
 // The `tenure` command as a process, and hands that play leaders badly.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
 import { afterAll } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
+import { COMPILE_CACHE } from "../servers/compile-cache.ts";
 import type { PostgresServer } from "../servers/index.ts";
 
 const MAIN_FILE = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 /** No command here takes long; one that hangs is ended, and its test says what it had printed. */
 const LIMIT_MS = 60_000;
-
-/** A command's start costs 0.3 s of a core without it, and 0.1 s with it (measured for `scope list`). */
-const COMPILE_CACHE = mkdtempSync(join(tmpdir(), "tenure-compiled-"));
 
 const endings: (() => Promise<void>)[] = [];
 
@@ -26,7 +22,6 @@ export function atTheEnd(end: () => Promise<void>): void {
 
 afterAll(async () => {
   for (const end of endings.toReversed()) await end();
-  rmSync(COMPILE_CACHE, { recursive: true, force: true });
 });
 
 export interface Said {

@@ -5,27 +5,28 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { agent } from "../../src/cli/agent.ts";
-import { cert } from "../../src/cli/cert.ts";
-import { cluster } from "../../src/cli/cluster.ts";
-import { COMMAND_TABLE } from "../../src/cli/completion-table.ts";
-import { completion } from "../../src/cli/completion.ts";
-import { config } from "../../src/cli/config.ts";
-import { dev } from "../../src/cli/dev.ts";
-import { doctor } from "../../src/cli/doctor.ts";
-import { event } from "../../src/cli/event.ts";
-import { UsageError } from "../../src/cli/flags.ts";
-import { job } from "../../src/cli/job.ts";
-import { key } from "../../src/cli/key.ts";
-import { member } from "../../src/cli/member.ts";
-import { queue } from "../../src/cli/queue.ts";
-import { run } from "../../src/cli/run.ts";
-import { schedule } from "../../src/cli/schedule.ts";
-import { schema } from "../../src/cli/schema.ts";
-import { scope } from "../../src/cli/scope.ts";
-import { nextFire } from "../../src/cli/server-schedules.ts";
-import { server } from "../../src/cli/server.ts";
-import { support } from "../../src/cli/support.ts";
+import { agent } from "../../src/cli/agent/command.ts";
+import { cert } from "../../src/cli/cert/command.ts";
+import { cluster } from "../../src/cli/cluster/command.ts";
+import { COMMANDS as DESCRIBED } from "../../src/cli/completion/table.ts";
+import { verbsOf } from "../../src/cli/kit/description.ts";
+import { completion } from "../../src/cli/completion/command.ts";
+import { config } from "../../src/cli/config/command.ts";
+import { dev } from "../../src/cli/dev/command.ts";
+import { doctor } from "../../src/cli/doctor/command.ts";
+import { event } from "../../src/cli/event/command.ts";
+import { UsageError } from "../../src/cli/kit/flags.ts";
+import { job } from "../../src/cli/job/command.ts";
+import { key } from "../../src/cli/key/command.ts";
+import { member } from "../../src/cli/member/command.ts";
+import { queue } from "../../src/cli/queue/command.ts";
+import { run } from "../../src/cli/run/command.ts";
+import { schedule } from "../../src/cli/schedule/command.ts";
+import { schema } from "../../src/cli/schema/command.ts";
+import { scope } from "../../src/cli/scope/command.ts";
+import { nextFire } from "../../src/cli/server/node/schedules.ts";
+import { server } from "../../src/cli/server/command.ts";
+import { support } from "../../src/cli/support/command.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
 
 type Command = (args: readonly string[]) => Promise<number>;
@@ -91,7 +92,7 @@ function inDirectory(text: string): string {
 describe("on the command line", () => {
   it("every command has wrong lines here", () => {
     const named = new Set(LINES.map(({ line }) => line.split(" ", 1)[0]));
-    const known = COMMAND_TABLE.map(({ name }) => name).filter((name) => name !== "version");
+    const known = DESCRIBED.map(({ name }) => name).filter((name) => name !== "version");
     expect(known.filter((name) => !named.has(name))).toEqual([]);
     expect(LINES.length).toBeGreaterThan(120);
   });
@@ -101,21 +102,22 @@ describe("on the command line", () => {
     expect(await refused(name, args)).toEqual({ code, message: inDirectory(message) });
   });
 
-  it.each(COMMAND_TABLE.filter(({ verbs }) => Object.keys(verbs).length > 0))(
+  it.each(DESCRIBED.filter((command) => verbsOf(command).length > 0))(
     "tenure $name, without a verb or with a wrong one, names them all",
-    async ({ name, verbs }) => {
+    async (command) => {
+      const { name } = command;
       for (const args of [[], ["frobnicate"]]) {
         const { code, message } = await refused(name, args);
         const [, listed = ""] = /(?:say what to do: |; give )(.*)$/.exec(message) ?? [];
         expect(code).toBe(64);
         const words = listed.split(", ").map((word) => word.split(" ", 1)[0] ?? "");
-        expect([...new Set(words)].toSorted(), message).toEqual(Object.keys(verbs).toSorted());
+        expect([...new Set(words)].toSorted(), message).toEqual(verbsOf(command).toSorted());
       }
     },
   );
 
   it.each(Object.keys(COMMANDS))("tenure %s names a flag that is not there, and those that are", async (name) => {
-    const [verb] = Object.keys(COMMAND_TABLE.find((one) => one.name === name)?.verbs ?? {});
+    const [verb] = verbsOf(DESCRIBED.find((one) => one.name === name)!);
     const { code, message } = await refused(name, [...(verb === undefined ? [] : [verb]), "--frobnicate"]);
     expect(code).toBe(64);
     expect(message).toMatch(/^there is no --frobnicate; give (--[a-z-]+, )*--help/);

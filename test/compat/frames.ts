@@ -27,7 +27,7 @@ import {
   encodeRefuse,
   type Hello,
   type Refuse,
-} from "../../src/drivers/wire/hello.ts";
+} from "../../src/drivers/wire/handshake/hello.ts";
 
 const CLUSTER = "c-compat";
 

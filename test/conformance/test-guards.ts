@@ -19,7 +19,7 @@ export interface MissingGuard {
 
 const SERVICE = "controller/jobs.ts";
 const RAFT_LOG = "logs/raft/raft-log.ts";
-const SCHEMA_LOG = "electors/postgres/schema-log.ts";
+const SCHEMA_LOG = "postgres/schema/log.ts";
 
 /** The first door: whoever asks a node that does not lead is sent away before anything is looked at. */
 const OPEN_DOOR: Edit = {
@@ -157,7 +157,7 @@ export const MISSING_GUARDS: readonly MissingGuard[] = [
       ],
       Postgres: [
         {
-          file: "electors/postgres/schema-functions.ts",
+          file: "postgres/schema/functions.ts",
           find: "v_epoch := greatest(v_old.epoch + 1,",
           replace: "v_epoch := greatest(v_old.epoch, 1,",
         },
@@ -170,7 +170,7 @@ export const MISSING_GUARDS: readonly MissingGuard[] = [
   {
     name: "a leader that takes results of an epoch before its own",
     edits: onBoth({
-      file: "core/jobs/decide-results.ts",
+      file: "core/jobs/decide/results.ts",
       find: "if (call.leaderEpoch !== context.leaderEpoch) return stale(call, context);",
       replace: "",
     }),
@@ -191,7 +191,7 @@ export const MISSING_GUARDS: readonly MissingGuard[] = [
   {
     name: "a result that is taken whatever its job_epoch is",
     edits: onBoth({
-      file: "core/jobs/decide-results.ts",
+      file: "core/jobs/decide/results.ts",
       find: "return run !== null && run.session === session && isSameLease(run, ref);",
       replace: "return run !== null;",
     }),

@@ -7,7 +7,8 @@ import { peerKey, type PeerKey } from "../../src/core/kit/ids.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LogWorld } from "../../src/logs/conformance/index.ts";
-import { MemoryLog, MemoryStore, RaftLog, type RaftLogOptions } from "../../src/logs/index.ts";
+import { MemoryLog, MemoryStore, RaftLog } from "../../src/logs/index.ts";
+import type { RaftLogOptions } from "../../src/logs/raft/raft-log.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { Lead, Proposals } from "../../src/ports/consensus.ts";
 import type { Fold, Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../src/ports/log.ts";
@@ -132,9 +133,7 @@ export function memoryLogWorld(disguise: Disguise = undisguised): LogWorld {
 const NO_FOLD: Fold = { apply: () => undefined, snapshot: () => new Uint8Array(0), restore: () => undefined };
 
 /** What a log needs of an engine that is made after it. */
-export function raftLogPorts(
-  engine: () => Proposals & Pick<Lead, "status">,
-): Pick<RaftLogOptions, "proposals" | "lead"> {
+function raftLogPorts(engine: () => Proposals & Pick<Lead, "status">): Pick<RaftLogOptions, "proposals" | "lead"> {
   return { proposals: { propose: (data) => engine().propose(data) }, lead: { status: () => engine().status() } };
 }
 

@@ -1,6 +1,6 @@
-// The bodies of the conformance tests of specs/node-controller.md §9, against a cluster of three server processes. Two files
-// run them: node-controller.test.ts on servers as they are, where all must pass, and node-controller-guards.test.ts on servers
-// whose guard was taken out, where the one about it must fail.
+// The bodies of the conformance tests of specs/node-controller.md §9, against a cluster of three server processes. Three
+// files run them: node-controller.test.ts and node-controller-postgres.test.ts on servers as they are, where all must pass, and
+// node-controller-guards.test.ts on servers whose guard was taken out, where the one about it must fail.
 
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";

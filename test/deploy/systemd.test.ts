@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readAgentStartFlags } from "../../src/cli/agent-start-flags.ts";
-import { readRunFlags } from "../../src/cli/run-flags.ts";
+import { readAgentStartFlags } from "../../src/cli/agent/start-flags.ts";
+import { readRunFlags } from "../../src/cli/run/flags.ts";
 import { ERRORS } from "../../src/core/kit/errors.ts";
 import { start as startTenure } from "../cli/test-tenure.ts";
 
@@ -78,7 +78,7 @@ describe.each(UNITS)("%s", (unit) => {
     expect(values(unit, "MemoryDenyWriteExecute")).toEqual(["no"]);
     expect(values(unit, "KillMode")).toEqual(["mixed"]);
     expect(values(unit, "OOMPolicy")).toEqual(["continue"]);
-    // server-run.ts gives itself 20 s to stop, an agent its jobs 30.
+    // cli/server/run.ts gives itself 20 s to stop, an agent its jobs 30.
     expect(Number(values(unit, "TimeoutStopSec"))).toBeGreaterThan(35);
   });
 

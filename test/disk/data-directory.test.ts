@@ -66,6 +66,15 @@ describe("a data directory", () => {
     }
   });
 
+  test("below one that can't hold files (/proc), or that one itself, is refused at once", async () => {
+    for (const wrong of ["/proc/tenure", "/proc/tenure/data", "/proc"]) {
+      await expect(openDataDirectory(wrong)).rejects.toMatchObject({
+        code: "CONFIG_INVALID",
+        message: expect.stringMatching(`^${wrong} can't be used as a data directory: .* Choose another one\\.$`),
+      });
+    }
+  });
+
   test.each(["EACCES", "EROFS"])("that may not be written (%s) is refused, and says what to do", async (code) => {
     const denied = Object.assign(new Error(`${code}: denied`), { code });
     const io = { ...systemIo, checkAccess: () => Promise.reject(denied) };

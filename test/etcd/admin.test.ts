@@ -1,7 +1,7 @@
 // What operators see and ask for, in a real etcd.
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { ScopeAdmin } from "../../src/ports/scope-admin.ts";
+import type { ScopeAdmin } from "../../src/ports/backends/scope-admin.ts";
 import { type EtcdServer, startEtcd, waitFor } from "../servers/index.ts";
 import { api, freshScope, never, noEtcd, QUICK, quickEtcd, seatAt } from "./test-seat.ts";
 

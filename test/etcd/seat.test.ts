@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { follow, readKey } from "../../src/electors/etcd/follow.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
-import type { LossReason } from "../../src/ports/backend.ts";
+import type { LossReason } from "../../src/ports/backends/backend.ts";
 import type { Leader } from "../../src/ports/elector.ts";
 import { type EtcdServer, startEtcd, waitFor } from "../servers/index.ts";
 import {

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/drivers/system/clock.ts";
 import { type EtcdBackend, type EtcdTerm } from "../../src/electors/etcd/index.ts";
 import { EtcdSession } from "../../src/electors/etcd/session.ts";
 import { etcd, type EtcdOptions } from "../../src/entry/etcd.ts";
-import type { Claim, Hold, LossReason, Seat } from "../../src/ports/backend.ts";
+import type { Claim, Hold, LossReason, Seat } from "../../src/ports/backends/backend.ts";
 import { etcdPath } from "../servers/index.ts";
 
 export const noEtcd = etcdPath() === undefined;

@@ -12,7 +12,7 @@ import type {
   RaftEvent,
   RaftStatus,
 } from "../../src/core/raft/index.ts";
-import type { Progress } from "../../src/core/raft/progress.ts";
+import type { Progress } from "../../src/core/raft/leader/progress.ts";
 
 const TEXT = new TextDecoder();
 

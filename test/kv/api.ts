@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { createApi } from "../../src/api/index.ts";
-import type { ConsensusNode } from "../../src/cli/server-consensus.ts";
+import type { ConsensusNode } from "../../src/cli/server/node/consensus.ts";
 import { isConfirmedLeader } from "../../src/controller/cluster-view.ts";
 import type { ApiRole } from "../../src/core/kit/api-role.ts";
 import { incarnationOf, nodeIdOf } from "../../src/core/kit/ids.ts";
@@ -21,16 +21,17 @@ const CONTENT_MS = 300;
 
 export async function serveApi(node: ConsensusNode, machine: KvMachine, port: number): Promise<void> {
   const cluster = new KvClusterView(node.engine);
-  const keys: Pick<Keys, "find" | "list" | "onRevoked"> = {
-    find: (sha256) => keyIn(machine, sha256),
-    list: () => [],
-    // None ever is.
-    onRevoked: () => undefined,
-  };
+  const keys: Pick<Keys, "find" | "list"> = { find: (sha256) => keyIn(machine, sha256), list: () => [] };
   const api = await createApi({
     cluster: cluster as unknown as Cluster,
-    scopes: {} as never,
-    jobs: { jobs: { isDraining: () => false }, views: {}, events: {}, keys, certificates: NONE_REVOKED } as never,
+    scopes: part("scopes"),
+    jobs: {
+      jobs: part("jobs", { isDraining: () => false }),
+      views: part("views"),
+      events: part("events"),
+      keys: part("keys", keys),
+      certificates: part("certificates", { isRevoked: () => false, revoked: () => [] }),
+    },
     nodeId: nodeIdOf(node.engine.peer),
     clusterId: "kv",
     keys: [],
@@ -48,7 +49,16 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
   await api.listen({ host: HOST, port });
 }
 
-const NONE_REVOKED = { isRevoked: () => false, revoked: () => [], onRevoked: () => undefined };
+/** A port of which the store has only this: whoever registers a listener is never called, and everything else throws by name. */
+function part<T extends object>(name: string, has: Partial<NoInfer<T>> = {}): T {
+  const absent = (method: string) => (): void => {
+    if (!/^on[A-Z]/.test(method)) throw new Error(`the test store has no ${name}.${method}`);
+  };
+  return new Proxy(has, {
+    get: (target, method) => Reflect.get(target, method) ?? (typeof method === "string" ? absent(method) : undefined),
+  }) as T;
+}
+
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 function keyIn(machine: KvMachine, sha256: string): KeyView | null {

@@ -2,7 +2,7 @@
 // may lose, delay and reorder them, as the port allows. Nobody is ever known to be gone: there are no connections.
 
 import { nodeIdOf, parsePeerKey, type PeerKey } from "../../src/core/kit/ids.ts";
-import type { Wire, WireHandlers } from "../../src/ports/wire.ts";
+import type { Wire, WireHandlers } from "../../src/ports/peers/wire.ts";
 import type { Body } from "./protocol.ts";
 
 export class NetworkWire implements Wire {

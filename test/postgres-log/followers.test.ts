@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
 import type { LogRecord } from "../../src/ports/log.ts";
-import type { SqlDriver } from "../../src/ports/sql.ts";
+import type { SqlDriver } from "../../src/ports/backends/sql.ts";
 import { waitFor } from "../servers/index.ts";
 import { connectTo } from "../postgres/test-seat.ts";
 import { bytes, type LogNode } from "./test-log-node.ts";

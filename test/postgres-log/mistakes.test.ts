@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { logConformance, LogConformanceFailure } from "../../src/logs/conformance/index.ts";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { TenureError } from "../../src/core/kit/errors.ts";
 import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../src/ports/log.ts";
 import { type PostgresServer, startPostgres } from "../servers/index.ts";

@@ -5,8 +5,9 @@ import { readFile } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
-import { PostgresDesk, settingsOf } from "../../src/electors/postgres/index.ts";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { settingsOf } from "../../src/electors/postgres/index.ts";
+import { PostgresDesk } from "../../src/postgres/desk.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { connectTo } from "../postgres/test-seat.ts";
 import { one, refusal } from "../postgres/test-sql.ts";
 import {

@@ -3,9 +3,10 @@
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
-import { PostgresDesk, settingsOf } from "../../src/electors/postgres/index.ts";
+import { settingsOf } from "../../src/electors/postgres/index.ts";
+import { PostgresDesk } from "../../src/postgres/desk.ts";
 import { PostgresInbox, type PostgresInboxOptions } from "../../src/logs/postgres/index.ts";
-import type { SqlDesk, SqlLane } from "../../src/ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../src/ports/backends/sql.ts";
 
 export function inboxOf(url: string, options: Partial<PostgresInboxOptions> = {}): PostgresInbox {
   return new PostgresInbox({

@@ -3,10 +3,11 @@
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
-import { PostgresDesk, settingsOf } from "../../src/electors/postgres/index.ts";
+import { settingsOf } from "../../src/electors/postgres/index.ts";
+import { PostgresDesk } from "../../src/postgres/desk.ts";
 import { PostgresLog, type PostgresLogOptions } from "../../src/logs/postgres/index.ts";
 import type { Fold, LogHead, LogRecord } from "../../src/ports/log.ts";
-import type { SqlDriver } from "../../src/ports/sql.ts";
+import type { SqlDriver } from "../../src/ports/backends/sql.ts";
 
 export class ListFold implements Fold {
   /** `position:epoch:text`, of what was applied since the last restore; the state is the number of all records. */

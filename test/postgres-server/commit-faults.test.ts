@@ -3,7 +3,7 @@
 // nothing is written twice; what is not known is called so.
 
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { commitAnswered } from "../postgres/test-answers.ts";
 import { type Site, startSite, waitFor } from "./test-site.ts";
 import { Submissions } from "./test-submissions.ts";

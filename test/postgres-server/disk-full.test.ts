@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { removeDirectory, temporaryDirectory } from "../servers/directories.ts";
 import { serverAccount } from "../servers/server-process.ts";
 import { SmallDisk } from "../servers/small-disk.ts";

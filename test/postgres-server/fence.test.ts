@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { key, type Site, startSite, waitFor } from "./test-site.ts";
 
 const GUARD = "and h.epoch = p_epoch and h.opened = p_opened\n      and h.position = p_after";

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { freePort, type PostgresServer, startPostgres, startTenureCluster, type TenureNode } from "../servers/index.ts";
 import { key, siteUrl, startSite, waitFor } from "./test-site.ts";
 

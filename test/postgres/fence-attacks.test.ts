@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import { type Client, Pool, type PoolClient, Query } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { checkSchema } from "../../src/electors/postgres/schema.ts";
+import { checkSchema } from "../../src/postgres/schema/schema.ts";
 import { createElector } from "../../src/entry/index.ts";
 import { type PooledClient, postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import type { Term } from "../../src/ports/elector.ts";

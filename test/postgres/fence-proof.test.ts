@@ -6,66 +6,49 @@ import { drizzle as drizzleOnPostgresJs } from "drizzle-orm/postgres-js";
 import { CamelCasePlugin, CompiledQuery, Kysely, PostgresDialect } from "kysely";
 import { type Client, Pool } from "pg";
 import postgresJs from "postgres";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createElector } from "../../src/entry/index.ts";
 import { type FenceRun, type PooledClient, postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import type { Term } from "../../src/ports/elector.ts";
-import { pgBouncerPath, type PostgresServer, startPgBouncer, startPostgres } from "../servers/index.ts";
+import { pgBouncerPath, startPgBouncer } from "../servers/index.ts";
 import { connectTo, DEAF } from "./test-seat.ts";
-import { freshDatabase } from "./test-sql.ts";
+import { writtenTable } from "./test-written.ts";
 
 type FencedTerm = Term & PostgresTerm<PooledClient>;
 
-let server: PostgresServer;
-let url: string;
-let admin: Client;
+const database = writtenTable("what text");
 let term: FencedTerm;
 let pool: Pool;
 let kysely: Kysely<{ written: { what: string } }>;
 let sql: postgresJs.Sql;
-const closing: (() => Promise<unknown>)[] = [];
-
-beforeAll(async () => {
-  server = await startPostgres();
-  url = await freshDatabase(server);
-});
-
-afterAll(async () => {
-  await server.end();
-});
 
 beforeEach(async () => {
-  admin = await connectTo(url);
-  closing.push(() => admin.end());
-  await admin.query("drop table if exists written; create table written (what text)");
-  const elector = createElector({ scope: "it's $1 ?", backend: postgres({ ...DEAF, url }) });
-  closing.push(() => elector.close());
+  const elector = createElector({ scope: "it's $1 ?", backend: postgres({ ...DEAF, url: database.url }) });
+  onTestFinished(() => elector.close());
   term = await elector.acquire();
-  pool = new Pool({ connectionString: url, max: 4 });
+  pool = new Pool({ connectionString: database.url, max: 4 });
   pool.on("error", () => undefined);
   kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
-  closing.push(() => kysely.destroy());
-  sql = postgresJs(url, { max: 4, onnotice: () => undefined });
-  closing.push(() => sql.end());
-});
-
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  onTestFinished(() => kysely.destroy());
+  sql = postgresJs(database.url, { max: 4, onnotice: () => undefined });
+  onTestFinished(() => sql.end());
 });
 
 async function termOf(scope: string): Promise<FencedTerm> {
-  const elector = createElector({ scope, backend: postgres({ ...DEAF, url }) });
-  closing.push(() => elector.close());
+  const elector = createElector({ scope, backend: postgres({ ...DEAF, url: database.url }) });
+  onTestFinished(() => elector.close());
   return elector.acquire();
 }
 
 /** As after a failover that the leader has not heard of yet. */
 async function supersede(): Promise<void> {
-  await admin.query("update tenure_leader_state set epoch = epoch + 1");
+  await database.admin.query("update tenure_leader_state set epoch = epoch + 1");
 }
 
 async function written(): Promise<unknown[]> {
-  return (await admin.query<{ what: string }>("select what from written order by 1")).rows.map((row) => row.what);
+  return (await database.admin.query<{ what: string }>("select what from written order by 1")).rows.map(
+    (row) => row.what,
+  );
 }
 
 async function codeOf(promise: Promise<unknown>): Promise<unknown> {
@@ -76,7 +59,7 @@ async function codeOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** A client of its own, inside BEGIN … COMMIT; rolled back where the work throws. */
-async function inTransaction<R>(work: (client: Client) => Promise<R>, to = url): Promise<R> {
+async function inTransaction<R>(work: (client: Client) => Promise<R>, to = database.url): Promise<R> {
   const client = await connectTo(to);
   try {
     await client.query("begin");
@@ -144,7 +127,7 @@ describe("a fence that guards nothing is refused", () => {
   });
 
   test.each([1, 4])("where run goes to a pool of %i, outside of any transaction", async (max) => {
-    const own = new Pool({ connectionString: url, max });
+    const own = new Pool({ connectionString: database.url, max });
     try {
       for (let round = 0; round < 4; round++) {
         expect(await codeOf(term.fence((text, values) => own.query(text, values)))).toBe("TX_MISUSED");
@@ -290,7 +273,7 @@ describe("a fence in its transaction is accepted", () => {
   });
 
   test("where the session has a setting of that name, as it was afterwards", async () => {
-    const client = await connectTo(url);
+    const client = await connectTo(database.url);
     try {
       await client.query("set tenure.fence = 'mine'");
       await client.query("begin");
@@ -305,7 +288,7 @@ describe("a fence in its transaction is accepted", () => {
 
   test("and its lock is held until the transaction ends", async () => {
     const held = "select count(*)::int as n from pg_locks where locktype = 'advisory' and mode = 'ShareLock'";
-    const count = async (): Promise<unknown> => (await admin.query<{ n: number }>(held)).rows[0]?.n;
+    const count = async (): Promise<unknown> => (await database.admin.query<{ n: number }>(held)).rows[0]?.n;
     await inTransaction(async (client) => {
       await term.fence((text) => client.query(text));
       expect(await count()).toBe(1);
@@ -322,9 +305,9 @@ describe("a fence in its transaction is accepted", () => {
 
 describe.skipIf(pgBouncerPath() === undefined)("through PgBouncer in transaction mode", () => {
   test("a transaction is fenced, and statements of their own are refused", async () => {
-    const bouncer = await startPgBouncer(server, "transaction", { settings: { default_pool_size: "2" } });
+    const bouncer = await startPgBouncer(database.server, "transaction", { settings: { default_pool_size: "2" } });
     try {
-      const through = bouncer!.url(new URL(url).pathname.slice(1));
+      const through = bouncer!.url(new URL(database.url).pathname.slice(1));
       expect(await codeOf(inTransaction((client) => term.fence((text) => client.query(text)), through))).toBe(
         "accepted",
       );

@@ -1,5 +1,5 @@
-// What an error to COMMIT means (src/core/kit/sql-outcome.ts), on a real server, for `term.tx` and for the log: each fault is
-// planted at COMMIT, and the verdict is compared with what is in the table afterwards. "Refused" means: not written, ever.
+// What an error to COMMIT means (src/core/kit/sql-outcome.ts), on a real server, for `term.tx`, for the log and for the adapters of
+// query builders: each fault is planted at COMMIT, and the verdict is compared with what is in the table afterwards. "Refused" means: not written, ever.
 //
 // The faults come from a deferred constraint trigger, which runs inside COMMIT, and from a proxy that answers in the name of
 // servers and poolers that we can't run here. Not produced: a PANIC of the server after its commit record was written; the
@@ -12,6 +12,7 @@ import { createElector, type Elector } from "../../src/entry/index.ts";
 import { type PooledClient, postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import { bytes, type LogNode, logNode } from "../postgres-log/test-log-node.ts";
 import { type PostgresServer, startPostgres, startProxy, type TcpProxy, waitFor } from "../servers/index.ts";
+import { LIBRARIES, type Library, libraryOf } from "../adapters/test-libraries.ts";
 import { commitAnswered } from "./test-answers.ts";
 import { connectTo } from "./test-seat.ts";
 
@@ -48,6 +49,7 @@ let elector: Elector<PostgresTerm<PooledClient>>;
 let pool: Pool;
 let node: LogNode;
 let texts = 0;
+const libraries = new Map<string, Library>();
 
 const fresh = (fault: string): string => `${fault} #${++texts}`;
 const throughProxy = (): string => `postgres://postgres@127.0.0.1:${proxy.port}/postgres`;
@@ -64,6 +66,7 @@ beforeAll(async () => {
     for each row execute function planted_record()`);
   pool = new Pool({ connectionString: throughProxy(), max: 2 });
   pool.on("error", () => undefined);
+  for (const name of LIBRARIES) libraries.set(name, libraryOf(name, throughProxy(), 2));
   elector = createElector({
     scope: "outcomes",
     backend: postgres({ url: server.url(), connect: () => pool.connect(), serverTimeoutMs: 60_000, marginMs: 1_000 }),
@@ -72,6 +75,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await elector?.close();
+  for (const library of libraries.values()) await library.end();
   await pool?.end();
   await node?.log.close();
   await proxy?.end();
@@ -81,25 +85,50 @@ afterAll(async () => {
 let term: Awaited<ReturnType<typeof elector.acquire>> | undefined;
 let epoch = 0;
 
-const writers: Readonly<Record<"term.tx" | "the log", Writer>> = {
-  "term.tx": {
+/** In the table, by a transaction of the term. */
+function inTerm(transact: (text: string) => Promise<unknown>): Writer {
+  return {
     ready: async () => {
       if (term === undefined || term.signal.aborted) term = await elector.acquire();
     },
     write: async (text) => {
       try {
-        await term!.tx(async (db) => {
-          // A savepoint makes `tx` mark its transaction: the answer to COMMIT is longer then, as the proxy needs it.
-          await db.query("savepoint a");
-          await db.query("insert into written values ($1)", [text]);
-        });
+        await transact(text);
         return "committed";
       } catch (error) {
         return TenureError.is(error) && error.code === "OUTCOME_UNKNOWN" ? "unknown" : "refused";
       }
     },
     count: async (text) => (await server.query("select from written where what = $1", [text])).length,
-  },
+  };
+}
+
+function byLibrary(name: (typeof LIBRARIES)[number]): Writer {
+  const writer = inTerm(async (text) => {
+    await libraries.get(name)!.transact(term!, async (send) => {
+      await send(`insert into written values ('${text}')`);
+    });
+  });
+  const ready = async (): Promise<void> => {
+    await writer.ready();
+    // Its pool may still have sessions that a test before has ended.
+    await waitFor("a session", async () => (await writer.write(fresh("plain"))) === "committed");
+  };
+  return { ...writer, ready };
+}
+
+const writers: Readonly<Record<"term.tx" | "the log" | (typeof LIBRARIES)[number], Writer>> = {
+  "term.tx": inTerm((text) =>
+    term!.tx(async (db) => {
+      // A savepoint makes `tx` mark its transaction: the answer to COMMIT is longer then, as the proxy needs it.
+      await db.query("savepoint a");
+      await db.query("insert into written values ($1)", [text]);
+    }),
+  ),
+  kysely: byLibrary("kysely"),
+  drizzle: byLibrary("drizzle"),
+  "drizzle-postgres-js": byLibrary("drizzle-postgres-js"),
+  "postgres-js": byLibrary("postgres-js"),
   "the log": {
     ready: opened,
     write: async (text) => {
@@ -143,7 +172,7 @@ async function restarted(): Promise<void> {
   });
 }
 
-describe.each(["term.tx", "the log"] as const)("%s, when COMMIT fails", (name) => {
+describe.each(["term.tx", "the log", ...LIBRARIES] as const)("%s, when COMMIT fails", (name) => {
   const writer = writers[name];
   beforeEach(() => writer.ready());
 
@@ -202,44 +231,50 @@ describe.each(["term.tx", "the log"] as const)("%s, when COMMIT fails", (name) =
     expect(await verdict).toBe("unknown");
     expect(await writer.count(text)).toBe(1);
   });
+});
 
-  test("because its backend is killed, it is unknown, and so it is when another's is", async () => {
-    for (const whose of ["own", "another's"]) {
-      await writer.ready();
-      const text = fresh("sleep");
-      const verdict = writer.write(text);
-      const pid = await committing("PgSleep");
-      const other = await connectTo(server.url());
-      const { rows } = await other.query<{ pid: number }>("select pg_backend_pid() as pid");
-      process.kill(whose === "own" ? pid : rows[0]!.pid, "SIGKILL");
-      expect(await verdict, whose).toBe("unknown");
-      await other.end().catch(() => undefined);
-      await restarted();
-      expect(await writer.count(text), whose).toBe(0);
-    }
+test.each(["term.tx", "the log"] as const)("%s, when its backend is killed, or another's is: unknown", async (name) => {
+  const writer = writers[name];
+  for (const whose of ["own", "another's"]) {
     await writer.ready();
-    const after = fresh("plain");
-    expect([await writer.write(after), await writer.count(after)]).toEqual(["committed", 1]);
-  });
-
-  test("with 40003 of a server that has committed and goes on, it is unknown and written", async () => {
-    const text = fresh("plain");
-    expect(await answered(writer, text, "40003", "ERROR")).toBe("unknown");
-    expect(await writer.count(text)).toBe(1);
-  });
-});
-
-test("the log, when the connection breaks after the commit: unknown and written", async () => {
-  const text = fresh("plain");
-  const writer = writers["the log"];
+    const text = fresh("sleep");
+    const verdict = writer.write(text);
+    const pid = await committing("PgSleep");
+    const other = await connectTo(server.url());
+    const { rows } = await other.query<{ pid: number }>("select pg_backend_pid() as pid");
+    process.kill(whose === "own" ? pid : rows[0]!.pid, "SIGKILL");
+    expect(await verdict, whose).toBe("unknown");
+    await other.end().catch(() => undefined);
+    await restarted();
+    expect(await writer.count(text), whose).toBe(0);
+  }
   await writer.ready();
-  proxy.cut("to-client");
-  const verdict = writer.write(text);
-  await waitFor("the commit", async () => (await writer.count(text)) === 1);
-  proxy.reset();
-  await proxy.heal();
-  expect(await verdict).toBe("unknown");
+  const after = fresh("plain");
+  expect([await writer.write(after), await writer.count(after)]).toEqual(["committed", 1]);
 });
+
+test.each(["term.tx", "the log"] as const)(
+  "%s, with 40003 of a server that has committed and goes on: unknown and written",
+  async (name) => {
+    const text = fresh("plain");
+    expect(await answered(writers[name], text, "40003", "ERROR")).toBe("unknown");
+    expect(await writers[name].count(text)).toBe(1);
+  },
+);
+
+test.each(Object.entries(writers))(
+  "%s, when the connection breaks while COMMIT waits behind its record: unknown and written",
+  async (_name, writer) => {
+    const text = fresh("wait");
+    await writer.ready();
+    const verdict = writer.write(text);
+    const pid = await committing("SyncRep");
+    proxy.reset();
+    expect(await verdict).toBe("unknown");
+    await server.query("select pg_cancel_backend($1)", [pid]);
+    await waitFor("the commit", async () => (await writer.count(text)) === 1);
+  },
+);
 
 test("the log, when a server that has committed says PANIC in its own language and is gone: unknown and written", async () => {
   const text = fresh("plain");
@@ -262,7 +297,8 @@ test("a server that takes no connections (57P03) has been sent nothing: refused,
         (error) => error.code === "57P03",
       ),
     );
-    for (const writer of Object.values(writers)) {
+    for (const name of ["term.tx", "the log"] as const) {
+      const writer = writers[name];
       const text = fresh("plain");
       await writer.ready();
       proxy.swap(target);

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { Client } from "pg";
 import { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { schema as schemaCommand } from "../../src/cli/schema.ts";
+import { schema as schemaCommand } from "../../src/cli/schema/command.ts";
 import { createElector } from "../../src/entry/index.ts";
 import { postgres } from "../../src/entry/postgres.ts";
 import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";

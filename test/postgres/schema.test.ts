@@ -1,14 +1,14 @@
 // The tables and functions in a real Postgres: installed by many at once, checked, guarded, and doing what the
-// headers of src/electors/postgres/schema*.ts say.
+// headers of src/postgres/schema/*.ts say.
 
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { urlDriver } from "../../src/drivers/postgres/index.ts";
-import { fenceKeyOf } from "../../src/electors/postgres/lock-key.ts";
-import { applySchema, checkSchema, schemaSql } from "../../src/electors/postgres/schema.ts";
+import { fenceKeyOf } from "../../src/postgres/lock-key.ts";
+import { applySchema, checkSchema, schemaSql } from "../../src/postgres/schema/schema.ts";
 import { createElector } from "../../src/entry/index.ts";
 import { postgres } from "../../src/entry/postgres.ts";
-import type { SqlSession } from "../../src/ports/sql.ts";
+import type { SqlSession } from "../../src/ports/backends/sql.ts";
 import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";
 import { connectTo, FAST } from "./test-seat.ts";
 import { bump, bumpAgain, freshDatabase, one, refusal } from "./test-sql.ts";

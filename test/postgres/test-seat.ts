@@ -5,7 +5,7 @@ import { seededRandom } from "../../src/core/kit/random.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import { postgres } from "../../src/entry/postgres.ts";
 import type { PostgresOptions, PooledClient } from "../../src/entry/postgres.ts";
-import type { Claim, LossReason, Seat } from "../../src/ports/backend.ts";
+import type { Claim, LossReason, Seat } from "../../src/ports/backends/backend.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { LogFields } from "../../src/ports/logger.ts";
 

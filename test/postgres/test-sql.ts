@@ -1,7 +1,7 @@
 // The functions of the schema, called by hand as an elector's session calls them.
 
 import type { Client } from "pg";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import type { PostgresServer } from "../servers/index.ts";
 import { connectTo } from "./test-seat.ts";
 

@@ -2,48 +2,30 @@
 // server's answer to a statement and whatever the work throws by itself come out as they are.
 
 import { drizzle } from "drizzle-orm/node-postgres";
-import { type Client, Pool, type PoolClient } from "pg";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { Pool, type PoolClient } from "pg";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { createElector, TenureError } from "../../src/entry/index.ts";
 import { postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
 import type { Term } from "../../src/ports/elector.ts";
-import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";
-import { connectTo, FAST } from "./test-seat.ts";
-import { freshDatabase, one } from "./test-sql.ts";
+import { waitFor } from "../servers/index.ts";
+import { FAST } from "./test-seat.ts";
+import { one } from "./test-sql.ts";
+import { writtenTable } from "./test-written.ts";
 
-let server: PostgresServer;
-let url: string;
-let admin: Client;
+const database = writtenTable("what text unique");
 let term: Term & PostgresTerm<PoolClient>;
-const closing: (() => Promise<unknown>)[] = [];
-
-beforeAll(async () => {
-  server = await startPostgres();
-  url = await freshDatabase(server);
-});
-
-afterAll(async () => {
-  await server.end();
-});
 
 beforeEach(async () => {
-  admin = await connectTo(url);
-  closing.push(() => admin.end());
-  await admin.query("drop table if exists written; create table written (what text unique)");
-  const pool = new Pool({ connectionString: url, max: 2 });
+  const pool = new Pool({ connectionString: database.url, max: 2 });
   pool.on("error", () => undefined);
-  closing.push(() => pool.end());
+  onTestFinished(() => pool.end());
   const elector = createElector({
     scope: "errors",
-    backend: postgres({ ...FAST, url, connect: () => pool.connect() }),
+    backend: postgres({ ...FAST, url: database.url, connect: () => pool.connect() }),
   });
-  closing.push(() => elector.close());
+  onTestFinished(() => elector.close());
   term = await elector.acquire();
-});
-
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
 });
 
 async function pidOf(db: PoolClient): Promise<unknown> {
@@ -54,7 +36,7 @@ async function pidOf(db: PoolClient): Promise<unknown> {
 async function endSession(db: PoolClient): Promise<void> {
   const pid = await pidOf(db);
   const ended = new Promise<void>((resolve) => db.on("end", () => resolve()));
-  await admin.query("select pg_terminate_backend($1)", [pid]);
+  await database.admin.query("select pg_terminate_backend($1)", [pid]);
   await ended;
 }
 
@@ -68,8 +50,8 @@ async function sleeping(db: PoolClient, sleep: (db: PoolClient) => Promise<unkno
   const slept = sleep(db);
   slept.catch(() => undefined);
   const runs = "select count(*)::int from pg_stat_activity where pid = $1 and query like '%pg_sleep%'";
-  await waitFor("the statement to run", async () => (await one(admin, runs, [pid])) === 1);
-  await admin.query("select pg_terminate_backend($1)", [pid]);
+  await waitFor("the statement to run", async () => (await one(database.admin, runs, [pid])) === 1);
+  await database.admin.query("select pg_terminate_backend($1)", [pid]);
   await slept;
 }
 
@@ -98,7 +80,7 @@ test.each(Object.keys(failures))(
     const failed: unknown = await term.tx((db) => failures[when]!(db)).catch((error: unknown) => error);
     expect(failed).toMatchObject({ code: "BACKEND_UNAVAILABLE", retryable: true, message: /nothing was written/ });
     expect(TenureError.is(failed) && failed.cause).toBeInstanceOf(Error);
-    expect(await one(admin, "select count(*)::int from written")).toBe(0);
+    expect(await one(database.admin, "select count(*)::int from written")).toBe(0);
     await term.tx((db) => db.query("insert into written values ('next')"));
   },
 );
@@ -136,13 +118,13 @@ test("trap 80: whatever the work throws comes out as it is", async () => {
 });
 
 test("the server's answer to a statement comes out as it is: its SQLSTATE is the code", async () => {
-  await admin.query("insert into written values ('gone')");
+  await database.admin.query("insert into written values ('gone')");
   await expect(term.tx(insert)).rejects.toMatchObject({ code: "23505", constraint: "written_what_key" });
 });
 
 test("a fence that is missing, or may not be called, says so as a TenureError", async () => {
-  closing.push(() => admin.query(schemaSql("public")));
-  await admin.query("drop procedure tenure_fence");
+  onTestFinished(async () => void (await database.admin.query(schemaSql("public"))));
+  await database.admin.query("drop procedure tenure_fence");
   const failed: unknown = await term.tx(insert).catch((error: unknown) => error);
   expect(failed).toMatchObject({ code: "SCHEMA_MISSING", cause: { code: "42883" } });
   expect(TenureError.is(failed)).toBe(true);

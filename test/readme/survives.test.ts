@@ -2,35 +2,24 @@
 // it goes on paying, and pays nothing twice.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type PostgresServer, startPostgres, startProxy, type TcpProxy, waitFor } from "../servers/index.ts";
+import { type PostgresPair, startPostgresPair, waitFor } from "../servers/index.ts";
 import { PAYOUTS, Program } from "./test-snippet.ts";
 
 const PATIENCE_MS = 60_000;
 /** Payments after a fault that show that the program goes on. */
 const PAYMENTS = 20;
 
-let primary: PostgresServer;
-let standby: PostgresServer;
-/** The one that is written to. */
-let server: PostgresServer;
-let proxy: TcpProxy;
+let pair: PostgresPair;
 let programs: Program[] = [];
-const url = (): string => `postgres://postgres@127.0.0.1:${proxy.port}/postgres`;
 
 beforeAll(async () => {
-  primary = await startPostgres();
-  server = primary;
-  await server.query(PAYOUTS);
-  standby = await primary.standby();
-  proxy = await startProxy({ host: "127.0.0.1", port: primary.port });
-  programs = [new Program(url()), new Program(url())];
+  pair = await startPostgresPair((primary) => primary.query(PAYOUTS));
+  programs = [new Program(pair.url), new Program(pair.url)];
 }, 120_000);
 
 afterAll(async () => {
   await Promise.all(programs.map((one) => one.end()));
-  await proxy?.end();
-  await standby?.end();
-  await primary?.end();
+  await pair?.end();
 });
 
 interface State {
@@ -41,7 +30,7 @@ interface State {
 
 async function state(): Promise<State> {
   const text = "select payment::int as paid, pid from payout order by payment desc limit 1";
-  const [row] = await server.query<State>(text);
+  const [row] = await pair.server.query<State>(text);
   return row ?? { paid: 0, pid: 0 };
 }
 
@@ -60,11 +49,11 @@ async function goesOn(paid: (now: State) => boolean = () => true): Promise<void>
   );
   const ends = programs.map(({ exit, errors }) => ({ exit, errors }));
   expect(lives(), `a program ended: ${JSON.stringify(ends)}`).toBe(true);
-  const wrong = await server.query(
+  const wrong = await pair.server.query(
     "select payment, count(*) from payout group by payment having count(*) > 1 order by payment limit 3",
   );
   expect(wrong, "paid twice").toEqual([]);
-  const [all] = await server.query<{ gaps: string }>("select max(payment) - count(*) as gaps from payout");
+  const [all] = await pair.server.query<{ gaps: string }>("select max(payment) - count(*) as gaps from payout");
   expect(Number(all?.gaps), "payments that were left out").toBe(0);
 }
 
@@ -78,7 +67,7 @@ async function leader(): Promise<Program> {
 beforeEach(() => goesOn(), 120_000);
 
 it.each(["immediate", "fast"] as const)("goes on after a restart of the database: %s", async (mode) => {
-  await server.restart(mode);
+  await pair.server.restart(mode);
   await goesOn();
 });
 
@@ -94,12 +83,12 @@ describe("goes on after the end of a session", () => {
   };
 
   it.each(Object.entries(POINTS))("%s", async (name, which) => {
-    if (name === "inside COMMIT") await server.query("insert into slow_commit values (0.2)");
+    if (name === "inside COMMIT") await pair.server.query("insert into slow_commit values (0.2)");
     await waitFor("such a session", async () => {
       const text = `select pg_terminate_backend(pid) from pg_stat_activity where datname = 'postgres' and ${which}`;
-      return (await server.query(text)).length > 0;
+      return (await pair.server.query(text)).length > 0;
     });
-    await server.query("delete from slow_commit");
+    await pair.server.query("delete from slow_commit");
     await goesOn();
   });
 });
@@ -107,18 +96,18 @@ describe("goes on after the end of a session", () => {
 it("pays nothing twice where a commit goes on in the server after its connection is lost", async () => {
   // Each kind of trouble is said once: these have not said any.
   await Promise.all(programs.map((one) => one.end()));
-  programs = [new Program(url()), new Program(url())];
+  programs = [new Program(pair.url), new Program(pair.url)];
   const pids = programs.map(({ pid }) => pid);
   await goesOn(({ pid }) => pids.includes(pid));
-  await server.query("insert into slow_commit values (1.5)");
+  await pair.server.query("insert into slow_commit values (1.5)");
   (await leader()).signal("SIGUSR2");
   const isUnknown = (): boolean => programs.some((one) => one.errors.includes("[OUTCOME_UNKNOWN]"));
   await waitFor("an unknown outcome", () => isUnknown() || !lives());
-  await server.query("delete from slow_commit");
+  await pair.server.query("delete from slow_commit");
   await goesOn();
   await waitFor("the end of the commit that nobody hears of", async () => {
     const text = "select from pg_stat_activity where wait_event = 'PgSleep' and query like '%commit%'";
-    return (await server.query(text)).length === 0;
+    return (await pair.server.query(text)).length === 0;
   });
   await goesOn();
 });
@@ -128,7 +117,7 @@ it("goes on after kill -9 of the leader, and the killed one starts again", async
   await killed.end();
   programs = programs.filter((one) => one !== killed);
   await goesOn(({ pid }) => pid !== killed.pid);
-  programs.push(new Program(url()));
+  programs.push(new Program(pair.url));
 });
 
 it("goes on after the leader was frozen for longer than its trust lasts, and the frozen one lives", async () => {
@@ -143,13 +132,7 @@ it("goes on after the leader was frozen for longer than its trust lasts, and the
 });
 
 it("goes on after a failover to a standby", async () => {
-  await standby.caughtUp(primary);
-  proxy.cut("both", "refused");
-  await primary.stop("immediate");
-  await standby.promote();
-  server = standby;
-  proxy.swap({ host: "127.0.0.1", port: standby.port });
-  await proxy.heal();
+  await pair.failover();
   await goesOn();
 });
 

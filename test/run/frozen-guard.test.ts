@@ -5,8 +5,8 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { moment } from "../../src/cli/guard-protocol.ts";
-import { GuardedCommand } from "../../src/cli/run-guarded.ts";
+import { moment } from "../../src/cli/run/guard-protocol.ts";
+import { GuardedCommand } from "../../src/cli/run/guarded.ts";
 import { type PostgresServer, startPostgres, waitFor } from "../servers/index.ts";
 import { exits, livingIn, ticker } from "./test-commands.ts";
 import { childrenOf, Instance, parentOf } from "./test-run.ts";
@@ -180,7 +180,7 @@ describe("one command and its guard", () => {
 });
 
 it("out of file descriptors there is no guard, and no crash", () => {
-  const module = fileURLToPath(new URL("../../src/cli/run-guarded.ts", import.meta.url));
+  const module = fileURLToPath(new URL("../../src/cli/run/guarded.ts", import.meta.url));
   const program = `
     import { closeSync, openSync } from "node:fs";
     const { GuardedCommand } = await import(${JSON.stringify(module)});

@@ -60,7 +60,9 @@ it("works built, guard included", async () => {
   const directory = scratch();
   const binary = join(directory, "dist", "cli", "main.js");
   const tsc = join(ROOT, "node_modules", ".bin", "tsc");
-  execFileSync(process.execPath, [tsc, "-p", "tsconfig.build.json", "--outDir", join(directory, "dist")], {
+  // Types are checked by `npm run check`, and are four fifths of the time.
+  const quick = ["--noCheck", "--declaration", "false"];
+  execFileSync(process.execPath, [tsc, "-p", "tsconfig.build.json", ...quick, "--outDir", join(directory, "dist")], {
     cwd: ROOT,
   });
   cpSync(join(ROOT, "package.json"), join(directory, "package.json"));

@@ -4,12 +4,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { encode, type FromGuard, Lines, moment, type ToGuard } from "../../src/cli/guard-protocol.ts";
+import { encode, type FromGuard, Lines, moment, type ToGuard } from "../../src/cli/run/guard-protocol.ts";
 import type { GuardPlan, Moment } from "../../src/core/supervise/guard.ts";
 import { waitFor } from "../servers/index.ts";
 import { type Command, livingIn } from "./test-commands.ts";
 
-const GUARD_FILE = fileURLToPath(new URL("../../src/cli/guard.ts", import.meta.url));
+const GUARD_FILE = fileURLToPath(new URL("../../src/cli/run/guard.ts", import.meta.url));
 
 export class TestGuard {
   readonly messages: FromGuard[] = [];

@@ -33,7 +33,8 @@ export class Tenure {
       // Not "close": a guard that must outlive this process for a moment holds the same streams.
       this.process.once("exit", (code, signal) => {
         this.isRunning = false;
-        resolve(code ?? (signal === "SIGKILL" ? -9 : -1));
+        // What it wrote last may still be in the pipe: the event loop reads it in its next round.
+        setImmediate(() => setImmediate(() => resolve(code ?? (signal === "SIGKILL" ? -9 : -1))));
       });
     });
     onTestFinished(async () => {

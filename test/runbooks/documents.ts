@@ -2,7 +2,8 @@
 // command and in the text around. What is wrong with a call is found with the table that completes and documents the command line.
 
 import { readdirSync, readFileSync } from "node:fs";
-import { COMMAND_TABLE, type CommandEntry } from "../../src/cli/completion-table.ts";
+import { COMMANDS } from "../../src/cli/completion/table.ts";
+import { type Description, flagsOf, wordsOf as verbsOf } from "../../src/cli/kit/description.ts";
 
 const RUNBOOKS = "docs/runbooks";
 
@@ -60,16 +61,17 @@ export function mentionsOf(text: string): string[] {
 /** What the command line would refuse; undefined where nothing is wrong. `isMention`: what it is about may be left out. */
 export function problemOf(words: readonly string[], isMention = false): string | undefined {
   const [name = "", ...rest] = words;
-  const entry = COMMAND_TABLE.find((one) => one.name === name);
+  const entry = COMMANDS.find((one) => one.name === name);
   if (entry === undefined) return `there is no command ${name}`;
   const { plain, problem } = sorted(entry, rest);
   if (problem !== undefined) return problem;
-  const hasVerbs = Object.keys(entry.verbs).length > 0;
+  const verbs = verbsOf(entry);
+  const hasVerbs = Object.keys(verbs).length > 0;
   if (!hasVerbs) return plain.length > 0 && name !== "run" ? `${name} takes no ${plain[0]}` : undefined;
   const [verb, ...targets] = plain;
   if (verb === undefined) return isMention ? undefined : `${name} needs a verb`;
-  if (!Object.hasOwn(entry.verbs, verb)) return `${name} has no ${verb}`;
-  const kind = entry.verbs[verb]!;
+  if (!Object.hasOwn(verbs, verb)) return `${name} has no ${verb}`;
+  const kind = verbs[verb]!;
   if (kind === "none") return targets.length > 0 ? `${name} ${verb} takes no ${targets[0]}` : undefined;
   if (typeof kind !== "string" && targets[0] !== undefined && !kind.includes(targets[0]))
     return `${name} ${verb} has no ${targets[0]}`;
@@ -77,7 +79,7 @@ export function problemOf(words: readonly string[], isMention = false): string |
 }
 
 /** Words that belong to no flag, or the first wrong flag. */
-function sorted(entry: CommandEntry, words: readonly string[]): { plain: string[]; problem?: string } {
+function sorted(entry: Description, words: readonly string[]): { plain: string[]; problem?: string } {
   const plain: string[] = [];
   for (let at = 0; at < words.length; at++) {
     const word = words[at]!;
@@ -86,12 +88,12 @@ function sorted(entry: CommandEntry, words: readonly string[]): { plain: string[
       plain.push(word);
       continue;
     }
-    const flag = entry.flags.find((one) => one.name === word);
+    const flag = flagsOf(entry).find((one) => one.name === word);
     if (flag === undefined) return { plain, problem: `${entry.name} has no flag ${word}` };
-    if (flag.value === "none") continue;
+    if (flag.offer === "none") continue;
     const value = words[++at];
     if (value === undefined || value.startsWith("-")) return { plain, problem: `${word} needs a value` };
-    if (typeof flag.value !== "string" && value.split(",").some((one) => !flag.value.includes(one)))
+    if (typeof flag.offer !== "string" && value.split(",").some((one) => !flag.offer.includes(one)))
       return { plain, problem: `${word} takes no ${value}` };
   }
   return { plain };

@@ -5,10 +5,10 @@
 import { spawnSync } from "node:child_process";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseConfigText } from "../../src/cli/config-text.ts";
+import { parseConfigText } from "../../src/cli/files/text.ts";
 import { parseServerConfig } from "../../src/contract/index.ts";
 import { electionConfig } from "../../src/core/raft/config.ts";
-import { schemaSql } from "../../src/electors/postgres/schema.ts";
+import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { type PostgresServer, startPostgres } from "../servers/index.ts";
 import { type Block, blocksOf, commandsOf, mentionsOf, problemOf, runbooks, tenureCalls } from "./documents.ts";
 

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { certificateFetch } from "../../src/cli/cluster-transport.ts";
+import { certificateFetch } from "../../src/cli/connection/transport.ts";
 import { type ClientFetch, createClient } from "../../src/client/index.ts";
 import { CALM_ELECTION, startTenureCluster, type TenureCluster, waitFor } from "../servers/index.ts";
 import { runbookSteps, runCommand } from "../servers/runbook.ts";

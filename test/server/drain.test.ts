@@ -1,7 +1,7 @@
 // What an operator takes out of service by command, on three real servers: an agent, and a node.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DevCluster } from "../../src/cli/dev-cluster.ts";
+import { DevCluster } from "../../src/cli/dev/cluster.ts";
 import { type Client, createClient } from "../../src/client/index.ts";
 import { createAgent, type Agent } from "../../src/entry/agent.ts";
 import { documented, fieldsOf } from "../cli/test-document.ts";

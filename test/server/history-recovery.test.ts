@@ -5,13 +5,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { tenure, tenureJson } from "../cli/test-tenure.ts";
-import {
-  OPERATOR_KEY as key,
-  startTenureCluster,
-  type TenureCluster,
-  type TenureNode,
-  waitFor,
-} from "../servers/index.ts";
+import { OPERATOR_KEY as key, startTenureCluster, type TenureCluster, type TenureNode } from "../servers/index.ts";
 import {
   commonHead,
   complete,
@@ -23,6 +17,7 @@ import {
   SMALL_SEGMENTS,
   verified,
 } from "./test-history.ts";
+import { done, leadsAlone, letIn } from "./test-last-resorts.ts";
 
 let cluster: TenureCluster;
 let [first, other]: TenureNode[] = [];
@@ -44,12 +39,6 @@ afterAll(async () => {
   await cluster?.end();
 });
 
-async function done(...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await tenure(...args);
-  expect({ args, code, stderr }).toMatchObject({ code: 0 });
-  return stdout;
-}
-
 async function worked(urls: readonly string[], jobs: number): Promise<void> {
   const load = new Load(urls);
   onTestFinished(() => load.stop());
@@ -57,23 +46,9 @@ async function worked(urls: readonly string[], jobs: number): Promise<void> {
   await load.stop();
 }
 
-async function startAlone(node: TenureNode): Promise<void> {
-  node.start();
-  await waitFor("it to lead alone", async () => (await node.view())?.role === "LEADER");
-}
-
 /** With an empty disk; it fetches its history from the other one. */
-async function letIn(node: TenureNode): Promise<void> {
-  await node.kill9();
-  node.wipe();
-  node.start();
-  const access = ["--url", first!.url, "--key", cluster.key];
-  await waitFor(`${node.id} to be let in`, async () => {
-    const { code, stderr } = await tenure("member", "add", node.id, "--voter", ...access);
-    if (code !== 0) expect(stderr).toContain("never shook hands");
-    return code === 0;
-  });
-  await cluster.steady();
+async function letInWhole(node: TenureNode): Promise<void> {
+  await letIn(cluster, first!, [node]);
   await complete(node);
 }
 
@@ -96,13 +71,13 @@ test("recover keeps the history, also what is in the log alone, and its chain go
   // Killed: its last events are in the log, and maybe not in the archive.
   for (const node of cluster.nodes) await node.kill9();
   expect(JSON.parse(await recover(first!))).toMatchObject({ first_event: 1, notes: [] });
-  await startAlone(first!);
+  await leadsAlone(first!);
   expect(await historyOf(first!, 0, head)).toEqual(before);
   expect(await verified(first!)).toMatchObject({ valid: true, firstSequence: 1 });
   await worked([first!.url], 40);
   const authors = await authorsOf(first!, head);
   expect(new Set(authors).size).toBe(2);
-  await letIn(other!);
+  await letInWhole(other!);
   expect(await expectSameHistory([first!, other!], 0)).toBeGreaterThan(head);
   expect(sealedFiles(other!)).toEqual(sealedFiles(first!));
 }, 300_000);
@@ -116,9 +91,9 @@ test("recover where a segment is nowhere any more begins behind it, and keeps wh
   expect(said.first_event).toBe(begin);
   expect(said.notes.join()).toContain(lost!);
   expect(readdirSync(first!.dataDir)).toContain("former-events-0000000000000001");
-  await startAlone(first!);
+  await leadsAlone(first!);
   await expectBeginsWith(first!, begin);
-  await letIn(other!);
+  await letInWhole(other!);
   await expectBeginsWith(other!, begin);
   await expectSameHistory([first!, other!], begin - 1);
 }, 300_000);
@@ -145,11 +120,11 @@ test("restore has the jobs of the snapshot, and the history of its open segment,
     await done("server", "restore", "--snapshot", file, "-o", "json", "--config", first!.configFile),
   ) as { first_event: number };
   expect(said.first_event).toBeGreaterThan(1);
-  await startAlone(first!);
+  await leadsAlone(first!);
   await expectBeginsWith(first!, said.first_event);
   expect(await client.client.job(waiting)).toMatchObject({ id: waiting, state: "pending" });
   await worked([first!.url], 40);
-  await letIn(other!);
+  await letInWhole(other!);
   await expectBeginsWith(other!, said.first_event);
   await expectSameHistory([first!, other!], said.first_event - 1);
 }, 300_000);
@@ -173,11 +148,11 @@ test("restore with copies of the sealed segments, made while the node runs, has 
   for (const node of cluster.nodes) await node.kill9();
   expect(await verify(file, copies)).toMatchObject({ code: 0, history: { first_event: firstSequence, why: null } });
   expect(await restored(file, copies)).toMatchObject({ first_event: firstSequence, notes: [] });
-  await startAlone(first!);
+  await leadsAlone(first!);
   expect(await verified(first!)).toMatchObject({ valid: true, firstSequence });
   expect(await historyOf(first!, firstSequence - 1, head)).toEqual(before);
   await worked([first!.url], 40);
-  await letIn(other!);
+  await letInWhole(other!);
   await expectSameHistory([first!, other!], firstSequence - 1);
 
   // One that is missing, and one with a wrong bit: history begins after them, and says why.
@@ -195,7 +170,7 @@ test("restore with copies of the sealed segments, made while the node runs, has 
   const partly = (await restored(file, copies)) as { first_event: number; notes: string[] };
   expect(partly).toMatchObject({ first_event: begin });
   expect(partly.notes.join()).toContain(`${names[1]!}: there is no such file`);
-  await startAlone(first!);
+  await leadsAlone(first!);
   await expectBeginsWith(first!, begin);
 }, 300_000);
 

@@ -1,4 +1,4 @@
-// `tenure server start` starts itself again in its own place to get large pages (src/cli/server-memory.ts): seen from outside it is
+// `tenure server start` starts itself again in its own place to get large pages (src/cli/server/memory.ts): seen from outside it is
 // one process, which the same signals end.
 
 import { readFileSync } from "node:fs";

@@ -14,6 +14,7 @@ import {
   type TenureNode,
   waitFor,
 } from "../servers/index.ts";
+import { accessTo, done, leadsAlone, letIn } from "./test-last-resorts.ts";
 import { Ledger } from "./test-ledger.ts";
 
 let cluster: TenureCluster;
@@ -27,31 +28,6 @@ beforeAll(async () => {
 
 afterAll(() => cluster?.end());
 
-function access(...nodes: readonly TenureNode[]): string[] {
-  return ["--url", nodes.map(({ url }) => url).join(","), "--key", cluster.key];
-}
-
-async function done(...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await tenure(...args);
-  expect({ args, code, stderr }).toMatchObject({ code: 0 });
-  return stdout;
-}
-
-/** The others come in with empty disks, as a runbook's last step says. */
-async function letIn(first: TenureNode, others: readonly TenureNode[]): Promise<void> {
-  for (const node of others) {
-    node.wipe();
-    node.start();
-    // "never shook hands with it": it is still starting.
-    await waitFor(`${node.id} to be let in`, async () => {
-      const { code, stderr } = await tenure("member", "add", node.id, "--voter", ...access(first));
-      if (code !== 0) expect(stderr).toContain("never shook hands");
-      return code === 0;
-    });
-  }
-  await cluster.steady();
-}
-
 /** It grants again, above everything before, and says so itself. */
 async function expectAbove(before: number): Promise<void> {
   expect(await ledger.write()).toBeGreaterThan(before);
@@ -62,7 +38,7 @@ test("a snapshot is saved, verified and restored as a new cluster, which grows t
   const [first, ...others] = cluster.nodes as [TenureNode, TenureNode, TenureNode];
   const { cluster_id: old } = (await first.view())!;
   const file = join(cluster.directory, "nightly.snap");
-  await done("cluster", "snapshot", "save", file, ...access(...cluster.nodes));
+  await done("cluster", "snapshot", "save", file, ...accessTo(cluster));
   await done("cluster", "snapshot", "verify", file);
   // Granted after the snapshot was saved: lost with the old cluster, and never granted twice.
   const later = new Ledger(cluster);
@@ -81,11 +57,10 @@ test("a snapshot is saved, verified and restored as a new cluster, which grows t
   expect(spoilt).toMatchObject({ code: 65 });
 
   await done("server", "restore", "--snapshot", file, "--config", first.configFile);
-  first.start();
-  await waitFor("it to lead alone", async () => (await first.view())?.role === "LEADER");
-  await done("cluster", "status", ...access(first));
+  await leadsAlone(first);
+  await done("cluster", "status", ...accessTo(cluster, [first]));
   expect((await first.view())?.cluster_id).not.toBe(old);
-  await letIn(first, others);
+  await letIn(cluster, first, others);
   await expectAbove(before);
 });
 
@@ -103,8 +78,7 @@ test("one survivor of three becomes a new cluster by force, and the others come 
   expect(await tenure("server", "recover", "--config", survivor.configFile)).toMatchObject({ code: 64 });
   const said = await done(...command);
   expect(said).toContain("tenure member add");
-  survivor.start();
-  await waitFor("it to lead alone", async () => (await survivor.view())?.role === "LEADER");
+  await leadsAlone(survivor);
   const view = (await survivor.view())!;
   expect(view.cluster_id).not.toBe(old);
   expect(view.members).toHaveLength(1);
@@ -115,7 +89,6 @@ test("one survivor of three becomes a new cluster by force, and the others come 
     const { body } = await survivor.call<{ text: string }>("/metrics", { key: CLIENT_KEY });
     return /refused_total\{reason="other-cluster"\} [1-9]/.test(body.text);
   });
-  await late.kill9();
-  await letIn(survivor, others);
+  await letIn(cluster, survivor, others);
   await expectAbove(before);
 });

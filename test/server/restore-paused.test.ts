@@ -13,6 +13,8 @@ const JOBS = 3;
 const MISSED_MS = 180_000;
 /** Each waits a second at the server: one that acts has leased and fired long before. */
 const POLLS = 5;
+/** Less than the polls together. */
+const HELD_MS = 3_000;
 
 let cluster: TenureCluster;
 let node: TenureNode;
@@ -27,7 +29,11 @@ beforeAll(async () => {
   await client.putSchedule("minutely", { cron: "* * * * *", spec: { kind: "report" }, catchUp: "all" });
   for (let at = 0; at < JOBS; at++) await client.submit({ kind: "work" });
   file = join(cluster.directory, "nightly.snap");
+  // Its session asks again and again, which restarts the lease: it is held when the snapshot is taken.
+  expect(await acquire("held", HELD_MS)).toMatchObject({ status: 200, body: { granted: true } });
+  const holding = setInterval(() => void acquire("held", HELD_MS).catch(() => undefined), HELD_MS / 10);
   expect(await tenure("cluster", "snapshot", "save", file, ...access())).toMatchObject({ code: 0 });
+  clearInterval(holding);
   const calendar = `const real = Date.now; Date.now = () => real() + ${MISSED_MS};`;
   node.nodeFlags = ["--import", `data:text/javascript,${encodeURIComponent(calendar)}`];
 }, 120_000);
@@ -79,15 +85,20 @@ async function pending(): Promise<string[]> {
   return ids;
 }
 
-function acquire(scope: string): Promise<{ readonly status: number; readonly body: object }> {
-  const body = { session: scope, identity: "me", ttl_ms: 5_000, wait_ms: 0, metadata: {} };
+function acquire(scope: string, ttlMs = 5_000): Promise<{ readonly status: number; readonly body: object }> {
+  const body = { session: scope, identity: "me", ttl_ms: ttlMs, wait_ms: 0, metadata: {} };
   return node.call(`/v1/scopes/${scope}/acquire`, { key: CLIENT_KEY, body });
+}
+
+async function holder(scope: string): Promise<unknown> {
+  return (await node.call<{ holder: unknown }>(`/v1/scopes/${scope}`, { key: CLIENT_KEY })).body.holder;
 }
 
 async function expectPaused(): Promise<void> {
   for (let poll = 0; poll < POLLS; poll++) expect(await leased("work", 1_000)).toBe(0);
   expect(await firedAtMs()).toBeNull();
   expect(await pending()).toHaveLength(JOBS);
+  expect(await holder("held"), "its lease was over long ago").toMatchObject({ identity: "me" });
   expect(await acquire("s1")).toMatchObject({ status: 503, body: { error: "CLUSTER_PAUSED" } });
 }
 
@@ -103,6 +114,8 @@ test("with --paused it leases, fires and grants nothing, says so, and stays so o
   await expectPaused();
   const [job] = await pending();
   expect((await client.job(job!)).pendingReason).toEqual({ reason: "cluster-paused" });
+  const list = await tenure("job", "list", "--state", "pending", ...access());
+  expect(list.stdout.match(/the cluster was restored paused: .*`tenure cluster resume`$/gm)).toHaveLength(JOBS);
   const status = await tenureJson<{ paused: boolean; alerts: { name: string }[] }>("cluster", "status", ...access());
   expect(status).toMatchObject({ code: 0, paused: true });
   expect(status.alerts.map(({ name }) => name)).toContain("cluster_paused");
@@ -130,6 +143,7 @@ test("with --paused it leases, fires and grants nothing, says so, and stays so o
   expect(await waiting).toBe(JOBS);
   await waitFor("the times that passed to be fired", async () => (await firedAtMs()) !== null);
   expect(await acquire("s1")).toMatchObject({ status: 200, body: { granted: true } });
+  await waitFor("the hold of the copy to end", async () => (await holder("held")) === null);
   expect(await tenure("cluster", "resume", ...access())).toMatchObject({ code: 0 });
   await node.kill9();
   await startAlone();

@@ -11,7 +11,7 @@ import { peerKey, type PeerKey } from "../../src/core/kit/ids.ts";
 import type { Message } from "../../src/core/raft/index.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { Secret } from "../../src/drivers/wire/secret.ts";
+import { Secret } from "../../src/drivers/wire/handshake/secret.ts";
 import { sealEnvelope } from "../../src/engine/envelope.ts";
 import {
   CALM_ELECTION,

@@ -5,10 +5,10 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { peerSecret } from "../../src/cli/server-secret.ts";
+import { peerSecret } from "../../src/cli/server/node/secret.ts";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { FRAME, FRAME_HEADER_BYTES, writeHeader } from "../../src/drivers/wire/frame.ts";
-import { Secret } from "../../src/drivers/wire/secret.ts";
+import { Secret } from "../../src/drivers/wire/handshake/secret.ts";
 import {
   CLIENT_KEY,
   freePort,
@@ -17,6 +17,7 @@ import {
   type TenureNode,
   waitFor,
 } from "../servers/index.ts";
+import { tenure } from "../cli/test-tenure.ts";
 import { Stranger } from "../wire/test-stranger.ts";
 import { Ledger } from "./test-ledger.ts";
 
@@ -101,6 +102,30 @@ describe("a server does not start", () => {
     expect(node.pid).toBe(pid);
     await new Ledger(cluster).write();
   });
+
+  test.runIf(process.platform === "linux")(
+    "in a data directory that can't hold files, or is a file: exit 78 at once, and it says so; config check says it too",
+    async () => {
+      const { configFile } = node;
+      const check = async (directory: string) =>
+        tenure("config", "check", (await other({ data_dir: directory })).configFile);
+      const start = async (directory: string) => ended(await other({ data_dir: directory }), "--bootstrap");
+      expect(await start("/proc/tenure")).toMatchObject({
+        code: 78,
+        log: expect.stringMatching(/\/proc\/tenure can't be used as a data directory: nothing can be made/),
+      });
+      expect(await start(configFile)).toMatchObject({
+        code: 78,
+        log: expect.stringContaining(`${configFile} is not a directory. Give the data directory another path`),
+      });
+      for (const [directory, text] of [
+        ["/proc/tenure", "data_dir: /proc can't hold files"],
+        [join(configFile, "below"), `data_dir: ${configFile} is not a directory`],
+      ] as const) {
+        expect(await check(directory)).toMatchObject({ code: 78, stderr: expect.stringContaining(text) });
+      }
+    },
+  );
 
   test("on a port that is taken, of peers or of clients: exit 78, with the address and what to do", async () => {
     for (const change of [{ peer: { listen: node.peerAddress } }, { api: { listen: new URL(node.url).host } }]) {

@@ -5,7 +5,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Elector } from "../../src/entry/index.ts";
-import { start, tenure } from "../cli/test-tenure.ts";
+import { start } from "../cli/test-tenure.ts";
+import { accessTo, done, leadsAlone, letIn } from "../server/test-last-resorts.ts";
 import {
   CALM_ELECTION,
   CLIENT_KEY,
@@ -69,35 +70,6 @@ function runner(scope: string): { readonly epochs: () => number[]; readonly isAl
   };
 }
 
-async function done(...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await tenure(...args);
-  expect({ args, code, stderr }).toMatchObject({ code: 0 });
-  return stdout;
-}
-
-function access(...nodes: readonly TenureNode[]): string[] {
-  return ["--url", nodes.map(({ url }) => url).join(","), "--key", cluster.key];
-}
-
-async function leadsAlone(node: TenureNode): Promise<void> {
-  node.start();
-  await waitFor("it to lead alone", async () => (await node.view())?.role === "LEADER");
-}
-
-/** With empty disks, as the runbooks end. */
-async function letIn(first: TenureNode, others: readonly TenureNode[]): Promise<void> {
-  for (const node of others) {
-    node.wipe();
-    node.start();
-    await waitFor(`${node.id} to be let in`, async () => {
-      const { code, stderr } = await tenure("member", "add", node.id, "--voter", ...access(first));
-      if (code !== 0) expect(stderr).toContain("never shook hands");
-      return code === 0;
-    });
-  }
-  await cluster.steady();
-}
-
 test(
   `after ${RECOVERIES} recoveries by force everybody campaigns again, above all before, and nobody goes back to the old cluster`,
   async () => {
@@ -142,8 +114,7 @@ test(
     await waitFor("it to lead once more", () => epochs.length > terms && elector.gate.isLeader);
     expect(epochs.at(-1)! - last).toBeGreaterThan(0);
     expect(epochs.at(-1)! - last).toBeLessThan(2 ** 32);
-    for (const node of others) await node.kill9();
-    await letIn(survivor, others);
+    await letIn(cluster, survivor, others);
     expect([failures, runs.every((run) => run.isAlive())]).toEqual([[], true]);
   },
   TEST_MS,
@@ -154,7 +125,7 @@ test(
   async () => {
     const [first, ...others] = cluster.nodes as [TenureNode, TenureNode, TenureNode];
     const file = join(cluster.directory, "nightly.snap");
-    await done("cluster", "snapshot", "save", file, ...access(...cluster.nodes));
+    await done("cluster", "snapshot", "save", file, ...accessTo(cluster));
     // Granted after it was saved.
     const { epochs, failures } = library(freshScope());
     const run = runner(freshScope());
@@ -170,7 +141,7 @@ test(
     await waitFor("both to lead again", () => isGoingOn() || failures.length > 0 || !run.isAlive(), AGAIN_MS);
     expect([failures, run.isAlive() ? "" : run.stderr()]).toEqual([[], ""]);
     expect(Math.min(epochs.at(-1)!, run.epochs().at(-1)!)).toBeGreaterThan(before);
-    await letIn(first, others);
+    await letIn(cluster, first, others);
     expect([failures, run.isAlive()]).toEqual([[], true]);
   },
   TEST_MS,

@@ -5,7 +5,7 @@ import { seededRandom } from "../../src/core/kit/random.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import { createElector, type Elector, type Transition } from "../../src/entry/index.ts";
 import { type ServersBackend, servers, type ServersOptions } from "../../src/entry/servers.ts";
-import type { Claim, LossReason, Seat } from "../../src/ports/backend.ts";
+import type { Claim, LossReason, Seat } from "../../src/ports/backends/backend.ts";
 import { startTestCluster, type TestCluster, type TestClusterOptions } from "./test-scope-server.ts";
 
 export const never = new AbortController().signal;

@@ -5,6 +5,7 @@ export { etcdPath, startEtcd, type EtcdServer } from "./etcd.ts";
 export { pgBouncerPath, startPgBouncer, type PgBouncer, type PgBouncerOptions } from "./pgbouncer.ts";
 export { freePort } from "./ports.ts";
 export { startPostgres, type PostgresOptions, type PostgresServer, type StopMode } from "./postgres.ts";
+export { startPostgresPair, type PostgresPair } from "./postgres-pair.ts";
 export { startProxy, type Direction, type Rewrite, type Target, type TcpProxy } from "./proxy.ts";
 export { waitFor } from "./server-process.ts";
 export {

@@ -4,7 +4,8 @@
 import { execFile } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { COMPILE_CACHE, TENURE_MAIN } from "./tenure-node.ts";
+import { COMPILE_CACHE } from "./compile-cache.ts";
+import { TENURE_MAIN } from "./tenure-node.ts";
 
 const COMMAND_MS_MAX = 60_000;
 

@@ -6,14 +6,15 @@
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { removeDirectory, temporaryDirectory } from "./directories.ts";
 import { freePort } from "./ports.ts";
 import { waitFor } from "./server-process.ts";
-import { COMPILE_CACHE, TENURE_MAIN, TenureNode, type TenureView } from "./tenure-node.ts";
+import { COMPILE_CACHE } from "./compile-cache.ts";
+import { TENURE_MAIN, TenureNode, type TenureView } from "./tenure-node.ts";
 
 const HOST = "127.0.0.1";
 const run = promisify(execFile);
@@ -223,8 +224,6 @@ async function tenureCert(...args: readonly string[]): Promise<void> {
   const env = { PATH: process.env["PATH"], NODE_COMPILE_CACHE: COMPILE_CACHE };
   await run(process.execPath, [TENURE_MAIN, "cert", ...args], { env });
 }
-
-process.on("exit", () => rmSync(COMPILE_CACHE, { recursive: true, force: true }));
 
 function pair(id: string): { readonly cert_file: string; readonly key_file: string } {
   return { cert_file: `${id}.crt`, key_file: `${id}.key` };

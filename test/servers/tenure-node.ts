@@ -5,18 +5,16 @@
 //
 // Between `gone` and `start` the data directory may be emptied, and the configuration changed.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { request as requestHttp, type IncomingHttpHeaders } from "node:http";
 import { request as requestHttps } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
+import { COMPILE_CACHE } from "./compile-cache.ts";
 import { ServerProcess } from "./server-process.ts";
 
 export const TENURE_MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-/** Shared by all nodes: a start costs 0.3 s of a core less. */
-export const COMPILE_CACHE = mkdtempSync(join(tmpdir(), "tenure-compiled-"));
 const ANSWER_MS_MAX = 10_000;
 const VIEW_MS_MAX = 3_000;
 const VIEWER_KEY = "viewer-key-of-the-test";

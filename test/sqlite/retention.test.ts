@@ -8,7 +8,7 @@ import { advance } from "../../src/controller/test-scopes.ts";
 import type { Job } from "../../src/core/jobs/model.ts";
 import type { SqliteViews } from "../../src/drivers/sqlite/index.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
-import { ManualClock } from "../../src/engine/test-engine.ts";
+import { ManualClock } from "../../src/loops/test-clock.ts";
 import { MemoryLog, MemoryStore } from "../../src/logs/index.ts";
 import type { ExpiredJobs, ExpiredPlace } from "../../src/ports/views.ts";
 import { waitFor } from "../servers/index.ts";

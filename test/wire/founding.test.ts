@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, it } from "vitest";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { encodeRefuse } from "../../src/drivers/wire/hello.ts";
+import { encodeRefuse } from "../../src/drivers/wire/handshake/hello.ts";
 import { probeCluster } from "../../src/drivers/wire/index.ts";
 import { freePort, startProxy, type TcpProxy } from "../servers/index.ts";
 import { TestAuthority } from "./test-certificates.ts";

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { encodeAck, encodeRefuse } from "../../src/drivers/wire/hello.ts";
+import { encodeAck, encodeRefuse } from "../../src/drivers/wire/handshake/hello.ts";
 import { askCluster, probeCluster } from "../../src/drivers/wire/index.ts";
 import { freePort, startProxy, waitFor } from "../servers/index.ts";
 import { TestAuthority } from "./test-certificates.ts";

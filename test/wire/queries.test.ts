@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { ANSWER_BYTES_MAX, QUERY_BYTES_MAX } from "../../src/core/kit/limits.ts";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { encodeAck } from "../../src/drivers/wire/hello.ts";
+import { encodeAck } from "../../src/drivers/wire/handshake/hello.ts";
 import { ANSWERING_MAX, QUERIES_PENDING_MAX } from "../../src/drivers/wire/limits.ts";
 import { encodeAnswer } from "../../src/drivers/wire/questions.ts";
 import { startProxy, waitFor } from "../servers/index.ts";

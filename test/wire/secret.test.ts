@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createTlsServer } from "node:tls";
 import { describe, expect, it } from "vitest";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { type Ack, encodeAck, encodeRefuse } from "../../src/drivers/wire/hello.ts";
+import { type Ack, encodeAck, encodeRefuse } from "../../src/drivers/wire/handshake/hello.ts";
 import { askCluster, probeCluster } from "../../src/drivers/wire/index.ts";
 import { waitFor } from "../servers/index.ts";
 import { TestAuthority } from "./test-certificates.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { type PeerKey, peerKey } from "../../src/core/kit/ids.ts";
 import { FRAME, frame, FrameReader } from "../../src/drivers/wire/frame.ts";
-import { encodeAck, encodeRefuse } from "../../src/drivers/wire/hello.ts";
+import { encodeAck, encodeRefuse } from "../../src/drivers/wire/handshake/hello.ts";
 import { atTheEnd } from "./test-node.ts";
 
 const ANY = 16 * 1024 * 1024;

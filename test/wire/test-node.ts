@@ -5,7 +5,7 @@ import { type PeerKey, peerKey } from "../../src/core/kit/ids.ts";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { listenWire, type PeerTls, type TcpWire } from "../../src/drivers/wire/index.ts";
 import type { LogFields, Logger } from "../../src/ports/logger.ts";
-import type { Wire } from "../../src/ports/wire.ts";
+import type { Wire } from "../../src/ports/peers/wire.ts";
 import { waitFor } from "../servers/index.ts";
 
 const endings: (() => Promise<void>)[] = [];

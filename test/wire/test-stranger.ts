@@ -10,7 +10,7 @@ import {
   encodeHello,
   type Hello,
   type Refuse,
-} from "../../src/drivers/wire/hello.ts";
+} from "../../src/drivers/wire/handshake/hello.ts";
 import type { PeerTls } from "../../src/drivers/wire/index.ts";
 import { waitFor } from "../servers/index.ts";
 import { atTheEnd } from "./test-node.ts";

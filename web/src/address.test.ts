@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type Address, formatAddress, HOME, JOB_STATES, jobsPath, keyOf, parseAddress, VIEWS } from "./address.ts";
+import { anyText } from "../../test/any-text.ts";
+import { type Address, formatAddress, HOME, jobsPath, keyOf, parseAddress, VIEWS } from "./address.ts";
+import { JOB_STATES } from "../../src/core/jobs/model.ts";
 
-const text = fc.string({ unit: "binary", maxLength: 20 });
+const text = anyText({ maxLength: 20 });
 const addresses: fc.Arbitrary<Address> = fc.record({
   view: fc.constantFrom(...VIEWS),
   states: fc.subarray([...JOB_STATES]),

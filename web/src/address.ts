@@ -1,20 +1,10 @@
 // What the page shows, as its URL says it: a reload, a bookmark and the back button bring the same view. Pure. The query is
 // the page's own; the path is always "/", which is all that the servers know.
 
-import type { JobState } from "../../src/client/index.ts";
+import { JOB_STATES, type JobState } from "../../src/core/jobs/model.ts";
 
 export const VIEWS = ["cluster", "jobs", "work", "scopes"] as const;
 export type ViewName = (typeof VIEWS)[number];
-
-export const JOB_STATES = [
-  "pending",
-  "assigned",
-  "building",
-  "cancelling",
-  "completed",
-  "failed",
-  "cancelled",
-] as const satisfies readonly JobState[];
 
 export interface Address {
   readonly view: ViewName;

@@ -3,7 +3,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { JobBrief, JobState } from "../../src/client/index.ts";
-import { JOB_STATES, jobsPath } from "./address.ts";
+import { JOB_STATES } from "../../src/core/jobs/model.ts";
+import { jobsPath } from "./address.ts";
 import { changes } from "./events.ts";
 import { heldList, heldText } from "./held-list.ts";
 import { JobPage } from "./job-view.tsx";

@@ -10,6 +10,7 @@ import {
 import type { SealedEvent } from "../../core/events/index.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 import { EventsService, type EventHistory } from "./events.ts";
 import { SiteJournal } from "./site-journal.ts";
 
@@ -150,6 +151,17 @@ describe("reading events", () => {
     await expect(stage.events.read(0, WANTED)).rejects.toMatchObject({ code: "OVERLOADED" });
     release();
     for (const page of await Promise.all(readers)) expect(page.through).toBe(3);
+  });
+
+  test("a state that is taken over whole is said to be: what stood under a number may be another event now", () => {
+    const stage = new Stage();
+    stage.grow(3);
+    let replaced = 0;
+    stage.events.onReplaced(() => replaced++);
+    stage.grow(1);
+    expect(replaced).toBe(0);
+    stage.fold.restore(wholeOf(stage.fold.snapshot()), { position: 4, epoch: 1 });
+    expect(replaced).toBe(1);
   });
 
   test("what is cut off is said to be", async () => {

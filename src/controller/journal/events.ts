@@ -12,6 +12,7 @@ import type {
   EventsPage,
   EventsWanted,
   InclusionProof,
+  InTurn,
   EventRecord,
   Verified,
 } from "../../ports/events.ts";
@@ -69,6 +70,7 @@ export class EventsService implements Events {
     doing: "old events are read",
   });
   readonly #stops: readonly (() => void)[];
+  readonly #onReplaced: (() => void)[] = [];
 
   constructor(options: EventsServiceOptions) {
     this.#options = options;
@@ -82,6 +84,7 @@ export class EventsService implements Events {
       options.journal.onRestored(() => {
         this.#tail.clear();
         this.#proofs.clear();
+        for (const tell of this.#onReplaced) tell();
       }),
     ];
   }
@@ -92,12 +95,16 @@ export class EventsService implements Events {
     for (const waiting of this.#waitingOf.values()) this.#wake(waiting);
   }
 
+  onReplaced(listener: () => void): void {
+    this.#onReplaced.push(listener);
+  }
+
   head(): EventsHead {
     const { startSequence } = this.#options.history.stats();
     return { sequence: this.#options.journal.chain.sequence, first: startSequence + 1 };
   }
 
-  async hashAt(sequence: number): Promise<string | null> {
+  async hashAt(sequence: number, inTurn: InTurn = (make) => make()): Promise<string | null> {
     const { chain } = this.#options.journal;
     if (sequence >= chain.sequence) return sequence === chain.sequence ? chain.hash : null;
     const { first } = this.head();
@@ -105,7 +112,7 @@ export class EventsService implements Events {
     if (sequence === 0) return null;
     const held = this.#tail.hashOf(sequence);
     if (held !== null) return held;
-    return this.#readings.take(() => this.#readHashBefore(sequence + 1));
+    return inTurn(() => this.#readings.take(() => this.#readHashBefore(sequence + 1)));
   }
 
   /** From the event that names it: the one itself may be cut off. */

@@ -2,8 +2,9 @@
 
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import { begun, type Pieces } from "../../core/kit/pieces.ts";
+import { EVENT_TYPES } from "../../core/events/names.ts";
 import { canonicalJson, type ChainEvent, type ChainHead } from "../../core/events/index.ts";
-import { type BookLimits, JOBS_EVENT_TYPES, JobsBook, type PreparedBook } from "../../core/jobs/index.ts";
+import { type BookLimits, isAboutJobs, JobsBook, type PreparedBook } from "../../core/jobs/index.ts";
 import type { LargeTenant } from "./tenant.ts";
 
 export interface JobsTenantOptions {
@@ -14,7 +15,7 @@ export interface JobsTenantOptions {
 
 export class JobsTenant implements LargeTenant {
   readonly name = "jobs";
-  readonly eventTypes = JOBS_EVENT_TYPES;
+  readonly eventTypes = EVENT_TYPES.filter(isAboutJobs);
   readonly book: JobsBook;
   readonly #bookOptions: ConstructorParameters<typeof JobsBook>[0];
   readonly #sliceBytes: number | undefined;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { EVENT_TYPES } from "../../core/events/names.ts";
 import { EMPTY_CHAIN, Sealer } from "../../core/events/index.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
@@ -76,6 +77,10 @@ describe("a snapshot of the jobs", () => {
     other.restore(wholeOf(taken), { position: chain.sequence, epoch: 1 });
     expect(other.book.stateHash(digest)).toEqual(hash);
   });
+});
+
+it("the journal knows the events that have a name, and no others", () => {
+  expect(new SiteJournal(digest).eventTypes).toEqual(new Set<string>(EVENT_TYPES));
 });
 
 describe("a tenant that decides on what is applied", () => {

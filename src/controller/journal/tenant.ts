@@ -3,14 +3,14 @@
 //
 // Every tenant sees every event, in order: time passes for all of them. What is not its own changes nothing else.
 
-import type { ChainEvent, ChainHead, EventType } from "../../core/events/index.ts";
+import type { ChainEvent, ChainHead, EventKind } from "../../core/events/index.ts";
 import type { Pieces } from "../../core/kit/pieces.ts";
 
 interface Evolving {
   /** Its name in snapshots, for ever. */
   readonly name: string;
   /** A type has one tenant. A node stops at a type that nobody has: a newer release wrote it. */
-  readonly eventTypes: readonly EventType[];
+  readonly eventTypes: readonly EventKind[];
   /** An event of this leader that is not committed: for a tenant that decides on its head. Others decide on what is applied. */
   propose?(event: ChainEvent): void;
   /** It is committed. `wasProposed`: here, before. */

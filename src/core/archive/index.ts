@@ -2,7 +2,7 @@
 
 export { BEFORE_FIRST, isSameBytes, isSamePoint } from "./chain.ts";
 export type { ArchivedEvent, Chain, ChainPoint, ChainWalk, CommittedEvent } from "./chain.ts";
-export { FORMAT_VERSION, SEGMENT_FILE_BYTES_MAX, SEGMENT_LIMITS } from "./limits.ts";
+export { SEGMENT_LIMITS } from "./limits.ts";
 export type { SegmentLimits } from "./limits.ts";
 export { Holdings } from "./holdings.ts";
 export { decodeCapture, decodeCatalog, encodeCapture, encodeCatalog, isSameEntry, segmentOf } from "./manifest.ts";
@@ -26,6 +26,5 @@ export {
 export type { EventRange, Lacks } from "./segment-query.ts";
 export { soleCopies } from "./sole-copies.ts";
 export { readHeader } from "./segment-format.ts";
-export type { SegmentHeader } from "./segment-format.ts";
 export { openSealed } from "./sealed-segment.ts";
 export type { SealedSegment } from "./sealed-segment.ts";

@@ -15,10 +15,10 @@ export const BLOCK_BYTES_MAX = 64 * 1024;
 export const EVENT_BYTES_MAX = ENTRY_BYTES_MAX;
 export const AUTHOR_BYTES_MAX = 512;
 /** Header, author and frontier. */
-export const HEADER_BYTES_MAX = 4 * 1024;
+export const SEGMENT_HEADER_BYTES_MAX = 4 * 1024;
 /** A segment of the smallest blocks, its index and its hashes. */
 export const FOOTER_BYTES_MAX = 256 * 1024;
-export const SEGMENT_FILE_BYTES_MAX = SEGMENT_BYTES_MAX + EVENT_BYTES_MAX + HEADER_BYTES_MAX + FOOTER_BYTES_MAX;
+export const SEGMENT_FILE_BYTES_MAX = SEGMENT_BYTES_MAX + EVENT_BYTES_MAX + SEGMENT_HEADER_BYTES_MAX + FOOTER_BYTES_MAX;
 /** At 4 MiB each this is 4 TiB of history. */
 export const SEGMENTS_MAX = 1_048_576;
 

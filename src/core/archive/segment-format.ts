@@ -18,7 +18,7 @@ import { assert } from "../kit/assert.ts";
 import { ByteWriter, DecodeError, type ByteReader } from "../kit/bytes.ts";
 import type { ChainPoint } from "./chain.ts";
 import { decode, putU32, readPoint, readSum, u32At, writePoint, writeSum } from "./fields.ts";
-import { AUTHOR_BYTES_MAX, FOOTER_BYTES_MAX, FORMAT_VERSION, HEADER_BYTES_MAX } from "./limits.ts";
+import { AUTHOR_BYTES_MAX, FOOTER_BYTES_MAX, FORMAT_VERSION, SEGMENT_HEADER_BYTES_MAX } from "./limits.ts";
 
 const MAGIC = 0xf5415243;
 const END_MAGIC = 0xf5415244;
@@ -78,7 +78,7 @@ export function readHeader(bytes: Uint8Array, digest: Digest): HeaderRead {
   if (bytes.length < HEADER_FIXED_BYTES) return { kind: "bad", why: "the file ends inside its header" };
   if (u32At(bytes, 0) !== MAGIC) return { kind: "bad", why: "it is no segment" };
   const endBytes = HEADER_FIXED_BYTES + u32At(bytes, 9);
-  if (endBytes > HEADER_BYTES_MAX || endBytes > bytes.length) {
+  if (endBytes > SEGMENT_HEADER_BYTES_MAX || endBytes > bytes.length) {
     return { kind: "bad", why: "the file ends inside its header" };
   }
   const crc = digest.crc32(bytes.subarray(8, endBytes));

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Json } from "../kit/json.ts";
 import { parseJson } from "../kit/parse-json.ts";
 import { EVENT_DEPTH_MAX, INTEGER_MAX } from "../kit/limits.ts";
-import { canonicalBytes, canonicalJson } from "./canonical.ts";
+import { canonicalJson } from "./canonical.ts";
 import { TEXT_UNITS } from "./test-events.ts";
 
 const stringUnit = fc.constantFrom(...TEXT_UNITS);
@@ -60,7 +60,7 @@ describe("canonical JSON (RFC 8785)", () => {
     const hex =
       "7b226c69746572616c73223a5b6e756c6c2c747275652c66616c73655d2c226e756d62657273223a5b3333333333333333332e33333333333333" +
       "2c31652b33302c342e352c302e3030322c31652d32375d2c22737472696e67223a22e282ac245c75303030665c6e4127425c225c5c5c5c5c222f227d";
-    expect(Buffer.from(canonicalBytes(JSON.parse(input) as Json)).toString("hex")).toBe(hex);
+    expect(Buffer.from(canonicalJson(JSON.parse(input) as Json)).toString("hex")).toBe(hex);
   });
 
   test("section 3.2.3: keys are sorted by UTF-16 code units", () => {

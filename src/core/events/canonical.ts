@@ -15,18 +15,12 @@ import { EVENT_DEPTH_MAX } from "../kit/limits.ts";
 // oxlint-disable-next-line no-control-regex -- the control characters are what is looked for
 const NEEDS_CARE = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-const textEncoder = new TextEncoder();
-
 /**
  * `numberMax`: the largest magnitude that is accepted; the RFC takes every finite number. `depth`: how deep the value stands
  * in what it is written into, 1 for nothing around it.
  */
 export function canonicalJson(value: Json, numberMax = Number.MAX_VALUE, depth = 1): string {
   return isInOrder(value, numberMax, depth) ? JSON.stringify(value) : textOf(value, numberMax, depth);
-}
-
-export function canonicalBytes(value: Json, numberMax = Number.MAX_VALUE): Uint8Array {
-  return textEncoder.encode(canonicalJson(value, numberMax));
 }
 
 export function canonicalString(value: string): string {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import type { Json } from "../kit/json.ts";
 import { ENTRY_BYTES_MAX, EVENT_TIMESTAMP_MAX } from "../kit/limits.ts";
-import { canonicalBytes, canonicalJson } from "./canonical.ts";
+import { canonicalJson } from "./canonical.ts";
 import { EventScanner } from "./event-scanner.ts";
 import { decodeEvent, encodeEvent, eventHashOf, type StoredEvent } from "./event.ts";
 import { draftOf } from "./test-events.ts";
@@ -18,7 +18,7 @@ const stored: StoredEvent = {
 };
 
 const asJson = (event: StoredEvent): Json => event as unknown as Json;
-const bytesOf = (value: unknown): Uint8Array => canonicalBytes(value as Json);
+const bytesOf = (value: unknown): Uint8Array => new TextEncoder().encode(canonicalJson(value as Json));
 const problemOf = (bytes: Uint8Array): string => {
   const read = decodeEvent(bytes);
   return read.kind === "malformed" ? read.problem : "none";

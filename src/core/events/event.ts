@@ -24,7 +24,7 @@ import { isHash } from "./hex.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
 /** The entity, and what happened to it: `build:submitted`. Which there are, each tenant of the journal knows for itself. */
-export type EventType = `${string}:${string}`;
+export type EventKind = `${string}:${string}`;
 
 export type EventPayload = { readonly [key: string]: Json };
 
@@ -32,7 +32,7 @@ export type EventPayload = { readonly [key: string]: Json };
 export interface EventDraft {
   /** Unique everywhere: a UUID. */
   readonly id: string;
-  readonly eventType: EventType;
+  readonly eventType: EventKind;
   readonly entityId: string;
   readonly entityType: string;
   readonly payload: EventPayload;

@@ -1,27 +1,16 @@
 // Proofs over the tree (RFC 6962, section 2.1): that an event is in it, and that a later tree begins with an earlier one.
 // A proof is a list of the hashes of subtrees, the lowest first; each subtree is a range of leaves, so making a proof is
-// naming the ranges and hashing each. Checking one needs no leaves and no trust in who made it.
-//
-// A range costs one hash for each of its leaves, unless the reader knows the hash of the whole; memory is O(log n).
+// naming the ranges here and hashing each (controller/event-proofs.ts). Checking one needs no leaves and no trust in who made it.
 
 import { assert } from "../kit/assert.ts";
 import { HASH_BYTES } from "./hex.ts";
-import { type Hash, type Hasher, MerkleFrontier, nodeHash } from "./merkle.ts";
+import { type Hash, type Hasher, nodeHash } from "./merkle.ts";
 
 /** Places of leaves: from `from` up to and without `to`. */
 export interface LeafRange {
   readonly from: number;
   readonly to: number;
 }
-
-export interface LeafReader {
-  /** The leaf hashes of the range, in order; at most LEAVES_PER_READ_MAX are asked for at a time. */
-  leafHashes(range: LeafRange): Iterable<Hash>;
-  /** The hash over a whole range where somebody has kept it, of an archive's segment for instance. */
-  subtreeHash?(range: LeafRange): Hash | null;
-}
-
-export const LEAVES_PER_READ_MAX = 4_096;
 
 /** The ranges of the proof that the leaf `index` is in the tree of the first `size` leaves. */
 export function inclusionRanges(index: number, size: number): readonly LeafRange[] {
@@ -62,34 +51,6 @@ export function consistencyRanges(first: number, second: number): readonly LeafR
   // Where the earlier tree is a whole subtree of the later one, whoever checks has its hash: it is the earlier root.
   if (from > 0) ranges.push({ from, to });
   return ranges.toReversed();
-}
-
-export function inclusionProof(reader: LeafReader, index: number, size: number, digest: Hasher): readonly Hash[] {
-  return inclusionRanges(index, size).map((range) => rangeHash(reader, range, digest));
-}
-
-export function consistencyProof(reader: LeafReader, first: number, second: number, digest: Hasher): readonly Hash[] {
-  return consistencyRanges(first, second).map((range) => rangeHash(reader, range, digest));
-}
-
-/** The hash of one range of a proof. */
-export function rangeHash(reader: LeafReader, range: LeafRange, digest: Hasher): Hash {
-  const known = reader.subtreeHash?.(range) ?? null;
-  if (known !== null) return known;
-  const { from, to } = range;
-  if (to - from > LEAVES_PER_READ_MAX) {
-    const middle = from + splitOf(to - from);
-    const left = rangeHash(reader, { from, to: middle }, digest);
-    return nodeHash(left, rangeHash(reader, { from: middle, to }, digest), digest);
-  }
-  const frontier = new MerkleFrontier(digest);
-  for (const hash of reader.leafHashes(range)) frontier.appendLeafHash(hash);
-  assert(
-    frontier.size === to - from,
-    "a reader gives the leaves of its range",
-    () => `${from} to ${to}: ${frontier.size}`,
-  );
-  return frontier.root();
 }
 
 export interface InclusionClaim {

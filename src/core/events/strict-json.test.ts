@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Json } from "../kit/json.ts";
 import { parseJson } from "../kit/parse-json.ts";
 import { JSON_DEPTH_MAX } from "../kit/limits.ts";
-import { canonicalBytes } from "./canonical.ts";
+import { canonicalJson } from "./canonical.ts";
 import { JsonScanner } from "./json-scanner.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 import { TEXT_UNITS } from "./test-events.ts";
@@ -154,7 +154,7 @@ describe("the canonical grammar", () => {
 
   const sameAgain = (bytes: Uint8Array): boolean => {
     try {
-      return Buffer.from(canonicalBytes(parseStrictJson(bytes))).equals(Buffer.from(bytes));
+      return Buffer.from(canonicalJson(parseStrictJson(bytes))).equals(Buffer.from(bytes));
     } catch {
       return false;
     }
@@ -185,7 +185,7 @@ describe("the canonical grammar", () => {
 
   test("accepts exactly what encoding again leaves as it is", () => {
     const spellings = fc.oneof(
-      fc.jsonValue({ stringUnit, depthSize: "xsmall" }).map((value) => canonicalBytes(value as Json)),
+      fc.jsonValue({ stringUnit, depthSize: "xsmall" }).map((value) => bytesOf(canonicalJson(value as Json))),
       fc.json({ stringUnit, depthSize: "xsmall" }).map(bytesOf),
       fc.string().map((text) => bytesOf(JSON.stringify(text).replaceAll("a", String.raw`\u0061`))),
       fc.tuple(fc.nat(2 ** 43), fc.nat(9_999)).map(([whole, part]) => bytesOf(`${whole}.${part}`)),

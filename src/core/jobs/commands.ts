@@ -17,7 +17,7 @@ import type { AgentInfo, Job, JobProgress, JobSpec, JobState, Schedule } from ".
 export interface DecideContext {
   /** The events' clock, in whole milliseconds: it never goes back, also from one leader to the next. Durations are counted by it. */
   readonly nowMs: number;
-  /** How much of it was jumped over, and no event has told of yet (skips.ts). */
+  /** How much of it was jumped over, and no event has told of yet (state/skips.ts). */
   readonly skippedMs: number;
   /** The time of day, as far as the leader's clock is believed, in whole milliseconds: what dates are compared with. */
   readonly wallMs: number;

@@ -2,40 +2,20 @@
 //
 // In every `build:*` payload `jobEpoch` is the job's epoch behind the event. Times are wall milliseconds; the time at which
 // something happened is the event's own timestamp. Any payload may carry `skippedMs`: by so much the events' clock has jumped
-// since the event before (skips.ts). `leaseHash` and `sessionHash` stand for what only the agent has.
+// since the event before (state/skips.ts). `leaseHash` and `sessionHash` stand for what only the agent has.
 
 import type { EventDraft, EventPayload, StoredEvent } from "../events/index.ts";
+import type { EventType } from "../events/names.ts";
 import type { Json } from "../kit/json.ts";
 import type { Attempt, Job, JobFailure, JobProgress, JobSpec, Schedule } from "./model.ts";
 
 export type { EventDraft, EventPayload };
 
-export const JOBS_EVENT_TYPES = [
-  "build:submitted",
-  "build:assigned",
-  "build:building",
-  "build:log",
-  "build:completed",
-  "build:failed",
-  "build:retried",
-  "build:cancelling",
-  "build:cancelled",
-  "build:forgotten",
-  "worker:registered",
-  "worker:offline",
-  "worker:removed",
-  "queue:paused",
-  "queue:resumed",
-  "schedule:put",
-  "schedule:deleted",
-  "schedule:fired",
-] as const;
-export type JobsEventType = (typeof JOBS_EVENT_TYPES)[number];
-
-const own: ReadonlySet<string> = new Set(JOBS_EVENT_TYPES);
+const ENTITIES = ["build", "worker", "queue", "schedule"] as const;
+export type JobsEventType = Extract<EventType, `${(typeof ENTITIES)[number]}:${string}`>;
 
 export function isAboutJobs(eventType: string): eventType is JobsEventType {
-  return own.has(eventType);
+  return (ENTITIES as readonly string[]).includes(eventType.slice(0, eventType.indexOf(":")));
 }
 
 /** Of a sealed event, what the book looks at. Those about other things than jobs change nothing but the sequence. */

@@ -11,7 +11,17 @@
 
 import type { Json } from "../kit/json.ts";
 
-export type JobState = "pending" | "assigned" | "building" | "cancelling" | "completed" | "failed" | "cancelled";
+/** By number in snapshots: add at the end only. */
+export const JOB_STATES = [
+  "pending",
+  "assigned",
+  "building",
+  "cancelling",
+  "completed",
+  "failed",
+  "cancelled",
+] as const;
+export type JobState = (typeof JOB_STATES)[number];
 
 export const FINAL_STATES = ["completed", "failed", "cancelled"] as const satisfies readonly JobState[];
 
@@ -62,7 +72,17 @@ export interface Attempt extends Lease {
   readonly end: AttemptEnd | null;
 }
 
-export type AttemptEnd = "completed" | "failed" | "timed-out" | "lost" | "cancelled" | "handed-back" | "undelivered";
+/** By number in snapshots: add at the end only. */
+export const ATTEMPT_ENDS = [
+  "completed",
+  "failed",
+  "timed-out",
+  "lost",
+  "cancelled",
+  "handed-back",
+  "undelivered",
+] as const;
+export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];
 
 export interface Job {
   readonly id: string;
@@ -112,6 +132,9 @@ export interface AgentInfo {
   readonly capacity: number;
 }
 
+export const OVERLAPS = ["allow", "skip"] as const;
+export const CATCH_UPS = ["none", "last", "all"] as const;
+
 export interface Schedule {
   readonly name: string;
   /** Five fields. */
@@ -120,9 +143,9 @@ export interface Schedule {
   readonly timeZone: string;
   readonly spec: JobSpec;
   /** While a job of it is not finished: submit another, or leave this time out. */
-  readonly overlap: "allow" | "skip";
+  readonly overlap: (typeof OVERLAPS)[number];
   /** What is done about times that passed while nobody led: nothing, the last of them, or all, at most SCHEDULE_CATCH_UP_MAX. */
-  readonly catchUp: "none" | "last" | "all";
+  readonly catchUp: (typeof CATCH_UPS)[number];
   readonly paused: boolean;
 }
 

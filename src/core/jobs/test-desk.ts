@@ -1,9 +1,9 @@
 // A leader's desk for tests: decides, seals (without hashes) and proposes, with ids and times that can be told apart.
 
 import type { LeaseRef, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
-import type { JobsBook } from "./book.ts";
+import type { JobsBook } from "./state/book.ts";
 import type { CommandOf, Decision, JobsAnswers, JobsCommandKind } from "./commands.ts";
-import { decide } from "./decide.ts";
+import { decide } from "./decide/decide.ts";
 import type { EventDraft, JobsEvent } from "./events.ts";
 import type { AgentInfo, JobSpec } from "./model.ts";
 

@@ -228,7 +228,7 @@ export const EVENT_SOURCE_BYTES_MAX = 256;
 
 /** Jobs that are not finished. */
 export const JOBS_LIVE_MAX = 2_000_000;
-// What follows is counted in bytes of the snapshot (core/jobs/weights.ts): together, and with what other things take, it must
+// What follows is counted in bytes of the snapshot (core/jobs/state/weights.ts): together, and with what other things take, it must
 // fit into SNAPSHOT_BYTES_MAX.
 /** Of jobs that are not finished: past it none is taken. */
 export const JOBS_LIVE_BYTES_MAX = 256 * 1024 * 1024;

@@ -14,7 +14,7 @@
 //   PostgreSQL's protocol send 40003 for a commit whose result is ambiguous, and go on); 58 and XX are what a pooler says of a
 //   server that it has lost.
 
-import type { SqlError } from "../../ports/sql.ts";
+import type { SqlError } from "../../ports/backends/sql.ts";
 
 export type SqlOutcome = "unsent" | "refused" | "unknown";
 

@@ -20,6 +20,8 @@ export const CONFIRM_WAIT_MS = 900;
 export const LINEARIZABLE_WAIT_MS = 2_000;
 /** A read until its turn comes: of the views, or of a page that takes the loop's time. */
 export const READ_TURN_MS = 5_000;
+/** A stream that resumes, until its turn comes to read an old point: up to three times, of two points and after catching up. */
+export const STREAM_TURN_MS = 500;
 /** A campaign, or a poll for jobs, that waits on purpose. */
 export const LONG_POLL_MS_MAX = 60_000;
 /** A stream on which nothing happens says so. */
@@ -49,7 +51,7 @@ export const RENEWAL_ATTEMPT_MS = 1_000;
 /** A whole call, with everything that is tried again. */
 export const CALL_MS = 10_000;
 /** Until a stream is open. */
-export const STREAM_OPEN_MS = 5_000;
+export const STREAM_OPEN_MS = 6_500;
 /** On an open stream nothing was heard. */
 export const STREAM_SILENCE_MS = 40_000;
 

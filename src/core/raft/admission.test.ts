@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";
 import { REMOVED_WORD_MS, STRANGER_REPORT_AFTER_MS } from "../kit/limits.ts";
 import { encodeConfChange } from "./codec.ts";
-import { configurationOf } from "./membership.ts";
+import { configurationOf } from "./membership/membership.ts";
 import { TestCluster, type ClusterOptions } from "./test-cluster.ts";
 import * as say from "./test-messages.ts";
 import type { ConfChangeOperation, Entry, StepResult } from "./types.ts";

@@ -23,7 +23,7 @@ import type { PeerKey } from "../kit/ids.ts";
 import { nodeIdOf } from "../kit/ids.ts";
 import { INTRODUCED_MAX, TERM_JUMP_MAX, TERM_RISE_AT_START, TERM_RISE_PER_S_MAX, VOUCH_MS } from "../kit/limits.ts";
 import type { RaftOptions } from "./options.ts";
-import { members } from "./quorum.ts";
+import { members } from "./membership/quorum.ts";
 import type { ServerState } from "./state.ts";
 import type { Message, MsgMembers, RefusalReason } from "./types.ts";
 

@@ -16,7 +16,7 @@ import {
   writeHardState,
   writeSnapshotMeta,
 } from "./codec.ts";
-import { readConfiguration, writeConfiguration } from "./configuration-codec.ts";
+import { readConfiguration, writeConfiguration } from "./membership/configuration-codec.ts";
 import type { ConfChange, Configuration, Entry, Message, MessageType, MsgApp } from "./types.ts";
 
 const SEED = 2;

@@ -20,7 +20,13 @@ import {
   ENTRY_BYTES_MAX,
   MESSAGE_BYTES_MAX,
 } from "../kit/limits.ts";
-import { readConfiguration, readPeer, readPeers, writeConfiguration, writePeers } from "./configuration-codec.ts";
+import {
+  readConfiguration,
+  readPeer,
+  readPeers,
+  writeConfiguration,
+  writePeers,
+} from "./membership/configuration-codec.ts";
 import type {
   ConfChange,
   ConfChangeOperation,

@@ -2,7 +2,7 @@
 // the pre-vote, which changes nothing anywhere, and the vote. Each stage leaves a record.
 
 import type { PeerKey } from "../kit/ids.ts";
-import { voteResult } from "./quorum.ts";
+import { voteResult } from "./membership/quorum.ts";
 import type { Configuration, ElectionRecord } from "./types.ts";
 
 export type CampaignReason = ElectionRecord["reason"];

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { InvariantError } from "../kit/assert.ts";
 import { RaftLog } from "./log.ts";
-import { configurationOf } from "./membership.ts";
+import { configurationOf } from "./membership/membership.ts";
 import { entriesOf } from "./test-messages.ts";
 import type { Entry, SnapshotMeta } from "./types.ts";
 

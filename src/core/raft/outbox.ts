@@ -132,11 +132,11 @@ export class Outbox {
   /** Every request up to `sequence` is durable. */
   persisted(sequence: number): void {
     assert(sequence <= this.#sequence, "only what was handed out becomes durable");
-    while (this.#writes.length > 0 && this.#writes[0]!.sequence <= sequence) {
-      const write = this.#writes.shift()!;
-      this.#durableTerm = write.term;
-      this.#durableVote = write.vote;
-    }
+    // In one go: taken off one by one, the queue behind a disk that hung cost half a second.
+    const done = this.#writes.splice(0, sequence - (this.#writes[0]?.sequence ?? Infinity) + 1).at(-1);
+    if (done === undefined) return;
+    this.#durableTerm = done.term;
+    this.#durableVote = done.vote;
   }
 
   isDurable(term: number, vote: PeerKey | null): boolean {

@@ -1,5 +1,6 @@
 // §6 (membership), §7 (compaction) and §8 (clients) of the Raft paper, and what the thesis adds: stickiness
-// (§4.2.3), leadership transfer (§3.10), linearizable reads (§6.4), pre-vote (§9.6). One test for each rule.
+// (thesis §4.2.3), leadership transfer (thesis §3.10), linearizable reads (thesis §6.4), pre-vote (thesis §9.6).
+// One test for each rule.
 
 import { describe, expect, test } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";

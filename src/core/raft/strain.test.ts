@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { PeerKey } from "../kit/ids.ts";
 import { STRAIN_HALF_LIFE_MS } from "../kit/limits.ts";
 import { electionConfig } from "./config.ts";
-import { Rounds } from "./rounds.ts";
+import { Rounds } from "./leader/rounds.ts";
 import { Strain } from "./strain.ts";
 import { TestCluster } from "./test-cluster.ts";
 import { peersNamed } from "./test-messages.ts";

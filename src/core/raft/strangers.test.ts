@@ -9,7 +9,7 @@ import {
   TERM_RISE_PER_S_MAX,
   VOUCH_MS,
 } from "../kit/limits.ts";
-import { applyConfChange, configurationOf } from "./membership.ts";
+import { applyConfChange, configurationOf } from "./membership/membership.ts";
 import { TestCluster } from "./test-cluster.ts";
 import * as say from "./test-messages.ts";
 import type { Configuration, Message } from "./types.ts";

@@ -8,7 +8,7 @@
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import { REMOVED_WORD_MS, STRANGER_REPORT_AFTER_MS, STRANGER_REPORT_INTERVAL_MS } from "../kit/limits.ts";
 import type { Admission } from "./admission.ts";
-import { members } from "./quorum.ts";
+import { members } from "./membership/quorum.ts";
 import type { ServerState } from "./state.ts";
 import type { Message, MessageType, MsgAskMembers, MsgMembers } from "./types.ts";
 

@@ -11,7 +11,7 @@ import { assert } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
 import { seededRandom } from "../kit/random.ts";
 import { electionConfig, type ElectionConfig } from "./config.ts";
-import { configurationOf } from "./membership.ts";
+import { configurationOf } from "./membership/membership.ts";
 import type { RaftLimits, RaftOptions, RaftStatus } from "./options.ts";
 import { Raft } from "./raft.ts";
 import { bytes, entriesOf, preVoteResp, textOf, voteResp, type MessageOf } from "./test-messages.ts";

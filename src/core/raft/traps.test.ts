@@ -1,5 +1,5 @@
 // Traps 1–15: mistakes that trusted systems made in votes, appends, membership and pre-votes. One test for each.
-// Trap 9 is a property of quorum.test.ts; 16–31 are in traps-later.test.ts; 23 and 24 are the WAL's.
+// Trap 9 is a property of membership/quorum.test.ts; 16–31 are in traps-later.test.ts; 23 and 24 are the WAL's.
 
 import { describe, expect, test } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";

@@ -4,7 +4,7 @@
 import { assertNever } from "../kit/assert.ts";
 import type { Metadata, ScopeEvent } from "./events.ts";
 import type { ScopesReader } from "./fold.ts";
-import { epochAt, type Hold } from "./scope-state.ts";
+import { epochAt, type HoldState } from "./scope-state.ts";
 
 export type ScopeCommand =
   | {
@@ -30,9 +30,9 @@ export type ScopeDecision =
   /** `epoch`: the one that the event grants or is about. */
   | { readonly kind: "event"; readonly event: ScopeEvent; readonly epoch: number }
   /** Somebody holds it; for `acquire` it may be the same session. */
-  | { readonly kind: "held"; readonly hold: Hold }
+  | { readonly kind: "held"; readonly hold: HoldState }
   /** It is so already: nobody holds it, or it was asked before. */
-  | { readonly kind: "nothing"; readonly hold: Hold | null }
+  | { readonly kind: "nothing"; readonly hold: HoldState | null }
   /** That epoch was never this session's, or is another's. */
   | { readonly kind: "stale" }
   /** Every place for a scope is held. */

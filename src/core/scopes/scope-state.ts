@@ -14,7 +14,7 @@ import type { Changed, Granted, Metadata, ScopeEvent } from "./events.ts";
 /** Records of one generation; a generation is a life of the cluster's data, raised when it is restored or recovered. */
 export const EPOCHS_PER_GENERATION = 2 ** 32;
 
-export interface Hold {
+export interface HoldState {
   readonly epoch: number;
   readonly session: string;
   readonly identity: string;
@@ -28,7 +28,7 @@ export interface ScopeState {
   readonly scope: string;
   /** The last that was granted. */
   readonly epoch: number;
-  readonly hold: Hold | null;
+  readonly hold: HoldState | null;
   /** Newest first. */
   readonly history: readonly ScopeTransition[];
 }
@@ -60,7 +60,7 @@ export function evolveScope(state: ScopeState | undefined, event: ScopeEvent, ep
 function grant(state: ScopeState | undefined, event: Granted, epoch: number): ScopeState | null {
   if (state !== undefined && (state.hold !== null || state.epoch >= epoch)) return null;
   const { scope, session, identity, metadata, ttlMs, atMs } = event;
-  const hold: Hold = { epoch, session, identity, metadata, ttlMs, acquiredAtMs: atMs, resignRequested: false };
+  const hold: HoldState = { epoch, session, identity, metadata, ttlMs, acquiredAtMs: atMs, resignRequested: false };
   const transition: ScopeTransition = { atMs, epoch, identity, reason: "acquired", heldMs: null };
   return { scope, epoch, hold, history: remember(state, transition) };
 }

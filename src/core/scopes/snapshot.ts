@@ -23,7 +23,7 @@ import {
 import type { ScopeTransition } from "../../ports/scopes.ts";
 import { readMetadata, writeMetadata } from "./events.ts";
 import { SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
-import { EPOCHS_PER_GENERATION, type Hold, type ScopeState } from "./scope-state.ts";
+import { EPOCHS_PER_GENERATION, type HoldState, type ScopeState } from "./scope-state.ts";
 
 /** Where epochs are counted from a place inside of a generation: of a cluster that was recovered or restored. */
 const SCOPES_SNAPSHOT_VERSION = 2;
@@ -179,7 +179,7 @@ function readScope(reader: ByteReader): ScopeState {
   return { scope, epoch, hold, history };
 }
 
-function readHold(reader: ByteReader, epoch: number): Hold {
+function readHold(reader: ByteReader, epoch: number): HoldState {
   const session = reader.text(SCOPE_SESSION_BYTES_MAX);
   const identity = reader.text(SCOPE_IDENTITY_BYTES_MAX);
   const ttlMs = reader.uint53();

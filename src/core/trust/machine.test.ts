@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { LAST_CHANCE_MS } from "../kit/limits.ts";
-import type { Input } from "./machine.ts";
+import type { MachineInput } from "./machine.ts";
 import { Bench, TIMING } from "./test-bench.ts";
 import { remainingMs } from "./window.ts";
 
@@ -344,7 +344,7 @@ type Move =
   | { readonly kind: "pass"; readonly monotonicMs: number; readonly jumpMs: number }
   | {
       readonly kind: "input";
-      readonly input: Input["kind"];
+      readonly input: MachineInput["kind"];
       readonly stale: boolean;
       readonly ageMs: number;
       readonly flag: boolean;
@@ -359,7 +359,7 @@ const moves = fc.array(
     }),
     fc.record({
       kind: fc.constant("input" as const),
-      input: fc.constantFrom<Input["kind"][]>(
+      input: fc.constantFrom<MachineInput["kind"][]>(
         "time",
         "want",
         "unwant",
@@ -407,7 +407,7 @@ class Pair {
     return move.stale && !["time", "want", "unwant"].includes(move.input);
   }
 
-  #input(move: Move & { kind: "input" }): Input | undefined {
+  #input(move: Move & { kind: "input" }): MachineInput | undefined {
     const { machine } = this.one;
     const sentAt = { monotonicMs: this.one.monotonicMs - move.ageMs, wallMs: this.one.wallMs - move.ageMs };
     const attempt = move.stale ? this.attempt - 1 : this.attempt;
@@ -431,7 +431,7 @@ class Pair {
     }
   }
 
-  #step(input: Input, other: Input): void {
+  #step(input: MachineInput, other: MachineInput): void {
     const effects = this.one.step(input);
     expect(this.two.step(other)).toEqual(effects);
     expect(this.two.machine.wakeMs).toBe(this.one.machine.wakeMs);

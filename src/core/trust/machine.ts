@@ -23,7 +23,7 @@ import type { Random } from "../kit/random.ts";
 import type { EndReason, Transition } from "./transitions.ts";
 import { type Deadline, deadlineOf, type Instant, latest, remainingMs, type Timing, trustMs } from "./window.ts";
 
-export type Input =
+export type MachineInput =
   | { readonly kind: "time" }
   | { readonly kind: "want" }
   | { readonly kind: "unwant" }
@@ -136,7 +136,7 @@ export class Machine {
   }
 
   /** Takes time first: what the clock ended is over before an answer can say something else. */
-  step(now: Instant, input: Input): Effect[] {
+  step(now: Instant, input: MachineInput): Effect[] {
     this.#effects = [];
     this.#passTime(now);
     this.#take(now, input);
@@ -144,7 +144,7 @@ export class Machine {
     return this.#effects;
   }
 
-  #take(now: Instant, input: Input): void {
+  #take(now: Instant, input: MachineInput): void {
     switch (input.kind) {
       case "time":
         return;
@@ -247,7 +247,7 @@ export class Machine {
     this.#wait(now, this.#options.random.between(ceilingMs / 2, ceilingMs));
   }
 
-  #beaten(now: Instant, input: Input & { kind: "beaten" }): void {
+  #beaten(now: Instant, input: MachineInput & { kind: "beaten" }): void {
     const state = this.#state;
     if (state.kind !== "leading" || state.epoch !== input.epoch) return;
     state.beating = false;

@@ -2,7 +2,7 @@
 
 import { assertNever } from "../kit/assert.ts";
 import { seededRandom } from "../kit/random.ts";
-import { type Effect, type Input, Machine } from "./machine.ts";
+import { type Effect, type MachineInput, Machine } from "./machine.ts";
 import type { Instant, Timing } from "./window.ts";
 
 export const TIMING: Timing = {
@@ -38,12 +38,12 @@ export class Bench {
     this.wallMs += wallMs;
   }
 
-  effects(input: Input): Effect[] {
+  effects(input: MachineInput): Effect[] {
     return this.machine.step(this.now, input);
   }
 
   /** Short words for what the step did: "acquire 1", "leading 7", "ended 7 expired". */
-  step(input: Input): string[] {
+  step(input: MachineInput): string[] {
     return this.effects(input).map(told);
   }
 

@@ -20,16 +20,12 @@
 
 import type { DiskFile } from "../../ports/disk.ts";
 import type { DiskIo } from "./io.ts";
+import { DISK_UNSYNCED_BYTES_MAX } from "./limits.ts";
 import { isNoRoom, type Space } from "./space.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 const FIRST_BUFFER_BYTES = 64 * 1024;
 const ZEROS = new Uint8Array(PIECE_BYTES);
-/**
- * A large file is synced on its way each time so much of it is written. Left to the end, the log's own syncs waited for
- * all of it: 50 to 75 ms at worst beside a snapshot of 200 MiB, now 5 to 7 ms.
- */
-const UNSYNCED_BYTES_MAX = 8 * PIECE_BYTES;
 
 export interface FileHandles {
   readonly fd: number;
@@ -73,7 +69,7 @@ export class DataFile implements DiskFile {
       if (this.#gather(bytes)) return;
       for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
         await this.#write(bytes.subarray(at, at + PIECE_BYTES), label);
-        if (this.#unsyncedBytes >= UNSYNCED_BYTES_MAX) await this.#sync(label);
+        if (this.#unsyncedBytes >= DISK_UNSYNCED_BYTES_MAX) await this.#sync(label);
       }
     });
   }

@@ -105,6 +105,12 @@ function explain(path: string, error: unknown): unknown {
     case "EEXIST":
     case "ENOTDIR":
       return notDirectory(path);
+    case "ENOENT":
+      return new TenureError(
+        "CONFIG_INVALID",
+        `${path} can't be used as a data directory: nothing can be made at that place (${why}). Choose another one.`,
+        { cause: error },
+      );
     case "EACCES":
     case "EPERM":
     case "EROFS":
@@ -114,6 +120,12 @@ function explain(path: string, error: unknown): unknown {
         { cause: error },
       );
     default:
-      return new TenureError("CONFIG_INVALID", `${path} can't be used as a data directory: ${why}.`, { cause: error });
+      return new TenureError(
+        "CONFIG_INVALID",
+        `${path} can't be used as a data directory: ${why}. Choose another one.`,
+        {
+          cause: error,
+        },
+      );
   }
 }

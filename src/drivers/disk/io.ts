@@ -1,7 +1,7 @@
 // The calls to the operating system that the disk driver makes, as one table: a test or a chaos run replaces some of
 // them, below the code that retries and gives up, so that it is that code which is tried.
 //
-// All of them run in libuv's thread pool, none blocks the event loop. libuv itself repeats calls that a signal
+// All of them run in libuv's thread pool, none blocks the event loop (but for `makeDirectory`, once, before there is a loop to block). libuv itself repeats calls that a signal
 // interrupted (EINTR), so that never gets here.
 
 import {
@@ -12,7 +12,6 @@ import {
   fstat,
   fsync,
   ftruncate,
-  mkdir,
   open,
   read,
   readdir,
@@ -22,6 +21,7 @@ import {
   unlink,
   write,
 } from "node:fs";
+import { makeDirectories } from "./directories.ts";
 
 type Write = (fd: number, bytes: Uint8Array, positionBytes: number, label: string) => Promise<number>;
 
@@ -75,7 +75,7 @@ export const systemIo: DiskIo = {
   list: (path) => call((done) => readdir(path, done)),
   rename: (from, to) => call((done) => rename(from, to, done)),
   remove: (path) => call((done) => unlink(path, done)),
-  makeDirectory: (path, mode) => call((done) => mkdir(path, { recursive: true, mode }, done)),
+  makeDirectory: async (path, mode) => makeDirectories(path, mode),
   isDirectory: async (path) => (await call<{ isDirectory(): boolean }>((done) => stat(path, done))).isDirectory(),
   checkAccess: (path) => call((done) => access(path, constants.R_OK | constants.W_OK | constants.X_OK, done)),
   freeBytes: async (path) => {

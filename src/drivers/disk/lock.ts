@@ -7,7 +7,7 @@
 // Such a lock is lost when its process closes any descriptor of that file, so nothing else here ever opens the file;
 // the holder's pid, which only serves the message, stands in a file of its own.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -49,6 +49,10 @@ export function lockDirectory(path: string, whose: keyof typeof NAMES = "control
 
 function refusal(path: string, lock: string, holder: string, error: unknown): TenureError {
   const { errcode, message } = error as { errcode?: unknown; message?: unknown };
+  if (errcode !== SQLITE_BUSY && !existsSync(join(path, lock))) {
+    const text = `${path} can't be used as a data directory: no file can be made in it (${String(message)}). Choose another one.`;
+    return new TenureError("CONFIG_INVALID", text, { cause: error });
+  }
   if (errcode !== SQLITE_BUSY) {
     const what = `${join(path, lock)} can't be locked: ${String(message)}.`;
     return new TenureError("CONFIG_INVALID", `${what} Remove that file if no server runs here, then start again.`, {

@@ -10,11 +10,10 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { errorCode, type DiskIo } from "./io.ts";
+import { SPACE_CHECK_MS, SPACE_RETRY_MS } from "./limits.ts";
 
 export type SpaceState = "ok" | "low" | "full";
 
-const RETRY_MS = 500;
-const LOOK_MS = 1_000;
 const NO_ROOM = ["ENOSPC", "EDQUOT"];
 
 export class Space {
@@ -59,7 +58,7 @@ export class Space {
     }
     if (this.#isClosed) return;
     this.#judge();
-    this.#lookTimer = setTimeout(() => void this.watch(), LOOK_MS);
+    this.#lookTimer = setTimeout(() => void this.watch(), SPACE_CHECK_MS);
     this.#lookTimer.unref();
   }
 
@@ -102,7 +101,7 @@ export class Space {
   async #pause(): Promise<void> {
     if (!this.#isClosed) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, RETRY_MS);
+      const timer = setTimeout(resolve, SPACE_RETRY_MS);
       this.#wake.add(resolve);
       await promise;
       this.#wake.delete(resolve);

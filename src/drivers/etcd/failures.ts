@@ -2,7 +2,7 @@
 // may hold a password or a token.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { EtcdRefusal } from "../../ports/etcd.ts";
+import type { EtcdRefusal } from "../../ports/backends/etcd.ts";
 import { type HttpWords, type Peer, connectionFailure as httpFailure, quote } from "../http/index.ts";
 
 export const ETCD: Peer = {

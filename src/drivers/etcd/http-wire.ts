@@ -4,12 +4,11 @@
 // another; what is read is bounded; nothing is told after the signal has aborted.
 
 import type { IncomingMessage } from "node:http";
-import type { EtcdAnswer, EtcdCall, EtcdRefusal, EtcdStreamEnd, EtcdWire } from "../../ports/etcd.ts";
+import type { EtcdAnswer, EtcdCall, EtcdRefusal, EtcdStreamEnd, EtcdWire } from "../../ports/backends/etcd.ts";
 import { HttpClient, parseObject, type ReadAnswer, readText, type TlsFiles } from "../http/index.ts";
 import { ETCD, notEtcd, refusalIn, refusalOf, WORDS } from "./failures.ts";
+import { ETCD_ANSWER_BYTES_MAX } from "./limits.ts";
 import { LineSplitter } from "./line-splitter.ts";
-
-const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface HttpWireOptions {
   /** `http://` or `https://`, without credentials; a path is put in front of `/v3`. At least one. */
@@ -85,8 +84,8 @@ class HttpWire implements EtcdWire {
 }
 
 function readAll(response: IncomingMessage, endpoint: string): Promise<string> {
-  const tooMuch = () => notEtcd(endpoint, `an answer of more than ${ANSWER_BYTES_MAX} bytes`);
-  return readText(response, ANSWER_BYTES_MAX, tooMuch);
+  const tooMuch = () => notEtcd(endpoint, `an answer of more than ${ETCD_ANSWER_BYTES_MAX} bytes`);
+  return readText(response, ETCD_ANSWER_BYTES_MAX, tooMuch);
 }
 
 async function readLines(

@@ -1,8 +1,7 @@
 // Cuts a stream of bytes into lines. etcd's gateway sends one JSON message a line; chunks end wherever the network
 // ended them, inside a message or inside a character. A line that grows past the bound throws: what comes is not etcd.
 
-/** A watch's message carries one value, at most 1.5 MiB as etcd is shipped, and base64 makes that 2 MiB. */
-const LINE_BYTES_MAX = 4 * 1024 * 1024;
+import { WATCH_LINE_BYTES_MAX } from "./limits.ts";
 
 const NEWLINE = 10;
 
@@ -11,7 +10,7 @@ export class LineSplitter {
   #parts: Uint8Array[] = [];
   #bytes = 0;
 
-  constructor(bytesMax: number = LINE_BYTES_MAX) {
+  constructor(bytesMax: number = WATCH_LINE_BYTES_MAX) {
     this.#bytesMax = bytesMax;
   }
 

@@ -3,6 +3,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
+import { QUOTE_CHARS_MAX } from "./limits.ts";
 
 /** Who is asked, and what to look at when it does not answer. */
 export interface Peer {
@@ -15,9 +16,6 @@ export interface Peer {
   /** What is said where the answer is not HTTP, or not as it should be. */
   foreign(address: string, why: string, options?: { cause?: unknown }): TenureError;
 }
-
-/** How much of a foreign answer is quoted. */
-const QUOTE_CHARS_MAX = 80;
 
 /** A person must mend these; waiting does not. */
 const TLS_CODES =

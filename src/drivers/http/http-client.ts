@@ -7,9 +7,7 @@
 import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { TenureError } from "../../core/kit/errors.ts";
-
-/** TCP's own probes, for a stream whose peer vanished without a word. */
-const KEEPALIVE_DELAY_MS = 2_000;
+import { HTTP_KEEPALIVE_MS } from "./limits.ts";
 
 // Bound when this file is loaded, so that a user's fake timers can't keep a request waiting for ever.
 const startTimer = setTimeout;
@@ -48,7 +46,7 @@ export type ReadAnswer<T> = (response: IncomingMessage, address: string, answere
 
 export class HttpClient {
   readonly #words: HttpWords;
-  readonly #plain = new HttpAgent({ keepAlive: true, keepAliveMsecs: KEEPALIVE_DELAY_MS });
+  readonly #plain = new HttpAgent({ keepAlive: true, keepAliveMsecs: HTTP_KEEPALIVE_MS });
   readonly #secure: HttpsAgent;
   readonly #requests = new Set<ClientRequest>();
   #closed = false;
@@ -56,7 +54,7 @@ export class HttpClient {
   constructor(tls: TlsFiles, words: HttpWords) {
     this.#words = words;
     const pems = Object.fromEntries(Object.entries(tls).map(([name, value]) => [name, pem(value)]));
-    this.#secure = new HttpsAgent({ keepAlive: true, keepAliveMsecs: KEEPALIVE_DELAY_MS, ...pems });
+    this.#secure = new HttpsAgent({ keepAlive: true, keepAliveMsecs: HTTP_KEEPALIVE_MS, ...pems });
   }
 
   async exchange<T>(asked: HttpRequest, read: ReadAnswer<T>): Promise<T> {

@@ -8,16 +8,15 @@ import type { Extension, JsonGeneralName, X509Certificate } from "@peculiar/x509
 import { TenureError } from "../../core/kit/errors.ts";
 import { formatSpiffeId, type SpiffeId } from "../../core/kit/spiffe.ts";
 import { blocksOf } from "./inspection.ts";
+import { BACKDATE_MS } from "./limits.ts";
 import { loadX509, type X509 } from "./x509.ts";
 
 const KEY = { name: "ECDSA", namedCurve: "P-256" };
 const SIGNATURE = { name: "ECDSA", hash: "SHA-256" };
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** A machine whose clock is a little behind must not refuse a certificate that was made a moment ago. */
-const BACKDATE_MS = 5 * 60 * 1_000;
 const SERIAL_BYTES = 16;
-export const CA_DAYS = 3_650;
-export const CERTIFICATE_DAYS = 365;
+const CA_DAYS = 3_650;
+const CERTIFICATE_DAYS = 365;
 
 /** PEM text. */
 export interface KeyPair {

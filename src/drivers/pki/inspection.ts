@@ -7,7 +7,7 @@ import { parseSpiffeId, uriNames } from "../../core/kit/spiffe.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** Somebody must have the time to make another one. */
-export const EXPIRY_WARNING_DAYS = 30;
+const EXPIRY_WARNING_DAYS = 30;
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 export interface Inspected {

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { KeyPair } from "./authority.ts";
 import { inspect, type Inspected } from "./inspection.ts";
+import { CERTIFICATES_READ_MAX } from "./limits.ts";
 
 const KEY_MODE = 0o600;
 const CERTIFICATE_MODE = 0o644;
 const DIRECTORY_MODE = 0o700;
-const CERTIFICATES_READ_MAX = 1_000;
 
 export const CA_NAME = "ca";
 

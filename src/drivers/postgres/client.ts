@@ -2,7 +2,7 @@
 // type of `pg` shows in what users see.
 
 import { withSqlstate } from "../../core/kit/sql-outcome.ts";
-import type { SqlRow } from "../../ports/sql.ts";
+import type { SqlRow } from "../../ports/backends/sql.ts";
 
 export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult | PgResult[]>;

@@ -7,11 +7,9 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { endsSession, withSqlstate } from "../../core/kit/sql-outcome.ts";
-import type { SqlEvents, SqlRow, SqlSession } from "../../ports/sql.ts";
+import type { SqlEvents, SqlRow, SqlSession } from "../../ports/backends/sql.ts";
 import { type PgClient, run } from "./client.ts";
-
-/** How long a goodbye may take before the socket is destroyed. */
-const GOODBYE_MS = 1_000;
+import { GOODBYE_MS } from "./limits.ts";
 
 /** A connection in the making. `client` resolves when it takes queries. */
 export interface PgConnection {

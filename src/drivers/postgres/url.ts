@@ -3,17 +3,13 @@
 
 import { Socket } from "node:net";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { SqlDriver, SqlLender, SqlLoan } from "../../ports/sql.ts";
+import type { SqlDriver, SqlLender, SqlLoan } from "../../ports/backends/sql.ts";
 import type { PgClient } from "./client.ts";
+import { LENT_CLIENTS_MAX, LENT_CLOSE_MS, LENT_CONNECT_TIMEOUT_MS, POSTGRES_KEEPALIVE_MS } from "./limits.ts";
 import { loadPg } from "./pg-module.ts";
 import { type PgConnection, PgSession } from "./session.ts";
 import { loanOf, type PooledClient } from "./user-pool.ts";
 
-const KEEPALIVE_DELAY_MS = 2_000;
-/** Transactions of `term.tx` under way at once; more wait for one to end. */
-const LENT_CLIENTS_MAX = 10;
-const LENT_CONNECT_TIMEOUT_MS = 5_000;
-const LENT_CLOSE_MS = 1_000;
 const PORT_DEFAULT = 5_432;
 
 export function urlDriver(url: string, applicationName: string): SqlDriver {
@@ -34,7 +30,7 @@ function urlConnection(url: string, applicationName: string): PgConnection {
       connectionString: url,
       application_name: applicationName,
       keepAlive: true,
-      keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
+      keepAliveInitialDelayMillis: POSTGRES_KEEPALIVE_MS,
       stream: () => socket,
     });
     client.on("error", () => undefined);
@@ -63,7 +59,7 @@ export function urlLender(url: string, applicationName: string): SqlLender<Poole
       connectionString: url,
       application_name: applicationName,
       keepAlive: true,
-      keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
+      keepAliveInitialDelayMillis: POSTGRES_KEEPALIVE_MS,
       max: LENT_CLIENTS_MAX,
       connectionTimeoutMillis: LENT_CONNECT_TIMEOUT_MS,
       allowExitOnIdle: true,

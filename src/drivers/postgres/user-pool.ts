@@ -3,7 +3,8 @@
 // Invariants: a client that served a session is given back destroyed, never to the pool (traps 39 and 41: it may hold
 // a lock or have settings of ours); a client that arrives too late is given back destroyed too.
 
-import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/sql.ts";
+import { mustLive, sqlLifeOf } from "../../core/kit/sql-life.ts";
+import type { SqlDriver, SqlLender, SqlLoan, SqlRow } from "../../ports/backends/sql.ts";
 import { finish, run } from "./client.ts";
 import { type PgConnection, PgSession } from "./session.ts";
 
@@ -62,20 +63,16 @@ export function poolLender<Client extends PooledClient>(connect: Connect<Client>
 }
 
 export function loanOf<Client extends PooledClient>(client: Client): SqlLoan<Client> {
-  const life = lifeOf(client);
+  const life = sqlLifeOf(client);
   let isBack = false;
-  // Whoever sent a COMMIT must know whether it can have arrived.
-  const mustLive = (): void => {
-    if (life.hasEnded) throw Object.assign(new Error("the connection has ended"), { unsent: true });
-  };
   return {
     client,
     query: async <Row extends object = SqlRow>(text: string, values?: readonly unknown[]) => {
-      mustLive();
+      mustLive(life);
       return (await run(client, text, values)) as Row[];
     },
     finish: async (text) => {
-      mustLive();
+      mustLive(life);
       return finish(client, text);
     },
     giveBack: (broken) => {
@@ -84,24 +81,4 @@ export function loanOf<Client extends PooledClient>(client: Client): SqlLoan<Cli
       client.release(broken || life.hasEnded);
     },
   };
-}
-
-interface Life {
-  hasEnded: boolean;
-}
-
-/** A client is lent often: its listeners are attached once. */
-const lives = new WeakMap<object, Life>();
-
-function lifeOf(client: PooledClient): Life {
-  const known = lives.get(client);
-  if (known !== undefined) return known;
-  const life: Life = { hasEnded: false };
-  const end = (): void => {
-    life.hasEnded = true;
-  };
-  client.on("error", end);
-  client.on("end", end);
-  lives.set(client, life);
-  return life;
 }

@@ -5,14 +5,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import type { ChildEvents, ChildPart, Children } from "../../ports/children.ts";
 import { type FamilyEnd, killFamily } from "./family.ts";
+import { CONTROLLER_KILL_MS_MAX, KILL_MS_MAX } from "./limits.ts";
 
 /** All that comes of an agent has this in its environment; a controller has the other. */
 export const AGENT_COOKIE = "TENURE_AGENT_COOKIE";
 const CONTROLLER_COOKIE = "TENURE_CONTROLLER_COOKIE";
-/** Uninterruptible sleep outlives SIGKILL; whoever waits asks again. */
-const KILL_MS_MAX = 2_000;
-/** One of a gigabyte takes a while to go. */
-const CONTROLLER_KILL_MS_MAX = 15_000;
 /** As a shell says it. */
 const EXIT_NOT_STARTED = 126;
 

@@ -16,6 +16,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { assert } from "../../core/kit/assert.ts";
 import { signalGroup, signalProcess } from "./group.ts";
+import { FAMILY_PATIENT_MS, FAMILY_QUICK_MS } from "./limits.ts";
 import { type ProcessLine, processes, readProcess, variableOf } from "./table.ts";
 
 export interface Cookie {
@@ -46,8 +47,6 @@ export interface FamilyEnd {
 /** In the environment of a keeper (keeper.ts). */
 export const KEEPER = "TENURE_KEEPER";
 const QUICK_LOOKS = 5;
-const QUICK_MS = 2;
-const PATIENT_MS = 10;
 
 /** Several at once are one: a look costs the same for all of them. Their cookies have one name. */
 interface Wanted {
@@ -78,7 +77,7 @@ export async function killFamilies(families: readonly Family[], withinMs: number
     if (found === undefined) return await killGroups(wanted, untilMs);
     if (found === null) {
       if (performance.now() > untilMs) return killBlindly(wanted);
-      await sleep(PATIENT_MS);
+      await sleep(FAMILY_PATIENT_MS);
       continue;
     }
     const added = found.filter((one) => known.get(one.pid)?.start !== one.start);
@@ -98,7 +97,7 @@ export async function killFamilies(families: readonly Family[], withinMs: number
   };
   kill();
   for (let looks = 0; ; looks++) {
-    if (known.size > 0) await sleep(looks < QUICK_LOOKS ? QUICK_MS : PATIENT_MS);
+    if (known.size > 0) await sleep(looks < QUICK_LOOKS ? FAMILY_QUICK_MS : FAMILY_PATIENT_MS);
     const living = lookIfPossible(wanted, known) ?? null;
     const goneAtNs = process.hrtime.bigint();
     const isLate = performance.now() > untilMs;
@@ -110,7 +109,7 @@ export async function killFamilies(families: readonly Family[], withinMs: number
       kill();
     } else if (isLate) {
       return { survivors: Math.max(1, known.size), left: [...known.values()], goneAtNs, killed: seen.size };
-    } else if (known.size === 0) await sleep(PATIENT_MS);
+    } else if (known.size === 0) await sleep(FAMILY_PATIENT_MS);
   }
 }
 
@@ -232,6 +231,6 @@ async function killGroups({ roots, groups }: Wanted, untilMs: number): Promise<F
     const goneAtNs = process.hrtime.bigint();
     if (living.length === 0 || performance.now() > untilMs)
       return { survivors: living.length === 0 ? 0 : 1, left: [], goneAtNs, killed: killed.size };
-    await sleep(PATIENT_MS);
+    await sleep(FAMILY_PATIENT_MS);
   }
 }

@@ -21,6 +21,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { assert } from "../../core/kit/assert.ts";
 import { KEEPER } from "./family.ts";
+import {
+  KEEPER_CLOSE_MS,
+  KEEPER_ORPHAN_MS,
+  KEEPER_RESTART_MS_MAX,
+  KEEPER_RESTART_MS_MIN,
+  KEEPER_TICKS_MIN,
+  KEEPER_TICK_MS_MAX,
+} from "./limits.ts";
 
 /** For its tests too. */
 export const KEEPER_SCRIPT = `
@@ -174,15 +182,7 @@ trap - EXIT
  * two thirds are left at least when it stops, and the sweep takes a moment.
  */
 const LEASE_SHARE = 0.5;
-const TICK_MS_MAX = 1_000;
-/** For short leases the first shell is woken more often: that many ticks at least, of which the last is for the sweep to begin. */
-const TICKS_MIN = 6;
 const TURNS_PER_TICK = 2.5;
-const ORPHAN_MS = 10_000;
-const RESTART_MS_MIN = 200;
-const RESTART_MS_MAX = 10_000;
-/** It goes on by itself where somebody outlives SIGKILL. */
-const CLOSE_MS = 3_000;
 
 export interface KeeperOptions {
   readonly cookie: { readonly name: string; readonly value: string };
@@ -200,14 +200,14 @@ export class Keeper {
   #timer: NodeJS.Timeout | undefined;
   readonly #tickMs: number;
   readonly #turning: NodeJS.Timeout;
-  #restartMs = RESTART_MS_MIN;
+  #restartMs = KEEPER_RESTART_MS_MIN;
   #isClosed = false;
 
   constructor(options: KeeperOptions) {
     // It stands in a pattern of grep and in one line.
     assert(/^[A-Za-z0-9_-]+$/.test(options.cookie.value), "a cookie is letters and digits");
     this.#options = options;
-    this.#tickMs = Math.min(TICK_MS_MAX, (options.leaseMs * LEASE_SHARE) / TICKS_MIN);
+    this.#tickMs = Math.min(KEEPER_TICK_MS_MAX, (options.leaseMs * LEASE_SHARE) / KEEPER_TICKS_MIN);
     this.#turning = setInterval(() => this.#turned(), this.#tickMs / TURNS_PER_TICK);
     this.#turning.unref();
     this.#start();
@@ -233,7 +233,7 @@ export class Keeper {
     if (child === null) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     child.once("exit", () => resolve());
-    const late = setTimeout(resolve, CLOSE_MS);
+    const late = setTimeout(resolve, KEEPER_CLOSE_MS);
     child.stdin?.end();
     await promise;
     clearTimeout(late);
@@ -244,7 +244,7 @@ export class Keeper {
     const tickMs = this.#tickMs;
     const parent = this.#options.hasSupervisor === true ? process.ppid : 0;
     const patience = Math.floor((leaseMs * LEASE_SHARE) / tickMs) - 1;
-    const about = [process.pid, patience, (tickMs / 1_000).toFixed(3), parent, Math.ceil(ORPHAN_MS / tickMs)];
+    const about = [process.pid, patience, (tickMs / 1_000).toFixed(3), parent, Math.ceil(KEEPER_ORPHAN_MS / tickMs)];
     const child = spawn(
       "sh",
       ["-c", KEEPER_SCRIPT, "tenure-keeper", `${cookie.name}=${cookie.value}`, ...about.map(String)],
@@ -270,7 +270,7 @@ export class Keeper {
     this.#options.onTrouble(`${what}; another is started`);
     this.#timer = setTimeout(() => this.#start(), this.#restartMs);
     this.#timer.unref();
-    this.#restartMs = Math.min(RESTART_MS_MAX, this.#restartMs * 2);
+    this.#restartMs = Math.min(KEEPER_RESTART_MS_MAX, this.#restartMs * 2);
   }
 
   /** Not where others wait already: the first shell itself may be stopped. */

@@ -3,9 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Family, type FamilyEnd, familyMembers, killFamilies } from "./family.ts";
-
-/** A kill takes some ten milliseconds. */
-const PATIENCE_MS = 250;
+import { REAPER_PATIENCE_MS } from "./limits.ts";
 
 interface Request {
   readonly family: Family;
@@ -35,7 +33,7 @@ export class Reaper {
         for (const { reject } of batch) reject(error);
       });
       // One that nothing kills must not keep the next ones waiting.
-      await Promise.race([killing, sleep(PATIENCE_MS, undefined, { ref: false })]);
+      await Promise.race([killing, sleep(REAPER_PATIENCE_MS, undefined, { ref: false })]);
     }
     this.#isBusy = false;
   }

@@ -3,6 +3,7 @@
 // can't be read now (this process has no file descriptors left, say) everything here throws: an empty answer would mean that nobody lives.
 
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { TABLE_ROUNDS_MAX } from "./limits.ts";
 
 export interface ProcessLine {
   readonly pid: number;
@@ -18,8 +19,6 @@ export interface ProcessLine {
 /** PF_KTHREAD of the kernel. */
 const KERNEL_THREAD = 0x0020_0000;
 const CHUNK_BYTES = 64 * 1024;
-/** On a machine where somebody is always born. */
-const ROUNDS_MAX = 50;
 
 /**
  * Undefined where there is no /proc. `found` is called with each as soon as it is read: what it does about a process may
@@ -29,7 +28,7 @@ const ROUNDS_MAX = 50;
 export function processes(found: (one: ProcessLine) => void = () => undefined): ProcessLine[] | undefined {
   const seen = new Set<string>();
   const lines: ProcessLine[] = [];
-  for (let round = 0; round < ROUNDS_MAX; round++) {
+  for (let round = 0; round < TABLE_ROUNDS_MAX; round++) {
     const names = list().filter((name) => !seen.has(name));
     if (names.length === 0) break;
     for (const name of names) {

@@ -5,7 +5,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
-import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/servers.ts";
+import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/backends/servers.ts";
 import { HttpClient, parseObject, readText, type TlsFiles } from "../http/index.ts";
 import { foreignAnswer, SERVER, tooLong, WORDS } from "./failures.ts";
 

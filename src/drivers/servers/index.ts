@@ -1,3 +1,3 @@
 // The door to Tenure's own servers.
 
-export { serversHttpWire, type ServersHttpOptions } from "./http-wire.ts";
+export { serversHttpWire } from "./http-wire.ts";

@@ -3,6 +3,7 @@
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
+import { ROOM_BYTES_MIN } from "./limits.ts";
 
 const CORRUPT = 11;
 const FULL = 13;
@@ -12,7 +13,6 @@ const IO_ERROR = 10;
 const READ_ONLY = 8;
 /** The low byte is the kind, the rest says more. */
 const KIND = 0xff;
-const ROOM_BYTES_MIN = 1024 * 1024;
 
 export type Fault =
   /** Move the file aside. */

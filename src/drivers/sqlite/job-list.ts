@@ -22,7 +22,7 @@ import type { JobState } from "../../core/jobs/model.ts";
 import {
   GLANCE_ROWS_MAX,
   GLANCE_WINDOW,
-  PAGE_BYTES_MAX,
+  JOBS_PAGE_BYTES_MAX,
   PAGE_JOBS_MAX,
   PAGE_MS_MAX,
   PAGE_ROWS_PER_LOOK,
@@ -222,7 +222,7 @@ class Page {
 
   /** False: there is one more row, and so there may be one more page. */
   take(place: number, json: string | null): boolean {
-    const isFull = this.jobs.length >= this.#limit || this.#bytes >= PAGE_BYTES_MAX;
+    const isFull = this.jobs.length >= this.#limit || this.#bytes >= JOBS_PAGE_BYTES_MAX;
     if (isFull || (++this.#rows % PAGE_ROWS_PER_LOOK === 0 && this.isLate)) {
       this.cut();
       return false;

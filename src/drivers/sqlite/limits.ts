@@ -22,7 +22,7 @@ export const READ_WAIT_MS_MAX = READ_TURN_MS;
 export const READS_WAITING_MAX = 10_000;
 export const PAGE_JOBS_MAX = 500;
 /** A page is cut behind the job that reaches it. */
-export const PAGE_BYTES_MAX = 1024 * 1024;
+export const JOBS_PAGE_BYTES_MAX = 1024 * 1024;
 /** How long one page is looked for; then it is cut where the search has got to. */
 export const PAGE_MS_MAX = 200;
 /** Rows between two looks at the clock. */
@@ -56,7 +56,7 @@ export const JOB_TEXT_LENGTH_MAX = 32 * 1024;
 export const RESTARTS_MAX = 5;
 export const RESTARTS_FORGIVEN_MS = 60_000;
 /** How long `close` waits for what is under way; a put that it cuts off was not acknowledged. */
-export const CLOSE_MS_MAX = 10_000;
+export const VIEWS_CLOSE_MS_MAX = 10_000;
 export const THREAD_HEAP_MB_MAX = 128;
 
 export const WRITER_CACHE_KIB = 16 * 1024;
@@ -68,3 +68,12 @@ export const FREE_PAGES_KEPT = 1_024;
 export const VACUUM_PAGES_MAX = 256;
 /** Of files that were moved aside, the newest stay. */
 export const ASIDE_FILES_KEPT = 1;
+
+/** Free space below which a failed write is taken for a full disk. */
+export const ROOM_BYTES_MIN = 1024 * 1024;
+/** The longest character of a log: a page with less room could be empty for ever. */
+export const LOG_CHARACTER_BYTES_MAX = 4;
+/** For another thread's checkpoint, the only thing that a connection waits for. */
+export const BUSY_MS_MAX = 5_000;
+/** Nesting of a payload whose words are found. */
+export const PAYLOAD_DEPTH_MAX = 64;

@@ -6,10 +6,7 @@ import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { JobLogPage } from "../../ports/views.ts";
-import { LOG_PAGE_BYTES_MAX } from "./limits.ts";
-
-/** The longest character: with less, a page could be empty for ever. */
-const CHARACTER_BYTES_MAX = 4;
+import { LOG_PAGE_BYTES_MAX, LOG_CHARACTER_BYTES_MAX } from "./limits.ts";
 
 /** Inside of a read transaction. */
 export function readLog(
@@ -27,7 +24,7 @@ export function readLog(
     );
   }
   const sequence = row["sequence"] as number;
-  const roomBytes = Math.min(LOG_PAGE_BYTES_MAX, Math.max(CHARACTER_BYTES_MAX, bytesMax));
+  const roomBytes = Math.min(LOG_PAGE_BYTES_MAX, Math.max(LOG_CHARACTER_BYTES_MAX, bytesMax));
   const { parts, endOffset, isEnd } = readChunks(database, sequence, attempt, offset, roomBytes);
   const bytes = Buffer.concat(parts);
   const cut = isEnd ? bytes.length : characterStart(bytes, bytes.length);

@@ -20,7 +20,7 @@ import type {
   ViewsHole,
   ViewsHoles,
 } from "../../ports/views.ts";
-import { CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
+import { VIEWS_CLOSE_MS_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest, StoredPage, WriterRequest } from "./messages.ts";
 import { PutQueue } from "./put-queue.ts";
 import { type ReadKind, ReadQueue } from "./read-queue.ts";
@@ -183,7 +183,7 @@ export class SqliteViews implements Views {
       .then(() => this.#writer.close({ kind: "close" }))
       .catch(() => undefined);
     const { promise: late, resolve: isLate } = Promise.withResolvers<void>();
-    const timer = setTimeout(isLate, CLOSE_MS_MAX);
+    const timer = setTimeout(isLate, VIEWS_CLOSE_MS_MAX);
     await Promise.race([drained, late]);
     clearTimeout(timer);
     await Promise.all([this.#reader.end(), this.#writer.end()]);

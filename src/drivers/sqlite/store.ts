@@ -19,13 +19,12 @@ import {
   READER_CACHE_KIB,
   WAL_KEPT_BYTES_MAX,
   WRITER_CACHE_KIB,
+  BUSY_MS_MAX,
 } from "./limits.ts";
 import type { StoreOptions } from "./messages.ts";
 
 /** Of tables, words and the JSON of jobs: whatever changes one of them raises it. */
 const FORMAT = 2;
-/** Another thread's checkpoint is all that is ever waited for. */
-const BUSY_MS_MAX = 5_000;
 
 /** Numbers in the table and its index: they are changed most often of all. */
 export const STATE_NUMBERS = {

@@ -4,9 +4,7 @@
 
 import type { Job } from "../../core/jobs/model.ts";
 import type { Json } from "../../core/kit/json.ts";
-import { JOB_TEXT_LENGTH_MAX, JOB_WORDS_MAX, SEARCH_WORDS_MAX, WORD_LENGTH_MAX } from "./limits.ts";
-
-const DEPTH_MAX = 64;
+import { JOB_TEXT_LENGTH_MAX, JOB_WORDS_MAX, SEARCH_WORDS_MAX, WORD_LENGTH_MAX, PAYLOAD_DEPTH_MAX } from "./limits.ts";
 
 /** Words of kind, queue, labels, payload and error, each once, parted by blanks. */
 export function wordsOfJob(job: Pick<Job, "spec" | "error">): string {
@@ -54,7 +52,7 @@ class WordSet {
 
   /** Strings and numbers, not the names of fields: those are the same in all jobs of a kind. */
   addJson(value: Json, depth: number): void {
-    if (value === null || depth > DEPTH_MAX || this.#isFull()) return;
+    if (value === null || depth > PAYLOAD_DEPTH_MAX || this.#isFull()) return;
     if (typeof value === "string") this.add(value);
     else if (typeof value === "number") this.add(String(value));
     else if (typeof value === "object") for (const inner of Object.values(value)) this.addJson(inner, depth + 1);

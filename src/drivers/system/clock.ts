@@ -5,14 +5,12 @@
 // time covers for it there.
 
 import type { Clock, Timer } from "../../ports/clock.ts";
+import { TIMEOUT_MS_MAX } from "./limits.ts";
 
 const monotonicNow = performance.now.bind(performance);
 const wallNow = Date.now;
 const startTimer = setTimeout;
 const stopTimer = clearTimeout;
-
-/** setTimeout takes 31 bits and fires at once beyond them. */
-const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   monotonicMs: () => monotonicNow(),

@@ -8,7 +8,7 @@ interface Host {
   emitWarning?(message: string, options: { readonly type: string; readonly code?: string }): void;
 }
 
-/** `engines` of package.json; a test compares. */
+/** `engines` of the library's package.json, which a browser can't read; a test compares. */
 const NODE_MIN = "22.18";
 
 const host = (globalThis as { readonly process?: Host }).process;

@@ -3,18 +3,15 @@
 // To ask Intl takes microseconds, and a schedule's next time asks dozens of times. So what a zone was asked for is kept by days of
 // universal time: the offsets at both ends, and where they differ, the moment of the change.
 //
-// Invariants: a zone's clocks change at most once in a day (core/jobs/cron.ts rests on more than that), so equal ends mean a day
+// Invariants: a zone's clocks change at most once in a day (core/jobs/decide/cron.ts rests on more than that), so equal ends mean a day
 // without a change; the tables of a process never change, so what is kept is never out of date. Zones and days that are kept are
 // bounded: the oldest go.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { DAYS_KEPT_MAX, ZONES_KEPT_MAX } from "./limits.ts";
 
 const MS_PER_MINUTE = 60_000;
 const MS_PER_DAY = 86_400_000;
-/** Zones that people really use. */
-const ZONES_KEPT_MAX = 128;
-/** Of each zone: somewhat more than a year. */
-const DAYS_KEPT_MAX = 400;
 
 export interface TimeZone {
   /** How far local time is ahead of UTC at this moment. */

@@ -2,10 +2,11 @@
 // a time, behind a bounded buffer. When whoever reads the log stands still, lines are dropped and counted; consensus never waits
 // for a terminal.
 //
-//   open ──close──▶ closed      what was buffered is written, for at most CLOSE_MS
+//   open ──close──▶ closed      what was buffered is written, for at most LOG_SINK_CLOSE_MS
 
 import pino from "pino";
 import type { LogFields, Logger } from "../../ports/logger.ts";
+import { LOG_SINK_BYTES_MAX, LOG_SINK_CLOSE_MS, RECENT_CHARACTERS_MAX, RECENT_LINE_CHARACTERS_MAX } from "./limits.ts";
 
 export interface LogSink {
   readonly logger: Logger;
@@ -28,15 +29,9 @@ export interface LogSinkOptions {
 }
 
 const STDERR = 2;
-/** Some thousands of lines. */
-const BUFFER_BYTES_MAX = 1024 * 1024;
-const CLOSE_MS = 1_000;
-/** Some thousands of lines too: what an operator sends along with a question. */
-const RECENT_CHARACTERS_MAX = 512 * 1024;
-const LINE_CHARACTERS_MAX = 8 * 1024;
 
 export function openLogSink(options: LogSinkOptions): LogSink {
-  const { level, destination = STDERR, fields = {}, bufferBytesMax = BUFFER_BYTES_MAX } = options;
+  const { level, destination = STDERR, fields = {}, bufferBytesMax = LOG_SINK_BYTES_MAX } = options;
   const stream = pino.destination({ dest: destination, sync: false, maxLength: bufferBytesMax });
   let dropped = 0;
   stream.on("drop", () => dropped++);
@@ -68,7 +63,7 @@ class RecentLines {
 
   add(line: string): void {
     const text = line.trimEnd();
-    const kept = text.length <= LINE_CHARACTERS_MAX ? text : `${text.slice(0, LINE_CHARACTERS_MAX)}…`;
+    const kept = text.length <= RECENT_LINE_CHARACTERS_MAX ? text : `${text.slice(0, RECENT_LINE_CHARACTERS_MAX)}…`;
     this.#lines.push(kept);
     this.#characters += kept.length;
     while (this.#characters > RECENT_CHARACTERS_MAX) this.#characters -= this.#lines[this.#first++]!.length;
@@ -96,7 +91,7 @@ function ended(stream: ReturnType<typeof pino.destination>): Promise<void> {
     const timer = setTimeout(() => {
       stream.destroy();
       resolve();
-    }, CLOSE_MS);
+    }, LOG_SINK_CLOSE_MS);
     stream.once("close", () => {
       clearTimeout(timer);
       resolve();

@@ -13,6 +13,7 @@ import { performance } from "node:perf_hooks";
 import { Histogram } from "../../core/kit/histogram.ts";
 import type { HistogramSnapshot } from "../../ports/elector.ts";
 import type { LoopTurns } from "../../ports/server-stats.ts";
+import { LOOP_INTERVAL_MS } from "./limits.ts";
 import { TurnsOfLate } from "./turn-counts.ts";
 
 export interface LoopMonitor {
@@ -22,19 +23,16 @@ export interface LoopMonitor {
   stop(): void;
 }
 
-/** Every wake costs an idle node: 20 ms are 0.5 % of a core. A stall is seen short by at most this. */
-const INTERVAL_MS = 250;
-
 export function startLoopMonitor(): LoopMonitor {
   const histogram = new Histogram();
   const turns = new TurnsOfLate();
   const stopTurns = followTurns((tookMs) => turns.record(performance.now(), tookMs));
-  let dueMs = performance.now() + INTERVAL_MS;
+  let dueMs = performance.now() + LOOP_INTERVAL_MS;
   const timer = setInterval(() => {
     const nowMs = performance.now();
     histogram.record(Math.max(0, nowMs - dueMs));
-    dueMs = nowMs + INTERVAL_MS;
-  }, INTERVAL_MS);
+    dueMs = nowMs + LOOP_INTERVAL_MS;
+  }, LOOP_INTERVAL_MS);
   timer.unref();
   return {
     snapshot: () => histogram.snapshot(),

@@ -2,14 +2,9 @@
 // memory, descriptors, garbage collection), which prom-client knows how to get. A registry of its own: nothing is global.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { NEVER_MS } from "./limits.ts";
 import type { MetricsSource, ServerMetric } from "./metric-kit.ts";
 import { SERVER_METRICS } from "./server-metrics.ts";
-
-/**
- * prom-client's metrics of the event loop wake the process every 10 ms, which is half of what an idle node costs, and count
- * that interval as lag. tenure_loop_delay_ms says the same, and rightly.
- */
-const NEVER_MS = 2 ** 31 - 1;
 
 export interface Metrics {
   scrape(): Promise<{ readonly contentType: string; readonly text: string }>;

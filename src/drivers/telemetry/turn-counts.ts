@@ -3,12 +3,10 @@
 // its slice, so a figure is of 50 to 60 seconds.
 
 import type { LoopTurns } from "../../ports/server-stats.ts";
+import { FIRST_BUCKET_MS, TURNS_SLICE_MS } from "./limits.ts";
 
-/** The first bucket ends here; 8 of them double it. 160 reach from 0.01 ms to 10 s. */
-const FIRST_MS = 0.01;
 const BUCKETS_PER_DOUBLING = 8;
 const BUCKETS = 160;
-const SLICE_MS = 10_000;
 const SLICES = 6;
 
 export class TurnCounts {
@@ -19,7 +17,8 @@ export class TurnCounts {
   record(tookMs: number): void {
     this.#turns++;
     if (tookMs > this.#longestMs) this.#longestMs = tookMs;
-    const bucket = tookMs <= FIRST_MS ? 0 : Math.ceil(Math.log2(tookMs / FIRST_MS) * BUCKETS_PER_DOUBLING);
+    const bucket =
+      tookMs <= FIRST_BUCKET_MS ? 0 : Math.ceil(Math.log2(tookMs / FIRST_BUCKET_MS) * BUCKETS_PER_DOUBLING);
     this.#counts[Math.min(BUCKETS - 1, bucket)]!++;
   }
 
@@ -44,7 +43,7 @@ export class TurnCounts {
     let left = Math.ceil(part * this.#turns);
     for (let at = 0; at < BUCKETS; at++) {
       left -= this.#counts[at]!;
-      if (left <= 0) return Math.min(this.#longestMs, FIRST_MS * 2 ** (at / BUCKETS_PER_DOUBLING));
+      if (left <= 0) return Math.min(this.#longestMs, FIRST_BUCKET_MS * 2 ** (at / BUCKETS_PER_DOUBLING));
     }
     return this.#longestMs;
   }
@@ -67,7 +66,7 @@ export class TurnsOfLate {
   }
 
   #forget(nowMs: number): void {
-    const slice = Math.floor(nowMs / SLICE_MS);
+    const slice = Math.floor(nowMs / TURNS_SLICE_MS);
     if (slice === this.#slice) return;
     const from = Math.max(this.#slice + 1, slice - SLICES + 1);
     for (let at = from; at <= slice; at++) this.#slices[at % SLICES]!.clear();

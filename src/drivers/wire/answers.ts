@@ -7,7 +7,7 @@
 import { assert } from "../../core/kit/assert.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
 import { ANSWER_BYTES_MAX } from "../../core/kit/limits.ts";
-import type { Answering } from "../../ports/peer-queries.ts";
+import type { Answering } from "../../ports/peers/queries.ts";
 import type { Connection } from "./connection.ts";
 import { FRAME, type FrameFault } from "./frame.ts";
 import { ANSWERING_MAX } from "./limits.ts";

@@ -8,10 +8,10 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { type Address, requireAddress, requireLoopback } from "./address.ts";
 import { Dial, type DialFailure } from "./dial.ts";
-import { PROTOCOL_MAX, PROTOCOL_MIN, type Refuse } from "./hello.ts";
+import { PROTOCOL_MAX, PROTOCOL_MIN, type Refuse } from "./handshake/hello.ts";
 import { ASK_INTERVAL_MS, CONTRADICTION_MS, SILENT_SEED_MS } from "./limits.ts";
 import { type RefusalReason, Refusals } from "./refusals.ts";
-import type { Channel, PeerTls } from "./security.ts";
+import type { Channel, PeerTls } from "./handshake/security.ts";
 import { channelOf } from "./tcp-wire.ts";
 
 /** A node that says so might say more another time. */

@@ -10,7 +10,7 @@ import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Connection } from "./connection.ts";
 import type { Dial, DialTarget } from "./dial.ts";
 import { FRAME, FRAME_HEADER_BYTES, frame, writeHeader } from "./frame.ts";
-import type { Ack } from "./hello.ts";
+import type { Ack } from "./handshake/hello.ts";
 import { BULK_BYTES_PER_TURN, BULK_CHUNK_BYTES, BULK_FINISH_MS, BULK_STALL_MS } from "./limits.ts";
 import type { LinkHost } from "./link-host.ts";
 

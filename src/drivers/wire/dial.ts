@@ -1,5 +1,5 @@
 // One attempt to reach a peer: TCP, TLS, hello, acknowledgement. It ends exactly once, with a connection that is ready for its
-// owner, or with the reason why not. TLS has proved who speaks before the first frame is read (security.ts,
+// owner, or with the reason why not. TLS has proved who speaks before the first frame is read (handshake/security.ts,
 // secret.ts), so a refusal is the peer's own word; whatever somebody unproved says is a failed dial.
 
 import { connect as connectTcp, type Socket } from "node:net";
@@ -7,10 +7,10 @@ import { connect as connectTls } from "node:tls";
 import { type Address, formatAddress } from "./address.ts";
 import { Connection, type ConnectionEnd } from "./connection.ts";
 import { FRAME, frame, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeAck, decodeRefuse, encodeHello, type Hello, type Refuse } from "./hello.ts";
-import { leaseMismatch } from "./judge.ts";
+import { type Ack, decodeAck, decodeRefuse, encodeHello, type Hello, type Refuse } from "./handshake/hello.ts";
+import { leaseMismatch } from "./handshake/judge.ts";
 import { DIAL_MS_MAX, HANDSHAKE_BYTES_MAX, HANDSHAKE_MS_MAX } from "./limits.ts";
-import { type Channel, explain, IdentityError } from "./security.ts";
+import { type Channel, explain, IdentityError } from "./handshake/security.ts";
 
 export type DialFailure =
   /** No connection came about. `refused`: the other machine said that nobody listens there. */

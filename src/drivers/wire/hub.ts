@@ -13,17 +13,17 @@ import { assert } from "../../core/kit/assert.ts";
 import { incarnationOf, nodeIdOf, type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import { BEACON_BYTES_MAX, QUERY_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
-import type { Answering } from "../../ports/peer-queries.ts";
-import type { PeerLink } from "../../ports/peers.ts";
-import type { Wire, WireHandlers } from "../../ports/wire.ts";
+import type { Answering } from "../../ports/peers/queries.ts";
+import type { PeerLink } from "../../ports/peers/peers.ts";
+import type { Wire, WireHandlers } from "../../ports/peers/wire.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { Dial, type DialResult, type DialTarget } from "./dial.ts";
-import { Door } from "./door.ts";
+import { Door } from "./handshake/door.ts";
 import { FRAME } from "./frame.ts";
-import type { Ack, Hello, Introduction, Purpose, Refuse } from "./hello.ts";
+import type { Ack, Hello, Introduction, Purpose, Refuse } from "./handshake/hello.ts";
 import { HeldSockets } from "./held-sockets.ts";
 import { Inbound, type InboundHost } from "./inbound.ts";
-import { removedText, type Verdict } from "./judge.ts";
+import { removedText, type Verdict } from "./handshake/judge.ts";
 import {
   BULK_ABOVE_BYTES,
   BULK_ASSEMBLIES_MAX,
@@ -36,10 +36,10 @@ import type { Link } from "./link.ts";
 import type { LinkHost } from "./link-host.ts";
 import { Links } from "./links.ts";
 import { Refusals } from "./refusals.ts";
-import { type Channel, type PeerTls, Security } from "./security.ts";
+import { type Channel, type PeerTls, Security } from "./handshake/security.ts";
 import { noWireCounts, type WireStats } from "./stats.ts";
 import type { TcpWire, WireOptions } from "./tcp-wire.ts";
-import { tlsRefusal } from "./tls-refusal.ts";
+import { tlsRefusal } from "./handshake/tls-refusal.ts";
 
 export class Hub implements TcpWire, LinkHost, InboundHost {
   readonly port: number;

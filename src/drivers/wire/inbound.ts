@@ -7,7 +7,7 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
 import type { Socket } from "node:net";
-import type { Answering } from "../../ports/peer-queries.ts";
+import type { Answering } from "../../ports/peers/queries.ts";
 import { Answers } from "./answers.ts";
 import { BULK_PHASE, BulkReceiver } from "./bulk-receiver.ts";
 import { Connection, type ConnectionEnd } from "./connection.ts";
@@ -20,8 +20,8 @@ import {
   type Hello,
   PROTOCOL_OF_QUERIES,
   type Refuse,
-} from "./hello.ts";
-import type { Verdict } from "./judge.ts";
+} from "./handshake/hello.ts";
+import type { Verdict } from "./handshake/judge.ts";
 import {
   BEACON_FRAME_BYTES_MAX,
   BULK_STALL_MS,

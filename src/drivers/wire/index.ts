@@ -1,6 +1,6 @@
-export { askCluster, type AskOptions, probeCluster } from "./ask.ts";
-export { PROTOCOL_OF_REVOCATIONS } from "./hello.ts";
-export { REFUSAL_REASONS, type RefusalReason } from "./refusals.ts";
-export type { PeerTls } from "./security.ts";
+export { askCluster, probeCluster } from "./ask.ts";
+export { PROTOCOL_OF_REVOCATIONS } from "./handshake/hello.ts";
+export { type RefusalReason } from "./refusals.ts";
+export type { PeerTls } from "./handshake/security.ts";
 export type { WireStats } from "./stats.ts";
 export { listenWire, type TcpWire, type WireOptions } from "./tcp-wire.ts";

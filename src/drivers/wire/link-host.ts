@@ -3,7 +3,7 @@
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Dial, DialResult, DialTarget } from "./dial.ts";
-import type { Ack, Hello, Purpose, Refuse } from "./hello.ts";
+import type { Ack, Hello, Purpose, Refuse } from "./handshake/hello.ts";
 import type { Link } from "./link.ts";
 import type { Refusals } from "./refusals.ts";
 import type { WireCounts } from "./stats.ts";

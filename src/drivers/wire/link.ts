@@ -19,7 +19,7 @@ import { BulkSender } from "./bulk-sender.ts";
 import { type Connection, type ConnectionEnd, NOBODY, whyLost } from "./connection.ts";
 import type { Dial, DialFailure } from "./dial.ts";
 import { FRAME, type FrameFault, type FrameType } from "./frame.ts";
-import { type Ack, decodeRefuse, PROTOCOL_OF_QUERIES } from "./hello.ts";
+import { type Ack, decodeRefuse, PROTOCOL_OF_QUERIES } from "./handshake/hello.ts";
 import {
   ANSWER_FRAME_BYTES_MAX,
   BACKOFF_MS_MAX,

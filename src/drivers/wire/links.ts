@@ -6,9 +6,9 @@
 // - At most LEARNED_MAX addresses are learned; the oldest that does not stand makes room.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
-import type { PeerLink } from "../../ports/peers.ts";
+import type { PeerLink } from "../../ports/peers/peers.ts";
 import { type Address, formatAddress, isLoopback, parseAddress } from "./address.ts";
-import type { Hello } from "./hello.ts";
+import type { Hello } from "./handshake/hello.ts";
 import { LEARNED_MAX, PING_INTERVAL_MS } from "./limits.ts";
 import { Link } from "./link.ts";
 import type { LinkHost } from "./link-host.ts";

@@ -8,14 +8,14 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { PeerQueries } from "../../ports/peer-queries.ts";
-import type { Peers } from "../../ports/peers.ts";
-import type { Wire } from "../../ports/wire.ts";
+import type { PeerQueries } from "../../ports/peers/queries.ts";
+import type { Peers } from "../../ports/peers/peers.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 import { type Address, formatAddress, isWildcard, requireAddress, requireLoopback } from "./address.ts";
 import { Hub } from "./hub.ts";
 import { CONNECTIONS_MAX } from "./limits.ts";
-import { Secret } from "./secret.ts";
-import { type Channel, type PeerTls, Security } from "./security.ts";
+import { Secret } from "./handshake/secret.ts";
+import { type Channel, type PeerTls, Security } from "./handshake/security.ts";
 import type { WireStats } from "./stats.ts";
 
 export interface WireOptions {

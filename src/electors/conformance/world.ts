@@ -1,7 +1,7 @@
 // What the suite needs of whoever runs it: backends as several processes would have them, a place where writes are
 // checked, and the faults that this place can play. Nothing here knows a test framework.
 
-import type { Backend } from "../../ports/backend.ts";
+import type { Backend } from "../../ports/backends/backend.ts";
 import type { Elector, Transition } from "../../ports/elector.ts";
 
 export type Fault = "kill" | "freeze" | "cut";

@@ -1,7 +1,7 @@
 // What `tenure scope` asks of etcd. Reads are whole pages of keys, and values only of what is led now.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
+import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import type { KeyValue } from "./answers.ts";
 import { readKey } from "./follow.ts";
 import { putTransition, readHistory } from "./history.ts";

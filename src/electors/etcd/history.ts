@@ -1,7 +1,7 @@
 // The transitions of one scope, kept in etcd beside it: written in the same transaction as the change, trimmed by
 // whoever wins. Keys are named by lease, which etcd never hands out twice; their order is that of their revisions.
 
-import type { TransitionRecord } from "../../ports/scope-admin.ts";
+import type { TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import { type ScopeKeys, toBase64 } from "./keys.ts";
 import { transitionOf, transitionText } from "./records.ts";
 import type { EtcdSession } from "./session.ts";

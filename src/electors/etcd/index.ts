@@ -1,8 +1,8 @@
 // Leadership in your etcd: a lease, a key that can only be created, and its create_revision as the epoch.
 
-import type { Backend } from "../../ports/backend.ts";
-import type { EtcdWire } from "../../ports/etcd.ts";
-import type { ScopeAdmin } from "../../ports/scope-admin.ts";
+import type { Backend } from "../../ports/backends/backend.ts";
+import type { EtcdWire } from "../../ports/backends/etcd.ts";
+import type { ScopeAdmin } from "../../ports/backends/scope-admin.ts";
 import { EtcdAdmin } from "./admin.ts";
 import { scopeKeys } from "./keys.ts";
 import type { EtcdSettings } from "./options.ts";

@@ -2,7 +2,7 @@
 // too, by hand or by mistake, so reading never fails.
 
 import type { Leader } from "../../ports/elector.ts";
-import type { TransitionRecord } from "../../ports/scope-admin.ts";
+import type { TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import type { KeyValue } from "./answers.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 

@@ -19,7 +19,7 @@
 
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, Hold, LossReason, Seat } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, Hold, LossReason, Seat } from "../../ports/backends/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
 import { type KeyValue, rangeIn, type TxnAnswer } from "./answers.ts";
 import { follow, type KeyState, readKey } from "./follow.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { EtcdAnswer, EtcdCall, EtcdWire } from "../../ports/etcd.ts";
+import type { EtcdAnswer, EtcdCall, EtcdWire } from "../../ports/backends/etcd.ts";
 import { EtcdSession } from "./session.ts";
 
 const never = new AbortController().signal;

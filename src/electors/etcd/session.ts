@@ -7,7 +7,7 @@
 // are revisions.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { EtcdRefusal, EtcdWire } from "../../ports/etcd.ts";
+import type { EtcdRefusal, EtcdWire } from "../../ports/backends/etcd.ts";
 import {
   type Fields,
   fieldsOf,

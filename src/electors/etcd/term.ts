@@ -3,7 +3,7 @@
 // an epoch that is over never compares equal again.
 
 import { StaleEpochError } from "../../core/kit/errors.ts";
-import type { Hold } from "../../ports/backend.ts";
+import type { Hold } from "../../ports/backends/backend.ts";
 import { type Fields, fieldsOf, txnOf } from "./answers.ts";
 import { toBase64 } from "./keys.ts";
 import type { EtcdSession } from "./session.ts";

@@ -3,8 +3,8 @@
 
 import { seededRandom } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Claim, LossReason } from "../../ports/backend.ts";
-import type { EtcdAnswer, EtcdCall, EtcdStreamEnd, EtcdWire } from "../../ports/etcd.ts";
+import type { Claim, LossReason } from "../../ports/backends/backend.ts";
+import type { EtcdAnswer, EtcdCall, EtcdStreamEnd, EtcdWire } from "../../ports/backends/etcd.ts";
 import { etcdSettings } from "./options.ts";
 import { EtcdSeat } from "./seat.ts";
 import { EtcdSession } from "./session.ts";

@@ -1,7 +1,7 @@
 // The three transactions of a hold, as the JSON API writes them: winning it, looking at it, giving it up. Each compares
 // the leader key's create_revision first, which etcd does in the same step.
 
-import type { TransitionRecord } from "../../ports/scope-admin.ts";
+import type { TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import { putTransition } from "./history.ts";
 import { type ScopeKeys, toBase64 } from "./keys.ts";
 import { type Holder, holderText } from "./records.ts";

@@ -19,7 +19,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
-import type { Backend, Claim, Hold, Seat } from "../../ports/backend.ts";
+import type { Backend, Claim, Hold, Seat } from "../../ports/backends/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { Life } from "./life.ts";
 import { MemorySeat } from "./memory-seat.ts";

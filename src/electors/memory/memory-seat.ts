@@ -8,7 +8,7 @@
 
 import { StaleEpochError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, Hold, Seat } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, Hold, Seat } from "../../ports/backends/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { Life } from "./life.ts";
 import { unreachable, type Session, type Store } from "./store.ts";

@@ -65,7 +65,7 @@ const ROLLBACK_TO = /^rollback\s+to\s+(?:savepoint\s+)?"?([^\s";]+)"?/i;
 const ROLLBACK = /^(?:rollback|abort)\b/i;
 const SAVEPOINT = /^savepoint\s+"?([^\s";]+)"?/i;
 const RELEASE = /^release\s+(?:savepoint\s+)?"?([^\s";]+)"?/i;
-// What electors/postgres sends: fence.ts and schema.ts.
+// What electors/postgres sends: fence/fence.ts, and postgres/schema/schema.ts.
 const FENCE = /^(begin [^;]*; )?call ("\w+")\.tenure_fence\('(-?\d+)'::bigint, '(\d+)'::bigint\)$/;
 const SHOW_MARK = /^show tenure\.fence; \/\* \w+ \*\/$/;
 const DECLARE_OPEN = /^declare tenure_open cursor/;

@@ -1,8 +1,8 @@
 // What an operator reads in Postgres, as statements for one schema: scopes, transitions, and who has which lock. They
 // need SELECT on Tenure's tables and nothing else: everybody may read pg_locks.
 
-import { FENCE_KEY_MASK } from "./lock-key.ts";
-import { quoteSchema } from "./schema.ts";
+import { FENCE_KEY_MASK } from "../../postgres/lock-key.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 
 /** Rows of pg_locks for a 64-bit key of this database: its halves are in classid and objid, with objsubid 1. */
 function lockOf(key: string): string {

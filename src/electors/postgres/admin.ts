@@ -14,13 +14,13 @@ import type {
   ScopeRecord,
   SessionRecord,
   TransitionRecord,
-} from "../../ports/scope-admin.ts";
-import type { SqlDriver, SqlRow } from "../../ports/sql.ts";
+} from "../../ports/backends/scope-admin.ts";
+import type { SqlDriver, SqlRow } from "../../ports/backends/sql.ts";
 import { type LockRow, locksSql, type ScopeRow, scopesSql, type TransitionRow, transitionsSql } from "./admin-sql.ts";
-import { faultOf } from "./faults.ts";
-import { Line } from "./line.ts";
-import { fenceKeyOf } from "./lock-key.ts";
-import { statements } from "./schema.ts";
+import { faultOf } from "../../postgres/faults.ts";
+import { Line } from "../../postgres/line.ts";
+import { fenceKeyOf } from "../../postgres/lock-key.ts";
+import { statements } from "../../postgres/schema/schema.ts";
 
 export class PostgresAdmin implements ScopeAdmin {
   readonly #driver: SqlDriver;

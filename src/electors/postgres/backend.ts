@@ -1,16 +1,16 @@
 // The Postgres backend: what `postgres()` gives. It connects nothing before a seat asks, and closes what its seats
 // share (the polling session, the observer, the clients lent to `term.tx`) when the last of them has left.
 
-import type { Backend, Claim, Hold, Seat } from "../../ports/backend.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
-import { Admission } from "./admission.ts";
-import { BlockHolder } from "./block.ts";
-import type { Holder, Scoped } from "./holder.ts";
+import type { Backend, Claim, Hold, Seat } from "../../ports/backends/backend.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
+import { Admission } from "../../postgres/admission.ts";
+import { BlockHolder } from "./seats/block.ts";
+import type { Holder, Scoped } from "./seats/holder.ts";
 import type { PostgresSettings } from "./options.ts";
-import { PollHub } from "./poll-hub.ts";
-import { PollHolder } from "./poll.ts";
-import { statements } from "./schema.ts";
-import { PostgresSeat } from "./seat.ts";
+import { PollHub } from "./seats/poll-hub.ts";
+import { PollHolder } from "./seats/poll.ts";
+import { statements } from "../../postgres/schema/schema.ts";
+import { PostgresSeat } from "./seats/seat.ts";
 import { Observer } from "./watch.ts";
 
 /** What comes from outside this room. */

@@ -10,8 +10,9 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { HEARTBEAT_JITTER } from "../../core/kit/limits.ts";
 import type { Timing } from "../../core/trust/window.ts";
-import { parseLockKey } from "./lock-key.ts";
-import { DEFAULT_CHANNEL, DEFAULT_SCHEMA, quoteSchema } from "./schema.ts";
+import type { SessionRules } from "../../postgres/ready.ts";
+import { parseLockKey } from "../../postgres/lock-key.ts";
+import { DEFAULT_CHANNEL, DEFAULT_SCHEMA, quoteSchema } from "../../postgres/schema/schema.ts";
 
 export interface PostgresOptions<Client> {
   /** `postgres://user:password@host:port/database`. Leadership has sessions of its own, made from it. */
@@ -43,25 +44,12 @@ export interface PostgresOptions<Client> {
   readonly epochStaleThresholdMs?: number | undefined;
 }
 
-export interface PostgresSettings {
-  readonly schema: string;
-  readonly migrate: "auto" | "check";
+export interface PostgresSettings extends SessionRules {
   readonly wait: "block" | "poll";
   readonly lockKey: bigint | undefined;
   readonly channel: string;
   readonly epochStaleThresholdMs: number | undefined;
   readonly timing: Timing;
-  readonly session: SessionTimeouts;
-}
-
-/** What the server enforces on a session (design D19). */
-export interface SessionTimeouts {
-  /** A waiter's: it may have been granted the lock while it was frozen (trap 49a). */
-  readonly waitingIdleMs: number;
-  /** A waiter asks again so often, for the same reason. */
-  readonly lockMs: number;
-  /** A leader's statement, and a leader between BEGIN and COMMIT. */
-  readonly statementMs: number;
 }
 
 const HEARTBEAT_MS = 1_000;

@@ -1,7 +1,7 @@
 // What observers read: who leads the scopes with these keys, as one statement.
 
 import type { Leader } from "../../ports/elector.ts";
-import { quoteSchema } from "./schema.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 
 /**

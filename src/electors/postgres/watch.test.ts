@@ -2,9 +2,9 @@
 
 import { expect, it } from "vitest";
 import { seededRandom } from "../../core/kit/random.ts";
-import { HandClock } from "../test-seat.ts";
+import { HandClock } from "../../loops/test-clock.ts";
 import { settingsOf } from "./options.ts";
-import { TestServer } from "./test-server.ts";
+import { TestServer } from "../../postgres/test-server.ts";
 import { Observer } from "./watch.ts";
 
 const settings = settingsOf({ url: "postgres://h/d", epochStaleThresholdMs: 100, retryMinMs: 200, retryMaxMs: 200 });

@@ -10,16 +10,18 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import { harmlessly, messageOf } from "../../core/kit/user-code.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
+import { Bell } from "../../loops/bell.ts";
+import { retryInMs } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDriver } from "../../ports/sql.ts";
+import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { faultOf } from "./faults.ts";
-import { Line } from "./line.ts";
+import { faultOf } from "../../postgres/faults.ts";
+import { Line } from "../../postgres/line.ts";
 import type { PostgresSettings } from "./options.ts";
-import { refusePooler } from "./probe.ts";
-import { configure } from "./ready.ts";
+import { refusePooler } from "../../postgres/probe.ts";
+import { configure } from "../../postgres/ready.ts";
 import { leaderOf, type LeaderRow, leadersSql, quoteName } from "./watch-sql.ts";
 
 const POLL_MS = 1_000;
@@ -62,11 +64,11 @@ export class Observer {
   #running = false;
   #closed = false;
   #lastUsedMs = 0;
-  #wake: (() => void) | undefined;
-  #woken = false;
+  readonly #bell: Bell;
 
   constructor(tools: WatchTools) {
     this.#tools = tools;
+    this.#bell = new Bell(tools.clock);
   }
 
   watch(key: string, scope: string, tell: Watcher["tell"], failed: Watcher["failed"]): () => void {
@@ -87,7 +89,7 @@ export class Observer {
     this.#closed = true;
     this.#line?.destroy();
     this.#opening?.destroy();
-    this.#wakeUp();
+    this.#bell.ring();
   }
 
   get #wanted(): boolean {
@@ -98,7 +100,7 @@ export class Observer {
 
   #start(): void {
     this.#lastUsedMs = this.#tools.clock.monotonicMs();
-    this.#wakeUp();
+    this.#bell.ring();
     if (this.#running) return;
     this.#running = true;
     this.#closed = false;
@@ -114,18 +116,18 @@ export class Observer {
         this.#line ??= await this.#connect();
         await this.#round(this.#line);
         failures = 0;
-        await this.#pause(POLL_MS);
+        await this.#bell.waitFor(POLL_MS);
       } catch (error) {
         const line = this.#line;
         this.#line = undefined;
         line?.destroy();
         // Whoever came until now is told of the error; the session's own end is no reason to hurry.
-        this.#woken = false;
+        this.#bell.silence();
         this.#fail(error);
         failures++;
         const { retryMinMs, retryMaxMs } = this.#tools.settings.timing;
         // Readers have had their answer; whoever comes meanwhile does not wait for the backoff.
-        await this.#pause(this.#tools.random.between(retryMinMs, Math.min(retryMinMs * 2 ** failures, retryMaxMs)));
+        await this.#bell.waitFor(retryInMs(this.#tools.random, failures, retryMinMs, retryMaxMs));
       }
     }
     this.#running = false;
@@ -140,7 +142,7 @@ export class Observer {
   async #connect(): Promise<Line> {
     const { driver, clock, settings } = this.#tools;
     const wakeUp = (): void => {
-      if (this.#line === line) this.#wakeUp();
+      if (this.#line === line) this.#bell.ring();
     };
     const line: Line = new Line(driver, clock, { ended: wakeUp, notified: wakeUp });
     this.#opening = line;
@@ -223,27 +225,6 @@ export class Observer {
     harmlessly(call, (error) =>
       this.#tools.logger.error({ scope, error: messageOf(error) }, "a callback threw while the leader was observed"),
     );
-  }
-
-  /** Ends early when somebody has something new. */
-  async #pause(ms: number): Promise<void> {
-    const { clock } = this.#tools;
-    if (!this.#woken) {
-      await new Promise<void>((resolve) => {
-        const timer: Timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
-        this.#wake = () => {
-          timer.cancel();
-          resolve();
-        };
-      });
-    }
-    this.#wake = undefined;
-    this.#woken = false;
-  }
-
-  #wakeUp(): void {
-    this.#woken = true;
-    this.#wake?.();
   }
 }
 

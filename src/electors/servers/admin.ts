@@ -1,6 +1,6 @@
 // What `tenure scope` asks of Tenure's own servers.
 
-import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
+import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { askedEpochOf, type Fields, scopePageOf, scopeRecordOf, transitionsOf } from "./answers.ts";
 import type { LeaderClient } from "./leader-client.ts";

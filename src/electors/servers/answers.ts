@@ -4,7 +4,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
 import type { Leader } from "../../ports/elector.ts";
-import type { ScopeRecord, TransitionRecord } from "../../ports/scope-admin.ts";
+import type { ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

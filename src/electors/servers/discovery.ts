@@ -6,7 +6,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
-import type { ServersWire } from "../../ports/servers.ts";
+import type { ServersWire } from "../../ports/backends/servers.ts";
 import { introductionOf, type LeaderWord, leaderWordOf } from "./answers.ts";
 import type { Members } from "./members.ts";
 import { refusalOf } from "./refusals.ts";

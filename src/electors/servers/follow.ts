@@ -9,7 +9,7 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { pause } from "../persistence.ts";
+import { pause } from "../../loops/time.ts";
 import { NEVER_LED, type ScopeState } from "./answers.ts";
 import type { ScopesClient } from "./scopes-client.ts";
 
@@ -54,6 +54,6 @@ function isNews(state: ScopeState, known: ScopeState): boolean {
   return known.leader !== null && state.leader === null;
 }
 
-export function pauseEarly({ clock, random, signal }: Pick<Followed, "clock" | "random" | "signal">): Promise<void> {
+export function pauseEarly({ clock, random, signal }: Pick<Followed, "clock" | "random" | "signal">): Promise<boolean> {
   return pause(clock, random.between(IDLE_PAUSE_MS / 2, IDLE_PAUSE_MS), signal);
 }

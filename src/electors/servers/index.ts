@@ -1,10 +1,10 @@
 // Leadership on Tenure's own servers: a lease in their replicated log, the index of its grant as the epoch.
 
 import type { Random } from "../../core/kit/random.ts";
-import type { Backend } from "../../ports/backend.ts";
+import type { Backend } from "../../ports/backends/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ScopeAdmin } from "../../ports/scope-admin.ts";
-import type { ServersWire } from "../../ports/servers.ts";
+import type { ScopeAdmin } from "../../ports/backends/scope-admin.ts";
+import type { ServersWire } from "../../ports/backends/servers.ts";
 import { ServersAdmin } from "./admin.ts";
 import { LeaderClient } from "./leader-client.ts";
 import { Members } from "./members.ts";

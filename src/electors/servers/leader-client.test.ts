@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
-import { settled } from "../test-seat.ts";
+import { settled } from "../../loops/test-clock.ts";
 import type { Question } from "./leader-client.ts";
 import { leaderClient, ok, refusal, SILENCE, TestServers, unreachable } from "./test-wire.ts";
 

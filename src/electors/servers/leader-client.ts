@@ -16,8 +16,8 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ServersAnswer, ServersWire } from "../../ports/servers.ts";
-import { pause } from "../persistence.ts";
+import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
+import { pause } from "../../loops/time.ts";
 import type { Fields } from "./answers.ts";
 import { findLeader } from "./discovery.ts";
 import type { Members } from "./members.ts";
@@ -59,7 +59,7 @@ const PAUSE_MS_MAX = 250;
 const DOUBLINGS_MAX = 8;
 /** Redirects in a row without a pause: a chain over three nodes is honest, two that name each other are not. */
 const HOPS_MAX = 3;
-const ANSWER_BYTES_MAX = 1024 * 1024;
+const LEADER_ANSWER_BYTES_MAX = 1024 * 1024;
 
 type Outcome<T> =
   | { readonly kind: "told"; readonly told: Told<T> }
@@ -154,7 +154,7 @@ export class LeaderClient {
   }
 
   async #send(url: string, question: Question<unknown>): Promise<ServersAnswer> {
-    const { method, path, body, signal, waitMs = 0, bytesMax = ANSWER_BYTES_MAX } = question;
+    const { method, path, body, signal, waitMs = 0, bytesMax = LEADER_ANSWER_BYTES_MAX } = question;
     const timeoutMs = this.#options.requestTimeoutMs + waitMs;
     const both = AbortSignal.any([signal, this.#life.signal]);
     let isUnsent = false;
@@ -186,7 +186,7 @@ export class LeaderClient {
     return unlessAborted(this.#search, signal);
   }
 
-  #pause(failures: number, signal: AbortSignal): Promise<void> {
+  #pause(failures: number, signal: AbortSignal): Promise<boolean> {
     const { clock, random } = this.#options;
     const ceilingMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(failures, DOUBLINGS_MAX));
     return pause(clock, random.between(ceilingMs / 2, ceilingMs), signal);

@@ -6,7 +6,7 @@
 //   refused     for good: no other node would say anything else
 
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
-import type { ServersAnswer } from "../../ports/servers.ts";
+import type { ServersAnswer } from "../../ports/backends/servers.ts";
 
 export type Refusal =
   | { readonly kind: "moved"; readonly nodeId: string | null; readonly url: string | null; readonly error: TenureError }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settled } from "../test-seat.ts";
+import { settled } from "../../loops/test-clock.ts";
 import { ok, refusal, SILENCE, sit, TestServers, unreachable } from "./test-wire.ts";
 
 const never = new AbortController().signal;

@@ -14,7 +14,7 @@
 
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, LossReason, Seat } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, LossReason, Seat } from "../../ports/backends/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
 import { persist } from "../persistence.ts";
 import type { ScopeState } from "./answers.ts";

@@ -3,9 +3,9 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { seededRandom } from "../../core/kit/random.ts";
-import type { Claim, LossReason } from "../../ports/backend.ts";
-import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/servers.ts";
-import { HandClock } from "../test-seat.ts";
+import type { Claim, LossReason } from "../../ports/backends/backend.ts";
+import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/backends/servers.ts";
+import { HandClock } from "../../loops/test-clock.ts";
 import { serversBackend } from "./index.ts";
 import { LeaderClient } from "./leader-client.ts";
 import { Members } from "./members.ts";

@@ -27,10 +27,10 @@ import { assert } from "../../core/kit/assert.ts";
 import { asideBytes } from "./aside.ts";
 import { isBehind, statsOf, type ArchiveOptions, type ArchiveStats } from "./archive-options.ts";
 import { checkedCapture, isHeld, walkFrom, withoutLetGo } from "./captures.ts";
-import { CATALOG_NAME, segmentName, writeDurably } from "./durable-file.ts";
+import { CATALOG_NAME, segmentName, writeDurably } from "./file-names.ts";
 import { eventChain } from "./event-chain.ts";
 import { Exclusive } from "./exclusive.ts";
-import { checkInstallation, placeSegment } from "./installation.ts";
+import { checkInstallation, placeSegment } from "./peers/installation.ts";
 import { giveUpBefore, giveUpThrough, letGoOlder, retain, type Shortened } from "./letting-go.ts";
 import { quotaOf, type Quota } from "./quota.ts";
 import { pieceOf, pointAt, readEvents, startBehindMissing } from "./reading.ts";
@@ -175,7 +175,7 @@ export class Archive {
 
   async #writeCatalog(): Promise<void> {
     const { disk, digest } = this.#environment;
-    await writeDurably(disk, CATALOG_NAME, encodeCatalog(this.#holdings.catalog(), digest), "archive-catalog");
+    await writeDurably(disk, CATALOG_NAME, [encodeCatalog(this.#holdings.catalog(), digest)], "archive-catalog");
   }
 
   // ---- snapshots -----------------------------------------------------------------------------------

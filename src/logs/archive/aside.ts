@@ -1,7 +1,7 @@
 // Files that were set aside: nobody reads them, an operator removes them, and until then they count as history.
 
 import type { Disk } from "../../ports/disk.ts";
-import { isAside } from "./durable-file.ts";
+import { isAside } from "./file-names.ts";
 
 /** Null where they can't be counted now: a number for a person is not worth a process. */
 export async function asideBytes(disk: Disk): Promise<number | null> {

@@ -10,7 +10,7 @@ import {
 } from "../../core/archive/index.ts";
 import { chainBroken } from "../../core/events/index.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { damagedName, firstOf, formerName, segmentName, syncDirectory } from "./durable-file.ts";
+import { damagedName, firstOf, formerName, segmentName, syncDirectory } from "./file-names.ts";
 import { readFile } from "./file-read.ts";
 import { pointAt, type Readable } from "./reading.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";

@@ -1,10 +1,9 @@
 // The door of logs/archive: the durable history of one node, and how it gets what it lacks.
 
 export { Archive } from "./archive.ts";
-export type { ArchiveOptions, ArchiveStats } from "./archive-options.ts";
-export { exchangeSegments, lacksOf, ownLacks, segmentAnswers, type ExchangeOptions } from "./peer-segments.ts";
-export { SegmentFetcher, type FetcherOptions, type MissingHistory, type SegmentSource } from "./segment-fetcher.ts";
-export type { Quota } from "./quota.ts";
+export type { ArchiveOptions } from "./archive-options.ts";
+export { exchangeSegments, lacksOf, ownLacks, segmentAnswers } from "./peers/peer-segments.ts";
+export { SegmentFetcher, type MissingHistory, type SegmentSource } from "./peers/segment-fetcher.ts";
 export { filesBehind } from "./replayed.ts";
 export { Retention } from "./retention.ts";
 export type { Finding } from "./recovery.ts";

@@ -15,7 +15,7 @@ import {
   sequencesOf,
 } from "../../../test/archive/test-archive.ts";
 import { captureFrom } from "./captures.ts";
-import { segmentName } from "./durable-file.ts";
+import { segmentName } from "./file-names.ts";
 import type { Finding } from "./index.ts";
 
 const events = sealedEvents(23);

@@ -11,7 +11,7 @@ import {
 } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { segmentName } from "./durable-file.ts";
+import { segmentName } from "./file-names.ts";
 import { notNow } from "./file-read.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";
 import type { SegmentFiles } from "./segment-files.ts";

@@ -34,7 +34,7 @@ import {
   segmentName,
   syncDirectory,
   syncFile,
-} from "./durable-file.ts";
+} from "./file-names.ts";
 import { readFile } from "./file-read.ts";
 import { asideBytes } from "./aside.ts";
 import { Slices } from "./slices.ts";

@@ -9,7 +9,7 @@ import {
   type SegmentCursor,
 } from "../../core/archive/index.ts";
 import { chainBroken } from "../../core/events/index.ts";
-import { segmentName } from "./durable-file.ts";
+import { segmentName } from "./file-names.ts";
 
 export class Replayed {
   #at: { readonly held: SegmentBuilder; readonly cursor: SegmentCursor } | null = null;

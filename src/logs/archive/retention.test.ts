@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { seededRandom } from "../../core/kit/random.ts";
 import { TestDisk } from "../../engine/test-disk.ts";
-import { ManualClock } from "../../engine/test-engine.ts";
+import { ManualClock } from "../../loops/test-clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import {
   expectHistory,

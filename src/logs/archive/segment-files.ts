@@ -7,7 +7,7 @@
 import { isSameBytes, openSealed, type SealedSegment, type SegmentEntry } from "../../core/archive/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { segmentName } from "./durable-file.ts";
+import { segmentName } from "./file-names.ts";
 import { readFile, type FileRead } from "./file-read.ts";
 
 const KEPT_MAX = 2;

@@ -1,7 +1,7 @@
 // Long computations in slices, with the event loop free in between: a node that is busy for long misses heartbeats
 // (trap 56c). A slice ends by the clock, because what a step costs depends on the events.
 
-import { restAfterMs } from "../../core/kit/giving-way.ts";
+import { giveWay } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 
 /** Steps are well below a millisecond, so a slice stays below 5 ms. */
@@ -34,16 +34,8 @@ export class Slices {
   }
 
   async pause(): Promise<void> {
-    const askedMs = this.#clock.monotonicMs();
-    await this.#at(askedMs);
-    const nowMs = this.#clock.monotonicMs();
-    const restMs = restAfterMs(nowMs - askedMs);
-    if (restMs > 0) await this.#at(nowMs + restMs);
+    await giveWay(this.#clock);
     this.begin();
-  }
-
-  #at(atMs: number): Promise<void> {
-    return new Promise((resume) => void this.#clock.setTimer(atMs, resume));
   }
 
   async run<T>(steps: Generator<unknown, T>): Promise<T> {

@@ -15,7 +15,7 @@ import {
   type SegmentEntry,
 } from "../../core/archive/index.ts";
 import { assert, assertNever } from "../../core/kit/assert.ts";
-import { segmentName } from "./durable-file.ts";
+import { segmentName } from "./file-names.ts";
 import { readFile } from "./file-read.ts";
 import type { Readable } from "./reading.ts";
 import { Slices } from "./slices.ts";

@@ -10,7 +10,7 @@
 import type { SegmentBuilder, SegmentEntry } from "../../core/archive/index.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
 import type { OpenOnDisk } from "./verification.ts";
-import { segmentName, syncDirectory, syncFile, writeDurably } from "./durable-file.ts";
+import { segmentName, syncDirectory, syncFile, writeDurably } from "./file-names.ts";
 
 interface Writing {
   readonly builder: SegmentBuilder;
@@ -99,7 +99,7 @@ export class WriteQueue {
     if (bytes.length === 0) return;
     const name = segmentName(builder.first);
     if (one.file === null && one.replaces) {
-      await writeDurably(this.#disk, name, bytes, "archive");
+      await writeDurably(this.#disk, name, [bytes], "archive");
       one.file = await this.#disk.open(name, "archive-open");
     } else {
       const isNew = one.file === null;

@@ -16,14 +16,7 @@ import {
   type RunnerContext,
 } from "./world.ts";
 
-export {
-  type LogConformanceCase,
-  LogConformanceFailure,
-  type LogFault,
-  type LogWorld,
-  type MakeLogWorld,
-  type RunnerContext,
-} from "./world.ts";
+export { type LogConformanceCase, LogConformanceFailure, type LogWorld, type MakeLogWorld } from "./world.ts";
 
 const CASES: readonly Case[] = [...APPEND_CASES, ...FENCE_CASES, ...SUBSCRIBE_CASES, ...FAULT_CASES];
 

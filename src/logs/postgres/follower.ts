@@ -9,9 +9,12 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
+import { Bell } from "../../loops/bell.ts";
+import { retryInMs } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
+import { connected } from "../../postgres/desk.ts";
 import type { LogReader } from "./log-reader.ts";
 import { LOG_CHANNEL, type LogStatements, noticeOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
@@ -39,8 +42,7 @@ export class Follower {
   #lane: SqlLane | null = null;
   #started: Promise<void> | undefined;
   #closed = false;
-  #wake: (() => void) | undefined;
-  #woken = false;
+  readonly #bell: Bell;
   #freshAsOfMs: number | null = null;
   #failures = 0;
   readonly #waiting = new Set<() => void>();
@@ -53,6 +55,7 @@ export class Follower {
       out: "the log in Postgres can't be followed; it is tried again",
       well: "the log in Postgres is followed again",
     };
+    this.#bell = new Bell(clock);
     this.#outages = new OutageLog({ clock, logger, fields: { log }, texts });
   }
 
@@ -98,8 +101,7 @@ export class Follower {
 
   /** Something may be new: do not wait for the next poll. */
   wakeUp(): void {
-    this.#woken = true;
-    this.#wake?.();
+    this.#bell.ring();
   }
 
   async close(): Promise<void> {
@@ -126,7 +128,7 @@ export class Follower {
         served = true;
         caughtUp();
         this.#served();
-        await this.#pause(pollMs);
+        await this.#bell.waitFor(pollMs);
       } catch (error) {
         const isBroken = TenureError.is(error) && error.code === "CHAIN_BROKEN";
         if (this.#closed && !isBroken) break;
@@ -136,7 +138,7 @@ export class Follower {
           return refused(fault);
         }
         this.#failures++;
-        await this.#pause(random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** this.#failures, RETRY_MS_MAX)));
+        await this.#bell.waitFor(retryInMs(random, this.#failures, RETRY_MS_MIN, RETRY_MS_MAX));
       }
     }
     refused(new TenureError("BACKEND_UNAVAILABLE", `log "${this.#options.log}" was closed.`));
@@ -151,7 +153,7 @@ export class Follower {
     this.#lane?.destroy();
     this.#lane = null;
     // The session's own end is no reason to hurry.
-    this.#woken = false;
+    this.#bell.silence();
     const fault = this.#options.desk.fault(error);
     this.#outages.failed(fault);
     return fault;
@@ -159,41 +161,19 @@ export class Follower {
 
   async #connect(): Promise<SqlLane> {
     const { desk, log, reader, sql } = this.#options;
-    const lane = await desk.connect(`tenure log ${log}`, {
-      ended: () => this.wakeUp(),
-      notified: (channel, payload) => this.#notified(channel, payload),
-    });
-    try {
+    const ended = (): void => this.wakeUp();
+    const notified = (channel: string, payload: string): void => this.#notified(channel, payload);
+    return connected(desk, `tenure log ${log}`, { ended, notified }, async (lane) => {
       if (this.#closed) throw new Error("the log was closed while it connected");
-      // Before the first page: what is committed behind it is told.
+      // Before the first page: what is committed after it is told.
       await lane.ask(sql.listen);
       await reader.compare(lane);
-      return lane;
-    } catch (error) {
-      lane.destroy();
-      throw error;
-    }
+    });
   }
 
   #notified(channel: string, payload: string): void {
     if (channel !== LOG_CHANNEL) return;
     const notice = noticeOf(this.#options.log, payload);
     if (notice !== null && !this.#options.isKnown(notice.epoch, notice.position)) this.wakeUp();
-  }
-
-  /** Ends early when something may be new. */
-  async #pause(ms: number): Promise<void> {
-    const { clock } = this.#options;
-    if (!this.#woken) {
-      await new Promise<void>((resolve) => {
-        const timer: Timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
-        this.#wake = () => {
-          timer.cancel();
-          resolve();
-        };
-      });
-    }
-    this.#wake = undefined;
-    this.#woken = false;
   }
 }

@@ -19,9 +19,13 @@
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
+import { Bell } from "../../loops/bell.ts";
+import { retryInMs } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
+import { connected } from "../../postgres/desk.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 import { InboxMarks } from "./inbox-marks.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
@@ -82,19 +86,18 @@ export class PostgresInbox {
   #lane: SqlLane | null = null;
   #closed = false;
   #isAsked = false;
-  #wake: (() => void) | undefined;
-  #woken = false;
+  readonly #bell: Bell;
 
   constructor(options: PostgresInboxOptions) {
-    assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(options.schema), "a schema's name needs no thought in quoting");
     this.#options = options;
     const { clock, logger } = options;
     const texts = {
       out: "the inbox in Postgres can't be read; it is tried again",
       well: "the inbox in Postgres is read again",
     };
+    this.#bell = new Bell(clock);
     this.#outages = new OutageLog({ clock, logger, fields: { event: "inbox" }, texts });
-    this.#look = lookAt(`"${options.schema}".tenure_inbox`);
+    this.#look = lookAt(`${quoteSchema(options.schema)}.tenure_inbox`);
   }
 
   /** Waits until there is something that is not under way; at most `max`. Survives what mends itself. One call at a time. */
@@ -116,13 +119,13 @@ export class PostgresInbox {
       if (number !== undefined) this.#marks.again(number);
       this.#underWay.delete(id);
     }
-    this.#wakeUp();
+    this.#bell.ring();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#options.desk.close();
-    this.#wakeUp();
+    this.#bell.ring();
     const lane = this.#lane;
     this.#lane = null;
     await lane?.end();
@@ -142,9 +145,9 @@ export class PostgresInbox {
       } catch (error) {
         if (!this.#closed) this.#failed(error);
         failures++;
-        pauseMs = random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** failures, RETRY_MS_MAX));
+        pauseMs = retryInMs(random, failures, RETRY_MS_MIN, RETRY_MS_MAX);
       }
-      await this.#pause(pauseMs);
+      await this.#bell.waitFor(pauseMs);
     }
   }
 
@@ -171,48 +174,23 @@ export class PostgresInbox {
   #failed(error: unknown): void {
     this.#lane?.destroy();
     this.#lane = null;
-    this.#woken = false;
+    this.#bell.silence();
     const fault = this.#options.desk.fault(error);
     if (!fault.retryable) throw fault;
     this.#outages.failed(fault);
   }
 
   async #connect(): Promise<SqlLane> {
-    const wakeUp = (): void => this.#wakeUp();
+    const wakeUp = (): void => this.#bell.ring();
     const notified = (_channel: string, log: string): void => {
       if (log === this.#options.log) wakeUp();
     };
-    const lane = await this.#options.desk.connect("tenure inbox", { ended: wakeUp, notified });
-    try {
+    return connected(this.#options.desk, "tenure inbox", { ended: wakeUp, notified }, async (lane) => {
       await lane.ask(`listen ${INBOX_CHANNEL}`);
       // It may be another server, with other numbers.
       this.#marks.forget();
       this.#fullLookAtMs = 0;
-      return lane;
-    } catch (error) {
-      lane.destroy();
-      throw error;
-    }
-  }
-
-  async #pause(ms: number): Promise<void> {
-    const { clock } = this.#options;
-    if (!this.#woken) {
-      await new Promise<void>((resolve) => {
-        const timer: Timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
-        this.#wake = () => {
-          timer.cancel();
-          resolve();
-        };
-      });
-    }
-    this.#wake = undefined;
-    this.#woken = false;
-  }
-
-  #wakeUp(): void {
-    this.#woken = true;
-    this.#wake?.();
+    });
   }
 }
 

@@ -11,7 +11,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LogRecord } from "../../ports/log.ts";
-import type { SqlLane } from "../../ports/sql.ts";
+import type { SqlLane } from "../../ports/backends/sql.ts";
 import type { Applied } from "./applied.ts";
 import {
   bytesOf,

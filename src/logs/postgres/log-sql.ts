@@ -1,18 +1,17 @@
 // The statements of a log in Postgres, for one schema and one log, and what their rows mean. The functions they call stand
-// in electors/postgres/schema-log.ts. Each is one statement: one round trip, one transaction, one snapshot of the database.
+// in postgres/schema/log.ts. Each is one statement: one round trip, one transaction, one snapshot of the database.
 
 import { assert } from "../../core/kit/assert.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import type { LogRecord } from "../../ports/log.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 
 export const LOG_CHANNEL = "tenure_log";
 
 export type LogStatements = ReturnType<typeof logStatements>;
 
-/** `schema`: a plain name, checked by the backend's options. */
 export function logStatements(schema: string) {
-  assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(schema), "a schema's name needs no thought in quoting", () => schema);
-  const at = `"${schema}"`;
+  const at = quoteSchema(schema);
   const verdict = "taken, in_epoch::text as epoch, at_opened::text as opened, at_position::text as position";
   const head = `h.epoch::text as epoch, h.position::text as position, h.first::text as first,
   h.snapshot_position::text as snapshot_position, h.snapshot_epoch::text as snapshot_epoch`;

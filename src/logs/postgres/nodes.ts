@@ -13,9 +13,13 @@ import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { CLOCK_HEARD_MS_MAX, CLOCK_SKEW_MS_MAX, MEMBERS_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
+import { Bell } from "../../loops/bell.ts";
+import { retryInMs } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
+import { connected } from "../../postgres/desk.ts";
+import { quoteSchema } from "../../postgres/schema/schema.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 
@@ -82,7 +86,7 @@ export class PostgresNodes {
   #site: string | null = null;
   #joined: Promise<string> | undefined;
   #isClosed = false;
-  #timer: { readonly timer: Timer; readonly resolve: () => void } | null = null;
+  readonly #bell: Bell;
 
   constructor(options: PostgresNodesOptions) {
     this.#options = options;
@@ -92,6 +96,7 @@ export class PostgresNodes {
       out: "this node is not known in the database; it is tried again",
       well: "this node is known in the database again",
     };
+    this.#bell = new Bell(clock);
     this.#outages = new OutageLog({ clock, logger, fields: { event: "nodes" }, texts });
   }
 
@@ -134,8 +139,7 @@ export class PostgresNodes {
     this.#isClosed = true;
     const { desk, log, nodeId, instance } = this.#options;
     desk.close();
-    this.#timer?.timer.cancel();
-    this.#timer?.resolve();
+    this.#bell.ring();
     const lane = this.#lane;
     this.#lane = null;
     try {
@@ -157,7 +161,7 @@ export class PostgresNodes {
         this.#outages.works();
         assert(this.#site !== null, "a site is known before its nodes are");
         joined(this.#site);
-        await this.#pause(BEAT_MS);
+        await this.#bell.waitFor(BEAT_MS);
       } catch (error) {
         if (this.#isClosed) break;
         this.#lane?.destroy();
@@ -169,7 +173,7 @@ export class PostgresNodes {
           return refused(fault);
         }
         this.#outages.failed(fault);
-        await this.#pause(random.between(RETRY_MS_MIN, Math.min(RETRY_MS_MIN * 2 ** ++failures, RETRY_MS_MAX)));
+        await this.#bell.waitFor(retryInMs(random, ++failures, RETRY_MS_MIN, RETRY_MS_MAX));
       }
     }
     refused(new TenureError("BACKEND_UNAVAILABLE", "the node was stopped before it was known in the database."));
@@ -177,8 +181,7 @@ export class PostgresNodes {
 
   async #claim(): Promise<SqlLane> {
     const { desk, clock, nameKey, nodeId, log } = this.#options;
-    const lane = await desk.connect(`tenure node ${nodeId}`, {});
-    try {
+    return connected(desk, `tenure node ${nodeId}`, {}, async (lane) => {
       await lane.ask("select set_config('idle_session_timeout', $1::text, false)", [String(SESSION_IDLE_MS)]);
       const [row] = await lane.ask<{ site: string }>(this.#sql.site, [log]);
       const site = row?.site ?? "";
@@ -187,14 +190,11 @@ export class PostgresNodes {
       const untilMs = clock.monotonicMs() + CLAIM_MS_MAX;
       for (;;) {
         const [answer] = await lane.ask<{ granted: boolean }>(this.#sql.claim, [nameKey]);
-        if (answer?.granted === true) return lane;
+        if (answer?.granted === true) return;
         if (this.#isClosed) throw new Error("the node was stopped");
         if (clock.monotonicMs() >= untilMs) throw await this.#taken(lane);
       }
-    } catch (error) {
-      lane.destroy();
-      throw error;
-    }
+    });
   }
 
   async #taken(lane: SqlLane): Promise<TenureError> {
@@ -242,20 +242,10 @@ export class PostgresNodes {
       silentMs: Math.max(0, Number(silentMs)),
     }));
   }
-
-  async #pause(ms: number): Promise<void> {
-    const { clock } = this.#options;
-    if (this.#isClosed) return;
-    await new Promise<void>((resolve) => {
-      this.#timer = { timer: clock.setTimer(clock.monotonicMs() + ms, resolve), resolve };
-    });
-    this.#timer = null;
-  }
 }
 
 function statements(schema: string) {
-  assert(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(schema), "a schema's name needs no thought in quoting", () => schema);
-  const at = `"${schema}"`;
+  const at = quoteSchema(schema);
   return {
     /** log → `site`. */
     site: `select ${at}.tenure_site($1::text)::text as site`,

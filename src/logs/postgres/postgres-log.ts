@@ -1,4 +1,4 @@
-// The log in Postgres (tables: electors/postgres/schema-log.ts): one row is the head with the fence, the records stand beside
+// The log in Postgres (tables: postgres/schema/log.ts): one row is the head with the fence, the records stand beside
 // it, every node follows them, and the leader of the open epoch appends.
 //
 //   created ──start──▶ following ──close──▶ closed        open and append make this node the log's writer as well
@@ -15,7 +15,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Fold, LogAppended, LogHead, LogOpened, LogRecord, TakingLog } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk } from "../../ports/sql.ts";
+import type { SqlDesk } from "../../ports/backends/sql.ts";
 import type { FeedBounds } from "../record-feed.ts";
 import { Applied } from "./applied.ts";
 import { Follower } from "./follower.ts";

@@ -7,6 +7,7 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { sleep } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LogRecord } from "../../ports/log.ts";
 import type { RecordFeed } from "../record-feed.ts";
@@ -45,8 +46,7 @@ async function run({ feed, clock, from, read, tell, compacted }: Replay, life: L
     const records = await page(read, next, Math.min(PAGE_RECORDS, feed.first - next));
     if (life.isStopped) return;
     if (records === "compacted") return compacted();
-    if (records.length === 0)
-      await new Promise<void>((resolve) => clock.setTimer(clock.monotonicMs() + RETRY_MS, resolve));
+    if (records.length === 0) await sleep(clock, RETRY_MS);
     for (const record of records) {
       if (life.isStopped) return;
       assert(record.position === next, "no record is passed over", () => `${record.position} for ${next}`);

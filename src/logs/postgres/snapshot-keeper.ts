@@ -8,7 +8,7 @@
 
 import { piecesOf } from "../../core/kit/pieces.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { SqlLane } from "../../ports/sql.ts";
+import type { SqlLane } from "../../ports/backends/sql.ts";
 import { bundled } from "./bundles.ts";
 import type { Applied } from "./applied.ts";
 import type { LogReader } from "./log-reader.ts";

@@ -1,7 +1,7 @@
 // A desk whose server is a few lines of the test: it keeps one head as the real functions do, and answers when it is told to.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 
 export interface Sent {
   readonly values: readonly unknown[];

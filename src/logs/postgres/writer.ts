@@ -17,7 +17,8 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { ENTRY_BYTES_MAX, PENDING_PROPOSALS_MAX, UNCOMMITTED_BYTES_MAX } from "../../core/kit/limits.ts";
 import { outcomeOfCommit } from "../../core/kit/sql-outcome.ts";
 import type { LogAppended, LogOpened } from "../../ports/log.ts";
-import type { SqlDesk, SqlLane } from "../../ports/sql.ts";
+import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
+import { connected } from "../../postgres/desk.ts";
 import { misplaced, notOpened, tooLarge, tooMuchWaits } from "../refusals.ts";
 import type { Applied } from "./applied.ts";
 import { joined, type LogReader } from "./log-reader.ts";
@@ -359,13 +360,12 @@ export class Writer {
 
   async #connect(): Promise<SqlLane> {
     const { desk, log, reader } = this.#options;
-    const lane = await desk.connect(`tenure log ${log} (leader)`, {});
-    try {
-      if (!this.#closed) await reader.compare(lane);
-      if (this.#closed) throw this.#closedError();
-    } catch (error) {
+    const lane = await connected(desk, `tenure log ${log} (leader)`, {}, async (one) => {
+      if (!this.#closed) await reader.compare(one);
+    });
+    if (this.#closed) {
       lane.destroy();
-      throw error;
+      throw this.#closedError();
     }
     this.#lane = lane;
     return lane;

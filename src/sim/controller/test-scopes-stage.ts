@@ -2,7 +2,7 @@
 
 import { ScopesStage } from "../../controller/test-scopes.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
-import { ManualClock } from "../../engine/test-engine.ts";
+import { ManualClock } from "../../loops/test-clock.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";
 
 export function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {

@@ -13,8 +13,8 @@ import { ListMachine } from "../../engine/test-engine.ts";
 import { bytesOf, digest } from "../../engine/test-storage.ts";
 import type { ClusterView, DiskView } from "../../ports/cluster.ts";
 import type { LogFields, Logger } from "../../ports/logger.ts";
-import type { PeerLink, Peers } from "../../ports/peers.ts";
-import type { Wire } from "../../ports/wire.ts";
+import type { PeerLink, Peers } from "../../ports/peers/peers.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 import { World, type Boot } from "../kernel/index.ts";
 
 const FOUNDER = "a1";

@@ -3,7 +3,7 @@
 
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Wire } from "../../ports/wire.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 import { Line } from "./line.ts";
 import { type Answer, decode, encode, type Frame, type Push, type Request } from "./messages.ts";
 import type { Flavour } from "./server.ts";

@@ -1,4 +1,4 @@
-// The Seat port of one elector on the simulated server, for both flavours (server.ts), and the checks of what ports/backend.ts
+// The Seat port of one elector on the simulated server, for both flavours (server.ts), and the checks of what ports/backends/backend.ts
 // promises a seat: one acquire, beat and release at a time, and nothing left behind by who went away.
 //
 //   idle ──acquire──▶ asking ──granted──▶ holding ──release──▶ idle
@@ -10,7 +10,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, Hold, LossReason, Seat } from "../../ports/backend.ts";
+import type { Beat, Claim, Grant, Hold, LossReason, Seat } from "../../ports/backends/backend.ts";
 import type { Timer } from "../../ports/clock.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { Answer, Push, Request } from "./messages.ts";
@@ -26,7 +26,7 @@ export interface SeatEvents {
   beating(): void;
   beatFailed(epoch: number): void;
   lost(epoch: number): void;
-  /** The elector called what ports/backend.ts says that it does not call. */
+  /** The elector called what ports/backends/backend.ts says that it does not call. */
   misused(how: string): void;
   /** An answer to a beat of a hold that this seat has no more. */
   answeredLate(): void;

@@ -13,7 +13,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { type PeerKey, nodeIdOf } from "../../core/kit/ids.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leader } from "../../ports/elector.ts";
-import type { Wire } from "../../ports/wire.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 import { Line } from "./line.ts";
 import { type Answer, decode, encode, type Frame, type Push, type Request } from "./messages.ts";
 

@@ -5,7 +5,7 @@ import { NotLeaderError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import { ScopeElector } from "../../electors/elector.ts";
-import type { Backend } from "../../ports/backend.ts";
+import type { Backend } from "../../ports/backends/backend.ts";
 import type { Term } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Boot } from "../kernel/index.ts";

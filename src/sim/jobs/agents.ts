@@ -16,13 +16,13 @@ import type { Clock } from "../../ports/clock.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { AnsweredAgent, JobsCluster, JobsServer } from "./cluster.ts";
-import { CLOCK_DRIFT_MAX } from "./knobs.ts";
-import type { Asked } from "./oracle.ts";
+import { SIM_DRIFT_MAX } from "./knobs.ts";
+import type { Asked } from "./oracle/oracle.ts";
 import { type Answer, post } from "./post.ts";
 import { reached } from "./probes.ts";
 
 /** Both clocks may drift, in opposite directions. */
-const TRUSTED_SHARE = 1 - 3 * CLOCK_DRIFT_MAX;
+const TRUSTED_SHARE = 1 - 3 * SIM_DRIFT_MAX;
 /** Beside the time that a poll may wait: the leases of one whose answer is lost may be over by then, or not. */
 const GIVE_UP_MS: readonly number[] = [150, 500, 3_000];
 const RENEW_GIVE_UP_MS = 600;

@@ -8,7 +8,7 @@ import type { Request } from "../../ports/jobs.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
 import type { JobsKnobs } from "./knobs.ts";
-import type { Asked } from "./oracle.ts";
+import type { Asked } from "./oracle/oracle.ts";
 import { type Answer, post } from "./post.ts";
 import { reached } from "./probes.ts";
 import { RACE_BEGINS_MS, RACE_JOBS, RACE_SPEC } from "./race.ts";

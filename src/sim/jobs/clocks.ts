@@ -7,7 +7,7 @@
 //   most   two of three jump together, as where their time server is wrong: a majority agrees, and is wrong
 //   gap    nobody ran for days: all servers are down, and when they come back all clocks have gone on
 //
-// Always: a request is done once under its key (oracle.ts), and no finished job is forgotten before its time of the world's own.
+// Always: a request is done once under its key (oracle/oracle.ts), and no finished job is forgotten before its time of the world's own.
 // Where a majority is right (near, one, gap): events are stamped with the world's time within OFF_MS_MAX, and a server
 // whose clock is off does not lead for long.
 

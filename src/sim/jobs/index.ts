@@ -3,6 +3,6 @@
 export { JobsCampaign } from "./campaign.ts";
 export type { ClockMood } from "./clocks.ts";
 export type { JobsKnobs, JobsLimits } from "./knobs.ts";
-export type { JobsFault } from "./plan.ts";
+export type { JobsFault } from "./faults/plan.ts";
 export { COMMON_JOBS_PROBES } from "./probes.ts";
 export { runJobsSeed, type JobsRunOptions, type JobsRunResult } from "./run.ts";

@@ -4,12 +4,12 @@ import { JOBS_FINISHED_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import { CLOCK_MOODS, type ClockMood } from "./clocks.ts";
-import type { OwnKind } from "./plan.ts";
-import type { JobsPloyKind } from "./ploys.ts";
-import type { ViewsFault } from "./views-faults.ts";
+import type { OwnKind } from "./faults/plan.ts";
+import type { JobsPloyKind } from "./faults/ploys.ts";
+import type { ViewsFault } from "./faults/views.ts";
 
 /** How far any clock may run fast or slow; agents allow for it in what they believe. */
-export const CLOCK_DRIFT_MAX = 0.03;
+export const SIM_DRIFT_MAX = 0.03;
 
 /** Each comparison is a whole snapshot. */
 const STATES_EVERY = 8;
@@ -138,7 +138,7 @@ function drawAll(random: Random): JobsKnobs {
     uncommittedBytesMax: random.fork("uncommitted").pick([1_500, 6_000, 1_000_000]),
     enableLease: random.fork("lease").chance(0.3),
     clockRates: Array.from({ length: servers + agents }, (_, at) =>
-      drifting ? random.fork(`rate/${at}`).between(1 - CLOCK_DRIFT_MAX, 1 + CLOCK_DRIFT_MAX) : 1,
+      drifting ? random.fork(`rate/${at}`).between(1 - SIM_DRIFT_MAX, 1 + SIM_DRIFT_MAX) : 1,
     ),
     lossRate: random.fork("loss").pick([0, 0.02, 0.1]),
     faults: 4 + random.fork("faults").below(Math.ceil(seconds * 2)),

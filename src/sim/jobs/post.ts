@@ -4,7 +4,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
-import type { Asked } from "./oracle.ts";
+import type { Asked } from "./oracle/oracle.ts";
 
 const WAY_MS: readonly [number, number] = [0.2, 8];
 

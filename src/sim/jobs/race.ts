@@ -5,7 +5,7 @@
 
 import type { JobSpec } from "../../core/jobs/model.ts";
 import { type JobsKnobs, LONG_TTL_MS } from "./knobs.ts";
-import type { JobsOracle } from "./oracle.ts";
+import type { JobsOracle } from "./oracle/oracle.ts";
 
 export const RACE_JOBS = 10;
 /** The jobs come while everything goes wrong already, or a little before. */

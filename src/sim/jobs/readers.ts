@@ -8,12 +8,12 @@ import type { TenureError } from "../../core/kit/errors.ts";
 import type { JobState } from "../../core/jobs/model.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
-import { isFinal } from "./history.ts";
-import { isForgotten } from "./oracle-kit.ts";
+import { isFinal } from "./oracle/history.ts";
+import { isForgotten } from "./oracle/kit.ts";
 import { type Answer, post } from "./post.ts";
 import { reached } from "./probes.ts";
 import type { How, ShownJob, ShownPage } from "./reading.ts";
-import type { ReadBegun } from "./reads-oracle.ts";
+import type { ReadBegun } from "./oracle/reads.ts";
 
 const GIVE_UP_MS = 4_000;
 /** Between two looks at a stream of events; how often it breaks by itself, for each of them. */

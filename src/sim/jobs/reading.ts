@@ -1,9 +1,9 @@
 // Reads at one simulated server: the handlers of production's API over its jobs, its views and what it has applied, without the
 // web around them.
 
-import { jobHandlers } from "../../api/job-handlers.ts";
+import { jobHandlers } from "../../api/handlers/jobs.ts";
 import { API_LIMITS, type JobsParts } from "../../api/options.ts";
-import type { Call, Service } from "../../api/handlers.ts";
+import type { Call, Service } from "../../api/handlers/handler.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import type { JobsService } from "../../controller/jobs.ts";
 import type { JobState } from "../../core/jobs/model.ts";

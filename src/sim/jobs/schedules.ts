@@ -10,7 +10,7 @@ import type { Request } from "../../ports/jobs.ts";
 import type { Boot, Owner } from "../kernel/index.ts";
 import type { JobsCluster } from "./cluster.ts";
 import { post } from "./post.ts";
-import { CRON_LINES, ZONE_MINUTES } from "./schedule-ledger.ts";
+import { CRON_LINES, ZONE_MINUTES } from "./oracle/schedule-ledger.ts";
 
 /** A twelfth of what a quorum waits for its leader; many times what a slice is. */
 const TURN_BUDGET_MS = 25;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type PeerKey, peerKey } from "../../core/kit/ids.ts";
-import type { Wire } from "../../ports/wire.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 import type { LinkModel } from "./link.ts";
 import { World } from "./world.ts";
 

@@ -3,7 +3,7 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
-import type { Wire, WireHandlers } from "../../ports/wire.ts";
+import type { Wire, WireHandlers } from "../../ports/peers/wire.ts";
 import type { SimNetwork } from "./network.ts";
 import type { Life } from "./process.ts";
 

@@ -10,7 +10,7 @@ import type { PeerKey } from "../../core/kit/ids.ts";
 import { type Random, seededRandom } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Disk } from "../../ports/disk.ts";
-import type { Wire } from "../../ports/wire.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 import { type DiskModel, FAST_DISK, SimDisk } from "./disk.ts";
 import { DiskError } from "./disk-faults.ts";
 import type { Tear } from "./disk-inode.ts";

@@ -6,8 +6,8 @@ import type { Edit, Mutant } from "./patch.ts";
 const WATCH = "controller/clock-watch.ts";
 const REIGN = "controller/jobs-reign.ts";
 const RETENTION = "controller/jobs-retention.ts";
-const IDEMPOTENCY = "core/jobs/idempotency.ts";
-const JOBS = "core/jobs/decide-jobs.ts";
+const IDEMPOTENCY = "core/jobs/state/idempotency.ts";
+const JOBS = "core/jobs/decide/jobs.ts";
 
 /** Where clocks are off in this way: in any other such a mistake changes nothing. */
 function mutant(name: string, clocks: ClockMood, ...edits: readonly Edit[]): Mutant {

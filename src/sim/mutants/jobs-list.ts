@@ -12,18 +12,18 @@ const LEASING = "controller/jobs-leasing.ts";
 const FEEDER = "controller/jobs-feeder.ts";
 const RETENTION = "controller/jobs-retention.ts";
 const SCHEDULES = "controller/jobs-schedules.ts";
-const CATCH_UP = "core/jobs/catch-up.ts";
+const CATCH_UP = "core/jobs/decide/catch-up.ts";
 const TIMERS = "controller/jobs-timers.ts";
 const WRITER = "controller/journal/writer.ts";
 const SERVICE = "controller/jobs.ts";
 const JOURNAL = "controller/journal/journal.ts";
 const LEADERSHIP = "controller/leadership/raft-leadership.ts";
 const LED = "controller/leadership/reign.ts";
-const LEASE = "core/jobs/decide-lease.ts";
-const AGENTS = "core/jobs/decide-agents.ts";
-const EVOLVE = "core/jobs/evolve.ts";
-const RESULTS = "core/jobs/decide-results.ts";
-const TABLE = "core/jobs/table.ts";
+const LEASE = "core/jobs/decide/lease.ts";
+const AGENTS = "core/jobs/decide/agents.ts";
+const EVOLVE = "core/jobs/state/evolve.ts";
+const RESULTS = "core/jobs/decide/results.ts";
+const TABLE = "core/jobs/state/table.ts";
 const CLEARED = "controller/leadership/cleared-leadership.ts";
 const NODE = "core/supervise/node.ts";
 
@@ -300,7 +300,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     MOONLIT,
-    mutant("gate-open-beside-the-worker", "§2.3", {
+    mutant("gate-open-beside-the-worker", "specification §2.3", {
       file: CLEARED,
       find: "return this.#isOpen && epoch === this.#held ? epoch : null;",
       replace: "return epoch;",
@@ -308,7 +308,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     MOONLIT,
-    mutant("cleared-before-the-worker-is-gone", "§2.3", {
+    mutant("cleared-before-the-worker-is-gone", "specification §2.3", {
       file: NODE,
       find: "if (this.#clearing !== null && isGone(this.#agent)) {",
       replace: "if (this.#clearing !== null) {",
@@ -316,7 +316,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     MOONLIT,
-    mutant("worker-started-beside-a-leader", "§2.3", {
+    mutant("worker-started-beside-a-leader", "specification §2.3", {
       file: NODE,
       find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
       replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
@@ -324,7 +324,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     { ...MOONLIT, survives: 0.5, aims: ["crash-leader", "transfer"] },
-    mutant("survivor-taken-for-dead", "§2.3", {
+    mutant("survivor-taken-for-dead", "specification §2.3", {
       file: NODE,
       find: "if (survivors > 0 && !isTimeUp) {",
       replace: "if (survivors > 1_000 && !isTimeUp) {",
@@ -332,7 +332,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf(
     { ...MOONLIT, aims: ["crash-supervisor", "crash-leading-supervisor"] },
-    mutant("worker-of-the-supervisor-before-forgotten", "§2.3", {
+    mutant("worker-of-the-supervisor-before-forgotten", "specification §2.3", {
       file: NODE,
       find: '#agent: Agent = { phase: "unknown" };',
       replace: '#agent: Agent = { phase: "off" };',

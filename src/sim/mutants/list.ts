@@ -11,7 +11,7 @@ const STATE = "core/raft/state.ts";
 const OUTBOX = "core/raft/outbox.ts";
 const ADMISSION = "core/raft/admission.ts";
 const PATIENCE = "core/raft/patience.ts";
-const LEADER = "core/raft/leader.ts";
+const LEADER = "core/raft/leader/leader.ts";
 const LOG = "core/raft/log.ts";
 
 function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
@@ -93,12 +93,12 @@ export const MUTANTS: readonly Mutant[] = [
     "stale-rejection-believed",
     "trap 7",
     {
-      file: "core/raft/progress.ts",
+      file: "core/raft/leader/progress.ts",
       find: "if (rejectedIndex <= this.#match) return false;",
       replace: "if (rejectedIndex < 0) return false;",
     },
     {
-      file: "core/raft/progress.ts",
+      file: "core/raft/leader/progress.ts",
       find: "this.#next = Math.max(Math.min(rejectedIndex, hintIndex + 1), this.#match + 1);",
       replace: "this.#next = Math.max(Math.min(rejectedIndex, hintIndex + 1), 1);",
     },
@@ -106,31 +106,31 @@ export const MUTANTS: readonly Mutant[] = [
   aimedBy(
     ["membership", "schism"],
     mutant("joint-commit-by-one-half", "trap 8", {
-      file: "core/raft/quorum.ts",
+      file: "core/raft/membership/quorum.ts",
       find: "const index = Math.min(incoming, outgoing);",
       replace: "const index = incoming;",
     }),
     { spares: 3 },
   ),
   mutant("commit-on-one-replica", "§5.3", {
-    file: "core/raft/quorum.ts",
+    file: "core/raft/membership/quorum.ts",
     find: "const incoming = majorityIndex(configuration.voters, ackedIndexOf);",
     replace: "const incoming = Math.max(...configuration.voters.map(ackedIndexOf));",
   }),
   mutant("joint-election-by-one-half", "trap 8", {
-    file: "core/raft/quorum.ts",
+    file: "core/raft/membership/quorum.ts",
     find: 'return incoming === "lost" || outgoing === "lost" ? "lost" : "pending";',
     replace: 'return incoming === "won" || outgoing === "won" ? "won" : "pending";',
   }),
   mutant("half-is-a-majority", "trap 9", {
-    file: "core/raft/quorum.ts",
+    file: "core/raft/membership/quorum.ts",
     find: "return Math.floor(count / 2) + 1;",
     replace: "return Math.ceil(count / 2);",
   }),
   aimedBy(
     ["schism"],
     mutant("change-before-the-last-one-committed", "trap 10", {
-      file: "core/raft/leader-membership.ts",
+      file: "core/raft/leader/membership.ts",
       find: "if (!leader.committedInTerm || log.hasPendingConfChange) {",
       replace: "if (!leader.committedInTerm) {",
     }),
@@ -139,7 +139,7 @@ export const MUTANTS: readonly Mutant[] = [
   aimedBy(
     ["schism"],
     mutant("configuration-outlives-its-entry", "trap 11", {
-      file: "core/raft/configurations.ts",
+      file: "core/raft/membership/configurations.ts",
       find: "if (termAt(last.index) === last.term) return;",
       replace: "if (termAt(last.index) !== -1) return;",
     }),
@@ -196,7 +196,7 @@ export const MUTANTS: readonly Mutant[] = [
   aimedBy(
     ["handover"],
     mutant("transfer-never-forgotten", "trap 17", {
-      file: "core/raft/leader-transfer.ts",
+      file: "core/raft/leader/transfer.ts",
       find: "    this.#transfer = null;\n    outbox.emit(",
       replace: "    if (this.#transfer !== null) this.#transfer.deadlineMs = Infinity;\n    outbox.emit(",
     }),
@@ -279,7 +279,7 @@ export const MUTANTS: readonly Mutant[] = [
     ),
   ),
   mutant("failed-sync-ignored", "trap 23", {
-    file: "engine/durable-file.ts",
+    file: "loops/durable-file.ts",
     find: "throw syncFailed(file.name, error);",
     replace: "void error;",
   }),

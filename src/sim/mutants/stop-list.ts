@@ -5,7 +5,7 @@ import type { Edit, Mutant } from "./patch.ts";
 
 const POLLS = "agent/polls.ts";
 const AGENT = "agent/agent.ts";
-const AGENTS = "core/jobs/decide-agents.ts";
+const AGENTS = "core/jobs/decide/agents.ts";
 const LEASING = "controller/jobs-leasing.ts";
 
 /** In runs that have leavers. */

@@ -5,14 +5,14 @@ import type { JobsKnobs } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const FINDER = "controller/job-finder.ts";
-const BOOK = "core/jobs/book.ts";
+const BOOK = "core/jobs/state/book.ts";
 const FEEDER = "controller/jobs-feeder.ts";
 const REPLAYED = "controller/replayed-jobs.ts";
 const SERVICE = "controller/jobs.ts";
-const HANDLERS = "api/job-handlers.ts";
+const HANDLERS = "api/handlers/jobs.ts";
 const WAIT = "client/until-final.ts";
-const EVOLVE_JOB = "core/jobs/evolve-job.ts";
-const ENCODE = "core/jobs/snapshot-encode.ts";
+const EVOLVE_JOB = "core/jobs/state/evolve-job.ts";
+const ENCODE = "core/jobs/snapshot/encode.ts";
 
 function mutant(name: string, pins: Partial<JobsKnobs>, ...edits: readonly Edit[]): Mutant {
   return { name, breaks: "trap 79", edits, subject: "jobs", limits: { pins } };
@@ -178,7 +178,7 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     "sweep-passes-over-what-is-dropped-by-a-proposal",
     { ...REBUILT, aims: ["vain-retry"], viewsDelayMs: 1, putJobsMax: 500 },
     {
-      file: "core/jobs/views.ts",
+      file: "core/jobs/state/views.ts",
       find: 'return this.#look === "head" ? walked : this.#withDropped(walked, number, max);',
       replace: "return walked;",
     },

@@ -3,8 +3,8 @@
 
 import { ByteReader, ByteWriter } from "../../kit/bytes.ts";
 import { parseJson } from "../../kit/parse-json.ts";
-import type { JobClass } from "../job-class.ts";
-import type { JobRecord, Policy, Ticket } from "../records.ts";
+import type { JobClass } from "../state/job-class.ts";
+import type { JobRecord, Policy, Ticket } from "../state/records.ts";
 import { Interned } from "./interned.ts";
 
 const FLAG = { notBefore: 1, concurrency: 2, schedule: 4, readyAt: 8, traces: 16 } as const;

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JobClasses } from "../job-class.ts";
-import { Ranked } from "../ranked.ts";
-import type { JobRecord } from "../records.ts";
+import { JobClasses } from "../state/job-class.ts";
+import { Ranked } from "../state/ranked.ts";
+import type { JobRecord } from "../state/records.ts";
 import { spec } from "../test-desk.ts";
 import { hashOf } from "../../kit/shards.ts";
+import { anyText } from "../../../../test/any-text.ts";
 import { IdIndex } from "./id-index.ts";
 import { Interned } from "./interned.ts";
 import { Packs } from "./packs.ts";
@@ -13,10 +14,7 @@ import { Slots } from "./slots.ts";
 
 const POLICY = { id: "p", attemptsMax: 3, lossesMax: 2, baseMs: 1, maxMs: 2, timeoutMs: null, retentionMs: 3 };
 
-const text = fc.oneof(
-  fc.string({ unit: "binary" }).filter((one) => one.isWellFormed()),
-  fc.constant("\uFEFFmarked"),
-);
+const text = fc.oneof(anyText(), fc.constant("\uFEFFmarked"));
 const when = fc.option(fc.nat(2 ** 50));
 
 const lease = { leaseId: "l", jobEpoch: 1, leaderEpoch: 2, attempt: 1, agent: "a", session: "s", ttlMs: 5 };

@@ -11,7 +11,7 @@
 // - Two reads of a packed job may give two objects. They are equal, and never changed.
 
 import { hashOf } from "../../kit/shards.ts";
-import type { JobRecord } from "../records.ts";
+import type { JobRecord } from "../state/records.ts";
 import { IdIndex } from "./id-index.ts";
 import { isFresh, JobBytes } from "./job-bytes.ts";
 import { Packs } from "./packs.ts";

@@ -3,9 +3,10 @@
 // failed, and hides an error to COMMIT by the error of the ROLLBACK that follows.)
 
 import { TenureError } from "../../../core/kit/errors.ts";
-import { isolationOf, type TxOptions } from "../fence.ts";
+import { sqlLifeOf } from "../../../core/kit/sql-life.ts";
+import { isolationOf, type TxOptions } from "../fence/fence.ts";
 import { type FencedTerm, nested, notOurs, type OwnTransaction, transactFenced } from "./own-transaction.ts";
-import { type Life, PgSession } from "./pg-session.ts";
+import { PgSession } from "./pg-session.ts";
 import { begunSql, type PostgresJs, type Sql } from "./postgres-js.ts";
 
 const NAME = "Drizzle";
@@ -78,7 +79,7 @@ function overPg<Tx>(session: Session<Tx>, source: PgSource, isolation: string): 
       if (inUse.has(source)) throw occupied();
       const lent = source.totalCount === undefined ? undefined : await source.connect();
       const used = lent ?? (source as Client);
-      const own = new PgSession(lifeOf(used));
+      const own = new PgSession(sqlLifeOf(used));
       client = used;
       watched = own;
       const query = (asked: unknown, values?: unknown): Promise<unknown> =>
@@ -144,20 +145,4 @@ function occupied(): TenureError {
     "TX_MISUSED",
     "fencedTransaction: this Drizzle has one client of pg, which is in a fenced transaction already. Nothing was sent. Give Drizzle a Pool, or run one after the other.",
   );
-}
-
-/** A client is lent often: its listeners are attached once. */
-const lives = new WeakMap<Client, Life>();
-
-function lifeOf(client: Client): Life {
-  const known = lives.get(client);
-  if (known !== undefined) return known;
-  const life: Life = { hasEnded: false };
-  const end = (): void => {
-    life.hasEnded = true;
-  };
-  client.on("error", end);
-  client.on("end", end);
-  lives.set(client, life);
-  return life;
 }

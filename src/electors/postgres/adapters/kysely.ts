@@ -2,9 +2,10 @@
 // `client.query`. `pg` hands a query object that sends by itself (as pg-cursor does) its own connection, and that is the emitter
 // from which the client hears of errors: there the session's end is noticed, and an error that nobody handles is held back.
 
-import { isolationOf, type TxOptions } from "../fence.ts";
+import type { SqlLife } from "../../../core/kit/sql-life.ts";
+import { isolationOf, type TxOptions } from "../fence/fence.ts";
 import { type FencedTerm, nested, notOurs, type OwnTransaction, transactFenced } from "./own-transaction.ts";
-import { type Life, PgSession } from "./pg-session.ts";
+import { PgSession } from "./pg-session.ts";
 
 const NAME = "Kysely";
 
@@ -101,12 +102,12 @@ interface Emitter {
 }
 
 /** A session is used often: it is guarded once, and stays so. An idle one is the pool's, which listens. */
-const lives = new WeakMap<Emitter, Life>();
+const lives = new WeakMap<Emitter, SqlLife>();
 
-function lifeOf(emitter: Emitter): Life {
+function lifeOf(emitter: Emitter): SqlLife {
   const known = lives.get(emitter);
   if (known !== undefined) return known;
-  const life: Life = { hasEnded: false };
+  const life: SqlLife = { hasEnded: false };
   lives.set(emitter, life);
   const emit = emitter.emit;
   emitter.emit = (event, ...args) => {

@@ -13,8 +13,8 @@
 
 import { TenureError } from "../../../core/kit/errors.ts";
 import { type SqlOutcome, sqlstateOf, withSqlstate } from "../../../core/kit/sql-outcome.ts";
-import { faultOf } from "../faults.ts";
-import type { PostgresTerm } from "../fence.ts";
+import { faultOf } from "../../../postgres/faults.ts";
+import type { PostgresTerm } from "../fence/fence.ts";
 
 /** A term on Postgres, as far as the adapters use one. */
 export interface FencedTerm extends Pick<PostgresTerm<never>, "fence"> {

@@ -4,23 +4,19 @@
 //   checked-out client without a listener ends the whole process (trap 78). Whoever watches a session has seen to that before.
 // - A refusal of COMMIT counts only if the same session answers the ROLLBACK afterwards (core/kit/sql-outcome.ts): libraries send it.
 
+import { mustLive, type SqlLife } from "../../../core/kit/sql-life.ts";
 import { endsSession, outcomeOfCommit, type SqlOutcome, withSqlstate } from "../../../core/kit/sql-outcome.ts";
 import { usedAfterwards } from "./own-transaction.ts";
 
-/** Set for good as soon as the session's end is known. */
-export interface Life {
-  hasEnded: boolean;
-}
-
 export class PgSession {
-  readonly #life: Life;
+  readonly #life: SqlLife;
   /** What statements were rejected with; a library may throw the same object, or wrap it. */
   readonly #rejections = new WeakSet<object>();
   #isSettled = false;
   #commit: { readonly error: unknown } | "none" | "confirmed" = "none";
   #isRolledBack = false;
 
-  constructor(life: Life) {
+  constructor(life: SqlLife) {
     this.#life = life;
   }
 
@@ -37,7 +33,7 @@ export class PgSession {
   async run<T>(send: () => Promise<T>): Promise<T> {
     try {
       // The driver would know it too, but not say that COMMIT was never sent.
-      if (this.#life.hasEnded) throw Object.assign(new Error("the connection has ended"), { unsent: true });
+      mustLive(this.#life);
       return await send();
     } catch (error) {
       if (typeof error === "object" && error !== null) this.#rejections.add(error);

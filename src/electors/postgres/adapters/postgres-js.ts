@@ -8,7 +8,7 @@
 
 import { endsSession, outcomeOfCommit, type SqlOutcome, withSqlstate } from "../../../core/kit/sql-outcome.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import { isolationOf, type TxOptions } from "../fence.ts";
+import { isolationOf, type TxOptions } from "../fence/fence.ts";
 import {
   type FencedTerm,
   nested,

@@ -1,0 +1,40 @@
+// A job's payload that stands in a file, or comes through a pipe.
+
+import { JOB_PAYLOAD_BYTES_MAX } from "../../core/kit/limits.ts";
+import { createReadStream } from "node:fs";
+import type { Json } from "../../client/index.ts";
+import { UsageError } from "../kit/flags.ts";
+import { jsonOf } from "../job/spec-flags.ts";
+
+/** More is not read into memory only to be refused. Spaces between the values of a file are not in the payload. */
+const FILE_BYTES_MAX = 4 * JOB_PAYLOAD_BYTES_MAX;
+
+/** "-" is stdin. */
+export async function readPayload(file: string): Promise<Json> {
+  return await readJsonFile("--payload-file", file);
+}
+
+export async function readJsonFile(flag: string, file: string): Promise<Json> {
+  const what = file === "-" ? `${flag} - (stdin)` : `${flag} ${file}`;
+  return jsonOf(what, await contentsOf(what, file));
+}
+
+async function contentsOf(what: string, file: string): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  try {
+    const stream = file === "-" ? process.stdin : createReadStream(file);
+    for await (const piece of stream as AsyncIterable<Uint8Array>) {
+      pieces.push(piece);
+      length += piece.length;
+      if (length > FILE_BYTES_MAX) {
+        throw new UsageError(`${what} is too large: a payload has at most ${JOB_PAYLOAD_BYTES_MAX} bytes`);
+      }
+    }
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces));
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new UsageError(`${what} can't be read: ${code === "ENOENT" ? "there is no such file" : message}`);
+  }
+}

@@ -1,0 +1,133 @@
+// `tenure server start|controller|recover|restore`: one node of Tenure's own cluster, and what an operator does to its data directory
+// when the cluster itself can't help any more.
+
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { SERVER } from "./help.ts";
+import { dirname, resolve } from "node:path";
+import { parseServerConfig, type ServerConfig } from "../../contract/index.ts";
+import { assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { electionConfig } from "../../core/raft/index.ts";
+import { backendSource } from "../connection/backend.ts";
+import { readConfigFile } from "../files/config.ts";
+import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { withLargePages } from "./memory.ts";
+
+const VERBS = verbsOf(SERVER);
+const FLAGS = kindsOf(SERVER);
+
+export async function server(args: readonly string[]): Promise<number> {
+  const { values, words } = parseFlags(withLongOutput(args), FLAGS);
+  if (values.help !== undefined) {
+    process.stdout.write(SERVER.help);
+    return 0;
+  }
+  const verb = verbOf(words);
+  const output = oneOf("-o", values.output ?? "table", OUTPUTS);
+  if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend"]);
+  const config = readConfig(values.config, values.backend);
+  switch (verb) {
+    case "start":
+    case "controller": {
+      refuseFlags(verb, values, ["force-new-cluster", "snapshot", "history", "paused"]);
+      if (config.backend !== null && values.bootstrap !== undefined) {
+        throw new UsageError("--bootstrap founds a cluster of its own, and with a backend there is none: leave it out");
+      }
+      if (verb === "start") {
+        const { superviseServer } = await import("./supervise.ts");
+        return superviseServer(
+          config,
+          args.filter((arg) => arg !== verb),
+        );
+      }
+      // A disk that hangs may hold several threads; names still have to be looked up. Read before the first is used.
+      process.env["UV_THREADPOOL_SIZE"] ??= "8";
+      withLargePages(process);
+      const { runServer } = await import("./run.ts");
+      return runServer(config, { bootstrap: values.bootstrap !== undefined });
+    }
+    case "recover": {
+      refuseBackend(config);
+      refuseFlags(verb, values, ["bootstrap", "snapshot", "history", "paused"]);
+      if (values["force-new-cluster"] === undefined) {
+        throw new UsageError(
+          "recover makes this node's data the whole truth of a new cluster: what the others have and this one never received is lost. Say --force-new-cluster if a quorum is gone for good",
+        );
+      }
+      const { recoverDirectory } = await import("./recover.ts");
+      return report(await recoverDirectory(config), output);
+    }
+    case "restore": {
+      refuseBackend(config);
+      refuseFlags(verb, values, ["bootstrap", "force-new-cluster"]);
+      if (values.snapshot === undefined)
+        throw new UsageError("--snapshot is missing: name the file that `snapshot save` wrote");
+      const { restoreDirectory } = await import("./recover.ts");
+      const { snapshot: path, history: historyFrom } = values;
+      const isPaused = values.paused !== undefined;
+      return report(await restoreDirectory(config, { path, historyFrom, isPaused }), output);
+    }
+    default:
+      return assertNever(verb, "tenure server");
+  }
+}
+
+function verbOf(words: readonly string[]): (typeof VERBS)[number] {
+  const [word, extra] = words;
+  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
+  const verb = VERBS.find((one) => one === word);
+  if (verb === undefined)
+    throw new UsageError(
+      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
+    );
+  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
+  return verb;
+}
+
+function refuseFlags(verb: string, values: Partial<Record<string, string>>, names: readonly string[]): void {
+  const given = names.find((name) => values[name] !== undefined);
+  if (given !== undefined) throw new UsageError(`--${given} is not for ${verb}`);
+}
+
+function refuseBackend({ backend }: ServerConfig): void {
+  if (backend === null) return;
+  throw new UsageError("this node keeps its log in a database: recover and restore that with the database's own tools");
+}
+
+/** Reads and checks the configuration as a server would; `backend` is the flag's, and goes first. */
+export function readConfig(path: string | undefined, backend?: string): ServerConfig {
+  // Where the nodes find each other in a database, the environment may say the little that is left.
+  if (path === undefined && (backend ?? process.env["TENURE_SERVER_BACKEND"] ?? "") === "") {
+    throw new UsageError("--config is missing: name the configuration file");
+  }
+  return configOf(path === undefined ? {} : readConfigFile(path), path, backend);
+}
+
+/** `raw` is what the file says, which lies at `path`. */
+export function configOf(raw: unknown, path: string | undefined, backend?: string): ServerConfig {
+  return parseServerConfig(raw, {
+    environment: process.env,
+    backend,
+    configDir: resolve(path === undefined ? "." : dirname(path)),
+    checkElection: electionConfig,
+    checkBackend,
+    file: path,
+  });
+}
+
+/** Its parameters are as much of the configuration as any field. */
+function checkBackend(url: string): string | undefined {
+  try {
+    backendSource(url, process.env);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof UsageError) && !(TenureError.is(error) && error.code === "CONFIG_INVALID")) throw error;
+    return error.message.replace(/^--backend /, "").replace(/\.$/, "");
+  }
+}
+
+function report(facts: { readonly text: string; readonly data: object }, output: (typeof OUTPUTS)[number]): number {
+  process.stdout.write(output === "json" ? json(facts.data) : facts.text);
+  return 0;
+}

@@ -1,0 +1,42 @@
+// New holds and new jobs are refused while the disk is low: what is left belongs to votes, no-ops, the ends of holds and the
+// results of jobs. Renewals write nothing, and resigning frees: they go on. Nor are there new holds while the cluster is paused.
+
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { DataDirectory } from "../../../drivers/disk/index.ts";
+import type { Scopes } from "../../../ports/scopes.ts";
+
+type DiskState = Pick<DataDirectory, "state" | "freeBytes">;
+
+/** Why nothing new is taken; null: it is. */
+export function diskRefusal(directory: DiskState): TenureError | null {
+  const state = directory.state();
+  if (state === "ok") return null;
+  const free = directory.freeBytes();
+  const left = free === null ? "" : `, ${Math.floor(free / 2 ** 20)} MiB are free`;
+  const why = `the disk of the leader is ${state}${left}: nothing new is taken. Free space; it goes on by itself`;
+  return new TenureError("DISK_FULL", why);
+}
+
+/** Why a cluster that was restored paused grants nothing. */
+export function pauseRefusal({ isPaused }: { readonly isPaused: boolean }): TenureError | null {
+  if (!isPaused) return null;
+  const why =
+    "the cluster was restored paused, and grants nothing until an operator resumes it (tenure cluster resume)";
+  return new TenureError("CLUSTER_PAUSED", why);
+}
+
+export function guardedScopes(scopes: Scopes, refusalNow: () => TenureError | null): Scopes {
+  return {
+    acquire: (request, signal) => {
+      const refusal = refusalNow();
+      return refusal === null ? scopes.acquire(request, signal) : Promise.reject(refusal);
+    },
+    renew: (scope, session, epoch) => scopes.renew(scope, session, epoch),
+    resign: (scope, session, epoch) => scopes.resign(scope, session, epoch),
+    askResign: (scope, force) => scopes.askResign(scope, force),
+    list: (after, limit) => scopes.list(after, limit),
+    get: (scope) => scopes.get(scope),
+    history: (scope) => scopes.history(scope),
+    changed: (scope, known, signal) => scopes.changed(scope, known, signal),
+  };
+}

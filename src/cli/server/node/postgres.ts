@@ -1,0 +1,273 @@
+// One server of a site on Postgres as an object: every part made and joined, started and stopped in order. The log is the
+// database's, and so is the word who leads; what lies in the data directory is a copy that can be deleted.
+//
+//   data directory ──▶ known in the database ──▶ log read ──▶ jobs ──▶ API listens ──▶ campaigns
+//   stop: leadership let go ──▶ API answers what is under way ──▶ jobs ──▶ log ──▶ forgotten in the database
+//
+// Sessions of one node: its name, the log, its appends (also before it leads: nobody waits for a session then), who leads, the
+// queue of those who want to; a leader has one more, for the inbox.
+
+import { createHash, randomUUID } from "node:crypto";
+import type { Api, ApiTls } from "../../../api/index.ts";
+import { showAddress, type ServerConfig } from "../../../contract/index.ts";
+import { ClearedLeadership } from "../../../controller/leadership/cleared-leadership.ts";
+import { ElectorLeadership } from "../../../controller/leadership/elector-leadership.ts";
+import { SiteJournal } from "../../../controller/journal/site-journal.ts";
+import { SiteCluster } from "../../../controller/site-cluster.ts";
+import { noScopes } from "../../../controller/site-scopes.ts";
+import { assert } from "../../../core/kit/assert.ts";
+import { SNAPSHOT_AFTER_ENTRIES } from "../../../core/kit/limits.ts";
+import { seededRandom, type Random } from "../../../core/kit/random.ts";
+import { trustMs } from "../../../core/trust/window.ts";
+import { openDataDirectory, type DataDirectory } from "../../../drivers/disk/index.ts";
+import { urlDriver } from "../../../drivers/postgres/index.ts";
+import { systemClock } from "../../../drivers/system/clock.ts";
+import { systemDigest } from "../../../drivers/system/digest.ts";
+import { startLoopMonitor } from "../../../drivers/telemetry/index.ts";
+import { type PostgresSettings, settingsOf } from "../../../electors/postgres/index.ts";
+import { PostgresDesk } from "../../../postgres/desk.ts";
+import { lockKeyOf } from "../../../postgres/lock-key.ts";
+import { createElector } from "../../../entry/index.ts";
+import { postgres, type PostgresOptions } from "../../../entry/postgres.ts";
+import { PostgresLog, PostgresNodes } from "../../../logs/index.ts";
+import type { Elector } from "../../../ports/elector.ts";
+import type { Leadership } from "../../../ports/leadership.ts";
+import { backendSource } from "../../connection/backend.ts";
+import { isEnabled } from "../../run/flags.ts";
+import { apiTls, apiUrlOf, openApi, reloadApi } from "./api.ts";
+import type { ServerNode, ServerNodeOptions } from "./node.ts";
+import { LOG, startSiteJobs, type SiteJobs } from "./postgres-jobs.ts";
+import { siteStats } from "./postgres-stats.ts";
+
+export type PostgresNodeConfig = ServerConfig & { readonly backend: string };
+
+/** What every part of a node on Postgres is made with. */
+export interface Site {
+  readonly config: PostgresNodeConfig;
+  readonly options: ServerNodeOptions;
+  readonly postgres: PostgresOptions<never> & { readonly url: string };
+  readonly settings: PostgresSettings;
+  readonly random: Random;
+  /** Of this process. */
+  readonly instance: string;
+  readonly url: string;
+  readonly desk: (purpose: string) => PostgresDesk;
+  readonly fail: (error: unknown) => void;
+}
+
+export async function startPostgresNode(
+  config: PostgresNodeConfig,
+  options: ServerNodeOptions,
+): Promise<Pick<ServerNode, "reload" | "stop"> & { readonly cluster: SiteCluster; readonly apiUrl: string }> {
+  // First: what can't be used is told before anything is opened.
+  const tls = apiTls(config);
+  const made: { cluster?: SiteCluster } = {};
+  const site = siteOf(config, options, (error) => {
+    made.cluster?.setFailed(error instanceof Error ? error.message : String(error));
+    options.onFatal(error);
+  });
+  const directory = await openDataDirectory(config.dataDir, { minFreeBytes: config.disk.minFreeBytes });
+  const closing: (() => Promise<void> | void)[] = [() => directory.close()];
+  const closeAll = async (): Promise<void> => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  };
+  try {
+    const parts = await openParts(site, directory, closing);
+    made.cluster = parts.cluster;
+    const api = await openSiteApi(site, parts, directory, tls, closing);
+    const address = await api.listen(config.api.listen);
+    options.logs.logger.info(
+      { event: "listening", api: showAddress(address), backend: site.desk("").where, site: parts.siteId },
+      "the node is up",
+    );
+    parts.cluster.start();
+    parts.start();
+    return assemble(site, parts, api, closeAll);
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+function siteOf(config: PostgresNodeConfig, options: ServerNodeOptions, fail: Site["fail"]): Site {
+  const source = backendSource(config.backend, process.env);
+  assert(source.kind === "postgres", "the configuration takes a Postgres URL only");
+  const settings = settingsOf(source.options);
+  const driver = urlDriver(source.options.url, "tenure");
+  return {
+    config,
+    options,
+    postgres: source.options,
+    settings,
+    random: seededRandom(randomUUID()),
+    instance: randomUUID().slice(0, 8),
+    url: apiUrlOf(config, config.api.listen),
+    desk: (purpose) => new PostgresDesk(driver, systemClock, settings, purpose),
+    fail,
+  };
+}
+
+/** Who asks for leadership, and what comes of it. */
+interface Campaigner {
+  readonly elector: Elector;
+  readonly leadership: Leadership;
+  readonly campaign: ElectorLeadership;
+  start(): void;
+}
+
+interface Parts extends Campaigner {
+  readonly siteId: string;
+  readonly log: PostgresLog;
+  readonly nodes: PostgresNodes;
+  readonly cluster: SiteCluster;
+  readonly jobs: SiteJobs;
+}
+
+async function openParts(
+  site: Site,
+  directory: DataDirectory,
+  closing: (() => Promise<void> | void)[],
+): Promise<Parts> {
+  const { config, options, settings, random, instance, url, fail } = site;
+  const { logger } = options.logs;
+  const { nodeId } = config;
+  const fold = new SiteJournal(systemDigest);
+  const log = new PostgresLog({
+    log: LOG,
+    fold,
+    desk: site.desk("the jobs"),
+    clock: systemClock,
+    random: random.fork("log"),
+    logger,
+    schema: settings.schema,
+    // Nothing is deleted: the table is the archive.
+    snapshots: { everyRecords: config.snapshots.afterEntries ?? SNAPSHOT_AFTER_ENTRIES },
+    isHot: true,
+    onFatal: fail,
+  });
+  const nodes = new PostgresNodes({
+    log: LOG,
+    desk: site.desk("the nodes"),
+    clock: systemClock,
+    random: random.fork("nodes"),
+    logger,
+    schema: settings.schema,
+    nodeId,
+    instance,
+    url,
+    version: options.version,
+    nameKey: lockKeyOf(`${scopeOf(settings)}/node/${nodeId}`, sha256).toString(),
+    applied: () => log.head().position,
+    onFatal: fail,
+  });
+  closing.push(() => nodes.leave());
+  // Whoever stops a node that still waits for its database need not wait too.
+  const giveUp = (): void => void Promise.all([nodes.leave(), log.close()]);
+  options.signal?.addEventListener("abort", giveUp, { once: true });
+  const siteId = await nodes.join();
+  closing.push(() => log.close());
+  await log.start();
+  options.signal?.removeEventListener("abort", giveUp);
+  const campaigner = campaignerOf(site, log);
+  const { elector, leadership, campaign } = campaigner;
+  closing.push(() => elector.close());
+  const jobs = await startSiteJobs(site, { siteId, log, fold, leadership, nodes });
+  closing.push(() => jobs.stop());
+  const cluster = new SiteCluster({
+    siteId,
+    nodeId,
+    instance,
+    version: options.version,
+    url,
+    clock: systemClock,
+    elector,
+    leadership,
+    campaign,
+    trustMs: trustMs(settings.timing),
+    log,
+    nodes,
+    disk: directory,
+    onDrain: (isWanted) => options.clearance?.drained(isWanted),
+  });
+  return { ...campaigner, siteId, log, nodes, cluster, jobs };
+}
+
+/** Advisory locks are a database's: two sites in two schemas of one are two scopes. */
+function scopeOf({ schema }: PostgresSettings): string {
+  return `tenure/site/${schema}/${LOG}`;
+}
+
+function campaignerOf(site: Site, log: PostgresLog): Campaigner {
+  const { config, options, url, instance } = site;
+  const { logger } = options.logs;
+  const made: { campaign?: ElectorLeadership } = {};
+  const elector = createElector({
+    scope: scopeOf(site.settings),
+    backend: postgres(site.postgres),
+    identity: config.nodeId,
+    metadata: { url, instance },
+    enabled: isEnabled(process.env["TENURE_LEADER_ENABLED"]),
+    logger,
+    onTransition: () => made.campaign?.look(),
+  });
+  const confirm = (epoch: number): Promise<boolean> => log.confirm(epoch);
+  const campaign = new ElectorLeadership({ elector, clock: systemClock, logger, confirm });
+  made.campaign = campaign;
+  const { clearance } = options;
+  if (clearance === undefined) return { elector, leadership: campaign, campaign, start: () => campaign.start() };
+  const giveUp = (): void => campaign.giveUp();
+  const leadership = new ClearedLeadership({ given: campaign, clearance, clock: systemClock, logger, giveUp });
+  const start = (): void => {
+    leadership.start();
+    campaign.start();
+  };
+  return { elector, leadership, campaign, start };
+}
+
+async function openSiteApi(
+  { config, options }: Site,
+  { siteId, cluster, jobs, log, nodes, elector }: Parts,
+  directory: DataDirectory,
+  tls: ApiTls | null,
+  closing: (() => Promise<void> | void)[],
+): Promise<Api> {
+  const loop = startLoopMonitor();
+  closing.push(() => loop.stop());
+  return openApi(config, {
+    clusterId: siteId,
+    cluster,
+    scopes: noScopes(),
+    jobs,
+    server: () => siteStats({ cluster, nodes, log, elector, directory, loop }),
+    logs: options.logs,
+    tls,
+    onFatal: options.onFatal,
+  });
+}
+
+function assemble(
+  { config, url, options }: Site,
+  { cluster, campaign }: Parts,
+  api: Api,
+  closeAll: () => Promise<void>,
+) {
+  let stopping: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    cluster.setDraining(true);
+    // The next one leads while this one still answers what is under way.
+    await campaign.stop();
+    cluster.stop();
+    await api.stop();
+    await closeAll();
+  };
+  return {
+    cluster,
+    apiUrl: url,
+    reload: () => reloadApi(config, api, options.logs.logger),
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+function sha256(bytes: Uint8Array): Uint8Array {
+  return createHash("sha256").update(bytes).digest();
+}

@@ -1,0 +1,13 @@
+// Trace hashes of simulated runs, to compare.
+
+import { runPool } from "../src/cli/sim/pool.ts";
+import type { SeedJob } from "../src/cli/sim/worker.ts";
+
+/** Of the first seeds, whatever they draw, by seed. */
+export async function hashesOf(seeds: number, reversed: boolean): Promise<Map<number, string>> {
+  const hashes = new Map<number, string>();
+  let seed = 0;
+  const next = (): SeedJob | undefined => (seed < seeds ? { seed: ++seed, limits: {}, reversed } : undefined);
+  await runPool(2, null, next, (result) => hashes.set(result.seed, result.hash).size > 0);
+  return new Map([...hashes].toSorted(([a], [b]) => a - b));
+}
