@@ -25,8 +25,10 @@ class Tally implements Tenant {
     return ahead.reduce((sum, { by }) => sum + by, this.applied.get(name) ?? 0);
   }
 
-  propose({ sequence, eventType, entityId: name, payload }: ChainEvent): void {
-    if (eventType === "tally:added") this.proposed.push({ sequence, name, by: payload["by"] as number });
+  propose(events: readonly ChainEvent[]): void {
+    for (const { sequence, eventType, entityId: name, payload } of events) {
+      if (eventType === "tally:added") this.proposed.push({ sequence, name, by: payload["by"] as number });
+    }
   }
 
   apply({ sequence, eventType, entityId: name, payload }: ChainEvent): void {

@@ -32,8 +32,8 @@ export class JobsTenant implements LargeTenant {
     return new JobsBook(this.#bookOptions, sequence);
   }
 
-  propose(event: ChainEvent): void {
-    this.book.propose([event]);
+  propose(events: readonly ChainEvent[]): void {
+    this.book.propose(events);
   }
 
   apply(event: ChainEvent, wasProposed: boolean): void {

@@ -115,7 +115,8 @@ export class Journal implements Fold {
     const before = sealer.head;
     const sealed = this.#seal(sealer, drafts);
     events.push(...sealed);
-    for (const { event } of sealed) for (const tenant of this.#all) tenant.propose?.(event);
+    const proposed = sealed.map(({ event }) => event);
+    for (const tenant of this.#all) tenant.propose?.(proposed);
     return { before, events: sealed.length, bytes: bytesOf(sealed) };
   }
 

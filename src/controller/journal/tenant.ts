@@ -11,8 +11,8 @@ interface Evolving {
   readonly name: string;
   /** A type has one tenant. A node stops at a type that nobody has: a newer release wrote it. */
   readonly eventTypes: readonly EventKind[];
-  /** An event of this leader that is not committed: for a tenant that decides on its head. Others decide on what is applied. */
-  propose?(event: ChainEvent): void;
+  /** Events of this leader that are not committed: for a tenant that decides on its head. Others decide on what is applied. */
+  propose?(events: readonly ChainEvent[]): void;
   /** It is committed. `wasProposed`: here, before. */
   apply(event: ChainEvent, wasProposed: boolean): void;
   /** What was proposed after this sequence never came to be. */

@@ -79,6 +79,9 @@ const DOMAIN_TAG = "tenure:event:v1\n";
 const TAG_BYTES = DOMAIN_TAG.length;
 const textEncoder = new TextEncoder();
 const EVENT_TYPE = /^([a-z][a-z0-9-]{0,31}):[a-z][a-z0-9-]{0,31}$/;
+/** Of the types that were met: each is looked at once. */
+const entities = new Map<string, string>();
+const ENTITIES_KEPT_MAX = 1_024;
 
 /** Tag and event side by side, for one call of the hash. Larger events get a buffer of their own. */
 const scratch = new Uint8Array(TAG_BYTES + 64 * 1024);
@@ -166,7 +169,7 @@ export function decodeEvent(bytes: Uint8Array): EventRead {
 /** The first field that is not what it must be, or null. */
 function fieldProblem(event: { readonly [field in keyof StoredEvent]: Json }): string | null {
   if (!isText(event.entityId, EVENT_ENTITY_BYTES_MAX)) return "entityId is not a text of 1 to 256 bytes";
-  const entityType = typeof event.eventType === "string" ? EVENT_TYPE.exec(event.eventType)?.[1] : undefined;
+  const entityType = typeof event.eventType === "string" ? entityOf(event.eventType) : undefined;
   if (entityType === undefined) return "eventType is not an entity and what happened to it";
   if (event.entityType !== entityType) return `entityType is not "${entityType}", which eventType asks for`;
   if (!isText(event.id, EVENT_ID_BYTES_MAX)) return "id is not a text of 1 to 64 bytes";
@@ -179,6 +182,14 @@ function fieldProblem(event: { readonly [field in keyof StoredEvent]: Json }): s
   if (!isText(event.sourceControllerId, EVENT_SOURCE_BYTES_MAX))
     return "sourceControllerId is not a text of 1 to 256 bytes";
   return isTimestamp(event.timestamp) ? null : "timestamp is not a positive number of milliseconds";
+}
+
+function entityOf(eventType: string): string | undefined {
+  const known = entities.get(eventType);
+  if (known !== undefined) return known;
+  const entity = EVENT_TYPE.exec(eventType)?.[1];
+  if (entity !== undefined && entities.size < ENTITIES_KEPT_MAX) entities.set(eventType, entity);
+  return entity;
 }
 
 export function isTimestamp(value: Json): value is number {
