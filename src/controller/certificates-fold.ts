@@ -6,6 +6,7 @@ import { CERTIFICATES_REVOKED_MAX } from "../core/kit/limits.ts";
 import { parseJson } from "../core/kit/parse-json.ts";
 import type { StoredEvent } from "../core/events/index.ts";
 import type { RevokedCertificate } from "../ports/certificates.ts";
+import type { Tenant } from "./journal/tenant.ts";
 
 const KEPT_EXPIRED_MS = 24 * 3_600_000;
 
@@ -16,7 +17,9 @@ interface Revoked {
   readonly by: string;
 }
 
-export class CertificatesFold {
+export class CertificatesFold implements Tenant {
+  readonly name = "certificates";
+  readonly eventTypes = ["certificate:revoked"] as const;
   readonly #byHash = new Map<string, RevokedCertificate>();
   readonly #listeners: (() => void)[] = [];
 

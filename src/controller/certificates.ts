@@ -1,5 +1,5 @@
-// Client certificates that are revoked one by one, without rolling the authority. They change seldom, so one change is under way
-// at a time, and each is decided on what is applied.
+// Client certificates that are revoked one by one, without rolling the authority. Each change is decided on
+// what is applied, after the one before it is.
 
 import { TenureError } from "../core/kit/errors.ts";
 import { CERTIFICATES_REVOKED_MAX } from "../core/kit/limits.ts";
@@ -17,7 +17,6 @@ export interface CertificatesServiceOptions extends Pick<KeysServiceOptions, "ch
 
 export class CertificatesService implements Certificates {
   readonly #options: CertificatesServiceOptions;
-  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: CertificatesServiceOptions) {
     this.#options = options;
@@ -34,25 +33,21 @@ export class CertificatesService implements Certificates {
   async revoke({ caller, leaderEpoch: named }: Request, one: CertificateToRevoke): Promise<RevokedCertificate> {
     const { fold, change } = this.#options;
     const { sha256, id, notAfterMs } = one;
-    const run = this.#last.then(() =>
-      change(({ newId, nowMs, leaderEpoch }) => {
-        checkLeaderEpoch(named, leaderEpoch);
-        if (this.isRevoked(sha256)) return [];
-        this.#check(one, nowMs);
-        return [
-          {
-            id: newId(),
-            eventType: "certificate:revoked",
-            entityType: "certificate",
-            entityId: sha256,
-            payload: { id, notAfterMs, by: caller },
-            timestamp: nowMs,
-          },
-        ];
-      }),
-    );
-    this.#last = run.catch(() => undefined);
-    await run;
+    await change(({ newId, nowMs, leaderEpoch }) => {
+      checkLeaderEpoch(named, leaderEpoch);
+      if (this.isRevoked(sha256)) return [];
+      this.#check(one, nowMs);
+      return [
+        {
+          id: newId(),
+          eventType: "certificate:revoked",
+          entityType: "certificate",
+          entityId: sha256,
+          payload: { id, notAfterMs, by: caller },
+          timestamp: nowMs,
+        },
+      ];
+    });
     return fold.get(sha256)!;
   }
 

@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { JobsStage, newFold } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
-async function leading(): Promise<{ stage: JobsStage; fold: JobsFold; clock: ManualClock }> {
+async function leading(): Promise<{ stage: JobsStage; fold: SiteJournal; clock: ManualClock }> {
   const clock = new ManualClock();
   const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);

@@ -5,13 +5,13 @@ import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import type { LogRecord } from "../ports/log.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { JobsStage, ListedViews, newFold, REQUEST, SPEC } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-async function leading(): Promise<{ stage: JobsStage; fold: JobsFold; clock: ManualClock }> {
+async function leading(): Promise<{ stage: JobsStage; fold: SiteJournal; clock: ManualClock }> {
   const clock = new ManualClock();
   const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);

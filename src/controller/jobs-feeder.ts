@@ -23,7 +23,7 @@ import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Views, ViewsHole, ViewsHoles } from "../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./job-changes.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
 import { Slice } from "./slice.ts";
 
@@ -43,7 +43,7 @@ const HISTORY_RETRY_MS = 5_000;
 const REST_MS = 200;
 
 export interface JobsFeederOptions {
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly views: Pick<Views, "position" | "put" | "doubt" | "trust" | "holes">;
   /** Null: there is none; what the book has dropped is not shown. */
   readonly history: ReplayHistory | null;

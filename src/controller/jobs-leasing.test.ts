@@ -5,7 +5,7 @@ import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import type { AgentInfo, LeaseAnswer, LeaseCall } from "../ports/jobs.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { JobsStage, newFold, REQUEST, SPEC } from "./test-jobs.ts";
 import { advance, drain, type Outcome, watch } from "./test-scopes.ts";
 
@@ -13,7 +13,7 @@ import { advance, drain, type Outcome, watch } from "./test-scopes.ts";
 const APPENDS_MAX = 1_024;
 const JOBS_APPEND_BYTES_MAX = 768 * 1024;
 
-async function leading(): Promise<{ stage: JobsStage; clock: ManualClock; fold: JobsFold }> {
+async function leading(): Promise<{ stage: JobsStage; clock: ManualClock; fold: SiteJournal }> {
   const clock = new ManualClock();
   const fold = newFold(digest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);

@@ -24,7 +24,7 @@ import { type CommandOf, type DecideContext, type JobsAnswers, openClasses } fro
 import type { JobsCommand, JobsCommandKind, OpenClass } from "../core/jobs/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { DrainedBy, GivenLease, LeaseAnswer, LeaseCall } from "../ports/jobs.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { type Poll, JobsPolls } from "./jobs-polls.ts";
 import type { JobsTimers } from "./jobs-timers.ts";
 import { Slice } from "./slice.ts";
@@ -37,7 +37,7 @@ export type Decided<Answer> =
 
 export interface JobsLeasingOptions {
   readonly clock: Clock;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly context: DecideContext;
   readonly timers: () => JobsTimers;
   /** Nothing can be given at this moment. */
@@ -69,7 +69,7 @@ const NOTHING: Given = { written: null, leases: [] };
 
 export class JobsLeasing {
   readonly #options: JobsLeasingOptions;
-  readonly #fold: JobsFold;
+  readonly #fold: SiteJournal;
   readonly #polls: JobsPolls<ParkedCall>;
   readonly #drainedBy = new Set<DrainedBy>();
   #isOver = false;

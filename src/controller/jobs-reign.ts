@@ -25,15 +25,19 @@ import type { Clock } from "../ports/clock.ts";
 import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../ports/jobs.ts";
 import type { Leadership } from "../ports/leadership.ts";
 import { EventTime, type NodeTime } from "./event-time.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { type Decided, JobsLeasing } from "./jobs-leasing.ts";
 import { JobsRetention, type JobsRetentionOptions } from "./jobs-retention.ts";
 import { checkLeaderEpoch } from "./leadership/leader-epoch.ts";
 import type { Serving } from "./leadership/reign.ts";
 import { JobsTimers } from "./jobs-timers.ts";
-import { JobsWriter, type JobsWriterOptions } from "./jobs-writer.ts";
+import { JournalWriter, type JournalWriterOptions } from "./journal/writer.ts";
 
-export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "onTakenBack" | "onSettled"> {
+export interface JobsReignOptions extends Omit<
+  JournalWriterOptions,
+  "journal" | "onOver" | "onTakenBack" | "onSettled"
+> {
+  readonly fold: SiteJournal;
   readonly leadership: Leadership;
   readonly clock: Clock;
   readonly time: NodeTime;
@@ -57,8 +61,8 @@ export interface JobsReignOptions extends Omit<JobsWriterOptions, "onOver" | "on
 export class JobsReign implements Serving {
   readonly epoch: number;
   readonly #options: JobsReignOptions;
-  readonly #fold: JobsFold;
-  readonly #writer: JobsWriter;
+  readonly #fold: SiteJournal;
+  readonly #writer: JournalWriter;
   readonly #leasing: JobsLeasing;
   readonly #timers: JobsTimers;
   readonly #retention: JobsRetention;
@@ -72,8 +76,9 @@ export class JobsReign implements Serving {
     this.#options = options;
     this.#fold = fold;
     this.epoch = epoch;
-    this.#writer = new JobsWriter({
+    this.#writer = new JournalWriter({
       ...options,
+      journal: fold,
       onOver: () => {
         this.end();
         options.onOver();
@@ -101,13 +106,12 @@ export class JobsReign implements Serving {
       leaseHash: options.leaseHash,
       random: () => random.next(),
     };
+    const around = { clock, fold, context: this.#context };
     const isPaused = options.isPaused ?? (() => false);
     const leads = (): boolean =>
       !this.#isOver && !this.#writer.isFull && !isPaused() && options.leadership.epoch() === epoch;
     this.#leasing = new JobsLeasing({
-      clock,
-      fold,
-      context: this.#context,
+      ...around,
       timers: () => this.#timers,
       isFull: () => this.#writer.isFull || isPaused(),
       decide: <Kind extends JobsCommandKind>(command: CommandOf<Kind>) => this.#decide<Kind>(command),
@@ -128,14 +132,7 @@ export class JobsReign implements Serving {
       ready: () => this.#leasing.handOut(),
     });
     const forget = (jobIds: readonly string[]): Promise<unknown> => this.run<"forget">({ kind: "forget", jobIds });
-    this.#retention = new JobsRetention({
-      clock,
-      fold,
-      context: this.#context,
-      expired: options.expired,
-      leads,
-      forget,
-    });
+    this.#retention = new JobsRetention({ ...around, expired: options.expired, leads, forget });
   }
 
   /** What this leader decides by now. */
@@ -230,7 +227,7 @@ export class JobsReign implements Serving {
     checkLeaderEpoch(named, this.epoch);
   }
 
-  /** For what is not about jobs: `make` decides on applied state, and waits for one to be over before the next. */
+  /** For the journal's other tenants: `make` decides on applied state, so that one has to be over before the next. */
   async change(make: (context: DecideContext) => readonly EventDraft[]): Promise<void> {
     if (this.#isOver) throw this.#notLeader();
     let drafts: readonly EventDraft[];

@@ -10,7 +10,7 @@ import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import type { JobRow, ViewsHole, ViewsHoles } from "../ports/views.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import type { ReplayHistory } from "./jobs-replay.ts";
 import { JobsStage, ListedViews, newFold, REQUEST } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
@@ -39,7 +39,7 @@ class HoledViews extends ListedViews {
 /** One node whose book keeps two finished jobs, and a history in which events may be missing. */
 class Site {
   readonly clock = new ManualClock();
-  readonly fold: JobsFold = newFold(digest, { finishedMax: 2 });
+  readonly fold: SiteJournal = newFold(digest, { finishedMax: 2 });
   readonly views = new HoledViews();
   readonly stage = new JobsStage(
     this.clock,

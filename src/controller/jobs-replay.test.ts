@@ -8,7 +8,7 @@ import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import { JobFinder } from "./job-finder.ts";
 import { JobsFeeder } from "./jobs-feeder.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { replayedChanges, type ReplayHistory } from "./jobs-replay.ts";
 import { JobsStage, ListedViews, newFold, REQUEST } from "./test-jobs.ts";
 import { advance, drain } from "./test-scopes.ts";
@@ -19,7 +19,7 @@ const FINISHED_MAX = 2;
 /** A leader whose book keeps two finished jobs, and all events. */
 class Site {
   readonly clock = new ManualClock();
-  readonly fold: JobsFold = newFold(digest, { finishedMax: FINISHED_MAX });
+  readonly fold: SiteJournal = newFold(digest, { finishedMax: FINISHED_MAX });
   readonly stage = new JobsStage(this.clock, new MemoryLog(new MemoryStore(), this.fold), this.fold, digest);
   readonly events: SealedEvent[] = [];
   startSequence = 0;

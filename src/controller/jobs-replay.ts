@@ -18,7 +18,7 @@ import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { JobLog, ViewsHole } from "../ports/views.ts";
 import { type Changes, logOf } from "./job-changes.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { ReplayedJobs } from "./replayed-jobs.ts";
 
 /** What jobs that have not ended yet, as far as the replay is, may have logged. */
@@ -38,7 +38,7 @@ export interface ReplayHistory {
 
 export interface ReplayOptions {
   readonly history: ReplayHistory;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly clock: Clock;
   /** The views have everything up to here … */
   readonly after: number;
@@ -58,7 +58,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   const isWhole = after < fold.book.droppedUpTo;
   const from = Math.max(startSequence, isWhole ? 0 : after) + 1;
   const lost = (history.lost?.() ?? []).filter(({ first, last }) => last >= from && first <= through);
-  let book = isWhole ? fold.emptyBook(startSequence) : null;
+  let book = isWhole ? fold.jobs.emptyBook(startSequence) : null;
   const changes = new ReplayedJobs({
     job: isWhole ? (jobId) => book?.applied.job(jobId) ?? null : null,
     isElsewhere: (jobId) => fold.book.hasApplied(jobId) || isNewer(jobId),
@@ -67,7 +67,7 @@ export async function* replayedChanges(options: ReplayOptions): AsyncGenerator<C
   /** Of the first event in each part. */
   const beganAtMs = new Map<number, number>();
   for (const part of partsBetween(lost, from, through)) {
-    if (part.isAfterHole && book !== null) book = fold.emptyBook(part.first - 1);
+    if (part.isAfterHole && book !== null) book = fold.jobs.emptyBook(part.first - 1);
     const note = (event: StoredEvent): void => {
       // What does not fit is of a job that history does not have the beginning of: it was cut there, or lost.
       if (event.sequence === part.first) beganAtMs.set(part.first, Math.floor(event.timestamp));

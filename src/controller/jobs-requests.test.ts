@@ -7,14 +7,14 @@ import { systemDigest as digest } from "../drivers/system/digest.ts";
 import { ManualClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import type { Request } from "../ports/jobs.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { JobsStage, newFold, REQUEST, SPEC } from "./test-jobs.ts";
 import { advance, drain, watch } from "./test-scopes.ts";
 
 interface Stage {
   readonly stage: JobsStage;
   readonly clock: ManualClock;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
 }
 
 async function leading(limits: Partial<BookLimits> = {}): Promise<Stage> {

@@ -20,7 +20,7 @@ import type { Clock, Timer } from "../ports/clock.ts";
 import type { ExpiredJob, ExpiredJobs, ExpiredPlace } from "../ports/views.ts";
 import { JOBS_FORGOTTEN_PER_COMMAND_MAX } from "../core/kit/limits.ts";
 import type { DecideContext } from "../core/jobs/index.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 
 /** After a leader's begin: its views have to follow first. */
 const FIRST_LOOK_MS = 1_000;
@@ -32,7 +32,7 @@ const PAGE_JOBS = 1_000;
 
 export interface JobsRetentionOptions {
   readonly clock: Clock;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly context: Pick<DecideContext, "nowMs" | "skippedMs" | "wallMs">;
   /** Of the views here. */
   readonly expired: (nowMs: number, limit: number, after: ExpiredPlace | null) => Promise<ExpiredJobs>;

@@ -17,7 +17,7 @@
 import { type CommandOf, type DueTimes, DueWalk } from "../core/jobs/index.ts";
 import type { Schedule } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { Leases } from "./leases.ts";
 import type { Slice } from "./slice.ts";
 
@@ -32,7 +32,7 @@ type Command = CommandOf<"fire-schedule">;
 
 export interface JobsSchedulesOptions {
   readonly clock: Clock;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
   /** Decides in this turn. */
   readonly run: (command: Command) => void;

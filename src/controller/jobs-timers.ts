@@ -10,7 +10,7 @@ import type { StoredEvent } from "../core/events/index.ts";
 import type { JobsCommand, LeaseView } from "../core/jobs/index.ts";
 import type { AgentInfo } from "../core/jobs/model.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import type { SiteJournal } from "./journal/site-journal.ts";
 import { JobsSchedules } from "./jobs-schedules.ts";
 import { Leases } from "./leases.ts";
 import { Slice } from "./slice.ts";
@@ -25,7 +25,7 @@ const AGENT_SILENCE_MS = 90_000;
 
 export interface JobsTimersOptions {
   readonly clock: Clock;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
   /** Whether commands can be run at all now. */
   readonly leads: () => boolean;

@@ -7,6 +7,7 @@ import { VIEWS_WAIT_MS } from "../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../core/jobs/model.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Digest } from "../ports/digest.ts";
 import type {
   AgentView,
   DrainedBy,
@@ -42,6 +43,7 @@ export interface JobsServiceOptions extends Omit<
 > {
   readonly leadership: Leadership;
   readonly clock: Clock;
+  readonly digest: Digest;
   /** The time of day, where a majority of clocks agrees on it; null: none does. By default this node's own clock is believed. */
   readonly believedMs?: (() => number | null) | undefined;
   readonly random: Random;
@@ -61,6 +63,7 @@ export class JobsService implements Jobs {
   readonly #time: NodeTime;
   readonly #stops: readonly (() => void)[];
   readonly #reign: Reign<JobsReign>;
+  #changes: Promise<void> = Promise.resolve();
   #staleRejected = 0;
 
   constructor(options: JobsServiceOptions) {
@@ -168,9 +171,11 @@ export class JobsService implements Jobs {
     await reign.run<"take">({ kind: "take", jobs });
   }
 
-  /** For what shares the log with jobs: see JobsReign.change. */
-  async change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
-    return (this.#reign.now() ?? (await this.#reign.next())).change(make);
+  /** For the journal's other tenants, one at a time: see JobsReign.change. */
+  change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
+    const run = this.#changes.then(async () => (this.#reign.now() ?? (await this.#reign.next())).change(make));
+    this.#changes = run.catch(() => undefined);
+    return run;
   }
 
   async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {

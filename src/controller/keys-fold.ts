@@ -5,6 +5,7 @@ import type { ApiRole } from "../core/kit/api-role.ts";
 import { parseJson } from "../core/kit/parse-json.ts";
 import type { StoredEvent } from "../core/events/index.ts";
 import type { KeyView } from "../ports/keys.ts";
+import type { Tenant } from "./journal/tenant.ts";
 
 export interface StoredKey extends KeyView {
   readonly sha256: string;
@@ -17,7 +18,9 @@ interface Created {
   readonly by: string;
 }
 
-export class KeysFold {
+export class KeysFold implements Tenant {
+  readonly name = "keys";
+  readonly eventTypes = ["key:created", "key:revoked"] as const;
   readonly #byName = new Map<string, StoredKey>();
   readonly #byHash = new Map<string, StoredKey>();
 
@@ -57,10 +60,10 @@ export class KeysFold {
     return JSON.stringify(this.all());
   }
 
-  restore(text: string): void {
+  restore(text: string | null): void {
     this.#byName.clear();
     this.#byHash.clear();
-    for (const key of parseJson(text) as StoredKey[]) this.#keep(key);
+    for (const key of parseJson(text ?? "[]") as StoredKey[]) this.#keep(key);
     this.#tell();
   }
 

@@ -1,5 +1,5 @@
-// API keys that are part of the replicated state. They change seldom, so one change is under way at a time, and each is
-// decided on what is applied.
+// API keys that are part of the replicated state. They change seldom: each change is decided on what is applied, after the one
+// before it is.
 
 import { TenureError } from "../core/kit/errors.ts";
 import { API_KEYS_MAX } from "../core/kit/limits.ts";
@@ -12,7 +12,7 @@ import type { KeysFold, StoredKey } from "./keys-fold.ts";
 
 export interface KeysServiceOptions {
   readonly fold: KeysFold;
-  /** Writes what `make` decides in one turn; where that is nothing, resolves once this node is known to lead. */
+  /** Writes what `make` decides, one change at a time; where that is nothing, resolves once this node is known to lead. */
   readonly change: (
     make: (context: Pick<DecideContext, "newId" | "nowMs" | "leaderEpoch">) => readonly EventDraft[],
   ) => Promise<void>;
@@ -20,7 +20,6 @@ export interface KeysServiceOptions {
 
 export class KeysService implements Keys {
   readonly #options: KeysServiceOptions;
-  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: KeysServiceOptions) {
     this.#options = options;
@@ -37,51 +36,37 @@ export class KeysService implements Keys {
 
   async create({ caller, leaderEpoch: named }: Request, { name, role, sha256 }: NewKey): Promise<KeyView> {
     const { fold, change } = this.#options;
-    await this.#inTurn(() =>
-      change(({ newId, nowMs, leaderEpoch }) => {
-        checkLeaderEpoch(named, leaderEpoch);
-        const known = fold.byName(name);
-        if (known !== undefined && known.sha256 === sha256 && known.role === role) return [];
-        if (known !== undefined || fold.byHash(sha256) !== undefined) {
-          throw new TenureError(
-            "KEY_EXISTS",
-            `There is another key of this ${known === undefined ? "hash" : "name"}. Nothing was done.`,
-          );
-        }
-        if (fold.size >= API_KEYS_MAX) {
-          throw new TenureError("OVERLOADED", `There are ${API_KEYS_MAX} keys. Revoke one that is not used any more.`);
-        }
-        const payload = { role, sha256, by: caller };
-        return [
-          { id: newId(), eventType: "key:created", entityType: "key", entityId: name, payload, timestamp: nowMs },
-        ];
-      }),
-    );
+    await change(({ newId, nowMs, leaderEpoch }) => {
+      checkLeaderEpoch(named, leaderEpoch);
+      const known = fold.byName(name);
+      if (known !== undefined && known.sha256 === sha256 && known.role === role) return [];
+      if (known !== undefined || fold.byHash(sha256) !== undefined) {
+        throw new TenureError(
+          "KEY_EXISTS",
+          `There is another key of this ${known === undefined ? "hash" : "name"}. Nothing was done.`,
+        );
+      }
+      if (fold.size >= API_KEYS_MAX) {
+        throw new TenureError("OVERLOADED", `There are ${API_KEYS_MAX} keys. Revoke one that is not used any more.`);
+      }
+      const payload = { role, sha256, by: caller };
+      return [{ id: newId(), eventType: "key:created", entityType: "key", entityId: name, payload, timestamp: nowMs }];
+    });
     return shown(fold.byName(name)!);
   }
 
   async revoke({ caller, leaderEpoch: named }: Request, name: string): Promise<void> {
     const { fold, change } = this.#options;
-    await this.#inTurn(() =>
-      change(({ newId, nowMs, leaderEpoch }) => {
-        checkLeaderEpoch(named, leaderEpoch);
-        if (fold.byName(name) === undefined) throw new TenureError("NOT_FOUND", `There is no key "${name}".`);
-        const payload = { by: caller };
-        return [
-          { id: newId(), eventType: "key:revoked", entityType: "key", entityId: name, payload, timestamp: nowMs },
-        ];
-      }),
-    );
+    await change(({ newId, nowMs, leaderEpoch }) => {
+      checkLeaderEpoch(named, leaderEpoch);
+      if (fold.byName(name) === undefined) throw new TenureError("NOT_FOUND", `There is no key "${name}".`);
+      const payload = { by: caller };
+      return [{ id: newId(), eventType: "key:revoked", entityType: "key", entityId: name, payload, timestamp: nowMs }];
+    });
   }
 
   onRevoked(listener: () => void): void {
     this.#options.fold.onDropped(listener);
-  }
-
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const run = this.#last.then(work);
-    this.#last = run.catch(() => undefined);
-    return run;
   }
 }
 

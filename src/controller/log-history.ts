@@ -7,7 +7,7 @@ import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Digest } from "../ports/digest.ts";
 import type { LogRecord } from "../ports/log.ts";
-import type { EventHistory } from "./events.ts";
+import type { EventHistory } from "./journal/events.ts";
 
 const PAGE_EVENTS = 500;
 /** The loop belongs to others after so long. */

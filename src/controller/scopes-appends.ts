@@ -21,7 +21,7 @@ export interface Batch {
   readonly after: number;
   readonly events: ScopeEvent[];
   readonly done: Promise<void>;
-  readonly settle: { resolve: () => void; reject: (error: unknown) => void };
+  readonly settle: PromiseWithResolvers<void>;
 }
 
 export interface AppendsOptions {
@@ -55,10 +55,10 @@ export class Appends {
   }
 
   begin(): Batch {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const settle = Promise.withResolvers<void>();
     // Many batches have nobody who waits for them: an expiry, a resignation in the name of someone who is gone.
-    promise.catch(() => undefined);
-    return { after: this.#end, events: [], done: promise, settle: { resolve, reject } };
+    settle.promise.catch(() => undefined);
+    return { after: this.#end, events: [], done: settle.promise, settle };
   }
 
   /** The place that the next event of this batch will have. */

@@ -11,7 +11,7 @@ import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultC
 import type { Leadership } from "../ports/leadership.ts";
 import type { Log } from "../ports/log.ts";
 import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Views } from "../ports/views.ts";
-import { JobsFold } from "./jobs-fold.ts";
+import { SiteJournal } from "./journal/site-journal.ts";
 import { JobsService } from "./jobs.ts";
 import { drain, HeldLog, type MovedClock } from "./test-scopes.ts";
 
@@ -63,8 +63,8 @@ export const SPEC: JobSpec = {
 
 export const REQUEST: Request = { caller: "tester", idempotencyKey: null, bodyHash: "" };
 
-export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): JobsFold {
-  return new JobsFold(digest, { limits });
+export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): SiteJournal {
+  return new SiteJournal(digest, { limits });
 }
 
 /** Views without a file: as far behind as a test wants them to be. */
@@ -158,7 +158,7 @@ export class JobsStage {
   constructor(
     clock: Clock,
     log: Log,
-    fold: JobsFold,
+    fold: SiteJournal,
     digest: Digest,
     name = "site",
     views?: Pick<Views, "get" | "expired" | "position">,

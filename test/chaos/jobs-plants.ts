@@ -62,7 +62,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   "unknown-told-as-refused": {
     server: [
       {
-        file: "controller/jobs-writer.ts",
+        file: "controller/journal/writer.ts",
         find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
         replace: '          new TenureError(\n            "NOT_LEADER",',
       },

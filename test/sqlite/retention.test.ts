@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { JobsFeeder } from "../../src/controller/jobs-feeder.ts";
-import { JobsFold } from "../../src/controller/jobs-fold.ts";
+import { SiteJournal } from "../../src/controller/journal/site-journal.ts";
 import { JobsStage, REQUEST, SPEC } from "../../src/controller/test-jobs.ts";
 import { advance } from "../../src/controller/test-scopes.ts";
 import type { Job } from "../../src/core/jobs/model.ts";
@@ -126,7 +126,7 @@ describe("what is in doubt", () => {
 test("a leader on real views forgets what is past its retention, there and in the book, and nothing else", async () => {
   const views = await openAt(await newPath());
   const clock = new ManualClock();
-  const fold = new JobsFold(systemDigest);
+  const fold = new SiteJournal(systemDigest);
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, systemDigest, "site", views);
   const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: newLogger().logger });
   stage.leadership.set(1);

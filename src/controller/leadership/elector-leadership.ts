@@ -127,7 +127,7 @@ export class ElectorLeadership implements GivenLeadership {
   }
 
   async #run(): Promise<void> {
-    const { elector, logger } = this.#options;
+    const { elector, clock, logger } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#turn = new AbortController();
@@ -143,7 +143,7 @@ export class ElectorLeadership implements GivenLeadership {
         if (turn.aborted) continue;
         const message = error instanceof Error ? error.message : String(error);
         logger.error({ event: "campaign-refused", code: TenureError.is(error) ? error.code : "bug" }, message);
-        await this.#pause(REFUSED_PAUSE_MS);
+        await within(clock, REFUSED_PAUSE_MS, aborted(signal));
       }
     }
   }
@@ -164,19 +164,6 @@ export class ElectorLeadership implements GivenLeadership {
     this.#given = null;
     given.confirmations.close();
     this.look();
-  }
-
-  async #pause(ms: number): Promise<void> {
-    const { clock } = this.#options;
-    const { signal } = this.#stopping;
-    await new Promise<void>((resolve) => {
-      const timer = clock.setTimer(clock.monotonicMs() + ms, resolve);
-      const stopped = (): void => {
-        timer.cancel();
-        resolve();
-      };
-      signal.addEventListener("abort", stopped, { once: true });
-    });
   }
 }
 

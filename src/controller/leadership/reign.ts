@@ -9,13 +9,14 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
+import { TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
-import { Turnover } from "./turnover.ts";
 
 /** An open that was refused (too much waits, a transfer) is tried again after about this time. */
 const OPEN_RETRY_MS = 50;
+const WAITERS_MAX = 8_192;
 
 export interface Serving {
   readonly epoch: number;
@@ -41,7 +42,8 @@ export interface ReignOptions<T extends Serving> {
 
 export class Reign<T extends Serving> {
   readonly #options: ReignOptions<T>;
-  readonly #turnover: Turnover;
+  /** Requests that have arrived while leadership changed hands: they wait for a moment, instead of being refused and sent again. */
+  readonly #waiting = new Set<() => void>();
   readonly #stop: () => void;
   #opening: number | null = null;
   #current: T | null = null;
@@ -50,7 +52,6 @@ export class Reign<T extends Serving> {
 
   constructor(options: ReignOptions<T>) {
     this.#options = options;
-    this.#turnover = new Turnover(options.clock, () => this.#isTurningOver(options.leadership.epoch()));
     this.#stop = options.leadership.subscribe(() => this.#look());
     this.#look();
   }
@@ -61,7 +62,7 @@ export class Reign<T extends Serving> {
     this.#stop();
     this.#retry?.cancel();
     this.#end();
-    this.#turnover.end();
+    this.#goOn();
   }
 
   /** Who serves, as far as was heard; null: nobody. */
@@ -75,9 +76,22 @@ export class Reign<T extends Serving> {
     return this.#isTurningOver(epoch) ? null : this.#servingIn(epoch);
   }
 
-  /** As `now`, after the change of leaders that is under way. */
+  /** As `now`, when the change of leaders that is under way is over, or has been under way for too long. */
   async next(): Promise<T> {
-    await this.#turnover.over();
+    const { clock } = this.#options;
+    if (this.#waiting.size >= WAITERS_MAX) {
+      const message = `${WAITERS_MAX} requests wait for a change of leaders. Nothing was done; retry in a moment.`;
+      throw new TenureError("OVERLOADED", message);
+    }
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        timer.cancel();
+        this.#waiting.delete(done);
+        resolve();
+      };
+      const timer = clock.setTimer(clock.monotonicMs() + TURNOVER_WAIT_MS, done);
+      this.#waiting.add(done);
+    });
     return this.serving();
   }
 
@@ -107,7 +121,7 @@ export class Reign<T extends Serving> {
     if (this.#current !== null && this.#current.epoch !== epoch) this.#end();
     if (epoch === null) this.#opening = null;
     else if (this.#current === null && this.#opening !== epoch && !this.#isClosed) void this.#open(epoch);
-    this.#turnover.look();
+    this.#goOn();
   }
 
   async #open(epoch: number): Promise<void> {
@@ -119,7 +133,7 @@ export class Reign<T extends Serving> {
       if (opened.outcome === "opened") this.#begin(epoch, opened.head.position);
       // Only now: what can't begin is tried again.
       this.#opening = null;
-      this.#turnover.look();
+      this.#goOn();
     } catch {
       // Whatever it was, it may pass; if leadership went with it, `#look` ends this.
       if (this.#opening !== epoch || this.#isClosed) return;
@@ -139,6 +153,11 @@ export class Reign<T extends Serving> {
     };
     const begun: T = this.#options.begin({ epoch, position, onOver });
     this.#current = begun;
+  }
+
+  #goOn(): void {
+    if (this.#waiting.size === 0 || this.#isTurningOver(this.#options.leadership.epoch())) return;
+    for (const done of this.#waiting) done();
   }
 
   #end(): void {

@@ -9,12 +9,14 @@ import {
   EVENT_ID_BYTES_MAX,
   EVENT_SOURCE_BYTES_MAX,
 } from "../kit/limits.ts";
-import { EVENT_TYPES, isTimestamp } from "./event.ts";
+import { isTimestamp } from "./event.ts";
 import { HASH_BYTES } from "./hex.ts";
 import { JsonError, JsonScanner } from "./json-scanner.ts";
 
 const HASH_DIGITS = 2 * HASH_BYTES;
 const QUOTE = 0x22;
+const COLON = 0x3a;
+const LETTER_A = 0x61;
 
 const textEncoder = new TextEncoder();
 const ENTITY_ID = textEncoder.encode('{"entityId":');
@@ -27,12 +29,12 @@ const SEQUENCE = textEncoder.encode(',"sequence":');
 const SOURCE = textEncoder.encode(',"sourceControllerId":');
 const TIMESTAMP = textEncoder.encode(',"timestamp":');
 
-/** The two types stand side by side, so each pair of them is one text. */
-const KINDS = EVENT_TYPES.map((type) =>
-  textEncoder.encode(`,"entityType":"${type.slice(0, type.indexOf(":"))}","eventType":"${type}"`),
-);
+const ENTITY_TYPE = textEncoder.encode(',"entityType":"');
+const EVENT_TYPE = textEncoder.encode('","eventType":"');
+const WORD_BYTES_MAX = 32;
 
 const IS_HEX = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9a-f]/.test(String.fromCharCode(byte)) ? 1 : 0));
+const IS_IN_WORD = Uint8Array.from({ length: 256 }, (_, byte) => (/[a-z0-9-]/.test(String.fromCharCode(byte)) ? 1 : 0));
 
 export class EventScanner extends JsonScanner {
   sequence = 0;
@@ -91,21 +93,24 @@ export class EventScanner extends JsonScanner {
     this.at += text.length;
   }
 
+  /** The two types stand side by side, and the second begins with the first. */
   #kinds(): void {
-    for (let kind = 0; kind < KINDS.length; kind++) {
-      const text = KINDS[kind] as Uint8Array;
-      if (!this.#startsWithKind(text)) continue;
-      this.at += text.length;
-      return;
-    }
-    this.fail("a known pair of entityType and eventType was expected");
+    this.#expect(ENTITY_TYPE, "entityType");
+    const from = this.at;
+    this.#word();
+    const entity = this.bytes.subarray(from, this.at);
+    this.#expect(EVENT_TYPE, "eventType");
+    this.#expect(entity, "the entity's type");
+    if (this.bytes[this.at++] !== COLON) this.fail("the entity's type and a colon were expected", this.at - 1);
+    this.#word();
+    if (this.bytes[this.at++] !== QUOTE) this.fail("the end of eventType was expected", this.at - 1);
   }
 
-  /** From its end, because they all begin alike. */
-  #startsWithKind(text: Uint8Array): boolean {
-    const { bytes, at } = this;
-    for (let i = text.length - 1; i >= 0; i--) if (bytes[at + i] !== text[i]) return false;
-    return true;
+  #word(): void {
+    const from = this.at;
+    while (IS_IN_WORD[this.bytes[this.at] ?? 0] === 1) this.at++;
+    const isWord = this.at > from && this.at - from <= WORD_BYTES_MAX && (this.bytes[from] as number) >= LETTER_A;
+    if (!isWord) this.fail("a word of lower-case letters, digits and hyphens was expected", from);
   }
 
   #text(bytesMax: number): void {

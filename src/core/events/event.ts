@@ -21,10 +21,10 @@ import {
 import type { Digest } from "../../ports/digest.ts";
 import { canonicalJson, canonicalString } from "./canonical.ts";
 import { isHash } from "./hex.ts";
-import { type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
-export { type EntityType, EVENT_TYPES, type EventType } from "./names.ts";
+/** The entity, and what happened to it: `build:submitted`. Which there are, each tenant of the journal knows for itself. */
+export type EventKind = `${string}:${string}`;
 
 export type EventPayload = { readonly [key: string]: Json };
 
@@ -32,9 +32,9 @@ export type EventPayload = { readonly [key: string]: Json };
 export interface EventDraft {
   /** Unique everywhere: a UUID. */
   readonly id: string;
-  readonly eventType: EventType;
+  readonly eventType: EventKind;
   readonly entityId: string;
-  readonly entityType: EntityType;
+  readonly entityType: string;
   readonly payload: EventPayload;
   /** The leader's wall time. The sealed event has a later one where the chain is ahead of it. */
   readonly timestamp: number;
@@ -78,7 +78,10 @@ const FIELDS = [
 const DOMAIN_TAG = "tenure:event:v1\n";
 const TAG_BYTES = DOMAIN_TAG.length;
 const textEncoder = new TextEncoder();
-const entityOf = new Map<string, string>(EVENT_TYPES.map((type) => [type, type.slice(0, type.indexOf(":"))]));
+const EVENT_TYPE = /^([a-z][a-z0-9-]{0,31}):[a-z][a-z0-9-]{0,31}$/;
+/** Of the types that were met: each is looked at once. */
+const entities = new Map<string, string>();
+const ENTITIES_KEPT_MAX = 1_024;
 
 /** Tag and event side by side, for one call of the hash. Larger events get a buffer of their own. */
 const scratch = new Uint8Array(TAG_BYTES + 64 * 1024);
@@ -94,10 +97,6 @@ const SLAB_SHARE_MAX = SLAB_BYTES / 8;
 const BYTES_PER_UNIT_MAX = 3;
 let slab = new Uint8Array(0);
 let slabUsed = 0;
-
-export function isEventType(text: string): text is EventType {
-  return entityOf.has(text);
-}
 
 /** Canonical bytes. Throws EVENT_INVALID where a payload can't be said in them. */
 export function encodeEvent(event: StoredEvent): Uint8Array {
@@ -170,8 +169,8 @@ export function decodeEvent(bytes: Uint8Array): EventRead {
 /** The first field that is not what it must be, or null. */
 function fieldProblem(event: { readonly [field in keyof StoredEvent]: Json }): string | null {
   if (!isText(event.entityId, EVENT_ENTITY_BYTES_MAX)) return "entityId is not a text of 1 to 256 bytes";
-  const entityType = typeof event.eventType === "string" ? entityOf.get(event.eventType) : undefined;
-  if (entityType === undefined) return "eventType is not one of the known types";
+  const entityType = typeof event.eventType === "string" ? entityOf(event.eventType) : undefined;
+  if (entityType === undefined) return "eventType is not an entity and what happened to it";
   if (event.entityType !== entityType) return `entityType is not "${entityType}", which eventType asks for`;
   if (!isText(event.id, EVENT_ID_BYTES_MAX)) return "id is not a text of 1 to 64 bytes";
   if (!isPositive(event.leaderEpoch)) return "leaderEpoch is not a positive integer";
@@ -183,6 +182,14 @@ function fieldProblem(event: { readonly [field in keyof StoredEvent]: Json }): s
   if (!isText(event.sourceControllerId, EVENT_SOURCE_BYTES_MAX))
     return "sourceControllerId is not a text of 1 to 256 bytes";
   return isTimestamp(event.timestamp) ? null : "timestamp is not a positive number of milliseconds";
+}
+
+function entityOf(eventType: string): string | undefined {
+  const known = entities.get(eventType);
+  if (known !== undefined) return known;
+  const entity = EVENT_TYPE.exec(eventType)?.[1];
+  if (entity !== undefined && entities.size < ENTITIES_KEPT_MAX) entities.set(eventType, entity);
+  return entity;
 }
 
 export function isTimestamp(value: Json): value is number {

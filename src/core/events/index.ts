@@ -7,11 +7,10 @@ export {
   decodeEvent,
   type EventDraft,
   eventHashOf,
+  type EventKind,
   type EventPayload,
-  isEventType,
   type StoredEvent,
 } from "./event.ts";
-export { parseStrictJson } from "./strict-json.ts";
 export { bytesOfHash, hexOf } from "./hex.ts";
 export { type Hash, leafHash, MerkleFrontier } from "./merkle.ts";
 export {

@@ -5,10 +5,18 @@
 // since the event before (state/skips.ts). `leaseHash` and `sessionHash` stand for what only the agent has.
 
 import type { EventDraft, EventPayload, StoredEvent } from "../events/index.ts";
+import type { EventType } from "../events/names.ts";
 import type { Json } from "../kit/json.ts";
 import type { Attempt, Job, JobFailure, JobProgress, JobSpec, Schedule } from "./model.ts";
 
 export type { EventDraft, EventPayload };
+
+const ENTITIES = ["build", "worker", "queue", "schedule"] as const;
+export type JobsEventType = Extract<EventType, `${(typeof ENTITIES)[number]}:${string}`>;
+
+export function isAboutJobs(eventType: string): eventType is JobsEventType {
+  return (ENTITIES as readonly string[]).includes(eventType.slice(0, eventType.indexOf(":")));
+}
 
 /** Of a sealed event, what the book looks at. Those about other things than jobs change nothing but the sequence. */
 export type JobsEvent = Pick<

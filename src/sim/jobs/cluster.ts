@@ -8,7 +8,7 @@ import { configurationOf } from "../../core/raft/index.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
 import { ClusterMachine, innerProposals } from "../../controller/cluster-machine.ts";
 import { JobsFeeder } from "../../controller/jobs-feeder.ts";
-import { JOBS_LOG_KEPT, JobsFold } from "../../controller/jobs-fold.ts";
+import { JOBS_LOG_KEPT, SiteJournal } from "../../controller/journal/site-journal.ts";
 import { JobsService } from "../../controller/jobs.ts";
 import { LeaseSecrets } from "../../controller/lease-secrets.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
@@ -45,14 +45,14 @@ const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 /** Leadership is as everybody but the engine sees it: after the clearance of a node that works. */
 export interface JobsServer extends Leading {
   readonly engine: Engine;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly service: JobsService;
   readonly reading: Reading;
   readonly clocks: ClockWatch;
 }
 
 interface MachineParts {
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly archive: SimArchive;
   readonly log: RaftLog;
 }
@@ -249,7 +249,7 @@ export class JobsCluster {
     const { digest } = this.#options;
     const made: { engine?: Engine } = {};
     const { snapshotSliceBytes: sliceBytes, finishedMax, finishedBytesMax } = this.knobs;
-    const fold = new JobsFold(digest, { sliceBytes, limits: { finishedMax, finishedBytesMax } });
+    const fold = new SiteJournal(digest, { sliceBytes, limits: { finishedMax, finishedBytesMax } });
     const proposals: Proposals = { propose: (data) => made.engine!.propose(data) };
     const lead = { status: () => made.engine!.status() };
     const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
@@ -338,7 +338,7 @@ export class JobsCluster {
     this.#witness.committed(node, status.commit, term, status.configuration);
   }
 
-  #watched({ node, life }: Boot, fold: JobsFold, archive: SimArchive): Fold {
+  #watched({ node, life }: Boot, fold: SiteJournal, archive: SimArchive): Fold {
     const lives = (): boolean => this.world.node(node).process.life?.number === life;
     const hash = (): string => hex(fold.book.stateHash(this.#options.digest));
     return {

@@ -4,7 +4,7 @@
 import { jobHandlers } from "../../api/handlers/jobs.ts";
 import { API_LIMITS, type JobsParts } from "../../api/options.ts";
 import type { Call, Service } from "../../api/handlers/handler.ts";
-import type { JobsFold } from "../../controller/jobs-fold.ts";
+import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import type { JobsService } from "../../controller/jobs.ts";
 import type { JobState } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -36,7 +36,7 @@ export interface ReadingParts {
   readonly node: string;
   readonly clock: Clock;
   readonly consensus: Pick<Lead, "readIndex">;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly service: JobsService;
   readonly views: SimViews;
 }

@@ -14,9 +14,9 @@ const RETENTION = "controller/jobs-retention.ts";
 const SCHEDULES = "controller/jobs-schedules.ts";
 const CATCH_UP = "core/jobs/decide/catch-up.ts";
 const TIMERS = "controller/jobs-timers.ts";
-const WRITER = "controller/jobs-writer.ts";
+const WRITER = "controller/journal/writer.ts";
 const SERVICE = "controller/jobs.ts";
-const FOLD = "controller/jobs-fold.ts";
+const JOURNAL = "controller/journal/journal.ts";
 const LEADERSHIP = "controller/leadership/raft-leadership.ts";
 const LED = "controller/leadership/reign.ts";
 const LEASE = "core/jobs/decide/lease.ts";
@@ -195,14 +195,13 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     }),
   ),
   mutant("export-before-commit", "D11", {
-    file: FOLD,
-    find: "this.book.propose(events.map(({ event }) => event));",
-    replace:
-      "this.book.propose(events.map(({ event }) => event));\n    for (const tell of this.#followers) for (const one of events) tell(one);",
+    file: JOURNAL,
+    find: "events.push(...sealed);",
+    replace: "events.push(...sealed);\n    for (const tell of this.#followers) for (const one of sealed) tell(one);",
   }),
   mutant("refused-append-stays-in-the-head", "D11", {
     file: WRITER,
-    find: "const takenBack = this.#options.fold.rollback(append.before.sequence);",
+    find: "const takenBack = this.#options.journal.rollback(append.after);",
     replace: "const takenBack = [];",
   }),
   inRunsOf(

@@ -7,7 +7,7 @@ import type { ServerConfig } from "../../../contract/index.ts";
 import { CertificatesService } from "../../../controller/certificates.ts";
 import type { ClusterMachine } from "../../../controller/cluster-machine.ts";
 import { membersBelow } from "../../../controller/cluster-view.ts";
-import { EventsService } from "../../../controller/events.ts";
+import { EventsService } from "../../../controller/journal/events.ts";
 import { JobsFeeder } from "../../../controller/jobs-feeder.ts";
 import { JobsMeter } from "../../../controller/jobs-meter.ts";
 import { JobsService } from "../../../controller/jobs.ts";
@@ -89,7 +89,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   machine.onResumed(() => jobs.resumed());
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
   made.feeder = feeder;
-  const events = new EventsService({ fold, history: archive, digest: systemDigest });
+  const events = new EventsService({ journal: fold, history: archive, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const certificates = new CertificatesService({
     fold: fold.certificates,

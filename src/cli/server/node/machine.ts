@@ -1,7 +1,7 @@
 // What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of scopes and jobs.
 
 import { ClusterMachine, innerProposals } from "../../../controller/cluster-machine.ts";
-import { JOBS_LOG_KEPT, JobsFold } from "../../../controller/jobs-fold.ts";
+import { JOBS_LOG_KEPT, SiteJournal } from "../../../controller/journal/site-journal.ts";
 import { assert } from "../../../core/kit/assert.ts";
 import { ScopesFold } from "../../../core/scopes/index.ts";
 import { systemDigest } from "../../../drivers/system/digest.ts";
@@ -18,7 +18,7 @@ const NO_ARCHIVE = { capture: () => Promise.resolve(new Uint8Array(0)), restore:
 export interface ServerMachine {
   readonly machine: ClusterMachine;
   readonly scopes: { readonly log: RaftLog; readonly fold: ScopesFold };
-  readonly jobs: { readonly log: RaftLog; readonly fold: JobsFold };
+  readonly jobs: { readonly log: RaftLog; readonly fold: SiteJournal };
   /** Where the jobs' events are kept: before the first entry is applied. Without one only snapshots can be looked at. */
   readonly keepIn: (archive: Pick<Archive, "capture" | "restore" | "append">) => void;
   /** The engine, once there is one: what the logs propose goes there, tagged for the machine. */
@@ -35,7 +35,7 @@ export function serverMachine(): ServerMachine {
   const logAt = (place: number, fold: Fold, kept?: FeedBounds): RaftLog =>
     new RaftLog({ fold, kept, lead, proposals: innerProposals({ propose: (data) => engine().propose(data) }, place) });
   const scopes = new ScopesFold();
-  const jobs = new JobsFold(systemDigest);
+  const jobs = new SiteJournal(systemDigest);
   const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs, JOBS_LOG_KEPT)];
   let kept: Pick<Archive, "capture" | "restore"> = NO_ARCHIVE;
   return {

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import type { JobsParts } from "../../../api/index.ts";
 import { JobBody, shape, specOf } from "../../../contract/index.ts";
 import { CertificatesService } from "../../../controller/certificates.ts";
-import { EventsService } from "../../../controller/events.ts";
+import { EventsService } from "../../../controller/journal/events.ts";
 import { JobsFeeder } from "../../../controller/jobs-feeder.ts";
-import type { JobsFold } from "../../../controller/jobs-fold.ts";
+import type { SiteJournal } from "../../../controller/journal/site-journal.ts";
 import { JobsMeter } from "../../../controller/jobs-meter.ts";
 import { JobsService } from "../../../controller/jobs.ts";
 import { KeysService } from "../../../controller/keys.ts";
@@ -40,7 +40,7 @@ const EPOCHS_PER_BLOCK = 2 ** 32;
 export interface SiteLog {
   readonly siteId: string;
   readonly log: PostgresLog;
-  readonly fold: JobsFold;
+  readonly fold: SiteJournal;
   readonly leadership: Leadership;
   readonly nodes: Pick<PostgresNodes, "believedMs" | "all">;
 }
@@ -79,7 +79,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   const history = new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock });
   const feeder = new JobsFeeder({ fold, views, history, clock: systemClock, logger });
   made.feeder = feeder;
-  const events = new EventsService({ fold, history, digest: systemDigest });
+  const events = new EventsService({ journal: fold, history, digest: systemDigest });
   const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
   const certificates = new CertificatesService({
     fold: fold.certificates,

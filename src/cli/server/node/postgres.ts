@@ -12,7 +12,7 @@ import type { Api, ApiTls } from "../../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../../contract/index.ts";
 import { ClearedLeadership } from "../../../controller/leadership/cleared-leadership.ts";
 import { ElectorLeadership } from "../../../controller/leadership/elector-leadership.ts";
-import { JobsFold } from "../../../controller/jobs-fold.ts";
+import { SiteJournal } from "../../../controller/journal/site-journal.ts";
 import { SiteCluster } from "../../../controller/site-cluster.ts";
 import { noScopes } from "../../../controller/site-scopes.ts";
 import { assert } from "../../../core/kit/assert.ts";
@@ -131,7 +131,7 @@ async function openParts(
   const { config, options, settings, random, instance, url, fail } = site;
   const { logger } = options.logs;
   const { nodeId } = config;
-  const fold = new JobsFold(systemDigest);
+  const fold = new SiteJournal(systemDigest);
   const log = new PostgresLog({
     log: LOG,
     fold,

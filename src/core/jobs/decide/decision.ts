@@ -3,7 +3,7 @@
 import type { ErrorCode } from "../../kit/errors.ts";
 import type { LeaseRef, Request } from "../../../ports/jobs.ts";
 import type { DecideContext, Decision } from "../commands.ts";
-import type { EventDraft, EventPayload } from "../events.ts";
+import type { EventDraft, EventPayload, JobsEventType } from "../events.ts";
 import { recall, type Remembered } from "../state/idempotency.ts";
 import type { JobRecord, Run } from "../state/records.ts";
 import type { Times } from "../state/skips.ts";
@@ -52,11 +52,11 @@ export function answeredBefore<Answer>(
 /** `payload` is JSON by its making; see payloadOf. */
 export function draft(
   { newId, nowMs }: DecideContext,
-  eventType: EventDraft["eventType"],
+  eventType: JobsEventType,
   entityId: string,
   payload: object,
 ): EventDraft {
-  const entityType = eventType.slice(0, eventType.indexOf(":")) as EventDraft["entityType"];
+  const entityType = eventType.slice(0, eventType.indexOf(":"));
   return { id: newId(), eventType, entityId, entityType, payload: payload as EventPayload, timestamp: nowMs };
 }
 

@@ -11,6 +11,7 @@ import type {
   EndCause,
   Failed,
   JobsEvent,
+  JobsEventType,
   Logged,
   RestoredJob,
   Retried,
@@ -22,7 +23,7 @@ import { type EndedRun, isFinal, type JobRecord, type Reported, type Run, type T
 import { ticketBytes } from "./weights.ts";
 import type { BookState } from "./state.ts";
 
-export type BuildEventType = Extract<JobsEvent["eventType"], `build:${string}`>;
+export type BuildEventType = Extract<JobsEventType, `build:${string}`>;
 
 const NONE: readonly EndedRun[] = [];
 

@@ -4,7 +4,7 @@
 //
 // One proof is made at a time: each reads, and reading takes the loop's time.
 
-import { TenureError } from "../core/kit/errors.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import {
   bytesOfHash,
   consistencyRanges,
@@ -14,10 +14,10 @@ import {
   leafHash,
   type LeafRange,
   MerkleFrontier,
-} from "../core/events/index.ts";
-import type { Digest } from "../ports/digest.ts";
-import type { ConsistencyProof, InclusionProof } from "../ports/events.ts";
-import { Turns } from "./turns.ts";
+} from "../../core/events/index.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { ConsistencyProof, InclusionProof } from "../../ports/events.ts";
+import { Turns } from "../turns.ts";
 
 /** 32 bytes are kept for each of them: 160 kB at five million events. */
 const BLOCK_LEAVES = 1_024;

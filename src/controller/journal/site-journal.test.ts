@@ -1,16 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { EMPTY_CHAIN, Sealer } from "../core/events/index.ts";
-import { wholeOf } from "../core/kit/pieces.ts";
-import { systemDigest as digest } from "../drivers/system/digest.ts";
-import { ManualClock } from "../engine/test-engine.ts";
-import { MemoryLog, MemoryStore } from "../logs/index.ts";
-import { JobsFold } from "./jobs-fold.ts";
-import { JobsStage } from "./test-jobs.ts";
+import { EVENT_TYPES } from "../../core/events/names.ts";
+import { EMPTY_CHAIN, Sealer } from "../../core/events/index.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
+import { systemDigest as digest } from "../../drivers/system/digest.ts";
+import { settled } from "../../electors/test-seat.ts";
+import { ManualClock } from "../../engine/test-engine.ts";
+import { MemoryLog, MemoryStore } from "../../logs/index.ts";
+import { KeysService } from "../keys.ts";
+import { SiteJournal } from "./site-journal.ts";
+import { JobsStage } from "../test-jobs.ts";
 
 const SLICE_BYTES = 1_000;
 
-function folded(clock = new ManualClock()): { fold: JobsFold; stage: JobsStage; clock: ManualClock } {
-  const fold = new JobsFold(digest, { sliceBytes: SLICE_BYTES });
+function folded(clock = new ManualClock()): { fold: SiteJournal; stage: JobsStage; clock: ManualClock } {
+  const fold = new SiteJournal(digest, { sliceBytes: SLICE_BYTES });
   const stage = new JobsStage(clock, new MemoryLog(new MemoryStore(), fold), fold, digest);
   stage.leadership.set(1);
   return { fold, stage, clock };
@@ -33,7 +36,7 @@ describe("a snapshot of the jobs", () => {
       await stage.submitMany(1);
     }
     expect(pieces.length).toBeGreaterThan(10);
-    const other = new JobsFold(digest);
+    const other = new SiteJournal(digest);
     other.restore(wholeOf(pieces), { position: chain.sequence, epoch: 1 });
     expect(other.chain).toEqual(chain);
     expect(other.book.stateHash(digest)).toEqual(hash);
@@ -56,7 +59,7 @@ describe("a snapshot of the jobs", () => {
     other.fold.restore(data, { position: 2_000, epoch: 1 });
     expect(other.fold.book.stateHash(digest)).toEqual(fold.book.stateHash(digest));
     // Other bytes than were prepared are read as they are, and what was prepared is not taken for them.
-    const again = new JobsFold(digest);
+    const again = new SiteJournal(digest);
     for (const _ of again.prepare(data)) continue;
     again.restore(data.slice(), { position: 2_000, epoch: 1 });
     expect(again.book.stateHash(digest)).toEqual(fold.book.stateHash(digest));
@@ -69,10 +72,31 @@ describe("a snapshot of the jobs", () => {
     const hash = fold.book.stateHash(digest);
     const taken = fold.snapshot();
     stage.service.close();
-    fold.restore(wholeOf(new JobsFold(digest).snapshot()), { position: 0, epoch: 0 });
-    const other = new JobsFold(digest);
+    fold.restore(wholeOf(new SiteJournal(digest).snapshot()), { position: 0, epoch: 0 });
+    const other = new SiteJournal(digest);
     other.restore(wholeOf(taken), { position: chain.sequence, epoch: 1 });
     expect(other.book.stateHash(digest)).toEqual(hash);
+  });
+});
+
+it("the journal knows the events that have a name, and no others", () => {
+  expect(new SiteJournal(digest).eventTypes).toEqual(new Set<string>(EVENT_TYPES));
+});
+
+describe("a tenant that decides on what is applied", () => {
+  it("is asked for one change after the other: two keys of one name are one", async () => {
+    const { fold, stage } = folded();
+    await stage.submitMany(1);
+    const keys = new KeysService({ fold: fold.keys, change: (make) => stage.service.change(make) });
+    const request = { caller: "ada", idempotencyKey: null, bodyHash: "" };
+    const create = (digit: string) => keys.create(request, { name: "a", role: "viewer", sha256: digit.repeat(64) });
+    stage.log.isHolding = true;
+    const asked = Promise.allSettled([create("1"), create("2")]);
+    await settled();
+    expect([stage.log.waiting, fold.keys.size]).toEqual([1, 0]);
+    stage.log.release();
+    expect((await asked).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(keys.list().map(({ name }) => name)).toEqual(["a"]);
   });
 });
 
@@ -85,7 +109,7 @@ describe("an event that this release does not know", () => {
   };
 
   it("ends this node with the advice to upgrade it, where it continues the chain", () => {
-    const fold = new JobsFold(digest);
+    const fold = new SiteJournal(digest);
     const newer = record((text) => text.replace("queue:paused", "queue:throttled"));
     expect(() => fold.apply(newer)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
     expect(() => fold.apply(newer)).toThrow(/"queue:throttled".*upgrade this node/);
@@ -95,7 +119,7 @@ describe("an event that this release does not know", () => {
   });
 
   it("is a broken chain where it does not continue it, or can't be read at all", () => {
-    const fold = new JobsFold(digest);
+    const fold = new SiteJournal(digest);
     const broken = expect.objectContaining({ code: "CHAIN_BROKEN" });
     const elsewhere = record((text) =>
       text.replace("queue:paused", "queue:throttled").replace(`"sequence":1`, `"sequence":2`),
@@ -114,7 +138,7 @@ describe("a payload whose names begin with a byte order mark", () => {
     // A name with an escape makes the reader compare texts, not bytes.
     const payload = { "\n": 0, a: 1, "\ufeffa": 2, "\ufeff": ["\ufeffx"] };
     await stage.submit({ payload });
-    const other = new JobsFold(digest);
+    const other = new SiteJournal(digest);
     for (const record of records) other.apply(record);
     expect(other.chain).toEqual(fold.chain);
     expect(other.book.stateHash(digest)).toEqual(fold.book.stateHash(digest));

@@ -1,7 +1,7 @@
 // The newest events, in memory: whoever follows the log stands here, however many they are, and costs neither a read nor a
 // parse. Older ones come from the history.
 
-import type { SealedEvent } from "../core/events/index.ts";
+import type { SealedEvent } from "../../core/events/index.ts";
 
 const EVENTS_MAX = 32_768;
 const BYTES_MAX = 16 * 1024 * 1024;

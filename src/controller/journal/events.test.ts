@@ -6,19 +6,19 @@ import {
   Sealer,
   verifyConsistency,
   verifyInclusion,
-} from "../core/events/index.ts";
-import type { SealedEvent } from "../core/events/index.ts";
-import { systemDigest as digest } from "../drivers/system/digest.ts";
-import { TenureError } from "../core/kit/errors.ts";
-import { wholeOf } from "../core/kit/pieces.ts";
+} from "../../core/events/index.ts";
+import type { SealedEvent } from "../../core/events/index.ts";
+import { systemDigest as digest } from "../../drivers/system/digest.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 import { EventsService, type EventHistory } from "./events.ts";
-import { JobsFold } from "./jobs-fold.ts";
+import { SiteJournal } from "./site-journal.ts";
 
 const WANTED = { filter: null, max: 1_000, bytesMax: 1_000_000 };
 
 /** A history of queues that are paused, in memory, that counts what is read of it. */
 class Stage {
-  readonly fold = new JobsFold(digest);
+  readonly fold = new SiteJournal(digest);
   readonly all: SealedEvent[] = [];
   readonly sealer = new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "site", leaderEpoch: 1, digest });
   readCount = 0;
@@ -34,7 +34,7 @@ class Stage {
       throw new Error("not asked for here");
     },
   };
-  events = new EventsService({ fold: this.fold, history: this.history, digest });
+  events = new EventsService({ journal: this.fold, history: this.history, digest });
 
   grow(count: number): void {
     for (let i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ class Stage {
   /** Another process: nothing in memory but the history. */
   restart(): void {
     this.events.close();
-    this.events = new EventsService({ fold: this.fold, history: this.history, digest });
+    this.events = new EventsService({ journal: this.fold, history: this.history, digest });
   }
 
   root(size: number): Uint8Array {

@@ -2,12 +2,12 @@
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import type { EventDraft } from "../core/events/index.ts";
-import { settled } from "../electors/test-seat.ts";
-import type { Digest } from "../ports/digest.ts";
-import type { LogAppended, TakingLog } from "../ports/log.ts";
-import { JobsFold } from "./jobs-fold.ts";
-import { JobsWriter } from "./jobs-writer.ts";
+import type { EventDraft } from "../../core/events/index.ts";
+import { settled } from "../../electors/test-seat.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { LogAppended, TakingLog } from "../../ports/log.ts";
+import { SiteJournal } from "./site-journal.ts";
+import { JournalWriter } from "./writer.ts";
 
 const digest: Digest = {
   sha256: (bytes) => createHash("sha256").update(bytes).digest(),
@@ -34,18 +34,18 @@ function stage() {
     read: () => Promise.resolve([]),
     subscribe: () => () => undefined,
   };
-  const fold = new JobsFold(digest);
-  const writer = new JobsWriter({
+  const fold = new SiteJournal(digest);
+  const over = { times: 0 };
+  const writer = new JournalWriter({
     epoch: 1,
     log,
-    fold,
-    digest,
+    journal: fold,
     author: "site.1",
-    onOver: () => undefined,
+    onOver: () => void over.times++,
     onTakenBack: () => undefined,
     onSettled: () => undefined,
   });
-  return { writer, sent };
+  return { writer, fold, sent, over };
 }
 
 let ids = 0;
@@ -77,4 +77,14 @@ test("an append that was not taken rejects whoever took something over with it",
   void writer.write([draft()]);
   await settled();
   expect(sent[1], "and its ids are forgotten").toMatchObject({ events: 1, taken: [] });
+});
+
+test("what was decided before a record of another epoch came, in the same turn, is not sent: nothing was written", async () => {
+  const { writer, fold, sent, over } = stage();
+  const written = writer.write([draft()]);
+  const other = new SiteJournal(digest);
+  other.propose({ epoch: 2, author: "site.1" }, [draft()]);
+  fold.apply({ position: 1, epoch: 2, data: other.tailAfter(0, 1)![0]! });
+  await expect(written).rejects.toMatchObject({ code: "NOT_LEADER" });
+  expect([sent.length, over.times, fold.chain.sequence]).toEqual([0, 1, 1]);
 });

@@ -1,54 +1,44 @@
-// What one leader writes to the jobs' log: drafts are sealed and proposed in the turn in which they were decided, and those
-// of one turn travel in one append (design D11).
+// What one leader writes to the journal: drafts are sealed and proposed in the turn in which they were decided, and those of one
+// turn travel in one append (design D11).
 //
 //   write ─▶ sealed, proposed ─▶ gathered ─▶ sent ─▶ committed | unknown | fenced | refused
 //
 // Invariants:
 // - The drafts of one decision are in one append: all or nothing.
-// - The fold's head and the sealer's are the same, always: what is given up is taken back from both.
-// - What the log refuses without writing it takes everything behind it along: it was decided on a head that never came to
+// - An append is a range of the journal's tail: what is given up is taken back there.
+// - What the log refuses without writing it takes everything after it along: it was decided on a head that never came to
 //   be. The leader goes on from before it.
 // - A definite failure is only said where nothing was written (trap 66).
 
-import { assert, assertNever } from "../core/kit/assert.ts";
-import { TenureError } from "../core/kit/errors.ts";
-import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
-import { type ChainHead, type EventDraft, type SealedEvent, Sealer } from "../core/events/index.ts";
-import type { Digest } from "../ports/digest.ts";
-import type { Log, LogAppended, TakingLog } from "../ports/log.ts";
-import type { JobsFold } from "./jobs-fold.ts";
+import { assert, assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { EventDraft, SealedEvent } from "../../core/events/index.ts";
+import type { Log, LogAppended, TakingLog } from "../../ports/log.ts";
+import type { Author, Journal } from "./journal.ts";
 
 /** Appends that may wait to be committed; past it new requests are told to come back. */
 const APPENDS_MAX = 1_024;
 /** So many more for what ends work that goes on: an agent whose results are refused keeps what others wait for. */
 const APPENDS_MORE_MAX = 256;
-/** Of one append; what the log adds to each record, and to the whole, is far below the rest. */
-const JOBS_APPEND_BYTES_MAX = ENTRY_BYTES_MAX - 256 * 1024;
-const APPEND_EVENTS_MAX = 4_096;
 /** Of what several decisions write together: an entry is applied in one turn of the loop, on every node. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 const GATHERED_EVENTS_MAX = 128;
 
 interface Append {
-  /** The chain before its first event. */
-  readonly before: ChainHead;
-  readonly events: Uint8Array[];
+  /** The sequence before its first event. */
+  readonly after: number;
+  events: number;
   /** What leaves the inbox beside the log when it is committed. */
   readonly taken: string[];
   bytes: number;
   isSent: boolean;
-  readonly done: Promise<void>;
-  readonly settle: { resolve: () => void; reject: (error: unknown) => void };
+  readonly settle: PromiseWithResolvers<void>;
 }
 
-export interface JobsWriterOptions {
-  readonly epoch: number;
+export interface JournalWriterOptions extends Author {
   /** TakingLog where jobs are taken over from beside it. */
   readonly log: Log | TakingLog;
-  readonly fold: JobsFold;
-  readonly digest: Digest;
-  /** The author of the chain: the site's incarnation. */
-  readonly author: string;
+  readonly journal: Journal;
   /** The log says that this epoch is over, or does not know what became of an append. */
   readonly onOver: () => void;
   /** These will never be applied, and the head is what it was before them. */
@@ -57,18 +47,15 @@ export interface JobsWriterOptions {
   readonly onSettled: (isKept: boolean) => void;
 }
 
-export class JobsWriter {
-  readonly #options: JobsWriterOptions;
-  readonly #sealer: Sealer;
+export class JournalWriter {
+  readonly #options: JournalWriterOptions;
   #underWay: Append[] = [];
   #isOver = false;
   #isFlushing = false;
 
   /** The log is open, and its last record is folded here. */
-  constructor(options: JobsWriterOptions) {
+  constructor(options: JournalWriterOptions) {
     this.#options = options;
-    const { fold, author, epoch, digest } = options;
-    this.#sealer = new Sealer({ head: fold.chain, sourceControllerId: author, leaderEpoch: epoch, digest });
   }
 
   /** For what is new. */
@@ -85,65 +72,39 @@ export class JobsWriter {
   write(drafts: readonly EventDraft[], taken: readonly string[] = []): Promise<void> {
     if (this.#isOver) return Promise.reject(stoppedLeading());
     if (drafts.length === 0) return this.settled();
-    const before = this.#sealer.head;
-    const sealed = this.#seal(drafts, before);
-    const bytes = sealed.reduce((sum, one) => sum + one.bytes.length, 0);
-    const append = this.#appendFor(before, sealed.length, bytes);
-    for (const one of sealed) append.events.push(one.bytes);
-    append.taken.push(...taken);
+    const { journal } = this.#options;
+    const { before, events, bytes } = journal.propose(this.#options, drafts);
+    const append = this.#appendFor(before.sequence, events, bytes);
+    append.events += events;
     append.bytes += bytes;
-    const { fold, epoch } = this.#options;
-    fold.propose(epoch, sealed);
-    return append.done;
+    append.taken.push(...taken);
+    return append.settle.promise;
   }
 
   /** Resolves when all that the head has is committed. */
   settled(): Promise<void> {
-    return this.#underWay.at(-1)?.done ?? Promise.resolve();
+    return this.#underWay.at(-1)?.settle.promise ?? Promise.resolve();
   }
 
   /** The reign is over. What was sent is answered by the log; what was not, was never written. */
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#options.fold.rollback();
+    this.#options.journal.rollback();
     for (const append of this.#underWay) if (!append.isSent) append.settle.reject(stoppedLeading());
     this.#underWay = this.#underWay.filter(({ isSent }) => isSent);
   }
 
-  #seal(drafts: readonly EventDraft[], before: ChainHead): SealedEvent[] {
-    try {
-      const sealed = drafts.map((draft) => this.#sealer.seal(draft));
-      const bytes = sealed.reduce((sum, one) => sum + one.bytes.length, 0);
-      if (bytes <= JOBS_APPEND_BYTES_MAX && sealed.length <= APPEND_EVENTS_MAX) return sealed;
-      throw new TenureError(
-        "PAYLOAD_TOO_LARGE",
-        `This would write ${sealed.length} events of ${bytes} bytes; at once ${APPEND_EVENTS_MAX} and ${JOBS_APPEND_BYTES_MAX} are possible. Nothing was done: send less at a time.`,
-      );
-    } catch (error) {
-      this.#sealer.rewind(before);
-      throw error;
-    }
-  }
-
-  #appendFor(before: ChainHead, events: number, bytes: number): Append {
+  #appendFor(after: number, events: number, bytes: number): Append {
     const last = this.#underWay.at(-1);
     if (last?.isSent === false) {
-      if (last.bytes + bytes <= GATHERED_BYTES_MAX && last.events.length + events <= GATHERED_EVENTS_MAX) return last;
+      if (last.bytes + bytes <= GATHERED_BYTES_MAX && last.events + events <= GATHERED_EVENTS_MAX) return last;
       this.#send(last);
     }
-    const { promise: done, resolve, reject } = Promise.withResolvers<void>();
+    const settle = Promise.withResolvers<void>();
     // Much is written that nobody waits for: an expiry, a schedule.
-    done.catch(() => undefined);
-    const append: Append = {
-      before,
-      events: [],
-      taken: [],
-      bytes: 0,
-      isSent: false,
-      done,
-      settle: { resolve, reject },
-    };
+    settle.promise.catch(() => undefined);
+    const append: Append = { after, events: 0, taken: [], bytes: 0, isSent: false, settle };
     this.#underWay.push(append);
     this.#flushSoon();
     return append;
@@ -168,11 +129,13 @@ export class JobsWriter {
     );
   }
 
-  #appended({ before, events, taken }: Append): Promise<LogAppended> {
-    const { log, epoch } = this.#options;
-    if (taken.length === 0) return log.append(epoch, before.sequence, events);
+  #appended({ after, events, taken }: Append): Promise<LogAppended> {
+    const { log, epoch, journal } = this.#options;
+    const batch = journal.tailAfter(after, events);
+    if (batch === null) return Promise.resolve({ outcome: "fenced", epoch: null });
+    if (taken.length === 0) return log.append(epoch, after, batch);
     assert("appendTaking" in log, "only what lies beside the log is taken over into it");
-    return log.appendTaking(epoch, before.sequence, events, taken);
+    return log.appendTaking(epoch, after, batch, taken);
   }
 
   #answered(append: Append, answer: LogAppended): void {
@@ -181,10 +144,7 @@ export class JobsWriter {
     switch (answer.outcome) {
       case "committed":
         assert(at === 0 || this.#isOver, "appends are committed in order");
-        assert(
-          answer.position === append.before.sequence + append.events.length,
-          "an append is where it was decided to be",
-        );
+        assert(answer.position === append.after + append.events, "an append is where it was decided to be");
         append.settle.resolve();
         if (!this.#isOver) this.#options.onSettled(true);
         return;
@@ -210,8 +170,7 @@ export class JobsWriter {
     if (at < 0) return;
     const givenUp = this.#underWay.splice(at);
     if (!this.#isOver) {
-      const takenBack = this.#options.fold.rollback(append.before.sequence);
-      this.#sealer.rewind(append.before);
+      const takenBack = this.#options.journal.rollback(append.after);
       this.#options.onTakenBack(takenBack);
     }
     for (const one of givenUp) one.settle.reject(error);

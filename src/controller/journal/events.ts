@@ -1,9 +1,9 @@
 // The site's events, as this node has them: the newest from memory, older ones from its history, which works in slices. A few
 // readers of the history are served at a time, the others wait: nothing here holds the loop.
 
-import { TenureError } from "../core/kit/errors.ts";
-import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../core/events/index.ts";
-import type { Digest } from "../ports/digest.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../../core/events/index.ts";
+import type { Digest } from "../../ports/digest.ts";
 import type {
   ConsistencyProof,
   Events,
@@ -15,11 +15,11 @@ import type {
   InTurn,
   EventRecord,
   Verified,
-} from "../ports/events.ts";
+} from "../../ports/events.ts";
 import { EventProofs } from "./event-proofs.ts";
 import { EventTail, type TailEvent } from "./event-tail.ts";
-import type { JobsFold } from "./jobs-fold.ts";
-import { Turns } from "./turns.ts";
+import type { Journal } from "./journal.ts";
+import { Turns } from "../turns.ts";
 
 /** Each reads a whole segment, and takes the loop's time in slices. */
 const READING_MAX = 4;
@@ -52,7 +52,7 @@ interface HistoricPoint {
 }
 
 export interface EventsServiceOptions {
-  readonly fold: JobsFold;
+  readonly journal: Pick<Journal, "chain" | "follow" | "onRestored">;
   readonly history: EventHistory;
   readonly digest: Digest;
 }
@@ -76,12 +76,12 @@ export class EventsService implements Events {
     this.#options = options;
     this.#proofs = new EventProofs(options.history, options.digest);
     this.#stops = [
-      options.fold.follow((sealed) => {
+      options.journal.follow((sealed) => {
         this.#tail.push(sealed);
         this.#wake(this.#waiting);
         this.#wake(this.#waitingOf.get(sealed.event.entityId));
       }),
-      options.fold.onRestored(() => {
+      options.journal.onRestored(() => {
         this.#tail.clear();
         this.#proofs.clear();
         for (const tell of this.#onReplaced) tell();
@@ -101,11 +101,11 @@ export class EventsService implements Events {
 
   head(): EventsHead {
     const { startSequence } = this.#options.history.stats();
-    return { sequence: this.#options.fold.chain.sequence, first: startSequence + 1 };
+    return { sequence: this.#options.journal.chain.sequence, first: startSequence + 1 };
   }
 
   async hashAt(sequence: number, inTurn: InTurn = (make) => make()): Promise<string | null> {
-    const { chain } = this.#options.fold;
+    const { chain } = this.#options.journal;
     if (sequence >= chain.sequence) return sequence === chain.sequence ? chain.hash : null;
     const { first } = this.head();
     if (sequence + 1 < first) throw compacted(sequence + 1, first);
@@ -133,7 +133,7 @@ export class EventsService implements Events {
   }
 
   recent(after: number, wanted: EventsWanted): EventsPage | null {
-    if (after >= this.#options.fold.chain.sequence) return { events: [], through: after, hash: null };
+    if (after >= this.#options.journal.chain.sequence) return { events: [], through: after, hash: null };
     return this.#tail.has(after + 1) ? pageOf(after, this.#tail.behind(after), wanted) : null;
   }
 

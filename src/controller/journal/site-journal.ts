@@ -1,0 +1,32 @@
+// A site's journal with all of its tenants: the jobs' book, the API keys and the revoked certificates.
+
+import type { JobsBook } from "../../core/jobs/index.ts";
+import type { Digest } from "../../ports/digest.ts";
+import { CertificatesFold } from "../certificates-fold.ts";
+import { KeysFold } from "../keys-fold.ts";
+import { JobsTenant, type JobsTenantOptions } from "./jobs-tenant.ts";
+import { Journal } from "./journal.ts";
+import type { Tenant } from "./tenant.ts";
+
+/** Events are read from their tail and from the history; nobody reads them from the servers' log. */
+export const JOBS_LOG_KEPT = { recordsMax: 1 };
+
+export interface SiteJournalOptions extends JobsTenantOptions {
+  readonly tenants?: readonly Tenant[] | undefined;
+}
+
+export class SiteJournal extends Journal {
+  readonly jobs: JobsTenant;
+  readonly book: JobsBook;
+  readonly keys: KeysFold;
+  readonly certificates: CertificatesFold;
+
+  constructor(digest: Digest, options: SiteJournalOptions = {}) {
+    const [keys, certificates, jobs] = [new KeysFold(), new CertificatesFold(), new JobsTenant(options)];
+    super(digest, [keys, certificates, ...(options.tenants ?? [])], jobs);
+    this.jobs = jobs;
+    this.keys = keys;
+    this.certificates = certificates;
+    this.book = jobs.book;
+  }
+}
