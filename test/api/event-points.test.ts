@@ -4,7 +4,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { TenureError } from "../../src/core/kit/errors.ts";
 import { startApi, type TestApi } from "./test-api.ts";
-import { submit } from "./test-job-calls.ts";
+import { lease, submit } from "./test-job-calls.ts";
 import { openStream } from "./test-stream.ts";
 
 function record(t: TestApi, count: number, text: string): void {
@@ -154,6 +154,22 @@ describe("what a stream says of where it is", () => {
     record(t, 2, "a");
     const newest = await pointOf(t, t.events.head().sequence);
     await expect.poll(() => stream.points, { timeout: 30_000 }).toContain(newest);
+  });
+
+  it("the log of a job: where the node takes over another history, nothing more is said, and the reader resumes with its own point", async () => {
+    await using t = await history("a", 3);
+    const id = await submit(t);
+    await lease(t);
+    t.jobs.print(id, 1, "one\n");
+    using stream = await openStream(t, `/v1/jobs/${id}/logs?follow=true`);
+    await expect.poll(() => stream.shown.length, { timeout: 30_000 }).toBe(1);
+    t.events.replaced();
+    t.jobs.print(id, 1, "of another history\n");
+    await expect.poll(() => stream.ended, { timeout: 30_000 }).toBe("end");
+    expect(stream.shown, "and no `end`: it has not come to that").toHaveLength(1);
+    await expect.poll(() => t.api.stats().streams, { timeout: 30_000 }).toBe(0);
+    using resumed = await openStream(t, `/v1/jobs/${id}/logs?follow=true`, { "last-event-id": stream.lastId! });
+    await expect.poll(() => resumed.shown[0]?.data, { timeout: 30_000 }).toContain("of another history");
   });
 
   it("who sends no hash is served as before, whatever the history is", async () => {

@@ -24,6 +24,7 @@ export class TestEvents implements Events {
   readonly #sealer = new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "c-1.0", leaderEpoch: EPOCH, digest });
   readonly #bytes: Uint8Array[] = [];
   readonly #waiting = new Set<() => void>();
+  readonly #replaced: (() => void)[] = [];
   /** Retention has cut what is before it. */
   first = 1;
   /** This node has applied no more than that; null: everything. */
@@ -69,8 +70,14 @@ export class TestEvents implements Events {
     return this.#waiting.size;
   }
 
-  /** Its history stays the same. */
-  onReplaced(): void {}
+  onReplaced(listener: () => void): void {
+    this.#replaced.push(listener);
+  }
+
+  /** As where the node has taken over another state; what is here is as it was. */
+  replaced(): void {
+    for (const tell of this.#replaced) tell();
+  }
 
   head(): { sequence: number; first: number } {
     return { sequence: Math.min(this.#bytes.length, this.appliedMax ?? Number.POSITIVE_INFINITY), first: this.first };

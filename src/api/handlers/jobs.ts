@@ -31,6 +31,9 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
   const { jobs, events } = parts;
   let document: string | undefined;
   const bodies = new WeakMap<JobPage, string>();
+  /** How often the history was replaced. */
+  let histories = 0;
+  events.onReplaced(() => void histories++);
   return {
     openapi: () => {
       document ??= JSON.stringify(openApi(ROUTES, service.cluster.view().version));
@@ -48,7 +51,10 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
       const job = await findJob(service, parts, params.id, isDemanding(query));
       return { body: shown(parts, job) };
     },
-    jobLogs: (call) => logs(service, parts, call),
+    jobLogs: (call) => {
+      const begun = histories;
+      return logs(service, parts, call, () => histories === begun);
+    },
     agents: async ({ query }) => {
       await beFresh(service, query);
       const { page, next } = paged(
@@ -129,7 +135,7 @@ function pageText({ jobs, next, position }: JobPage): string {
   return JSON.stringify({ jobs: jobs.map((job) => jobBrief(job)), next, position });
 }
 
-async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
+async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">, isSameHistory: () => boolean) {
   const { params, query } = call;
   await beFresh(service, query);
   const resumed = resumedAt(call.header("last-event-id"));
@@ -146,7 +152,7 @@ async function logs(service: Service, parts: JobsParts, call: Call<"jobLogs">) {
   const offset = resumed?.offset ?? query.offset ?? 0;
   if (query.follow === true) {
     const { isStillAdmitted, takeStream } = call;
-    return followLog(service, parts, { jobId: job.id, attempt, offset, isStillAdmitted, takeStream });
+    return followLog(service, parts, { jobId: job.id, attempt, offset, isStillAdmitted, takeStream, isSameHistory });
   }
   if (isDemanding(query)) await viewsReach(service, parts, parts.events.head().sequence);
   const page = await logPage(parts, job.id, attempt, offset);

@@ -33,17 +33,18 @@ interface PageWanted {
 export class EventPages {
   readonly #events: Pick<Events, "read" | "recent">;
   readonly #encoder = new TextEncoder();
-  readonly #frames = new Kept<number, string>(FRAMES_KEPT_MAX, (frame) => frame.length);
-  readonly #pages = new Kept<string, SharedPage>(PAGES_KEPT_MAX, ({ bytes }) => PAGE_COST + (bytes?.length ?? 0));
+  /** Of one history. */
+  #frames = keptFrames();
+  #pages = keptPages();
 
   constructor(events: Pick<Events, "read" | "recent">) {
     this.#events = events;
   }
 
-  /** The history may be another one from now on. */
+  /** The history may be another one from now on. What is being read of the one before is kept for nobody. */
   clear(): void {
-    this.#frames.clear();
-    this.#pages.clear();
+    this.#frames = keptFrames();
+    this.#pages = keptPages();
   }
 
   /** What follows `after`, from memory; null: it is not there. `filterKey`: `keyOf`. */
@@ -53,7 +54,7 @@ export class EventPages {
     if (kept !== undefined) return kept;
     const page = this.#events.recent(after, wanted(filter));
     if (page === null) return null;
-    const shared = this.#shared(page, after, isChained);
+    const shared = this.#shared(page, after, isChained, this.#frames);
     // An empty page at the end says nothing of what comes next.
     if (shared.through > after) this.#pages.set(place, shared);
     return shared;
@@ -61,25 +62,27 @@ export class EventPages {
 
   /** From wherever it is. Rejects as `Events.read` does. */
   async read(after: number, filter: EventsFilter | null, isChained: boolean): Promise<SharedPage> {
-    return this.#shared(await this.#events.read(after, wanted(filter)), after, isChained);
+    // As they are now: when it comes, the history may be another one.
+    const frames = this.#frames;
+    return this.#shared(await this.#events.read(after, wanted(filter)), after, isChained, frames);
   }
 
-  #shared({ events, through, hash }: EventsPage, after: number, isChained: boolean): SharedPage {
-    const frames = events.map(
-      (event) => `${idLine(event.sequence, event.eventHash, isChained)}${this.#frameOf(event)}`,
+  #shared({ events, through, hash }: EventsPage, after: number, isChained: boolean, frames: Frames): SharedPage {
+    const texts = events.map(
+      (event) => `${idLine(event.sequence, event.eventHash, isChained)}${frameOf(event, frames)}`,
     );
-    const bytes = events.length === 0 ? null : this.#encoder.encode(frames.join(""));
+    const bytes = events.length === 0 ? null : this.#encoder.encode(texts.join(""));
     return { bytes, last: events.at(-1)?.sequence ?? after, through, hash };
   }
+}
 
-  /** Without its id, which has two forms. */
-  #frameOf({ sequence, eventType, bytes, eventHash }: EventRecord): string {
-    const kept = this.#frames.get(sequence);
-    if (kept !== undefined) return kept;
-    const frame = `event: ${eventType}\ndata: ${JSON.stringify(eventWire(bytes, eventHash))}\n\n`;
-    this.#frames.set(sequence, frame);
-    return frame;
-  }
+/** Without its id, which has two forms. */
+function frameOf({ sequence, eventType, bytes, eventHash }: EventRecord, frames: Frames): string {
+  const kept = frames.get(sequence);
+  if (kept !== undefined) return kept;
+  const frame = `event: ${eventType}\ndata: ${JSON.stringify(eventWire(bytes, eventHash))}\n\n`;
+  frames.set(sequence, frame);
+  return frame;
 }
 
 export function keyOf(filter: EventsFilter | null, isChained: boolean): string {
@@ -117,11 +120,6 @@ class Kept<Key, Value> {
     return this.#kept.get(key);
   }
 
-  clear(): void {
-    this.#kept.clear();
-    this.#cost = 0;
-  }
-
   set(key: Key, value: Value): void {
     this.#kept.set(key, value);
     this.#cost += this.#costOf(value);
@@ -131,4 +129,14 @@ class Kept<Key, Value> {
       this.#cost -= this.#costOf(one);
     }
   }
+}
+
+type Frames = Kept<number, string>;
+
+function keptFrames(): Frames {
+  return new Kept(FRAMES_KEPT_MAX, (frame) => frame.length);
+}
+
+function keptPages(): Kept<string, SharedPage> {
+  return new Kept(PAGES_KEPT_MAX, ({ bytes }) => PAGE_COST + (bytes?.length ?? 0));
 }

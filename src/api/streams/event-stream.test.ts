@@ -130,6 +130,20 @@ describe("a thousand streams of events", () => {
     ]);
   });
 
+  it("a page that comes from the disk when the history is another one already leaves nothing for whoever comes next", async () => {
+    const site = new Site();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    site.events.append(3, typeOf);
+    Object.assign(site.events, { recentMax: 0, reading: promise });
+    const [reading] = await site.openMany(1);
+    await site.clock.run(() => site.events.replace(() => "build:failed"), 100);
+    await site.clock.run(resolve, 100);
+    expect([reading!.sequences, site.places.taken]).toEqual([[], 0]);
+    site.events.recentMax = Infinity;
+    const [next] = await site.openMany(1);
+    expect(next!.types).toEqual(["build:failed", "build:failed", "build:failed"]);
+  });
+
   it("one that has gone, or is not admitted any more, ends and costs nothing afterwards", async () => {
     const site = new Site();
     const admitted = { is: true };

@@ -1,6 +1,7 @@
 // What an attempt prints, as it prints it: server-sent events, `id: <attempt>:<offset behind it>`, so that a reader goes on where
 // it was, on any node; and `point`, by which the next node sees whether its history is the same. `event: log` has `{text, offset, next_offset}`, `event: end` comes when nothing more will.
-// The job's events say when to look; the text itself comes from the views.
+// The job's events say when to look; the text itself comes from the views. Where this node has taken over another state, the stream
+// ends without `end`: its reader resumes with the point that it has, and is told if that is of no history any more (trap 82).
 
 import { eventPointText, LOG_PAGE_BYTES_MAX } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -20,6 +21,8 @@ interface Following {
   readonly offset: number;
   readonly isStillAdmitted: () => boolean;
   readonly takeStream: () => () => void;
+  /** The history is the one in which the reader's point was found. */
+  readonly isSameHistory: () => boolean;
 }
 
 /** Throws OVERLOADED before anything is sent. */
@@ -35,7 +38,7 @@ export function followLog(service: Service, parts: JobsParts, following: Followi
 
 async function follow(service: Service, parts: JobsParts, following: Following, out: Outlet): Promise<void> {
   const { jobs, views, events } = parts;
-  const { jobId, attempt } = following;
+  const { jobId, attempt, isSameHistory } = following;
   const { clock, limits } = service;
   const isAdmitted = everyNowAndThen(clock, limits.heartbeatMs, following.isStillAdmitted);
   let { offset } = following;
@@ -45,11 +48,11 @@ async function follow(service: Service, parts: JobsParts, following: Following, 
     const head = events.head().sequence;
     const reached = await views.reached();
     const page = await logPage(parts, jobId, attempt, offset);
-    if (!isAdmitted()) return;
+    // Whatever this page shows is of the history up to here: a reader brings the point back when it resumes.
+    const point = eventPointText(await newestPoint(parts));
+    if (!isAdmitted() || !isSameHistory()) return;
     if (page.text !== "") {
       const data = JSON.stringify({ text: page.text, offset, next_offset: page.nextOffset });
-      // Whatever this page shows is of the history up to here: a reader brings the point back when it resumes.
-      const point = eventPointText(await newestPoint(parts));
       await out.write(`id: ${attempt}:${page.nextOffset}\npoint: ${point}\nevent: log\ndata: ${data}\n\n`);
       offset = page.nextOffset;
       toldAtMs = clock.monotonicMs();
@@ -63,7 +66,9 @@ async function follow(service: Service, parts: JobsParts, following: Following, 
     await eventOf(service, parts, jobId, head, waitMs, out.signal);
     if (clock.monotonicMs() - toldAtMs < limits.heartbeatMs) continue;
     // A point that moves with the history: that of a quiet job's last piece is cut off some day.
-    await out.write(`: heartbeat\npoint: ${eventPointText(await newestPoint(parts))}\n\n`);
+    const newest = eventPointText(await newestPoint(parts));
+    if (!isSameHistory()) return;
+    await out.write(`: heartbeat\npoint: ${newest}\n\n`);
     toldAtMs = clock.monotonicMs();
   }
 }

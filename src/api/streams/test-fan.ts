@@ -36,6 +36,8 @@ export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "
   readonly #waiting = new Set<() => void>();
   /** So many of the newest are in memory. */
   recentMax = Infinity;
+  /** What is read comes only then, as from a disk. */
+  reading: Promise<void> = Promise.resolve();
 
   append(count: number, typeOf: (sequence: number) => string): void {
     for (let n = 0; n < count; n++) {
@@ -73,7 +75,9 @@ export class MemoryEvents implements Pick<Events, "head" | "read" | "recent" | "
   }
 
   async read(after: number, wanted: EventsWanted): Promise<EventsPage> {
-    return this.#page(after, wanted);
+    const page = this.#page(after, wanted);
+    await this.reading;
+    return page;
   }
 
   arrived(after: number, signal: AbortSignal): Promise<void> {

@@ -118,9 +118,9 @@ export class Follower {
     let served = false;
     while (!this.#closed) {
       try {
-        if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#connect();
+        const lane = this.#lane?.hasEnded === false ? this.#lane : await this.#connect();
         const sentMs = clock.monotonicMs();
-        const isBehind = await reader.advance(this.#lane);
+        const isBehind = await reader.advance(lane);
         this.#failures = 0;
         this.#outages.works();
         if (isBehind) continue;
@@ -164,10 +164,12 @@ export class Follower {
     const ended = (): void => this.wakeUp();
     const notified = (channel: string, payload: string): void => this.#notified(channel, payload);
     return connected(desk, `tenure log ${log}`, { ended, notified }, async (lane) => {
-      if (this.#closed) throw new Error("the log was closed while it connected");
       // Before the first page: what is committed after it is told.
       await lane.ask(sql.listen);
       await reader.compare(lane);
+      if (this.#closed) throw new Error("the log was closed while it connected");
+      // In the same turn: from here on `close` ends it.
+      this.#lane = lane;
     });
   }
 

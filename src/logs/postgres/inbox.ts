@@ -137,8 +137,8 @@ export class PostgresInbox {
       if (this.#closed) throw new TenureError("BACKEND_UNAVAILABLE", "the inbox was closed.");
       let pauseMs = pollMs ?? (this.#marks.seen === 0 ? FIRST_POLL_MS : POLL_MS);
       try {
-        if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#connect();
-        const found = await this.#find(this.#lane, Math.min(max, UNDER_WAY_MAX - this.#underWay.size));
+        const lane = this.#lane?.hasEnded === false ? this.#lane : await this.#connect();
+        const found = await this.#find(lane, Math.min(max, UNDER_WAY_MAX - this.#underWay.size));
         this.#outages.works();
         if (found.length > 0) return found;
         failures = 0;
@@ -190,6 +190,9 @@ export class PostgresInbox {
       // It may be another server, with other numbers.
       this.#marks.forget();
       this.#fullLookAtMs = 0;
+      if (this.#closed) throw new Error("the inbox was closed while it connected");
+      // In the same turn: from here on `close` ends it.
+      this.#lane = lane;
     });
   }
 }

@@ -155,8 +155,7 @@ export class PostgresNodes {
     let failures = 0;
     while (!this.#isClosed) {
       try {
-        if (this.#lane === null || this.#lane.hasEnded) this.#lane = await this.#claim();
-        await this.#beat(this.#lane);
+        await this.#beat(this.#lane?.hasEnded === false ? this.#lane : await this.#claim());
         failures = 0;
         this.#outages.works();
         assert(this.#site !== null, "a site is known before its nodes are");
@@ -190,10 +189,12 @@ export class PostgresNodes {
       const untilMs = clock.monotonicMs() + CLAIM_MS_MAX;
       for (;;) {
         const [answer] = await lane.ask<{ granted: boolean }>(this.#sql.claim, [nameKey]);
-        if (answer?.granted === true) return;
         if (this.#isClosed) throw new Error("the node was stopped");
+        if (answer?.granted === true) break;
         if (clock.monotonicMs() >= untilMs) throw await this.#taken(lane);
       }
+      // In the same turn: from here on `leave` ends it.
+      this.#lane = lane;
     });
   }
 

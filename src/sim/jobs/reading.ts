@@ -52,7 +52,8 @@ export function readingOf({ node, clock, consensus, fold, service: jobs, views }
     catchUp: async (timeoutMs: number) => (await consensus.readIndex(timeoutMs)) !== null,
     view: () => ({ nodeId: node, leader: null, stalenessMs: null, term: 0 }),
   };
-  const events = { head: () => ({ sequence: fold.chain.sequence, first: 1 }) };
+  // Nobody follows a log here.
+  const events = { head: () => ({ sequence: fold.chain.sequence, first: 1 }), onReplaced: () => undefined };
   const parts = { jobs, views, events } as unknown as JobsParts;
   const handlers = jobHandlers({ cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service, parts);
   return {
