@@ -19,6 +19,11 @@ const STEPS: readonly Step[] = [
     command: ["tsc", "-p", "tsconfig.pure.json", "--diagnostics"],
     summary: /^Files:\s+[1-9]/,
   },
+  {
+    name: "types of the packages",
+    command: ["tsc", "-p", "tsconfig.build.json", "--noEmit", "--diagnostics"],
+    summary: /^Files:\s+[1-9]/,
+  },
   { name: "types of the dashboard", command: ["tsc", "-p", "web", "--diagnostics"], summary: /^Files:\s+[1-9]/ },
   { name: "import directions", command: ["node", "scripts/directions.ts"], summary: /[1-9]\d* imports checked/ },
   { name: "dead code", command: ["knip", "--no-progress", "--no-config-hints"] },

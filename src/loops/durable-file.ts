@@ -9,7 +9,7 @@ import type { Disk, DiskFile } from "../ports/disk.ts";
 
 const UNSYNCED_BYTES_MAX = 4 * 1024 * 1024;
 
-interface WriteOptions {
+export interface WriteOptions {
   /** Asked after each piece, which may be made only then. Null: the turn goes on; otherwise others have theirs. */
   readonly pause?: ((bytes: number) => Promise<void> | null) | undefined;
   /** False: it is not wanted any more. */

@@ -11,7 +11,7 @@ import type { FlagKinds } from "./flags.ts";
 /** What a shell offers next: nothing, anything, a file, or one of these words. */
 export type Offer = "none" | "any" | "file" | readonly string[];
 
-interface More {
+export interface More {
   /** Flags that may be given again. */
   readonly lists?: readonly string[];
   /** By flag, where the line does not name all values, or means a file of another machine. */
