@@ -69,8 +69,12 @@ export class DiskWitness {
         return;
       case "MsgAppResp": {
         if (message.reject) return;
-        const { lastIndex } = this.#platter(from);
-        if (lastIndex < message.index)
+        const { lastIndex, highestIndex, hardState } = this.#platter(from);
+        // One write may hold the entries of one leader and, after them, those of the next one, which cut them off. The first
+        // leader is answered after that write: too late to be of use, and true as of between the two. Nobody is misled: what a
+        // voter has taken it counts as its own from then on, on disk or not, when it compares logs.
+        const wasCutOff = hardState.term > term && highestIndex >= message.index;
+        if (lastIndex < message.index && !wasCutOff)
           this.#fail(from, `acknowledged before durable: entry ${message.index}, its disk ends at ${lastIndex}`);
         return;
       }

@@ -37,6 +37,7 @@ export class Platter {
   #seed = 0;
   #terms: number[] = [];
   #lastIndex = 0;
+  #highestIndex = 0;
   #snapshotIndex = 0;
   #hardState = NOTHING;
   /** What was found to be wrong while reading. */
@@ -53,6 +54,11 @@ export class Platter {
 
   get lastIndex(): number {
     return Math.max(this.#lastIndex, this.#snapshotIndex);
+  }
+
+  /** That it has ever held, also where another leader's entries have cut it off since. */
+  get highestIndex(): number {
+    return Math.max(this.#highestIndex, this.#snapshotIndex);
   }
 
   has(index: number, term: number): boolean {
@@ -130,6 +136,7 @@ export class Platter {
       this.fault ??= `entry ${index} of term ${term} is written again, and cuts off what follows it up to ${this.#lastIndex}`;
     this.#terms[index] = term;
     this.#lastIndex = index;
+    this.#highestIndex = Math.max(this.#highestIndex, index);
   }
 }
 
