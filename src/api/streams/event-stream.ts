@@ -2,7 +2,7 @@
 // A stream that has caught up is served by the fan (event-fan.ts), together with all others; what is in memory no more it
 // reads itself, page by page, each when the last one has found room. So a slow reader delays nobody and costs one page; one
 // that does not read at all is cut, and goes on later with Last-Event-ID, here or elsewhere. Where this node has taken over another
-// state, every stream ends: its reader resumes with the hash that it has, and is told if that is of no history any more (trap 82).
+// state, every stream ends: its reader resumes with the hash that it has, and gets HISTORY_REWRITTEN if that is of no history any more (trap 82).
 
 import type { Events, EventsFilter } from "../../ports/events.ts";
 import { assertNever } from "../../core/kit/assert.ts";

@@ -1,7 +1,7 @@
 // What an attempt prints, as it prints it: server-sent events, `id: <attempt>:<offset behind it>`, so that a reader goes on where
 // it was, on any node; and `point`, by which the next node sees whether its history is the same. `event: log` has `{text, offset, next_offset}`, `event: end` comes when nothing more will.
 // The job's events say when to look; the text itself comes from the views. Where this node has taken over another state, the stream
-// ends without `end`: its reader resumes with the point that it has, and is told if that is of no history any more (trap 82).
+// ends without `end`: its reader resumes with the point that it has, and gets HISTORY_REWRITTEN if that is of no history any more (trap 82).
 
 import { eventPointText, LOG_PAGE_BYTES_MAX } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";

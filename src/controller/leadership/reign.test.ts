@@ -73,7 +73,7 @@ describe("a reign", () => {
     lead.asked = 0;
     expect(reign.now()?.epoch).toBe(3);
     expect(lead.asked).toBe(1);
-    // Not told yet, as after a pause: the door finds out by itself.
+    // Not notified yet, as after a pause: the door finds out by itself.
     lead.epoch = null;
     expect(() => reign.now()).toThrow("does not lead");
   });

@@ -132,7 +132,7 @@ export class Outbox {
   /** Every request up to `sequence` is durable. */
   persisted(sequence: number): void {
     assert(sequence <= this.#sequence, "only what was handed out becomes durable");
-    // In one go: taken off one by one, the queue behind a disk that hung cost half a second.
+    // In one go: taken off one by one, the queue of a disk that hung cost half a second.
     const done = this.#writes.splice(0, sequence - (this.#writes[0]?.sequence ?? Infinity) + 1).at(-1);
     if (done === undefined) return;
     this.#durableTerm = done.term;
