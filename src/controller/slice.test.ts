@@ -6,8 +6,8 @@ import { WorkedClock } from "../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../logs/index.ts";
 import type { GivenLease } from "../ports/jobs.ts";
 import { Slice } from "./slice.ts";
-import { JobsStage, newFold, REQUEST, SPEC, turns } from "./test-jobs.ts";
-import { advance, drain, watch } from "./test-scopes.ts";
+import { JobsStage, newFold, REQUEST, SPEC, turns } from "./jobs/test-jobs.ts";
+import { advance, drain, watch } from "./scopes/test-scopes.ts";
 
 const JOBS = 400;
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { TenureError } from "../core/kit/errors.ts";
 import { ManualClock } from "../engine/test-engine.ts";
-import { advance, drain, watch } from "./test-scopes.ts";
+import { advance, drain, watch } from "./scopes/test-scopes.ts";
 import { untilThere } from "./until-there.ts";
 
 const away = (): Promise<never> => Promise.reject(new TenureError("BACKEND_UNAVAILABLE", "away"));

@@ -77,7 +77,7 @@ export interface PutHow {
   readonly settles?: boolean | undefined;
 }
 
-/** One moment's answer. What it is worth says whoever has the book (controller/job-finder.ts). */
+/** One moment's answer. What it is worth says whoever has the book (controller/jobs/finder.ts). */
 export interface JobRow {
   readonly job: Job | null;
   /** As of here, at least. */

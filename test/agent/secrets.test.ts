@@ -1,7 +1,7 @@
 // What an agent's log may not hold. Who has its session may report results in its name, and end its jobs.
 
 import { expect, test } from "vitest";
-import { LeaseSecrets } from "../../src/controller/lease-secrets.ts";
+import { LeaseSecrets } from "../../src/controller/jobs/lease-secrets.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { startApi } from "../api/test-api.ts";
 import { waitFor } from "../servers/index.ts";

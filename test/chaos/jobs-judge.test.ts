@@ -1,7 +1,7 @@
 // The judge of `chaos jobs` on evidence made up by hand: what is right passes, and each thing that can be wrong is named.
 
 import { describe, expect, test } from "vitest";
-import { LeaseSecrets } from "../../src/controller/lease-secrets.ts";
+import { LeaseSecrets } from "../../src/controller/jobs/lease-secrets.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import type { AgentLine } from "./jobs-journal.ts";
 import { type Evidence, judge, type JobEvent } from "./jobs-judge.ts";

@@ -7,7 +7,7 @@
 // - A job is completed once, by the attempt that was told so, with what that attempt returned.
 // - What is run more than once was taken from an agent, or given back by it, in between: committed once, run at least once.
 
-import { LeaseSecrets } from "../../src/controller/lease-secrets.ts";
+import { LeaseSecrets } from "../../src/controller/jobs/lease-secrets.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import type { GhostTold } from "./jobs-ghosts.ts";
 import type { AgentLine, ToldLine } from "./jobs-journal.ts";

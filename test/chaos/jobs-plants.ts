@@ -24,7 +24,7 @@ export interface JobsPlant {
   readonly isSeen?: ((ghosts: readonly GhostTold[]) => boolean) | undefined;
 }
 
-const REIGN = "controller/jobs-reign.ts";
+const REIGN = "controller/jobs/jobs-reign.ts";
 
 export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   /** A 200 leaves while its events are on their way: what was stranded with the leader is lost. */
@@ -41,7 +41,7 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
   },
   /** An agent works under a lease that never was. */
   "lease-before-commit": {
-    server: [{ file: "controller/jobs-leasing.ts", find: "    await given.written;\n", replace: "" }],
+    server: [{ file: "controller/jobs/leasing.ts", find: "    await given.written;\n", replace: "" }],
     agent: [],
     faults: ["strand-leader"],
   },

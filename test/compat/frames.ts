@@ -13,7 +13,7 @@ import { decodeConfChange, decodeMessage, encodeConfChange, encodeMessage } from
 import type { ConfChange, Entry, Message } from "../../src/core/raft/index.ts";
 import { decodeEvent, encodeEvent, type ScopeEvent } from "../../src/core/scopes/index.ts";
 import { decodeStampFile, encodeStampFile, type Stamp, type StampPhase } from "../../src/core/wal/index.ts";
-import { decodeBeacon, encodeBeacon } from "../../src/controller/beacon.ts";
+import { decodeBeacon, encodeBeacon } from "../../src/controller/cluster/beacon.ts";
 import type { Beacon } from "../../src/core/health/index.ts";
 import { systemDigest as digest } from "../../src/drivers/system/digest.ts";
 import { FRAME, FRAME_HEADER_BYTES, frame, type FrameType } from "../../src/drivers/wire/frame.ts";

@@ -17,7 +17,7 @@ export interface MissingGuard {
   readonly passes: readonly TestNumber[];
 }
 
-const SERVICE = "controller/jobs.ts";
+const SERVICE = "controller/jobs/jobs.ts";
 const RAFT_LOG = "logs/raft/raft-log.ts";
 const SCHEMA_LOG = "postgres/schema/log.ts";
 

@@ -7,7 +7,7 @@ import type { Random } from "../../src/core/kit/random.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { ScopesFold } from "../../src/core/scopes/index.ts";
 import { RaftLeadership } from "../../src/controller/leadership/raft-leadership.ts";
-import { ScopesService } from "../../src/controller/scopes.ts";
+import { ScopesService } from "../../src/controller/scopes/scopes.ts";
 import type { Lead } from "../../src/ports/consensus.ts";
 import type { Log } from "../../src/ports/log.ts";
 import type { Owner } from "../../src/sim/kernel/index.ts";

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { createApi } from "../../src/api/index.ts";
 import type { ConsensusNode } from "../../src/cli/server/node/consensus.ts";
-import { isConfirmedLeader } from "../../src/controller/cluster-view.ts";
+import { isConfirmedLeader } from "../../src/controller/cluster/cluster-view.ts";
 import type { ApiRole } from "../../src/core/kit/api-role.ts";
 import { incarnationOf, nodeIdOf } from "../../src/core/kit/ids.ts";
 import { isJoint, isMember, members, type RaftStatus } from "../../src/core/raft/index.ts";
@@ -67,7 +67,7 @@ function keyIn(machine: KvMachine, sha256: string): KeyView | null {
   return { name: sha256.slice(0, 8), role: Buffer.from(role).toString() as ApiRole, createdAtMs: 0, createdBy: "test" };
 }
 
-/** As controller/cluster.ts has it, without health, beacons and steering. */
+/** As controller/cluster/cluster.ts has it, without health, beacons and steering. */
 class KvClusterView implements Pick<Cluster, "view" | "currentRole" | "line" | "catchUp"> {
   readonly #engine: ConsensusNode["engine"];
   #hasCaughtUp = false;

@@ -1,10 +1,10 @@
 // The end of jobs' retention, as the views know it, and what becomes of what they have when something was missed.
 
 import { describe, expect, test } from "vitest";
-import { JobsFeeder } from "../../src/controller/jobs-feeder.ts";
+import { JobsFeeder } from "../../src/controller/jobs/feeder.ts";
 import { SiteJournal } from "../../src/controller/journal/site-journal.ts";
-import { JobsStage, REQUEST, SPEC } from "../../src/controller/test-jobs.ts";
-import { advance } from "../../src/controller/test-scopes.ts";
+import { JobsStage, REQUEST, SPEC } from "../../src/controller/jobs/test-jobs.ts";
+import { advance } from "../../src/controller/scopes/test-scopes.ts";
 import type { Job } from "../../src/core/jobs/model.ts";
 import type { SqliteViews } from "../../src/drivers/sqlite/index.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";

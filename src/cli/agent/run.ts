@@ -14,7 +14,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { Complaints, ExecJobs, jobEnvironment } from "../../agent/index.ts";
 import type { Client } from "../../client/index.ts";
 import type { LogLevel } from "../../contract/index.ts";
-import { LeaseSecrets } from "../../controller/lease-secrets.ts";
+import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import type { Json } from "../../core/kit/json.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
 import { AGENT_COOKIE, Keeper, killFamily, openProcesses } from "../../drivers/processes/index.ts";

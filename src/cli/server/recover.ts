@@ -12,7 +12,7 @@ import { systemDigest } from "../../drivers/system/digest.ts";
 import { forceNewCluster, restoreSnapshot } from "../../engine/recovery-tools.ts";
 import { captureFrom, withCapture, withFoldSnapshot } from "../../logs/index.ts";
 import type { Logger } from "../../ports/logger.ts";
-import { asNewCluster, lineOf } from "../../controller/cluster-machine.ts";
+import { asNewCluster, lineOf } from "../../controller/cluster/cluster-machine.ts";
 import { newClusterId, newIncarnation } from "./node/consensus.ts";
 import { refuseAhead } from "./node/history-ahead.ts";
 import { openArchive, refuseForeignHistory } from "./node/history.ts";

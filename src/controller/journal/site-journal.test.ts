@@ -6,9 +6,9 @@ import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { settled } from "../../electors/test-seat.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";
-import { KeysService } from "../keys.ts";
+import { KeysService } from "../keys/keys.ts";
 import { SiteJournal } from "./site-journal.ts";
-import { JobsStage } from "../test-jobs.ts";
+import { JobsStage } from "../jobs/test-jobs.ts";
 
 const SLICE_BYTES = 1_000;
 

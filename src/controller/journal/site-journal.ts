@@ -2,8 +2,8 @@
 
 import type { JobsBook } from "../../core/jobs/index.ts";
 import type { Digest } from "../../ports/digest.ts";
-import { CertificatesFold } from "../certificates-fold.ts";
-import { KeysFold } from "../keys-fold.ts";
+import { CertificatesFold } from "../keys/certificates-fold.ts";
+import { KeysFold } from "../keys/keys-fold.ts";
 import { JobsTenant, type JobsTenantOptions } from "./jobs-tenant.ts";
 import { Journal } from "./journal.ts";
 import type { Tenant } from "./tenant.ts";

@@ -33,7 +33,7 @@ const KINDS: Readonly<
   peer_unauthenticated: { severity: "warning", code: null },
   clock_skewed: { severity: "warning", code: null },
   clocks_disagree: { severity: "warning", code: null },
-  // Only sites on a database raise it, and by themselves (controller/site-cluster.ts).
+  // Only sites on a database raise it, and by themselves (controller/cluster/site-cluster.ts).
   url_shared: { severity: "warning", code: null },
   cluster_paused: { severity: "warning", code: "CLUSTER_PAUSED" },
 };

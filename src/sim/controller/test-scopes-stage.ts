@@ -1,6 +1,6 @@
 // A scopes' service on a log in memory, for its tests: they stand in its own room, which knows neither logs nor clocks.
 
-import { ScopesStage } from "../../controller/test-scopes.ts";
+import { ScopesStage } from "../../controller/scopes/test-scopes.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
 import { ManualClock } from "../../loops/test-clock.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";

@@ -2,7 +2,7 @@
 // that it installed there is a hole until the others have sent what is in it. What is read has been committed.
 
 import type { Random } from "../../core/kit/random.ts";
-import type { ReplayHistory } from "../../controller/jobs-replay.ts";
+import type { ReplayHistory } from "../../controller/jobs/replay.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 

@@ -13,8 +13,8 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { ClockWatch } from "../../controller/clock-watch.ts";
-import { Willingness } from "../../controller/node-drain.ts";
+import { ClockWatch } from "../../controller/cluster/clock-watch.ts";
+import { Willingness } from "../../controller/cluster/node-drain.ts";
 import type { Lead } from "../../ports/consensus.ts";
 import { type Boot, WALL_START_MS, type World } from "../kernel/index.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";

@@ -5,7 +5,7 @@ import { jobHandlers } from "../../api/handlers/jobs.ts";
 import { API_LIMITS, type JobsParts } from "../../api/options.ts";
 import type { Call, Service } from "../../api/handlers/handler.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import type { JobsService } from "../../controller/jobs.ts";
+import type { JobsService } from "../../controller/jobs/jobs.ts";
 import type { JobState } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lead } from "../../ports/consensus.ts";

@@ -1,7 +1,7 @@
 // What simulated servers have on their disks beside the log: the rows of their views and their history of events. Either may
 // be lost while the log stays: a file that somebody removed, a directory on another disk, a node that was set up anew.
 
-import type { JobsFeeder } from "../../controller/jobs-feeder.ts";
+import type { JobsFeeder } from "../../controller/jobs/feeder.ts";
 import type { Boot } from "../kernel/index.ts";
 import { SimArchive, type StoredHistory } from "./archive.ts";
 import type { JobsKnobs } from "./knobs.ts";

@@ -3,9 +3,9 @@
 import type { ClockMood } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
-const WATCH = "controller/clock-watch.ts";
-const REIGN = "controller/jobs-reign.ts";
-const RETENTION = "controller/jobs-retention.ts";
+const WATCH = "controller/cluster/clock-watch.ts";
+const REIGN = "controller/jobs/jobs-reign.ts";
+const RETENTION = "controller/jobs/retention.ts";
 const IDEMPOTENCY = "core/jobs/state/idempotency.ts";
 const JOBS = "core/jobs/decide/jobs.ts";
 

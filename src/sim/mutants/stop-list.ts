@@ -6,7 +6,7 @@ import type { Edit, Mutant } from "./patch.ts";
 const POLLS = "agent/polls.ts";
 const AGENT = "agent/agent.ts";
 const AGENTS = "core/jobs/decide/agents.ts";
-const LEASING = "controller/jobs-leasing.ts";
+const LEASING = "controller/jobs/leasing.ts";
 
 /** In runs that have leavers. */
 const PINS = { moonlights: false, clocks: "near", faults: 2, wallJumps: 0, schedules: 0, outages: 0 } as const;

@@ -4,11 +4,11 @@
 import type { JobsKnobs } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
-const FINDER = "controller/job-finder.ts";
+const FINDER = "controller/jobs/finder.ts";
 const BOOK = "core/jobs/state/book.ts";
-const FEEDER = "controller/jobs-feeder.ts";
-const REPLAYED = "controller/replayed-jobs.ts";
-const SERVICE = "controller/jobs.ts";
+const FEEDER = "controller/jobs/feeder.ts";
+const REPLAYED = "controller/jobs/replayed-jobs.ts";
+const SERVICE = "controller/jobs/jobs.ts";
 const HANDLERS = "api/handlers/jobs.ts";
 const WAIT = "client/until-final.ts";
 const EVOLVE_JOB = "core/jobs/state/evolve-job.ts";
@@ -169,7 +169,7 @@ export const VIEWS_MUTANTS: readonly Mutant[] = [
     "replay-leaves-out-what-is-only-proposed",
     { ...REBUILT, aims: ["vain-retry"], viewsDelayMs: 1, putJobsMax: 500 },
     {
-      file: "controller/jobs-replay.ts",
+      file: "controller/jobs/replay.ts",
       find: "fold.book.hasApplied(jobId) || isNewer(jobId)",
       replace: "fold.book.known(jobId) || isNewer(jobId)",
     },

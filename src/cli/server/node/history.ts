@@ -1,6 +1,6 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
-import { withWorkerAnswers } from "../../../controller/worker-queries.ts";
+import { withWorkerAnswers } from "../../../controller/cluster/worker-queries.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { members as membersOf } from "../../../core/raft/index.ts";
 import { systemClock } from "../../../drivers/system/clock.ts";

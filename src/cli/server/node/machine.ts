@@ -1,6 +1,6 @@
 // What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of scopes and jobs.
 
-import { ClusterMachine, innerProposals } from "../../../controller/cluster-machine.ts";
+import { ClusterMachine, innerProposals } from "../../../controller/cluster/cluster-machine.ts";
 import { JOBS_LOG_KEPT, SiteJournal } from "../../../controller/journal/site-journal.ts";
 import { assert } from "../../../core/kit/assert.ts";
 import { ScopesFold } from "../../../core/scopes/index.ts";

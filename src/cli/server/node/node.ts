@@ -6,12 +6,12 @@
 
 import type { Api } from "../../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../../contract/index.ts";
-import { ClusterService } from "../../../controller/cluster.ts";
-import type { ClusterMachine } from "../../../controller/cluster-machine.ts";
+import { ClusterService } from "../../../controller/cluster/cluster.ts";
+import type { ClusterMachine } from "../../../controller/cluster/cluster-machine.ts";
 import { type Leading, raftLeading } from "../../../controller/leadership/leading.ts";
 import { within } from "../../../controller/leadership/within.ts";
-import { ScopesService } from "../../../controller/scopes.ts";
-import { emptyWorker } from "../../../controller/worker-queries.ts";
+import { ScopesService } from "../../../controller/scopes/scopes.ts";
+import { emptyWorker } from "../../../controller/cluster/worker-queries.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { PeerKey } from "../../../core/kit/ids.ts";
 import { HAND_OVER_MS } from "../../../core/kit/timeouts.ts";

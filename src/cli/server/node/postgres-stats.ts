@@ -1,7 +1,7 @@
 // What a node on Postgres counts, in the words of every server's metrics. It has no Raft and no peers: what belongs to those
 // has never happened here, and is 0.
 
-import type { SiteCluster } from "../../../controller/site-cluster.ts";
+import type { SiteCluster } from "../../../controller/cluster/site-cluster.ts";
 import { Histogram } from "../../../core/kit/histogram.ts";
 import type { DataDirectory } from "../../../drivers/disk/index.ts";
 import type { LoopMonitor } from "../../../drivers/telemetry/index.ts";

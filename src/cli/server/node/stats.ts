@@ -1,9 +1,9 @@
 // All that one server counts, gathered at one moment.
 
-import type { ClusterService } from "../../../controller/cluster.ts";
-import type { JobsFeeder } from "../../../controller/jobs-feeder.ts";
-import type { JobsMeter } from "../../../controller/jobs-meter.ts";
-import type { JobsService } from "../../../controller/jobs.ts";
+import type { ClusterService } from "../../../controller/cluster/cluster.ts";
+import type { JobsFeeder } from "../../../controller/jobs/feeder.ts";
+import type { JobsMeter } from "../../../controller/jobs/meter.ts";
+import type { JobsService } from "../../../controller/jobs/jobs.ts";
 import type { Archive } from "../../../logs/index.ts";
 import type { EventsHead } from "../../../ports/events.ts";
 import type { JobsServerStats, ServerStats } from "../../../ports/server-stats.ts";

@@ -1,6 +1,6 @@
 // What the oracle is made with, and small questions that it asks of what it sees.
 
-import type { LeaseSecrets } from "../../../controller/lease-secrets.ts";
+import type { LeaseSecrets } from "../../../controller/jobs/lease-secrets.ts";
 import type { Moment } from "./history.ts";
 import type { JobsKnobs } from "../knobs.ts";
 import type { JobsProbeCounts } from "../probes.ts";

@@ -10,7 +10,7 @@
 import type { TenureError } from "../../../core/kit/errors.ts";
 import type { Job } from "../../../core/jobs/model.ts";
 import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../../ports/jobs.ts";
-import type { LeaseSecrets } from "../../../controller/lease-secrets.ts";
+import type { LeaseSecrets } from "../../../controller/jobs/lease-secrets.ts";
 import { JobHistory, isFinal, type LeaseEnd, type Moment, type SeenEvent } from "./history.ts";
 import { type Belief, goesOn, Holders } from "./holders.ts";
 import { isForgotten, isReported, isSame, type JobsOracleOptions } from "./kit.ts";

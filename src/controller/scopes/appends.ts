@@ -1,0 +1,129 @@
+// What one leader appends about scopes, and the head that its decisions look at (design D11).
+//
+//   begin ─▶ add event… ─▶ send ─▶ committed | unknown | fenced | refused
+//
+// Invariants:
+// - From `begin` to `send` is one synchronous turn, so no two decisions rest on the same head.
+// - A batch is settled once: `done` resolves when it is committed, and rejects with what is known of it. A definite failure
+//   is only said where nothing was written (trap 66).
+// - What the log refuses without writing it (too much waits, the disk is full, a transfer) takes everything behind it along:
+//   it was decided on a head that never came to be. The head goes back to before it, and the leader goes on.
+
+import { assert, assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { encodeEvent, type ScopeEvent, type ScopesFold, ScopesHead } from "../../core/scopes/index.ts";
+import type { Log, LogAppended } from "../../ports/log.ts";
+
+/** Appends that may wait to be committed; past it new requests are told to come back. */
+export const SCOPE_APPENDS_MAX = 8_192;
+
+export interface Batch {
+  readonly after: number;
+  readonly events: ScopeEvent[];
+  readonly done: Promise<void>;
+  readonly settle: PromiseWithResolvers<void>;
+}
+
+export interface AppendsOptions {
+  readonly log: Log;
+  readonly epoch: number;
+  readonly applied: ScopesFold;
+  /** The log says that this epoch is over. */
+  readonly onOver: () => void;
+  /** These events were given up; nothing of them was written. */
+  readonly onRefused: (events: readonly ScopeEvent[]) => void;
+}
+
+export class Appends {
+  readonly head: ScopesHead<Batch>;
+  readonly #options: AppendsOptions;
+  #end = 0;
+  #underWay: Batch[] = [];
+
+  constructor(options: AppendsOptions) {
+    this.#options = options;
+    this.head = new ScopesHead(options.applied);
+  }
+
+  get isFull(): boolean {
+    return this.#underWay.length >= SCOPE_APPENDS_MAX;
+  }
+
+  /** The log is open, and its last record is here. */
+  startBehind(position: number): void {
+    this.#end = position;
+  }
+
+  begin(): Batch {
+    const settle = Promise.withResolvers<void>();
+    // Many batches have nobody who waits for them: an expiry, a resignation in the name of someone who is gone.
+    settle.promise.catch(() => undefined);
+    return { after: this.#end, events: [], done: settle.promise, settle };
+  }
+
+  /** The place that the next event of this batch will have. */
+  positionIn(batch: Batch): number {
+    return batch.after + batch.events.length + 1;
+  }
+
+  add(batch: Batch, event: ScopeEvent): void {
+    assert(batch.after === this.#end, "one batch at a time is being made");
+    this.head.push(event, this.positionIn(batch), batch);
+    batch.events.push(event);
+  }
+
+  send(batch: Batch): void {
+    if (batch.events.length === 0) return batch.settle.resolve();
+    const { log, epoch } = this.#options;
+    this.#end += batch.events.length;
+    this.#underWay.push(batch);
+    log.append(epoch, batch.after, batch.events.map(encodeEvent)).then(
+      (answer) => this.#answered(batch, answer),
+      (error: unknown) => this.#refused(batch, error),
+    );
+  }
+
+  /** Resolves when what is known of the scope here is committed. */
+  settled(scope: string): Promise<void> {
+    return this.head.underWay(scope)?.done ?? Promise.resolve();
+  }
+
+  #answered(batch: Batch, answer: LogAppended): void {
+    const at = this.#underWay.indexOf(batch);
+    if (at >= 0) this.#underWay.splice(at, 1);
+    switch (answer.outcome) {
+      case "committed":
+        assert(answer.position === batch.after + batch.events.length, "a batch is where it was decided to be");
+        return batch.settle.resolve();
+      case "fenced":
+        batch.settle.reject(
+          new TenureError("NOT_LEADER", "This node stopped leading before it was written. Ask the new leader."),
+        );
+        return this.#options.onOver();
+      case "unknown":
+        batch.settle.reject(
+          new TenureError(
+            "OUTCOME_UNKNOWN",
+            "This node stopped leading before it knew whether it was written. Ask the new leader with the same session.",
+          ),
+        );
+        return this.#options.onOver();
+      default:
+        return assertNever(answer, "append");
+    }
+  }
+
+  #refused(batch: Batch, error: unknown): void {
+    const at = this.#underWay.indexOf(batch);
+    // It went with one before it.
+    if (at < 0) return;
+    const dropped = this.#underWay.splice(at);
+    this.#end = batch.after;
+    this.head.clear();
+    for (const one of this.#underWay) {
+      for (const [offset, event] of one.events.entries()) this.head.push(event, one.after + 1 + offset, one);
+    }
+    for (const one of dropped) one.settle.reject(error);
+    this.#options.onRefused(dropped.flatMap(({ events }) => events));
+  }
+}

@@ -1,0 +1,368 @@
+// One leadership over the scopes: from the moment in which the log is open in this epoch to its end. Nothing of it outlives it:
+// the next leader counts every lease anew.
+//
+// Who may be told what, and when:
+// - A grant, a resignation: when its append is committed in this epoch.
+// - What rests on the head without an append (held by another, already resigned, stale): when the head is committed.
+// - What says that a hold is, or is not, in force (a renewal, a grant told again, stale): also only after a majority has
+//   confirmed, after the request arrived, that this node leads. A deposed leader knows nothing of newer grants.
+
+import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
+import { LOOP_STALL_MS } from "../../core/kit/limits.ts";
+import {
+  decide,
+  type HoldState,
+  type ScopeCommand,
+  type ScopeDecision,
+  type ScopeEvent,
+  type ScopesFold,
+} from "../../core/scopes/index.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { Leadership } from "../../ports/leadership.ts";
+import type { Log } from "../../ports/log.ts";
+import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../../ports/scopes.ts";
+import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./appends.ts";
+import { Claim, ClaimQueues } from "./claims.ts";
+import { CONFIRMATIONS_PENDING_MAX } from "../leadership/confirmations.ts";
+import type { Opened, Serving } from "../leadership/reign.ts";
+import { Leases } from "../leases.ts";
+import { Slice } from "../slice.ts";
+
+/** How often leases are looked at: a loop that stood still for longer than this and a stall is noticed. */
+const LOOK_MS = 500;
+const EXPIRY_RETRY_MS = 250;
+/** While as many appends wait as may. */
+const BUSY_RETRY_MS = 10;
+/** A hold that ends while it is being told again is followed by a campaign like any other; one that comes back, by another look. */
+const AGAIN_MAX = 3;
+
+export interface ScopesReignOptions extends Opened {
+  readonly log: Log;
+  readonly applied: ScopesFold;
+  readonly clock: Clock;
+  readonly leadership: Pick<Leadership, "epoch" | "confirm">;
+  /** The cluster is paused: no hold ends by the passing of time. `restartLeases` when it is not any more. */
+  readonly isPaused: () => boolean;
+}
+
+export class ScopesReign implements Serving {
+  readonly epoch: number;
+  readonly #options: ScopesReignOptions;
+  readonly #clock: Clock;
+  readonly #appends: Appends;
+  readonly #claims = new ClaimQueues();
+  /** Claims whose grants are under way, by scope. */
+  readonly #granting = new Map<string, Claim>();
+  readonly #leases = new Leases();
+  /** Scopes that may be free though somebody waits: a grant of theirs was refused. */
+  readonly #owed = new Set<string>();
+  /** Before it they are not tried again. */
+  #owedAtMs = 0;
+  #timer: Timer | null = null;
+  #confirming = 0;
+  #isOver = false;
+
+  /** Every lease starts at its full duration. */
+  constructor(options: ScopesReignOptions) {
+    this.#options = options;
+    this.epoch = options.epoch;
+    this.#clock = options.clock;
+    this.#appends = new Appends({
+      log: options.log,
+      epoch: options.epoch,
+      applied: options.applied,
+      onOver: () => {
+        this.end();
+        options.onOver();
+      },
+      onRefused: (events) => this.#refused(events),
+    });
+    this.#appends.startBehind(options.position);
+    this.restartLeases();
+  }
+
+  get waiting(): number {
+    return this.#claims.total;
+  }
+
+  // ---- its beginning and its end -------------------------------------------------------------------
+
+  restartLeases(): void {
+    this.#appends.head.recount();
+    this.#leases.clear();
+    const nowMs = this.#clock.monotonicMs();
+    for (const { scope, hold } of this.#options.applied.all()) {
+      if (hold !== null) this.#leases.start(scope, hold.epoch, hold.ttlMs, nowMs);
+    }
+    this.#arm();
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#timer?.cancel();
+    this.#leases.clear();
+    for (const claim of this.#claims.drain()) claim.fail(this.#notLeader());
+  }
+
+  /** A record was applied here. */
+  applied(event: ScopeEvent, position: number): void {
+    this.#appends.head.applied(event.scope, position);
+    if (this.#isOver) return;
+    const hold = this.#options.applied.get(event.scope)?.hold ?? null;
+    if (event.kind === "granted" && hold !== null) {
+      this.#leases.start(event.scope, hold.epoch, hold.ttlMs, this.#clock.monotonicMs());
+      this.#arm();
+    } else if (event.kind !== "granted" && hold === null) this.#leases.end(event.scope, event.epoch);
+  }
+
+  // ---- requests ------------------------------------------------------------------------------------
+
+  async acquire(request: AcquireRequest, signal: AbortSignal, attempt = 0): Promise<AcquireAnswer> {
+    const { scope, session, waitMs } = request;
+    if (signal.aborted) return this.#notGranted(scope);
+    const hold = this.#holdOf(scope);
+    if (hold?.session === session && attempt < AGAIN_MAX) return this.#again(request, hold, signal, attempt);
+    const queued = this.#claims.get(scope, session);
+    if (queued !== undefined) return this.#wait(queued, waitMs, signal);
+    this.#admit();
+    if (hold === null && !this.#claims.has(scope)) return this.#grantNow(request, signal);
+    if (waitMs === 0) {
+      await this.#appends.settled(scope);
+      return this.#notGranted(scope);
+    }
+    if (!this.#claims.hasRoom(scope)) throw overloaded(`too many wait for scope "${scope}", or for all scopes`);
+    const claim = new Claim(request);
+    this.#claims.add(claim);
+    return this.#wait(claim, waitMs, signal);
+  }
+
+  async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
+    for (let attempt = 0; attempt < AGAIN_MAX; attempt++) {
+      const isExtended = isHold(this.#holdOf(scope), session, epoch);
+      if (isExtended) this.#leases.touch(scope, epoch, this.#clock.monotonicMs());
+      await this.#confirmed();
+      const hold = this.#holdOf(scope);
+      await this.#appends.settled(scope);
+      if (!isHold(hold, session, epoch)) throw new StaleEpochError(scope, epoch);
+      // Its end was being written when this arrived, and was given up since: it is in force, and was not extended.
+      if (!isExtended) continue;
+      // The wait may have let something happen: an end that is under way now is the next answer's business, not this one's.
+      const resignRequested = this.#options.applied.get(scope)?.hold?.resignRequested ?? false;
+      return { epoch, ttlMs: hold.ttlMs, resignRequested };
+    }
+    throw overloaded("the end of this hold is written and given up, again and again");
+  }
+
+  async resign(scope: string, session: string, epoch: number): Promise<void> {
+    const decision = await this.#change({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
+    if (decision.kind === "stale") throw new StaleEpochError(scope, epoch);
+  }
+
+  async askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null> {
+    const kind = force ? "force" : "request-resign";
+    const decision = await this.#change({ kind, scope, atMs: this.#wallMs() });
+    if (decision.kind === "event") return { epoch: decision.epoch };
+    return decision.kind === "nothing" && decision.hold !== null ? { epoch: decision.hold.epoch } : null;
+  }
+
+  /** Decides, appends, and waits until it is committed. That there is nothing to do is said by a confirmed leader only. */
+  async #change(command: ScopeCommand): Promise<ScopeDecision> {
+    this.#admit();
+    let { decision, batch } = this.#free(command);
+    if (batch === null) {
+      await this.#confirmed();
+      ({ decision, batch } = this.#free(command));
+    }
+    await (batch === null ? this.#appends.settled(command.scope) : batch.done);
+    return decision;
+  }
+
+  // ---- grants --------------------------------------------------------------------------------------
+
+  /** The same session asks again while it holds: an answer was lost. The lease restarts, as with a renewal. */
+  async #again(request: AcquireRequest, hold: HoldState, signal: AbortSignal, attempt: number): Promise<AcquireAnswer> {
+    const { scope, session } = request;
+    this.#leases.touch(scope, hold.epoch, this.#clock.monotonicMs());
+    const granting = this.#granting.get(scope);
+    if (granting !== undefined) granting.interested++;
+    try {
+      await this.#appends.settled(scope);
+      // Also where the grant was just committed: that says nothing of the time at which this request arrived.
+      await this.#confirmed();
+    } finally {
+      if (granting !== undefined) granting.interested--;
+    }
+    const now = this.#holdOf(scope);
+    if (!isHold(now, session, hold.epoch)) return this.acquire(request, signal, attempt + 1);
+    return { granted: true, epoch: now.epoch, ttlMs: now.ttlMs };
+  }
+
+  #grantNow(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
+    const claim = new Claim(request);
+    const answer = this.#wait(claim, request.waitMs, signal);
+    const batch = this.#appends.begin();
+    this.#grant(batch, claim);
+    this.#appends.send(batch);
+    return answer;
+  }
+
+  #wait(claim: Claim, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer> {
+    return claim.wait(this.#clock, waitMs, signal, () => {
+      if (!claim.isWanted) this.#claims.remove(claim);
+      return this.#notGranted(claim.request.scope);
+    });
+  }
+
+  /** Adds the grant to the batch; false: there was no place, and the claim was told. */
+  #grant(batch: Batch, claim: Claim): boolean {
+    const { scope, session, identity, metadata, ttlMs } = claim.request;
+    const command = { kind: "acquire", scope, session, identity, metadata, ttlMs, atMs: this.#wallMs() } as const;
+    const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
+    if (decision.kind !== "event") {
+      const { scopesMax } = this.#options.applied;
+      const advice = "resign some, or wait until their leases end";
+      claim.fail(overloaded(`${scopesMax} scopes are held, as many as a cluster has room for`, advice));
+      return false;
+    }
+    this.#appends.add(batch, decision.event);
+    this.#granting.set(scope, claim);
+    claim.decided();
+    batch.done.then(
+      () => this.#granted(claim, decision.epoch),
+      (error: unknown) => {
+        if (this.#granting.get(scope) === claim) this.#granting.delete(scope);
+        claim.fail(error);
+      },
+    );
+    return true;
+  }
+
+  #granted(claim: Claim, epoch: number): void {
+    const { scope, session, ttlMs } = claim.request;
+    if (this.#granting.get(scope) === claim) this.#granting.delete(scope);
+    const wasWanted = claim.isWanted;
+    claim.settle({ granted: true, epoch, ttlMs });
+    // Nobody would ever renew it.
+    if (!wasWanted && !this.#isOver) {
+      this.#free({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
+    }
+  }
+
+  /** Carries out what ends a hold, or asks for its end; who waits first is granted in the same append. */
+  #free(command: ScopeCommand): { decision: ScopeDecision; batch: Batch | null } {
+    const batch = this.#appends.begin();
+    const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
+    if (decision.kind !== "event") return { decision, batch: null };
+    this.#appends.add(batch, decision.event);
+    this.#grantNext(batch, command.scope);
+    this.#appends.send(batch);
+    return { decision, batch };
+  }
+
+  #grantNext(batch: Batch, scope: string): void {
+    if (this.#holdOf(scope) !== null) return;
+    for (let claim = this.#claims.shift(scope); claim !== null; claim = this.#claims.shift(scope)) {
+      if (this.#grant(batch, claim)) return;
+    }
+  }
+
+  // ---- leases --------------------------------------------------------------------------------------
+
+  #arm(pauseMs = 0): void {
+    if (this.#isOver || this.#timer !== null) return;
+    if (this.#leases.size === 0 && this.#owed.size === 0) return;
+    const nowMs = this.#clock.monotonicMs();
+    const owedMs = this.#owed.size === 0 ? Infinity : this.#owedAtMs;
+    const atMs = Math.max(nowMs + pauseMs, Math.min(this.#leases.nextMs, owedMs, nowMs + LOOK_MS));
+    this.#timer = this.#clock.setTimer(atMs, () => {
+      this.#timer = null;
+      this.#look(atMs);
+    });
+  }
+
+  #look(dueMs: number): void {
+    if (this.#isOver) return;
+    const nowMs = this.#clock.monotonicMs();
+    // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
+    if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
+    if (this.#options.isPaused()) return this.#arm(LOOK_MS);
+    // What is due stays so until it can be written.
+    if (!this.#leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
+    const slice = new Slice(this.#clock);
+    for (const { key: scope, epoch } of this.#leases.takeEach(nowMs, EXPIRY_RETRY_MS, slice)) {
+      this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
+    }
+    if (nowMs >= this.#owedAtMs) this.#grantOwed();
+    this.#arm();
+  }
+
+  /** As many as a slice of this turn and the appends have room for; one at least. */
+  #grantOwed(): void {
+    const slice = new Slice(this.#clock);
+    for (const scope of this.#owed) {
+      this.#owed.delete(scope);
+      const batch = this.#appends.begin();
+      this.#grantNext(batch, scope);
+      this.#appends.send(batch);
+      if (slice.isOver || this.#appends.isFull) return;
+    }
+  }
+
+  #refused(events: readonly ScopeEvent[]): void {
+    for (const { scope } of events) if (this.#claims.has(scope)) this.#owed.add(scope);
+    // What the log has no room for now it has not in the next turn either.
+    this.#owedAtMs = this.#clock.monotonicMs() + EXPIRY_RETRY_MS;
+    this.#arm();
+  }
+
+  // ---- small things --------------------------------------------------------------------------------
+
+  #holdOf(scope: string): HoldState | null {
+    return this.#appends.head.get(scope)?.hold ?? null;
+  }
+
+  #notGranted(scope: string): AcquireAnswer {
+    const hold = this.#options.applied.get(scope)?.hold ?? null;
+    if (hold === null) return { granted: false, holder: null };
+    const { epoch, identity, metadata } = hold;
+    return { granted: false, holder: { epoch, identity, metadata } };
+  }
+
+  #admit(): void {
+    if (this.#appends.isFull) throw overloaded(`${SCOPE_APPENDS_MAX} appends wait to be committed`);
+  }
+
+  async #confirmed(): Promise<void> {
+    if (this.#confirming >= CONFIRMATIONS_PENDING_MAX) {
+      throw overloaded(`${CONFIRMATIONS_PENDING_MAX} requests wait for a majority`);
+    }
+    this.#confirming++;
+    const confirmed = await this.#options.leadership.confirm();
+    this.#confirming--;
+    if (this.#isOver || !this.#leads()) throw this.#notLeader();
+    if (confirmed) return;
+    throw new TenureError("ERR_NO_LEADER", "No majority confirmed in time that this node leads. Retry in a moment.");
+  }
+
+  /** As far as this node knows at this moment. */
+  #leads(): boolean {
+    return this.#options.leadership.epoch() === this.epoch;
+  }
+
+  #notLeader(): TenureError {
+    return new TenureError("NOT_LEADER", `This node stopped leading (term ${this.epoch}). Ask the new leader.`);
+  }
+
+  #wallMs(): number {
+    return Math.max(0, Math.floor(this.#clock.wallMs()));
+  }
+}
+
+function isHold(hold: HoldState | null, session: string, epoch: number): hold is HoldState {
+  return hold !== null && hold.epoch === epoch && hold.session === session;
+}
+
+function overloaded(why: string, advice = "retry in a moment"): TenureError {
+  return new TenureError("OVERLOADED", `${why}. Nothing was done; ${advice}.`);
+}
