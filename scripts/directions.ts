@@ -33,59 +33,81 @@ export interface DirectionsReport {
   readonly violations: readonly Violation[];
 }
 
-/** Composition roots: only these wire ports to drivers, and import Node. The other folders of cli/ talk to servers, and print. */
-const ROOTS = [
-  "src/entry",
-  "src/cli/main.ts",
-  ...["connection", "files"].map((shared) => `src/cli/${shared}`),
-  ...["run", "scope", "doctor", "schema"].map((command) => `src/cli/${command}`),
-  ...["server", "cluster", "cert", "config", "agent", "support"].map((command) => `src/cli/${command}`),
-  ...["dev", "sim"].map((tool) => `src/cli/${tool}`),
-];
-/** The liar is reached by the command that runs it (and by tests). */
-const SIM_USERS = ["src/cli/sim"];
+const LOOPS = ["loops", "postgres", "engine", "electors", "logs", "controller", "agent", "supervisor"];
+const SURFACES = ["contract", "api", "client"];
+/** What a composition root wires together. */
+const EVERY_LAYER = ["core", "ports", ...LOOPS, ...SURFACES, "drivers"];
+const CLI_ROOT = ["node:", ...EVERY_LAYER, "entry"];
 
-/** The dashboard stands outside of src/: it is built, and runs in browsers. */
-const WEB = "web";
+/**
+ * The rules: which rooms a folder's files may import, besides their own room. A row holds for everything below its folder, so that
+ * the rows of `cli` and of `cli/server` add up. A house (`core`) stands for all of its rooms (`core/raft`).
+ * `type X`: with `import type` only. `node:` is Node itself, `npm` a package (which belongs to one room), `words` the files of WORDS.
+ * Folders with a row `node:` are composition roots: only these wire ports to drivers. The table of ARCHITECTURE.md shows these rows.
+ */
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  core: ["core/kit", "type ports"],
+  "core/wal": ["core/raft", "type core/events"],
+  "core/health": ["type core/raft"],
+  "core/jobs": ["type core/events"],
+  "core/archive": ["type core/events"],
+  ports: ["type core"],
+
+  loops: ["core", "ports"],
+  postgres: ["core", "ports", "loops"],
+  engine: ["core", "ports", "loops"],
+  electors: ["core", "ports", "loops", "postgres"],
+  logs: ["core", "ports", "loops", "postgres"],
+  controller: ["core", "ports", "loops"],
+  agent: ["core", "ports", "loops"],
+  supervisor: ["core", "ports", "loops"],
+
+  contract: ["core/kit", "type core", "words", "npm"],
+  api: ["core/kit", "core/events", "ports", "loops", "contract", "npm"],
+  client: ["contract", "words"],
+  web: ["client", "contract", "words", "npm"],
+
+  drivers: ["core/kit", "type core", "ports", "drivers/http", "node:", "npm"],
+  sim: ["core", "ports", ...LOOPS, ...SURFACES],
+
+  entry: ["node:", ...EVERY_LAYER],
+  cli: ["core/kit", "client", "contract", "words", "npm"],
+  "cli/main.ts": CLI_ROOT,
+  "cli/connection": CLI_ROOT,
+  "cli/files": CLI_ROOT,
+  "cli/run": CLI_ROOT,
+  "cli/scope": CLI_ROOT,
+  "cli/doctor": CLI_ROOT,
+  "cli/schema": CLI_ROOT,
+  "cli/server": CLI_ROOT,
+  "cli/cluster": CLI_ROOT,
+  "cli/cert": CLI_ROOT,
+  "cli/config": CLI_ROOT,
+  "cli/agent": CLI_ROOT,
+  "cli/support": CLI_ROOT,
+  "cli/dev": CLI_ROOT,
+  "cli/sim": [...CLI_ROOT, "sim"],
+};
+
 /** Words that everybody shares: states, shapes, names. They import types alone, so browsers may load them too. */
-const VOCABULARY = [
+const WORDS = [
   "src/core/jobs/model.ts",
   "src/core/events/names.ts",
   "src/core/kit/api-role.ts",
   "src/core/kit/json.ts",
 ];
-const SPEAKERS = ["contract", "client", "cli", WEB];
-
-const LOOPS = ["engine", "electors", "logs", "controller", "agent", "supervisor", "mesh"];
-/** What several loops share: helpers of any loop, and the sessions and the schema of electors and logs in Postgres. */
-const SHARED = ["loops", "postgres"];
-const ROOMS = ["core", "ports", ...SHARED, ...LOOPS, "contract", "api", "client", "drivers", "cli", "entry", "sim"];
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */
 const HOUSES = ["core", "drivers"];
-/** The other rooms may not import any npm package. */
-const PACKAGE_ROOMS = ["drivers", "api", "contract", "cli", WEB];
+/** The dashboard is outside of src/: it is built, and runs in browsers. */
+const WEB = "web";
 
-/** Whether `from` may import `to`, beyond itself. "type" means: as types only. */
-function allowed(from: string, to: string): boolean | "type" {
-  if (from === "core/wal" && to === "core/raft") return true;
-  if (from === "core/health" && to === "core/raft") return "type";
-  if (["core/wal", "core/jobs", "core/archive"].includes(from) && to === "core/events") return "type";
-  const house = houseOf(from);
-  const target = houseOf(to);
-  if (house === "core") return to === "core/kit" || (target === "ports" && "type");
-  if (house === "ports") return target === "core" && "type";
-  if (to === "loops" && [...LOOPS, "postgres", "api"].includes(house)) return true;
-  if (to === "postgres" && ["electors", "logs"].includes(house)) return true;
-  if ([...LOOPS, ...SHARED].includes(house)) return target === "core" || target === "ports";
-  if (to === "drivers/http" && house === "drivers") return true;
-  if (house === "drivers") return target === "ports" || to === "core/kit" || (target === "core" && "type");
-  if (house === "contract") return to === "core/kit" || (target === "core" && "type");
-  if (house === "api") return target === "contract" || target === "ports" || ["core/kit", "core/events"].includes(to);
-  if (house === "client") return target === "contract";
-  if (house === "cli") return target === "client" || target === "contract" || to === "core/kit";
-  if (house === WEB) return target === "client" || target === "contract";
-  if (house === "sim") return !["drivers", "entry", "cli"].includes(target);
-  return false;
+/** The best of what the rows of the file's folders say of any of these names: true, "type" (as types only) or false. */
+function allowed(path: string, names: readonly string[]): boolean | "type" {
+  const folder = path.replace(/^src\//, "");
+  const rows = Object.keys(MAY_IMPORT).filter((row) => folder === row || folder.startsWith(`${row}/`));
+  const said = new Set(rows.flatMap((row) => MAY_IMPORT[row] ?? []));
+  if (names.some((name) => said.has(name))) return true;
+  return names.some((name) => said.has(`type ${name}`)) && "type";
 }
 
 export function checkDirections(sources: readonly SourceFile[]): DirectionsReport {
@@ -123,14 +145,14 @@ function refusal(one: Import, room: string, packageUsers: Map<string, Map<string
   }
   if (isBuiltin(specifier) || specifier.startsWith("node:")) {
     if (!specifier.startsWith("node:")) return `imports ${specifier}; write node:${specifier}`;
-    if (houseOf(room) === "drivers" || isIn(ROOTS, one.path)) return undefined;
+    if (allowed(one.path, ["node:"]) === true) return undefined;
     return `${room} may not import ${specifier}; only drivers and composition roots touch Node, others take a port`;
   }
   if (/^(#|\/|[a-z]+:)/.test(specifier))
     return `imports ${specifier}; only relative files, node: and npm packages can be checked`;
   const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
   if (name === "tenure") return "imports the project by its own name; import the room's file";
-  if (!PACKAGE_ROOMS.includes(houseOf(room))) return `${room} may not import npm packages (${name})`;
+  if (allowed(one.path, ["npm"]) !== true) return `${room} may not import npm packages (${name})`;
   const users = packageUsers.get(name) ?? new Map<string, Import>();
   if (!users.has(room)) users.set(room, one);
   packageUsers.set(name, users);
@@ -142,11 +164,7 @@ function refuseFile(one: Import, room: string, target: string): string | undefin
   const to = roomOf(target);
   if (to === undefined) return `imports ${target}, which is in no known room`;
   if (to === room) return undefined;
-  if (VOCABULARY.includes(target) && SPEAKERS.includes(houseOf(room))) return undefined;
-  if (houseOf(to) === "sim") return isIn(SIM_USERS, one.path) ? undefined : `${room} may not import sim (${target})`;
-  if (isIn(ROOTS, one.path))
-    return room === "entry" && to === "cli" ? `${room} may not import ${to} (${target})` : undefined;
-  const verdict = allowed(room, to);
+  const verdict = allowed(one.path, [to, houseOf(to), ...(WORDS.includes(target) ? ["words"] : [])]);
   if (verdict === true) return undefined;
   if (verdict === false) return `${room} may not import ${to} (${target})`;
   return one.typeOnly ? undefined : `${room} may import ${to} with \`import type\` only (${target})`;
@@ -214,14 +232,13 @@ function sourceOf(node: Node): unknown {
 export function roomOf(path: string): string | undefined {
   const [src, house, inner, ...rest] = path.split("/");
   if (src === WEB && house === "src") return WEB;
-  if (src !== "src" || house === undefined || inner === undefined || !ROOMS.includes(house)) return undefined;
+  if (src !== "src" || house === undefined || inner === undefined || !isHouse(house)) return undefined;
   if (!HOUSES.includes(house)) return house;
   return rest.length === 0 ? undefined : `${house}/${inner}`;
 }
 
-/** Whether one of them is this file, or a folder that holds it. */
-function isIn(places: readonly string[], path: string): boolean {
-  return places.some((place) => path === place || path.startsWith(`${place}/`));
+function isHouse(name: string): boolean {
+  return name !== WEB && Object.hasOwn(MAY_IMPORT, name);
 }
 
 function houseOf(room: string): string {

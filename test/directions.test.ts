@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkDirections } from "../scripts/directions.ts";
+import { checkDirections, MAY_IMPORT } from "../scripts/directions.ts";
 import { describe as text, readSources } from "../scripts/source.ts";
 
 /** Each: what it is, where it stands, what it says, and what the refusal mentions. */
@@ -183,6 +183,7 @@ const REFUSED: readonly [what: string, path: string, code: string, mentions: str
   ["a file outside src", "src/engine/x.ts", `import a from "../../package.json";`, "no known room"],
   ["the project's own name", "src/cli/run/x.ts", `import { a } from "tenure/testing";`, "own name"],
   ["a subpath import", "src/engine/x.ts", `import { a } from "#secret";`, "can be checked"],
+  ["the dashboard inside of src", "src/web/x.ts", `import { a } from "./b.ts";`, "no known room"],
   ["a new room", "src/misc/x.ts", `import { a } from "./b.ts";`, "no known room"],
   ["a file that does not parse", "src/engine/x.ts", `import { from;`, "does not parse"],
 ];
@@ -218,6 +219,18 @@ describe("import directions", () => {
     expect(report.violations.map(text)).toEqual([]);
     expect(report.files).toBeGreaterThan(20);
     expect(report.imports).toBeGreaterThan(20);
+  });
+
+  it("are a table whose rows and words all exist", () => {
+    const sources = readSources(process.cwd(), ["src", "web/src"]).map(({ path }) => path.replace(/^src\//, ""));
+    const missing = (name: string): boolean =>
+      !sources.some((path) => path === name || path.startsWith(`${name}/`)) &&
+      !["node:", "npm", "words"].includes(name);
+    const names = Object.entries(MAY_IMPORT).flatMap(([row, rooms]) => [
+      row,
+      ...rooms.map((one) => one.replace("type ", "")),
+    ]);
+    expect(names.filter(missing)).toEqual([]);
   });
 
   it.each(REFUSED)("refuse %s", (_what, path, code, mentions) => {
