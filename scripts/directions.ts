@@ -36,6 +36,7 @@ export interface DirectionsReport {
 /** Composition roots: only these wire ports to drivers, and import Node. The other folders of cli/ talk to servers, and print. */
 const ROOTS = [
   "src/entry",
+  "src/node",
   "src/cli/main.ts",
   ...["connection", "files"].map((shared) => `src/cli/${shared}`),
   ...["run", "scope", "doctor", "schema"].map((command) => `src/cli/${command}`),
@@ -59,9 +60,22 @@ const SPEAKERS = ["contract", "client", "cli", WEB];
 const LOOPS = ["engine", "electors", "logs", "controller", "agent", "supervisor", "mesh"];
 /** What several loops share: helpers of any loop, and the sessions and the schema of electors and logs in Postgres. */
 const SHARED = ["loops", "postgres"];
-const ROOMS = ["core", "ports", ...SHARED, ...LOOPS, "contract", "api", "client", "drivers", "cli", "entry", "sim"];
+const ROOMS = [
+  "core",
+  "ports",
+  ...SHARED,
+  ...LOOPS,
+  "contract",
+  "api",
+  "client",
+  "drivers",
+  "node",
+  "cli",
+  "entry",
+  "sim",
+];
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */
-const HOUSES = ["core", "drivers"];
+const HOUSES = ["core", "drivers", "node"];
 /** The other rooms may not import any npm package. */
 const PACKAGE_ROOMS = ["drivers", "api", "contract", "cli", WEB];
 
