@@ -37,7 +37,7 @@ const LOOPS = ["loops", "postgres", "engine", "electors", "logs", "controller", 
 const SURFACES = ["contract", "api", "client"];
 /** What a composition root wires together. */
 const EVERY_LAYER = ["core", "ports", ...LOOPS, ...SURFACES, "drivers"];
-const CLI_ROOT = ["node:", ...EVERY_LAYER, "entry"];
+const CLI_ROOT = ["node:", ...EVERY_LAYER, "node", "entry"];
 
 /**
  * The rules: which rooms a folder's files may import, besides their own room. A row holds for everything below its folder, so that
@@ -70,6 +70,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   drivers: ["core/kit", "type core", "ports", "drivers/http", "node:", "npm"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES],
 
+  node: ["node:", ...EVERY_LAYER, "node"],
   entry: ["node:", ...EVERY_LAYER],
   cli: ["core/kit", "client", "contract", "words", "npm"],
   "cli/main.ts": CLI_ROOT,
@@ -97,7 +98,7 @@ const WORDS = [
   "src/core/kit/json.ts",
 ];
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */
-const HOUSES = ["core", "drivers"];
+const HOUSES = ["core", "drivers", "node"];
 /** The dashboard is outside of src/: it is built, and runs in browsers. */
 const WEB = "web";
 

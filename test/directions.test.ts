@@ -198,8 +198,8 @@ const ALLOWED: readonly [path: string, code: string][] = [
     `import { a } from "node:fs"; import { b } from "npm-a"; import { c } from "../../core/kit/assert.ts";`,
   ],
   [
-    "src/cli/server/node/x.ts",
-    `import { a } from "../../../drivers/disk/x.ts"; import { b } from "node:path"; import { c } from "../../../engine/x.ts";`,
+    "src/node/worlds/x.ts",
+    `import { a } from "../../drivers/disk/x.ts"; import { b } from "node:path"; import { c } from "../../engine/x.ts";`,
   ],
   ["src/cli/main.ts", `import { a } from "node:fs"; import { b } from "../drivers/disk/x.ts";`],
   ["src/cli/sim/x.ts", `import { a } from "../../sim/x.ts";`],

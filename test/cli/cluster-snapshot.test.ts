@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { serverMachine } from "../../src/cli/server/node/machine.ts";
+import { serverMachine } from "../../src/node/assembly/machine.ts";
 import { viewOf } from "../../src/cli/cluster/test-cluster.ts";
 import { toSnake } from "../../src/contract/snake-case.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { startServerNode, type ServerNode } from "../../src/cli/server/node/node.ts";
+import { startServerNode, type ServerNode } from "../../src/node/worlds/embedded.ts";
 import { parseServerConfig } from "../../src/contract/index.ts";
 import { electionConfig } from "../../src/core/raft/index.ts";
 import { openLogSink } from "../../src/drivers/telemetry/index.ts";

@@ -10,7 +10,7 @@ import { flushCompileCache } from "node:module";
 import type { ServerConfig } from "../../contract/index.ts";
 import { ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { openLogSink, type LogSink } from "../../drivers/telemetry/index.ts";
-import type { ServerNode, ServerNodeOptions } from "./node/node.ts";
+import type { ServerNode, ServerNodeOptions } from "../../node/worlds/embedded.ts";
 import { followSupervisor, isSupervised, type Supervised } from "./supervised.ts";
 
 const EXIT_SOFTWARE = 70;
@@ -86,11 +86,11 @@ async function startNode(
   options: ServerNodeOptions & { readonly signal: AbortSignal },
 ): Promise<Pick<ServerNode, "reload" | "stop">> {
   if (config.backend === null) {
-    const { startServerNode } = await import("./node/node.ts");
+    const { startServerNode } = await import("../../node/worlds/embedded.ts");
     flushCompileCache();
     return startServerNode(config, options);
   }
-  const { startPostgresNode } = await import("./node/postgres.ts");
+  const { startPostgresNode } = await import("../../node/worlds/postgres.ts");
   flushCompileCache();
   return startPostgresNode({ ...config, backend: config.backend }, options);
 }

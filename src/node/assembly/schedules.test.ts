@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nextAfter, parseCron } from "../../../core/jobs/index.ts";
+import { nextAfter, parseCron } from "../../core/jobs/index.ts";
 import { nextFire } from "./schedules.ts";
 
 const NOW = Date.UTC(2026, 0, 1);

@@ -4,16 +4,16 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ChainPoint } from "../../../core/archive/index.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { decodeSnapshotFile } from "../../../core/wal/index.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { readStampOf } from "../../../engine/stamp-reader.ts";
-import { segmentName, type UsableCopies, usableCopies } from "../../../logs/index.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import { openArchive, refuseForeignHistory } from "./history.ts";
-import { serverMachine } from "./machine.ts";
+import type { ChainPoint } from "../../core/archive/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { decodeSnapshotFile } from "../../core/wal/index.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { readStampOf } from "../../engine/stamp-reader.ts";
+import { segmentName, type UsableCopies, usableCopies } from "../../logs/index.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
+import { serverMachine } from "../assembly/machine.ts";
 
 export interface PlacedHistory {
   /** History begins there; null: with the segment that the snapshot itself has. */

@@ -13,11 +13,11 @@ import { forceNewCluster, restoreSnapshot } from "../../engine/recovery-tools.ts
 import { captureFrom, withCapture, withFoldSnapshot } from "../../logs/index.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { asNewCluster, lineOf } from "../../controller/cluster/cluster-machine.ts";
-import { newClusterId, newIncarnation } from "./node/consensus.ts";
-import { refuseAhead } from "./node/history-ahead.ts";
-import { openArchive, refuseForeignHistory } from "./node/history.ts";
-import { JOBS, serverMachine } from "./node/machine.ts";
-import { placeHistory } from "./node/restore-history.ts";
+import { newClusterId, newIncarnation } from "./consensus.ts";
+import { refuseAhead } from "../assembly/history-ahead.ts";
+import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
+import { JOBS, serverMachine } from "../assembly/machine.ts";
+import { placeHistory } from "./restore-history.ts";
 
 /** Fifty-nine years of generations. */
 const GENERATION_MS = 15 * 60_000;

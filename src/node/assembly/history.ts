@@ -1,17 +1,17 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
-import { withWorkerAnswers } from "../../../controller/cluster/worker-queries.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { members as membersOf } from "../../../core/raft/index.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { readStampOf } from "../../../engine/stamp-reader.ts";
-import { Archive, type ArchiveOptions, exchangeSegments, Retention, type SegmentFetcher } from "../../../logs/index.ts";
-import type { Clearance } from "../../../ports/clearance.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import type { Logger } from "../../../ports/logger.ts";
-import type { PeerQueries } from "../../../ports/peers/queries.ts";
-import type { ConsensusNode } from "./consensus.ts";
+import { withWorkerAnswers } from "../../controller/cluster/worker-queries.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { members as membersOf } from "../../core/raft/index.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { readStampOf } from "../../engine/stamp-reader.ts";
+import { Archive, type ArchiveOptions, exchangeSegments, Retention, type SegmentFetcher } from "../../logs/index.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { PeerQueries } from "../../ports/peers/queries.ts";
+import type { ConsensusNode } from "../worlds/consensus.ts";
 
 const MIB = 2 ** 20;
 const DAY_MS = 86_400_000;

@@ -1,9 +1,9 @@
 // New holds and new jobs are refused while the disk is low: what is left belongs to votes, no-ops, the ends of holds and the
 // results of jobs. Renewals write nothing, and resigning frees: they go on. Nor are there new holds while the cluster is paused.
 
-import { TenureError } from "../../../core/kit/errors.ts";
-import type { DataDirectory } from "../../../drivers/disk/index.ts";
-import type { Scopes } from "../../../ports/scopes.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { DataDirectory } from "../../drivers/disk/index.ts";
+import type { Scopes } from "../../ports/scopes.ts";
 
 type DiskState = Pick<DataDirectory, "state" | "freeBytes">;
 

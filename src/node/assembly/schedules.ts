@@ -1,8 +1,8 @@
 // When a schedule fires next, by this machine's tables of time zones: what every server's jobs are made with.
 
-import { type Cron, nextAfter, parseCron } from "../../../core/jobs/index.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { timeZone } from "../../../drivers/system/time-zones.ts";
+import { type Cron, nextAfter, parseCron } from "../../core/jobs/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { timeZone } from "../../drivers/system/time-zones.ts";
 
 /** Cron lines that are kept as they were read, about a kilobyte each; past it the oldest goes. */
 const CRONS_KEPT_MAX = 1_024;

@@ -4,35 +4,35 @@
 //   consensus (directory, wire, engine) ──▶ scopes, cluster ──▶ jobs ──▶ API listens
 //   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
 
-import type { Api } from "../../../api/index.ts";
-import { showAddress, type ServerConfig } from "../../../contract/index.ts";
-import { ClusterService } from "../../../controller/cluster/cluster.ts";
-import type { ClusterMachine } from "../../../controller/cluster/cluster-machine.ts";
-import { type Leading, raftLeading } from "../../../controller/leadership/leading.ts";
-import { within } from "../../../controller/leadership/within.ts";
-import { ScopesService } from "../../../controller/scopes/scopes.ts";
-import { emptyWorker } from "../../../controller/cluster/worker-queries.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import type { PeerKey } from "../../../core/kit/ids.ts";
-import { HAND_OVER_MS } from "../../../core/kit/timeouts.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { startLoopMonitor, type LogSink } from "../../../drivers/telemetry/index.ts";
-import type { PeerTls } from "../../../drivers/wire/index.ts";
-import { type Archive, lacksOf, ownLacks } from "../../../logs/index.ts";
-import type { Clearance } from "../../../ports/clearance.ts";
-import type { Cluster } from "../../../ports/cluster.ts";
-import type { Logger } from "../../../ports/logger.ts";
-import type { Scopes } from "../../../ports/scopes.ts";
+import type { Api } from "../../api/index.ts";
+import { showAddress, type ServerConfig } from "../../contract/index.ts";
+import { ClusterService } from "../../controller/cluster/cluster.ts";
+import type { ClusterMachine } from "../../controller/cluster/cluster-machine.ts";
+import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
+import { within } from "../../controller/leadership/within.ts";
+import { ScopesService } from "../../controller/scopes/scopes.ts";
+import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { PeerKey } from "../../core/kit/ids.ts";
+import { HAND_OVER_MS } from "../../core/kit/timeouts.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
+import type { PeerTls } from "../../drivers/wire/index.ts";
+import { type Archive, lacksOf, ownLacks } from "../../logs/index.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Cluster } from "../../ports/cluster.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { Scopes } from "../../ports/scopes.ts";
 import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
 import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./consensus.ts";
-import { diskRefusal, guardedScopes, pauseRefusal } from "./guards.ts";
-import { openArchive, refuseForeignHistory } from "./history.ts";
-import { type JobsNode, startJobs } from "./jobs.ts";
-import { historyAhead } from "./history-ahead.ts";
-import { serverMachine } from "./machine.ts";
+import { diskRefusal, guardedScopes, pauseRefusal } from "../assembly/guards.ts";
+import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
+import { type JobsNode, startJobs } from "../assembly/assemble.ts";
+import { historyAhead } from "../assembly/history-ahead.ts";
+import { serverMachine } from "../assembly/machine.ts";
 import { peerSecret } from "./secret.ts";
-import { serverStats } from "./stats.ts";
-import { workerName } from "../supervised.ts";
+import { serverStats } from "../assembly/stats.ts";
+import { workerName } from "../../cli/server/supervised.ts";
 
 /** How often a stopping leader looks whether another has taken over. */
 const HAND_OVER_POLL_MS = 5;

@@ -1,13 +1,13 @@
 // What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of scopes and jobs.
 
-import { ClusterMachine, innerProposals } from "../../../controller/cluster/cluster-machine.ts";
-import { JOBS_LOG_KEPT, SiteJournal } from "../../../controller/journal/site-journal.ts";
-import { assert } from "../../../core/kit/assert.ts";
-import { ScopesFold } from "../../../core/scopes/index.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { archivedMachine, type Archive, type FeedBounds, RaftLog } from "../../../logs/index.ts";
-import type { Lead, Proposals } from "../../../ports/consensus.ts";
-import type { Fold } from "../../../ports/log.ts";
+import { ClusterMachine, innerProposals } from "../../controller/cluster/cluster-machine.ts";
+import { JOBS_LOG_KEPT, SiteJournal } from "../../controller/journal/site-journal.ts";
+import { assert } from "../../core/kit/assert.ts";
+import { ScopesFold } from "../../core/scopes/index.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { archivedMachine, type Archive, type FeedBounds, RaftLog } from "../../logs/index.ts";
+import type { Lead, Proposals } from "../../ports/consensus.ts";
+import type { Fold } from "../../ports/log.ts";
 
 /** The inner machines' places, for ever: they stand in every entry. */
 const SCOPES = 0;

@@ -1,15 +1,15 @@
 // All that one server counts, gathered at one moment.
 
-import type { ClusterService } from "../../../controller/cluster/cluster.ts";
-import type { JobsFeeder } from "../../../controller/jobs/feeder.ts";
-import type { JobsMeter } from "../../../controller/jobs/meter.ts";
-import type { JobsService } from "../../../controller/jobs/jobs.ts";
-import type { Archive } from "../../../logs/index.ts";
-import type { EventsHead } from "../../../ports/events.ts";
-import type { JobsServerStats, ServerStats } from "../../../ports/server-stats.ts";
-import type { LoopMonitor } from "../../../drivers/telemetry/index.ts";
-import type { WireStats } from "../../../drivers/wire/index.ts";
-import type { ConsensusNode } from "./consensus.ts";
+import type { ClusterService } from "../../controller/cluster/cluster.ts";
+import type { JobsFeeder } from "../../controller/jobs/feeder.ts";
+import type { JobsMeter } from "../../controller/jobs/meter.ts";
+import type { JobsService } from "../../controller/jobs/jobs.ts";
+import type { Archive } from "../../logs/index.ts";
+import type { EventsHead } from "../../ports/events.ts";
+import type { JobsServerStats, ServerStats } from "../../ports/server-stats.ts";
+import type { LoopMonitor } from "../../drivers/telemetry/index.ts";
+import type { WireStats } from "../../drivers/wire/index.ts";
+import type { ConsensusNode } from "../worlds/consensus.ts";
 
 export function serverStats(
   { engine, wire, directory }: ConsensusNode,

@@ -7,23 +7,23 @@
 //                            └ empty: ask the peers for theirs, for as long as that takes
 
 import { randomBytes } from "node:crypto";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { peerKey, type PeerKey } from "../../../core/kit/ids.ts";
-import { COMMIT_NOTICE_MS } from "../../../core/kit/limits.ts";
-import { seededRandom, type Random } from "../../../core/kit/random.ts";
-import { configurationOf, electionConfig, type ElectionConfig } from "../../../core/raft/index.ts";
-import { openDataDirectory, type DataDirectory, type DiskIo } from "../../../drivers/disk/index.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { askCluster, listenWire, probeCluster, type PeerTls, type TcpWire } from "../../../drivers/wire/index.ts";
-import type { Founding } from "../../../engine/data-directory.ts";
-import { Engine } from "../../../engine/engine.ts";
-import { readStampOf } from "../../../engine/stamp-reader.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import type { Logger } from "../../../ports/logger.ts";
-import type { StateMachine } from "../../../ports/state-machine.ts";
-import type { EngineOptions } from "../../../engine/engine-options.ts";
-import type { Wire } from "../../../ports/peers/wire.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { peerKey, type PeerKey } from "../../core/kit/ids.ts";
+import { COMMIT_NOTICE_MS } from "../../core/kit/limits.ts";
+import { seededRandom, type Random } from "../../core/kit/random.ts";
+import { configurationOf, electionConfig, type ElectionConfig } from "../../core/raft/index.ts";
+import { openDataDirectory, type DataDirectory, type DiskIo } from "../../drivers/disk/index.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { askCluster, listenWire, probeCluster, type PeerTls, type TcpWire } from "../../drivers/wire/index.ts";
+import type { Founding } from "../../engine/data-directory.ts";
+import { Engine } from "../../engine/engine.ts";
+import { readStampOf } from "../../engine/stamp-reader.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { StateMachine } from "../../ports/state-machine.ts";
+import type { EngineOptions } from "../../engine/engine-options.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
 
 /** How long a founder asks at least whether there is a cluster already; longer while a peer is there and does not answer. */
 const PROBE_MS = 1_500;
