@@ -70,7 +70,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   drivers: ["core/kit", "type core", "ports", "drivers/http", "node:", "npm"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES],
 
-  node: ["node:", ...EVERY_LAYER, "node"],
+  node: [...CLI_ROOT, "cli"],
   entry: ["node:", ...EVERY_LAYER],
   cli: ["core/kit", "client", "contract", "words", "npm"],
   "cli/main.ts": CLI_ROOT,

@@ -7,7 +7,7 @@ import type { ErrorCode } from "../core/kit/errors.ts";
 import { KEEP_ALIVE_MS } from "../core/kit/timeouts.ts";
 import type { HttpCounters } from "./http-stats.ts";
 import type { ApiLimits, ApiTls } from "./options.ts";
-import { parseBody } from "./traffic/strict-body.ts";
+import { speakJson } from "./traffic/strict-body.ts";
 
 /** Percent-encoded, a scope of 256 bytes has three times as many characters. */
 const PARAM_LENGTH_MAX = 1_024;
@@ -96,17 +96,6 @@ export function tlsOptions({ cert, key, clientCa, minVersion = "1.3" }: ApiTls) 
   const ciphers = minVersion === "1.3" ? {} : { ciphers: `${SUITES_OF_1_3.join(":")}:${SUITES_OF_1_2.join(":")}` };
   const clients = clientCa === null ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false };
   return { cert, key, ...version, ...ciphers, ...clients };
-}
-
-function speakJson(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, bytes, done) => {
-    try {
-      done(null, bytes.length === 0 ? undefined : parseBody(bytes as Uint8Array));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
 }
 
 interface RawSocket {

@@ -24,11 +24,10 @@ export {
 export { JOB_ROUTES } from "./jobs/routes.ts";
 export { JOBS_PER_PAGE_MAX } from "./names.ts";
 export { openApi } from "./openapi.ts";
-export { typedQuery } from "./query.ts";
 export { SCOPES_PER_PAGE_MAX } from "./requests.ts";
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
 export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
-export { describeMistakes, type Shape, shape, type ValueOf } from "./shape.ts";
+export { describeMistakes, type Shape, shape, typedQuery, type ValueOf } from "./shape.ts";
 export { snakeKey, toSnake } from "./snake-case.ts";

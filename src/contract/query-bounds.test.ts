@@ -10,7 +10,7 @@ import {
   SCOPE_BYTES_MAX,
   SCOPE_WAIT_MS_MAX,
 } from "../core/kit/limits.ts";
-import { typedQuery } from "./query.ts";
+import { typedQuery } from "./shape.ts";
 import { type RouteId, ROUTES } from "./routes.ts";
 import type { Route } from "./route.ts";
 

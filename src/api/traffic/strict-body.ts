@@ -6,6 +6,7 @@
 // A text that comes out again when its value is written as JSON hides nothing: a name that came twice would be missing. That
 // costs a quarter of the scanner's time, and holds for whatever JSON.stringify has written, so only the rest is scanned.
 
+import type { FastifyInstance } from "fastify";
 import { JsonError, parseStrictJson } from "../../core/events/strict-json.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { EVENT_DEPTH_MAX } from "../../core/kit/limits.ts";
@@ -13,6 +14,18 @@ import { Refusal } from "../refusal.ts";
 
 /** A mark stays in the text, where the comparison sees it. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Bodies are JSON, and nothing else. */
+export function speakJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, bytes, done) => {
+    try {
+      done(null, bytes.length === 0 ? undefined : parseBody(bytes as Uint8Array));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
 
 /** Throws BAD_REQUEST with the place. */
 export function parseBody(bytes: Uint8Array): Json {

@@ -52,7 +52,7 @@ describe("the cluster's machine", () => {
         return Promise.resolve({ outcome: "unknown" as const });
       },
     };
-    await innerProposals(proposals).propose([bytesOf("a"), bytesOf(""), bytesOf("b")]);
+    await innerProposals(() => proposals).propose([bytesOf("a"), bytesOf(""), bytesOf("b")]);
     const { list } = machineOf(proposed.map((data, at) => entry(at + 1, data)));
     expect(list.applied).toEqual(["a", "b"]);
   });

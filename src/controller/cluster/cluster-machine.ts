@@ -352,6 +352,6 @@ function readCommand(reader: ByteReader, kind: number): ClusterCommand | null {
 // ---- the inner machines' way to propose ------------------------------------------------------------
 
 /** For whoever owns the inner machine at this place: what it proposes comes back to it as it was. */
-export function innerProposals(proposals: Proposals, at = 0): Proposals {
-  return { propose: (data) => proposals.propose(data.map((one) => tagged(one, TAG_INNER_FIRST + at))) };
+export function innerProposals(engine: () => Proposals, at = 0): Proposals {
+  return { propose: (data) => engine().propose(data.map((one) => tagged(one, TAG_INNER_FIRST + at))) };
 }

@@ -33,7 +33,7 @@ export function serverMachine(): ServerMachine {
   };
   const lead: Pick<Lead, "status"> = { status: () => engine().status() };
   const logAt = (place: number, fold: Fold, kept?: FeedBounds): RaftLog =>
-    new RaftLog({ fold, kept, lead, proposals: innerProposals({ propose: (data) => engine().propose(data) }, place) });
+    new RaftLog({ fold, kept, lead, proposals: innerProposals(engine, place) });
   const scopes = new ScopesFold();
   const jobs = new SiteJournal(systemDigest);
   const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, jobs, JOBS_LOG_KEPT)];

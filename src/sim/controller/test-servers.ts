@@ -164,7 +164,7 @@ export class TestServers {
 
   /** Through the inner machine's own door. */
   write(name: string, ...texts: string[]): Promise<unknown> {
-    return this.ask(name, ({ engine }) => innerProposals(engine).propose(texts.map(bytesOf)));
+    return this.ask(name, ({ engine }) => innerProposals(() => engine).propose(texts.map(bytesOf)));
   }
 
   /** A beacon that `from` never sent. */

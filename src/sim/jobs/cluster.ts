@@ -14,7 +14,6 @@ import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type FeedBounds, RaftLog } from "../../logs/index.ts";
-import type { Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
@@ -250,10 +249,9 @@ export class JobsCluster {
     const made: { engine?: Engine } = {};
     const { snapshotSliceBytes: sliceBytes, finishedMax, finishedBytesMax } = this.knobs;
     const fold = new SiteJournal(digest, { sliceBytes, limits: { finishedMax, finishedBytesMax } });
-    const proposals: Proposals = { propose: (data) => made.engine!.propose(data) };
     const lead = { status: () => made.engine!.status() };
     const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
-      new RaftLog({ fold: folded, kept, proposals: innerProposals(proposals, place), lead });
+      new RaftLog({ fold: folded, kept, proposals: innerProposals(() => made.engine!, place), lead });
     const archive = this.stores.archive(boot);
     const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive), JOBS_LOG_KEPT);
     const machine = new ClusterMachine([logAt(0, new ScopesFold()), jobsLog], digest);
