@@ -4,6 +4,7 @@
 // Production and simulation differ in port implementations and in nothing else; that is only true while the
 // rooms that decide can't reach the rooms that touch the world.
 
+import { readFileSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { posix } from "node:path";
 import {
@@ -33,6 +34,7 @@ export interface DirectionsReport {
   readonly violations: readonly Violation[];
 }
 
+const PAGE = "ARCHITECTURE.md";
 const LOOPS = ["loops", "postgres", "engine", "electors", "logs", "controller", "agent", "supervisor"];
 const SURFACES = ["contract", "api", "client"];
 /** What a composition root wires together. */
@@ -43,7 +45,8 @@ const CLI_ROOT = ["node:", ...EVERY_LAYER, "node", "entry"];
  * The rules: which rooms a folder's files may import, besides their own room. A row holds for everything below its folder, so that
  * the rows of `cli` and of `cli/server` add up. A house (`core`) stands for all of its rooms (`core/raft`).
  * `type X`: with `import type` only. `node:` is Node itself, `npm` a package (which belongs to one room), `words` the files of WORDS.
- * Folders with a row `node:` are composition roots: only these wire ports to drivers. The table of ARCHITECTURE.md shows these rows.
+ * Folders with a row `node:` are composition roots: only these wire ports to drivers.
+ * ARCHITECTURE.md shows this table: `node scripts/directions.ts --write` writes it there.
  */
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: ["core/kit", "type ports"],
@@ -109,6 +112,22 @@ function allowed(path: string, names: readonly string[]): boolean | "type" {
   const said = new Set(rows.flatMap((row) => MAY_IMPORT[row] ?? []));
   if (names.some((name) => said.has(name))) return true;
   return names.some((name) => said.has(`type ${name}`)) && "type";
+}
+
+/** The table as ARCHITECTURE.md shows it: rows that say the same are one line. */
+export function directionsText(): string {
+  const lines = Map.groupBy(Object.keys(MAY_IMPORT), (row) => {
+    const rooms = MAY_IMPORT[row]!;
+    if (!EVERY_LAYER.every((layer) => rooms.includes(layer))) return rooms.join(", ");
+    return ["every layer", ...rooms.filter((room) => !EVERY_LAYER.includes(room))].join(", ");
+  });
+  const text = [...lines].map(([rooms, rows]) => `${`${rows.join(" ")}:`.padEnd(14)} ${rooms}\n`);
+  return `every layer:   ${EVERY_LAYER.join(", ")}\n${text.join("")}`;
+}
+
+/** The page with the table as it is. */
+export function withDirections(page: string): string {
+  return page.replace(/(?<=```\n)every layer:[^`]*(?=```)/, directionsText);
 }
 
 export function checkDirections(sources: readonly SourceFile[]): DirectionsReport {
@@ -247,6 +266,7 @@ function houseOf(room: string): string {
 }
 
 if (import.meta.main) {
+  if (process.argv.includes("--write")) writeFileSync(PAGE, withDirections(readFileSync(PAGE, "utf8")));
   const report = checkDirections(readSources(process.cwd(), ["src", "web/src"]));
   for (const violation of report.violations) console.error(describe(violation));
   console.log(`${report.files} files, ${report.imports} imports checked, ${report.violations.length} violations`);

@@ -1,11 +1,11 @@
 // The import rules, each with a planted violation: a check that can't fail proves nothing.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkDirections, MAY_IMPORT } from "../scripts/directions.ts";
+import { checkDirections, directionsText, MAY_IMPORT, withDirections } from "../scripts/directions.ts";
 import { describe as text, readSources } from "../scripts/source.ts";
 
 /** Each: what it is, where it stands, what it says, and what the refusal mentions. */
@@ -219,6 +219,12 @@ describe("import directions", () => {
     expect(report.violations.map(text)).toEqual([]);
     expect(report.files).toBeGreaterThan(20);
     expect(report.imports).toBeGreaterThan(20);
+  });
+
+  it("are shown in ARCHITECTURE.md as they are; else: node scripts/directions.ts --write", () => {
+    const page = readFileSync("ARCHITECTURE.md", "utf8");
+    expect(page).toContain(`\`\`\`\n${directionsText()}\`\`\``);
+    expect(withDirections(page.replace("every layer:   core", "every layer:   x"))).toBe(page);
   });
 
   it("are a table whose rows and words all exist", () => {
