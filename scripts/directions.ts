@@ -36,7 +36,7 @@ export interface DirectionsReport {
 /** Composition roots: only these wire ports to drivers, and import Node. The other folders of cli/ talk to servers, and print. */
 const ROOTS = [
   "src/entry",
-  "src/node",
+  "src/node/worlds",
   "src/cli/main.ts",
   ...["connection", "files"].map((shared) => `src/cli/${shared}`),
   ...["run", "scope", "doctor", "schema"].map((command) => `src/cli/${command}`),
@@ -98,7 +98,8 @@ function allowed(from: string, to: string): boolean | "type" {
   if (house === "client") return target === "contract";
   if (house === "cli") return target === "client" || target === "contract" || to === "core/kit";
   if (house === WEB) return target === "client" || target === "contract";
-  if (house === "sim") return !["drivers", "entry", "cli"].includes(target);
+  if (house === "node") return !["drivers", "entry", "cli", "client", "node"].includes(target);
+  if (house === "sim") return to !== "node/worlds" && !["drivers", "entry", "cli"].includes(target);
   return false;
 }
 
@@ -159,7 +160,9 @@ function refuseFile(one: Import, room: string, target: string): string | undefin
   if (VOCABULARY.includes(target) && SPEAKERS.includes(houseOf(room))) return undefined;
   if (houseOf(to) === "sim") return isIn(SIM_USERS, one.path) ? undefined : `${room} may not import sim (${target})`;
   if (isIn(ROOTS, one.path))
-    return room === "entry" && to === "cli" ? `${room} may not import ${to} (${target})` : undefined;
+    return ["entry", "node/worlds"].includes(room) && to === "cli"
+      ? `${room} may not import ${to} (${target})`
+      : undefined;
   const verdict = allowed(room, to);
   if (verdict === true) return undefined;
   if (verdict === false) return `${room} may not import ${to} (${target})`;
