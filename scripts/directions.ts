@@ -71,9 +71,10 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   web: ["client", "contract", "words", "npm"],
 
   drivers: ["core/kit", "type core", "ports", "drivers/http", "node:", "npm"],
-  sim: ["core", "ports", ...LOOPS, ...SURFACES],
+  sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
-  node: [...CLI_ROOT, "cli"],
+  "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],
+  "node/worlds": ["node:", ...EVERY_LAYER, "node/assembly", "entry"],
   entry: ["node:", ...EVERY_LAYER],
   cli: ["core/kit", "client", "contract", "words", "npm"],
   "cli/main.ts": CLI_ROOT,
@@ -258,7 +259,7 @@ export function roomOf(path: string): string | undefined {
 }
 
 function isHouse(name: string): boolean {
-  return name !== WEB && Object.hasOwn(MAY_IMPORT, name);
+  return name !== WEB && (HOUSES.includes(name) || Object.hasOwn(MAY_IMPORT, name));
 }
 
 function houseOf(room: string): string {

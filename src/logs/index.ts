@@ -3,6 +3,7 @@
 export {
   Archive,
   type ArchiveOptions,
+  type ExchangeOptions,
   exchangeSegments,
   filesBehind,
   lacksOf,

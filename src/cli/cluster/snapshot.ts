@@ -75,7 +75,7 @@ export async function verifyHistory(file: string, directory: string) {
 /** As a server does that starts from it. */
 function checkState(file: string, data: Uint8Array): void {
   try {
-    serverMachine().machine.restore(data);
+    serverMachine(systemDigest).machine.restore(data);
   } catch (error) {
     if (!TenureError.is(error)) throw error;
     throw new TenureError(

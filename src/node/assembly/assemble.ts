@@ -1,131 +1,148 @@
-// Everything about jobs on one server: the archive of events, the views, the service and what the API is in front of.
+// One server's services, over ports: the same for a server with a log of its own, for one on Postgres and for one that is
+// simulated. They differ in the log they are given (own-log.ts, worlds/postgres.ts, sim/jobs) and in who implements the ports.
+//
+//   log, leadership, history ──▶ journal ──▶ jobs, keys, certificates, events ──▶ the API
+//                                   └──▶ feeder ──▶ views, meter
 
-import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import type { JobsParts } from "../../api/index.ts";
-import type { ServerConfig } from "../../contract/index.ts";
-import { CertificatesService } from "../../controller/keys/certificates.ts";
-import type { ClusterMachine } from "../../controller/cluster/cluster-machine.ts";
-import { membersBelow } from "../../controller/cluster/cluster-view.ts";
-import { EventsService } from "../../controller/journal/events.ts";
-import { JobsFeeder } from "../../controller/jobs/feeder.ts";
+import { JobsFeeder, type JobsFeederOptions } from "../../controller/jobs/feeder.ts";
+import { JobsService, type JobsServiceOptions } from "../../controller/jobs/jobs.ts";
 import { JobsMeter } from "../../controller/jobs/meter.ts";
-import { JobsService } from "../../controller/jobs/jobs.ts";
+import type { ReplayHistory } from "../../controller/jobs/replay.ts";
+import { type EventHistory, EventsService } from "../../controller/journal/events.ts";
+import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import { CertificatesService, type CertificatesServiceOptions } from "../../controller/keys/certificates.ts";
 import { KeysService } from "../../controller/keys/keys.ts";
-import { openViews } from "../../drivers/sqlite/index.ts";
-import { systemClock } from "../../drivers/system/clock.ts";
-import { systemDigest } from "../../drivers/system/digest.ts";
-import { newJobId } from "../../drivers/system/ids.ts";
-import { PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
-import type { Archive, MissingHistory, SegmentFetcher } from "../../logs/index.ts";
-import type { Clearance } from "../../ports/clearance.ts";
+import { ScopesService } from "../../controller/scopes/scopes.ts";
+import { noScopes } from "../../controller/scopes/site-scopes.ts";
+import type { TenureError } from "../../core/kit/errors.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { ScopesFold } from "../../core/scopes/index.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Digest } from "../../ports/digest.ts";
 import type { Leadership } from "../../ports/leadership.ts";
+import type { Log } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
-import type { ConsensusNode } from "../worlds/consensus.ts";
-import { diskRefusal } from "./guards.ts";
-import { exchangeHistory, historyRefusal, retainHistory } from "./history.ts";
-import type { ServerMachine } from "./machine.ts";
-import { nextFire } from "./schedules.ts";
-import { jobsStats } from "./stats.ts";
+import type { Views } from "../../ports/views.ts";
+import { guardedScopes } from "./guards.ts";
+import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
-const VIEWS_FILE = "views.sqlite";
-
-export interface JobsNodeOptions {
-  readonly consensus: ConsensusNode;
-  readonly jobs: ServerMachine["jobs"];
-  readonly archive: Archive;
-  readonly leadership: Leadership;
-  /** The time of day, where it is agreed on. */
-  readonly believedMs: () => number | null;
-  /** Says whether the cluster is paused. */
-  readonly machine: Pick<ClusterMachine, "isPaused" | "onResumed">;
-  /** Of this node itself. */
-  readonly worker: string | undefined;
-  readonly clearance: Clearance | undefined;
-  readonly config: Pick<ServerConfig, "dataDir" | "history">;
+/** What every part of a server takes of the world. */
+export interface NodeWorld {
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly random: Random;
   readonly logger: Logger;
 }
 
-export interface JobsNode {
-  readonly parts: JobsParts & { readonly jobs: JobsService };
-  /** What was fetched from the other nodes. */
-  readonly fetched: () => SegmentFetcher["counts"];
-  /** What this node lacks of the history. */
-  readonly lacked: () => MissingHistory;
+/** What the services take beside that. */
+export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newId" | "newJobId" | "nextFire"> {
+  readonly views: NodeViews;
+  /** Of this node itself; undefined: it has none. */
+  readonly worker: string | undefined;
+  readonly putJobsMax?: JobsFeederOptions["putJobsMax"];
+}
+
+export interface NodeViews extends Views {
+  /** What was kept is gone, or a part of it. */
+  onReset(listener: () => void): void;
+}
+
+/** A log, who leads in it, and its history. */
+export interface NodeLog {
+  /** Whose events they are. Read when a reign begins. */
+  readonly author: string;
+  readonly journal: { readonly log: Log; readonly fold: SiteJournal };
+  /** Null: other processes hold no scopes here. */
+  readonly scopes: { readonly log: Log; readonly fold: ScopesFold } | null;
+  readonly leadership: Leadership;
+  readonly history: EventHistory & ReplayHistory;
+  /** Something of it was found to be lost, or is there again. */
+  onHistoryChanged?(listener: () => void): void;
+  /** The time of day, where it is agreed on. */
+  believedMs(): number | null;
+  /** A cluster that was restored paused; a site on Postgres never is. */
+  readonly pausing?: { readonly isPaused: boolean; onResumed(listener: () => void): void } | undefined;
+  /** Why nothing new is taken; null: it is. */
+  refusesJobs(): TenureError | null;
+  refusesHolds(): TenureError | null;
+  readonly unready: CertificatesServiceOptions["unready"];
+  /** Whoever was revoked must stay out after a restart too. */
+  onRevoked?(): void;
+  archive(): ArchiveCounted;
+}
+
+export interface NodeServices {
+  readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
+  /** As the API may use them: refused while nothing new is taken. */
+  readonly scopes: Scopes;
+  readonly feeder: JobsFeeder;
   stats(): JobsServerStats;
+  /** Answers nobody any more; the log and what is under it go on. */
   stop(): Promise<void>;
 }
 
-export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
-  const { consensus, leadership, archive, machine, config, logger } = options;
-  const { log, fold } = options.jobs;
-  const made: { feeder?: JobsFeeder } = {};
-  const views = await openViews({
-    path: join(config.dataDir, VIEWS_FILE),
-    clusterId: consensus.clusterId,
-    logger,
-    onReset: () => made.feeder?.restart(),
-  });
+export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
+  const { clock, digest, logger, views } = world;
+  const { journal, leadership, history, pausing } = log;
+  const { fold } = journal;
+  const isPaused = (): boolean => pausing?.isPaused ?? false;
+  const scopes = scopesOf(world, log, isPaused);
   const jobs = new JobsService({
-    log,
-    fold,
-    digest: systemDigest,
-    // A recovery has another cluster id, and so another author (design D13).
-    author: consensus.clusterId,
-    worker: options.worker,
+    ...journal,
+    digest,
+    get author() {
+      return log.author;
+    },
+    worker: world.worker,
     leadership,
-    clock: systemClock,
-    believedMs: options.believedMs,
-    random: consensus.random.fork("jobs"),
-    newId: randomUUID,
-    newJobId,
-    nextFire,
-    isPaused: () => machine.isPaused,
-    refusesNew: () => diskRefusal(consensus.directory) ?? historyRefusal(archive),
+    clock,
+    believedMs: () => log.believedMs(),
+    random: world.random.fork("jobs"),
+    newId: world.newId,
+    newJobId: world.newJobId,
+    nextFire: world.nextFire,
+    isPaused,
+    refusesNew: () => log.refusesJobs(),
     find: (jobId) => views.get(jobId),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
-  machine.onResumed(() => jobs.resumed());
-  const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
-  made.feeder = feeder;
-  const events = new EventsService({ journal: fold, history: archive, digest: systemDigest });
-  const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
-  const certificates = new CertificatesService({
-    fold: fold.certificates,
-    change: (make) => jobs.change(make),
-    unready: () => membersBelow(PROTOCOL_OF_REVOCATIONS, consensus.wire, consensus.engine.status()),
-  });
-  for (const doors of [keys, certificates]) doors.onRevoked(() => saveSoon(consensus));
-  const meter = new JobsMeter({ leadership, clock: { wallMs: () => options.believedMs() ?? systemClock.wallMs() } });
+  pausing?.onResumed(() => jobs.resumed());
+  const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
+  views.onReset(() => feeder.restart());
+  log.onHistoryChanged?.(() => feeder.historyChanged());
+  const events = new EventsService({ journal: fold, history, digest });
+  const change: CertificatesServiceOptions["change"] = (make) => jobs.change(make);
+  const keys = new KeysService({ fold: fold.keys, change });
+  const certificates = new CertificatesService({ fold: fold.certificates, change, unready: log.unready });
+  for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
+  const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
-  const fetcher = exchangeHistory(consensus, archive, logger, {
-    clearance: options.clearance,
-    changed: () => feeder.historyChanged(),
-  });
-  const isPaused = (): boolean => machine.isPaused;
-  const retention = retainHistory(archive, config.history.keepDays, { isPaused, logger });
   return {
     parts: { jobs, views, events, keys, certificates },
-    fetched: () => fetcher.counts,
-    lacked: () => fetcher.standing,
-    stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: archive.stats() }),
+    scopes: scopes === null ? noScopes() : guardedScopes(scopes, () => log.refusesHolds()),
+    feeder,
+    stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
       jobs.close();
+      scopes?.close();
       stopMeter();
       feeder.close();
       events.close();
-      await fetcher.stop();
-      await retention.stop();
       await views.close();
     },
   };
 }
 
-/**
- * A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever was
- * revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
- */
-function saveSoon({ engine }: ConsensusNode): void {
-  systemClock.setTimer(systemClock.monotonicMs(), () => void engine.saveSnapshot());
+function scopesOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): ScopesService | null {
+  if (log.scopes === null) return null;
+  const { clock, random } = world;
+  const { log: own, fold: applied } = log.scopes;
+  const { leadership, pausing } = log;
+  const around = { leadership, clock, random: random.fork("scopes"), isPaused };
+  const scopes = new ScopesService({ log: own, applied, ...around });
+  pausing?.onResumed(() => scopes.resumed());
+  return scopes;
 }

@@ -2,10 +2,13 @@
 // results of jobs. Renewals write nothing, and resigning frees: they go on. Nor are there new holds while the cluster is paused.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { DataDirectory } from "../../drivers/disk/index.ts";
+import type { DiskView } from "../../ports/cluster.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 
-type DiskState = Pick<DataDirectory, "state" | "freeBytes">;
+export interface DiskState {
+  state(): DiskView["state"];
+  freeBytes(): number | null;
+}
 
 /** Why nothing new is taken; null: it is. */
 export function diskRefusal(directory: DiskState): TenureError | null {

@@ -1,38 +1,34 @@
-// One server of Tenure as an object: every part made and joined, started and stopped in order. The command around it
-// (../run.ts) owns the process; tests own several of these.
+// One server with a log of its own as an object: the ports made with drivers, the assembly called, started and stopped in order. The command around it
+// (cli/server/run.ts) owns the process; tests own several of these.
 //
-//   consensus (directory, wire, engine) ──▶ scopes, cluster ──▶ jobs ──▶ API listens
+//   consensus (directory, wire, engine) ──▶ its log, the cluster ──▶ services ──▶ API listens
 //   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
 
-import type { Api } from "../../api/index.ts";
+import { join } from "node:path";
+import type { Api, Diagnostics } from "../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../contract/index.ts";
-import { ClusterService } from "../../controller/cluster/cluster.ts";
-import type { ClusterMachine } from "../../controller/cluster/cluster-machine.ts";
-import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { within } from "../../controller/leadership/within.ts";
-import { ScopesService } from "../../controller/scopes/scopes.ts";
-import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import type { PeerKey } from "../../core/kit/ids.ts";
+import { assert } from "../../core/kit/assert.ts";
 import { HAND_OVER_MS } from "../../core/kit/timeouts.ts";
+import { openViews } from "../../drivers/sqlite/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
 import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
-import type { PeerTls } from "../../drivers/wire/index.ts";
-import { type Archive, lacksOf, ownLacks } from "../../logs/index.ts";
+import { type PeerTls, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Scopes } from "../../ports/scopes.ts";
-import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
-import { openConsensus, type ConsensusNode, type ConsensusOptions } from "./consensus.ts";
-import { diskRefusal, guardedScopes, pauseRefusal } from "../assembly/guards.ts";
+import { workerName } from "../../supervisor/index.ts";
+import { assembleNode } from "../assembly/assemble.ts";
 import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
-import { type JobsNode, startJobs } from "../assembly/assemble.ts";
-import { historyAhead } from "../assembly/history-ahead.ts";
-import { serverMachine } from "../assembly/machine.ts";
+import { serverMachine, type ServerMachine } from "../assembly/machine.ts";
+import { type OwnLog, type OwnLogOptions, startOwnLog } from "../assembly/own-log.ts";
+import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
+import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
 import { peerSecret } from "./secret.ts";
-import { serverStats } from "../assembly/stats.ts";
-import { workerName } from "../../cli/server/supervised.ts";
+import { serverStats } from "./stats.ts";
+import { SYSTEM, VIEWS_FILE } from "./system.ts";
 
 /** How often a stopping leader looks whether another has taken over. */
 const HAND_OVER_POLL_MS = 5;
@@ -43,6 +39,8 @@ export interface ServerNodeOptions {
   readonly logs: LogSink;
   readonly signal?: AbortSignal | undefined;
   readonly onFatal: (error: unknown) => void;
+  /** What it shows of itself to whoever helps. */
+  readonly diagnostics: () => Diagnostics;
   /** Where a supervisor may run a worker on this node. */
   readonly clearance?: Clearance | undefined;
   /** For tests: what stands between the engine and the world. */
@@ -61,68 +59,41 @@ export interface ServerNode {
 
 export async function startServerNode(config: ServerConfig, options: ServerNodeOptions): Promise<ServerNode> {
   const { logger } = options.logs;
-  // First: what can't be used is told before anything is founded or joined.
+  // First: what can't be used is reported before anything is founded or joined.
   const tls = apiTls(config);
-  const { machine, scopes: scopesParts, jobs: jobsParts, keepIn, attach } = serverMachine();
+  const machine = serverMachine(systemDigest);
   // The engine may fail while it starts: what its log holds is applied then.
-  const made: { cluster?: ClusterService; archive?: Archive } = {};
+  const failure = Promise.withResolvers<unknown>();
   const fail = (error: unknown): void => {
-    made.cluster?.setFailed(error instanceof Error ? error.message : String(error));
+    failure.resolve(error);
     options.onFatal(error);
   };
-  const consensus = await openConsensus(consensusOptions(config, options, machine, keepIn, fail, made));
-  const { engine, wire, directory, random } = consensus;
-  const { clearance } = options;
-  const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(wire, peer) };
-  const leading = raftLeading({ consensus: engine, clock: systemClock, logger, worker });
-  attach(engine);
+  const consensus = await openConsensus(consensusOptions(config, options, machine, fail));
+  const log = startOwnLog(ownLogOptions(config, options, consensus, machine));
+  const { cluster } = log;
+  void failure.promise.then((error) => cluster.setFailed(error instanceof Error ? error.message : String(error)));
   const loop = startLoopMonitor();
-  const started: { jobs?: JobsNode } = {};
-  const cluster = clusterOf(config, options, consensus, leading, machine, { archive: made.archive!, started });
-  made.cluster = cluster;
-  const { log, fold: applied } = scopesParts;
-  const { leadership } = leading;
-  const isPaused = (): boolean => machine.isPaused;
-  const forked = random.fork("scopes");
-  const scopes = new ScopesService({ log, applied, leadership, clock: systemClock, random: forked, isPaused });
-  machine.onResumed(() => scopes.resumed());
+  const closing: (() => Promise<void> | void)[] = [() => consensus.stop(), () => log.stop(), () => loop.stop()];
   const stopParts = async (): Promise<void> => {
-    await started.jobs?.stop();
-    scopes.close();
-    cluster.stop();
-    loop.stop();
-    leading.close();
-    await consensus.stop();
+    for (const close of closing.splice(0).toReversed()) await close();
   };
   try {
-    // In the turn in which consensus began: the vote that ends an outage is often won while the jobs are opened.
-    cluster.start();
-    const jobs = await startJobs({
-      consensus,
-      leadership: leading.leadership,
-      believedMs: () => cluster.believedMs(),
-      machine,
-      worker: clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined,
-      clearance,
-      jobs: jobsParts,
-      archive: made.archive!,
-      config,
-      logger,
-    });
-    started.jobs = jobs;
+    const { clusterId, random } = consensus;
+    const views = await openViews({ path: join(config.dataDir, VIEWS_FILE), clusterId, logger });
+    const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
+    const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, log);
+    closing.push(() => services.stop());
     const api = await openApi(config, {
       cluster,
-      scopes: guardedScopes(scopes, () => pauseRefusal(machine) ?? diskRefusal(directory)),
-      jobs,
-      clusterId: consensus.clusterId,
+      services,
+      clusterId,
       server: () => serverStats(consensus, cluster, loop),
-      logs: options.logs,
+      options,
       tls,
-      onFatal: options.onFatal,
     });
     const address = await api.listen(config.api.listen);
-    logger.info({ event: "listening", api: showAddress(address), peers: wire.address }, "the node is up");
-    return assemble(config, { consensus, leading, cluster, scopes, api, logger, address, stopParts });
+    logger.info({ event: "listening", api: showAddress(address), peers: consensus.wire.address }, "the node is up");
+    return assemble(config, { consensus, log, scopes: services.scopes, api, logger, address, stopParts });
   } catch (error) {
     await stopParts();
     throw error;
@@ -133,10 +104,8 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
 function consensusOptions(
   config: ServerConfig,
   options: ServerNodeOptions,
-  machine: ClusterMachine,
-  keepIn: (archive: Archive) => void,
+  { machine, keepIn }: ServerMachine,
   fail: (error: unknown) => void,
-  made: { archive?: Archive },
 ): ConsensusOptions {
   const { logger } = options.logs;
   return {
@@ -155,15 +124,14 @@ function consensusOptions(
     minFreeBytes: config.disk.minFreeBytes,
     bootstrap: options.bootstrap,
     machine,
-    prepare: async (disk, clusterId) => {
+    openArchive: async (disk, clusterId) => {
       machine.belongsTo(clusterId);
-      await refuseForeignHistory(disk);
-      const archive = await openArchive(disk, { quotaBytes: config.history.quotaBytes, logger, failed: fail });
+      await refuseForeignHistory(disk, systemDigest);
+      const { quotaBytes } = config.history;
+      const archive = await openArchive({ ...SYSTEM, disk, quotaBytes, logger, failed: fail });
       keepIn(archive);
-      made.archive = archive;
-      return () => archive.close();
+      return archive;
     },
-    witness: (log) => Promise.resolve(historyAhead(made.archive!, log)),
     logger,
     signal: options.signal,
     onFatal: fail,
@@ -171,52 +139,42 @@ function consensusOptions(
   };
 }
 
+function ownLogOptions(
+  config: ServerConfig,
+  options: ServerNodeOptions,
+  consensus: ConsensusNode,
+  machine: ServerMachine,
+): OwnLogOptions {
+  const { engine, wire, directory, archive, random, election, clusterId } = consensus;
+  assert(archive !== null, "the archive was opened with the directory");
+  return {
+    ...SYSTEM,
+    random,
+    logger: options.logs.logger,
+    clusterId,
+    version: options.version,
+    engine,
+    machine,
+    archive,
+    peers: wire,
+    protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
+    own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
+    electionTimeoutMaxMs: election.electionTimeoutMaxMs,
+    disk: directory,
+    keepDays: config.history.keepDays,
+    expect: options.bootstrap ? config.bootstrapExpect : undefined,
+    clearance: options.clearance,
+  };
+}
+
 function secretOf({ peer, peers }: ServerConfig, logger: Logger): Uint8Array {
   return peerSecret({ file: peer.secretFile, isAlone: Object.keys(peers).length === 0, logger });
 }
 
-function clusterOf(
-  config: ServerConfig,
-  options: ServerNodeOptions,
-  node: ConsensusNode,
-  { leadership, transfer }: Leading,
-  machine: ClusterMachine,
-  { archive, started }: { readonly archive: Archive; readonly started: { readonly jobs?: JobsNode } },
-): ClusterService {
-  const { engine, wire, directory, random, election } = node;
-  return new ClusterService({
-    clusterId: node.clusterId,
-    version: options.version,
-    consensus: engine,
-    leadership,
-    transfer,
-    peers: wire,
-    clock: systemClock,
-    random: random.fork("cluster"),
-    logger: options.logs.logger,
-    machine,
-    own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
-    electionTimeoutMaxMs: election.electionTimeoutMaxMs,
-    disk: {
-      // A write that waits for room is late too; that the disk is full says more.
-      state: () => (engine.status().isDiskStalled && directory.state() !== "full" ? "stalled" : directory.state()),
-      freeBytes: () => directory.freeBytes(),
-    },
-    snapshots: snapshotsOf(node),
-    stalls: () => engine.counts.stalls,
-    historyQuota: () => archive.quota.level,
-    history: () => started.jobs?.lacked(),
-    lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(wire, peer)),
-    expect: options.bootstrap ? config.bootstrapExpect : undefined,
-    onDrain: (isWanted) => options.clearance?.drained(isWanted),
-  });
-}
-
 interface Parts {
   readonly consensus: ConsensusNode;
-  readonly leading: Leading;
-  readonly cluster: ClusterService;
-  readonly scopes: ScopesService;
+  readonly log: OwnLog;
+  readonly scopes: Scopes;
   readonly api: Api;
   readonly logger: Logger;
   /** Where the API listens. */
@@ -225,7 +183,8 @@ interface Parts {
 }
 
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
-  const { consensus, leading, cluster, scopes, api, logger, address, stopParts } = parts;
+  const { consensus, log, scopes, api, logger, address, stopParts } = parts;
+  const { cluster, leading } = log;
   const { engine } = consensus;
   let stopping: Promise<void> | null = null;
   const { directory } = consensus;
@@ -268,24 +227,6 @@ async function handOver({ engine }: ConsensusNode): Promise<void> {
   while (engine.status().role === "leader" && systemClock.monotonicMs() < untilMs) {
     await new Promise<void>((resume) => systemClock.setTimer(systemClock.monotonicMs() + HAND_OVER_POLL_MS, resume));
   }
-}
-
-function snapshotsOf({ engine }: ConsensusNode): ConstructorParameters<typeof ClusterService>[0]["snapshots"] {
-  return {
-    newest: () => engine.snapshot,
-    save: async () => {
-      await engine.saveSnapshot();
-      if (engine.snapshot === null) {
-        throw new TenureError("NOT_FOUND", "there is nothing to save yet: this node has applied nothing");
-      }
-      return engine.snapshot;
-    },
-    read: async () => {
-      const file = await engine.newestSnapshot();
-      if (file === null) return null;
-      return { view: { index: file.meta.index, term: file.meta.term, bytes: file.bytes.length }, bytes: file.bytes };
-    },
-  };
 }
 
 function peerTls({ peer }: ServerConfig): PeerTls | null {

@@ -1,18 +1,10 @@
 // Everything about jobs on one node of a site on Postgres: the service over the database's log, the views beside it, the
 // history that is the log's own table, and the inbox of `tenure_submit`.
 
-import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { JobsParts } from "../../api/index.ts";
 import { JobBody, shape, specOf } from "../../contract/index.ts";
-import { CertificatesService } from "../../controller/keys/certificates.ts";
-import { EventsService } from "../../controller/journal/events.ts";
-import { JobsFeeder } from "../../controller/jobs/feeder.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import { JobsMeter } from "../../controller/jobs/meter.ts";
-import { JobsService } from "../../controller/jobs/jobs.ts";
-import { KeysService } from "../../controller/keys/keys.ts";
 import { LogHistory } from "../../controller/journal/log-history.ts";
 import { Submissions, type Submitted } from "../../controller/jobs/submissions.ts";
 import { untilThere } from "../../controller/until-there.ts";
@@ -21,18 +13,15 @@ import type { TakenJob } from "../../core/jobs/index.ts";
 import { openViews, type SqliteViews } from "../../drivers/sqlite/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
-import { newJobId } from "../../drivers/system/ids.ts";
 import { PostgresInbox, type PostgresLog, type PostgresNodes } from "../../logs/index.ts";
 import type { Leadership } from "../../ports/leadership.ts";
-import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { Site } from "./postgres.ts";
-import { nextFire } from "../assembly/schedules.ts";
-import { jobsStats } from "../assembly/stats.ts";
-import { workerName } from "../../cli/server/supervised.ts";
+import { assembleNode, type NodeLog, type NodeServices } from "../assembly/assemble.ts";
+import { SYSTEM, VIEWS_FILE } from "./system.ts";
+import { workerName } from "../../supervisor/index.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 
 export const LOG = "jobs";
-const VIEWS_FILE = "views.sqlite";
 const NODE_GONE_MS = 60_000;
 /** Design D1: each timeline of the database begins a new block of epochs, also one that was numbered before (trap 38). */
 const EPOCHS_PER_BLOCK = 2 ** 32;
@@ -45,74 +34,51 @@ export interface SiteLog {
   readonly nodes: Pick<PostgresNodes, "believedMs" | "all">;
 }
 
-export interface SiteJobs {
-  readonly parts: JobsParts;
-  stats(): JobsServerStats;
-  stop(): Promise<void>;
-}
-
-export async function startSiteJobs(site: Site, { siteId, log, fold, leadership, nodes }: SiteLog): Promise<SiteJobs> {
+export async function startSiteJobs(site: Site, line: SiteLog): Promise<NodeServices> {
   const { random, options } = site;
   const { logger } = options.logs;
-  const made: { feeder?: JobsFeeder } = {};
-  const views = await viewsBeside(site, { siteId, log, fold }, () => made.feeder?.restart());
-  const jobs = new JobsService({
-    log,
-    fold,
-    digest: systemDigest,
-    // Asked when a reign begins, with the epoch that it has opened: a promoted standby is another author (design D13).
+  const views = await viewsBeside(site, line);
+  const worker = isMoonlighting(site) ? workerName(site.config.nodeId) : undefined;
+  const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, nodeLog(site, line));
+  const submissions = new Submissions({
+    leadership: line.leadership,
+    open: () => inboxOf(site),
+    read: takenJob,
+    take: (found) => services.parts.jobs.take(found),
+    clock: systemClock,
+    logger,
+  });
+  return {
+    ...services,
+    stop: async () => {
+      await submissions.close();
+      await services.stop();
+    },
+  };
+}
+
+/** The table's size is the database's to report. */
+const NOT_OURS = { usedBytes: 0, quotaBytes: null, missingSegments: 0, lostSegments: 0, unsyncedBytes: 0 };
+
+function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: SiteLog): NodeLog {
+  return {
+    // With the epoch that the reign has opened: a promoted standby is another author (design D13).
     get author() {
       return `${siteId}.${blockOf(log.head().epoch)}`;
     },
-    worker: isMoonlighting(site) ? workerName(site.config.nodeId) : undefined,
+    journal: { log, fold },
+    scopes: null,
     leadership,
-    clock: systemClock,
+    history: new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock }),
     believedMs: () => nodes.believedMs(),
-    random: random.fork("jobs"),
-    newId: randomUUID,
-    newJobId,
-    nextFire,
-    refusesNew: () => null,
-    find: (jobId) => views.get(jobId),
-    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
-  });
-  const history = new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock });
-  const feeder = new JobsFeeder({ fold, views, history, clock: systemClock, logger });
-  made.feeder = feeder;
-  const events = new EventsService({ journal: fold, history, digest: systemDigest });
-  const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
-  const certificates = new CertificatesService({
-    fold: fold.certificates,
-    change: (make) => jobs.change(make),
+    refusesJobs: () => null,
+    refusesHolds: () => null,
     // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
     unready: () => {
       const others = nodes.all.filter(({ version }) => version !== options.version);
       return others.filter(({ silentMs }) => silentMs < NODE_GONE_MS).map(({ nodeId }) => nodeId);
     },
-  });
-  const meter = new JobsMeter({ leadership, clock: { wallMs: () => nodes.believedMs() ?? systemClock.wallMs() } });
-  const stopMeter = fold.follow(({ event }) => meter.applied(event));
-  const submissions = new Submissions({
-    leadership,
-    open: () => inboxOf(site),
-    read: takenJob,
-    take: (found) => jobs.take(found),
-    clock: systemClock,
-    logger,
-  });
-  // The table's size is the database's to tell.
-  const archive = { usedBytes: 0, quotaBytes: null, missingSegments: 0, lostSegments: 0, unsyncedBytes: 0 };
-  return {
-    parts: { jobs, views, events, keys, certificates },
-    stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive }),
-    stop: async () => {
-      await submissions.close();
-      jobs.close();
-      stopMeter();
-      feeder.close();
-      events.close();
-      await views.close();
-    },
+    archive: () => NOT_OURS,
   };
 }
 
@@ -127,11 +93,11 @@ function blockOf(epoch: number): number {
 type Line = Pick<SiteLog, "siteId" | "log" | "fold">;
 
 /** Views of a history that the database has lost (a restored backup, a failover) are made anew. */
-async function viewsBeside(site: Site, line: Line, onReset: () => void): Promise<SqliteViews> {
+async function viewsBeside(site: Site, line: Line): Promise<SqliteViews> {
   const { logs, signal } = site.options;
   const { logger } = logs;
   const path = join(site.config.dataDir, VIEWS_FILE);
-  const open = (): Promise<SqliteViews> => openViews({ path, clusterId: line.siteId, logger, onReset });
+  const open = (): Promise<SqliteViews> => openViews({ path, clusterId: line.siteId, logger });
   const views = await open();
   if (await untilThere(() => isOfLine(views, line), systemClock, signal)) return views;
   logger.warn(

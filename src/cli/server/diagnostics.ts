@@ -7,8 +7,8 @@
 import type { Diagnostics } from "../../api/index.ts";
 import type { ServerConfig } from "../../contract/index.ts";
 import type { LogSink } from "../../drivers/telemetry/index.ts";
-import { effective } from "../../cli/config/show.ts";
-import { hider } from "../../cli/support/secrets.ts";
+import { effective } from "../config/show.ts";
+import { hider } from "../support/secrets.ts";
 
 export function diagnosticsOf(config: ServerConfig, logs: Pick<LogSink, "recent">): Diagnostics {
   const hide = hider(config.backend === null ? [] : passwordsIn(config.backend));
