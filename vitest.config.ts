@@ -16,6 +16,7 @@ const ALONE = [
 
 /** Minutes of real processes: npm run test:long, before an issue is called resolved (CONTRIBUTING.md). No part of .ci/run. */
 const LONG = [
+  "test/architecture/how-to-add.test.ts",
   "test/bench.test.ts",
   "test/bench-jobs.test.ts",
   "test/sim-long.test.ts",

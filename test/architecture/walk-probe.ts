@@ -36,7 +36,7 @@ const hook = createHook({ init: (id) => void made.set(id, { by: executionAsyncId
 let isWalking = false;
 
 function arrived(): string {
-  const stack = new Set(filesOnStack());
+  const stack = new Set(["core/raft/log.ts", ...filesOnStack()]);
   for (let one = made.get(executionAsyncId()); one !== undefined; one = made.get(one.by)) {
     for (const file of one.files) stack.add(file);
   }

@@ -36,7 +36,9 @@ describe("the walk of POST /v1/jobs", () => {
       },
     });
     for (let at = 0; at < REQUESTS; at++) {
-      const answer = await cluster.node("n1").call("/v1/jobs", { method: "POST", key: OPERATOR_KEY, body: { kind: "x" } });
+      const answer = await cluster
+        .node("n1")
+        .call("/v1/jobs", { method: "POST", key: OPERATOR_KEY, body: { kind: "x" } });
       expect(answer.status).toBe(200);
     }
     walks = readFileSync(out, "utf8")
@@ -70,9 +72,9 @@ describe("the walk of POST /v1/jobs", () => {
     const [asked = ""] = POST.split("Asked on the way").slice(1);
     const known = [...LISTED.map(({ file }) => file), ...paths(asked)];
     const always = Object.keys(walks[0]!.ran).filter((file) => walks.every(({ ran }) => file in ran));
-    expect(always.filter((file) => !known.some((one) => file === one || (one.endsWith("/") && file.startsWith(one))))).toEqual(
-      [],
-    );
+    expect(
+      always.filter((file) => !known.some((one) => file === one || (one.endsWith("/") && file.startsWith(one)))),
+    ).toEqual([]);
   });
 
   it("says how many files it has", () => {
@@ -84,11 +86,14 @@ describe("the walk of POST /v1/jobs", () => {
 });
 
 describe("the other walks", () => {
-  it.each(["### `lead`, to a committed `term.tx`", "### A vote"])("%s: each file has the functions that are named", (heading) => {
-    const listed = stops(section(heading));
-    expect(listed.length).toBeGreaterThan(5);
-    expect(listed.flatMap(missingIn)).toEqual([]);
-  });
+  it.each(["### `lead`, to a committed `term.tx`", "### A vote"])(
+    "%s: each file has the functions that are named",
+    (heading) => {
+      const listed = stops(section(heading));
+      expect(listed.length).toBeGreaterThan(5);
+      expect(listed.flatMap(missingIn)).toEqual([]);
+    },
+  );
 });
 
 it("every path of ARCHITECTURE.md exists", () => {
@@ -97,5 +102,7 @@ it("every path of ARCHITECTURE.md exists", () => {
 
 function missingIn({ file, functions }: Stop): string[] {
   const text = readFileSync(`src/${file}`, "utf8");
-  return functions.filter((name) => !new RegExp(`${name.startsWith("#") ? "" : "\\b"}${name}\\b`).test(text)).map((name) => `${file} ${name}`);
+  return functions
+    .filter((name) => !new RegExp(`${name.startsWith("#") ? "" : "\\b"}${name}\\b`).test(text))
+    .map((name) => `${file} ${name}`);
 }
