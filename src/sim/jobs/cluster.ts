@@ -1,5 +1,5 @@
-// Three servers of production without an API, on a simulated world: engine, machine, the jobs' log and their service; and
-// beside them the machines of agents. The oracle sees each record as it is applied, before the code under test does.
+// Three servers of production on a simulated world: engine, machine, the jobs' log with its archive, and the services over them, the
+// API's handlers included; and the machines of agents. The oracle sees each record as it is applied, before the code under test does.
 
 import type { Random } from "../../core/kit/random.ts";
 import { peerKey } from "../../core/kit/ids.ts";
@@ -8,22 +8,28 @@ import { configurationOf } from "../../core/raft/index.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
 import { ClusterMachine, innerProposals } from "../../controller/cluster/cluster-machine.ts";
 import { JobsFeeder } from "../../controller/jobs/feeder.ts";
+import { EventsService } from "../../controller/journal/events.ts";
 import { JOBS_LOG_KEPT, SiteJournal } from "../../controller/journal/site-journal.ts";
+import { CertificatesService } from "../../controller/keys/certificates.ts";
+import { KeysService } from "../../controller/keys/keys.ts";
 import { JobsService } from "../../controller/jobs/jobs.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
-import { type FeedBounds, RaftLog } from "../../logs/index.ts";
+import { type Archive, archivedMachine, type FeedBounds, RaftLog } from "../../logs/index.ts";
 import type { Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
 import type { ClockWatch } from "../../controller/cluster/clock-watch.ts";
 import { DiskWitness } from "../raft/index.ts";
-import type { SimArchive } from "./archive.ts";
 import { SimClocks } from "./clocks.ts";
+import { type Following, followingOf } from "./following.ts";
+import { Histories } from "./history.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
+import { Chronicle } from "./oracle/chronicle.ts";
+import { DoorLedger } from "./oracle/door-ledger.ts";
 import { JobsOracle } from "./oracle/oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { type Reading, readingOf } from "./reading.ts";
@@ -48,12 +54,16 @@ export interface JobsServer extends Leading {
   readonly fold: SiteJournal;
   readonly service: JobsService;
   readonly reading: Reading;
+  readonly archive: Archive;
+  readonly following: Following;
+  readonly keys: KeysService;
+  readonly certificates: CertificatesService;
   readonly clocks: ClockWatch;
 }
 
 interface MachineParts {
   readonly fold: SiteJournal;
-  readonly archive: SimArchive;
+  readonly archive: Archive;
   readonly log: RaftLog;
 }
 
@@ -102,11 +112,14 @@ export class JobsCluster {
   readonly secrets: LeaseSecrets;
   readonly clocks: SimClocks;
   readonly stores: Stores;
+  readonly doors: DoorLedger;
+  readonly chronicle: Chronicle;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
   readonly #moonlight: Moonlight;
   readonly #witness: DiskWitness;
+  readonly #histories: Histories;
   #committedIndex = 0;
   /** Who was elected, and when. */
   readonly #elections: { readonly node: string; readonly atMs: number }[] = [];
@@ -155,12 +168,16 @@ export class JobsCluster {
       nowMs: () => this.world.nowMs,
       timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
     });
+    const { world, names, knobs, probes } = this;
+    this.#histories = new Histories({ world, names, knobs, probes, digest: options.digest });
     this.stores = new Stores({
-      knobs: this.knobs,
-      probes: this.probes,
-      record: (sequence) => this.oracle.record(sequence),
+      knobs,
+      probes,
+      wipeHistory: (node) => this.#histories.wipe(node),
       positionOf: (node) => this.oracle.positionOf(node),
     });
+    this.chronicle = new Chronicle((sequence) => this.oracle.record(sequence), options.digest);
+    this.doors = new DoorLedger(probes, (node, what) => world.report(node, new Error(`${node} ${what}`)));
     this.ledger = new ScheduleLedger({
       probes: this.probes,
       latestMs: () => this.clocks.latestMs(),
@@ -245,6 +262,15 @@ export class JobsCluster {
   }
 
   #start(boot: Boot): void {
+    this.#histories.open(boot).then(
+      (archive) => {
+        if (this.world.node(boot.node).process.life?.number === boot.life) this.#startEngine(boot, archive);
+      },
+      (error: unknown) => boot.fatal(error),
+    );
+  }
+
+  #startEngine(boot: Boot, archive: Archive): void {
     const { node } = boot;
     const { digest } = this.#options;
     const made: { engine?: Engine } = {};
@@ -254,9 +280,10 @@ export class JobsCluster {
     const lead = { status: () => made.engine!.status() };
     const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
       new RaftLog({ fold: folded, kept, proposals: innerProposals(proposals, place), lead });
-    const archive = this.stores.archive(boot);
-    const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold, archive), JOBS_LOG_KEPT);
-    const machine = new ClusterMachine([logAt(0, new ScopesFold()), jobsLog], digest);
+    fold.follow((sealed) => archive.append([sealed]));
+    const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold), JOBS_LOG_KEPT);
+    const archived = archivedMachine(jobsLog, () => archive);
+    const machine = new ClusterMachine([logAt(0, new ScopesFold()), archived], digest);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     this.oracle.started(node);
     Engine.start({
@@ -322,10 +349,21 @@ export class JobsCluster {
       expired: (nowMs, limit, from) => views.expired(nowMs, limit, from),
     });
     const { putJobsMax } = this.knobs;
-    const feeder = new JobsFeeder({ fold, views, history: archive, clock, logger: NO_LOGGER, putJobsMax });
+    const history = this.#histories.replayed(archive);
+    const feeder = new JobsFeeder({ fold, views, history, clock, logger: NO_LOGGER, putJobsMax });
     this.stores.fed(node, { views, feeder });
-    const reading = readingOf({ node, clock, consensus: engine, fold, service, views });
-    this.#servers.set(node, { life, server: { ...leading, engine, fold, service, reading, clocks } });
+    this.#histories.exchange(boot, engine, archive, () => feeder.historyChanged());
+    const events = new EventsService({ journal: fold, history: archive, digest: this.#options.digest });
+    const change: JobsService["change"] = (make) => service.change(make);
+    const keys = new KeysService({ fold: fold.keys, change });
+    const certificates = new CertificatesService({ fold: fold.certificates, change, unready: () => [] });
+    // As in a server.
+    const saveSoon = (): void => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot());
+    for (const doors of [keys, certificates]) doors.onRevoked(saveSoon);
+    const parts = { node, clock, consensus: engine, service, views, events };
+    const [reading, following] = [readingOf(parts), followingOf(parts)];
+    const server = { ...leading, engine, fold, service, reading, following, archive, keys, certificates, clocks };
+    this.#servers.set(node, { life, server });
   }
 
   /** As for bare clusters: what is committed is on the disks of a majority when it is first applied anywhere. */
@@ -338,7 +376,7 @@ export class JobsCluster {
     this.#witness.committed(node, status.commit, term, status.configuration);
   }
 
-  #watched({ node, life }: Boot, fold: SiteJournal, archive: SimArchive): Fold {
+  #watched({ node, life }: Boot, fold: SiteJournal): Fold {
     const lives = (): boolean => this.world.node(node).process.life?.number === life;
     const hash = (): string => hex(fold.book.stateHash(this.#options.digest));
     return {
@@ -347,9 +385,11 @@ export class JobsCluster {
         const isNews = lives() && record.position > this.oracle.head;
         if (lives()) this.oracle.committed(node, record.position, record.data);
         if (isNews) this.ledger.committed(node, record.data);
-        if (lives()) archive.applied(record.position);
+        if (isNews) this.doors.committed(record.position, record.data);
         fold.apply(record);
-        if (lives()) this.oracle.folded(node, hash);
+        if (!lives()) return;
+        this.oracle.folded(node, hash);
+        this.doors.folded(node, record.position, fold);
       },
       snapshot: () => {
         const from = this.oracle.positionOf(node);
@@ -362,7 +402,7 @@ export class JobsCluster {
         fold.restore(data, head);
         if (!lives()) return;
         this.oracle.restored(node, head.position, hash());
-        archive.restored(head.position);
+        this.doors.restored(node, head.position, fold);
       },
     };
   }

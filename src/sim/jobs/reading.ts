@@ -4,7 +4,7 @@
 import { jobHandlers } from "../../api/handlers/jobs.ts";
 import { API_LIMITS, type JobsParts } from "../../api/options.ts";
 import type { Call, Service } from "../../api/handlers/handler.ts";
-import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import type { EventsService } from "../../controller/journal/events.ts";
 import type { JobsService } from "../../controller/jobs/jobs.ts";
 import type { JobState } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -36,9 +36,9 @@ export interface ReadingParts {
   readonly node: string;
   readonly clock: Clock;
   readonly consensus: Pick<Lead, "readIndex">;
-  readonly fold: SiteJournal;
   readonly service: JobsService;
   readonly views: SimViews;
+  readonly events: EventsService;
 }
 
 interface Wire {
@@ -47,15 +47,18 @@ interface Wire {
   readonly job_epoch: number;
 }
 
-export function readingOf({ node, clock, consensus, fold, service: jobs, views }: ReadingParts): Reading {
+/** What handlers of production work with. */
+export function apiOf({ node, clock, consensus, service: jobs, views, events }: ReadingParts): [Service, JobsParts] {
   const cluster = {
     catchUp: async (timeoutMs: number) => (await consensus.readIndex(timeoutMs)) !== null,
     view: () => ({ nodeId: node, leader: null, stalenessMs: null, term: 0 }),
   };
-  // Nobody follows a log here.
-  const events = { head: () => ({ sequence: fold.chain.sequence, first: 1 }), onReplaced: () => undefined };
-  const parts = { jobs, views, events } as unknown as JobsParts;
-  const handlers = jobHandlers({ cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service, parts);
+  const service = { cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service;
+  return [service, { jobs, views, events } as unknown as JobsParts];
+}
+
+export function readingOf(parts: ReadingParts): Reading {
+  const handlers = jobHandlers(...apiOf(parts));
   return {
     job: async (id, consistency) => {
       const { body } = (await handlers.job({ params: { id }, query: { consistency } } as Call<"job">)) as {

@@ -292,6 +292,8 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "crash-views":
     case "wipe-views":
     case "wipe-node":
+    case "wipe-history":
+    case "fail-history":
       return applyViewsFault(cluster, fault, hit);
     case "shift-clocks":
     case "shift-leader":
