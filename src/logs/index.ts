@@ -7,7 +7,6 @@ export {
   exchangeSegments,
   filesBehind,
   lacksOf,
-  type MissingHistory,
   ownLacks,
   Retention,
   type SegmentFetcher,

@@ -84,6 +84,17 @@ describe("a thousand streams of events", () => {
     expect(site.clock.longestTurnMs, "heartbeats are as many as events").toBeLessThanOrEqual(SLICE_MS + WRITE_MS);
   });
 
+  it("a heartbeat is due once, also where the sum of its time is rounded: 1,040,000.4 + 15,000 - 1,040,000.4 is less than 15,000", async () => {
+    const site = new Site();
+    const [reader] = await site.openMany(1);
+    site.clock.nowMs = 1_040_000;
+    for (let n = 1; n <= 20; n++) {
+      await site.clock.run(() => site.events.append(1, typeOf), HEARTBEAT_MS + 50.1);
+      expect(reader!.heartbeats).toBe(n);
+      site.clock.nowMs = 1_040_000 + n / 10;
+    }
+  });
+
   it("a stream without room waits alone, and goes on where it was", async () => {
     const site = new Site();
     const readers = await site.openMany(10);

@@ -78,7 +78,6 @@ export interface NodeServices {
   readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
   /** As the API may use them: refused while nothing new is taken. */
   readonly scopes: Scopes;
-  readonly feeder: JobsFeeder;
   stats(): JobsServerStats;
   /** Answers nobody any more; the log and what is under it go on. */
   stop(): Promise<void>;
@@ -123,7 +122,6 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   return {
     parts: { jobs, views, events, keys, certificates },
     scopes: scopes === null ? noScopes() : guardedScopes(scopes, () => log.refusesHolds()),
-    feeder,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
       jobs.close();

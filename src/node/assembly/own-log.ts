@@ -9,7 +9,7 @@ import { type Leading, raftLeading } from "../../controller/leadership/leading.t
 import { TenureError } from "../../core/kit/errors.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { type Archive, lacksOf, ownLacks } from "../../logs/index.ts";
+import { type Archive, lacksOf, ownLacks, type SegmentFetcher } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
@@ -36,6 +36,8 @@ export interface OwnLogOptions
 export interface OwnLog extends NodeLog {
   readonly cluster: ClusterService;
   readonly leading: Leading;
+  /** What came from the other members. */
+  readonly fetched: () => SegmentFetcher["counts"];
   /** Once nobody uses the log any more; before the archive and the engine are stopped. */
   stop(): Promise<void>;
 }
@@ -73,6 +75,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   return {
     cluster,
     leading,
+    fetched: () => fetcher.counts,
     // A recovery has another cluster id, and so another author (design D13).
     author: options.clusterId,
     journal: jobs,

@@ -46,10 +46,19 @@ export interface JobsKnobs {
   readonly putJobsMax: number;
   /** How often views or a node's history are lost. */
   readonly viewsFaults: number;
+  /** How often a node's history alone is lost, or fails. */
+  readonly historyFaults: number;
   readonly readers: number;
   readonly readerPauseMs: number;
-  /** How long the others take to send what a snapshot has skipped of the history, at most. */
+  /** How long the others take to send eight segments that are missing here, at most. */
   readonly historyFetchMs: number;
+  /** One server sends wrong segments now and then. */
+  readonly historyLies: boolean;
+  readonly segmentEvents: number;
+  /** Who follows the events, and who asks for pages and proofs. */
+  readonly followers: number;
+  /** How many times keys and certificates are changed. */
+  readonly keyChanges: number;
   readonly uncommittedBytesMax: number;
   readonly enableLease: boolean;
   readonly clockRates: readonly number[];
@@ -132,9 +141,14 @@ function drawAll(random: Random): JobsKnobs {
     // Slow views that are fed job by job would not catch up in a run, nor anybody who waits for them.
     putJobsMax: random.fork("put-jobs").pick(viewsDelayMs > 50 ? [20, 500] : [1, 3, 500]),
     viewsFaults: random.fork("views-faults").pick([1, 2, 4]),
+    historyFaults: random.fork("history-faults").pick([0, 1, 4]),
     readers: random.fork("readers").pick([1, 2]),
     readerPauseMs: random.fork("reader-pause").pick([40, 100]),
     historyFetchMs: random.fork("history-fetch").pick([1, 200, 6_000]),
+    historyLies: random.fork("history-lies").chance(0.3),
+    segmentEvents: random.fork("segment-events").pick([5, 20, 60]),
+    followers: random.fork("followers").pick([1, 2]),
+    keyChanges: random.fork("key-changes").pick([4, 10, 20]),
     uncommittedBytesMax: random.fork("uncommitted").pick([1_500, 6_000, 1_000_000]),
     enableLease: random.fork("lease").chance(0.3),
     clockRates: Array.from({ length: servers + agents }, (_, at) =>
@@ -181,6 +195,7 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     moonlights: false,
     usurpations: 0,
     viewsFaults: 0,
+    historyFaults: 0,
     readers: 1,
     race: true,
   };

@@ -7,8 +7,11 @@ import { Injector, type FaultCount, type RunEnd, type TraceSink } from "../kerne
 import { startAgent } from "./agents.ts";
 import { JobsClients, type JobsClientCounts } from "./clients.ts";
 import { JobsCluster } from "./cluster.ts";
+import { Followers } from "./followers.ts";
+import { Keepers } from "./keepers.ts";
 import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from "./knobs.ts";
 import { leaving } from "./leavers.ts";
+import { historiesProblem } from "./oracle/chronicle.ts";
 import { onTime } from "./oracle/on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./faults/plan.ts";
 import type { JobsProbeCounts } from "./probes.ts";
@@ -74,6 +77,9 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   );
   readers.start();
   new ScheduleClient(cluster).start();
+  new Keepers(cluster).start();
+  const followers = new Followers(cluster);
+  followers.start();
   let violation: string | null = null;
   try {
     await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
@@ -82,11 +88,12 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     const calmMs = world.nowMs;
     violation =
       finding(cluster) ??
-      (await converge(cluster, clients, readers)) ??
+      (await converge(cluster, clients, readers, followers)) ??
       (await onTime(cluster, STEPS_MAX)) ??
       finding(cluster) ??
       cluster.deposition(calmMs) ??
       (await leaving(cluster, STEPS_MAX)) ??
+      (await historiesProblem(cluster, STEPS_MAX)) ??
       finding(cluster);
   } catch (error) {
     violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
@@ -111,7 +118,12 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   };
 }
 
-async function converge(cluster: JobsCluster, clients: JobsClients, readers: Readers): Promise<string | null> {
+async function converge(
+  cluster: JobsCluster,
+  clients: JobsClients,
+  readers: Readers,
+  followers: Followers,
+): Promise<string | null> {
   const { world, oracle } = cluster;
   const atLeastMs = world.nowMs + CLIENTS_GO_ON_MS;
   await world.run(() => world.nowMs >= atLeastMs && clients.counts.submitted > 0, {
@@ -121,6 +133,7 @@ async function converge(cluster: JobsCluster, clients: JobsClients, readers: Rea
   if (finding(cluster) !== null) return null;
   clients.stop();
   readers.stop();
+  followers.stop();
   const withinMs = workLeft(cluster);
   const startMs = world.nowMs;
   let head = -1;
@@ -141,8 +154,9 @@ async function converge(cluster: JobsCluster, clients: JobsClients, readers: Rea
   const different = end === "predicate" || finding(cluster) !== null ? null : cluster.difference();
   if (different !== null) return `no convergence within ${boundMs} ms after the last fault: ${different}`;
   const waitsUntilMs = world.nowMs + WAITS_END_WITHIN_MS;
-  await world.run(() => readers.overdue() === null, { untilMs: waitsUntilMs, stepsMax: STEPS_MAX });
-  const overdue = readers.overdue();
+  const late = (): string | null => readers.overdue() ?? followers.overdue();
+  await world.run(() => late() === null, { untilMs: waitsUntilMs, stepsMax: STEPS_MAX });
+  const overdue = late();
   return finding(cluster) ?? (overdue === null ? null : `${WAITS_END_WITHIN_MS} ms after all have ended ${overdue}`);
 }
 

@@ -1,9 +1,7 @@
-// What simulated servers have on their disks beside the log: the rows of their views and their history of events. Either may
-// be lost while the log stays: a file that somebody removed, a directory on another disk, a node that was set up anew.
+// What simulated servers have on their disks beside the log: the rows of their views and their history of events (history.ts).
+// Either may be lost while the log stays: a file that somebody removed, a directory on another disk, a node that was set up anew.
 
-import type { JobsFeeder } from "../../controller/jobs/feeder.ts";
 import type { Boot } from "../kernel/index.ts";
-import { SimArchive, type StoredHistory } from "./archive.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { SimViews, StoredRows } from "./views.ts";
@@ -14,21 +12,15 @@ const POWER_LOSS_RATE = 0.5;
 interface StoresOptions {
   readonly knobs: JobsKnobs;
   readonly probes: JobsProbeCounts;
-  readonly record: (sequence: number) => Uint8Array;
+  readonly wipeHistory: (node: string) => void;
   readonly positionOf: (node: string) => number;
-}
-
-/** Of the process that runs. */
-interface Fed {
-  readonly views: SimViews;
-  readonly feeder: JobsFeeder;
 }
 
 export class Stores {
   readonly #options: StoresOptions;
   readonly #rows = new Map<string, StoredRows>();
-  readonly #histories = new Map<string, StoredHistory>();
-  readonly #fed = new Map<string, Fed>();
+  /** Of the process that runs. */
+  readonly #views = new Map<string, SimViews>();
 
   constructor(options: StoresOptions) {
     this.#options = options;
@@ -41,48 +33,28 @@ export class Stores {
     this.#rows.set(node, rows);
     if (!isFirst && random.fork("views-power").chance(POWER_LOSS_RATE) && rows.lostPower())
       reached(probes, "views-went-back");
-    return new SimViews(rows, clock, random.fork("views"), knobs.viewsDelayMs);
-  }
-
-  archive({ node, clock, random }: Boot): SimArchive {
-    const { knobs, probes, record, positionOf } = this.#options;
-    const stored = this.#histories.get(node) ?? { upTo: 0 };
-    this.#histories.set(node, stored);
-    return new SimArchive({
-      stored,
-      clock,
-      random: random.fork("history"),
-      fetchMs: knobs.historyFetchMs,
-      record,
-      position: () => positionOf(node),
-      probes,
-    });
-  }
-
-  fed(node: string, fed: Fed): void {
-    this.#fed.set(node, fed);
+    const views = new SimViews(rows, clock, random.fork("views"), knobs.viewsDelayMs, probes);
+    this.#views.set(node, views);
+    return views;
   }
 
   /** In the process that runs. The thread of the views dies: what it was to write is lost, what it has written stays. */
   crashViews(node: string): void {
     reached(this.#options.probes, "views-thread-died");
-    this.#fed.get(node)?.views.crash();
+    this.#views.get(node)?.crash();
   }
 
   /** In the process that runs. The file of the views is gone, and production is told so. */
   discardViews(node: string): void {
     reached(this.#options.probes, "views-wiped");
-    const fed = this.#fed.get(node);
-    fed?.views.discard();
-    fed?.feeder.restart();
+    this.#views.get(node)?.discard();
   }
 
   /** While it does not run. */
-  wipe(node: string): void {
-    reached(this.#options.probes, "node-wiped");
-    this.#rows.get(node)?.wipe();
-    const history = this.#histories.get(node);
-    if (history !== undefined) history.upTo = 0;
+  wipe(node: string, withViews: boolean): void {
+    if (withViews) reached(this.#options.probes, "node-wiped");
+    if (withViews) this.#rows.get(node)?.wipe();
+    this.#options.wipeHistory(node);
   }
 
   /** How many rows of this node are in doubt. */

@@ -165,6 +165,13 @@ export class SimDisk {
     this.scheduler.narrate(this.node, () => "disk: replaced by an empty one");
   }
 
+  /** Somebody removed these files. The process that used them must be dead. */
+  lose(isLost: (name: string) => boolean): void {
+    for (const name of this.#directory.names().filter(isLost)) this.#directory.remove(name)();
+    this.#directory.sync(this.#directory.syncPoint());
+    this.scheduler.trace("lose", this.node);
+  }
+
   latencyMs(operation: DiskOperation): number {
     const [fromMs, toMs] = this.#model[LATENCY_CLASS[operation]];
     const latencyMs = this.random.between(fromMs, toMs);

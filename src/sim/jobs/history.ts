@@ -1,0 +1,66 @@
+// The history of events of simulated servers: production's archive (logs/archive) on each server's own disk.
+
+import type { Archive } from "../../logs/index.ts";
+import type { NodeLog } from "../../node/assembly/assemble.ts";
+import { openArchive } from "../../node/assembly/history.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Boot, World } from "../kernel/index.ts";
+import type { JobsKnobs } from "./knobs.ts";
+import { type JobsProbeCounts, reached } from "./probes.ts";
+
+/** Small, so that a run has many segments. */
+const LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
+
+const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
+
+interface HistoriesOptions {
+  readonly world: World;
+  readonly names: readonly string[];
+  readonly liar: string | null;
+  readonly digest: Digest;
+  readonly knobs: JobsKnobs;
+  readonly probes: JobsProbeCounts;
+}
+
+export class Histories {
+  readonly #options: HistoriesOptions;
+
+  constructor(options: HistoriesOptions) {
+    this.#options = options;
+  }
+
+  async open({ disk, clock, fatal }: Boot): Promise<Archive> {
+    const { digest, knobs } = this.#options;
+    const limits = { ...LIMITS, eventsMax: knobs.segmentEvents };
+    return openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed: fatal });
+  }
+
+  /** As whoever reads it sees it. */
+  watched(archive: Archive): NodeLog["history"] {
+    const { probes } = this.#options;
+    return {
+      stats: () => archive.stats(),
+      verify: () => archive.verify(),
+      missing: () => archive.missing(),
+      lost: () => archive.lost(),
+      read: (from, max) => {
+        if (archive.missing().some(({ first, last }) => first < from + (max ?? Infinity) && last >= from))
+          reached(probes, "missed-events-not-there-yet");
+        return archive.read(from, max);
+      },
+    };
+  }
+
+  /** While it does not run: its history is gone, but not of what nobody else has. */
+  wipe(node: string): void {
+    const { world, names, liar } = this.#options;
+    const { disk } = world.node(node);
+    const holders = names.filter((name) => name !== node && name !== liar);
+    const isElsewhere = (name: string): boolean => {
+      const bytes = disk.durableContent(name)?.length ?? 0;
+      return holders.some((one) => (world.node(one).disk.durableContent(name)?.length ?? -1) >= bytes);
+    };
+    const isHistory = (name: string): boolean => /^(tmp-|damaged-|former-)?events-/.test(name);
+    if (disk.directory.names().every((name) => !/^events-\d/.test(name) || isElsewhere(name))) disk.lose(isHistory);
+  }
+}
