@@ -43,7 +43,7 @@ const CLI_ROOT = ["node:", ...EVERY_LAYER, "node", "entry"];
 
 /**
  * The rules: which rooms a folder's files may import, besides their own room. A row holds for everything below its folder, so that
- * the rows of `cli` and of `cli/server` add up. A house (`core`) stands for all of its rooms (`core/raft`).
+ * the rows of `cli` and of `cli/server` add up. A house (`core`) means all of its rooms (`core/raft`).
  * `type X`: with `import type` only. `node:` is Node itself, `npm` a package (which belongs to one room), `words` the files of WORDS.
  * Folders with a row `node:` are composition roots: only these wire ports to drivers.
  * ARCHITECTURE.md shows this table: `node scripts/directions.ts --write` writes it there.

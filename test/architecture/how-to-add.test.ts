@@ -15,7 +15,7 @@ const START_MS_MAX = 150_000;
 interface Edit {
   /** Below src/. */
   readonly file: string;
-  /** What stands there, or null for a new file. */
+  /** What is there, or null for a new file. */
   readonly anchor: string | null;
   readonly text: string;
 }

@@ -132,12 +132,12 @@ class RowSeat implements Seat {
   }
 
   /** Now, and every POLL_MS. */
-  #every(look: () => void): () => void {
+  #every(poll: () => void): () => void {
     let isStopped = false;
     const { clock } = this.#rows;
     const run = (): void => {
       if (isStopped) return;
-      look();
+      poll();
       clock.setTimer(clock.nowMs + POLL_MS, run);
     };
     const stop = (): void => {
