@@ -19,14 +19,16 @@
 //
 // Every fenced transaction pays for this, so it is written for speed. CPU of the backend for BEGIN, fence and COMMIT,
 // best of six, on Postgres 15: 50 us without a fence, 67 with `select 1` in its place, 122 for a function that looks
-// the scope up, locks with PERFORM and reads the row; CALL saves the planner and the result set. The expressions
-// below are evaluated in place where a PERFORM or SELECT INTO would be a query each.
+// the scope up, locks with PERFORM and reads the row; CALL saves the planner and the result set. Each expression is prepared
+// again in each transaction, and each with a volatile or stable function takes a snapshot: so there are few, one for what comes
+// before the lock's grant and one query for what comes after it.
 
 /**
  * A setting that the procedure makes for its transaction. It lives as long as the lock: until the transaction ends, or is rolled
  * back to an older savepoint.
  */
 export const MARK = "tenure.fence";
+const CLIENT_CHECK = "client_connection_check_interval";
 
 /** For one schema name, quoted already. */
 export function fenceFunctions(schema: string, mask: bigint): string {
@@ -36,17 +38,15 @@ language sql immutable strict parallel safe as $tenure$ select p_scope_key # ${m
 
 do $install$
 declare
-  v_check text := $check$
-    v_text := current_setting('client_connection_check_interval');
-    if v_text <> '200ms' and (v_text = '0' or v_text::interval > '200 ms') then
-      v_text := set_config('client_connection_check_interval', '200ms', true);
-    end if;$check$;
+  v_check text := $check$case current_setting('${CLIENT_CHECK}')
+        when '0' then set_config('${CLIENT_CHECK}', '200ms', true)
+        else current_setting('${CLIENT_CHECK}') end$check$;
 begin
   begin
-    perform set_config('client_connection_check_interval', '200ms', true);
-    perform set_config('client_connection_check_interval', '0', true);
+    perform set_config('${CLIENT_CHECK}', '200ms', true);
+    perform set_config('${CLIENT_CHECK}', '0', true);
   exception when others then
-    v_check := '';
+    v_check := $check$'200ms'$check$;
   end;
   execute replace($function$${requireEpoch(schema, mask)}$function$, '/* client check */', v_check);
   execute replace($function$${fence(schema, mask)}$function$, '/* client check */', v_check);
@@ -60,45 +60,51 @@ create or replace function ${schema}.tenure_require_epoch(p_scope text, p_epoch 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $tenure$
 declare
   v_key bigint := (select s.scope_key from ${schema}.tenure_leader_state s where s.scope = p_scope);
-${check(schema, mask, "")}
+${check(schema, mask, "true")}
 end $tenure$`;
 }
 
 /** The mark is what `markOf` of schema.ts says. */
 function fence(schema: string, mask: bigint): string {
-  const mark = `
-    v_text := set_config('${MARK}', '${schema}/' || p_scope_key || '/' || p_epoch, true);`;
+  const mark = `set_config('${MARK}', '${schema}/' || p_scope_key || '/' || p_epoch, true) <> ''`;
   return `
 create or replace procedure ${schema}.tenure_fence(p_scope_key bigint, p_epoch bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $tenure$
 declare
-  v_key constant bigint := p_scope_key;
+  v_key alias for p_scope_key;
   p_scope text;
 ${check(schema, mask, mark)}
 end $tenure$`;
 }
 
-/** The rest of both: from the last declarations to the end. `v_key` is NULL for a scope that is not known. */
-function check(schema: string, mask: bigint, whenHeld: string): string {
-  return `  v_ok boolean;
-  v_text text;
+/**
+ * The rest of both: from the last declarations to the end. `v_key` is NULL for a scope that is not known; `v_text` is NULL after the
+ * reads unless the epoch is in force, and then how often the client is checked. CASE keeps the order, AND does not promise it.
+ */
+function check(schema: string, mask: bigint, marked: string): string {
+  const held = `
+      select case when s.epoch = p_epoch and s.holder_identity <> '' and s.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)
+        then case when ${marked} then /* client check */ end end
+        into v_text from ${schema}.tenure_leader_state s where s.scope_key = v_key`;
+  return `  v_text text;
   v_epoch bigint;
 begin
-  if pg_is_in_recovery() then
+  -- The lock returns void, never NULL.
+  v_text := case when pg_is_in_recovery() then 'standby'
+    when v_key is null or pg_advisory_xact_lock_shared(v_key # ${mask}) is null then null
+    else current_setting('transaction_isolation') end;
+  if v_text = 'read committed' then${held};
+  elsif v_text = 'standby' then
     raise exception using errcode = '25006',
       message = 'this server is a standby: what it knows of epochs may be old, and nothing can be written here';
+  elsif v_text is not null then${held} for share;
   end if;
-  -- The lock returns void, never NULL; "is null" makes it an expression.
-  if v_key is not null and not (pg_advisory_xact_lock_shared(v_key # ${mask}) is null) then
-    if current_setting('transaction_isolation') = 'read committed' then
-      v_ok := (select s.epoch = p_epoch and s.holder_identity <> '' and s.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)
-        from ${schema}.tenure_leader_state s where s.scope_key = v_key);
-    else
-      v_ok := (select s.epoch = p_epoch and s.holder_identity <> '' and s.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)
-        from ${schema}.tenure_leader_state s where s.scope_key = v_key for share);
+  if v_text = '200ms' then
+    return;
+  elsif v_text is not null then
+    if v_text::interval > '200 ms' then
+      v_text := set_config('${CLIENT_CHECK}', '200ms', true);
     end if;
-  end if;
-  if v_ok then/* client check */${whenHeld}
     return;
   end if;
   select s.scope, s.epoch into v_text, v_epoch from ${schema}.tenure_leader_state s where s.scope_key = v_key;
