@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInThisContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Shards } from "./shards.ts";
@@ -77,6 +79,21 @@ describe.each([
   });
 });
 
+it("interns none of its keys; a Map interns each, and each that it is asked about", () => {
+  setFlagsFromString("--allow-natives-syntax");
+  const isInterned = runInThisContext("(text) => %IsInternalizedString(text)") as (text: string) => boolean;
+  // It is compiled when it is called.
+  expect(isInterned("text")).toBe(true);
+  setFlagsFromString("--no-allow-natives-syntax");
+  // Made as those of a request are: by a parser.
+  const fresh = (from: number): string[] => JSON.parse(JSON.stringify(keysFrom(from))) as string[];
+  const [own, shards, map] = [new TextMap<true>(), new Shards<true>(), new Map<string, true>()];
+  for (const keys of [own, shards, map]) for (const key of fresh(0)) keys.set(key, true);
+  for (const keys of [own, shards]) for (const key of fresh(50)) if (!keys.has(key)) keys.delete(key);
+  expect([...map.keys()].filter(isInterned).length).toBe(100);
+  expect([...own.keys(), ...shards.keys()].filter(isInterned)).toEqual([]);
+});
+
 it("its keys are in the order of their coming as long as none has gone", () => {
   const map = new TextMap<number>();
   const keys = Array.from({ length: 1_000 }, (_, n) => `id ${(n * 7_919) % 1_000}`);
@@ -94,6 +111,10 @@ it("texts that somebody has chosen so that they meet in one chain make none that
   for (const text of texts.slice(10)) map.delete(text);
   expect([...map.keys()].sort()).toEqual(texts.slice(0, 10).sort());
 });
+
+function keysFrom(from: number): string[] {
+  return Array.from({ length: 100 }, (_, n) => `0197a1b2-c3d4-7000-8000-${String(from + n).padStart(12, "0")}`);
+}
 
 function pickedFrom(texts: readonly string[]): (n: number) => string {
   return (n) => texts[n] as string;
