@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { readSources, type SourceFile } from "../scripts/source.ts";
 
 const ROOMS = ["src/core/jobs/", "src/controller/jobs/", "src/controller/journal/", "src/controller/leases.ts"];
-const BY_TEXT = /(#?\w+)(?:: [^=\n]+)? = new (?:Map|Set)<string\b/g;
+const BY_TEXT = /(#?\w+)(?:: [^=:\n]+)? = new (?:Map|Set)<string\b/g;
 
 const BY_NAME = new Set([
   // Of kinds, queues, agents, schedules and callers; of policies and classes; of tenants.
