@@ -11,7 +11,7 @@ export {
   Retention,
   type SegmentFetcher,
 } from "./archive/index.ts";
-export { archivedMachine, withCapture } from "./archive/archived-machine.ts";
+export { archivedMachine, type Captured, withCapture } from "./archive/archived-machine.ts";
 export { captureFrom } from "./archive/captures.ts";
 export { type UsableCopies, usableCopies } from "./archive/peers/copies.ts";
 export { segmentName } from "./archive/file-names.ts";

@@ -3,6 +3,7 @@ import { seededRandom, type Random } from "../../src/core/kit/random.ts";
 import { CRASH_MODES, TestDisk } from "../../src/engine/test-disk.ts";
 import { expectHistory, expectIntact, fetchAll, filled, logBehind, open, sealedEvents } from "./test-archive.ts";
 import type { Archive } from "../../src/logs/archive/index.ts";
+import { wholeOf } from "../../src/core/kit/pieces.ts";
 
 // A node after a crash: its snapshot, its archive and the log behind the snapshot, replayed. The other nodes have
 // everything. `told` is what the node knew to be durable before it crashed.
@@ -52,7 +53,7 @@ const scenarios: Scenario[] = [
       const { archive } = await start(world.disk);
       for (let at = 0; at < events.length; at += 2) {
         archive.append(events.slice(at, at + 2));
-        world.snapshot = await archive.capture();
+        world.snapshot = wholeOf(await archive.capture());
         world.told = archive.durableThrough;
       }
     },
@@ -60,7 +61,7 @@ const scenarios: Scenario[] = [
   {
     name: "while an empty node takes over a snapshot and fetches what it lacks",
     run: async (world) => {
-      world.snapshot = await world.peer.capture();
+      world.snapshot = wholeOf(await world.peer.capture());
       const { archive } = await start(world.disk);
       await archive.restore(world.snapshot);
       await fetchAll(archive, world.peer);
@@ -70,7 +71,7 @@ const scenarios: Scenario[] = [
     name: "while a slow node takes over a snapshot and fetches what it lacks",
     before: async ({ disk }) => void (await fill(disk, 5)),
     run: async (world) => {
-      world.snapshot = await world.peer.capture();
+      world.snapshot = wholeOf(await world.peer.capture());
       const { archive } = await start(world.disk);
       await archive.restore(world.snapshot);
       await fetchAll(archive, world.peer);
@@ -80,7 +81,7 @@ const scenarios: Scenario[] = [
     name: "while damage is set aside and mended",
     before: async (world) => {
       const { archive } = await fill(world.disk);
-      world.snapshot = await archive.capture();
+      world.snapshot = wholeOf(await archive.capture());
       world.disk.bytesOf("events-0000000000000004")[400]! ^= 1;
     },
     run: async (world) => {
@@ -93,7 +94,7 @@ const scenarios: Scenario[] = [
     name: "while a start takes back what was set aside and is whole",
     before: async (world) => {
       const { archive } = await fill(world.disk);
-      world.snapshot = await archive.capture();
+      world.snapshot = wholeOf(await archive.capture());
       world.told = LAST;
       await archive.close();
       for (const name of ["events-0000000000000001", "events-0000000000000004"]) {
@@ -110,7 +111,7 @@ const scenarios: Scenario[] = [
     name: "while history is cut behind a checkpoint",
     before: async (world) => {
       const { archive } = await fill(world.disk);
-      world.snapshot = await archive.capture();
+      world.snapshot = wholeOf(await archive.capture());
       world.told = LAST;
     },
     run: async (world) => {

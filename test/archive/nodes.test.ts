@@ -3,6 +3,7 @@ import { seededRandom, type Random } from "../../src/core/kit/random.ts";
 import { CRASH_MODES, TestDisk } from "../../src/engine/test-disk.ts";
 import type { Archive } from "../../src/logs/archive/index.ts";
 import { expectHistory, expectIntact, logBehind, open, sealedEvents } from "./test-archive.ts";
+import { wholeOf } from "../../src/core/kit/pieces.ts";
 
 // Three nodes that apply one log. They crash, lose power, rot, are overtaken by snapshots and are wiped, one after the
 // other; a node is wiped only while both others are complete, which is what an operator must see to.
@@ -46,10 +47,10 @@ const deeds: Record<string, (node: Node, others: readonly [Node, Node], random: 
     node.archive.append(logBehind(node.snapshot, events, node.applied));
     return node;
   },
-  snapshot: async (node) => ({ ...node, snapshot: await node.archive.capture() }),
+  snapshot: async (node) => ({ ...node, snapshot: wholeOf(await node.archive.capture()) }),
   overtake: async (node, [leader]) => {
     if (leader.applied <= node.applied) return node;
-    const snapshot = await leader.archive.capture();
+    const snapshot = wholeOf(await leader.archive.capture());
     await node.archive.restore(snapshot);
     return { ...node, snapshot, applied: leader.applied };
   },
@@ -75,7 +76,7 @@ const deeds: Record<string, (node: Node, others: readonly [Node, Node], random: 
     for (const other of others) await complete(other, [others[0], others[1], node], random);
     if (!others.every(({ archive }) => archive.isComplete)) return node;
     const [leader] = others;
-    leader.snapshot = await leader.archive.capture();
+    leader.snapshot = wholeOf(await leader.archive.capture());
     return started(new TestDisk(), leader.snapshot, Math.max(leader.applied, 0));
   },
 };

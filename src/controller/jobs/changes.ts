@@ -17,7 +17,7 @@ export class JobChanges {
   readonly #job: (jobId: string) => Job | null;
   /** Null: as it is when it is taken. */
   readonly #changed = new Shards<Job | null>();
-  readonly #forgotten = new Set<string>();
+  readonly #forgotten = new Shards<true>();
   #logs: JobLog[] = [];
   #logChars = 0;
 
@@ -53,7 +53,7 @@ export class JobChanges {
     if (eventType === "build:log") this.#log(logOf(event));
     else if (eventType === "build:forgotten") {
       this.#changed.delete(entityId);
-      this.#forgotten.add(entityId);
+      this.#forgotten.set(entityId, true);
     } else {
       // Sent once more by somebody whose views still had it.
       this.#forgotten.delete(entityId);
@@ -72,7 +72,7 @@ export class JobChanges {
       if (job !== null) jobs.push(job);
       if (jobs.length >= jobsMax || slice.isOver) break;
     }
-    const forgotten = [...this.#forgotten];
+    const forgotten = [...this.#forgotten.keys()];
     this.#forgotten.clear();
     if (this.#changed.size > 0) return { jobs, logs: [], forgotten };
     const logs = this.#logs;
@@ -90,7 +90,7 @@ export class JobChanges {
     this.#logs = [];
     this.#logChars = 0;
     for (const log of [...logs, ...newer]) this.#log(log);
-    for (const jobId of forgotten) if (!this.#changed.has(jobId)) this.#forgotten.add(jobId);
+    for (const jobId of forgotten) if (!this.#changed.has(jobId)) this.#forgotten.set(jobId, true);
   }
 
   clear(): void {

@@ -5,6 +5,7 @@
 // Times are between an event's and the time that is believed then: to the millisecond, and wrong where clocks were set meanwhile.
 
 import { Histogram } from "../../core/kit/histogram.ts";
+import { Shards } from "../../core/kit/shards.ts";
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
@@ -35,7 +36,7 @@ export class JobsMeter {
   readonly #assignedMs = new Histogram();
   readonly #scheduleLagMs = new Histogram();
   /** Since when each could have been given away. */
-  readonly #waiting = new Map<string, number>();
+  readonly #waiting = new Shards<number>();
   /** The last one in which this node led: asked for once, and not for each event. */
   #ownEpoch = 0;
 

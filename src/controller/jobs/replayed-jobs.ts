@@ -6,6 +6,7 @@
 
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { Job } from "../../core/jobs/model.ts";
+import { Shards } from "../../core/kit/shards.ts";
 import type { JobLog } from "../../ports/views.ts";
 import { type Changes, isFinal, logOf } from "./changes.ts";
 
@@ -19,12 +20,12 @@ export interface ReplayedJobsOptions {
 
 export class ReplayedJobs {
   readonly #options: ReplayedJobsOptions;
-  readonly #ended = new Map<string, Job>();
-  readonly #forgotten = new Set<string>();
+  readonly #ended = new Shards<Job>();
+  readonly #forgotten = new Shards<true>();
   /** Of jobs that the views have. */
   #logs: JobLog[] = [];
   /** Of the others. */
-  readonly #held = new Map<string, JobLog[]>();
+  readonly #held = new Shards<JobLog[]>();
   #heldChars = 0;
   #heldFrom: number | null = null;
   #lostFrom: number | null = null;
@@ -50,7 +51,7 @@ export class ReplayedJobs {
     this.#ended.delete(entityId);
     if (eventType === "build:forgotten") {
       this.#release(entityId);
-      this.#forgotten.add(entityId);
+      this.#forgotten.set(entityId, true);
     } else if (isFinal(eventType)) {
       const job = this.#options.job?.(entityId) ?? null;
       if (job === null) return;
@@ -65,13 +66,12 @@ export class ReplayedJobs {
     const jobs: Job[] = [];
     const logs = this.#logs;
     this.#logs = [];
-    for (const [jobId, job] of this.#ended) {
-      if (jobs.length >= jobsMax) break;
-      this.#ended.delete(jobId);
+    for (const [jobId, job] of this.#ended.taken()) {
       for (const log of this.#release(jobId)) logs.push(log);
       if (!isElsewhere(jobId)) jobs.push(job);
+      if (jobs.length >= jobsMax) break;
     }
-    const forgotten = [...this.#forgotten].filter((jobId) => !isElsewhere(jobId));
+    const forgotten = [...this.#forgotten.keys()].filter((jobId) => !isElsewhere(jobId));
     this.#forgotten.clear();
     return { jobs, logs, forgotten };
   }

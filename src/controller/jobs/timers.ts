@@ -6,6 +6,7 @@
 // ends by the events' clock (event-time.ts).
 
 import { LOOP_STALL_MS } from "../../core/kit/limits.ts";
+import { Shards } from "../../core/kit/shards.ts";
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { JobsCommand, LeaseView } from "../../core/jobs/index.ts";
 import type { AgentInfo } from "../../core/jobs/model.ts";
@@ -47,7 +48,7 @@ export class JobsTimers {
   readonly #sessions = new Map<string, { readonly number: number; readonly session: string; poll: number }>();
   #sessionNumber = 0;
   /** By job: since when it is being cancelled, as far as this leader knows. */
-  readonly #cancelling = new Map<string, number>();
+  readonly #cancelling = new Shards<number>();
   /** Leases of the leaders before that are still to be counted; null: none. */
   #uncounted: Iterator<LeaseView, void, void> | null = null;
   #timer: Timer | null = null;

@@ -2,6 +2,7 @@
 // readers of the history are served at a time, the others wait: nothing here holds the loop.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { Shards } from "../../core/kit/shards.ts";
 import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../../core/events/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type {
@@ -61,7 +62,7 @@ export class EventsService implements Events {
   readonly #options: EventsServiceOptions;
   readonly #waiting = new Set<() => void>();
   /** By the entity whose events they wait for: a thousand who follow a job each are not woken by every job. */
-  readonly #waitingOf = new Map<string, Set<() => void>>();
+  readonly #waitingOf = new Shards<Set<() => void>>();
   readonly #tail = new EventTail();
   readonly #proofs: EventProofs;
   readonly #readings = new Turns({

@@ -4,6 +4,7 @@ import { eventChain } from "../../logs/archive/event-chain.ts";
 import { AUTHOR, sealedEvents, TINY } from "../../../test/archive/test-archive.ts";
 import { DecodeError } from "../kit/bytes.ts";
 import { TenureError } from "../kit/errors.ts";
+import { wholeOf } from "../kit/pieces.ts";
 import {
   BEFORE_FIRST,
   checkSegment,
@@ -49,8 +50,8 @@ describe("a segment", () => {
     expect(builder.isFull).toBe(true);
     const entry = builder.seal(after);
     expect(entry).toMatchObject({ first: 1, last: 5, lastHash: events[4]!.event.eventHash });
-    expect(entry.sizeBytes).toBe(builder.bytes().length);
-    const verdict = check(builder.bytes());
+    expect(entry.sizeBytes).toBe(wholeOf(builder.pieces()).length);
+    const verdict = check(wholeOf(builder.pieces()));
     expect(verdict).toMatchObject({ kind: "sealed", entry, after, header: { author: AUTHOR } });
   });
 
@@ -66,7 +67,7 @@ describe("a segment", () => {
     const texts = events.map(({ bytes }) => new TextDecoder().decode(bytes));
     for (let from = 1; from <= 5; from++) expect(read(from, builder)).toEqual(texts.slice(from - 1));
     builder.seal(after);
-    const sealed = openSealed(builder.bytes(), digest);
+    const sealed = openSealed(wholeOf(builder.pieces()), digest);
     if (typeof sealed === "string") throw new Error(sealed);
     for (let from = 1; from <= 5; from++) {
       expect(read(from, sealed)).toEqual(texts.slice(from - 1));
@@ -76,10 +77,43 @@ describe("a segment", () => {
     expect(sealed.cursorAt(5).atBytes).toBeGreaterThan(sealed.cursorAt(1).atBytes);
   });
 
+  test("is in pieces of a bounded size, of which no block is in two, and which never change", () => {
+    const limits = { eventsMax: 100_000, bytesMax: 1024 * 1024, blockBytesMax: 64 * 1024 };
+    const builder = new SegmentBuilder({ author: AUTHOR, before: BEFORE_FIRST }, limits, digest);
+    const bytesOf = (n: number): Uint8Array =>
+      new Uint8Array(n % 97 === 0 ? 300_000 : 1 + ((n * 7_919) % 3_000)).fill(n);
+    const dumb: Uint8Array[] = [];
+    const seen: { readonly fromBytes: number; readonly pieces: Uint8Array[]; readonly copy: Uint8Array }[] = [];
+    while (!builder.isFull) {
+      const fromBytes = builder.sizeBytes;
+      dumb.push(bytesOf(dumb.length + 1));
+      builder.append(dumb.at(-1)!);
+      const pieces = builder.pieces(fromBytes);
+      seen.push({ fromBytes, pieces, copy: wholeOf(pieces) });
+      expect(pieces.length).toBe(1);
+      expect(pieces[0]!.buffer.byteLength).toBeLessThanOrEqual(Math.max(256 * 1024, 300_000 + 64 * 1024 + 8));
+    }
+    const whole = wholeOf(builder.pieces());
+    expect(whole.length).toBe(builder.sizeBytes);
+    for (const { fromBytes, pieces, copy } of seen) {
+      expect(Buffer.compare(wholeOf(pieces), copy)).toBe(0);
+      expect(Buffer.compare(whole.subarray(fromBytes, fromBytes + copy.length), copy)).toBe(0);
+      expect(Buffer.compare(wholeOf(builder.pieces(fromBytes)), whole.subarray(fromBytes))).toBe(0);
+    }
+    for (const from of [1, 2, 50, 97, 98, dumb.length]) {
+      const cursor = builder.cursorAt(from);
+      for (let at = cursor.sequence; at < dumb.length; at++) {
+        expect(cursor.next()).toBe("event");
+        expect(Buffer.compare(cursor.data(), dumb[at]!)).toBe(0);
+      }
+      expect([cursor.next(), cursor.sequence]).toEqual(["end", dumb.length]);
+    }
+  });
+
   test("names the event of every single flipped byte", () => {
     const { builder, after, ends } = built();
     builder.seal(after);
-    const bytes = builder.bytes().slice();
+    const bytes = wholeOf(builder.pieces()).slice();
     for (let at = 0; at < bytes.length; at++) {
       const inEvent = ends.findIndex((end) => at < end);
       const expected = inEvent < 0 ? 5 : Math.max(1, inEvent);
@@ -97,7 +131,7 @@ describe("a segment", () => {
 
   test("that is torn anywhere is whole up to the last event before that, and goes on from there to the same bytes", () => {
     const { builder, ends } = built(4);
-    const bytes = builder.bytes();
+    const bytes = wholeOf(builder.pieces());
     for (let size = ends[0]!; size <= bytes.length; size++) {
       const verdict = check(bytes.subarray(0, size));
       if (verdict.kind !== "open") throw new Error(`${size}: ${verdict.kind}`);
@@ -107,7 +141,7 @@ describe("a segment", () => {
       expect(verdict.tail === null).toBe(ends.includes(size));
       const resumed = SegmentBuilder.resume(verdict.header, bytes.subarray(0, size), TINY, digest);
       for (const event of events.slice(whole, 4)) resumed.append(event.bytes);
-      expect(Buffer.compare(resumed.bytes(), bytes)).toBe(0);
+      expect(Buffer.compare(wholeOf(resumed.pieces()), bytes)).toBe(0);
     }
     for (let size = 0; size < ends[0]!; size++) expect(check(bytes.subarray(0, size)).kind).toBe("broken");
   });
@@ -115,14 +149,14 @@ describe("a segment", () => {
   test("is refused under another name, behind another chain, with an event out of place, and from a later release", () => {
     const { builder, after } = built();
     builder.seal(after);
-    const bytes = builder.bytes();
+    const bytes = wholeOf(builder.pieces());
     expect(check(bytes, 6, null)).toMatchObject({ kind: "broken", sequence: 6 });
     expect(check(bytes, 1, { ...BEFORE_FIRST, timestamp: 5 })).toMatchObject({ kind: "broken", isRot: false });
 
     const swapped = new SegmentBuilder({ author: AUTHOR, before: BEFORE_FIRST }, TINY, digest);
     for (const i of [0, 2, 1, 3, 4]) swapped.append(events[i]!.bytes);
     swapped.seal(after);
-    expect(check(swapped.bytes())).toMatchObject({ kind: "broken", sequence: 2, isRot: false });
+    expect(check(wholeOf(swapped.pieces()))).toMatchObject({ kind: "broken", sequence: 2, isRot: false });
 
     const newer = encodeHeader({ author: AUTHOR, before: BEFORE_FIRST }, digest).slice();
     newer[8] = 2;
@@ -164,7 +198,7 @@ describe("a manifest", () => {
   test("travels in a snapshot with the open segment, and no shortened one is read", () => {
     const { builder, after } = built(3);
     const checkpoint = { ...after, sequence: 3 };
-    const capture = { start: BEFORE_FIRST, segments, head: after, checkpoint, open: builder.bytes() };
+    const capture = { start: BEFORE_FIRST, segments, head: after, checkpoint, open: wholeOf(builder.pieces()) };
     const bytes = encodeCapture(capture);
     expect(decodeCapture(bytes)).toEqual(capture);
     for (let size = 0; size < bytes.length; size++) {

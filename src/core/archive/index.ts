@@ -5,7 +5,15 @@ export type { ArchivedEvent, Chain, ChainPoint, ChainWalk, CommittedEvent } from
 export { SEGMENT_LIMITS } from "./limits.ts";
 export type { SegmentLimits } from "./limits.ts";
 export { Holdings } from "./holdings.ts";
-export { decodeCapture, decodeCatalog, encodeCapture, encodeCatalog, isSameEntry, segmentOf } from "./manifest.ts";
+export {
+  captureInPieces,
+  decodeCapture,
+  decodeCatalog,
+  encodeCapture,
+  encodeCatalog,
+  isSameEntry,
+  segmentOf,
+} from "./manifest.ts";
 export type { Capture, Catalog, Manifest, SegmentEntry } from "./manifest.ts";
 export { SegmentBuilder } from "./segment-builder.ts";
 export { checkSegment } from "./segment-check.ts";

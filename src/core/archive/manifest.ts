@@ -8,6 +8,7 @@
 import type { Digest } from "../../ports/digest.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { TenureError } from "../kit/errors.ts";
+import { lengthOf, wholeOf } from "../kit/pieces.ts";
 import { isSameBytes, type ChainPoint } from "./chain.ts";
 import { decode, putU32, readHash, readPoint, readSum, u32At, writeHash, writePoint, writeSum } from "./fields.ts";
 import { FORMAT_VERSION, SEGMENT_FILE_BYTES_MAX, SEGMENTS_MAX } from "./limits.ts";
@@ -60,13 +61,18 @@ export function segmentOf(segments: readonly SegmentEntry[], sequence: number): 
 }
 
 export function encodeCapture(capture: Capture): Uint8Array {
-  const writer = new ByteWriter(1024 + capture.segments.length * 96 + capture.open.length);
+  return wholeOf(captureInPieces(capture, [capture.open]));
+}
+
+/** The same, without a copy of the open segment. */
+export function captureInPieces(capture: Omit<Capture, "open">, open: readonly Uint8Array[]): readonly Uint8Array[] {
+  const writer = new ByteWriter(1024 + capture.segments.length * 96);
   writer.u8(FORMAT_VERSION);
   writeManifest(writer, capture);
   writePoint(writer, capture.head);
   writeOptionalPoint(writer, capture.checkpoint);
-  writer.bytes(capture.open);
-  return writer.finish();
+  writer.u32(lengthOf(open));
+  return [writer.finish(), ...open];
 }
 
 /** Throws a DecodeError. What it returns are views of `bytes`. */

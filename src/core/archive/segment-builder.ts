@@ -1,17 +1,19 @@
-// The segment that is being written, as it stands in its file: it is kept in memory until it is sealed, so that the
-// newest events are read without the disk, and snapshots can carry it.
+// The segment that is being written, as it will be in its file: it is kept in memory until it is sealed, so that the
+// newest events are read without the disk, and snapshots can carry it. It is in pieces of a bounded size: to get four megabytes
+// at once took up to 12 ms of one turn.
 //
 //   open ──▶ sealed
 //
 // Invariants:
-// - Bytes that were handed out never change: events come behind them, and a larger buffer is another one.
+// - Bytes that were handed out never change: events come after them, and another piece is other memory.
+// - A block is in one piece. Where a piece has no room for the next event, the block that is not whole moves to the next piece.
 // - `isFull` follows from the header, the events and the limits alone, so every node seals at the same event.
 
 import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
 import type { ChainPoint } from "./chain.ts";
 import { putU32 } from "./fields.ts";
-import { EVENT_BYTES_MAX, FOOTER_BYTES_MAX, type SegmentLimits } from "./limits.ts";
+import { EVENT_BYTES_MAX, type SegmentLimits } from "./limits.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { SegmentCursor } from "./segment-cursor.ts";
 import {
@@ -25,16 +27,22 @@ import {
   type SegmentHeader,
 } from "./segment-format.ts";
 
-const FIRST_BUFFER_BYTES = 16 * 1024;
-/** A segment that outgrows this gets all the room that it may need at once: to copy megabytes takes a turn of its own. */
-const SMALL_BUFFER_BYTES = 256 * 1024;
+/** Each is twice as large as the one before, up to the second. */
+const FIRST_PIECE_BYTES = 16 * 1024;
+const PIECE_BYTES_MAX = 256 * 1024;
+
+const NOTHING = new Uint8Array(0);
 
 export class SegmentBuilder {
   readonly header: SegmentHeader;
   readonly #limits: SegmentLimits;
   readonly #digest: Digest;
-  readonly #headerBytes: number;
+  readonly #header: Uint8Array;
   readonly #headerCrc: number;
+  /** Those that are full. */
+  readonly #pieces: Uint8Array[] = [];
+  #piecesBytes = 0;
+  /** The one after them, with room at its end. */
   #buffer: Uint8Array;
   #size: number;
   #crc: number;
@@ -53,8 +61,8 @@ export class SegmentBuilder {
     this.header = header;
     this.#limits = limits;
     this.#digest = digest;
-    this.#headerBytes = bytes.length;
-    this.#buffer = new Uint8Array(FIRST_BUFFER_BYTES);
+    this.#header = bytes;
+    this.#buffer = new Uint8Array(FIRST_PIECE_BYTES);
     this.#buffer.set(bytes);
     this.#size = bytes.length;
     this.#headerCrc = read.crc;
@@ -103,7 +111,7 @@ export class SegmentBuilder {
     const buffer = this.#buffer;
     putU32(buffer, at + CRC_BYTES, bytes.length);
     buffer.set(bytes, at + RECORD_OVERHEAD_BYTES);
-    this.#crc = this.#digest.crc32(buffer.subarray(at + CRC_BYTES, this.#size), this.#crc);
+    this.#crc = this.#digest.crc32(buffer.subarray(at + CRC_BYTES, this.#size - this.#piecesBytes), this.#crc);
     putU32(buffer, at, this.#crc);
     this.#events++;
     if (this.#size - this.#blockAt >= this.#limits.blockBytesMax) this.#closeBlock();
@@ -114,32 +122,40 @@ export class SegmentBuilder {
     assert(this.#entry === null && this.#events > 0, "a segment with events is sealed once");
     assert(after.sequence === this.last, "a segment ends with its last event", () => `${after.sequence}`);
     if (this.#size > this.#blockAt) this.#closeBlock();
-    const contentHash = contentHashOf(this.#buffer.subarray(0, this.#headerBytes), this.#blocks, this.#digest);
+    const contentHash = contentHashOf(this.#header, this.#blocks, this.#digest);
     const footer = encodeFooter({ after, blocks: this.#blocks, contentHash }, this.#headerCrc, this.#digest);
-    const at = this.#reserve(footer.length);
-    this.#buffer.set(footer, at);
+    this.#closePiece(footer);
+    this.#size += footer.length;
     const lastHash = after.hash!;
     this.#entry = { first: this.first, last: this.last, lastHash, contentHash, sizeBytes: this.#size };
     return this.#entry;
   }
 
-  /** As in the file, from `fromBytes` on: a view. */
-  bytes(fromBytes = 0): Uint8Array {
-    return this.#buffer.subarray(fromBytes, this.#size);
+  /** As in the file, from `fromBytes` on: views. */
+  pieces(fromBytes = 0): Uint8Array[] {
+    const views: Uint8Array[] = [];
+    let at = 0;
+    for (const piece of [...this.#pieces, this.#buffer.subarray(0, this.#size - this.#piecesBytes)]) {
+      if (fromBytes < at + piece.length) views.push(piece.subarray(Math.max(0, fromBytes - at)));
+      at += piece.length;
+    }
+    return views;
   }
 
-  /** Reads from an event on; `sequence` is one of the segment. */
+  /** Reads from an event on; `sequence` is one of the segment. Its footer is not read. */
   cursorAt(sequence: number): SegmentCursor {
     const block = this.#blocks.findLast(({ eventsBefore }) => this.first + eventsBefore <= sequence);
     const open = this.first + this.#blockEventsBefore <= sequence;
     const at = open || block === undefined ? this.#blockAt : block.offsetBytes;
     const seed = open || block === undefined ? this.#blockSeed : block.seed;
     const before = this.header.before.sequence + (open ? this.#blockEventsBefore : (block?.eventsBefore ?? 0));
-    return new SegmentCursor(this.bytes(), at, seed, before, this.#digest);
+    const [first = NOTHING, ...more] = this.isSealed ? this.pieces(at).slice(0, -1) : this.pieces(at);
+    return new SegmentCursor(first, 0, seed, before, this.#digest, more);
   }
 
   #closeBlock(): void {
-    const hash = this.#digest.sha256(this.#buffer.subarray(this.#blockAt, this.#size));
+    const [from, to] = [this.#blockAt - this.#piecesBytes, this.#size - this.#piecesBytes];
+    const hash = this.#digest.sha256(this.#buffer.subarray(from, to));
     this.#blocks.push({
       eventsBefore: this.#blockEventsBefore,
       offsetBytes: this.#blockAt,
@@ -151,17 +167,23 @@ export class SegmentBuilder {
     this.#blockEventsBefore = this.#events;
   }
 
+  /** Where it begins in the buffer. */
   #reserve(sizeBytes: number): number {
-    const at = this.#size;
-    if (at + sizeBytes > this.#buffer.length) {
-      const doubled = 2 * this.#buffer.length;
-      const room =
-        doubled <= SMALL_BUFFER_BYTES ? doubled : Math.max(doubled, this.#limits.bytesMax + FOOTER_BYTES_MAX);
-      const grown = new Uint8Array(Math.max(room, at + sizeBytes));
-      grown.set(this.#buffer.subarray(0, at));
-      this.#buffer = grown;
-    }
-    this.#size = at + sizeBytes;
-    return at;
+    const at = this.#size - this.#piecesBytes;
+    this.#size += sizeBytes;
+    if (at + sizeBytes <= this.#buffer.length) return at;
+    const block = this.#buffer.subarray(this.#blockAt - this.#piecesBytes, at);
+    const room = Math.min(2 * this.#buffer.length, PIECE_BYTES_MAX);
+    this.#closePiece(new Uint8Array(Math.max(room, block.length + sizeBytes)));
+    this.#buffer.set(block);
+    return block.length;
+  }
+
+  /** The blocks that are whole. */
+  #closePiece(next: Uint8Array): void {
+    const sizeBytes = this.#blockAt - this.#piecesBytes;
+    if (sizeBytes > 0) this.#pieces.push(this.#buffer.subarray(0, sizeBytes));
+    this.#piecesBytes = this.#blockAt;
+    this.#buffer = next;
   }
 }

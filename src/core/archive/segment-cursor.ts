@@ -14,8 +14,10 @@ import { CRC_BYTES, FOOTER_MARK, readFooter, RECORD_OVERHEAD_BYTES, type Footer 
 export type CursorStep = "event" | "footer" | "end" | "bad";
 
 export class SegmentCursor {
-  readonly #bytes: Uint8Array;
   readonly #digest: Digest;
+  /** Those after `#bytes`, where a segment is in pieces; no record is in two of them. */
+  readonly #more: Iterator<Uint8Array>;
+  #bytes: Uint8Array;
   #at: number;
   #crc: number;
   #sequence: number;
@@ -24,15 +26,23 @@ export class SegmentCursor {
   #why = "";
 
   /** `crc` and `sequence`: those of the record before the one at `atBytes`. */
-  constructor(bytes: Uint8Array, atBytes: number, crc: number, sequence: number, digest: Digest) {
+  constructor(
+    bytes: Uint8Array,
+    atBytes: number,
+    crc: number,
+    sequence: number,
+    digest: Digest,
+    more: readonly Uint8Array[] = [],
+  ) {
     this.#bytes = bytes;
+    this.#more = more[Symbol.iterator]();
     this.#at = atBytes;
     this.#crc = crc;
     this.#sequence = sequence;
     this.#digest = digest;
   }
 
-  /** Where the next record starts. */
+  /** Where the next record starts, in its piece. */
   get atBytes(): number {
     return this.#at;
   }
@@ -61,9 +71,9 @@ export class SegmentCursor {
   }
 
   next(): CursorStep {
+    if (this.#at === this.#bytes.length && !this.#toNextPiece()) return "end";
     const bytes = this.#bytes;
     const at = this.#at;
-    if (at === bytes.length) return "end";
     if (bytes.length - at < RECORD_OVERHEAD_BYTES) return this.#bad("the file ends inside a record's head");
     const lengthBytes = u32At(bytes, at + CRC_BYTES);
     if (lengthBytes === FOOTER_MARK) {
@@ -82,6 +92,14 @@ export class SegmentCursor {
     this.#at = end;
     this.#sequence++;
     return "event";
+  }
+
+  #toNextPiece(): boolean {
+    const { done, value } = this.#more.next();
+    if (done === true) return false;
+    this.#bytes = value;
+    this.#at = 0;
+    return true;
   }
 
   #bad(why: string): "bad" {

@@ -61,14 +61,21 @@ describe("parts", () => {
   });
 
   it("above their bound are refused, whether they say their length or reach to the end", () => {
-    for (const last of [Uint8Array.of(1, 2), [Uint8Array.of(1), Uint8Array.of(2)]]) {
+    const pieces = [Uint8Array.of(1), Uint8Array.of(2)];
+    for (const last of [Uint8Array.of(1, 2), pieces, joined(...pieces)]) {
       const bytes = wholeOf(partsOf([last]));
       expect(readPart(new ByteReader(bytes), 2)).toEqual(Uint8Array.of(1, 2));
       expect(() => readPart(new ByteReader(bytes), 1)).toThrow(DecodeError);
     }
   });
 
-  it("of which one in pieces is not the last are our own mistake", () => {
-    expect(() => partsOf([[Uint8Array.of(1)], Uint8Array.of(2)])).toThrow(/only the last part/);
+  it("in pieces that are all there say their length, wherever they are", () => {
+    const reader = new ByteReader(wholeOf(partsOf([[Uint8Array.of(1), Uint8Array.of(2, 3)], Uint8Array.of(4)])));
+    expect(readPart(reader, 3)).toEqual(Uint8Array.of(1, 2, 3));
+    expect(readPart(reader, 1)).toEqual(Uint8Array.of(4));
+  });
+
+  it("of which one that is still being made is not the last are our own mistake", () => {
+    expect(() => partsOf([joined(Uint8Array.of(1)), Uint8Array.of(2)])).toThrow(/only the last part/);
   });
 });

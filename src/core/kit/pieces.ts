@@ -41,7 +41,7 @@ export function letGo(data: Uint8Array | Pieces): void {
 export function wholeOf(data: Uint8Array | Pieces): Uint8Array {
   if (data instanceof Uint8Array) return data;
   const copies = Array.from(data, (piece) => piece.slice());
-  const whole = new Uint8Array(copies.reduce((sum, { length }) => sum + length, 0));
+  const whole = new Uint8Array(lengthOf(copies));
   let at = 0;
   for (const piece of copies) {
     whole.set(piece, at);
@@ -50,14 +50,20 @@ export function wholeOf(data: Uint8Array | Pieces): Uint8Array {
   return whole;
 }
 
-/** One behind the other, each to be read again with `readPart`. Only the last one may be in pieces. */
-export function partsOf(parts: readonly (Uint8Array | Pieces)[]): Pieces {
+/** Of all of them together. */
+export function lengthOf(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** One behind the other, each to be read again with `readPart`. Only the last one may be in pieces that are yet to be made. */
+export function partsOf(parts: readonly (Uint8Array | readonly Uint8Array[] | Pieces)[]): Pieces {
   return joined(
     ...parts.flatMap((part, at) => {
-      assert(part instanceof Uint8Array || at === parts.length - 1, "only the last part has no length");
+      const made = part instanceof Uint8Array ? [part] : part;
+      assert(Array.isArray(made) || at === parts.length - 1, "only the last part has no length");
       const writer = new ByteWriter(LENGTH_BYTES);
-      writer.u32(part instanceof Uint8Array ? part.length : TO_THE_END);
-      return [writer.finish(), part];
+      writer.u32(Array.isArray(made) ? lengthOf(made as readonly Uint8Array[]) : TO_THE_END);
+      return [writer.finish(), made];
     }),
   );
 }

@@ -16,6 +16,7 @@ import {
   TINY,
   verified,
 } from "../../../test/archive/test-archive.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 
 const events = sealedEvents(23);
 
@@ -191,7 +192,7 @@ describe("a snapshot", () => {
   test("gives an empty node the open segment and the list of the others, which it fetches; then all bytes are the same", async () => {
     const from = new TestDisk();
     const source = await filled(from, events.slice(0, 18));
-    const capture = await source.archive.capture();
+    const capture = wholeOf(await source.archive.capture());
     source.archive.append(events.slice(18));
     const to = new TestDisk();
     const node = await open(to);
@@ -222,7 +223,7 @@ describe("a snapshot", () => {
     const source = await filled(new TestDisk(), events);
     const disk = new TestDisk();
     const slow = await filled(disk, events.slice(0, 8));
-    await slow.archive.restore(await source.archive.capture());
+    await slow.archive.restore(wholeOf(await source.archive.capture()));
     expect(slow.archive.missing().map(({ first }) => first)).toEqual([6, 11, 16]);
     await slow.archive.close();
     // It may start again before it is complete.
@@ -239,7 +240,7 @@ describe("a snapshot", () => {
     const { archive } = await open(disk);
     archive.append(events.slice(0, 4));
     const waiting = archive.durable(4);
-    const restored = archive.restore(await source.archive.capture());
+    const restored = archive.restore(wholeOf(await source.archive.capture()));
     const later = sealedEvents(40);
     archive.append(later.slice(23));
     await Promise.all([waiting, restored, archive.durable(40)]);
@@ -254,7 +255,7 @@ describe("a snapshot", () => {
     const source = await filled(new TestDisk(), events);
     const { archive } = await open(new TestDisk());
     archive.append(events.slice(0, 12));
-    await archive.restore(await source.archive.capture());
+    await archive.restore(wholeOf(await source.archive.capture()));
     expect(archive.missing().map(({ first }) => first)).toEqual([1, 6, 11, 16]);
     await fetchAll(archive, source.archive);
     await expectHistory(archive, events);
@@ -262,7 +263,7 @@ describe("a snapshot", () => {
 
   test("that takes over never has less on the disk of the open segment than there was, wherever it crashes", async () => {
     const source = await filled(new TestDisk(), events);
-    const capture = await source.archive.capture();
+    const capture = wholeOf(await source.archive.capture());
     let crashes = 0;
     for (let at = 2; ; at++) {
       const disk = new TestDisk();
@@ -284,7 +285,7 @@ describe("a snapshot", () => {
   test("that is older than the archive changes nothing", async () => {
     const disk = new TestDisk();
     const { archive } = await filled(disk, events.slice(0, 13));
-    const capture = await archive.capture();
+    const capture = wholeOf(await archive.capture());
     archive.append(events.slice(13));
     await archive.durable(23);
     const calls = disk.calls.length;
@@ -302,7 +303,7 @@ describe("a snapshot", () => {
     const source = await filled(new TestDisk(), other);
     const disk = new TestDisk();
     const node = await filled(disk, events);
-    await node.archive.restore(await source.archive.capture());
+    await node.archive.restore(wholeOf(await source.archive.capture()));
     await fetchAll(node.archive, source.archive);
     await expectHistory(node.archive, other);
   });
@@ -310,7 +311,7 @@ describe("a snapshot", () => {
   test("of an empty archive is one too", async () => {
     const source = await open(new TestDisk());
     const node = await open(new TestDisk());
-    await node.archive.restore(await source.archive.capture());
+    await node.archive.restore(wholeOf(await source.archive.capture()));
     node.archive.append(events);
     await expectHistory(node.archive, events);
   });
@@ -335,7 +336,7 @@ describe("retention", () => {
     expect(await again.archive.retain(checkpoint)).toBe(0);
     // A node that joins now is not told of what is gone.
     const node = await open(new TestDisk());
-    await node.archive.restore(await again.archive.capture());
+    await node.archive.restore(wholeOf(await again.archive.capture()));
     await fetchAll(node.archive, again.archive);
     await expectHistory(node.archive, events, 11);
     await expectIntact(node.archive, 13);
@@ -380,7 +381,7 @@ describe("retention", () => {
   test("a history that does not lead to its checkpoint is found by verify", async () => {
     const source = await filled(new TestDisk(), events);
     await source.archive.retain(await source.archive.pointAt(12));
-    const capture = decodeCapture(await source.archive.capture());
+    const capture = decodeCapture(wholeOf(await source.archive.capture()));
     const node = await open(new TestDisk());
     const other = await (await filled(new TestDisk(), sealedEvents(23, "c1.1"))).archive.pointAt(12);
     await node.archive.restore(encodeCapture({ ...capture, checkpoint: other }));

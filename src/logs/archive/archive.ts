@@ -10,7 +10,7 @@
 // - Missing segments are known by hash. Nothing is served or installed that does not have it.
 
 import {
-  encodeCapture,
+  captureInPieces,
   encodeCatalog,
   isSameEntry,
   SEGMENT_LIMITS,
@@ -24,6 +24,7 @@ import {
   type SegmentEntry,
 } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
+import { type Pieces, wholeOf } from "../../core/kit/pieces.ts";
 import { asideBytes } from "./aside.ts";
 import { isBehind, statsOf, type ArchiveOptions, type ArchiveStats } from "./archive-options.ts";
 import { checkedCapture, isHeld, walkFrom, withoutLetGo } from "./captures.ts";
@@ -185,23 +186,23 @@ export class Archive {
    * that is durable here (where the archive syncs by itself); a state machine that waits for it in its own `snapshot()` is
    * never compacted too far.
    */
-  async capture(): Promise<Uint8Array> {
+  async capture(): Promise<readonly Uint8Array[]> {
     this.#exclusive.checkUsable();
     const { start, checkpoint, segments } = this.#holdings;
     this.#snapshotThrough = this.#headSequence;
-    const open = this.#queue.open?.bytes() ?? new Uint8Array(0);
-    const bytes = encodeCapture({ start, checkpoint, segments, head: this.#walk.point(), open });
+    const open = this.#queue.open?.pieces() ?? [];
+    const pieces = captureInPieces({ start, checkpoint, segments, head: this.#walk.point() }, open);
     if (this.#syncsSoon) await this.durable(this.#headSequence);
-    return bytes;
+    return pieces;
   }
 
   /**
    * Takes over what a snapshot carries, where that is more than is here: at once in memory; the promise is for the disk.
    * Throws a DecodeError where it makes no sense, and then nothing was changed.
    */
-  restore(bytes: Uint8Array): Promise<void> {
+  restore(captured: Uint8Array | Pieces): Promise<void> {
     this.#exclusive.checkUsable();
-    const { capture: carried, open, walk } = checkedCapture(bytes, this.#environment);
+    const { capture: carried, open, walk } = checkedCapture(wholeOf(captured), this.#environment);
     const capture = withoutLetGo(carried, this.#holdings);
     this.#snapshotThrough = capture.head.sequence;
     const [lastSequence, lastHash] = [this.#headSequence, this.#headHash];

@@ -6,15 +6,17 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import { SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
-import type { Archive } from "./archive.ts";
 
 const SNAPSHOT_VERSION = 1;
 
+/** What a machine needs of its archive. */
+export interface Captured {
+  capture(): Promise<Uint8Array | readonly Uint8Array[]>;
+  restore(captured: Uint8Array): Promise<void>;
+}
+
 /** `archive` is asked for at each call: it is opened after the machine is made. */
-export function archivedMachine(
-  inner: StateMachine,
-  archive: () => Pick<Archive, "capture" | "restore">,
-): StateMachine {
+export function archivedMachine(inner: StateMachine, archive: () => Captured): StateMachine {
   return {
     apply: (entry) => inner.apply(entry),
     snapshot: async () => {
@@ -60,7 +62,7 @@ function readable<T>(read: () => T): T {
   }
 }
 
-function encode(captured: Uint8Array, state: SnapshotData): Pieces {
+function encode(captured: Uint8Array | readonly Uint8Array[], state: SnapshotData): Pieces {
   const writer = new ByteWriter(1);
   writer.u8(SNAPSHOT_VERSION);
   return joined(writer.finish(), partsOf([captured, state]));

@@ -15,6 +15,7 @@ import {
 } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { DecodeError } from "../../core/kit/bytes.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";
 
@@ -64,7 +65,7 @@ export function isHeld(capture: Capture, { holdings, open, lastSequence, lastHas
   const next = (capture.segments.at(-1)?.last ?? capture.start.sequence) + 1;
   // Where it is sealed here, the log that is replayed from there on will show it.
   if (open === null || open.first !== next) return true;
-  return isSameBytes(open.bytes().subarray(0, capture.open.length), capture.open);
+  return isSameBytes(wholeOf(open.pieces()).subarray(0, capture.open.length), capture.open);
 }
 
 /** The segment that was open when it was captured; null where none was. */

@@ -17,6 +17,7 @@ import {
 import { captureFrom } from "./captures.ts";
 import { segmentName } from "./file-names.ts";
 import type { Finding } from "./index.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
 
 const events = sealedEvents(23);
 
@@ -31,7 +32,7 @@ describe("an archive that syncs when it is asked", () => {
     const before = contents(disk);
     const { archive, clock } = await open(disk, { syncs: "asked" });
     archive.append(events);
-    const capture = await archive.capture();
+    const capture = wholeOf(await archive.capture());
     expect(decodeCapture(capture).head.sequence).toBe(23);
     expect(clock.pending).toBe(0);
     expect(contents(disk)).toEqual(before);
@@ -73,7 +74,7 @@ describe("what is missing in a cluster that begins anew", () => {
     const { archive } = await open(disk, { syncs: "asked" });
     const start = (await archive.startBehindMissing())!;
     expect(start).toMatchObject({ sequence: from - 1, hash: events[from - 2]!.event.eventHash });
-    const capture = captureFrom(await archive.capture(), start, digest);
+    const capture = captureFrom(wholeOf(await archive.capture()), start, digest);
     expect(capture.startSequence).toBe(from - 1);
     await archive.giveUpBefore(start);
     await archive.close();
@@ -91,7 +92,7 @@ describe("what is missing in a cluster that begins anew", () => {
   test("is let go by the next start too, where the tool was killed before it set anything aside", async () => {
     const disk = await lacking(11);
     const { archive } = await open(disk, { syncs: "asked" });
-    const capture = captureFrom(await archive.capture(), await archive.startBehindMissing(), digest);
+    const capture = captureFrom(wholeOf(await archive.capture()), await archive.startBehindMissing(), digest);
     const again = await open(disk.clone());
     expect(again.archive.missing()).toHaveLength(1);
     await again.archive.restore(capture.bytes);
@@ -99,7 +100,7 @@ describe("what is missing in a cluster that begins anew", () => {
     expect(again.archive.stats()).toMatchObject({ startSequence: 15, lastSequence: 23 });
     await expectIntact(again.archive, 8);
     // And whoever joins hears of nothing else.
-    expect(decodeCapture(await again.archive.capture()).start.sequence).toBe(15);
+    expect(decodeCapture(wholeOf(await again.archive.capture())).start.sequence).toBe(15);
   });
 
   test("is nothing where all is here", async () => {
@@ -118,7 +119,7 @@ describe("what is missing in a cluster that begins anew", () => {
 
   test("a snapshot alone has the open segment, and history begins with it, on every node that it comes to", async () => {
     const source = await filled(new TestDisk(), events);
-    const capture = captureFrom(await source.archive.capture(), null, digest);
+    const capture = captureFrom(wholeOf(await source.archive.capture()), null, digest);
     expect(capture.startSequence).toBe(20);
     const disk = new TestDisk();
     const restored = await open(disk);
@@ -128,7 +129,7 @@ describe("what is missing in a cluster that begins anew", () => {
     await expect(sequencesOf(restored.archive, 1)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
     await expectIntact(restored.archive, 3);
     const joining = await open(new TestDisk());
-    await joining.archive.restore(await restored.archive.capture());
+    await joining.archive.restore(wholeOf(await restored.archive.capture()));
     expect(joining.archive.stats()).toMatchObject({ startSequence: 20, lastSequence: 23, missingSegments: 0 });
     await restored.archive.close();
     expect((await open(disk)).archive.stats()).toMatchObject({ startSequence: 20, lastSequence: 23 });
@@ -136,9 +137,9 @@ describe("what is missing in a cluster that begins anew", () => {
 
   test("a snapshot without an open segment, or without a sealed one, is one too", async () => {
     const full = await filled(new TestDisk(), events.slice(0, 20));
-    expect(captureFrom(await full.archive.capture(), null, digest).startSequence).toBe(20);
+    expect(captureFrom(wholeOf(await full.archive.capture()), null, digest).startSequence).toBe(20);
     const young = await filled(new TestDisk(), events.slice(0, 3));
-    const captured = await young.archive.capture();
+    const captured = wholeOf(await young.archive.capture());
     expect(captureFrom(captured, null, digest)).toEqual({ bytes: captured, startSequence: 0 });
   });
 });
@@ -146,9 +147,9 @@ describe("what is missing in a cluster that begins anew", () => {
 describe("a capture that makes no sense", () => {
   test("is refused, and nothing is changed: cut short, of another place, or with an open segment that is not its own", async () => {
     const source = await filled(new TestDisk(), events);
-    const bytes = await source.archive.capture();
+    const bytes = wholeOf(await source.archive.capture());
     const capture = decodeCapture(bytes);
-    const other = decodeCapture(await (await filled(new TestDisk(), events.slice(0, 12))).archive.capture());
+    const other = decodeCapture(wholeOf(await (await filled(new TestDisk(), events.slice(0, 12))).archive.capture()));
     const disk = new TestDisk();
     const { archive } = await filled(disk, events.slice(0, 7));
     const before = contents(disk);

@@ -94,21 +94,21 @@ export class WriteQueue {
 
   async #writeOne(one: Writing): Promise<void> {
     const { builder } = one;
-    const bytes = builder.bytes(one.syncedBytes);
-    const { last } = builder;
-    if (bytes.length === 0) return;
+    const { last, sizeBytes } = builder;
+    if (sizeBytes === one.syncedBytes) return;
+    const pieces = builder.pieces(one.syncedBytes);
     const name = segmentName(builder.first);
     if (one.file === null && one.replaces) {
-      await writeDurably(this.#disk, name, [bytes], "archive");
+      await writeDurably(this.#disk, name, pieces, "archive");
       one.file = await this.#disk.open(name, "archive-open");
     } else {
       const isNew = one.file === null;
       one.file ??= await this.#disk.create(name, "archive-create");
-      await one.file.append(bytes, "archive-append");
+      for (const piece of pieces) await one.file.append(piece, "archive-append");
       await syncFile(one.file, "archive-fdatasync");
       if (isNew) await syncDirectory(this.#disk, "archive-sync-directory");
     }
-    one.syncedBytes += bytes.length;
+    one.syncedBytes = sizeBytes;
     this.#durableThrough = last;
   }
 }

@@ -4,7 +4,7 @@ import { ClusterMachine, innerProposals } from "../../controller/cluster/cluster
 import { JOBS_LOG_KEPT, SiteJournal, type SiteJournalOptions } from "../../controller/journal/site-journal.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";
-import { archivedMachine, type Archive, type FeedBounds, RaftLog } from "../../logs/index.ts";
+import { archivedMachine, type Archive, type Captured, type FeedBounds, RaftLog } from "../../logs/index.ts";
 import type { Lead, Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold } from "../../ports/log.ts";
@@ -20,7 +20,7 @@ export interface ServerMachine {
   readonly scopes: { readonly log: RaftLog; readonly fold: ScopesFold };
   readonly jobs: { readonly log: RaftLog; readonly fold: SiteJournal };
   /** Where the jobs' events are kept: before the first entry is applied. Without one only snapshots can be looked at. */
-  readonly keepIn: (archive: Pick<Archive, "capture" | "restore" | "append">) => void;
+  readonly keepIn: (archive: Captured & Pick<Archive, "append">) => void;
   /** The engine, once there is one: what the logs propose goes there, tagged for the machine. */
   readonly attach: (consensus: Proposals & Pick<Lead, "status">) => void;
 }
@@ -43,7 +43,7 @@ export function serverMachine(digest: Digest, { journal, watched }: MachineOptio
   const scopes = new ScopesFold();
   const jobs = new SiteJournal(digest, journal);
   const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, watched?.(jobs) ?? jobs, JOBS_LOG_KEPT)];
-  let kept: Pick<Archive, "capture" | "restore"> = NO_ARCHIVE;
+  let kept: Captured = NO_ARCHIVE;
   return {
     machine: new ClusterMachine([scopesLog, archivedMachine(jobsLog, () => kept)], digest),
     keepIn: (archive) => {

@@ -66,5 +66,5 @@ export function leaseRef(jobId: string, { jobEpoch, leaseId }: Run): LeaseRef {
 
 /** The jobs that an agent has leases of. */
 export function leasedBy(state: BookState, agent: string): readonly (JobRecord & { readonly run: Run })[] {
-  return [...state.jobsOfAgent(agent)].map((id) => state.jobs.get(id) as JobRecord & { readonly run: Run });
+  return [...state.jobsOfAgent(agent)].map((slot) => state.shelf.at(slot) as JobRecord & { readonly run: Run });
 }

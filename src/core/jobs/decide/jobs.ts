@@ -2,6 +2,7 @@
 
 import { TenureError } from "../../kit/errors.ts";
 import { JOBS_FORGOTTEN_PER_COMMAND_MAX, JOBS_PER_REQUEST_MAX } from "../../kit/limits.ts";
+import { TextMap } from "../../kit/text-map.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "../commands.ts";
 import { answeredBefore, decided, draft, refused, type Refused, unchanged } from "./decision.ts";
 import {
@@ -176,8 +177,11 @@ export function decideForget(
 ): Decided<"forget"> {
   const forgotten: string[] = [];
   const drafts: EventDraft[] = [];
-  for (const jobId of new Set(command.jobIds)) {
+  const seen = new TextMap<true>();
+  for (const jobId of command.jobIds) {
     if (forgotten.length >= JOBS_FORGOTTEN_PER_COMMAND_MAX) break;
+    if (seen.has(jobId)) continue;
+    seen.set(jobId, true);
     const record = state.jobs.get(jobId);
     if (record !== undefined && !isOver(state, record, context)) continue;
     forgotten.push(jobId);

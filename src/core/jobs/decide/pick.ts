@@ -3,6 +3,7 @@
 // A merge of sorted lists: the lanes of each class come sorted by their first job, so a lane has to be looked at only when the
 // one before it is. The cost is by what is picked and by the classes that fit, not by how many jobs wait.
 
+import { TextMap } from "../../kit/text-map.ts";
 import type { JobClass, Lane } from "../state/job-class.ts";
 import type { Cursor } from "../state/ranked.ts";
 import type { AgentInfo } from "../model.ts";
@@ -34,7 +35,7 @@ export function pick(
     }
   }
   /** By key: what this call has picked. */
-  const taken = new Map<string, number>();
+  const taken = new TextMap<number>();
   while (picked.length < max) {
     const best = heap[0];
     if (best === undefined) break;
@@ -57,7 +58,7 @@ export function pick(
   return picked;
 }
 
-function hasRoom(ready: Ready, { key, limit }: Lane, taken: ReadonlyMap<string, number>): boolean {
+function hasRoom(ready: Ready, { key, limit }: Lane, taken: TextMap<number>): boolean {
   return key === null || ready.runningWith(key) + (taken.get(key) ?? 0) < limit;
 }
 

@@ -4,6 +4,7 @@
 
 import { assertNever } from "../../kit/assert.ts";
 import { TenureError } from "../../kit/errors.ts";
+import { TextMap } from "../../kit/text-map.ts";
 import {
   JOB_LOG_BYTES_MAX,
   JOB_PAYLOAD_BYTES_MAX,
@@ -39,7 +40,7 @@ export function decideResults(
   if (problem !== null) return problem;
   const drafts: EventDraft[] = [];
   /** What this call has ended already: the book does not know of it yet. */
-  const ended = new Map<string, { readonly lease: LeaseRef; readonly kind: Reported; readonly state: JobState }>();
+  const ended = new TextMap<{ readonly lease: LeaseRef; readonly kind: Reported; readonly state: JobState }>();
   const answers = results.map((call): ResultAnswer => {
     if (call.leaderEpoch !== context.leaderEpoch) return stale(call, context);
     const record = state.jobs.get(call.jobId);
@@ -154,7 +155,7 @@ export function decideReport(
     return true;
   });
   /** Where the logs end with what this call has taken. */
-  const ends = new Map<string, number>();
+  const ends = new TextMap<number>();
   const offsets = logs.map((one) => {
     const record = state.jobs.get(one.jobId);
     if (record === undefined || !isHeld(record, session, one)) return null;

@@ -70,7 +70,10 @@ function expectIndexesOf(book: JobsBook): void {
   expect(state.scheduleBytes).toBe(sum(state.schedules.values(), (one) => state.weights.schedule(one)));
   for (const key of ["k", "other"]) expect(state.ready.runningWith(key)).toBe(keys[key] ?? 0);
   for (const name of ["s0", "s1"]) expect(state.liveOfSchedule(name)).toBe(schedules[name] ?? 0);
-  const ofAgents = [...state.busyAgents()].map((name) => [name, [...state.jobsOfAgent(name)].sort()]);
+  const ofAgents = [...state.busyAgents()].map((name) => [
+    name,
+    [...state.jobsOfAgent(name)].map((slot) => state.shelf.idAt(slot)).sort(),
+  ]);
   expect(Object.fromEntries(ofAgents)).toEqual(
     Object.fromEntries(Object.entries(agents).map(([name, ids]) => [name, ids.sort()])),
   );

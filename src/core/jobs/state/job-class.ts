@@ -6,6 +6,7 @@
 // - `open` has exactly the lanes that are not empty and whose key has room, by their first job.
 // - A lane's first job changes only while the lane is out of `open`.
 
+import { Shards } from "../../kit/shards.ts";
 import { Ranked } from "./ranked.ts";
 import type { AgentInfo, JobSpec } from "../model.ts";
 import type { Ticket } from "./records.ts";
@@ -47,7 +48,7 @@ export class JobClass {
   readonly #labelled: Labels;
   /** Of jobs without a concurrency key. */
   readonly #plain: Lane;
-  readonly #keyed = new Map<string, Map<number, Lane>>();
+  readonly #keyed = new Shards<Map<number, Lane>>();
 
   constructor(id: string, { kind, queue, platform }: ClassSpec, labels: Labels, slots: Slots) {
     this.id = id;

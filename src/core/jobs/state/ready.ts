@@ -9,6 +9,7 @@
 // - A ready job's time has come. That of one that waits for it may have come too: at most so many are moved at once, because
 //   at midnight a million may be due.
 
+import { Shards } from "../../kit/shards.ts";
 import { Ranked } from "./ranked.ts";
 import type { JobClass, Lane } from "./job-class.ts";
 import type { JobRecord, Ticket } from "./records.ts";
@@ -29,7 +30,7 @@ export class Ready {
   readonly #slots: Slots;
   readonly #timed: Ranked<number>;
   readonly #dated: Ranked<number>;
-  readonly #gates = new Map<string, Gate>();
+  readonly #gates = new Shards<Gate>();
   /** Classes with an open lane. */
   readonly #byKind = new Map<string, Set<JobClass>>();
   /** The latest that was seen of the events' clock. */

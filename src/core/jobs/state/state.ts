@@ -86,7 +86,7 @@ export const BOOK_LIMITS: BookLimits = {
 
 /** Policies that are kept for the next job that has the same; past it all are dropped, which costs memory only. */
 const POLICIES_MAX = 1_024;
-const NOBODY: ReadonlySet<string> = new Set();
+const NOBODY: ReadonlySet<number> = new Set();
 const NO_TOTALS: Totals = { submitted: 0, finished: 0 };
 const TOTALS_KEY = "all";
 
@@ -141,7 +141,7 @@ export class BookState {
   lastForgottenBy = 0;
   /** Events that did not fit: they changed nothing. */
   unfit = 0;
-  readonly #ofAgent = new Map<string, Set<string>>();
+  readonly #ofAgent = new Map<string, Set<number>>();
   readonly #ofSchedule = new Map<string, number>();
   readonly #policies = new Map<string, Policy>();
 
@@ -173,8 +173,8 @@ export class BookState {
     this.#totals.set(TOTALS_KEY, { submitted: before.submitted + submitted, finished: before.finished + finished });
   }
 
-  /** Ids of the jobs that an agent has a lease of. */
-  jobsOfAgent(name: string): ReadonlySet<string> {
+  /** Slots of the jobs that an agent has a lease of. */
+  jobsOfAgent(name: string): ReadonlySet<number> {
     return this.#ofAgent.get(name) ?? NOBODY;
   }
 
@@ -244,9 +244,9 @@ export class BookState {
     }
     count.running++;
     this.ready.occupy(ticket, 1);
-    const ids = this.#ofAgent.get(run.agent);
-    if (ids === undefined) this.#ofAgent.set(run.agent, new Set([ticket.id]));
-    else ids.add(ticket.id);
+    const slots = this.#ofAgent.get(run.agent);
+    if (slots === undefined) this.#ofAgent.set(run.agent, new Set([slot]));
+    else slots.add(slot);
   }
 
   #leave(slot: number, record: JobRecord): void {
@@ -268,9 +268,9 @@ export class BookState {
     } else {
       count.running--;
       this.ready.occupy(ticket, -1);
-      const ids = this.#ofAgent.get(run.agent);
-      ids?.delete(ticket.id);
-      if (ids?.size === 0) this.#ofAgent.delete(run.agent);
+      const slots = this.#ofAgent.get(run.agent);
+      slots?.delete(slot);
+      if (slots?.size === 0) this.#ofAgent.delete(run.agent);
     }
     if (count.pending === 0 && count.running === 0) this.byQueue.delete(queue);
   }

@@ -93,7 +93,7 @@ export class Table<V extends object> implements Undoable {
   readonly #notes: Notes;
   readonly #changed: Change<V>;
   /** The oldest note of each key that has one. */
-  readonly #oldest = new Map<string, Note>();
+  readonly #oldest = new Shards<Note>();
   readonly #snapshots = new Set<Kept<V>>();
 
   constructor(notes: Notes, changed: Change<V>, records: Records<V> = new Map<string, V>()) {

@@ -5,6 +5,7 @@
 // out of the counts and put in as they were.
 
 import type { AgentView, JobsStats, LeaseRef, NamesPage, QueueView, ScheduleView } from "../../../ports/jobs.ts";
+import { Shards } from "../../kit/shards.ts";
 import type { DecideContext } from "../commands.ts";
 import { reportedBefore } from "../decide/results.ts";
 import type { AgentInfo, Job, JobState, PendingReason, Schedule } from "../model.ts";
@@ -261,16 +262,17 @@ export class BookView implements JobsView {
 
   *#leased(): Generator<Leased, void, void> {
     const state = this.#state();
-    const seen = new Set<string>();
+    const seen = new Shards<true>();
     const notes = this.#look === "head" ? [] : state.jobs.noted();
     for (const jobId of notes) {
-      seen.add(jobId);
+      seen.set(jobId, true);
       const record = state.jobs.applied(jobId);
       if (record !== undefined && record.run !== null) yield record as Leased;
     }
     for (const agent of state.busyAgents()) {
-      for (const jobId of state.jobsOfAgent(agent)) {
-        if (!seen.has(jobId)) yield state.jobs.get(jobId) as Leased;
+      for (const slot of state.jobsOfAgent(agent)) {
+        const record = state.shelf.at(slot);
+        if (!seen.has(record.ticket.id)) yield record as Leased;
       }
     }
   }
