@@ -77,7 +77,7 @@ function allowed(from: string, to: string): boolean | "type" {
   if (to === "loops" && [...LOOPS, "postgres", "api"].includes(house)) return true;
   if (to === "postgres" && ["electors", "logs"].includes(house)) return true;
   if ([...LOOPS, ...SHARED].includes(house)) return target === "core" || target === "ports";
-  if (to === "drivers/http" && house === "drivers") return true;
+  if (["drivers/http", "drivers/disk"].includes(to) && house === "drivers") return true;
   if (house === "drivers") return target === "ports" || to === "core/kit" || (target === "core" && "type");
   if (house === "contract") return to === "core/kit" || (target === "core" && "type");
   if (house === "api") return target === "contract" || target === "ports" || ["core/kit", "core/events"].includes(to);
