@@ -7,7 +7,7 @@ import { CLOCK_SETTLING_MS, EVENT_TIMESTAMP_MAX } from "../../core/kit/limits.ts
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";
-import { EventTime, NodeTime } from "../jobs/event-time.ts";
+import { EventTime, NodeTime } from "../journal/event-time.ts";
 import { JobsFeeder } from "../jobs/feeder.ts";
 import { JobsStage, newFold, REQUEST, SPEC } from "../jobs/test-jobs.ts";
 import { advance, drain, watch } from "../scopes/test-scopes.ts";

@@ -24,7 +24,7 @@ import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../../ports/jobs.ts";
 import type { Leadership } from "../../ports/leadership.ts";
-import { EventTime, type NodeTime } from "./event-time.ts";
+import { EventTime, type NodeTime } from "../journal/event-time.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import { type Decided, JobsLeasing } from "./leasing.ts";
 import { JobsRetention, type JobsRetentionOptions } from "./retention.ts";

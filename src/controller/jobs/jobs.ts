@@ -25,7 +25,7 @@ import type {
 } from "../../ports/jobs.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { JobRow } from "../../ports/views.ts";
-import { NodeTime } from "./event-time.ts";
+import { NodeTime } from "../journal/event-time.ts";
 import { type Found, JobFinder } from "./finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
