@@ -187,7 +187,7 @@ describe("a site that nobody led for a weekend", () => {
     const before = site.add(0);
     await site.lead(before);
     const first = await before.service.submit(KEYED, [SPEC]);
-    before.service.close();
+    before.journal.close();
     for (const { clock } of site.nodes) clock.nowMs += 2.5 * DAY_MS;
     const after = site.add(0);
     await drain();

@@ -11,6 +11,7 @@ import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultC
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Views } from "../../ports/views.ts";
+import { JournalService } from "../journal/service.ts";
 import { SiteJournal } from "../journal/site-journal.ts";
 import { JobsService } from "./jobs.ts";
 import { drain, HeldLog, type MovedClock } from "../scopes/test-scopes.ts";
@@ -142,6 +143,7 @@ export async function turns(clock: MovedClock, isSo: () => boolean): Promise<{ r
 export class JobsStage {
   readonly leadership = new ManualLeadership();
   readonly log: HeldLog;
+  readonly journal: JournalService;
   readonly service: JobsService;
   readonly views = new ListedViews();
   /** What this node believes of the time of day; null: that its own clock is right. */
@@ -170,16 +172,20 @@ export class JobsStage {
     this.log = new HeldLog(log);
     let ids = 0;
     const newId = (): string => `${name}-${++ids}`;
-    this.service = new JobsService({
+    const around = { clock, random: seededRandom("jobs"), newId };
+    this.journal = new JournalService({
+      ...around,
       log: this.log,
-      fold,
-      digest,
+      journal: fold,
       author: "site",
       leadership: this.leadership,
-      clock,
       believedMs: () => (this.believedMs === null ? clock.wallMs() : this.believedMs()),
-      random: seededRandom("jobs"),
-      newId,
+    });
+    this.service = new JobsService({
+      ...around,
+      journal: this.journal,
+      fold,
+      digest,
       newJobId: newId,
       nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
       isPaused: () => this.isPaused,

@@ -10,6 +10,7 @@ import { ClusterMachine, innerProposals } from "../../controller/cluster/cluster
 import { JobsFeeder } from "../../controller/jobs/feeder.ts";
 import { JOBS_LOG_KEPT, SiteJournal } from "../../controller/journal/site-journal.ts";
 import { JobsService } from "../../controller/jobs/jobs.ts";
+import { JournalService } from "../../controller/journal/service.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
@@ -304,17 +305,21 @@ export class JobsCluster {
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = this.stores.views(boot);
     const clocks = this.clocks.watch(boot, engine);
-    const service = new JobsService({
+    const around = { clock, random: random.fork("jobs"), newId };
+    const journal = new JournalService({
+      ...around,
       log,
-      fold,
-      digest: this.#options.digest,
+      journal: fold,
       author: `${CLUSTER_ID}.0`,
       leadership: leading.leadership,
-      worker: this.knobs.moonlights ? workerOf(node) : undefined,
-      clock,
       believedMs: () => clocks.believedMs(),
-      random: random.fork("jobs"),
-      newId,
+    });
+    const service = new JobsService({
+      ...around,
+      journal,
+      fold,
+      digest: this.#options.digest,
+      worker: this.knobs.moonlights ? workerOf(node) : undefined,
       newJobId: newId,
       nextFire,
       refusesNew: () => null,

@@ -12,6 +12,7 @@ import { JobsFeeder } from "../../../controller/jobs/feeder.ts";
 import { JobsMeter } from "../../../controller/jobs/meter.ts";
 import { JobsService } from "../../../controller/jobs/jobs.ts";
 import { KeysService } from "../../../controller/keys/keys.ts";
+import { JournalService } from "../../../controller/journal/service.ts";
 import { openViews } from "../../../drivers/sqlite/index.ts";
 import { systemClock } from "../../../drivers/system/clock.ts";
 import { systemDigest } from "../../../drivers/system/digest.ts";
@@ -67,18 +68,17 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     logger,
     onReset: () => made.feeder?.restart(),
   });
+  const around = { clock: systemClock, random: consensus.random.fork("jobs"), newId: randomUUID };
+  // A recovery has another cluster id, and so another author (design D13).
+  const author = consensus.clusterId;
+  const { believedMs } = options;
+  const journal = new JournalService({ ...around, log, journal: fold, author, leadership, believedMs });
   const jobs = new JobsService({
-    log,
+    ...around,
+    journal,
     fold,
     digest: systemDigest,
-    // A recovery has another cluster id, and so another author (design D13).
-    author: consensus.clusterId,
     worker: options.worker,
-    leadership,
-    clock: systemClock,
-    believedMs: options.believedMs,
-    random: consensus.random.fork("jobs"),
-    newId: randomUUID,
     newJobId,
     nextFire,
     isPaused: () => machine.isPaused,
@@ -90,10 +90,10 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
   const feeder = new JobsFeeder({ fold, views, history: archive, clock: systemClock, logger });
   made.feeder = feeder;
   const events = new EventsService({ journal: fold, history: archive, digest: systemDigest });
-  const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
+  const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({
     fold: fold.certificates,
-    change: (make) => jobs.change(make),
+    journal,
     unready: () => membersBelow(PROTOCOL_OF_REVOCATIONS, consensus.wire, consensus.engine.status()),
   });
   for (const doors of [keys, certificates]) doors.onRevoked(() => saveSoon(consensus));
@@ -111,7 +111,7 @@ export async function startJobs(options: JobsNodeOptions): Promise<JobsNode> {
     lacked: () => fetcher.standing,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: archive.stats() }),
     stop: async () => {
-      jobs.close();
+      journal.close();
       stopMeter();
       feeder.close();
       events.close();

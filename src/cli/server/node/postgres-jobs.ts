@@ -13,6 +13,7 @@ import type { SiteJournal } from "../../../controller/journal/site-journal.ts";
 import { JobsMeter } from "../../../controller/jobs/meter.ts";
 import { JobsService } from "../../../controller/jobs/jobs.ts";
 import { KeysService } from "../../../controller/keys/keys.ts";
+import { JournalService } from "../../../controller/journal/service.ts";
 import { LogHistory } from "../../../controller/journal/log-history.ts";
 import { Submissions, type Submitted } from "../../../controller/jobs/submissions.ts";
 import { untilThere } from "../../../controller/until-there.ts";
@@ -56,20 +57,24 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   const { logger } = options.logs;
   const made: { feeder?: JobsFeeder } = {};
   const views = await viewsBeside(site, { siteId, log, fold }, () => made.feeder?.restart());
-  const jobs = new JobsService({
+  const around = { clock: systemClock, random: random.fork("jobs"), newId: randomUUID };
+  const journal = new JournalService({
+    ...around,
     log,
-    fold,
-    digest: systemDigest,
+    journal: fold,
     // Asked when a reign begins, with the epoch that it has opened: a promoted standby is another author (design D13).
     get author() {
       return `${siteId}.${blockOf(log.head().epoch)}`;
     },
-    worker: isMoonlighting(site) ? workerName(site.config.nodeId) : undefined,
     leadership,
-    clock: systemClock,
     believedMs: () => nodes.believedMs(),
-    random: random.fork("jobs"),
-    newId: randomUUID,
+  });
+  const jobs = new JobsService({
+    ...around,
+    journal,
+    fold,
+    digest: systemDigest,
+    worker: isMoonlighting(site) ? workerName(site.config.nodeId) : undefined,
     newJobId,
     nextFire,
     refusesNew: () => null,
@@ -80,10 +85,10 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
   const feeder = new JobsFeeder({ fold, views, history, clock: systemClock, logger });
   made.feeder = feeder;
   const events = new EventsService({ journal: fold, history, digest: systemDigest });
-  const keys = new KeysService({ fold: fold.keys, change: (make) => jobs.change(make) });
+  const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({
     fold: fold.certificates,
-    change: (make) => jobs.change(make),
+    journal,
     // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
     unready: () => {
       const others = nodes.all.filter(({ version }) => version !== options.version);
@@ -107,7 +112,7 @@ export async function startSiteJobs(site: Site, { siteId, log, fold, leadership,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive }),
     stop: async () => {
       await submissions.close();
-      jobs.close();
+      journal.close();
       stopMeter();
       feeder.close();
       events.close();
