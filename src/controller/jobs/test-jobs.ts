@@ -69,11 +69,13 @@ export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): SiteJ
 }
 
 /** Views without a file: as far behind as a test wants them to be. */
-export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "trust"> {
+export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "trust" | "line"> {
   readonly jobs = new Map<string, Job>();
   readonly logs = new Map<string, string>();
   isFailing = false;
   atPosition = 0;
+  /** Null: of a release that did not keep it. */
+  atLine: string | null = null;
   readonly calls: string[] = [];
 
   position(): Promise<number> {
@@ -85,7 +87,7 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    { isPast = false, settles = false }: PutHow = {},
+    { line = null, isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
     if (this.isFailing) return Promise.reject(new TenureError("DISK_FULL", "no room"));
     if (settles) this.calls.push("settle");
@@ -98,7 +100,12 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     for (const { jobId, offset, text } of logs) if (this.jobs.has(jobId)) this.logs.set(`${jobId}@${offset}`, text);
     for (const jobId of forgotten) this.jobs.delete(jobId);
     this.atPosition = position;
+    this.atLine = line ?? this.atLine;
     return Promise.resolve();
+  }
+
+  line(): Promise<string | null> {
+    return Promise.resolve(this.atLine);
   }
 
   doubt(): Promise<void> {
