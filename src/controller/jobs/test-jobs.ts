@@ -14,7 +14,7 @@ import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Vie
 import { JournalService } from "../journal/service.ts";
 import { SiteJournal } from "../journal/site-journal.ts";
 import { JobsService } from "./jobs.ts";
-import { drain, HeldLog, type MovedClock } from "../scopes/test-scopes.ts";
+import { drain, HeldLog, type MovedClock, never } from "../scopes/test-scopes.ts";
 
 class ManualLeadership implements Leadership {
   isConfirming = true;
@@ -233,15 +233,6 @@ export class JobsStage {
     const outcome = { kind: "completed", result: { by: session } } as const;
     return (await this.service.results(session, [{ jobId, jobEpoch, leaseId, leaderEpoch, outcome, ...change }]))[0]!;
   }
-}
-
-function never(): AbortSignal {
-  return {
-    aborted: false,
-    reason: undefined,
-    addEventListener: () => undefined,
-    removeEventListener: () => undefined,
-  } as unknown as AbortSignal;
 }
 
 function byPlace(one: ExpiredPlace, other: ExpiredPlace): number {
