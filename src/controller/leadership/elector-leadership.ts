@@ -14,7 +14,7 @@ import type { Elector, Term } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { GivenLeadership } from "./cleared-leadership.ts";
 import { Confirmations } from "./confirmations.ts";
-import { pause, within } from "../../loops/time.ts";
+import { pause, triedWithin } from "../../loops/time.ts";
 
 /** What was refused until a person repairs something: tried again so seldom, and logged each time. */
 const REFUSED_PAUSE_MS = 5_000;
@@ -153,14 +153,7 @@ export class ElectorLeadership implements GivenLeadership {
     const { clock, confirm } = this.#options;
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const readIndex = async (timeoutMs: number): Promise<number | null> =>
-      (await within(
-        clock,
-        timeoutMs,
-        confirm(epoch).catch(() => false),
-        false,
-      ))
-        ? epoch
-        : null;
+      (await triedWithin(clock, timeoutMs, confirm(epoch))) === true ? epoch : null;
     const given: Given = { epoch, confirmations: new Confirmations({ readIndex }), release: resolve };
     signal.addEventListener("abort", () => resolve(), { once: true });
     if (signal.aborted) return;

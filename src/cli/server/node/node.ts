@@ -9,13 +9,13 @@ import { showAddress, type ServerConfig } from "../../../contract/index.ts";
 import { ClusterService } from "../../../controller/cluster/cluster.ts";
 import type { ClusterMachine } from "../../../controller/cluster/cluster-machine.ts";
 import { type Leading, raftLeading } from "../../../controller/leadership/leading.ts";
+import { triedWithin } from "../../../loops/time.ts";
 import { ScopesService } from "../../../controller/scopes/scopes.ts";
 import { emptyWorker } from "../../../controller/cluster/worker-queries.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { PeerKey } from "../../../core/kit/ids.ts";
 import { HAND_OVER_MS } from "../../../core/kit/timeouts.ts";
 import { systemClock } from "../../../drivers/system/clock.ts";
-import { within } from "../../../loops/time.ts";
 import { startLoopMonitor, type LogSink } from "../../../drivers/telemetry/index.ts";
 import type { PeerTls } from "../../../drivers/wire/index.ts";
 import { type Archive, lacksOf, ownLacks } from "../../../logs/index.ts";
@@ -238,13 +238,7 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     cluster.setDraining(true);
     // The successor's worker is ended first; whom nobody follows is unwilling all the same.
     const { mayWork, transfer } = leading;
-    if (mayWork && engine.status().role === "leader")
-      await within(
-        systemClock,
-        HAND_OVER_MS,
-        transfer(null).catch(() => null),
-        null,
-      );
+    if (mayWork && engine.status().role === "leader") await triedWithin(systemClock, HAND_OVER_MS, transfer(null));
     willingness.set("stopping", true);
     await handOver(consensus);
     await api.stop();
