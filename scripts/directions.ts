@@ -70,7 +70,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   client: ["contract", "words"],
   web: ["client", "contract", "words", "npm"],
 
-  drivers: ["core/kit", "type core", "ports", "drivers/http", "node:", "npm"],
+  drivers: ["core/kit", "type core", "ports", "drivers/http", "drivers/disk", "node:", "npm"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],

@@ -3,6 +3,7 @@
 // points elsewhere is not followed. A member without TLS is left out where the configured URLs have it.
 
 import { TenureError } from "../contract/errors.ts";
+import { API_LISTEN_DEFAULT } from "../contract/names.ts";
 import { ADDRESSES_MAX } from "./limits.ts";
 
 export class Addresses {
@@ -14,7 +15,7 @@ export class Addresses {
     const bases = (urls ?? []).map(baseOf);
     this.configured = [...new Set(bases)];
     if (this.configured.length === 0)
-      throw invalid("there is no URL; give at least one, such as http://127.0.0.1:7401");
+      throw invalid(`there is no URL; give at least one, such as http://${API_LISTEN_DEFAULT}`);
     if (this.configured.length > ADDRESSES_MAX)
       throw invalid(`there are ${bases.length} URLs; at most ${ADDRESSES_MAX}`);
     this.#isSecure = this.configured.every((base) => base.startsWith("https:"));

@@ -2,11 +2,13 @@
 // core/jobs/model.ts; a lease's id is shown to nobody.
 
 import type {
+  AgentInfo,
   Attempt,
   Job,
   JobProgress,
   JobSpec,
   JobState,
+  JobTimelineEntry,
   Lease,
   PendingReason,
   Schedule,
@@ -16,40 +18,18 @@ import type { Json } from "../core/kit/json.ts";
 
 export type { Json };
 
-export type { JobState };
+export type { JobState, JobTimelineEntry };
 
 /** What is to be done; all but the kind has a default. */
-export interface JobRequest {
-  readonly kind: string;
-  readonly payload?: Json | undefined;
-  readonly queue?: string | undefined;
-  readonly labels?: Readonly<Record<string, string>> | undefined;
-  readonly platform?: string | null | undefined;
-  readonly priority?: number | undefined;
-  readonly notBeforeMs?: number | null | undefined;
-  readonly attemptsMax?: number | undefined;
-  readonly lossesMax?: number | undefined;
-  readonly backoff?: { readonly baseMs: number; readonly maxMs: number } | undefined;
-  readonly timeoutMs?: number | null | undefined;
-  readonly retentionMs?: number | undefined;
-  readonly concurrency?: { readonly key: string; readonly limit: number } | null | undefined;
-}
+export type JobRequest = Pick<JobSpec, "kind"> & {
+  readonly [Field in Exclude<keyof JobSpec, "kind">]?: JobSpec[Field] | undefined;
+};
 
 export type JobSpecView = JobSpec;
 export type JobLeaseView = Omit<Lease, "leaseId">;
 export type JobAttemptView = Omit<Attempt, "leaseId">;
 export type JobProgressView = JobProgress;
 export type PendingReasonView = PendingReason;
-
-export interface JobTimelineEntry {
-  readonly atMs: number;
-  readonly what: "submitted" | "assigned" | "started" | "ended" | "finished";
-  readonly attempt: number | null;
-  readonly jobEpoch: number | null;
-  readonly leaderEpoch: number | null;
-  readonly agent: string | null;
-  readonly end: string | null;
-}
 
 export interface JobView extends Omit<Job, "lease" | "attempts"> {
   readonly lease: JobLeaseView | null;
@@ -59,33 +39,15 @@ export interface JobView extends Omit<Job, "lease" | "attempts"> {
 }
 
 /** In lists: without what may be large. */
-export interface JobBrief {
-  readonly id: string;
-  readonly kind: string;
-  readonly queue: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly platform: string | null;
-  readonly priority: number;
-  readonly state: JobState;
-  readonly jobEpoch: number;
-  readonly failures: number;
-  readonly losses: number;
-  readonly submittedAtMs: number;
-  readonly submittedBy: string;
-  readonly readyAtMs: number;
+export interface JobBrief
+  extends
+    Pick<JobSpec, "kind" | "queue" | "labels" | "platform" | "priority">,
+    Omit<Job, "spec" | "submittedSequence" | "lease" | "attempts" | "result" | "error"> {
   readonly agent: string | null;
-  readonly progress: JobProgressView | null;
-  readonly finishedAtMs: number | null;
   readonly errorMessage: string | null;
 }
 
-export interface AgentView {
-  readonly name: string;
-  readonly session: string;
-  readonly kinds: readonly string[];
-  readonly labels: Readonly<Record<string, string>>;
-  readonly platform: string;
-  readonly capacity: number;
+export interface AgentView extends AgentInfo {
   /** `draining`: it is there, and is given nothing more. */
   readonly state: "online" | "draining" | "offline";
   readonly registeredAtMs: number;

@@ -8,5 +8,8 @@ export const JOB_NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,${JOB_NAME_BYT
 export const JOB_ID = new RegExp(`^[A-Za-z0-9_-]{1,${JOB_ID_BYTES_MAX}}$`);
 export const KEY_NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${API_KEY_NAME_BYTES_MAX - 1}}$`);
 
+/** Where a server listens that was configured with nothing else. */
+export const API_LISTEN_DEFAULT = "127.0.0.1:7401";
+
 /** What one answer lists is made at once, and the leader's heartbeats wait for it. */
 export const JOBS_PER_PAGE_MAX = 200;

@@ -34,6 +34,12 @@ export async function within<T, L>(clock: Clock, ms: number, answer: Promise<T>,
   }
 }
 
+/** As `within`; undefined where it fails, or takes longer. */
+export function triedWithin<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
+  const tried: Promise<T | undefined> = work.catch(() => undefined);
+  return within(clock, ms, tried, undefined);
+}
+
 /** Until the next attempt: a bound that doubles with each failure, and a random part of it. */
 export function retryInMs(random: Random, failures: number, minMs: number, maxMs: number): number {
   return random.between(minMs, Math.min(minMs * 2 ** failures, maxMs));

@@ -35,6 +35,8 @@ export interface Views {
   trust(): Promise<void>;
   /** What the views were built without, because no member had it, and how they are built anew when it turns up. */
   readonly holes?: ViewsHoles;
+  /** The hash of the event at the position, by which another history is told apart; null: none was put. Absent: not kept. */
+  line?(): Promise<string | null>;
   /** As of where reads are at least: for whoever reads. It changes nothing. */
   reached(): Promise<number>;
   get(jobId: string): Promise<JobRow>;
@@ -61,8 +63,8 @@ export interface ViewsHoles {
   read(): Promise<readonly ViewsHole[]>;
   /** All of them. Durable as a put is. */
   write(holes: readonly ViewsHole[]): Promise<void>;
-  /** Removes everything: the position is 0 afterwards, and there are no holes. */
-  rebuild(): Promise<void>;
+  /** Removes everything, for this reason: the position is 0 afterwards, and there are no holes. */
+  rebuild(why: string): Promise<void>;
 }
 
 export interface PutHow {

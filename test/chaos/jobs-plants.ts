@@ -32,8 +32,8 @@ export const JOBS_PLANTS: Readonly<Record<JobsPlantName, JobsPlant>> = {
     server: [
       {
         file: REIGN,
-        find: "await (decided.written ?? this.#confirmed());",
-        replace: "if (decided.written === null) await this.#confirmed();",
+        find: "await (decided.written ?? this.#reign.confirmed());",
+        replace: "if (decided.written === null) await this.#reign.confirmed();",
       },
     ],
     agent: [],

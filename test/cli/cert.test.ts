@@ -59,6 +59,25 @@ it.concurrent("init makes an authority for ten years, whose key is the owner's a
   expect((certificate.validToDate.getTime() - Date.now()) / DAY_MS).toBeCloseTo(3_650, 0);
 });
 
+it.runIf(process.platform === "linux").concurrent(
+  "a directory that can't be made: exit 78 at once, with the reason",
+  async () => {
+    const refused = { code: 78, stdout: "", stderr: expect.stringContaining("/proc/tenure can't be used (ENOENT)") };
+    expect(await tenure("cert", "init", "--dir", "/proc/tenure")).toMatchObject(refused);
+    const issued = await tenure(
+      "cert",
+      "issue",
+      "--dir",
+      await authority(),
+      "--out",
+      "/proc/tenure",
+      "--node-id",
+      "n1",
+    );
+    expect(issued).toMatchObject(refused);
+  },
+);
+
 it.concurrent("init does not replace an authority, unless it is forced to", async () => {
   const dir = await authority();
   const key = readFileSync(join(dir, "ca.key"), "utf8");

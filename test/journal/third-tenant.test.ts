@@ -1,12 +1,14 @@
-// A tenant that nobody else knows: one object in this file. The journal has it replicated by Raft, written down in snapshots,
-// restored from them and rolled back, next to the jobs, the keys and the certificates.
+// A tenant that nobody else knows: one object in this file. It writes as the jobs do (on its head) and as the keys do (one change at a
+// time, on what is applied). The journal has it replicated by Raft, written down in snapshots, restored from them and rolled back,
+// next to the jobs, the keys and the certificates.
 
 import { describe, expect, test } from "vitest";
-import { JournalWriter } from "../../src/controller/journal/writer.ts";
+import type { JournalReign } from "../../src/controller/journal/journal-reign.ts";
+import { JournalService } from "../../src/controller/journal/service.ts";
 import { SiteJournal } from "../../src/controller/journal/site-journal.ts";
 import type { Tenant } from "../../src/controller/journal/tenant.ts";
 import { RaftLeadership } from "../../src/controller/leadership/raft-leadership.ts";
-import { Reign } from "../../src/controller/leadership/reign.ts";
+import type { Door } from "../../src/controller/leadership/reign.ts";
 import type { ChainEvent, EventDraft } from "../../src/core/events/index.ts";
 import { wholeOf } from "../../src/core/kit/pieces.ts";
 import { systemDigest as digest } from "../../src/drivers/system/digest.ts";
@@ -61,7 +63,8 @@ function added(name: string, by: number): EventDraft {
 interface Extra {
   readonly journal: SiteJournal;
   readonly tally: Tally;
-  readonly reign: Reign<{ epoch: number; end(): void; writer: JournalWriter }>;
+  readonly service: JournalService;
+  readonly door: Door<JournalReign>;
 }
 
 function started(seed: string): RaftCluster<Extra> {
@@ -73,19 +76,16 @@ function started(seed: string): RaftCluster<Extra> {
       return {
         fold: journal,
         begin: ({ log, consensus, clock }) => {
-          const none = (): void => undefined;
-          const reign = new Reign({
+          const service = new JournalService({
             leadership: new RaftLeadership(consensus),
             log,
+            journal,
+            author: "site",
             clock,
             random: boot.random.fork("reign"),
-            begin: ({ epoch, onOver }) => {
-              const around = { epoch, author: "site", log, journal, onOver, onTakenBack: none, onSettled: none };
-              const writer = new JournalWriter(around);
-              return { epoch, writer, end: () => writer.end() };
-            },
+            newId: () => `e${ids++}`,
           });
-          return { journal, tally, reign };
+          return { journal, tally, service, door: service.serve((reign) => reign) };
         },
       };
     },
@@ -93,7 +93,7 @@ function started(seed: string): RaftCluster<Extra> {
 }
 
 const serving = (cluster: RaftCluster<Extra>, among = cluster.names): string | undefined =>
-  among.find((name) => (cluster.node(name)?.extra.reign.current ?? null) !== null);
+  among.find((name) => (cluster.node(name)?.extra.door.current ?? null) !== null);
 
 async function until(cluster: RaftCluster<Extra>, isDone: () => boolean): Promise<void> {
   for (let step = 0; step < 2_000 && !isDone(); step++) await cluster.world.runFor(10);
@@ -104,9 +104,9 @@ async function until(cluster: RaftCluster<Extra>, isDone: () => boolean): Promis
 async function write(cluster: RaftCluster<Extra>, leader: string, count: number): Promise<void> {
   let done = 0;
   cluster.world.call(leader, () => {
-    const { writer } = cluster.node(leader)!.extra.reign.now()!;
+    const { service } = cluster.node(leader)!.extra;
     const run = async (): Promise<void> => {
-      for (; done < count; done++) await writer.write([added("a", 1), added("b", 2)]);
+      for (; done < count; done++) await service.change(() => [added("a", 1), added("b", 2)]);
     };
     void run();
   });
@@ -147,10 +147,8 @@ describe("a third tenant", () => {
     const { tally, journal } = cluster.node(old)!.extra;
     const outcome = { error: "" };
     cluster.world.call(old, () => {
-      const written = cluster
-        .node(old)!
-        .extra.reign.now()!
-        .writer.write([added("a", 1_000)]);
+      const reign = cluster.node(old)!.extra.door.now()!;
+      const written = reign.write([added("a", 1_000)], reign);
       written.catch((error: Error) => (outcome.error = error.message));
     });
     await cluster.world.runFor(1);
@@ -166,6 +164,36 @@ describe("a third tenant", () => {
       expect.stringContaining("stopped leading"),
     ]);
     expect(journal.chain).toEqual(cluster.node(others[0]!)!.extra.journal.chain);
+  });
+
+  test("changes one thing at a time, decided on what is applied; a refusal is answered when the leader is known to lead", async () => {
+    const cluster = started("third/changes");
+    await until(cluster, () => serving(cluster) !== undefined);
+    const leader = serving(cluster)!;
+    const { service, tally } = cluster.node(leader)!.extra;
+    const answers: string[] = [];
+    const takeOne = async (): Promise<void> => {
+      const taken = service.change(({ newId, nowMs: timestamp, leaderEpoch }) => {
+        if (tally.applied.get("a") === 1) throw new Error(`taken in epoch ${leaderEpoch}`);
+        return [{ ...added("a", 1), id: newId(), timestamp }];
+      });
+      await taken.then(
+        () => answers.push("taken"),
+        (error: Error) => answers.push(error.message),
+      );
+    };
+    cluster.world.call(leader, () => void Promise.all([takeOne(), takeOne()]));
+    await until(cluster, () => answers.length === 2);
+    const { epoch } = cluster.node(leader)!.extra.door.current!;
+    expect([answers, tally.applied.get("a")]).toEqual([["taken", `taken in epoch ${epoch}`], 1]);
+    const follower = cluster.names.find((name) => name !== leader)!;
+    let refusal = "";
+    cluster.world.call(follower, () => {
+      const refused = cluster.node(follower)!.extra.service.change(() => [added("a", 1)]);
+      refused.catch((error: Error) => (refusal = error.message));
+    });
+    await until(cluster, () => refusal !== "");
+    expect(refusal).toBe("This node does not lead. Ask the leader.");
   });
 
   test("is in a snapshot under its name, which a release that does not know it refuses; without state nothing is written of it", () => {

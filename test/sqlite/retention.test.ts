@@ -150,5 +150,5 @@ test("a leader on real views forgets what is past its retention, there and in th
     (await views.get(late!)).job?.state,
   ]).toEqual([null, "pending", "cancelled"]);
   feeder.close();
-  stage.service.close();
+  stage.journal.close();
 });

@@ -41,7 +41,7 @@ describe("what was put", () => {
     await views.close();
     const again = await openAt(path);
     expect([(await again.get("job-1")).holes, await again.holes.read()]).toEqual([holes, holes]);
-    await again.holes.rebuild();
+    await again.holes.rebuild("a test");
     expect(await again.position()).toBe(0);
     expect(await again.get("job-1")).toEqual({ job: null, position: 0, holes: [] });
   });

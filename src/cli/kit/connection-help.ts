@@ -1,10 +1,10 @@
 // The lines of help that all commands share which ask a cluster's servers (connection/connection.ts reads the flags).
 
+import { API_LISTEN_DEFAULT } from "../../contract/names.ts";
 import { describe, kindsOf } from "./description.ts";
 import { LIST_OUTPUTS } from "./output.ts";
 
-/** Where a server listens that was configured with nothing else (SERVER_DEFAULTS of contract/). */
-export const URL_DEFAULT = "http://127.0.0.1:7401";
+export const URL_DEFAULT = `http://${API_LISTEN_DEFAULT}`;
 
 const SERVERS = `  --url URL[,URL…]   any of the servers, better all (or TENURE_URL; default ${URL_DEFAULT})
   --key KEY          the API key (better TENURE_API_KEY, or TENURE_API_KEY_FILE with a file that holds it)

@@ -4,6 +4,7 @@
 import { Type, type Static } from "typebox";
 import { AGENT_CAPACITY_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, MEMBERS_MAX } from "../../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
+import { API_LISTEN_DEFAULT } from "../names.ts";
 import { NODE_ID_PATTERN, NodeId } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, matching, oneOf, strict, text } from "../schema-kit.ts";
@@ -152,7 +153,7 @@ export const SERVER_ENVIRONMENT = {
 /** By the field's path; the election's are those of core/raft, the snapshots' those of core/kit/limits.ts. */
 export const SERVER_DEFAULTS = {
   "peer.listen": "127.0.0.1:7400",
-  "api.listen": "127.0.0.1:7401",
+  "api.listen": API_LISTEN_DEFAULT,
   "api.tls.min_version": "1.3",
   "api.limits.connections_per_caller": 9_000,
   "api.limits.requests_per_caller": 18_000,

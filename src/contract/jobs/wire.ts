@@ -2,7 +2,7 @@
 // also when a later version has other defaults. The way back needs no more than the other case (snake-case.ts), but for the
 // two forms in which a job is shown.
 
-import type { Job, JobSpec, Schedule } from "../../core/jobs/model.ts";
+import type { Job, JobSpec, JobTimelineEntry, Schedule } from "../../core/jobs/model.ts";
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
@@ -177,21 +177,10 @@ export function jobBrief(job: Job) {
   });
 }
 
-interface TimelineEntry {
-  readonly atMs: number;
-  readonly what: "submitted" | "assigned" | "started" | "ended" | "finished";
-  readonly attempt: number | null;
-  readonly jobEpoch: number | null;
-  readonly leaderEpoch: number | null;
-  readonly agent: string | null;
-  /** Of an attempt that ended, how; of a job that finished, its state. */
-  readonly end: string | null;
-}
-
 /** What happened to a job, oldest first, as far as its attempts are kept. */
-export function timelineOf({ submittedAtMs, attempts, finishedAtMs, state }: Job): TimelineEntry[] {
+export function timelineOf({ submittedAtMs, attempts, finishedAtMs, state }: Job): JobTimelineEntry[] {
   const nobody = { attempt: null, jobEpoch: null, leaderEpoch: null, agent: null };
-  const entries: TimelineEntry[] = [{ atMs: submittedAtMs, what: "submitted", ...nobody, end: null }];
+  const entries: JobTimelineEntry[] = [{ atMs: submittedAtMs, what: "submitted", ...nobody, end: null }];
   for (const { attempt, jobEpoch, leaderEpoch, agent, assignedAtMs, startedAtMs, endedAtMs, end } of attempts) {
     const who = { attempt, jobEpoch, leaderEpoch, agent };
     entries.push({ atMs: assignedAtMs, what: "assigned", ...who, end: null });

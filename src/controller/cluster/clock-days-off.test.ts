@@ -7,7 +7,7 @@ import { CLOCK_SETTLING_MS, EVENT_TIMESTAMP_MAX } from "../../core/kit/limits.ts
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";
-import { EventTime, NodeTime } from "../jobs/event-time.ts";
+import { EventTime, NodeTime } from "../journal/event-time.ts";
 import { JobsFeeder } from "../jobs/feeder.ts";
 import { JobsStage, newFold, REQUEST, SPEC } from "../jobs/test-jobs.ts";
 import { advance, drain, watch } from "../scopes/test-scopes.ts";
@@ -187,7 +187,7 @@ describe("a site that nobody led for a weekend", () => {
     const before = site.add(0);
     await site.lead(before);
     const first = await before.service.submit(KEYED, [SPEC]);
-    before.service.close();
+    before.journal.close();
     for (const { clock } of site.nodes) clock.nowMs += 2.5 * DAY_MS;
     const after = site.add(0);
     await drain();

@@ -10,7 +10,7 @@
 // A node that starts again applies once more what its views had before: until it is where they are, nothing changes for them.
 //
 // What no member has any more of the history is passed over, and the views remember that: when a copy turns up, they are built
-// anew.
+// anew. So are views of another history (trap 82): one with as many events is told apart by the hash at their position.
 //
 // What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later. While
 // the book is gone through, a change of a job that comes later in it does not wait: it is told as it is then.
@@ -44,7 +44,7 @@ const REST_MS = 200;
 
 export interface JobsFeederOptions {
   readonly fold: SiteJournal;
-  readonly views: Pick<Views, "position" | "put" | "doubt" | "trust" | "holes">;
+  readonly views: Pick<Views, "position" | "put" | "doubt" | "trust" | "holes" | "line">;
   /** Null: there is none; what the book has dropped is not shown. */
   readonly history: ReplayHistory | null;
   readonly clock: Clock;
@@ -152,7 +152,7 @@ export class JobsFeeder {
     this.#wake();
     try {
       let position = await views.position();
-      if (views.holes !== undefined) position = await this.#repaired(views.holes, position);
+      if (views.holes !== undefined) position = await this.#rebuilt(views.holes, position);
       if (beginning !== this.#beginnings) return;
       const { sequence: through, timestamp } = fold.chain;
       this.#position = position;
@@ -175,15 +175,34 @@ export class JobsFeeder {
     else this.#putSoon();
   }
 
-  /** Views that were built without events that are here again begin anew. */
-  async #repaired(holes: ViewsHoles, position: number): Promise<number> {
+  /** Views of another history, or that were built without events that are here again, begin anew. */
+  async #rebuilt(holes: ViewsHoles, position: number): Promise<number> {
     const { views, logger } = this.#options;
     this.#holes = await holes.read();
-    if (!this.#isRepaired) return position;
-    logger.info({ event: "views" }, "events that the views were built without are here again: they are built anew");
-    await holes.rebuild();
+    let why = "they were built without events that are here again";
+    if (!this.#isRepaired) {
+      if (await this.#isOfHistory(position)) return position;
+      why = "what they have shown is not in the log: they are of another history";
+    }
+    logger.info({ event: "views" }, `the views are built anew: ${why}`);
+    await holes.rebuild(why);
     this.#holes = [];
     return views.position();
+  }
+
+  /** Whether the last event that the views have seen is the one of that sequence here; where that is not known, it is. */
+  async #isOfHistory(position: number): Promise<boolean> {
+    const { fold, views, history } = this.#options;
+    const line = (await views.line?.()) ?? null;
+    const { sequence, hash } = fold.chain;
+    if (position === 0 || line === null || position > sequence) return true;
+    if (position === sequence) return line === hash;
+    // Where events can be missing, the history is the servers' own: whose it is, their cluster's id says.
+    if (history === null || history.missing !== undefined) return true;
+    for await (const [event] of history.read(position, 1)) {
+      return event?.sequence !== position || event.eventHash === undefined || event.eventHash === line;
+    }
+    return true;
   }
 
   #startReplay(): void {

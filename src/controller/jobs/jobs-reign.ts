@@ -1,18 +1,13 @@
 // One leadership over the jobs: from the moment in which this node may act in an epoch to its end. Nothing of it outlives
 // it: the next leader counts every lease anew.
-//
-// Who is told what, and when (design D11):
-// - What was decided, by events: when they are committed in this epoch.
-// - What rests on the head without an event of its own (a refusal, a repetition, nothing to do): when the head is committed,
-//   and nobody else can have led since it was asked. Otherwise OUTCOME_UNKNOWN, never a refusal.
+// What is written, and when a caller is answered: journal/journal-reign.ts.
 //
 // What agents ask for is in leasing.ts: a job is given to one that waits in the turn in which it became ready, so that
 // submitted and assigned may be one append.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import { CLOCK_SKIP_MS_MIN } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
-import type { EventDraft, StoredEvent } from "../../core/events/index.ts";
+import type { StoredEvent } from "../../core/events/index.ts";
 import {
   type CommandOf,
   decide,
@@ -23,24 +18,18 @@ import {
 import type { Job } from "../../core/jobs/model.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { DrainedBy, LeaseAnswer, LeaseCall, Request } from "../../ports/jobs.ts";
-import type { Leadership } from "../../ports/leadership.ts";
-import { EventTime, type NodeTime } from "./event-time.ts";
+import type { JournalReign } from "../journal/journal-reign.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import { type Decided, JobsLeasing } from "./leasing.ts";
 import { JobsRetention, type JobsRetentionOptions } from "./retention.ts";
 import { checkLeaderEpoch } from "../leadership/leader-epoch.ts";
-import type { Serving } from "../leadership/reign.ts";
 import { JobsTimers } from "./timers.ts";
-import { JournalWriter, type JournalWriterOptions } from "../journal/writer.ts";
 
-export interface JobsReignOptions extends Omit<
-  JournalWriterOptions,
-  "journal" | "onOver" | "onTakenBack" | "onSettled"
-> {
+export interface JobsReignOptions {
+  /** That this is a part of. */
+  readonly reign: JournalReign;
   readonly fold: SiteJournal;
-  readonly leadership: Leadership;
   readonly clock: Clock;
-  readonly time: NodeTime;
   readonly random: Random;
   /** Of leases and events. */
   readonly newId: () => string;
@@ -55,52 +44,34 @@ export interface JobsReignOptions extends Omit<
   readonly isPaused?: (() => boolean) | undefined;
   /** A result of an earlier attempt was refused. */
   readonly onStale: () => void;
-  readonly onOver: () => void;
 }
 
-export class JobsReign implements Serving {
-  readonly epoch: number;
+export class JobsReign {
   readonly #options: JobsReignOptions;
   readonly #fold: SiteJournal;
-  readonly #writer: JournalWriter;
+  readonly #reign: JournalReign;
   readonly #leasing: JobsLeasing;
   readonly #timers: JobsTimers;
   readonly #retention: JobsRetention;
-  readonly #time: EventTime;
-  readonly #beganMs: number;
   readonly #context: DecideContext;
-  #isOver = false;
 
   constructor(options: JobsReignOptions) {
-    const { clock, time: node, random, newId, newJobId, fold, epoch } = options;
+    const { reign, clock, random, newId, newJobId, fold } = options;
+    const { time } = reign;
     this.#options = options;
     this.#fold = fold;
-    this.epoch = epoch;
-    this.#writer = new JournalWriter({
-      ...options,
-      journal: fold,
-      onOver: () => {
-        this.end();
-        options.onOver();
-      },
-      onTakenBack: (events) => this.#timers.takenBack(events.map(({ event }) => event)),
-      onSettled: (isKept) => this.#leasing.settled(isKept),
-    });
-    const time = new EventTime(clock, node);
-    this.#time = time;
-    this.#beganMs = clock.monotonicMs();
-    const skippedBeforeMs = fold.book.skippedMs;
+    this.#reign = reign;
     this.#context = {
       get nowMs() {
-        return time.nowMs();
+        return reign.nowMs;
       },
       get skippedMs() {
-        return Math.floor(skippedBeforeMs + time.skippedMs - fold.book.skippedMs);
+        return reign.skippedMs;
       },
       get wallMs() {
-        return Math.max(1, node.wallMs());
+        return Math.max(1, time.wallMs());
       },
-      leaderEpoch: epoch,
+      leaderEpoch: reign.epoch,
       newId,
       newJobId,
       leaseHash: options.leaseHash,
@@ -108,21 +79,20 @@ export class JobsReign implements Serving {
     };
     const around = { clock, fold, context: this.#context };
     const isPaused = options.isPaused ?? (() => false);
-    const leads = (): boolean =>
-      !this.#isOver && !this.#writer.isFull && !isPaused() && options.leadership.epoch() === epoch;
+    const leads = (): boolean => reign.leads && !isPaused();
     this.#leasing = new JobsLeasing({
       ...around,
       timers: () => this.#timers,
-      isFull: () => this.#writer.isFull || isPaused(),
+      isFull: () => reign.isFull || isPaused(),
       decide: <Kind extends JobsCommandKind>(command: CommandOf<Kind>) => this.#decide<Kind>(command),
-      confirmed: () => this.#confirmed(),
+      confirmed: () => reign.confirmed(),
     });
     this.#timers = new JobsTimers({
       // Schedules go by the time of day, and by no clock that is not believed.
       clock: {
         monotonicMs: () => clock.monotonicMs(),
         setTimer: (atMs, fire) => clock.setTimer(atMs, fire),
-        wallMs: () => node.wallMs(),
+        wallMs: () => time.wallMs(),
       },
       fold,
       nextFire: options.nextFire,
@@ -133,6 +103,15 @@ export class JobsReign implements Serving {
     });
     const forget = (jobIds: readonly string[]): Promise<unknown> => this.run<"forget">({ kind: "forget", jobIds });
     this.#retention = new JobsRetention({ ...around, expired: options.expired, leads, forget });
+    reign.watch({
+      takenBack: (events) => this.#timers.takenBack(events.map(({ event }) => event)),
+      settled: (isKept) => this.#leasing.settled(isKept),
+      ended: () => {
+        this.#timers.end();
+        this.#retention.end();
+        this.#leasing.end();
+      },
+    });
   }
 
   /** What this leader decides by now. */
@@ -141,9 +120,8 @@ export class JobsReign implements Serving {
     return { nowMs, skippedMs, wallMs };
   }
 
-  /** What is dated by the time of day may be taken down: see NodeTime. */
   get isTimeSettled(): boolean {
-    return this.#options.time.isSettled(this.#beganMs);
+    return this.#reign.isTimeSettled;
   }
 
   get waiting(): number {
@@ -164,18 +142,9 @@ export class JobsReign implements Serving {
     this.#leasing.handOut();
   }
 
-  end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#timers.end();
-    this.#retention.end();
-    this.#writer.end();
-    this.#leasing.end();
-  }
-
   /** An event was applied here, whoever wrote it. */
   applied(event: StoredEvent): void {
-    if (!this.#isOver) this.#timers.applied(event);
+    if (!this.#reign.isOver) this.#timers.applied(event);
   }
 
   // ---- commands ------------------------------------------------------------------------------------
@@ -183,10 +152,10 @@ export class JobsReign implements Serving {
   async run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
     const decided = this.#decide<Kind>(command);
     if (decided.kind === "refused") {
-      await this.#confirmed();
+      await this.#reign.confirmed();
       throw decided.error;
     }
-    await (decided.written ?? this.#confirmed());
+    await (decided.written ?? this.#reign.confirmed());
     return decided.answer;
   }
 
@@ -201,7 +170,7 @@ export class JobsReign implements Serving {
 
   /** Decides and proposes, in this turn. */
   #decide<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Decided<JobsAnswers[Kind]> {
-    if (this.#isOver) throw this.#notLeader();
+    if (this.#reign.isOver) throw this.#reign.notLeader();
     if ("request" in command) this.#checkEpoch(command.request);
     // Of one moment: the time is read once.
     const context = { ...this.#context };
@@ -211,10 +180,10 @@ export class JobsReign implements Serving {
     }
     const { drafts, answer } = decision;
     if (drafts.length === 0) return { kind: "decided", written: null, answer };
-    const isFull = OF_WORK_THAT_GOES_ON.has(command.kind) ? this.#writer.isFullForAll : this.#writer.isFull;
+    const isFull = OF_WORK_THAT_GOES_ON.has(command.kind) ? this.#reign.isFullForAll : this.#reign.isFull;
     if (isFull) throw overloaded("too many appends wait to be committed");
     const tell = this.#leasing.concerned(command);
-    const written = this.#write(drafts, context, isTake(command) ? command.jobs.map(({ id }) => id) : []);
+    const written = this.#reign.write(drafts, context, isTake(command) ? command.jobs.map(({ id }) => id) : []);
     tell();
     return { kind: "decided", written, answer };
   }
@@ -222,48 +191,15 @@ export class JobsReign implements Serving {
   /** What was done in an earlier epoch is answered as it was then: that its epoch is over is no news about it. */
   #checkEpoch(request: Request): void {
     const { leaderEpoch: named } = request;
-    const isOver = named !== undefined && named < this.epoch;
+    const isOver = named !== undefined && named < this.#reign.epoch;
     if (isOver && this.#fold.book.remembers(request, this.#context)) return;
-    checkLeaderEpoch(named, this.epoch);
-  }
-
-  /** For the journal's other tenants: `make` decides on applied state, so that one has to be over before the next. */
-  async change(make: (context: DecideContext) => readonly EventDraft[]): Promise<void> {
-    if (this.#isOver) throw this.#notLeader();
-    let drafts: readonly EventDraft[];
-    const context = { ...this.#context };
-    try {
-      drafts = make(context);
-    } catch (error) {
-      await this.#confirmed();
-      throw error;
-    }
-    await (drafts.length === 0 ? this.#confirmed() : this.#write(drafts, context));
-  }
-
-  #write(drafts: readonly EventDraft[], context: DecideContext, taken: readonly string[] = []): Promise<void> {
-    const written = this.#writer.write(withSkip(drafts, context), taken);
-    this.#time.written();
-    return written;
-  }
-
-  /** The head is committed, and nobody else has led since this was called. */
-  async #confirmed(): Promise<void> {
-    await this.#writer.settled();
-    if (await this.#options.leadership.confirm()) {
-      if (!this.#isOver) return;
-    }
-    if (this.#isOver) throw this.#notLeader();
-    throw new TenureError(
-      "OUTCOME_UNKNOWN",
-      "It is not known whether this node still leads, so this answer may be out of date. Retry with the same idempotency key.",
-    );
+    checkLeaderEpoch(named, this.#reign.epoch);
   }
 
   // ---- agents --------------------------------------------------------------------------------------
 
   lease(call: LeaseCall, signal: AbortSignal): Promise<LeaseAnswer> {
-    checkLeaderEpoch(call.leaderEpoch, this.epoch);
+    checkLeaderEpoch(call.leaderEpoch, this.#reign.epoch);
     return this.#leasing.lease(call, signal);
   }
 
@@ -271,10 +207,6 @@ export class JobsReign implements Serving {
     const answer = await this.run<"results">({ kind: "results", session, results });
     for (const one of answer.answers) if (!one.ok && one.code === "STALE_EPOCH") this.#options.onStale();
     return answer;
-  }
-
-  #notLeader(): TenureError {
-    return new TenureError("NOT_LEADER", `This node stopped leading (epoch ${this.epoch}). Ask the new leader.`);
   }
 }
 
@@ -289,13 +221,6 @@ const OF_WORK_THAT_GOES_ON: ReadonlySet<JobsCommandKind> = new Set<JobsCommandKi
   "drain-agent",
   "hand-back",
 ]);
-
-/** The first event after a jump of the events' clock tells of it. One that is taken back takes its word along. */
-function withSkip(drafts: readonly EventDraft[], { skippedMs }: DecideContext): readonly EventDraft[] {
-  const [first, ...rest] = drafts;
-  if (first === undefined || skippedMs < CLOCK_SKIP_MS_MIN) return drafts;
-  return [{ ...first, payload: { ...first.payload, skippedMs } }, ...rest];
-}
 
 function isTake(command: { readonly kind: JobsCommandKind }): command is CommandOf<"take"> {
   return command.kind === "take";

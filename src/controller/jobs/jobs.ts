@@ -2,11 +2,9 @@
 // the servers' own, or a database's.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Random } from "../../core/kit/random.ts";
 import { VIEWS_WAIT_MS } from "../../core/kit/timeouts.ts";
 import type { CommandOf, JobsAnswers, JobsCommandKind, TakenJob } from "../../core/jobs/index.ts";
 import type { Job, JobSpec, PendingReason, Schedule } from "../../core/jobs/model.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type {
   AgentView,
@@ -23,13 +21,13 @@ import type {
   ResultCall,
   ScheduleView,
 } from "../../ports/jobs.ts";
-import type { Leadership } from "../../ports/leadership.ts";
 import type { JobRow } from "../../ports/views.ts";
-import { NodeTime } from "./event-time.ts";
+import type { JournalReign } from "../journal/journal-reign.ts";
+import type { JournalService } from "../journal/service.ts";
 import { type Found, JobFinder } from "./finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
-import { type Opened, Reign } from "../leadership/reign.ts";
+import type { Door } from "../leadership/reign.ts";
 import { Pace } from "./pace.ts";
 
 /** How often a request looks whether the time of day is known by now. */
@@ -37,16 +35,9 @@ const TIME_LOOK_MS = 50;
 /** Each of them finds the job changed in between: nobody is as unlucky as that. */
 const FOUND_LOOKS_MAX = 3;
 
-export interface JobsServiceOptions extends Omit<
-  JobsReignOptions,
-  "epoch" | "onOver" | "onStale" | "leaseHash" | "time"
-> {
-  readonly leadership: Leadership;
-  readonly clock: Clock;
+export interface JobsServiceOptions extends Omit<JobsReignOptions, "reign" | "onStale" | "leaseHash"> {
+  readonly journal: JournalService;
   readonly digest: Digest;
-  /** The time of day, where a majority of clocks agrees on it; null: none does. By default this node's own clock is believed. */
-  readonly believedMs?: (() => number | null) | undefined;
-  readonly random: Random;
   /** Why nothing new is taken (no room is left, for instance); null: it is. Results, renewals and cancels always are. */
   readonly refusesNew: () => TenureError | null;
   /** A finished job that is not in memory any more, in the views here. */
@@ -60,33 +51,17 @@ export class JobsService implements Jobs {
   readonly #secrets: LeaseSecrets;
   readonly #pace: Pace;
   readonly #finder: JobFinder;
-  readonly #time: NodeTime;
-  readonly #stops: readonly (() => void)[];
-  readonly #reign: Reign<JobsReign>;
-  #changes: Promise<void> = Promise.resolve();
+  readonly #reign: Door<JobsReign>;
   #staleRejected = 0;
 
   constructor(options: JobsServiceOptions) {
     this.#options = options;
     this.#secrets = new LeaseSecrets(options.digest);
     this.#pace = new Pace(options.clock);
-    const { clock, fold, believedMs, find } = options;
+    const { clock, fold, journal, find } = options;
     this.#finder = new JobFinder({ book: fold.book, clock, find });
-    this.#time = new NodeTime(clock, believedMs ?? (() => clock.wallMs()), fold.chain.timestamp);
-    this.#stops = [
-      fold.follow(({ event }) => {
-        this.#time.applied(event.timestamp);
-        this.#reign.current?.applied(event);
-      }),
-      fold.onRestored(() => this.#time.applied(fold.chain.timestamp)),
-    ];
-    this.#reign = new Reign({ ...this.#options, begin: (opened) => this.#begin(opened) });
-  }
-
-  /** Whoever waits is refused: this node does not lead. Safe to call twice. */
-  close(): void {
-    for (const stop of this.#stops) stop();
-    this.#reign.close();
+    this.#reign = journal.serve((reign) => this.#begin(reign));
+    fold.follow(({ event }) => this.#reign.current?.applied(event));
   }
 
   /** Agents that wait for work here. */
@@ -142,7 +117,7 @@ export class JobsService implements Jobs {
 
   async putSchedule(request: Request, schedule: Schedule): Promise<void> {
     // A cron or a zone that nobody can read is refused before it is written down.
-    this.#options.nextFire(schedule.cron, schedule.timeZone, this.#time.wallMs());
+    this.#options.nextFire(schedule.cron, schedule.timeZone, this.#options.journal.time.wallMs());
     const reign = await this.#servingInTime();
     await reign.run<"put-schedule">({ kind: "put-schedule", request, schedule });
   }
@@ -169,13 +144,6 @@ export class JobsService implements Jobs {
     const reign = this.#reign.now() ?? (await this.#reign.next());
     this.#admitNew();
     await reign.run<"take">({ kind: "take", jobs });
-  }
-
-  /** For the journal's other tenants, one at a time: see JobsReign.change. */
-  change(make: Parameters<JobsReign["change"]>[0]): Promise<void> {
-    const run = this.#changes.then(async () => (this.#reign.now() ?? (await this.#reign.next())).change(make));
-    this.#changes = run.catch(() => undefined);
-    return run;
   }
 
   async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
@@ -269,7 +237,8 @@ export class JobsService implements Jobs {
   #times(): JobsReign["times"] {
     const reign = this.#reign.current;
     if (reign !== null) return reign.times;
-    return { nowMs: this.#time.witnessedMs(), skippedMs: 0, wallMs: this.#time.wallMs() };
+    const { time } = this.#options.journal;
+    return { nowMs: time.witnessedMs(), skippedMs: 0, wallMs: time.wallMs() };
   }
 
   agents(page?: NamesPage): readonly AgentView[] {
@@ -298,14 +267,12 @@ export class JobsService implements Jobs {
 
   // ---- leadership ----------------------------------------------------------------------------------
 
-  #begin({ epoch, onOver }: Opened): JobsReign {
+  #begin(of: JournalReign): JobsReign {
     const reign = new JobsReign({
       ...this.#options,
-      time: this.#time,
-      epoch,
+      reign: of,
       leaseHash: (leaseId) => this.#secrets.leaseHash(leaseId),
       onStale: () => this.#staleRejected++,
-      onOver,
     });
     const { worker } = this.#options;
     // Decided in this turn, before anybody else asks. Where that fails, their leases end by themselves.

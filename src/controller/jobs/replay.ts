@@ -28,8 +28,15 @@ const EVENTS_PER_LOOK = 16;
 const SLICE_MS = 2;
 const REST_MS = 6;
 
+interface ReplayedEvent {
+  readonly sequence: number;
+  readonly bytes: Uint8Array;
+  /** Absent: of a history that nobody compares with another. */
+  readonly eventHash?: string | undefined;
+}
+
 export interface ReplayHistory {
-  read(from: number, max: number): AsyncIterable<readonly { readonly sequence: number; readonly bytes: Uint8Array }[]>;
+  read(from: number, max: number): AsyncIterable<readonly ReplayedEvent[]>;
   stats(): { readonly startSequence: number };
   /** Events that are not there, and of those the ones that no member has. Absent: all are there. */
   missing?(): readonly EventRange[];

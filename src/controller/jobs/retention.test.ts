@@ -72,7 +72,7 @@ describe("the end of a job's retention", () => {
     const { stage: before, clock, store } = await leading();
     before.feed();
     const old = await finish(before, 600_000, 1_000);
-    before.service.close();
+    before.journal.close();
     // Nobody led, and so nobody has seen it pass.
     clock.nowMs += HOUR_MS;
     const stage = stageOn(store, clock, "next");

@@ -11,9 +11,10 @@ import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultC
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Views } from "../../ports/views.ts";
+import { JournalService } from "../journal/service.ts";
 import { SiteJournal } from "../journal/site-journal.ts";
 import { JobsService } from "./jobs.ts";
-import { drain, HeldLog, type MovedClock } from "../scopes/test-scopes.ts";
+import { drain, HeldLog, type MovedClock, never } from "../scopes/test-scopes.ts";
 
 class ManualLeadership implements Leadership {
   isConfirming = true;
@@ -68,11 +69,13 @@ export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): SiteJ
 }
 
 /** Views without a file: as far behind as a test wants them to be. */
-export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "trust"> {
+export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "trust" | "line"> {
   readonly jobs = new Map<string, Job>();
   readonly logs = new Map<string, string>();
   isFailing = false;
   atPosition = 0;
+  /** Null: of a release that did not keep it. */
+  atLine: string | null = null;
   readonly calls: string[] = [];
 
   position(): Promise<number> {
@@ -84,7 +87,7 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    { isPast = false, settles = false }: PutHow = {},
+    { line = null, isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
     if (this.isFailing) return Promise.reject(new TenureError("DISK_FULL", "no room"));
     if (settles) this.calls.push("settle");
@@ -97,7 +100,12 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
     for (const { jobId, offset, text } of logs) if (this.jobs.has(jobId)) this.logs.set(`${jobId}@${offset}`, text);
     for (const jobId of forgotten) this.jobs.delete(jobId);
     this.atPosition = position;
+    this.atLine = line ?? this.atLine;
     return Promise.resolve();
+  }
+
+  line(): Promise<string | null> {
+    return Promise.resolve(this.atLine);
   }
 
   doubt(): Promise<void> {
@@ -142,6 +150,7 @@ export async function turns(clock: MovedClock, isSo: () => boolean): Promise<{ r
 export class JobsStage {
   readonly leadership = new ManualLeadership();
   readonly log: HeldLog;
+  readonly journal: JournalService;
   readonly service: JobsService;
   readonly views = new ListedViews();
   /** What this node believes of the time of day; null: that its own clock is right. */
@@ -170,16 +179,20 @@ export class JobsStage {
     this.log = new HeldLog(log);
     let ids = 0;
     const newId = (): string => `${name}-${++ids}`;
-    this.service = new JobsService({
+    const around = { clock, random: seededRandom("jobs"), newId };
+    this.journal = new JournalService({
+      ...around,
       log: this.log,
-      fold,
-      digest,
+      journal: fold,
       author: "site",
       leadership: this.leadership,
-      clock,
       believedMs: () => (this.believedMs === null ? clock.wallMs() : this.believedMs()),
-      random: seededRandom("jobs"),
-      newId,
+    });
+    this.service = new JobsService({
+      ...around,
+      journal: this.journal,
+      fold,
+      digest,
       newJobId: newId,
       nextFire: (cron, zone, afterMs) => this.nextFire(cron, zone, afterMs),
       isPaused: () => this.isPaused,
@@ -220,15 +233,6 @@ export class JobsStage {
     const outcome = { kind: "completed", result: { by: session } } as const;
     return (await this.service.results(session, [{ jobId, jobEpoch, leaseId, leaderEpoch, outcome, ...change }]))[0]!;
   }
-}
-
-function never(): AbortSignal {
-  return {
-    aborted: false,
-    reason: undefined,
-    addEventListener: () => undefined,
-    removeEventListener: () => undefined,
-  } as unknown as AbortSignal;
 }
 
 function byPlace(one: ExpiredPlace, other: ExpiredPlace): number {

@@ -55,7 +55,7 @@ describe("a snapshot of the jobs", () => {
     for (; slices.next().done !== true; turns++) if (turns === 1) await other.stage.submitMany(1);
     expect(turns).toBe(3);
     expect(other.fold.chain.sequence).toBe(2);
-    other.stage.service.close();
+    other.stage.journal.close();
     other.fold.restore(data, { position: 2_000, epoch: 1 });
     expect(other.fold.book.stateHash(digest)).toEqual(fold.book.stateHash(digest));
     // Other bytes than were prepared are read as they are, and what was prepared is not taken for them.
@@ -71,7 +71,7 @@ describe("a snapshot of the jobs", () => {
     const { chain } = fold;
     const hash = fold.book.stateHash(digest);
     const taken = fold.snapshot();
-    stage.service.close();
+    stage.journal.close();
     fold.restore(wholeOf(new SiteJournal(digest).snapshot()), { position: 0, epoch: 0 });
     const other = new SiteJournal(digest);
     other.restore(wholeOf(taken), { position: chain.sequence, epoch: 1 });
@@ -87,7 +87,7 @@ describe("a tenant that decides on what is applied", () => {
   it("is asked for one change after the other: two keys of one name are one", async () => {
     const { fold, stage } = folded();
     await stage.submitMany(1);
-    const keys = new KeysService({ fold: fold.keys, change: (make) => stage.service.change(make) });
+    const keys = new KeysService({ fold: fold.keys, journal: stage.journal });
     const request = { caller: "ada", idempotencyKey: null, bodyHash: "" };
     const create = (digit: string) => keys.create(request, { name: "a", role: "viewer", sha256: digit.repeat(64) });
     stage.log.isHolding = true;

@@ -1,32 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { CERTIFICATES_REVOKED_MAX } from "../../core/kit/limits.ts";
-import type { EventDraft, StoredEvent } from "../../core/events/index.ts";
 import { CertificatesFold } from "./certificates-fold.ts";
 import { CertificatesService } from "./certificates.ts";
+import { CommittedAtOnce } from "./test-journal.ts";
 
 const REQUEST = { caller: "ada", idempotencyKey: null, bodyHash: "" };
 const DAY_MS = 86_400_000;
 const hash = (number: number): string => number.toString(16).padStart(64, "0");
 
-/** On a log that commits at once; `events` are those that were written. */
 function stage() {
   const fold = new CertificatesFold();
-  const events: EventDraft[] = [];
-  const world = { nowMs: 1_000, unready: [] as string[] };
-  let ids = 0;
-  const service = new CertificatesService({
-    fold,
-    unready: () => world.unready,
-    change: async (make) => {
-      for (const draft of make({ newId: () => `e${++ids}`, nowMs: world.nowMs, leaderEpoch: 3 })) {
-        events.push(draft);
-        fold.apply({ ...draft, sequence: events.length } as unknown as StoredEvent);
-      }
-    },
-  });
+  const journal = new CommittedAtOnce(fold);
+  const world = { unready: [] as string[] };
+  const service = new CertificatesService({ fold, journal, unready: () => world.unready });
   const revoke = (number: number, notAfterMs = 10 * DAY_MS) =>
     service.revoke(REQUEST, { sha256: hash(number), id: `spiffe://tenure/operator/o${number}`, notAfterMs });
-  return { fold, service, events, world, revoke };
+  return { fold, service, journal, events: journal.events, world, revoke };
 }
 
 describe("revoked certificates", () => {
@@ -42,14 +31,14 @@ describe("revoked certificates", () => {
   });
 
   it("are bounded: one more is refused, until those that have expired are dropped", async () => {
-    const { service, world, events, revoke } = stage();
+    const { service, journal, events, revoke } = stage();
     for (let at = 0; at < CERTIFICATES_REVOKED_MAX; at++) await revoke(at, at === 0 ? 2 * DAY_MS : 10 * DAY_MS);
     await expect(revoke(CERTIFICATES_REVOKED_MAX)).rejects.toMatchObject({ code: "OVERLOADED" });
     // It has expired, and a node with a slow clock might not know that yet.
-    world.nowMs = 2.5 * DAY_MS;
+    journal.nowMs = 2.5 * DAY_MS;
     await expect(revoke(CERTIFICATES_REVOKED_MAX)).rejects.toMatchObject({ code: "OVERLOADED" });
     expect(service.isRevoked(hash(0))).toBe(true);
-    world.nowMs = 3 * DAY_MS + 1;
+    journal.nowMs = 3 * DAY_MS + 1;
     await revoke(CERTIFICATES_REVOKED_MAX);
     expect([service.isRevoked(hash(0)), service.isRevoked(hash(CERTIFICATES_REVOKED_MAX))]).toEqual([false, true]);
     expect(service.revoked()).toHaveLength(CERTIFICATES_REVOKED_MAX);

@@ -9,7 +9,7 @@ import type { CertificatesFold } from "./certificates-fold.ts";
 import type { KeysServiceOptions } from "./keys.ts";
 import { checkLeaderEpoch } from "../leadership/leader-epoch.ts";
 
-export interface CertificatesServiceOptions extends Pick<KeysServiceOptions, "change"> {
+export interface CertificatesServiceOptions extends Pick<KeysServiceOptions, "journal"> {
   readonly fold: CertificatesFold;
   /** Nodes that are not known to be of a release that reads this record: it would stop them. */
   readonly unready: () => readonly string[];
@@ -31,9 +31,9 @@ export class CertificatesService implements Certificates {
   }
 
   async revoke({ caller, leaderEpoch: named }: Request, one: CertificateToRevoke): Promise<RevokedCertificate> {
-    const { fold, change } = this.#options;
+    const { fold, journal } = this.#options;
     const { sha256, id, notAfterMs } = one;
-    await change(({ newId, nowMs, leaderEpoch }) => {
+    await journal.change(({ newId, nowMs, leaderEpoch }) => {
       checkLeaderEpoch(named, leaderEpoch);
       if (this.isRevoked(sha256)) return [];
       this.#check(one, nowMs);

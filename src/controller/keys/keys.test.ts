@@ -1,28 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { API_KEYS_MAX } from "../../core/kit/limits.ts";
-import type { EventDraft, StoredEvent } from "../../core/events/index.ts";
 import { KeysFold } from "./keys-fold.ts";
 import { KeysService } from "./keys.ts";
+import { CommittedAtOnce } from "./test-journal.ts";
 
 const REQUEST = { caller: "ada", idempotencyKey: null, bodyHash: "" };
 const hash = (number: number): string => number.toString(16).padStart(64, "0");
 
-/** Keys on a log that commits at once; `events` are those that were written. */
 function stage() {
   const fold = new KeysFold();
-  const events: EventDraft[] = [];
-  let ids = 0;
-  const service = new KeysService({
-    fold,
-    change: async (make) => {
-      for (const draft of make({ newId: () => `e${++ids}`, nowMs: 1_000, leaderEpoch: 3 })) {
-        events.push(draft);
-        fold.apply({ ...draft, sequence: events.length } as unknown as StoredEvent);
-      }
-    },
-  });
+  const journal = new CommittedAtOnce(fold);
+  const service = new KeysService({ fold, journal });
   const create = (name: string, sha256: string) => service.create(REQUEST, { name, role: "viewer", sha256 });
-  return { fold, service, events, create };
+  return { fold, service, events: journal.events, create };
 }
 
 describe("keys", () => {

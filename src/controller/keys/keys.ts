@@ -3,19 +3,15 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { API_KEYS_MAX } from "../../core/kit/limits.ts";
-import type { EventDraft } from "../../core/events/index.ts";
-import type { DecideContext } from "../../core/jobs/index.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Keys, KeyView, NewKey } from "../../ports/keys.ts";
+import type { JournalService } from "../journal/service.ts";
 import { checkLeaderEpoch } from "../leadership/leader-epoch.ts";
 import type { KeysFold, StoredKey } from "./keys-fold.ts";
 
 export interface KeysServiceOptions {
   readonly fold: KeysFold;
-  /** Writes what `make` decides, one change at a time; where that is nothing, resolves once this node is known to lead. */
-  readonly change: (
-    make: (context: Pick<DecideContext, "newId" | "nowMs" | "leaderEpoch">) => readonly EventDraft[],
-  ) => Promise<void>;
+  readonly journal: Pick<JournalService, "change">;
 }
 
 export class KeysService implements Keys {
@@ -35,8 +31,8 @@ export class KeysService implements Keys {
   }
 
   async create({ caller, leaderEpoch: named }: Request, { name, role, sha256 }: NewKey): Promise<KeyView> {
-    const { fold, change } = this.#options;
-    await change(({ newId, nowMs, leaderEpoch }) => {
+    const { fold, journal } = this.#options;
+    await journal.change(({ newId, nowMs, leaderEpoch }) => {
       checkLeaderEpoch(named, leaderEpoch);
       const known = fold.byName(name);
       if (known !== undefined && known.sha256 === sha256 && known.role === role) return [];
@@ -56,8 +52,8 @@ export class KeysService implements Keys {
   }
 
   async revoke({ caller, leaderEpoch: named }: Request, name: string): Promise<void> {
-    const { fold, change } = this.#options;
-    await change(({ newId, nowMs, leaderEpoch }) => {
+    const { fold, journal } = this.#options;
+    await journal.change(({ newId, nowMs, leaderEpoch }) => {
       checkLeaderEpoch(named, leaderEpoch);
       if (fold.byName(name) === undefined) throw new TenureError("NOT_FOUND", `There is no key "${name}".`);
       const payload = { by: caller };

@@ -12,7 +12,7 @@ import type { Clearance } from "../../ports/clearance.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
-import { within } from "./within.ts";
+import { triedWithin } from "../../loops/time.ts";
 
 /** Somebody else leads sooner than a worker that can't be killed dies. */
 const CLEAR_MS_MAX = 150;
@@ -88,7 +88,7 @@ export class ClearedLeadership implements Leadership {
 
   async #clear(epoch: number): Promise<void> {
     const { clearance, clock, logger, giveUp } = this.#options;
-    const isCleared = await within(clock, CLEAR_MS_MAX, clearance.clear(epoch));
+    const isCleared = await triedWithin(clock, CLEAR_MS_MAX, clearance.clear(epoch));
     if (this.#held !== epoch || this.#given.held() !== epoch) return;
     if (isCleared !== true) {
       const why = `this node was elected (epoch ${epoch}), and its worker is not gone after ${CLEAR_MS_MAX} ms: another must lead`;

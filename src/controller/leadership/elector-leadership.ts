@@ -14,7 +14,7 @@ import type { Elector, Term } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { GivenLeadership } from "./cleared-leadership.ts";
 import { Confirmations } from "./confirmations.ts";
-import { within } from "./within.ts";
+import { pause, triedWithin } from "../../loops/time.ts";
 
 /** What was refused until a person repairs something: tried again so seldom, and logged each time. */
 const REFUSED_PAUSE_MS = 5_000;
@@ -143,7 +143,7 @@ export class ElectorLeadership implements GivenLeadership {
         if (turn.aborted) continue;
         const message = error instanceof Error ? error.message : String(error);
         logger.error({ event: "campaign-refused", code: TenureError.is(error) ? error.code : "bug" }, message);
-        await within(clock, REFUSED_PAUSE_MS, aborted(signal));
+        await pause(clock, REFUSED_PAUSE_MS, signal);
       }
     }
   }
@@ -153,7 +153,7 @@ export class ElectorLeadership implements GivenLeadership {
     const { clock, confirm } = this.#options;
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const readIndex = async (timeoutMs: number): Promise<number | null> =>
-      (await within(clock, timeoutMs, confirm(epoch))) === true ? epoch : null;
+      (await triedWithin(clock, timeoutMs, confirm(epoch))) === true ? epoch : null;
     const given: Given = { epoch, confirmations: new Confirmations({ readIndex }), release: resolve };
     signal.addEventListener("abort", () => resolve(), { once: true });
     if (signal.aborted) return;

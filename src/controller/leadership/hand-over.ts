@@ -4,7 +4,7 @@ import type { PeerKey } from "../../core/kit/ids.ts";
 import type { TransferResult } from "../../core/raft/types.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lead, Members } from "../../ports/consensus.ts";
-import { within } from "./within.ts";
+import { triedWithin } from "../../loops/time.ts";
 
 /** A successor that does not answer is cleared when it is elected. */
 const EMPTY_MS_MAX = 300;
@@ -25,7 +25,7 @@ export async function handOver(
   force?: boolean,
 ): Promise<TransferResult> {
   const next = target ?? likelyNext(consensus);
-  if (next !== null) await within(clock, EMPTY_MS_MAX, empty(next));
+  if (next !== null) await triedWithin(clock, EMPTY_MS_MAX, empty(next));
   const result = await consensus.transfer(next, force);
   // It was our own choice, and may have been a bad one.
   const isOver = result.success || result.isUnknown || target !== null || next === null;
@@ -35,7 +35,7 @@ export async function handOver(
 /** Elected, and not alone on its node. */
 export async function giveUp({ consensus, clock }: HandOverOptions, term: number): Promise<void> {
   // The next one is not emptied first: that takes as long as to clear it, and nobody leads meanwhile.
-  const result = await within(clock, GIVE_UP_MS_MAX, consensus.transfer(null));
+  const result = await triedWithin(clock, GIVE_UP_MS_MAX, consensus.transfer(null));
   const { role, term: now } = consensus.status();
   if (result?.success !== true && role === "leader" && now === term) consensus.stepDown();
 }

@@ -32,6 +32,18 @@ export interface Opened {
   readonly onOver: () => void;
 }
 
+/** Where requests ask who serves. */
+export interface Door<T> {
+  /** As far as was heard; null: nobody. */
+  readonly current: T | null;
+  /** Null: that is known in a moment (`next`). Throws NOT_LEADER. */
+  now(): T | null;
+  /** As `now`, when the change of leaders that is under way is over, or has been under way for too long. */
+  next(): Promise<T>;
+  /** Throws NOT_LEADER. */
+  serving(): T;
+}
+
 export interface ReignOptions<T extends Serving> {
   readonly leadership: Pick<Leadership, "epoch" | "isTurningOver" | "subscribe">;
   readonly log: Pick<Log, "open">;
@@ -40,7 +52,7 @@ export interface ReignOptions<T extends Serving> {
   readonly begin: (opened: Opened) => T;
 }
 
-export class Reign<T extends Serving> {
+export class Reign<T extends Serving> implements Door<T> {
   readonly #options: ReignOptions<T>;
   /** Requests that have arrived while leadership changed hands: they wait for a moment, instead of being refused and sent again. */
   readonly #waiting = new Set<() => void>();
@@ -65,18 +77,15 @@ export class Reign<T extends Serving> {
     this.#goOn();
   }
 
-  /** Who serves, as far as was heard; null: nobody. */
   get current(): T | null {
     return this.#current;
   }
 
-  /** At the door: who serves; null: that is known in a moment (`next`). Throws NOT_LEADER. */
   now(): T | null {
     const epoch = this.#options.leadership.epoch();
     return this.#isTurningOver(epoch) ? null : this.#servingIn(epoch);
   }
 
-  /** As `now`, when the change of leaders that is under way is over, or has been under way for too long. */
   async next(): Promise<T> {
     const { clock } = this.#options;
     if (this.#waiting.size >= WAITERS_MAX) {
@@ -95,7 +104,6 @@ export class Reign<T extends Serving> {
     return this.serving();
   }
 
-  /** Throws NOT_LEADER. */
   serving(): T {
     return this.#servingIn(this.#options.leadership.epoch());
   }

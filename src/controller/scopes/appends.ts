@@ -1,4 +1,6 @@
 // What one leader appends about scopes, and the head that its decisions look at (design D11).
+// Not journal/writer.ts: there a decision is a range of the sealed tail, gathered with others of its turn and undone by the journal; here
+// a batch is the events of scopes, sent as it is, and the head is built again from the batches that are left. What they share is four outcomes.
 //
 //   begin ─▶ add event… ─▶ send ─▶ committed | unknown | fenced | refused
 //
@@ -6,7 +8,7 @@
 // - From `begin` to `send` is one synchronous turn, so no two decisions rest on the same head.
 // - A batch is settled once: `done` resolves when it is committed, and rejects with what is known of it. A definite failure
 //   is only said where nothing was written (trap 66).
-// - What the log refuses without writing it (too much waits, the disk is full, a transfer) takes everything behind it along:
+// - What the log refuses without writing it (too much waits, the disk is full, a transfer) takes everything after it along:
 //   it was decided on a head that never came to be. The head goes back to before it, and the leader goes on.
 
 import { assert, assertNever } from "../../core/kit/assert.ts";

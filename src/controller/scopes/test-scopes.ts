@@ -201,7 +201,7 @@ export function watch<T>(promise: Promise<T>): Outcome<T> {
   return outcome;
 }
 
-function never(): AbortSignal {
+export function never(): AbortSignal {
   return {
     aborted: false,
     reason: undefined,

@@ -4,7 +4,7 @@
 //
 //   a majority agrees, this node's clock too ──▶ its own clock is believed
 //   a majority agrees on another time         ──▶ theirs is; this node is unwilling to lead, and says so
-//   no majority agrees, or too few are heard  ──▶ none is believed: time passes on monotonic clocks (controller/jobs/event-time.ts)
+//   no majority agrees, or too few are heard  ──▶ none is believed: time passes on monotonic clocks (controller/journal/event-time.ts)
 //
 // A cluster of one voter has one clock. Where that jumps against the monotonic clock while the process runs, it is not believed
 // until it has gone on evenly for CLOCK_PROBATION_MS; after a start there is nothing to hold it against.

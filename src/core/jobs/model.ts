@@ -121,6 +121,18 @@ export interface JobFailure {
   readonly detail: Json;
 }
 
+/** What happened to a job, as it is shown. */
+export interface JobTimelineEntry {
+  readonly atMs: number;
+  readonly what: "submitted" | "assigned" | "started" | "ended" | "finished";
+  readonly attempt: number | null;
+  readonly jobEpoch: number | null;
+  readonly leaderEpoch: number | null;
+  readonly agent: string | null;
+  /** Of an attempt that ended, how; of a job that finished, its state. */
+  readonly end: string | null;
+}
+
 export interface AgentInfo {
   readonly name: string;
   /** Of its process, and its secret. What is decided, kept and shown has the hash in its place. */

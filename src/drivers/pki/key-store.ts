@@ -2,9 +2,10 @@
 // a certificate is replaced in one step, as a running server may read it at that moment.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
+import { makeDirectories } from "../disk/directories.ts";
 import type { KeyPair } from "./authority.ts";
 import { inspect, type Inspected } from "./inspection.ts";
 import { CERTIFICATES_READ_MAX } from "./limits.ts";
@@ -41,7 +42,7 @@ export class KeyStore {
   /** `force`: a key that is there is replaced. The same key again is not a replacement. */
   async save(name: string, pair: KeyPair, force: boolean): Promise<StoredPair> {
     const { certFile, keyFile } = this.files(name);
-    await mkdir(this.directory, { recursive: true, mode: DIRECTORY_MODE });
+    this.#make();
     const present = await textOf(keyFile);
     if (present !== pair.key) {
       if (present !== null && !force) throw keyExists(keyFile);
@@ -63,7 +64,7 @@ export class KeyStore {
     if (present.some((one) => one.fingerprint === fingerprint)) {
       return { certFile, authorities: present.length, isAdded: false };
     }
-    await mkdir(this.directory, { recursive: true, mode: DIRECTORY_MODE });
+    this.#make();
     const before = present.length === 0 ? "" : `${text.trimEnd()}\n`;
     await write(certFile, `${before}${authority.trimEnd()}\n`, CERTIFICATE_MODE);
     return { certFile, authorities: present.length + 1, isAdded: present.length > 0 };
@@ -79,6 +80,14 @@ export class KeyStore {
     } catch (error) {
       const remedy = "The names in it are unknown: remove it, and give all of them with --host.";
       throw damaged(certFile, error, remedy);
+    }
+  }
+
+  #make(): void {
+    try {
+      makeDirectories(this.directory, DIRECTORY_MODE);
+    } catch (error) {
+      throw unusable(this.directory, error);
     }
   }
 

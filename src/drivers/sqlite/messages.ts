@@ -38,7 +38,7 @@ export type WriterRequest =
   | { readonly kind: "holes" }
   | { readonly kind: "set-holes"; readonly ranges: string }
   /** Removes the file and starts anew. */
-  | { readonly kind: "rebuild" }
+  | { readonly kind: "rebuild"; readonly why: string }
   /** Moves the file aside and starts anew. */
   | { readonly kind: "discard"; readonly reason: string }
   | { readonly kind: "close" };

@@ -98,7 +98,6 @@ export class SqliteViews implements Views {
     return position;
   }
 
-  /** The hash of the event at the position, as it was put last; null: none was. */
   async line(): Promise<string | null> {
     await this.#puts.idle();
     return this.#writer.ask({ kind: "line" });
@@ -133,9 +132,9 @@ export class SqliteViews implements Views {
       await this.#puts.idle();
       await this.#writer.ask({ kind: "set-holes", ranges: JSON.stringify(ranges) });
     },
-    rebuild: async () => {
+    rebuild: async (why) => {
       await this.#puts.idle();
-      await this.#writer.ask({ kind: "rebuild" });
+      await this.#writer.ask({ kind: "rebuild", why });
     },
   };
 

@@ -124,8 +124,14 @@ export function isUnfinished(database: DatabaseSync): boolean {
 /** For reading, beside the writer. */
 export function openReader(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
-  database.exec(`PRAGMA cache_size = -${READER_CACHE_KIB}`);
-  return database;
+  try {
+    database.exec(`PRAGMA cache_size = -${READER_CACHE_KIB}`);
+    if (hasMeta(database)) return database;
+    throw new TenureError("BACKEND_UNAVAILABLE", `${path} is being made anew: retry in a moment.`);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
 export function readPosition(database: DatabaseSync): number {

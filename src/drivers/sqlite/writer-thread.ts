@@ -46,7 +46,7 @@ function take({ id, request }: Posted<WriterRequest>): void {
     case "set-holes":
       return attempt(id, () => writer.setHoles(request.ranges));
     case "rebuild":
-      return attempt(id, () => writer.rebuild());
+      return attempt(id, () => writer.rebuild(request.why));
     case "put":
       writer.put(id, request);
       return;

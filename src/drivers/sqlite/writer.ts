@@ -88,12 +88,12 @@ export class Writer {
     return this.#change((rows) => rows.setHoles(ranges));
   }
 
-  rebuild(): null {
+  rebuild(why: string): null {
     this.flush();
     this.#refuseAll(
       new TenureError("BACKEND_UNAVAILABLE", `${this.#options.path} is built anew: feed it from position 0.`),
     );
-    this.#remove("it was built without events that are here again");
+    this.#remove(why);
     return null;
   }
 

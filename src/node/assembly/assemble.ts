@@ -10,6 +10,7 @@ import { JobsService, type JobsServiceOptions } from "../../controller/jobs/jobs
 import { JobsMeter } from "../../controller/jobs/meter.ts";
 import type { ReplayHistory } from "../../controller/jobs/replay.ts";
 import { type EventHistory, EventsService } from "../../controller/journal/events.ts";
+import { JournalService } from "../../controller/journal/service.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import { CertificatesService, type CertificatesServiceOptions } from "../../controller/keys/certificates.ts";
 import { KeysService } from "../../controller/keys/keys.ts";
@@ -83,22 +84,27 @@ export interface NodeServices {
 
 export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const { clock, digest, logger, views } = world;
-  const { journal, leadership, history, pausing } = log;
-  const { fold } = journal;
+  const { leadership, history, pausing } = log;
+  const { fold } = log.journal;
   const isPaused = (): boolean => pausing?.isPaused ?? false;
   const scopes = scopesOf(world, log, isPaused);
-  const jobs = new JobsService({
-    ...journal,
-    digest,
+  const around = { clock, random: world.random.fork("jobs"), newId: world.newId };
+  const journal = new JournalService({
+    ...around,
+    log: log.journal.log,
+    journal: fold,
     get author() {
       return log.author;
     },
-    worker: world.worker,
     leadership,
-    clock,
     believedMs: () => log.believedMs(),
-    random: world.random.fork("jobs"),
-    newId: world.newId,
+  });
+  const jobs = new JobsService({
+    ...around,
+    journal,
+    fold,
+    digest,
+    worker: world.worker,
     newJobId: world.newJobId,
     nextFire: world.nextFire,
     isPaused,
@@ -111,9 +117,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
-  const change: CertificatesServiceOptions["change"] = (make) => jobs.change(make);
-  const keys = new KeysService({ fold: fold.keys, change });
-  const certificates = new CertificatesService({ fold: fold.certificates, change, unready: log.unready });
+  const keys = new KeysService({ fold: fold.keys, journal });
+  const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
@@ -122,7 +127,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     scopes: scopes ?? noScopes(),
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
-      jobs.close();
+      journal.close();
       scopes?.close();
       stopMeter();
       feeder.close();

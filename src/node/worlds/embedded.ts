@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import type { Api, Diagnostics } from "../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../contract/index.ts";
-import { within } from "../../controller/leadership/within.ts";
+import { triedWithin } from "../../loops/time.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { HAND_OVER_MS } from "../../core/kit/timeouts.ts";
 import { openViews } from "../../drivers/sqlite/index.ts";
@@ -191,7 +191,7 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     cluster.setDraining(true);
     // The successor's worker is ended first; whom nobody follows is unwilling all the same.
     const { mayWork, transfer } = leading;
-    if (mayWork && engine.status().role === "leader") await within(systemClock, HAND_OVER_MS, transfer(null));
+    if (mayWork && engine.status().role === "leader") await triedWithin(systemClock, HAND_OVER_MS, transfer(null));
     willingness.set("stopping", true);
     await handOver(consensus);
     await api.stop();

@@ -4,7 +4,7 @@ import type { ClockMood } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
 
 const WATCH = "controller/cluster/clock-watch.ts";
-const REIGN = "controller/jobs/jobs-reign.ts";
+const REIGN = "controller/journal/journal-reign.ts";
 const RETENTION = "controller/jobs/retention.ts";
 const IDEMPOTENCY = "core/jobs/state/idempotency.ts";
 const JOBS = "core/jobs/decide/jobs.ts";

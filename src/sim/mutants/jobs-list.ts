@@ -8,6 +8,7 @@ import { STOP_MUTANTS } from "./stop-list.ts";
 import { VIEWS_MUTANTS } from "./views-list.ts";
 
 const REIGN = "controller/jobs/jobs-reign.ts";
+const JOURNAL_REIGN = "controller/journal/journal-reign.ts";
 const LEASING = "controller/jobs/leasing.ts";
 const FEEDER = "controller/jobs/feeder.ts";
 const RETENTION = "controller/jobs/retention.ts";
@@ -71,8 +72,8 @@ const SCHEDULED = { schedules: 6, outages: 2 } as const;
 export const JOBS_MUTANTS: readonly Mutant[] = [
   mutant("answer-before-commit", "D11", {
     file: REIGN,
-    find: "await (decided.written ?? this.#confirmed());",
-    replace: "if (decided.written === null) await this.#confirmed();",
+    find: "await (decided.written ?? this.#reign.confirmed());",
+    replace: "if (decided.written === null) await this.#reign.confirmed();",
   }),
   mutant("lease-given-before-commit", "D11", {
     file: LEASING,
@@ -83,7 +84,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     { aims: ["hasty-cancel"] },
     mutant("early-rejection", "D11", {
       file: REIGN,
-      find: "await this.#confirmed();\n      throw decided.error;",
+      find: "await this.#reign.confirmed();\n      throw decided.error;",
       replace: "throw decided.error;",
     }),
   ),
@@ -98,7 +99,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   inRunsOf(
     { aims: ["hasty-cancel"] },
     mutant("rejection-without-the-head-committed", "D11", {
-      file: REIGN,
+      file: JOURNAL_REIGN,
       find: "await this.#writer.settled();",
       replace: "",
     }),
