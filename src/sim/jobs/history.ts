@@ -147,8 +147,9 @@ export class Histories {
 
   #at(node: string, life: number | undefined, what: () => Promise<void>): void {
     const { world } = this.#options;
+    const lives = (): boolean => world.node(node).process.life?.number === life;
     world.call(node, () => {
-      if (world.node(node).process.life?.number === life) what().catch((error: unknown) => world.report(node, error));
+      if (lives()) what().catch((error: unknown) => lives() && world.report(node, error));
     });
   }
 

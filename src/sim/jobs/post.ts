@@ -51,7 +51,8 @@ export function post<T>(cluster: JobsCluster, letter: Letter<T>): void {
         (value) => settled({ ok: true, value }),
         (error: unknown) => {
           if (TenureError.is(error)) settled({ ok: false, error });
-          else world.report(to, error);
+          // A process that has ended itself for a disk that failed fails all who wait for that disk.
+          else if (cluster.server(to) === server) world.report(to, error);
         },
       );
       letter.look?.(server);
