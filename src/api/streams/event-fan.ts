@@ -199,7 +199,8 @@ export class EventFan {
         stream.shownAtMs = clock.monotonicMs();
       }
     }
-    if (clock.monotonicMs() - stream.shownAtMs >= heartbeatMs) {
+    // As `#dueForBeats` compares it: a difference is rounded another way, and who is due would have no heartbeat, and be due again.
+    if (clock.monotonicMs() >= stream.shownAtMs + heartbeatMs) {
       hasRoom = stream.out.push(this.#encoder.encode(heartbeatOf(stream)));
       stream.shownId = stream.after;
       stream.shownAtMs = clock.monotonicMs();
