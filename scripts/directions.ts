@@ -36,6 +36,7 @@ export interface DirectionsReport {
 /** Composition roots: only these wire ports to drivers, and import Node. The other folders of cli/ talk to servers, and print. */
 const ROOTS = [
   "src/entry",
+  "src/node/worlds",
   "src/cli/main.ts",
   ...["connection", "files"].map((shared) => `src/cli/${shared}`),
   ...["run", "scope", "doctor", "schema"].map((command) => `src/cli/${command}`),
@@ -59,9 +60,22 @@ const SPEAKERS = ["contract", "client", "cli", WEB];
 const LOOPS = ["engine", "electors", "logs", "controller", "agent", "supervisor", "mesh"];
 /** What several loops share: helpers of any loop, and the sessions and the schema of electors and logs in Postgres. */
 const SHARED = ["loops", "postgres"];
-const ROOMS = ["core", "ports", ...SHARED, ...LOOPS, "contract", "api", "client", "drivers", "cli", "entry", "sim"];
+const ROOMS = [
+  "core",
+  "ports",
+  ...SHARED,
+  ...LOOPS,
+  "contract",
+  "api",
+  "client",
+  "drivers",
+  "node",
+  "cli",
+  "entry",
+  "sim",
+];
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */
-const HOUSES = ["core", "drivers"];
+const HOUSES = ["core", "drivers", "node"];
 /** The other rooms may not import any npm package. */
 const PACKAGE_ROOMS = ["drivers", "api", "contract", "cli", WEB];
 
@@ -84,7 +98,8 @@ function allowed(from: string, to: string): boolean | "type" {
   if (house === "client") return target === "contract";
   if (house === "cli") return target === "client" || target === "contract" || to === "core/kit";
   if (house === WEB) return target === "client" || target === "contract";
-  if (house === "sim") return !["drivers", "entry", "cli"].includes(target);
+  if (house === "node") return !["drivers", "entry", "cli", "client", "node"].includes(target);
+  if (house === "sim") return to !== "node/worlds" && !["drivers", "entry", "cli"].includes(target);
   return false;
 }
 
@@ -145,7 +160,9 @@ function refuseFile(one: Import, room: string, target: string): string | undefin
   if (VOCABULARY.includes(target) && SPEAKERS.includes(houseOf(room))) return undefined;
   if (houseOf(to) === "sim") return isIn(SIM_USERS, one.path) ? undefined : `${room} may not import sim (${target})`;
   if (isIn(ROOTS, one.path))
-    return room === "entry" && to === "cli" ? `${room} may not import ${to} (${target})` : undefined;
+    return ["entry", "node/worlds"].includes(room) && to === "cli"
+      ? `${room} may not import ${to} (${target})`
+      : undefined;
   const verdict = allowed(room, to);
   if (verdict === true) return undefined;
   if (verdict === false) return `${room} may not import ${to} (${target})`;

@@ -32,7 +32,7 @@ const LONG_FILES: Readonly<Record<string, Exception>> = {
 };
 
 /** Where time, randomness, timers and the process itself come in: everywhere else they are ports. */
-const TOUCHES_THE_WORLD = /^src\/(drivers|entry|cli|client)\//;
+const TOUCHES_THE_WORLD = /^src\/(drivers|entry|node\/worlds|cli|client)\//;
 const GLOBAL_EXCEPTIONS: readonly { path: RegExp; name: string; why: string }[] = [
   {
     path: /^src\/sim\/kernel/,

@@ -132,6 +132,36 @@ const REFUSED: readonly [what: string, path: string, code: string, mentions: str
     "sim may not import drivers/disk",
   ],
   ["sim using a composition root", "src/sim/x.ts", `import { a } from "../cli/sim/x.ts";`, "sim may not import cli"],
+  [
+    "a server's assembly using a driver: the simulator could not run it",
+    "src/node/assembly/x.ts",
+    `import { a } from "../../drivers/system/clock.ts";`,
+    "node/assembly may not import drivers/system",
+  ],
+  [
+    "a server's assembly using the worlds that call it",
+    "src/node/assembly/x.ts",
+    `import type { A } from "../worlds/embedded.ts";`,
+    "node/assembly may not import node/worlds",
+  ],
+  [
+    "a server's assembly using Node",
+    "src/node/assembly/x.ts",
+    `import { a } from "node:crypto";`,
+    "node/assembly may not import node:crypto",
+  ],
+  [
+    "a real server using a command",
+    "src/node/worlds/x.ts",
+    `import { a } from "../../cli/kit/flags.ts";`,
+    "node/worlds may not import cli",
+  ],
+  [
+    "sim using a real server's drivers",
+    "src/sim/x.ts",
+    `import { a } from "../node/worlds/x.ts";`,
+    "sim may not import node/worlds",
+  ],
   ["sim using Node", "src/sim/x.ts", `import { a } from "node:crypto";`, "sim may not import node:crypto"],
   [
     "production using the simulator",
@@ -197,8 +227,8 @@ const ALLOWED: readonly [path: string, code: string][] = [
     `import { a } from "node:fs"; import { b } from "npm-a"; import { c } from "../../core/kit/assert.ts";`,
   ],
   [
-    "src/cli/server/node/x.ts",
-    `import { a } from "../../../drivers/disk/x.ts"; import { b } from "node:path"; import { c } from "../../../engine/x.ts";`,
+    "src/node/worlds/x.ts",
+    `import { a } from "../../drivers/disk/x.ts"; import { b } from "node:path"; import { c } from "../../engine/x.ts";`,
   ],
   ["src/cli/main.ts", `import { a } from "node:fs"; import { b } from "../drivers/disk/x.ts";`],
   ["src/cli/sim/x.ts", `import { a } from "../../sim/x.ts";`],
@@ -206,6 +236,11 @@ const ALLOWED: readonly [path: string, code: string][] = [
   ["src/contract/x.ts", `import { a } from "../core/jobs/model.ts";`],
   ["web/src/x.ts", `import { a } from "../../src/core/jobs/model.ts";`],
   ["src/sim/x.ts", `import { a } from "../engine/x.ts"; import { b } from "../core/raft/raft.ts";`],
+  ["src/sim/x.ts", `import { a } from "../node/assembly/x.ts";`],
+  [
+    "src/node/assembly/x.ts",
+    `import { a } from "../../engine/x.ts"; import { b } from "../../logs/x.ts"; import { c } from "../../controller/x.ts";`,
+  ],
   [
     "src/engine/x.test.ts",
     `import { it } from "vitest"; import { a } from "../sim/x.ts"; import { b } from "node:fs";`,

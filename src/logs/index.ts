@@ -3,10 +3,10 @@
 export {
   Archive,
   type ArchiveOptions,
+  type ExchangeOptions,
   exchangeSegments,
   filesBehind,
   lacksOf,
-  type MissingHistory,
   ownLacks,
   Retention,
   type SegmentFetcher,

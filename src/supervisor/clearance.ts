@@ -89,3 +89,8 @@ export class SupervisedClearance implements Clearance {
     this.#asked = null;
   }
 }
+
+/** The name under which a node's own worker is known. */
+export function workerName(nodeId: string): string {
+  return `${nodeId}-worker`;
+}

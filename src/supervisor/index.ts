@@ -1,5 +1,5 @@
 // The door: a node's two processes, started, stopped and replaced by role.
 
-export { SupervisedClearance } from "./clearance.ts";
+export { SupervisedClearance, workerName } from "./clearance.ts";
 export type { FromController } from "./messages.ts";
 export { Supervisor } from "./supervisor.ts";

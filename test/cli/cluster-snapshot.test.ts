@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { serverMachine } from "../../src/cli/server/node/machine.ts";
+import { serverMachine } from "../../src/node/assembly/machine.ts";
 import { viewOf } from "../../src/cli/cluster/test-cluster.ts";
 import { toSnake } from "../../src/contract/snake-case.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";
@@ -23,7 +23,7 @@ atTheEnd(async () => rmSync(directory, { recursive: true, force: true }));
 
 const voters = [peerKey("n1", "a1"), peerKey("n2", "b2"), peerKey("n3", "c3")];
 const meta = { index: 4_711, term: 7, configuration: configurationOf(voters) };
-const whole = encodeSnapshotFile(meta, wholeOf(await serverMachine().machine.snapshot()), systemDigest);
+const whole = encodeSnapshotFile(meta, wholeOf(await serverMachine(systemDigest).machine.snapshot()), systemDigest);
 
 function file(name: string, bytes: Uint8Array): string {
   const path = join(directory, name);
@@ -72,7 +72,7 @@ describe("tenure cluster snapshot verify", () => {
 });
 
 it("verify refuses a whole file whose state no server could read", async () => {
-  const state = wholeOf(await serverMachine().machine.snapshot());
+  const state = wholeOf(await serverMachine(systemDigest).machine.snapshot());
   for (const data of [new TextEncoder().encode("the state"), state.subarray(0, -1), Uint8Array.of(...state, 0)]) {
     const path = file("unreadable", encodeSnapshotFile(meta, data, systemDigest));
     const { code, stdout, stderr } = await tenure("cluster", "snapshot", "verify", path);

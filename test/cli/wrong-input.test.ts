@@ -24,7 +24,7 @@ import { run } from "../../src/cli/run/command.ts";
 import { schedule } from "../../src/cli/schedule/command.ts";
 import { schema } from "../../src/cli/schema/command.ts";
 import { scope } from "../../src/cli/scope/command.ts";
-import { nextFire } from "../../src/cli/server/node/schedules.ts";
+import { nextFire } from "../../src/node/worlds/system.ts";
 import { server } from "../../src/cli/server/command.ts";
 import { support } from "../../src/cli/support/command.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";

@@ -3,7 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { startServerNode, type ServerNode } from "../../src/cli/server/node/node.ts";
+import { diagnosticsOf } from "../../src/cli/server/diagnostics.ts";
+import { startServerNode, type ServerNode } from "../../src/node/worlds/embedded.ts";
 import { parseServerConfig } from "../../src/contract/index.ts";
 import { electionConfig } from "../../src/core/raft/index.ts";
 import { openLogSink } from "../../src/drivers/telemetry/index.ts";
@@ -27,7 +28,13 @@ async function loneNode(directory: string, bootstrap: boolean): Promise<ServerNo
   const onFatal = (error: unknown): never => {
     throw error;
   };
-  const node = await startServerNode(config, { bootstrap, version: "0", logs, onFatal });
+  const node = await startServerNode(config, {
+    bootstrap,
+    version: "0",
+    logs,
+    diagnostics: () => diagnosticsOf(config, logs),
+    onFatal,
+  });
   onTestFinished(() => node.stop());
   return node;
 }

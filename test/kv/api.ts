@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { createApi } from "../../src/api/index.ts";
-import type { ConsensusNode } from "../../src/cli/server/node/consensus.ts";
+import type { ConsensusNode } from "../../src/node/worlds/consensus.ts";
 import { isConfirmedLeader } from "../../src/controller/cluster/cluster-view.ts";
 import type { ApiRole } from "../../src/core/kit/api-role.ts";
 import { incarnationOf, nodeIdOf } from "../../src/core/kit/ids.ts";

@@ -1,10 +1,10 @@
-// The node of the test store: the same data directory, wire and engine as `tenure server start` (cli/server/node/consensus.ts),
+// The node of the test store: the same data directory, wire and engine as `tenure server start` (node/worlds/consensus.ts),
 // folding a key-value machine, served over TCP, and steered over IPC by whoever started it.
 //
 //   starting ─▶ ready ─▶ ended: by a signal, by its harness going away, or by itself when the engine fails
 
 import { appendFileSync, openSync, writeSync } from "node:fs";
-import { openConsensus, type ConsensusNode } from "../../src/cli/server/node/consensus.ts";
+import { openConsensus, type ConsensusNode } from "../../src/node/worlds/consensus.ts";
 import { assertNever } from "../../src/core/kit/assert.ts";
 import type { PeerKey } from "../../src/core/kit/ids.ts";
 import type { RaftEvent } from "../../src/core/raft/index.ts";

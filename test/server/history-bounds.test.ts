@@ -7,8 +7,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { parseServerConfig, type ServerConfigFile } from "../../src/contract/index.ts";
-import { restoreDirectory } from "../../src/cli/server/recover.ts";
-import { startServerNode, type ServerNode } from "../../src/cli/server/node/node.ts";
+import { restoreDirectory } from "../../src/node/worlds/recover.ts";
+import { diagnosticsOf } from "../../src/cli/server/diagnostics.ts";
+import { startServerNode, type ServerNode } from "../../src/node/worlds/embedded.ts";
 import { electionConfig } from "../../src/core/raft/index.ts";
 import { openLogSink } from "../../src/drivers/telemetry/index.ts";
 import { createClient, type Client, TenureError } from "../../src/entry/client.ts";
@@ -85,7 +86,14 @@ async function startOn(
   const onFatal = (error: unknown): never => {
     throw error;
   };
-  const node = await startServerNode(config, { bootstrap, version: "0", logs, onFatal, world: { wrapDisk } });
+  const node = await startServerNode(config, {
+    bootstrap,
+    version: "0",
+    logs,
+    diagnostics: () => diagnosticsOf(config, logs),
+    onFatal,
+    world: { wrapDisk },
+  });
   onTestFinished(() => node.stop());
   const client = createClient({ urls: [node.apiUrl], key: KEY, timeoutMs: 5_000 });
   await waitFor("it to lead", async () => (await client.stats().catch(() => null)) !== null);

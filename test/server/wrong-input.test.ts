@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { peerSecret } from "../../src/cli/server/node/secret.ts";
+import { peerSecret } from "../../src/node/worlds/secret.ts";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { FRAME, FRAME_HEADER_BYTES, writeHeader } from "../../src/drivers/wire/frame.ts";
 import { Secret } from "../../src/drivers/wire/handshake/secret.ts";

@@ -45,7 +45,7 @@ function eventsOf(node: TenureNode, event: string): string[] {
     .filter((line) => line.includes(`"event":"${event}"`));
 }
 
-const atController = (): Promise<Held> => heldAt("cli/server/node/node.ts", "  const consensus = await openConsensus(");
+const atController = (): Promise<Held> => heldAt("node/worlds/embedded.ts", "  const consensus = await openConsensus(");
 const atKilling = (): Promise<Held> =>
   heldAt("drivers/processes/children.ts", "  await killFamily({\n    cookie: { name: CONTROLLER");
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { readWeb } from "../../src/cli/server/node/web.ts";
+import { readWeb } from "../../src/node/worlds/web.ts";
 import { startApi, type TestApi } from "../api/test-api.ts";
 import { buildWeb } from "./test-browser.ts";
 

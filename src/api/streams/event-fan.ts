@@ -199,7 +199,7 @@ export class EventFan {
         stream.shownAtMs = clock.monotonicMs();
       }
     }
-    // As `#dueForBeats` compares it: a difference is rounded another way, and who is due would have no heartbeat, and be due again.
+    // The same sum as in #dueForBeats: rounded differently, a stream is due by one and not by the other, and nothing rests.
     if (clock.monotonicMs() >= stream.shownAtMs + heartbeatMs) {
       hasRoom = stream.out.push(this.#encoder.encode(heartbeatOf(stream)));
       stream.shownId = stream.after;

@@ -7,6 +7,8 @@ import type { Outlet } from "./stream.ts";
 
 /** More than any chain of promises here is long. */
 const MICROTASKS = 50;
+/** More than any test here takes. */
+const TURNS_MAX = 100_000;
 
 export class CountingClock extends ManualClock {
   longestTurnMs = 0;
@@ -15,7 +17,8 @@ export class CountingClock extends ManualClock {
   async run(begin: () => void, forMs: number): Promise<void> {
     const untilMs = this.nowMs + forMs;
     await this.#turn(begin);
-    while (this.nextMs <= untilMs) {
+    for (let turns = 0; this.nextMs <= untilMs; turns++) {
+      if (turns > TURNS_MAX) throw new Error(`time does not pass: ${turns} turns, and it is ${this.nowMs}`);
       this.nowMs = Math.max(this.nowMs, this.nextMs);
       await this.#turn(() => void this.fireNext());
     }

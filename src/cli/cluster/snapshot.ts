@@ -13,8 +13,8 @@ import { refuseStrangers } from "../connection/connection.ts";
 import { NewFile } from "../files/whole.ts";
 import { bytesText, statusOf } from "./view.ts";
 import { columns } from "../kit/output.ts";
-import { serverMachine } from "../server/node/machine.ts";
-import { copiesIn, copiesNote } from "../server/node/restore-history.ts";
+import { serverMachine } from "../../node/assembly/machine.ts";
+import { copiesIn, copiesNote } from "../../node/worlds/restore-history.ts";
 
 const FILE_BYTES_MAX = SNAPSHOT_BYTES_MAX + WAL_FRAME_PAYLOAD_BYTES_MAX;
 /** How a node refuses its view to who may save a snapshot: where nobody leads, it can't say whether the role has changed. */
@@ -75,7 +75,7 @@ export async function verifyHistory(file: string, directory: string) {
 /** As a server does that starts from it. */
 function checkState(file: string, data: Uint8Array): void {
   try {
-    serverMachine().machine.restore(data);
+    serverMachine(systemDigest).machine.restore(data);
   } catch (error) {
     if (!TenureError.is(error)) throw error;
     throw new TenureError(

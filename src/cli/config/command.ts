@@ -11,7 +11,7 @@ import type { ServerConfig } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { Security } from "../../drivers/wire/handshake/security.ts";
-import { nameWarning } from "../cert/names.ts";
+import { nameWarning } from "../../node/worlds/certificate-names.ts";
 import { paintFor, paintState } from "../kit/colour.ts";
 import { warningText } from "../kit/complaint.ts";
 import { clientSettings } from "./client.ts";

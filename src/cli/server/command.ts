@@ -55,7 +55,7 @@ export async function server(args: readonly string[]): Promise<number> {
           "recover makes this node's data the whole truth of a new cluster: what the others have and this one never received is lost. Say --force-new-cluster if a quorum is gone for good",
         );
       }
-      const { recoverDirectory } = await import("./recover.ts");
+      const { recoverDirectory } = await import("../../node/worlds/recover.ts");
       return report(await recoverDirectory(config), output);
     }
     case "restore": {
@@ -63,7 +63,7 @@ export async function server(args: readonly string[]): Promise<number> {
       refuseFlags(verb, values, ["bootstrap", "force-new-cluster"]);
       if (values.snapshot === undefined)
         throw new UsageError("--snapshot is missing: name the file that `snapshot save` wrote");
-      const { restoreDirectory } = await import("./recover.ts");
+      const { restoreDirectory } = await import("../../node/worlds/recover.ts");
       const { snapshot: path, history: historyFrom } = values;
       const isPaused = values.paused !== undefined;
       return report(await restoreDirectory(config, { path, historyFrom, isPaused }), output);

@@ -7,10 +7,15 @@
 
 import { readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
+import type { Diagnostics } from "../../api/index.ts";
 import type { ServerConfig } from "../../contract/index.ts";
+import { assert } from "../../core/kit/assert.ts";
 import { ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { openLogSink, type LogSink } from "../../drivers/telemetry/index.ts";
-import type { ServerNode, ServerNodeOptions } from "./node/node.ts";
+import type { ServerNode, ServerNodeOptions } from "../../node/worlds/embedded.ts";
+import { backendSource } from "../connection/backend.ts";
+import { isEnabled } from "../run/flags.ts";
+import { diagnosticsOf } from "./diagnostics.ts";
 import { followSupervisor, isSupervised, type Supervised } from "./supervised.ts";
 
 const EXIT_SOFTWARE = 70;
@@ -56,7 +61,8 @@ async function lifetime(
   let node: Pick<ServerNode, "reload" | "stop">;
   try {
     const clearance = supervised?.clearance;
-    const options = { bootstrap, version: packageVersion(), logs, signal, onFatal, clearance };
+    const diagnostics = (): Diagnostics => diagnosticsOf(config, logs);
+    const options = { bootstrap, version: packageVersion(), logs, signal, onFatal, clearance, diagnostics };
     node = await startNode(config, options);
     supervised?.up();
   } catch (error) {
@@ -86,13 +92,16 @@ async function startNode(
   options: ServerNodeOptions & { readonly signal: AbortSignal },
 ): Promise<Pick<ServerNode, "reload" | "stop">> {
   if (config.backend === null) {
-    const { startServerNode } = await import("./node/node.ts");
+    const { startServerNode } = await import("../../node/worlds/embedded.ts");
     flushCompileCache();
     return startServerNode(config, options);
   }
-  const { startPostgresNode } = await import("./node/postgres.ts");
+  const { startPostgresNode } = await import("../../node/worlds/postgres.ts");
   flushCompileCache();
-  return startPostgresNode({ ...config, backend: config.backend }, options);
+  const source = backendSource(config.backend, process.env);
+  assert(source.kind === "postgres", "the configuration takes a Postgres URL only");
+  const enabled = isEnabled(process.env["TENURE_LEADER_ENABLED"]);
+  return startPostgresNode(config, { ...options, postgres: source.options, enabled });
 }
 
 /** From now on. What is asked for before the node is up is done then: it may have read its certificates before they were renewed. */

@@ -4,9 +4,10 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfig } from "../../contract/index.ts";
-import { apiUrlOf } from "./node/api.ts";
+import { apiUrlOf } from "../../node/worlds/api.ts";
+import { workerName } from "../../supervisor/index.ts";
 import { MEMORY_ENVIRONMENT } from "./memory.ts";
-import { SUPERVISED, workerName } from "./supervised.ts";
+import { SUPERVISED } from "./supervised.ts";
 import { SPEC, type SupervisorSpec } from "./supervisor-spec.ts";
 
 /** Jobs of a worker whose node stops may end by themselves for so long. */

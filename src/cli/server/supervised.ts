@@ -16,11 +16,6 @@ export interface Supervised {
   up(): void;
 }
 
-/** The name under which a node's own worker is known. */
-export function workerName(nodeId: string): string {
-  return `${nodeId}-worker`;
-}
-
 export function isSupervised(): boolean {
   return process.env[SUPERVISED] === "1" && process.send !== undefined;
 }

@@ -61,6 +61,7 @@ export async function openViews(options: ViewsOptions): Promise<SqliteViews> {
 
 export class SqliteViews implements Views {
   readonly #options: ViewsOptions;
+  readonly #resets: (() => void)[] = [];
   readonly #writer: Thread<WriterRequest>;
   readonly #reader: Thread<ReaderRequest>;
   readonly #puts: PutQueue;
@@ -74,11 +75,12 @@ export class SqliteViews implements Views {
     const { path, clusterId, logger } = options;
     const common = { store: { path, clusterId }, logger };
     this.#options = options;
+    if (options.onReset !== undefined) this.#resets.push(options.onReset);
     this.#writer = new Thread<WriterRequest>({
       ...common,
       name: "writer",
       onReplaced: (aside, reason) => this.#onReplaced(aside, reason),
-      onRestarted: () => options.onReset?.(),
+      onRestarted: () => this.#reset(),
     });
     this.#reader = new Thread<ReaderRequest>({
       ...common,
@@ -217,7 +219,16 @@ export class SqliteViews implements Views {
       { path, aside, reason },
       "the views' file was moved aside and is built anew from snapshot and archive",
     );
-    this.#options.onReset?.();
+    this.#reset();
+  }
+
+  /** As `onReset` of the options, from now on. */
+  onReset(listener: () => void): void {
+    this.#resets.push(listener);
+  }
+
+  #reset(): void {
+    for (const listener of this.#resets) listener();
   }
 }
 

@@ -2,8 +2,8 @@
 
 export { Archive } from "./archive.ts";
 export type { ArchiveOptions } from "./archive-options.ts";
-export { exchangeSegments, lacksOf, ownLacks, segmentAnswers } from "./peers/peer-segments.ts";
-export { SegmentFetcher, type MissingHistory, type SegmentSource } from "./peers/segment-fetcher.ts";
+export { type ExchangeOptions, exchangeSegments, lacksOf, ownLacks, segmentAnswers } from "./peers/peer-segments.ts";
+export { SegmentFetcher, type SegmentSource } from "./peers/segment-fetcher.ts";
 export { filesBehind } from "./replayed.ts";
 export { Retention } from "./retention.ts";
 export type { Finding } from "./recovery.ts";

@@ -1,5 +1,5 @@
-// Clocks of servers that are minutes to months off: how a seed sets them, the beacons by which servers hear of each other's, and
-// what has to hold whatever they show.
+// Clocks of servers that are minutes to months off: how a seed sets them, and what has to hold whatever they show. Servers hear
+// of each other's by beacons (peers.ts).
 //
 //   near   all are right within seconds
 //   one    one server's is off for the whole run: a majority is right. At the end it is whoever leads then
@@ -13,10 +13,7 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { ClockWatch } from "../../controller/cluster/clock-watch.ts";
-import { Willingness } from "../../controller/cluster/node-drain.ts";
-import type { Lead } from "../../ports/consensus.ts";
-import { type Boot, WALL_START_MS, type World } from "../kernel/index.ts";
+import { WALL_START_MS, type World } from "../kernel/index.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
 export type ClockMood = "near" | "one" | "some" | "most" | "gap";
@@ -36,9 +33,6 @@ const OFF_MS_MAX = 90_000;
 const AGREE_MS = 20_000;
 /** After a gap: until the clocks of a majority were heard of. */
 const SETTLE_MS = 20_000;
-const BEACON_MS = 1_000;
-const FIRST_BEACON_MS = 100;
-const WAY_MS: readonly [number, number] = [0.2, 8];
 const FROM_MS = 600;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -108,8 +102,6 @@ export interface SimClocksOptions {
   readonly probes: JobsProbeCounts;
   readonly leader: () => string | undefined;
   readonly outage: (forMs: number, hoursMs: number) => void;
-  /** Of a server that runs. */
-  readonly watchOf: (node: string) => ClockWatch | undefined;
 }
 
 export class SimClocks {
@@ -147,30 +139,6 @@ export class SimClocks {
       this.#options.world.node(node).process.jumpWall(byMs);
       this.#offMs.set(node, (this.#offMs.get(node) ?? 0) + byMs);
     }
-  }
-
-  // ---- beacons -------------------------------------------------------------------------------------
-
-  /** Production's judgement of the clocks, fed by letters of this world. */
-  watch({ node, clock, random: seeded }: Boot, consensus: Lead): ClockWatch {
-    const { world, names, watchOf, probes } = this.#options;
-    const random = seeded.fork("beacons");
-    const watch = new ClockWatch({ consensus, clock, willingness: new Willingness(consensus) });
-    const speak = (pauseMs: number): void => {
-      const { state } = watch.tick();
-      if (state === "skewed") reached(probes, "clock-found-off");
-      if (state === "disagreeing") reached(probes, "clocks-disagreed");
-      const wallMs = clock.wallMs();
-      for (const to of names) {
-        if (to === node || !world.network.link(node, to).open) continue;
-        world.scheduler.schedule(world.nowMs + random.between(...WAY_MS), world.scheduler.owner("beacons"), () => {
-          world.call(to, () => watchOf(to)?.heard(consensus.peer, wallMs));
-        });
-      }
-      clock.setTimer(clock.monotonicMs() + pauseMs * random.between(0.9, 1.1), () => speak(BEACON_MS));
-    };
-    speak(FIRST_BEACON_MS);
-    return watch;
   }
 
   // ---- what holds ----------------------------------------------------------------------------------

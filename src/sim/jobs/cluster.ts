@@ -4,30 +4,32 @@
 import type { Random } from "../../core/kit/random.ts";
 import { peerKey } from "../../core/kit/ids.ts";
 import { joined } from "../../core/kit/pieces.ts";
-import { configurationOf } from "../../core/raft/index.ts";
-import { ScopesFold } from "../../core/scopes/index.ts";
-import { ClusterMachine, innerProposals } from "../../controller/cluster/cluster-machine.ts";
-import { JobsFeeder } from "../../controller/jobs/feeder.ts";
-import { EventsService } from "../../controller/journal/events.ts";
-import { JOBS_LOG_KEPT, SiteJournal } from "../../controller/journal/site-journal.ts";
-import { CertificatesService } from "../../controller/keys/certificates.ts";
-import { KeysService } from "../../controller/keys/keys.ts";
-import { JobsService } from "../../controller/jobs/jobs.ts";
+import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
+import type { EventsService } from "../../controller/journal/events.ts";
+import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import type { JobsService } from "../../controller/jobs/jobs.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
-import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
+import type { Leading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
-import { type Archive, archivedMachine, type FeedBounds, RaftLog } from "../../logs/index.ts";
-import type { Proposals } from "../../ports/consensus.ts";
+import type { Archive } from "../../logs/index.ts";
+import { assembleNode } from "../../node/assembly/assemble.ts";
+import { historyAhead } from "../../node/assembly/history-ahead.ts";
+import { serverMachine } from "../../node/assembly/machine.ts";
+import { type OwnLogOptions, startOwnLog } from "../../node/assembly/own-log.ts";
+import type { Certificates } from "../../ports/certificates.ts";
+import type { Keys } from "../../ports/keys.ts";
+import type { LogFields, Logger } from "../../ports/logger.ts";
+import { workerName } from "../../supervisor/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { World, type Boot, type TraceSink } from "../kernel/index.ts";
-import type { ClockWatch } from "../../controller/cluster/clock-watch.ts";
 import { DiskWitness } from "../raft/index.ts";
 import { SimClocks } from "./clocks.ts";
 import { type Following, followingOf } from "./following.ts";
 import { Histories } from "./history.ts";
 import type { JobsKnobs } from "./knobs.ts";
-import { Moonlight, supervisorOf, workerOf } from "./moonlight.ts";
+import { Moonlight, supervisorOf } from "./moonlight.ts";
+import { PROTOCOL, SimPeers } from "./peers.ts";
 import { Chronicle } from "./oracle/chronicle.ts";
 import { DoorLedger } from "./oracle/door-ledger.ts";
 import { JobsOracle } from "./oracle/oracle.ts";
@@ -43,10 +45,6 @@ const FOUNDER = "a1";
 const RESTART_AFTER_EXIT_MS = 50;
 /** After the first election, one that another node had begun meanwhile. */
 const SETTLED_MS = 1_000;
-/** As in a server: the scopes' log comes first. */
-const JOBS_PLACE = 1;
-
-const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Leadership is as everybody but the engine sees it: after the clearance of a node that works. */
 export interface JobsServer extends Leading {
@@ -56,15 +54,9 @@ export interface JobsServer extends Leading {
   readonly reading: Reading;
   readonly archive: Archive;
   readonly following: Following;
-  readonly keys: KeysService;
-  readonly certificates: CertificatesService;
-  readonly clocks: ClockWatch;
-}
-
-interface MachineParts {
-  readonly fold: SiteJournal;
-  readonly archive: Archive;
-  readonly log: RaftLog;
+  readonly events: EventsService;
+  readonly keys: Keys;
+  readonly certificates: Certificates;
 }
 
 export interface AnsweredAgent {
@@ -120,12 +112,15 @@ export class JobsCluster {
   readonly #moonlight: Moonlight;
   readonly #witness: DiskWitness;
   readonly #histories: Histories;
+  readonly #peers: SimPeers;
+  readonly #logger: Logger;
   #committedIndex = 0;
   /** Who was elected, and when. */
   readonly #elections: { readonly node: string; readonly atMs: number }[] = [];
 
   constructor(options: JobsClusterOptions) {
     this.#options = options;
+    this.#logger = probing(this.probes);
     this.secrets = new LeaseSecrets(options.digest);
     this.knobs = options.knobs;
     this.names = Array.from({ length: this.knobs.servers }, (_, at) => `n${at + 1}`);
@@ -157,7 +152,6 @@ export class JobsCluster {
       probes: this.probes,
       leader: () => this.leader(),
       outage: (forMs, hoursMs) => this.#outage(forMs, hoursMs),
-      watchOf: (node) => this.server(node)?.clocks,
     });
     this.oracle = new JobsOracle({
       probes: this.probes,
@@ -169,7 +163,9 @@ export class JobsCluster {
       timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
     });
     const { world, names, knobs, probes } = this;
-    this.#histories = new Histories({ world, names, knobs, probes, digest: options.digest });
+    this.#peers = new SimPeers({ world, names, knobs });
+    const { liar } = this.#peers;
+    this.#histories = new Histories({ world, names, knobs, probes, liar, digest: options.digest });
     this.stores = new Stores({
       knobs,
       probes,
@@ -273,17 +269,12 @@ export class JobsCluster {
   #startEngine(boot: Boot, archive: Archive): void {
     const { node } = boot;
     const { digest } = this.#options;
-    const made: { engine?: Engine } = {};
     const { snapshotSliceBytes: sliceBytes, finishedMax, finishedBytesMax } = this.knobs;
-    const fold = new SiteJournal(digest, { sliceBytes, limits: { finishedMax, finishedBytesMax } });
-    const proposals: Proposals = { propose: (data) => made.engine!.propose(data) };
-    const lead = { status: () => made.engine!.status() };
-    const logAt = (place: number, folded: Fold, kept?: FeedBounds): RaftLog =>
-      new RaftLog({ fold: folded, kept, proposals: innerProposals(proposals, place), lead });
-    fold.follow((sealed) => archive.append([sealed]));
-    const jobsLog = logAt(JOBS_PLACE, this.#watched(boot, fold), JOBS_LOG_KEPT);
-    const archived = archivedMachine(jobsLog, () => archive);
-    const machine = new ClusterMachine([logAt(0, new ScopesFold()), archived], digest);
+    const machine = serverMachine(digest, {
+      journal: { sliceBytes, limits: { finishedMax, finishedBytesMax } },
+      watched: (fold) => this.#watched(boot, fold),
+    });
+    machine.keepIn(archive);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     this.oracle.started(node);
     Engine.start({
@@ -294,28 +285,27 @@ export class JobsCluster {
       digest,
       random: boot.random,
       connect: (self) => boot.wire(self),
-      stateMachine: machine,
+      stateMachine: machine.machine,
       newIncarnation: () => `b${boot.life}`,
       bootstrap: this.#founded.has(node) ? null : { incarnation: FOUNDER, configuration: configurationOf(founders) },
+      witness: async (log) => historyAhead(archive, log, digest),
       election: { enableLease: this.knobs.enableLease },
       limits: { uncommittedBytesMax: this.knobs.uncommittedBytesMax },
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: 5 },
       onFatal: (error) => boot.fatal(error),
     }).then(
       (engine) => {
-        made.engine = engine;
-        if (this.world.node(node).process.life?.number !== boot.life) return;
-        const leading = this.knobs.moonlights
-          ? this.#moonlight.over(engine, boot)
-          : raftLeading({ consensus: engine, clock: boot.clock, logger: NO_LOGGER });
-        this.#started(boot, engine, leading, { fold, archive, log: jobsLog });
+        if (this.world.node(node).process.life?.number === boot.life) this.#started(boot, { engine, machine, archive });
       },
       (error: unknown) => boot.fatal(error),
     );
   }
 
-  #started(boot: Boot, engine: Engine, leading: Leading, { fold, archive, log }: MachineParts): void {
-    const { node, life, clock, random } = boot;
+  /** As node/worlds does it, with the ports of this world. */
+  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive">): void {
+    const { node, life } = boot;
+    const { engine, archive } = made;
+    const { fold } = made.machine.jobs;
     this.#founded.add(node);
     this.#witness.started(engine.peer);
     engine.subscribe((event) => {
@@ -327,42 +317,40 @@ export class JobsCluster {
     fold.follow(({ event, bytes }) => {
       if (this.world.node(node).process.life?.number === life) this.oracle.told(node, event.sequence, bytes);
     });
+    const { moonlights, putJobsMax } = this.knobs;
+    const clearance = moonlights ? this.#moonlight.clearance(boot) : undefined;
+    const around = { ...boot, digest: this.#options.digest, logger: this.#logger };
+    const log = startOwnLog({
+      ...around,
+      ...made,
+      clusterId: CLUSTER_ID,
+      version: "0.0.0",
+      peers: this.#peers.of(boot, engine.peer),
+      protocolOfRevocations: PROTOCOL,
+      own: { address: `${node}:7000`, url: `http://${node}` },
+      electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
+      disk: { state: () => "ok", freeBytes: () => null },
+      keepDays: null,
+      clearance,
+    });
+    log.onHistoryChanged?.(() => {
+      reached(this.probes, "segment-fetched");
+      if (log.fetched().refused > 0) reached(this.probes, "segment-refused");
+    });
+    const { leading, cluster } = log;
+    if (clearance !== undefined) this.#moonlight.up(boot, leading.leadership, clearance);
     let ids = 0;
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = this.stores.views(boot);
-    const clocks = this.clocks.watch(boot, engine);
-    const service = new JobsService({
-      log,
-      fold,
-      digest: this.#options.digest,
-      author: `${CLUSTER_ID}.0`,
-      leadership: leading.leadership,
-      worker: this.knobs.moonlights ? workerOf(node) : undefined,
-      clock,
-      believedMs: () => clocks.believedMs(),
-      random: random.fork("jobs"),
-      newId,
-      newJobId: newId,
-      nextFire,
-      refusesNew: () => null,
-      find: (jobId) => views.get(jobId),
-      expired: (nowMs, limit, from) => views.expired(nowMs, limit, from),
-    });
-    const { putJobsMax } = this.knobs;
-    const history = this.#histories.replayed(archive);
-    const feeder = new JobsFeeder({ fold, views, history, clock, logger: NO_LOGGER, putJobsMax });
-    this.stores.fed(node, { views, feeder });
-    this.#histories.exchange(boot, engine, archive, () => feeder.historyChanged());
-    const events = new EventsService({ journal: fold, history: archive, digest: this.#options.digest });
-    const change: JobsService["change"] = (make) => service.change(make);
-    const keys = new KeysService({ fold: fold.keys, change });
-    const certificates = new CertificatesService({ fold: fold.certificates, change, unready: () => [] });
-    // As in a server.
-    const saveSoon = (): void => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot());
-    for (const doors of [keys, certificates]) doors.onRevoked(saveSoon);
-    const parts = { node, clock, consensus: engine, service, views, events };
-    const [reading, following] = [readingOf(parts), followingOf(parts)];
-    const server = { ...leading, engine, fold, service, reading, following, archive, keys, certificates, clocks };
+    const worker = moonlights ? workerName(node) : undefined;
+    const { parts } = assembleNode(
+      { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax },
+      { ...log, history: this.#histories.watched(archive) },
+    );
+    const { jobs: service, events, keys, certificates } = parts;
+    const read = { node, clock: boot.clock, cluster, parts };
+    const [reading, following] = [readingOf(read), followingOf(read)];
+    const server = { ...leading, engine, fold, service, reading, following, archive, events, keys, certificates };
     this.#servers.set(node, { life, server });
   }
 
@@ -406,6 +394,16 @@ export class JobsCluster {
       },
     };
   }
+}
+
+/** Of what servers log: what a run should have seen. */
+function probing(probes: JobsProbeCounts): Logger {
+  const seen = ({ event, alert }: LogFields): void => {
+    if (alert === "clock_skewed") reached(probes, "clock-found-off");
+    if (alert === "clocks_disagree") reached(probes, "clocks-disagreed");
+    if (event === "not-cleared") reached(probes, "not-cleared-in-time");
+  };
+  return { info: () => undefined, warn: seen, error: seen };
 }
 
 /** No bytes; asked for them, it does this. */

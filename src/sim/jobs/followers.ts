@@ -105,7 +105,14 @@ export class Followers {
       const server = this.#cluster.server(node);
       if (server === undefined || follower.connection !== null) return;
       if ((point.last ?? 0) > 0) reached(probes, "stream-resumed");
-      const connection = { node, server, parser: new SseParser(), ended: new AbortController(), arrivesAtMs: 0, isOpen: false };
+      const connection = {
+        node,
+        server,
+        parser: new SseParser(),
+        ended: new AbortController(),
+        arrivesAtMs: 0,
+        isOpen: false,
+      };
       follower.connection = connection;
       const over = (error: unknown): void => {
         if (this.#cluster.server(node) !== server) return;
@@ -158,7 +165,8 @@ export class Followers {
     if (data === null) {
       if (id === undefined) return;
       const sequence = Number(id);
-      if (!connection.isOpen && sequence !== last) return wrong(`opens a stream at ${id}, which was asked for from ${last}`);
+      if (!connection.isOpen && sequence !== last)
+        return wrong(`opens a stream at ${id}, which was asked for from ${last}`);
       connection.isOpen = true;
       const missed = this.#wanted(type, last, sequence);
       if (missed !== undefined) return wrong(`passed a stream on from ${last} to ${id} without event ${missed}`);
@@ -191,10 +199,15 @@ export class Followers {
     const to = random.pick(names);
     if (what < 0.55) return this.#page(random, to);
     if (what > 0.95)
-      return this.#send(random, to, ({ following }) => following.verify(), (verified) => {
-        if (verified.valid) reached(probes, "history-verified");
-        return verified.valid || / are not here; /.test(verified.reason) ? null : verified.reason;
-      });
+      return this.#send(
+        random,
+        to,
+        ({ following }) => following.verify(),
+        (verified) => {
+          if (verified.valid) reached(probes, "history-verified");
+          return verified.valid || / are not here; /.test(verified.reason) ? null : verified.reason;
+        },
+      );
     const isInclusion = random.chance(0.5);
     this.#send(
       random,
@@ -226,7 +239,8 @@ export class Followers {
       },
       (body) => {
         const { throughSequence: through } = JSON.parse(body) as { throughSequence: number };
-        if (through < after || through > Math.min(oracle.head, after + limit)) return `a page behind ${after} to ${through}`;
+        if (through < after || through > Math.min(oracle.head, after + limit))
+          return `a page behind ${after} to ${through}`;
         const texts = Array.from({ length: through - after }, (_, at) => chronicle.text(after + 1 + at));
         const should = `{"events":[${texts.join(",")}],"throughSequence":${through}}`;
         return body === should ? null : `a page behind ${after} that is not as committed: ${body.slice(0, 300)}`;

@@ -21,7 +21,7 @@ export interface Following {
 const NOBODY_LEAVES = new AbortController().signal;
 
 export function followingOf(parts: ReadingParts): Following {
-  const { events } = parts;
+  const { events } = parts.parts;
   const handlers = eventHandlers(...apiOf(parts));
   const inTurn = <T>(make: () => Promise<T>): Promise<T> => make();
   return {

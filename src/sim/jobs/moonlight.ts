@@ -9,14 +9,16 @@
 // What must never be (specification §2.3): on one node an open gate and a living worker.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import type { Child, ChildEvents, Children } from "../../ports/children.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Lead, Members } from "../../ports/consensus.ts";
 import type { Leadership } from "../../ports/leadership.ts";
-import { type FromController, SupervisedClearance, Supervisor } from "../../supervisor/index.ts";
+import {
+  type FromController,
+  SupervisedClearance,
+  Supervisor,
+  workerName as workerOf,
+} from "../../supervisor/index.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 
@@ -39,10 +41,6 @@ const KILL_MS: readonly (readonly [number, number])[] = [
 const STOP_MS: readonly [number, number] = [5, 800];
 /** More ends in a row than a supervisor puts up with. */
 const DOOMED = 6;
-
-export function workerOf(node: string): string {
-  return `${node}-worker`;
-}
 
 export function supervisorOf(node: string): string {
   return `${node}-supervisor`;
@@ -206,39 +204,29 @@ export class Moonlight {
     return true;
   }
 
-  /** Leadership as a server's services see it, and how it is handed over. */
-  over(consensus: Lead & Members, { node, life, clock, random }: Boot): Leading {
-    const channel = this.#channels.get(node)!;
-    const tell = (message: FromController): void => channel.toSupervisor(() => channel.events.told(message));
+  /** What a server's leadership asks before its gate opens, of its supervisor. */
+  clearance({ node, clock }: Boot): SupervisedClearance {
+    const { toSupervisor, events } = this.#channels.get(node)!;
+    const tell = (message: FromController): void => toSupervisor(() => events.told(message));
     const clearance = new SupervisedClearance({ tell, clock, logger: NO_LOGGER, nowNs: () => 0n });
-    const opened = clearance.opened.bind(clearance);
+    const [opened, empty] = [clearance.opened.bind(clearance), clearance.empty.bind(clearance)];
     clearance.opened = (epoch) => {
       opened(epoch);
       if (this.#isAlive(workerOf(node))) this.#world.report(node, new Error("a gate opens beside a living worker"));
     };
-    const empty = (peer: PeerKey): Promise<void> => this.#emptied(node, peer, random.fork("empty"));
-    const logger = { ...NO_LOGGER, error: () => reached(this.#probes, "not-cleared-in-time") };
-    const leading = raftLeading({ consensus, clock, logger, worker: { clearance, empty } });
-    tell({ kind: "up" });
-    this.#gates.set(node, { life, leadership: leading.leadership, clearance });
-    return leading;
+    clearance.empty = async () => {
+      const isEmpty = await empty();
+      if (isEmpty) reached(this.#probes, "successor-emptied");
+      return isEmpty;
+    };
+    return clearance;
   }
 
-  /** As a question to a peer: there and back, each after a moment, if at all. */
-  #emptied(from: string, peer: PeerKey, random: Random): Promise<void> {
-    const to = nodeIdOf(peer);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const call = (name: string, fire: () => void): void =>
-      this.#world.node(name).process.life?.schedule(this.#world.nowMs + random.between(...CHANNEL_MS), fire);
-    call(to, () => {
-      const gate = this.#gates.get(to);
-      if (gate === undefined || !this.#lives(to, gate.life)) return;
-      void gate.clearance.empty().then((isEmpty) => {
-        if (isEmpty) reached(this.#probes, "successor-emptied");
-        call(from, resolve);
-      });
-    });
-    return promise;
+  /** It serves. */
+  up({ node, life }: Boot, leadership: Leadership, clearance: SupervisedClearance): void {
+    const { toSupervisor, events } = this.#channels.get(node)!;
+    toSupervisor(() => events.told({ kind: "up" } satisfies FromController));
+    this.#gates.set(node, { life, leadership, clearance });
   }
 
   // ---- the worker ------------------------------------------------------------------------------------

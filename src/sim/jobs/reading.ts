@@ -4,12 +4,7 @@
 import { jobHandlers } from "../../api/handlers/jobs.ts";
 import { API_LIMITS, type JobsParts } from "../../api/options.ts";
 import type { Call, Service } from "../../api/handlers/handler.ts";
-import type { EventsService } from "../../controller/journal/events.ts";
-import type { JobsService } from "../../controller/jobs/jobs.ts";
 import type { JobState } from "../../core/jobs/model.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Lead } from "../../ports/consensus.ts";
-import type { SimViews } from "./views.ts";
 
 /** What is judged of a job in an answer. */
 export interface ShownJob {
@@ -32,13 +27,9 @@ export interface Reading {
   list(state: JobState | undefined, limit: number, how: How): Promise<ShownPage>;
 }
 
-export interface ReadingParts {
+export interface ReadingParts extends Pick<Service, "clock" | "cluster"> {
   readonly node: string;
-  readonly clock: Clock;
-  readonly consensus: Pick<Lead, "readIndex">;
-  readonly service: JobsService;
-  readonly views: SimViews;
-  readonly events: EventsService;
+  readonly parts: JobsParts;
 }
 
 interface Wire {
@@ -48,13 +39,8 @@ interface Wire {
 }
 
 /** What handlers of production work with. */
-export function apiOf({ node, clock, consensus, service: jobs, views, events }: ReadingParts): [Service, JobsParts] {
-  const cluster = {
-    catchUp: async (timeoutMs: number) => (await consensus.readIndex(timeoutMs)) !== null,
-    view: () => ({ nodeId: node, leader: null, stalenessMs: null, term: 0 }),
-  };
-  const service = { cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service;
-  return [service, { jobs, views, events } as unknown as JobsParts];
+export function apiOf({ node, clock, cluster, parts }: ReadingParts): [Service, JobsParts] {
+  return [{ cluster, limits: API_LIMITS, nodeId: node, clock } as unknown as Service, parts];
 }
 
 export function readingOf(parts: ReadingParts): Reading {

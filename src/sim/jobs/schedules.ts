@@ -4,8 +4,8 @@
 // deposed, by its own turn (trap 71).
 
 import type { Random } from "../../core/kit/random.ts";
-import { nextAfter, parseCron } from "../../core/jobs/index.ts";
 import type { Schedule } from "../../core/jobs/model.ts";
+import { nextFireBy } from "../../node/assembly/schedules.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Boot, Owner } from "../kernel/index.ts";
 import type { JobsCluster } from "./cluster.ts";
@@ -16,6 +16,8 @@ import { CRON_LINES, ZONE_MINUTES } from "./oracle/schedule-ledger.ts";
 const TURN_BUDGET_MS = 25;
 const AGAIN_MS: readonly [number, number] = [30, 150];
 const ASK_AGAIN_MAX = 200;
+
+const nextFire = nextFireBy((zone) => ({ offsetMinutesAt: () => ZONE_MINUTES[zone]! }));
 
 /** What servers are made with: the times of schedules and ids, for which they pay. */
 export interface Charged {
@@ -38,8 +40,7 @@ export function charged(cluster: JobsCluster, { node, life }: Boot, newId: () =>
   return {
     nextFire: (cron, timeZone, afterMs) => {
       pay(knobs.nextFireMs);
-      const minutes = ZONE_MINUTES[timeZone]!;
-      return nextAfter(parseCron(cron), afterMs, { offsetMinutesAt: () => minutes });
+      return nextFire(cron, timeZone, afterMs);
     },
     newId: () => {
       pay(knobs.eventMs);

@@ -1,7 +1,6 @@
 // What simulated servers have on their disks beside the log: the rows of their views and their history of events (history.ts).
 // Either may be lost while the log stays: a file that somebody removed, a directory on another disk, a node that was set up anew.
 
-import type { JobsFeeder } from "../../controller/jobs/feeder.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
@@ -17,16 +16,11 @@ interface StoresOptions {
   readonly positionOf: (node: string) => number;
 }
 
-/** Of the process that runs. */
-interface Fed {
-  readonly views: SimViews;
-  readonly feeder: JobsFeeder;
-}
-
 export class Stores {
   readonly #options: StoresOptions;
   readonly #rows = new Map<string, StoredRows>();
-  readonly #fed = new Map<string, Fed>();
+  /** Of the process that runs. */
+  readonly #views = new Map<string, SimViews>();
 
   constructor(options: StoresOptions) {
     this.#options = options;
@@ -39,25 +33,21 @@ export class Stores {
     this.#rows.set(node, rows);
     if (!isFirst && random.fork("views-power").chance(POWER_LOSS_RATE) && rows.lostPower())
       reached(probes, "views-went-back");
-    return new SimViews(rows, clock, random.fork("views"), knobs.viewsDelayMs);
-  }
-
-  fed(node: string, fed: Fed): void {
-    this.#fed.set(node, fed);
+    const views = new SimViews(rows, clock, random.fork("views"), knobs.viewsDelayMs, probes);
+    this.#views.set(node, views);
+    return views;
   }
 
   /** In the process that runs. The thread of the views dies: what it was to write is lost, what it has written stays. */
   crashViews(node: string): void {
     reached(this.#options.probes, "views-thread-died");
-    this.#fed.get(node)?.views.crash();
+    this.#views.get(node)?.crash();
   }
 
   /** In the process that runs. The file of the views is gone, and production is told so. */
   discardViews(node: string): void {
     reached(this.#options.probes, "views-wiped");
-    const fed = this.#fed.get(node);
-    fed?.views.discard();
-    fed?.feeder.restart();
+    this.#views.get(node)?.discard();
   }
 
   /** While it does not run. */

@@ -13,12 +13,14 @@ import type {
   ExpiredJobs,
   ExpiredPlace,
   JobLog,
+  JobLogPage,
   JobPage,
   JobQuery,
   JobRow,
   PutHow,
-  Views,
 } from "../../ports/views.ts";
+import type { NodeViews } from "../../node/assembly/assemble.ts";
+import { type JobsProbeCounts, reached } from "./probes.ts";
 
 /** Reads do not wait for writes: they are done by a thread of their own, on what is written by then. */
 const READ_MS_MAX = 30;
@@ -65,8 +67,6 @@ export class StoredRows {
   }
 }
 
-type FedViews = Omit<Views, "log" | "close">;
-
 /** The job, if its retention is over. */
 function expiredAt({ job, expiresAtMs }: Row, nowMs: number): ExpiredJob[] {
   const { id, finishedAtMs, submittedSequence: sequence } = job;
@@ -87,17 +87,20 @@ function isLive({ job }: Row): boolean {
   return job.finishedAtMs === null;
 }
 
-export class SimViews implements FedViews {
+export class SimViews implements NodeViews {
   readonly #rows: StoredRows;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #delayMs: number;
+  readonly #probes: JobsProbeCounts;
+  #reset: () => void = () => undefined;
   #last: Promise<unknown> = Promise.resolve();
   /** Grows when the thread dies: what waited then is lost. */
   #thread = 0;
   #refusal: TenureError | null = new TenureError("BACKEND_UNAVAILABLE", "the views were opened anew.");
 
-  constructor(rows: StoredRows, clock: Clock, random: Random, delayMs: number) {
+  constructor(rows: StoredRows, clock: Clock, random: Random, delayMs: number, probes: JobsProbeCounts) {
+    this.#probes = probes;
     this.#rows = rows;
     this.#clock = clock;
     this.#random = random;
@@ -120,6 +123,11 @@ export class SimViews implements FedViews {
     this.#rows.wipe();
     this.#thread++;
     this.#refusal = new TenureError("DISK_DAMAGED", "the views were moved aside: feed them from position 0.");
+    this.#reset();
+  }
+
+  onReset(listener: () => void): void {
+    this.#reset = listener;
   }
 
   position(): Promise<number> {
@@ -143,6 +151,7 @@ export class SimViews implements FedViews {
     forgotten: readonly string[],
     { isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
+    if (isPast) reached(this.#probes, "missed-events-read");
     return this.#change(() => {
       const rows = this.#rows;
       if (position < rows.position) return;
@@ -196,6 +205,14 @@ export class SimViews implements FedViews {
     const jobs = found.slice(0, limit);
     const next = found.length > limit ? String(jobs.at(-1)!.submittedSequence) : null;
     return { jobs, next, position: this.#rows.position };
+  }
+
+  log(): Promise<JobLogPage> {
+    return Promise.reject(new TenureError("NOT_FOUND", "these views keep no logs."));
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
   }
 
   #change(work: () => void): Promise<void> {

@@ -7,9 +7,10 @@ import { apply, randomPlan, type DrawnKind, type Fault } from "../../kernel/inde
 import { type ClockFault, drawClockFaults } from "../clocks.ts";
 import type { JobsCluster } from "../cluster.ts";
 import type { JobsAim, JobsKnobs } from "../knobs.ts";
-import { supervisorOf, workerOf } from "../moonlight.ts";
+import { supervisorOf } from "../moonlight.ts";
 import { JOBS_PLOYS, type JobsPloyKind, ploy } from "./ploys.ts";
 import { reached } from "../probes.ts";
+import { workerName as workerOf } from "../../../supervisor/index.ts";
 import { usurp, type Usurpation } from "../usurpers.ts";
 import { applyViewsFault, drawViewsFault, drawViewsFaults, isViewsFault, type ViewsFault } from "./views.ts";
 

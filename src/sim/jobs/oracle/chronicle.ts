@@ -4,7 +4,14 @@
 // - In the end every node has all events in its archive, in the same segments, and finds its chain whole.
 
 import type { Digest } from "../../../ports/digest.ts";
-import { eventHashOf, hexOf, bytesOfHash, leafHash, verifyConsistency, verifyInclusion } from "../../../core/events/index.ts";
+import {
+  eventHashOf,
+  hexOf,
+  bytesOfHash,
+  leafHash,
+  verifyConsistency,
+  verifyInclusion,
+} from "../../../core/events/index.ts";
 import { eventText, eventWire } from "../../../contract/index.ts";
 import type { ConsistencyProof, InclusionProof } from "../../../ports/events.ts";
 import type { JobsCluster } from "../cluster.ts";
@@ -60,7 +67,8 @@ export class Chronicle {
   inclusionProblem({ sequence, treeSize: size, leafHash: leaf, root, path }: InclusionProof): string | null {
     const own = leafHash(bytesOfHash(this.hash(sequence)), this.#digest);
     const claim = { leafHash: own, index: sequence - 1, size, root: bytesOfHash(root), proof: path.map(bytesOfHash) };
-    if (leaf !== hexOf(own) || !verifyInclusion(claim, this.#digest)) return `event ${sequence} is not proved in ${size}`;
+    if (leaf !== hexOf(own) || !verifyInclusion(claim, this.#digest))
+      return `event ${sequence} is not proved in ${size}`;
     return this.rootProblem(size, root);
   }
 
@@ -82,7 +90,10 @@ export async function historiesProblem(cluster: JobsCluster, stepsMax: number): 
   await world.run(() => missing() === undefined && areLevel(), limits);
   const lacking = missing();
   if (lacking !== undefined) {
-    const ranges = cluster.server(lacking)?.archive.missing().map(({ first, last }) => `${first}-${last}`);
+    const ranges = cluster
+      .server(lacking)
+      ?.archive.missing()
+      .map(({ first, last }) => `${first}-${last}`);
     return `${lacking} still lacks events ${ranges?.join()} ${WITHIN_MS} ms after the last fault`;
   }
   for (const name of names) {
@@ -116,7 +127,12 @@ async function historyProblem(cluster: JobsCluster, name: string): Promise<strin
   if (!verified.valid) return `${name} finds event ${verified.firstBrokenSequence} broken: ${verified.reason}`;
   if (verified.through > 0 && verified.headHash !== chronicle.hash(verified.through))
     return `${name} verifies another event ${verified.through}`;
-  const cuts = (one: string): string => cluster.server(one)!.archive.manifest().segments.map(({ last }) => last).join();
+  const cuts = (one: string): string =>
+    cluster
+      .server(one)!
+      .archive.manifest()
+      .segments.map(({ last }) => last)
+      .join();
   if (!cuts(names[0]!).startsWith(cuts(name)) && !cuts(name).startsWith(cuts(names[0]!)))
     return `${name} has other segments than ${names[0]}: ${cuts(name)}`;
   doors.check(name, oracle.positionOf(name), fold);

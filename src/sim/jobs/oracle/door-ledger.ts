@@ -72,7 +72,10 @@ export class DoorLedger {
     const is = keys.all().map(({ name, sha256 }) => `${name}=${sha256}`);
     const should = [...moment.keys].map(([name, sha256]) => `${name}=${sha256}`).toSorted();
     if (is.join() !== should.join())
-      this.#wrong(node, `has the keys ${is.join()} at event ${position}; by what is committed they are ${should.join()}`);
+      this.#wrong(
+        node,
+        `has the keys ${is.join()} at event ${position}; by what is committed they are ${should.join()}`,
+      );
     for (const sha256 of this.#hashes) {
       const name = keys.byHash(sha256)?.name;
       if (name !== undefined && moment.keys.get(name) !== sha256)
@@ -98,7 +101,8 @@ export class DoorLedger {
     };
     // That it is gone is by a revocation of its own.
     const moments = answer === "gone" ? later : [first!, ...later];
-    if (!moments.some(isSo)) this.#wrong(node, `said that key ${name} is ${answer}, which it was not since event ${from}`);
+    if (!moments.some(isSo))
+      this.#wrong(node, `said that key ${name} is ${answer}, which it was not since event ${from}`);
   }
 
   certificateAnswered({ node }: Asked, sha256: string): void {

@@ -1,39 +1,45 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
-import { withWorkerAnswers } from "../../../controller/cluster/worker-queries.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { members as membersOf } from "../../../core/raft/index.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { readStampOf } from "../../../engine/stamp-reader.ts";
-import { Archive, type ArchiveOptions, exchangeSegments, Retention, type SegmentFetcher } from "../../../logs/index.ts";
-import type { Clearance } from "../../../ports/clearance.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import type { Logger } from "../../../ports/logger.ts";
-import type { PeerQueries } from "../../../ports/peers/queries.ts";
-import type { ConsensusNode } from "./consensus.ts";
+import { withWorkerAnswers } from "../../controller/cluster/worker-queries.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { members as membersOf } from "../../core/raft/index.ts";
+import { readStampOf } from "../../engine/stamp-reader.ts";
+import type { Engine } from "../../engine/engine.ts";
+import {
+  Archive,
+  type ArchiveOptions,
+  type ExchangeOptions,
+  exchangeSegments,
+  Retention,
+  type SegmentFetcher,
+} from "../../logs/index.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { PeerQueries } from "../../ports/peers/queries.ts";
 
 const MIB = 2 ** 20;
 const DAY_MS = 86_400_000;
 
-export interface HistoryOptions extends Pick<ArchiveOptions, "quotaBytes" | "syncs"> {
+export interface HistoryOptions extends Pick<
+  ArchiveOptions,
+  "disk" | "digest" | "clock" | "quotaBytes" | "syncs" | "limits"
+> {
   readonly logger: Logger;
   readonly failed: (error: unknown) => void;
 }
 
-export async function openArchive(disk: Disk, { logger, quotaBytes, syncs, failed }: HistoryOptions): Promise<Archive> {
+export async function openArchive(options: HistoryOptions): Promise<Archive> {
+  const { logger } = options;
   const { archive, findings } = await Archive.open({
-    disk,
-    digest: systemDigest,
-    clock: systemClock,
+    ...options,
     found: (finding) =>
       logger.error(
         { event: "archive", ...finding },
         `${finding.file} is damaged at event ${finding.sequence}: it is set aside, and the other members are asked for it`,
       ),
-    quotaBytes,
-    syncs,
-    failed,
   });
   for (const finding of findings)
     logger.warn({ event: "archive", ...finding }, "the archive was mended when it was opened");
@@ -44,45 +50,46 @@ export async function openArchive(disk: Disk, { logger, quotaBytes, syncs, faile
  * A directory that belongs to nobody yet holds no history: it would be taken for this cluster's own, as far as it goes.
  * Throws CONFIG_INVALID.
  */
-export async function refuseForeignHistory(disk: Disk): Promise<void> {
-  if ((await readStampOf(disk, systemDigest)) !== null) return;
+export async function refuseForeignHistory(disk: Disk, digest: Digest): Promise<void> {
+  if ((await readStampOf(disk, digest)) !== null) return;
   const found = (await disk.list("history-list")).find((name) => /^events-[0-9]/.test(name));
   if (found === undefined) return;
   const why = `the data directory belongs to no node, and is not empty: ${found} is history of another cluster`;
   throw new TenureError("CONFIG_INVALID", `${why}. Move it away, do not delete it, and begin with an empty directory.`);
 }
 
+interface ExchangedHistory extends Omit<ExchangeOptions, "queries" | "members"> {
+  readonly engine: Pick<Engine, "status">;
+  readonly peers: PeerQueries;
+  readonly clearance: Clearance | undefined;
+}
+
 /** Serves the others, and fetches what is missing here, until it is stopped; before the archive is closed. */
-export function exchangeHistory(
-  { engine, wire, random }: ConsensusNode,
-  archive: Archive,
-  logger: Logger,
-  { clearance, changed }: { readonly clearance?: Clearance | undefined; readonly changed?: () => void } = {},
-): SegmentFetcher {
+export function exchangeHistory(options: ExchangedHistory): SegmentFetcher {
+  const { engine, peers, clearance, ...exchanged } = options;
   const members = (): readonly string[] | null => {
     const { peer, configuration } = engine.status();
     const all = membersOf(configuration);
     // One that has not joined yet, or was removed, does not know who has what.
     return all.includes(peer) ? all.filter((member) => member !== peer) : null;
   };
-  const part = random.fork("history");
   const queries: PeerQueries = {
-    askable: () => wire.askable(),
-    ask: (peer, query) => wire.ask(peer, query),
-    onQuery: (answer) => wire.onQuery(clearance === undefined ? answer : withWorkerAnswers(clearance, answer)),
-    onAskable: (listener) => wire.onAskable(listener),
+    askable: () => peers.askable(),
+    ask: (peer, query) => peers.ask(peer, query),
+    onQuery: (answer) => peers.onQuery(clearance === undefined ? answer : withWorkerAnswers(clearance, answer)),
+    onAskable: (listener) => peers.onAskable(listener),
   };
-  return exchangeSegments({ archive, queries, members, clock: systemClock, random: part, logger, changed });
+  return exchangeSegments({ ...exchanged, queries, members });
 }
 
 /** Lets go of what is older than it is kept, until it is stopped; before the archive is closed. */
 export function retainHistory(
   archive: Archive,
   keepDays: number | null,
-  { isPaused, logger }: { readonly isPaused: () => boolean; readonly logger: Logger },
+  around: { readonly isPaused: () => boolean; readonly clock: Clock; readonly logger: Logger },
 ): Retention {
   const keepMs = keepDays === null ? null : keepDays * DAY_MS;
-  return new Retention({ archive, keepMs, isPaused, clock: systemClock, logger });
+  return new Retention({ archive, keepMs, ...around });
 }
 
 /** Why no new jobs are taken, as far as history is concerned; results always are. */

@@ -1,11 +1,14 @@
 // New holds and new jobs are refused while the disk is low: what is left belongs to votes, no-ops, the ends of holds and the
 // results of jobs. Renewals write nothing, and resigning frees: they go on. Nor are there new holds while the cluster is paused.
 
-import { TenureError } from "../../../core/kit/errors.ts";
-import type { DataDirectory } from "../../../drivers/disk/index.ts";
-import type { Scopes } from "../../../ports/scopes.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { DiskView } from "../../ports/cluster.ts";
+import type { Scopes } from "../../ports/scopes.ts";
 
-type DiskState = Pick<DataDirectory, "state" | "freeBytes">;
+export interface DiskState {
+  state(): DiskView["state"];
+  freeBytes(): number | null;
+}
 
 /** Why nothing new is taken; null: it is. */
 export function diskRefusal(directory: DiskState): TenureError | null {

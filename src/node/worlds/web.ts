@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import type { WebFile } from "../../../api/index.ts";
+import type { WebFile } from "../../api/index.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** In the package, and from the sources. */
-const FOLDERS = ["../../../web/", "../../../../web/dist/"].map((path) => fileURLToPath(new URL(path, import.meta.url)));
+const FOLDERS = ["../../web/", "../../../web/dist/"].map((path) => fileURLToPath(new URL(path, import.meta.url)));
 
 const NOT_BUILT = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Tenure: no dashboard</title>

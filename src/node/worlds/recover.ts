@@ -13,11 +13,12 @@ import { forceNewCluster, restoreSnapshot } from "../../engine/recovery-tools.ts
 import { captureFrom, withCapture, withFoldSnapshot } from "../../logs/index.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { asNewCluster, lineOf } from "../../controller/cluster/cluster-machine.ts";
-import { newClusterId, newIncarnation } from "./node/consensus.ts";
-import { refuseAhead } from "./node/history-ahead.ts";
-import { openArchive, refuseForeignHistory } from "./node/history.ts";
-import { JOBS, serverMachine } from "./node/machine.ts";
-import { placeHistory } from "./node/restore-history.ts";
+import { newClusterId, newIncarnation } from "./consensus.ts";
+import { refuseAhead } from "../assembly/history-ahead.ts";
+import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
+import { JOBS, serverMachine } from "../assembly/machine.ts";
+import { placeHistory } from "./restore-history.ts";
+import { SYSTEM } from "./system.ts";
 
 /** Fifty-nine years of generations. */
 const GENERATION_MS = 15 * 60_000;
@@ -33,11 +34,11 @@ interface Facts {
 
 export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
   const directory = await openDataDirectory(config.dataDir, config.disk);
-  const { machine, jobs, keepIn } = serverMachine();
+  const { machine, jobs, keepIn } = serverMachine(systemDigest);
   const notes: string[] = [];
   // History is written when the new cluster stands: until then a crash leaves the old one's directory as it was.
-  const options = { syncs: "asked", logger: noting(notes), failed: () => undefined } as const;
-  const archive = await openArchive(directory.disk, options).catch(closing(directory));
+  const options = { ...SYSTEM, disk: directory.disk, logger: noting(notes), failed: () => undefined };
+  const archive = await openArchive({ ...options, syncs: "asked" }).catch(closing(directory));
   const cut: { start: ChainPoint | null; isPaused: boolean } = { start: null, isPaused: false };
   const clusterId = newClusterId();
   try {
@@ -97,7 +98,7 @@ export async function restoreDirectory(config: ServerConfig, asked: Restore): Pr
   const clusterId = newClusterId();
   const kept = { startSequence: 0, ancestors: [] as readonly string[], isPaused: asked.isPaused };
   try {
-    if (historyFrom === undefined) await refuseForeignHistory(directory.disk);
+    if (historyFrom === undefined) await refuseForeignHistory(directory.disk, systemDigest);
     const history = historyFrom === undefined ? null : await placeHistory(directory.disk, file, historyFrom);
     const { lastIndex, term } = await restoreSnapshot({
       disk: directory.disk,

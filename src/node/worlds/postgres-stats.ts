@@ -1,13 +1,13 @@
 // What a node on Postgres counts, in the words of every server's metrics. It has no Raft and no peers: what belongs to those
 // has never happened here, and is 0.
 
-import type { SiteCluster } from "../../../controller/cluster/site-cluster.ts";
-import { Histogram } from "../../../core/kit/histogram.ts";
-import type { DataDirectory } from "../../../drivers/disk/index.ts";
-import type { LoopMonitor } from "../../../drivers/telemetry/index.ts";
-import type { PostgresLog, PostgresNodes } from "../../../logs/index.ts";
-import type { Elector } from "../../../ports/elector.ts";
-import type { ServerStats } from "../../../ports/server-stats.ts";
+import type { SiteCluster } from "../../controller/cluster/site-cluster.ts";
+import { Histogram } from "../../core/kit/histogram.ts";
+import type { DataDirectory } from "../../drivers/disk/index.ts";
+import type { LoopMonitor } from "../../drivers/telemetry/index.ts";
+import type { PostgresLog, PostgresNodes } from "../../logs/index.ts";
+import type { Elector } from "../../ports/elector.ts";
+import type { ServerStats } from "../../ports/server-stats.ts";
 
 export interface SiteCounted {
   readonly cluster: SiteCluster;

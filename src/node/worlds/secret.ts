@@ -8,9 +8,9 @@ import { randomBytes } from "node:crypto";
 import { linkSync, lstatSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { makeDirectories } from "../../../drivers/disk/directories.ts";
-import type { Logger } from "../../../ports/logger.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { makeDirectories } from "../../drivers/disk/directories.ts";
+import type { Logger } from "../../ports/logger.ts";
 
 const SECRET_BYTES = 32;
 const TEXT_BYTES_MIN = 32;

@@ -1,25 +1,24 @@
-// When a schedule fires next, by this machine's tables of time zones: what every server's jobs are made with.
+// When a schedule fires next, by tables of time zones: what every server's jobs are made with.
 
-import { type Cron, nextAfter, parseCron } from "../../../core/jobs/index.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { timeZone } from "../../../drivers/system/time-zones.ts";
+import { type Cron, nextAfter, parseCron } from "../../core/jobs/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 
 /** Cron lines that are kept as they were read, about a kilobyte each; past it the oldest goes. */
 const CRONS_KEPT_MAX = 1_024;
 
 const crons = new Map<string, Cron>();
 
-// The first zone of a process loads the tables of all, which took 74 ms on a busy machine: while the program is loaded, and not in the turn in which
-// a new leader looks at its first schedule.
-timeZone("UTC");
-
 /**
  * Throws SCHEDULE_INVALID for what can't be read, and for what never comes: whoever puts such a schedule is refused, and one
  * that is there already (of an older release, or of a zone that this node does not know) does not fire.
  */
-export function nextFire(cron: string, zone: string, afterMs: number): number {
-  const next = nextAfter(cronOf(cron), afterMs, timeZone(zone));
-  if (next !== null) return next;
+export function nextFireBy(
+  zoneOf: (name: string) => Parameters<typeof nextAfter>[2],
+): (cron: string, zone: string, afterMs: number) => number {
+  return (cron, zone, afterMs) => nextAfter(cronOf(cron), afterMs, zoneOf(zone)) ?? never(cron);
+}
+
+function never(cron: string): never {
   throw new TenureError(
     "SCHEDULE_INVALID",
     `the cron expression ${JSON.stringify(cron)} never fires: within the next eight years no day is what its day of the month, month and day of the week ask for. "0 0 30 2 *" waits for the 30th of February; check those three fields.`,

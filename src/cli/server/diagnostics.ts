@@ -4,11 +4,11 @@
 // ones that are hidden here. What is logged is text: the secrets that this process knows are searched for in it, and so is
 // whatever has the form of one.
 
-import type { Diagnostics } from "../../../api/index.ts";
-import type { ServerConfig } from "../../../contract/index.ts";
-import type { LogSink } from "../../../drivers/telemetry/index.ts";
-import { effective } from "../../config/show.ts";
-import { hider } from "../../support/secrets.ts";
+import type { Diagnostics } from "../../api/index.ts";
+import type { ServerConfig } from "../../contract/index.ts";
+import type { LogSink } from "../../drivers/telemetry/index.ts";
+import { effective } from "../config/show.ts";
+import { hider } from "../support/secrets.ts";
 
 export function diagnosticsOf(config: ServerConfig, logs: Pick<LogSink, "recent">): Diagnostics {
   const hide = hider(config.backend === null ? [] : passwordsIn(config.backend));

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { Logger } from "../../../ports/logger.ts";
+import type { Logger } from "../../ports/logger.ts";
 import { peerSecret } from "./secret.ts";
 
 const directories: string[] = [];

@@ -2,17 +2,18 @@
 // that is after its entry was synced here (core/raft/log.ts: applying ≤ stable). So on the only voter, which installs no snapshot
 // of anybody and whose disk was never another peer's, an archive that is ahead proves that the log has lost acknowledged entries.
 
-import { TenureError } from "../../../core/kit/errors.ts";
-import type { FoundLog } from "../../../engine/data-directory.ts";
-import { foldLog } from "../../../engine/recovery-tools.ts";
-import { filesBehind, type Archive } from "../../../logs/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { FoundLog } from "../../engine/data-directory.ts";
+import { foldLog } from "../../engine/recovery-tools.ts";
+import { filesBehind, type Archive } from "../../logs/index.ts";
+import type { Digest } from "../../ports/digest.ts";
 import { serverMachine } from "./machine.ts";
 
 type Ahead = Pick<Archive, "lastSequence" | "manifest">;
 
 /** What the log lacks, and what to do; null: nothing. The log is folded for it, once more than a start does anyway. */
-export function historyAhead(archive: Ahead, log: FoundLog): string | null {
-  const { machine, jobs } = serverMachine();
+export function historyAhead(archive: Ahead, log: FoundLog, digest: Digest): string | null {
+  const { machine, jobs } = serverMachine(digest);
   foldLog(log, machine);
   return aheadOf(archive, jobs.fold.chain.sequence, "start again");
 }

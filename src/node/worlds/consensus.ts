@@ -7,23 +7,25 @@
 //                            └ empty: ask the peers for theirs, for as long as that takes
 
 import { randomBytes } from "node:crypto";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { peerKey, type PeerKey } from "../../../core/kit/ids.ts";
-import { COMMIT_NOTICE_MS } from "../../../core/kit/limits.ts";
-import { seededRandom, type Random } from "../../../core/kit/random.ts";
-import { configurationOf, electionConfig, type ElectionConfig } from "../../../core/raft/index.ts";
-import { openDataDirectory, type DataDirectory, type DiskIo } from "../../../drivers/disk/index.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { askCluster, listenWire, probeCluster, type PeerTls, type TcpWire } from "../../../drivers/wire/index.ts";
-import type { Founding } from "../../../engine/data-directory.ts";
-import { Engine } from "../../../engine/engine.ts";
-import { readStampOf } from "../../../engine/stamp-reader.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import type { Logger } from "../../../ports/logger.ts";
-import type { StateMachine } from "../../../ports/state-machine.ts";
-import type { EngineOptions } from "../../../engine/engine-options.ts";
-import type { Wire } from "../../../ports/peers/wire.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { peerKey, type PeerKey } from "../../core/kit/ids.ts";
+import { COMMIT_NOTICE_MS } from "../../core/kit/limits.ts";
+import { seededRandom, type Random } from "../../core/kit/random.ts";
+import { configurationOf, electionConfig, type ElectionConfig } from "../../core/raft/index.ts";
+import { openDataDirectory, type DataDirectory, type DiskIo } from "../../drivers/disk/index.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { askCluster, listenWire, probeCluster, type PeerTls, type TcpWire } from "../../drivers/wire/index.ts";
+import type { Founding } from "../../engine/data-directory.ts";
+import { Engine } from "../../engine/engine.ts";
+import { readStampOf } from "../../engine/stamp-reader.ts";
+import type { Archive } from "../../logs/index.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { StateMachine } from "../../ports/state-machine.ts";
+import type { EngineOptions } from "../../engine/engine-options.ts";
+import type { Wire } from "../../ports/peers/wire.ts";
+import { historyAhead } from "../assembly/history-ahead.ts";
 
 /** How long a founder asks at least whether there is a cluster already; longer while a peer is there and does not answer. */
 const PROBE_MS = 1_500;
@@ -48,10 +50,8 @@ export interface ConsensusOptions {
   /** Found a cluster of this node alone, if the directory is empty and no peer has one. */
   readonly bootstrap: boolean;
   readonly machine: StateMachine;
-  /** What the machine needs of the directory, opened before the first entry is applied; resolves to how it is closed. */
-  readonly prepare?: ((disk: Disk, clusterId: string) => Promise<() => Promise<void>>) | undefined;
-  /** After `prepare` (data-directory.ts). */
-  readonly witness?: EngineOptions["witness"];
+  /** The history of what the machine applies, opened before the first entry is; absent: there is none. */
+  readonly openArchive?: ((disk: Disk, clusterId: string) => Promise<Archive>) | undefined;
   readonly logger: Logger;
   /** Ends a join that waits for its peers. */
   readonly signal?: AbortSignal | undefined;
@@ -67,6 +67,7 @@ export interface ConsensusNode {
   readonly engine: Engine;
   readonly wire: TcpWire;
   readonly directory: DataDirectory;
+  readonly archive: Archive | null;
   readonly random: Random;
   readonly election: ElectionConfig;
   /** Stops sending, finishes the last write, frees the directory. Safe to call twice. */
@@ -106,7 +107,8 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     });
     undo.push(() => wire.close());
     options.signal?.throwIfAborted();
-    if (options.prepare !== undefined) undo.push(await options.prepare(disk, clusterId));
+    const archive = (await options.openArchive?.(disk, clusterId)) ?? null;
+    undo.push(async () => archive?.close());
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,
@@ -119,7 +121,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       newIncarnation,
       bootstrap: founding,
       isAlone: Object.keys(options.seeds).every((id) => id === options.nodeId),
-      witness: options.witness,
+      witness: archive === null ? undefined : async (log) => historyAhead(archive, log, systemDigest),
       onSetAside: (damage) => options.logger.error({ event: "disk-damaged", damage }, SET_ASIDE),
       sponsors: Object.keys(options.seeds),
       trusted: options.trusted,
@@ -135,7 +137,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       if (directory.state() === "full") void directory.close();
       return unwind(undo);
     };
-    return { clusterId, engine, wire, directory, random, election, stop: once(stop) };
+    return { clusterId, engine, wire, directory, archive, random, election, stop: once(stop) };
   } catch (error) {
     await unwind(undo);
     throw error;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nextAfter, parseCron } from "../../../core/jobs/index.ts";
-import { nextFire } from "./schedules.ts";
+import { nextAfter, parseCron } from "../../core/jobs/index.ts";
+import { nextFire } from "../worlds/system.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;

@@ -8,44 +8,44 @@
 // queue of those who want to; a leader has one more, for the inbox.
 
 import { createHash, randomUUID } from "node:crypto";
-import type { Api, ApiTls } from "../../../api/index.ts";
-import { showAddress, type ServerConfig } from "../../../contract/index.ts";
-import { ClearedLeadership } from "../../../controller/leadership/cleared-leadership.ts";
-import { ElectorLeadership } from "../../../controller/leadership/elector-leadership.ts";
-import { SiteJournal } from "../../../controller/journal/site-journal.ts";
-import { SiteCluster } from "../../../controller/cluster/site-cluster.ts";
-import { noScopes } from "../../../controller/scopes/site-scopes.ts";
-import { assert } from "../../../core/kit/assert.ts";
-import { SNAPSHOT_AFTER_ENTRIES } from "../../../core/kit/limits.ts";
-import { seededRandom, type Random } from "../../../core/kit/random.ts";
-import { trustMs } from "../../../core/trust/window.ts";
-import { openDataDirectory, type DataDirectory } from "../../../drivers/disk/index.ts";
-import { urlDriver } from "../../../drivers/postgres/index.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { startLoopMonitor } from "../../../drivers/telemetry/index.ts";
-import { type PostgresSettings, settingsOf } from "../../../electors/postgres/index.ts";
-import { PostgresDesk } from "../../../postgres/desk.ts";
-import { lockKeyOf } from "../../../postgres/lock-key.ts";
-import { createElector } from "../../../entry/index.ts";
-import { postgres, type PostgresOptions } from "../../../entry/postgres.ts";
-import { PostgresLog, PostgresNodes } from "../../../logs/index.ts";
-import type { Elector } from "../../../ports/elector.ts";
-import type { Leadership } from "../../../ports/leadership.ts";
-import { backendSource } from "../../connection/backend.ts";
-import { isEnabled } from "../../run/flags.ts";
+import type { Api, ApiTls } from "../../api/index.ts";
+import { showAddress, type ServerConfig } from "../../contract/index.ts";
+import { ClearedLeadership } from "../../controller/leadership/cleared-leadership.ts";
+import { ElectorLeadership } from "../../controller/leadership/elector-leadership.ts";
+import { SiteJournal } from "../../controller/journal/site-journal.ts";
+import { SiteCluster } from "../../controller/cluster/site-cluster.ts";
+import { SNAPSHOT_AFTER_ENTRIES } from "../../core/kit/limits.ts";
+import { seededRandom, type Random } from "../../core/kit/random.ts";
+import { trustMs } from "../../core/trust/window.ts";
+import { openDataDirectory, type DataDirectory } from "../../drivers/disk/index.ts";
+import { urlDriver } from "../../drivers/postgres/index.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { startLoopMonitor } from "../../drivers/telemetry/index.ts";
+import { type PostgresSettings, settingsOf } from "../../electors/postgres/index.ts";
+import { PostgresDesk } from "../../postgres/desk.ts";
+import { lockKeyOf } from "../../postgres/lock-key.ts";
+import { createElector } from "../../entry/index.ts";
+import { postgres, type PostgresOptions } from "../../entry/postgres.ts";
+import { PostgresLog, PostgresNodes } from "../../logs/index.ts";
+import type { Elector } from "../../ports/elector.ts";
+import type { Leadership } from "../../ports/leadership.ts";
 import { apiTls, apiUrlOf, openApi, reloadApi } from "./api.ts";
-import type { ServerNode, ServerNodeOptions } from "./node.ts";
-import { LOG, startSiteJobs, type SiteJobs } from "./postgres-jobs.ts";
+import type { ServerNode, ServerNodeOptions } from "./embedded.ts";
+import type { NodeServices } from "../assembly/assemble.ts";
+import { LOG, startSiteJobs } from "./postgres-jobs.ts";
 import { siteStats } from "./postgres-stats.ts";
 
-export type PostgresNodeConfig = ServerConfig & { readonly backend: string };
+export interface PostgresNodeOptions extends ServerNodeOptions {
+  readonly postgres: PostgresOptions<never> & { readonly url: string };
+  /** Whether it campaigns at all. */
+  readonly enabled: boolean;
+}
 
 /** What every part of a node on Postgres is made with. */
 export interface Site {
-  readonly config: PostgresNodeConfig;
-  readonly options: ServerNodeOptions;
-  readonly postgres: PostgresOptions<never> & { readonly url: string };
+  readonly config: ServerConfig;
+  readonly options: PostgresNodeOptions;
   readonly settings: PostgresSettings;
   readonly random: Random;
   /** Of this process. */
@@ -56,14 +56,14 @@ export interface Site {
 }
 
 export async function startPostgresNode(
-  config: PostgresNodeConfig,
-  options: ServerNodeOptions,
+  config: ServerConfig,
+  options: PostgresNodeOptions,
 ): Promise<Pick<ServerNode, "reload" | "stop"> & { readonly cluster: SiteCluster; readonly apiUrl: string }> {
-  // First: what can't be used is told before anything is opened.
+  // First: what can't be used is reported before anything is opened.
   const tls = apiTls(config);
-  const made: { cluster?: SiteCluster } = {};
+  const failure = Promise.withResolvers<unknown>();
   const site = siteOf(config, options, (error) => {
-    made.cluster?.setFailed(error instanceof Error ? error.message : String(error));
+    failure.resolve(error);
     options.onFatal(error);
   });
   const directory = await openDataDirectory(config.dataDir, { minFreeBytes: config.disk.minFreeBytes });
@@ -73,14 +73,15 @@ export async function startPostgresNode(
   };
   try {
     const parts = await openParts(site, directory, closing);
-    made.cluster = parts.cluster;
+    const { cluster } = parts;
+    void failure.promise.then((error) => cluster.setFailed(error instanceof Error ? error.message : String(error)));
     const api = await openSiteApi(site, parts, directory, tls, closing);
     const address = await api.listen(config.api.listen);
     options.logs.logger.info(
       { event: "listening", api: showAddress(address), backend: site.desk("").where, site: parts.siteId },
       "the node is up",
     );
-    parts.cluster.start();
+    cluster.start();
     parts.start();
     return assemble(site, parts, api, closeAll);
   } catch (error) {
@@ -89,15 +90,12 @@ export async function startPostgresNode(
   }
 }
 
-function siteOf(config: PostgresNodeConfig, options: ServerNodeOptions, fail: Site["fail"]): Site {
-  const source = backendSource(config.backend, process.env);
-  assert(source.kind === "postgres", "the configuration takes a Postgres URL only");
-  const settings = settingsOf(source.options);
-  const driver = urlDriver(source.options.url, "tenure");
+function siteOf(config: ServerConfig, options: PostgresNodeOptions, fail: Site["fail"]): Site {
+  const settings = settingsOf(options.postgres);
+  const driver = urlDriver(options.postgres.url, "tenure");
   return {
     config,
     options,
-    postgres: source.options,
     settings,
     random: seededRandom(randomUUID()),
     instance: randomUUID().slice(0, 8),
@@ -120,7 +118,7 @@ interface Parts extends Campaigner {
   readonly log: PostgresLog;
   readonly nodes: PostgresNodes;
   readonly cluster: SiteCluster;
-  readonly jobs: SiteJobs;
+  readonly services: NodeServices;
 }
 
 async function openParts(
@@ -171,8 +169,8 @@ async function openParts(
   const campaigner = campaignerOf(site, log);
   const { elector, leadership, campaign } = campaigner;
   closing.push(() => elector.close());
-  const jobs = await startSiteJobs(site, { siteId, log, fold, leadership, nodes });
-  closing.push(() => jobs.stop());
+  const services = await startSiteJobs(site, { siteId, log, fold, leadership, nodes });
+  closing.push(() => services.stop());
   const cluster = new SiteCluster({
     siteId,
     nodeId,
@@ -189,7 +187,7 @@ async function openParts(
     disk: directory,
     onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });
-  return { ...campaigner, siteId, log, nodes, cluster, jobs };
+  return { ...campaigner, siteId, log, nodes, cluster, services };
 }
 
 /** Advisory locks are a database's: two sites in two schemas of one are two scopes. */
@@ -200,19 +198,17 @@ function scopeOf({ schema }: PostgresSettings): string {
 function campaignerOf(site: Site, log: PostgresLog): Campaigner {
   const { config, options, url, instance } = site;
   const { logger } = options.logs;
-  const made: { campaign?: ElectorLeadership } = {};
   const elector = createElector({
     scope: scopeOf(site.settings),
-    backend: postgres(site.postgres),
+    backend: postgres(options.postgres),
     identity: config.nodeId,
     metadata: { url, instance },
-    enabled: isEnabled(process.env["TENURE_LEADER_ENABLED"]),
+    enabled: options.enabled,
     logger,
-    onTransition: () => made.campaign?.look(),
+    onTransition: () => campaign.look(),
   });
   const confirm = (epoch: number): Promise<boolean> => log.confirm(epoch);
   const campaign = new ElectorLeadership({ elector, clock: systemClock, logger, confirm });
-  made.campaign = campaign;
   const { clearance } = options;
   if (clearance === undefined) return { elector, leadership: campaign, campaign, start: () => campaign.start() };
   const giveUp = (): void => campaign.giveUp();
@@ -226,7 +222,7 @@ function campaignerOf(site: Site, log: PostgresLog): Campaigner {
 
 async function openSiteApi(
   { config, options }: Site,
-  { siteId, cluster, jobs, log, nodes, elector }: Parts,
+  { siteId, cluster, services, log, nodes, elector }: Parts,
   directory: DataDirectory,
   tls: ApiTls | null,
   closing: (() => Promise<void> | void)[],
@@ -236,12 +232,10 @@ async function openSiteApi(
   return openApi(config, {
     clusterId: siteId,
     cluster,
-    scopes: noScopes(),
-    jobs,
+    services,
     server: () => siteStats({ cluster, nodes, log, elector, directory, loop }),
-    logs: options.logs,
+    options,
     tls,
-    onFatal: options.onFatal,
   });
 }
 

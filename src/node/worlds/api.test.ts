@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { ServerConfig } from "../../../contract/index.ts";
-import { createCa, issue } from "../../../drivers/pki/index.ts";
+import type { ServerConfig } from "../../contract/index.ts";
+import { createCa, issue } from "../../drivers/pki/index.ts";
 import { trustDomainOf } from "./api.ts";
 
 const nowMs = Date.now();

@@ -4,16 +4,16 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ChainPoint } from "../../../core/archive/index.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { decodeSnapshotFile } from "../../../core/wal/index.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { systemDigest } from "../../../drivers/system/digest.ts";
-import { readStampOf } from "../../../engine/stamp-reader.ts";
-import { segmentName, type UsableCopies, usableCopies } from "../../../logs/index.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import { openArchive, refuseForeignHistory } from "./history.ts";
-import { serverMachine } from "./machine.ts";
+import type { ChainPoint } from "../../core/archive/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { decodeSnapshotFile } from "../../core/wal/index.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { readStampOf } from "../../engine/stamp-reader.ts";
+import { segmentName, type UsableCopies, usableCopies } from "../../logs/index.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
+import { serverMachine } from "../assembly/machine.ts";
+import { SYSTEM } from "./system.ts";
 
 export interface PlacedHistory {
   /** History begins there; null: with the segment that the snapshot itself has. */
@@ -28,11 +28,11 @@ export async function placeHistory(disk: Disk, file: Uint8Array, from: string): 
   const usable = await copiesIn(from, saved.data);
   const notes = usable.why === null ? [] : [copiesNote(from, usable)];
   if (usable.start === null) {
-    await refuseForeignHistory(disk);
+    await refuseForeignHistory(disk, systemDigest);
     return { start: null, notes };
   }
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const archive = await openArchive(disk, { logger: quiet, syncs: "asked", failed: () => undefined });
+  const archive = await openArchive({ ...SYSTEM, disk, logger: quiet, syncs: "asked", failed: () => undefined });
   try {
     // What an earlier attempt has placed is kept; history of another line is set aside.
     await archive.restore(usable.captured);
@@ -52,8 +52,7 @@ export async function placeHistory(disk: Disk, file: Uint8Array, from: string): 
 
 /** How much of the history a snapshot's `data` can be restored with. */
 export async function copiesIn(from: string, data: Uint8Array): Promise<UsableCopies> {
-  const place = { digest: systemDigest, clock: systemClock };
-  return await usableCopies(capturedIn(data), (name) => readCopy(from, name), place);
+  return await usableCopies(capturedIn(data), (name) => readCopy(from, name), SYSTEM);
 }
 
 export function copiesNote(from: string, { why }: UsableCopies): string {
@@ -71,7 +70,7 @@ function aheadOf(lastEvent: number): TenureError {
 /** What the snapshot carries of the archive. */
 function capturedIn(data: Uint8Array): Uint8Array {
   let found = new Uint8Array(0);
-  const { machine, keepIn } = serverMachine();
+  const { machine, keepIn } = serverMachine(systemDigest);
   keepIn({
     append: () => undefined,
     capture: () => Promise.resolve(found),

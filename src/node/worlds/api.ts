@@ -3,37 +3,36 @@
 import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import { createApi, type Api, type ApiLimits, type ApiTls, type JobsParts } from "../../../api/index.ts";
-import { isLoopback, showAddress, type ServerConfig } from "../../../contract/index.ts";
-import { InvariantError } from "../../../core/kit/assert.ts";
-import { TenureError } from "../../../core/kit/errors.ts";
-import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../../../core/kit/spiffe.ts";
-import { systemClock } from "../../../drivers/system/clock.ts";
-import { createMetrics, type LogSink } from "../../../drivers/telemetry/index.ts";
-import type { Cluster } from "../../../ports/cluster.ts";
-import type { Logger } from "../../../ports/logger.ts";
-import type { Scopes } from "../../../ports/scopes.ts";
-import type { JobsServerStats, ServerStats } from "../../../ports/server-stats.ts";
-import { nameWarning } from "../../cert/names.ts";
-import { diagnosticsOf } from "./diagnostics.ts";
+import { createApi, type Api, type ApiLimits, type ApiTls } from "../../api/index.ts";
+import { isLoopback, showAddress, type ServerConfig } from "../../contract/index.ts";
+import { InvariantError } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../../core/kit/spiffe.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { createMetrics } from "../../drivers/telemetry/index.ts";
+import type { Cluster } from "../../ports/cluster.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { ServerStats } from "../../ports/server-stats.ts";
+import { nameWarning } from "./certificate-names.ts";
+import type { NodeServices } from "../assembly/assemble.ts";
+import type { ServerNodeOptions } from "./embedded.ts";
 import { readWeb } from "./web.ts";
 
 export interface ApiParts {
   readonly clusterId: string;
   readonly cluster: Cluster;
-  readonly scopes: Scopes;
-  readonly jobs: { readonly parts: JobsParts; stats(): JobsServerStats };
+  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats">;
   readonly server: () => ServerStats;
-  readonly logs: LogSink;
+  readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
-  readonly onFatal: (error: unknown) => void;
 }
 
 export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
-  const { clusterId, cluster, scopes, jobs, server, logs, tls, onFatal } = parts;
+  const { clusterId, cluster, services, server, options, tls } = parts;
+  const { logs, diagnostics, onFatal } = options;
   const metrics = createMetrics(() => ({
     server: server(),
-    jobs: jobs.stats(),
+    jobs: services.stats(),
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
@@ -46,8 +45,8 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
   }
   const api: Api = await createApi({
     cluster,
-    scopes,
-    jobs: jobs.parts,
+    scopes: services.scopes,
+    jobs: services.parts,
     nodeId: config.nodeId,
     clusterId,
     keys: config.keys,
@@ -55,7 +54,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     trustDomain,
     limits: limitsOf(config),
     metrics: () => metrics.scrape(),
-    diagnostics: () => diagnosticsOf(config, logs),
+    diagnostics,
     logger: logs.logger,
     audit: logs.audit,
     clock: systemClock,

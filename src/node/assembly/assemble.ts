@@ -1,0 +1,146 @@
+// One server's services, over ports: the same for a server with a log of its own, for one on Postgres and for one that is
+// simulated. They differ in the log they are given (own-log.ts, worlds/postgres.ts, sim/jobs) and in who implements the ports.
+//
+//   log, leadership, history ──▶ journal ──▶ jobs, keys, certificates, events ──▶ the API
+//                                   └──▶ feeder ──▶ views, meter
+
+import type { JobsParts } from "../../api/index.ts";
+import { JobsFeeder, type JobsFeederOptions } from "../../controller/jobs/feeder.ts";
+import { JobsService, type JobsServiceOptions } from "../../controller/jobs/jobs.ts";
+import { JobsMeter } from "../../controller/jobs/meter.ts";
+import type { ReplayHistory } from "../../controller/jobs/replay.ts";
+import { type EventHistory, EventsService } from "../../controller/journal/events.ts";
+import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import { CertificatesService, type CertificatesServiceOptions } from "../../controller/keys/certificates.ts";
+import { KeysService } from "../../controller/keys/keys.ts";
+import { ScopesService } from "../../controller/scopes/scopes.ts";
+import { noScopes } from "../../controller/scopes/site-scopes.ts";
+import type { TenureError } from "../../core/kit/errors.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { ScopesFold } from "../../core/scopes/index.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Leadership } from "../../ports/leadership.ts";
+import type { Log } from "../../ports/log.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { Scopes } from "../../ports/scopes.ts";
+import type { JobsServerStats } from "../../ports/server-stats.ts";
+import type { Views } from "../../ports/views.ts";
+import { guardedScopes } from "./guards.ts";
+import { type ArchiveCounted, jobsStats } from "./stats.ts";
+
+/** What every part of a server takes of the world. */
+export interface NodeWorld {
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** What the services take beside that. */
+export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newId" | "newJobId" | "nextFire"> {
+  readonly views: NodeViews;
+  /** Of this node itself; undefined: it has none. */
+  readonly worker: string | undefined;
+  readonly putJobsMax?: JobsFeederOptions["putJobsMax"];
+}
+
+export interface NodeViews extends Views {
+  /** What was kept is gone, or a part of it. */
+  onReset(listener: () => void): void;
+}
+
+/** A log, who leads in it, and its history. */
+export interface NodeLog {
+  /** Whose events they are. Read when a reign begins. */
+  readonly author: string;
+  readonly journal: { readonly log: Log; readonly fold: SiteJournal };
+  /** Null: other processes hold no scopes here. */
+  readonly scopes: { readonly log: Log; readonly fold: ScopesFold } | null;
+  readonly leadership: Leadership;
+  readonly history: EventHistory & ReplayHistory;
+  /** Something of it was found to be lost, or is there again. */
+  onHistoryChanged?(listener: () => void): void;
+  /** The time of day, where it is agreed on. */
+  believedMs(): number | null;
+  /** A cluster that was restored paused; a site on Postgres never is. */
+  readonly pausing?: { readonly isPaused: boolean; onResumed(listener: () => void): void } | undefined;
+  /** Why nothing new is taken; null: it is. */
+  refusesJobs(): TenureError | null;
+  refusesHolds(): TenureError | null;
+  readonly unready: CertificatesServiceOptions["unready"];
+  /** Whoever was revoked must stay out after a restart too. */
+  onRevoked?(): void;
+  archive(): ArchiveCounted;
+}
+
+export interface NodeServices {
+  readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
+  /** As the API may use them: refused while nothing new is taken. */
+  readonly scopes: Scopes;
+  stats(): JobsServerStats;
+  /** Answers nobody any more; the log and what is under it go on. */
+  stop(): Promise<void>;
+}
+
+export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
+  const { clock, digest, logger, views } = world;
+  const { journal, leadership, history, pausing } = log;
+  const { fold } = journal;
+  const isPaused = (): boolean => pausing?.isPaused ?? false;
+  const scopes = scopesOf(world, log, isPaused);
+  const jobs = new JobsService({
+    ...journal,
+    digest,
+    get author() {
+      return log.author;
+    },
+    worker: world.worker,
+    leadership,
+    clock,
+    believedMs: () => log.believedMs(),
+    random: world.random.fork("jobs"),
+    newId: world.newId,
+    newJobId: world.newJobId,
+    nextFire: world.nextFire,
+    isPaused,
+    refusesNew: () => log.refusesJobs(),
+    find: (jobId) => views.get(jobId),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+  });
+  pausing?.onResumed(() => jobs.resumed());
+  const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
+  views.onReset(() => feeder.restart());
+  log.onHistoryChanged?.(() => feeder.historyChanged());
+  const events = new EventsService({ journal: fold, history, digest });
+  const change: CertificatesServiceOptions["change"] = (make) => jobs.change(make);
+  const keys = new KeysService({ fold: fold.keys, change });
+  const certificates = new CertificatesService({ fold: fold.certificates, change, unready: log.unready });
+  for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
+  const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
+  const stopMeter = fold.follow(({ event }) => meter.applied(event));
+  return {
+    parts: { jobs, views, events, keys, certificates },
+    scopes: scopes === null ? noScopes() : guardedScopes(scopes, () => log.refusesHolds()),
+    stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
+    stop: async () => {
+      jobs.close();
+      scopes?.close();
+      stopMeter();
+      feeder.close();
+      events.close();
+      await views.close();
+    },
+  };
+}
+
+function scopesOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): ScopesService | null {
+  if (log.scopes === null) return null;
+  const { clock, random } = world;
+  const { log: own, fold: applied } = log.scopes;
+  const { leadership, pausing } = log;
+  const around = { leadership, clock, random: random.fork("scopes"), isPaused };
+  const scopes = new ScopesService({ log: own, applied, ...around });
+  pausing?.onResumed(() => scopes.resumed());
+  return scopes;
+}

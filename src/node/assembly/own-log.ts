@@ -1,0 +1,120 @@
+// The log of servers that keep one themselves: who leads by consensus, the archive exchanged with the other members, and the
+// cluster as an operator sees it. Around an engine that runs, in the turn in which it began: the vote that ends an outage is
+// often won while the rest of a server is opened.
+
+import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
+import { membersBelow } from "../../controller/cluster/cluster-view.ts";
+import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
+import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { PeerKey } from "../../core/kit/ids.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { type Archive, lacksOf, ownLacks, type SegmentFetcher } from "../../logs/index.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Peers } from "../../ports/peers/peers.ts";
+import type { PeerQueries } from "../../ports/peers/queries.ts";
+import type { NodeLog, NodeWorld } from "./assemble.ts";
+import { diskRefusal, type DiskState, pauseRefusal } from "./guards.ts";
+import { exchangeHistory, historyRefusal, retainHistory } from "./history.ts";
+import type { ServerMachine } from "./machine.ts";
+
+export interface OwnLogOptions
+  extends NodeWorld, Pick<ClusterOptions, "clusterId" | "version" | "own" | "electionTimeoutMaxMs" | "expect"> {
+  readonly engine: Engine;
+  readonly machine: ServerMachine;
+  readonly archive: Archive;
+  readonly peers: Peers & PeerQueries;
+  /** From which protocol on a peer reads a revoked certificate. */
+  readonly protocolOfRevocations: number;
+  readonly disk: DiskState;
+  /** Null: for ever. */
+  readonly keepDays: number | null;
+  /** Where a supervisor may run a worker on this node. */
+  readonly clearance?: Clearance | undefined;
+}
+
+export interface OwnLog extends NodeLog {
+  readonly cluster: ClusterService;
+  readonly leading: Leading;
+  /** What came from the other members. */
+  readonly fetched: () => SegmentFetcher["counts"];
+  /** Once nobody uses the log any more; before the archive and the engine are stopped. */
+  stop(): Promise<void>;
+}
+
+export function startOwnLog(options: OwnLogOptions): OwnLog {
+  const { engine, archive, peers, disk, clock, random, logger, clearance } = options;
+  const { machine, scopes, jobs, attach } = options.machine;
+  const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(peers, peer) };
+  const leading = raftLeading({ consensus: engine, clock, logger, worker });
+  attach(engine);
+  const listeners: (() => void)[] = [];
+  const changed = (): void => listeners.forEach((listener) => listener());
+  const around = { clock, random: random.fork("history"), logger };
+  const fetcher = exchangeHistory({ ...around, engine, peers, archive, clearance, changed });
+  const retention = retainHistory(archive, options.keepDays, { isPaused: () => machine.isPaused, clock, logger });
+  const cluster = new ClusterService({
+    ...options,
+    ...leading,
+    consensus: engine,
+    random: random.fork("cluster"),
+    machine,
+    disk: {
+      // A write that waits for room is late too; that the disk is full says more.
+      state: () => (engine.status().isDiskStalled && disk.state() !== "full" ? "stalled" : disk.state()),
+      freeBytes: () => disk.freeBytes(),
+    },
+    snapshots: snapshotsOf(engine),
+    stalls: () => engine.counts.stalls,
+    historyQuota: () => archive.quota.level,
+    history: () => fetcher.standing,
+    lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(peers, peer)),
+    onDrain: (isWanted) => clearance?.drained(isWanted),
+  });
+  cluster.start();
+  return {
+    cluster,
+    leading,
+    fetched: () => fetcher.counts,
+    // A recovery has another cluster id, and so another author (design D13).
+    author: options.clusterId,
+    journal: jobs,
+    scopes,
+    leadership: leading.leadership,
+    history: archive,
+    onHistoryChanged: (listener) => void listeners.push(listener),
+    believedMs: () => cluster.believedMs(),
+    pausing: machine,
+    refusesJobs: () => diskRefusal(disk) ?? historyRefusal(archive),
+    refusesHolds: () => pauseRefusal(machine) ?? diskRefusal(disk),
+    unready: () => membersBelow(options.protocolOfRevocations, peers, engine.status()),
+    // A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever
+    // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
+    onRevoked: () => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot()),
+    archive: () => archive.stats(),
+    stop: async () => {
+      await fetcher.stop();
+      await retention.stop();
+      cluster.stop();
+      leading.close();
+    },
+  };
+}
+
+function snapshotsOf(engine: Engine): ClusterOptions["snapshots"] {
+  return {
+    newest: () => engine.snapshot,
+    save: async () => {
+      await engine.saveSnapshot();
+      if (engine.snapshot === null) {
+        throw new TenureError("NOT_FOUND", "there is nothing to save yet: this node has applied nothing");
+      }
+      return engine.snapshot;
+    },
+    read: async () => {
+      const file = await engine.newestSnapshot();
+      if (file === null) return null;
+      return { view: { index: file.meta.index, term: file.meta.term, bytes: file.bytes.length }, bytes: file.bytes };
+    },
+  };
+}

@@ -1,0 +1,236 @@
+// One server with a log of its own as an object: the ports made with drivers, the assembly called, started and stopped in order. The command around it
+// (cli/server/run.ts) owns the process; tests own several of these.
+//
+//   consensus (directory, wire, engine) ──▶ its log, the cluster ──▶ services ──▶ API listens
+//   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
+
+import { join } from "node:path";
+import type { Api, Diagnostics } from "../../api/index.ts";
+import { showAddress, type ServerConfig } from "../../contract/index.ts";
+import { within } from "../../controller/leadership/within.ts";
+import { assert } from "../../core/kit/assert.ts";
+import { HAND_OVER_MS } from "../../core/kit/timeouts.ts";
+import { openViews } from "../../drivers/sqlite/index.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
+import { type PeerTls, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
+import type { Clearance } from "../../ports/clearance.ts";
+import type { Cluster } from "../../ports/cluster.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { Scopes } from "../../ports/scopes.ts";
+import { workerName } from "../../supervisor/index.ts";
+import { assembleNode } from "../assembly/assemble.ts";
+import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
+import { serverMachine, type ServerMachine } from "../assembly/machine.ts";
+import { type OwnLog, type OwnLogOptions, startOwnLog } from "../assembly/own-log.ts";
+import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
+import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
+import { peerSecret } from "./secret.ts";
+import { serverStats } from "./stats.ts";
+import { SYSTEM, VIEWS_FILE } from "./system.ts";
+
+/** How often a stopping leader looks whether another has taken over. */
+const HAND_OVER_POLL_MS = 5;
+
+export interface ServerNodeOptions {
+  readonly bootstrap: boolean;
+  readonly version: string;
+  readonly logs: LogSink;
+  readonly signal?: AbortSignal | undefined;
+  readonly onFatal: (error: unknown) => void;
+  /** What it shows of itself to whoever helps. */
+  readonly diagnostics: () => Diagnostics;
+  /** Where a supervisor may run a worker on this node. */
+  readonly clearance?: Clearance | undefined;
+  /** For tests: what stands between the engine and the world. */
+  readonly world?: Pick<ConsensusOptions, "io" | "wrapDisk" | "wrapWire"> | undefined;
+}
+
+export interface ServerNode {
+  readonly consensus: ConsensusNode;
+  readonly cluster: Cluster;
+  readonly scopes: Scopes;
+  readonly apiUrl: string;
+  /** Reads the certificates again, for new connections. Throws, and changes nothing, where one can't be used. */
+  reload(): void;
+  stop(): Promise<void>;
+}
+
+export async function startServerNode(config: ServerConfig, options: ServerNodeOptions): Promise<ServerNode> {
+  const { logger } = options.logs;
+  // First: what can't be used is reported before anything is founded or joined.
+  const tls = apiTls(config);
+  const machine = serverMachine(systemDigest);
+  // The engine may fail while it starts: what its log holds is applied then.
+  const failure = Promise.withResolvers<unknown>();
+  const fail = (error: unknown): void => {
+    failure.resolve(error);
+    options.onFatal(error);
+  };
+  const consensus = await openConsensus(consensusOptions(config, options, machine, fail));
+  const log = startOwnLog(ownLogOptions(config, options, consensus, machine));
+  const { cluster } = log;
+  void failure.promise.then((error) => cluster.setFailed(error instanceof Error ? error.message : String(error)));
+  const loop = startLoopMonitor();
+  const closing: (() => Promise<void> | void)[] = [() => consensus.stop(), () => log.stop(), () => loop.stop()];
+  const stopParts = async (): Promise<void> => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  };
+  try {
+    const { clusterId, random } = consensus;
+    const views = await openViews({ path: join(config.dataDir, VIEWS_FILE), clusterId, logger });
+    const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
+    const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, log);
+    closing.push(() => services.stop());
+    const api = await openApi(config, {
+      cluster,
+      services,
+      clusterId,
+      server: () => serverStats(consensus, cluster, loop),
+      options,
+      tls,
+    });
+    const address = await api.listen(config.api.listen);
+    logger.info({ event: "listening", api: showAddress(address), peers: consensus.wire.address }, "the node is up");
+    return assemble(config, { consensus, log, scopes: services.scopes, api, logger, address, stopParts });
+  } catch (error) {
+    await stopParts();
+    throw error;
+  }
+}
+
+/** What the engine and its directory are made with; the archive is opened before the first entry is applied. */
+function consensusOptions(
+  config: ServerConfig,
+  options: ServerNodeOptions,
+  { machine, keepIn }: ServerMachine,
+  fail: (error: unknown) => void,
+): ConsensusOptions {
+  const { logger } = options.logs;
+  return {
+    nodeId: config.nodeId,
+    dataDir: config.dataDir,
+    listen: config.peer.listen,
+    advertise: config.peer.advertise,
+    apiUrl: apiUrlOf(config, config.api.listen),
+    seeds: config.peers,
+    tls: peerTls(config),
+    secret: config.peer.tls === null ? secretOf(config, logger) : undefined,
+    trusted: config.peer.trust,
+    swapsNeedClearance: true,
+    election: config.election,
+    snapshots: config.snapshots,
+    minFreeBytes: config.disk.minFreeBytes,
+    bootstrap: options.bootstrap,
+    machine,
+    openArchive: async (disk, clusterId) => {
+      machine.belongsTo(clusterId);
+      await refuseForeignHistory(disk, systemDigest);
+      const { quotaBytes } = config.history;
+      const archive = await openArchive({ ...SYSTEM, disk, quotaBytes, logger, failed: fail });
+      keepIn(archive);
+      return archive;
+    },
+    logger,
+    signal: options.signal,
+    onFatal: fail,
+    ...options.world,
+  };
+}
+
+function ownLogOptions(
+  config: ServerConfig,
+  options: ServerNodeOptions,
+  consensus: ConsensusNode,
+  machine: ServerMachine,
+): OwnLogOptions {
+  const { engine, wire, directory, archive, random, election, clusterId } = consensus;
+  assert(archive !== null, "the archive was opened with the directory");
+  return {
+    ...SYSTEM,
+    random,
+    logger: options.logs.logger,
+    clusterId,
+    version: options.version,
+    engine,
+    machine,
+    archive,
+    peers: wire,
+    protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
+    own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
+    electionTimeoutMaxMs: election.electionTimeoutMaxMs,
+    disk: directory,
+    keepDays: config.history.keepDays,
+    expect: options.bootstrap ? config.bootstrapExpect : undefined,
+    clearance: options.clearance,
+  };
+}
+
+function secretOf({ peer, peers }: ServerConfig, logger: Logger): Uint8Array {
+  return peerSecret({ file: peer.secretFile, isAlone: Object.keys(peers).length === 0, logger });
+}
+
+interface Parts {
+  readonly consensus: ConsensusNode;
+  readonly log: OwnLog;
+  readonly scopes: Scopes;
+  readonly api: Api;
+  readonly logger: Logger;
+  /** Where the API listens. */
+  readonly address: ServerConfig["api"]["listen"];
+  readonly stopParts: () => Promise<void>;
+}
+
+function assemble(config: ServerConfig, parts: Parts): ServerNode {
+  const { consensus, log, scopes, api, logger, address, stopParts } = parts;
+  const { cluster, leading } = log;
+  const { engine } = consensus;
+  let stopping: Promise<void> | null = null;
+  const { directory } = consensus;
+  const { willingness } = cluster;
+  // Whose disk is low leaves leading to those who have room, if there are any.
+  const stopWatching = directory.onChange((state) => willingness.set("disk", state !== "ok"));
+  if (directory.state() !== "ok") willingness.set("disk", true);
+  const stop = async (): Promise<void> => {
+    stopWatching();
+    cluster.setDraining(true);
+    // The successor's worker is ended first; whom nobody follows is unwilling all the same.
+    const { mayWork, transfer } = leading;
+    if (mayWork && engine.status().role === "leader") await within(systemClock, HAND_OVER_MS, transfer(null));
+    willingness.set("stopping", true);
+    await handOver(consensus);
+    await api.stop();
+    await stopParts();
+  };
+  return {
+    consensus,
+    cluster,
+    scopes,
+    apiUrl: apiUrlOf(config, address),
+    reload: () => {
+      const peers = peerTls(config);
+      // Both are looked at before either is taken.
+      apiTls(config);
+      if (peers !== null) consensus.wire.reload(peers);
+      reloadApi(config, api, logger);
+    },
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+/** Leadership first, then the end: nobody has to notice that a node was stopped in order. */
+async function handOver({ engine }: ConsensusNode): Promise<void> {
+  const untilMs = systemClock.monotonicMs() + HAND_OVER_MS;
+  const { configuration } = engine.status();
+  if (configuration.voters.length < 2) return;
+  while (engine.status().role === "leader" && systemClock.monotonicMs() < untilMs) {
+    await new Promise<void>((resume) => systemClock.setTimer(systemClock.monotonicMs() + HAND_OVER_POLL_MS, resume));
+  }
+}
+
+function peerTls({ peer }: ServerConfig): PeerTls | null {
+  if (peer.tls === null) return null;
+  const { caFile, certFile, keyFile } = peer.tls;
+  return { ca: pem(caFile), cert: pem(certFile), key: pem(keyFile) };
+}

@@ -1,0 +1,42 @@
+// What a server with a log of its own counts beside its jobs, gathered at one moment.
+
+import type { ClusterService } from "../../controller/cluster/cluster.ts";
+import type { LoopMonitor } from "../../drivers/telemetry/index.ts";
+import type { WireStats } from "../../drivers/wire/index.ts";
+import type { ServerStats } from "../../ports/server-stats.ts";
+import type { ConsensusNode } from "./consensus.ts";
+
+export function serverStats(
+  { engine, wire, directory }: ConsensusNode,
+  cluster: ClusterService,
+  loop: LoopMonitor,
+): ServerStats {
+  const { nodeId, leader, role, term, commit, applied } = cluster.view();
+  return {
+    nodeId,
+    leaderId: leader?.nodeId ?? null,
+    role,
+    term,
+    commit,
+    applied,
+    health: cluster.stats(),
+    engine: engine.stats(),
+    wire: wireStats(wire.stats()),
+    disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
+    loopDelayMs: loop.snapshot(),
+    loopTurns: loop.turns(),
+  };
+}
+
+function wireStats(stats: WireStats): ServerStats["wire"] {
+  return {
+    sentFrames: stats.sentMessages,
+    sentBytes: stats.sentBytes,
+    receivedFrames: stats.receivedMessages,
+    receivedBytes: stats.receivedBytes,
+    droppedFrames: stats.droppedUnconnected + stats.droppedFull + stats.droppedBulks,
+    connections: stats.connected,
+    refused: { ...stats.refused },
+    certificateNotAfterMs: stats.certificateNotAfterMs,
+  };
+}
