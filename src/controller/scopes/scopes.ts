@@ -19,6 +19,7 @@
 //
 // Epochs: a grant's is the place of its record in the log, so they only grow, also across leaders.
 
+import type { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { checkAcquire, checkHold, checkScope, decodeEvent, type ScopesFold, viewOf } from "../../core/scopes/index.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -45,6 +46,8 @@ export interface ScopesServiceOptions {
   readonly random: Random;
   /** The cluster was restored paused: no hold ends by the passing of time. */
   readonly isPaused?: (() => boolean) | undefined;
+  /** Why no new holds are granted; null: they are. Renewals write nothing, and resigning frees: they go on. */
+  readonly refusesHolds?: (() => TenureError | null) | undefined;
 }
 
 export class ScopesService implements Scopes {
@@ -83,6 +86,8 @@ export class ScopesService implements Scopes {
   // ---- what the leader decides: in the turn in which it is asked, unless it must wait for a change of leaders ----
 
   async acquire(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
+    const refusal = this.#options.refusesHolds?.() ?? null;
+    if (refusal !== null) throw refusal;
     checkAcquire(request);
     return (this.#reign.now() ?? (await this.#reign.next())).acquire(request, signal);
   }

@@ -26,7 +26,6 @@ import type { Logger } from "../../ports/logger.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { Views } from "../../ports/views.ts";
-import { guardedScopes } from "./guards.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -66,8 +65,8 @@ export interface NodeLog {
   /** A cluster that was restored paused; a site on Postgres never is. */
   readonly pausing?: { readonly isPaused: boolean; onResumed(listener: () => void): void } | undefined;
   /** Why nothing new is taken; null: it is. */
-  refusesJobs(): TenureError | null;
-  refusesHolds(): TenureError | null;
+  readonly refusesJobs: () => TenureError | null;
+  readonly refusesHolds?: (() => TenureError | null) | undefined;
   readonly unready: CertificatesServiceOptions["unready"];
   /** Whoever was revoked must stay out after a restart too. */
   onRevoked?(): void;
@@ -76,7 +75,6 @@ export interface NodeLog {
 
 export interface NodeServices {
   readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
-  /** As the API may use them: refused while nothing new is taken. */
   readonly scopes: Scopes;
   stats(): JobsServerStats;
   /** Answers nobody any more; the log and what is under it go on. */
@@ -104,7 +102,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     newJobId: world.newJobId,
     nextFire: world.nextFire,
     isPaused,
-    refusesNew: () => log.refusesJobs(),
+    refusesNew: log.refusesJobs,
     find: (jobId) => views.get(jobId),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
@@ -121,7 +119,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   return {
     parts: { jobs, views, events, keys, certificates },
-    scopes: scopes === null ? noScopes() : guardedScopes(scopes, () => log.refusesHolds()),
+    scopes: scopes ?? noScopes(),
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
       jobs.close();
@@ -138,8 +136,8 @@ function scopesOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): Scop
   if (log.scopes === null) return null;
   const { clock, random } = world;
   const { log: own, fold: applied } = log.scopes;
-  const { leadership, pausing } = log;
-  const around = { leadership, clock, random: random.fork("scopes"), isPaused };
+  const { leadership, pausing, refusesHolds } = log;
+  const around = { leadership, clock, random: random.fork("scopes"), isPaused, refusesHolds };
   const scopes = new ScopesService({ log: own, applied, ...around });
   pausing?.onResumed(() => scopes.resumed());
   return scopes;

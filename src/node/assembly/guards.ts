@@ -3,7 +3,6 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { DiskView } from "../../ports/cluster.ts";
-import type { Scopes } from "../../ports/scopes.ts";
 
 export interface DiskState {
   state(): DiskView["state"];
@@ -26,20 +25,4 @@ export function pauseRefusal({ isPaused }: { readonly isPaused: boolean }): Tenu
   const why =
     "the cluster was restored paused, and grants nothing until an operator resumes it (tenure cluster resume)";
   return new TenureError("CLUSTER_PAUSED", why);
-}
-
-export function guardedScopes(scopes: Scopes, refusalNow: () => TenureError | null): Scopes {
-  return {
-    acquire: (request, signal) => {
-      const refusal = refusalNow();
-      return refusal === null ? scopes.acquire(request, signal) : Promise.reject(refusal);
-    },
-    renew: (scope, session, epoch) => scopes.renew(scope, session, epoch),
-    resign: (scope, session, epoch) => scopes.resign(scope, session, epoch),
-    askResign: (scope, force) => scopes.askResign(scope, force),
-    list: (after, limit) => scopes.list(after, limit),
-    get: (scope) => scopes.get(scope),
-    history: (scope) => scopes.history(scope),
-    changed: (scope, known, signal) => scopes.changed(scope, known, signal),
-  };
 }

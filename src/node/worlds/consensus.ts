@@ -26,6 +26,7 @@ import type { StateMachine } from "../../ports/state-machine.ts";
 import type { EngineOptions } from "../../engine/engine-options.ts";
 import type { Wire } from "../../ports/peers/wire.ts";
 import { historyAhead } from "../assembly/history-ahead.ts";
+import { Closing } from "./system.ts";
 
 /** How long a founder asks at least whether there is a cluster already; longer while a peer is there and does not answer. */
 const PROBE_MS = 1_500;
@@ -77,7 +78,8 @@ export interface ConsensusNode {
 export async function openConsensus(options: ConsensusOptions): Promise<ConsensusNode> {
   const election = electionConfig(options.election);
   const directory = await openDataDirectory(options.dataDir, { minFreeBytes: options.minFreeBytes, io: options.io });
-  const undo: (() => Promise<void>)[] = [() => directory.close()];
+  const undo = new Closing();
+  undo.push(() => directory.close());
   // Also while the engine opens it: on a full disk even that waits.
   directory.onChange((state) => {
     const fields = { event: "disk", state, freeBytes: directory.freeBytes() };
@@ -135,11 +137,11 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     const stop = (): Promise<void> => {
       // The engine waits for its last write, which would wait for room: given up, it was promised to nobody.
       if (directory.state() === "full") void directory.close();
-      return unwind(undo);
+      return undo.all();
     };
-    return { clusterId, engine, wire, directory, archive, random, election, stop: once(stop) };
+    return { clusterId, engine, wire, directory, archive, random, election, stop };
   } catch (error) {
-    await unwind(undo);
+    await undo.all();
     throw error;
   }
 }
@@ -195,13 +197,4 @@ export function newClusterId(): string {
 /** Sixty-four random bits: it must never come twice (trap 13). */
 export function newIncarnation(): string {
   return randomBytes(8).toString("hex");
-}
-
-async function unwind(undo: readonly (() => Promise<void>)[]): Promise<void> {
-  for (const step of undo.toReversed()) await step();
-}
-
-function once(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  return () => (running ??= work());
 }

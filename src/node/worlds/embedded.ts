@@ -18,7 +18,6 @@ import { type PeerTls, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { Scopes } from "../../ports/scopes.ts";
 import { workerName } from "../../supervisor/index.ts";
 import { assembleNode } from "../assembly/assemble.ts";
 import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
@@ -28,7 +27,7 @@ import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
 import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
 import { peerSecret } from "./secret.ts";
 import { serverStats } from "./stats.ts";
-import { SYSTEM, VIEWS_FILE } from "./system.ts";
+import { Closing, failureOf, SYSTEM, VIEWS_FILE } from "./system.ts";
 
 /** How often a stopping leader looks whether another has taken over. */
 const HAND_OVER_POLL_MS = 5;
@@ -48,9 +47,7 @@ export interface ServerNodeOptions {
 }
 
 export interface ServerNode {
-  readonly consensus: ConsensusNode;
   readonly cluster: Cluster;
-  readonly scopes: Scopes;
   readonly apiUrl: string;
   /** Reads the certificates again, for new connections. Throws, and changes nothing, where one can't be used. */
   reload(): void;
@@ -63,20 +60,18 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const tls = apiTls(config);
   const machine = serverMachine(systemDigest);
   // The engine may fail while it starts: what its log holds is applied then.
-  const failure = Promise.withResolvers<unknown>();
-  const fail = (error: unknown): void => {
-    failure.resolve(error);
-    options.onFatal(error);
-  };
+  const { fail, shownBy } = failureOf(options.onFatal);
   const consensus = await openConsensus(consensusOptions(config, options, machine, fail));
   const log = startOwnLog(ownLogOptions(config, options, consensus, machine));
   const { cluster } = log;
-  void failure.promise.then((error) => cluster.setFailed(error instanceof Error ? error.message : String(error)));
+  shownBy(cluster);
   const loop = startLoopMonitor();
-  const closing: (() => Promise<void> | void)[] = [() => consensus.stop(), () => log.stop(), () => loop.stop()];
-  const stopParts = async (): Promise<void> => {
-    for (const close of closing.splice(0).toReversed()) await close();
-  };
+  const closing = new Closing();
+  closing.push(
+    () => consensus.stop(),
+    () => log.stop(),
+    () => loop.stop(),
+  );
   try {
     const { clusterId, random } = consensus;
     const views = await openViews({ path: join(config.dataDir, VIEWS_FILE), clusterId, logger });
@@ -93,9 +88,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     });
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: consensus.wire.address }, "the node is up");
-    return assemble(config, { consensus, log, scopes: services.scopes, api, logger, address, stopParts });
+    return assemble(config, { consensus, log, api, logger, address, closing });
   } catch (error) {
-    await stopParts();
+    await closing.all();
     throw error;
   }
 }
@@ -174,16 +169,15 @@ function secretOf({ peer, peers }: ServerConfig, logger: Logger): Uint8Array {
 interface Parts {
   readonly consensus: ConsensusNode;
   readonly log: OwnLog;
-  readonly scopes: Scopes;
   readonly api: Api;
   readonly logger: Logger;
   /** Where the API listens. */
   readonly address: ServerConfig["api"]["listen"];
-  readonly stopParts: () => Promise<void>;
+  readonly closing: Closing;
 }
 
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
-  const { consensus, log, scopes, api, logger, address, stopParts } = parts;
+  const { consensus, log, api, logger, address, closing } = parts;
   const { cluster, leading } = log;
   const { engine } = consensus;
   let stopping: Promise<void> | null = null;
@@ -201,12 +195,10 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     willingness.set("stopping", true);
     await handOver(consensus);
     await api.stop();
-    await stopParts();
+    await closing.all();
   };
   return {
-    consensus,
     cluster,
-    scopes,
     apiUrl: apiUrlOf(config, address),
     reload: () => {
       const peers = peerTls(config);

@@ -72,7 +72,6 @@ function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: Si
     history: new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock }),
     believedMs: () => nodes.believedMs(),
     refusesJobs: () => null,
-    refusesHolds: () => null,
     // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
     unready: () => {
       const others = nodes.all.filter(({ version }) => version !== options.version);

@@ -35,6 +35,7 @@ import type { ServerNode, ServerNodeOptions } from "./embedded.ts";
 import type { NodeServices } from "../assembly/assemble.ts";
 import { LOG, startSiteJobs } from "./postgres-jobs.ts";
 import { siteStats } from "./postgres-stats.ts";
+import { Closing, failureOf } from "./system.ts";
 
 export interface PostgresNodeOptions extends ServerNodeOptions {
   readonly postgres: PostgresOptions<never> & { readonly url: string };
@@ -61,20 +62,15 @@ export async function startPostgresNode(
 ): Promise<Pick<ServerNode, "reload" | "stop"> & { readonly cluster: SiteCluster; readonly apiUrl: string }> {
   // First: what can't be used is reported before anything is opened.
   const tls = apiTls(config);
-  const failure = Promise.withResolvers<unknown>();
-  const site = siteOf(config, options, (error) => {
-    failure.resolve(error);
-    options.onFatal(error);
-  });
+  const { fail, shownBy } = failureOf(options.onFatal);
+  const site = siteOf(config, options, fail);
   const directory = await openDataDirectory(config.dataDir, { minFreeBytes: config.disk.minFreeBytes });
-  const closing: (() => Promise<void> | void)[] = [() => directory.close()];
-  const closeAll = async (): Promise<void> => {
-    for (const close of closing.splice(0).toReversed()) await close();
-  };
+  const closing = new Closing();
+  closing.push(() => directory.close());
   try {
     const parts = await openParts(site, directory, closing);
     const { cluster } = parts;
-    void failure.promise.then((error) => cluster.setFailed(error instanceof Error ? error.message : String(error)));
+    shownBy(cluster);
     const api = await openSiteApi(site, parts, directory, tls, closing);
     const address = await api.listen(config.api.listen);
     options.logs.logger.info(
@@ -83,9 +79,9 @@ export async function startPostgresNode(
     );
     cluster.start();
     parts.start();
-    return assemble(site, parts, api, closeAll);
+    return assemble(site, parts, api, closing);
   } catch (error) {
-    await closeAll();
+    await closing.all();
     throw error;
   }
 }
@@ -121,11 +117,7 @@ interface Parts extends Campaigner {
   readonly services: NodeServices;
 }
 
-async function openParts(
-  site: Site,
-  directory: DataDirectory,
-  closing: (() => Promise<void> | void)[],
-): Promise<Parts> {
+async function openParts(site: Site, directory: DataDirectory, closing: Closing): Promise<Parts> {
   const { config, options, settings, random, instance, url, fail } = site;
   const { logger } = options.logs;
   const { nodeId } = config;
@@ -225,7 +217,7 @@ async function openSiteApi(
   { siteId, cluster, services, log, nodes, elector }: Parts,
   directory: DataDirectory,
   tls: ApiTls | null,
-  closing: (() => Promise<void> | void)[],
+  closing: Closing,
 ): Promise<Api> {
   const loop = startLoopMonitor();
   closing.push(() => loop.stop());
@@ -239,12 +231,7 @@ async function openSiteApi(
   });
 }
 
-function assemble(
-  { config, url, options }: Site,
-  { cluster, campaign }: Parts,
-  api: Api,
-  closeAll: () => Promise<void>,
-) {
+function assemble({ config, url, options }: Site, { cluster, campaign }: Parts, api: Api, closing: Closing) {
   let stopping: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     cluster.setDraining(true);
@@ -252,7 +239,7 @@ function assemble(
     await campaign.stop();
     cluster.stop();
     await api.stop();
-    await closeAll();
+    await closing.all();
   };
   return {
     cluster,

@@ -13,6 +13,40 @@ export const VIEWS_FILE = "views.sqlite";
 // a new leader looks at its first schedule.
 timeZone("UTC");
 
+/** What a node has opened, closed in the end: the last first, and once. */
+export class Closing {
+  readonly #steps: (() => Promise<void> | void)[] = [];
+  #closed: Promise<void> | null = null;
+
+  push(...steps: readonly (() => Promise<void> | void)[]): void {
+    this.#steps.push(...steps);
+  }
+
+  all(): Promise<void> {
+    return (this.#closed ??= this.#unwind());
+  }
+
+  async #unwind(): Promise<void> {
+    for (const step of this.#steps.toReversed()) await step();
+  }
+}
+
+/** What could not go on, said once there is somebody to say it. */
+export function failureOf(onFatal: (error: unknown) => void): {
+  readonly fail: (error: unknown) => void;
+  readonly shownBy: (cluster: { setFailed(reason: string): void }) => void;
+} {
+  const failure = Promise.withResolvers<unknown>();
+  return {
+    fail: (error) => {
+      failure.resolve(error);
+      onFatal(error);
+    },
+    shownBy: (cluster) =>
+      void failure.promise.then((error) => cluster.setFailed(error instanceof Error ? error.message : String(error))),
+  };
+}
+
 /** By this machine's tables of time zones. */
 export const nextFire = nextFireBy(timeZone);
 
