@@ -14,7 +14,15 @@ function mutant(name: string, breaks: string, pins: Partial<JobsKnobs>, ...edits
 }
 
 /** Little else goes wrong. */
-const QUIET = { faults: 2, wallJumps: 0, clocks: "near", schedules: 0, outages: 0, moonlights: false, usurpations: 0 } as const;
+const QUIET = {
+  faults: 2,
+  wallJumps: 0,
+  clocks: "near",
+  schedules: 0,
+  outages: 0,
+  moonlights: false,
+  usurpations: 0,
+} as const;
 /** Histories are lost, and fetched from the others. */
 const LOST = { ...QUIET, segmentEvents: 5, snapshotAfterEntries: 30, historyFaults: 4, historyFetchMs: 1 } as const;
 /** Nodes fall back, and are sent snapshots. */
@@ -43,11 +51,16 @@ export const HISTORY_MUTANTS: readonly Mutant[] = [
     find: 'holdings.stateOf(entry) === "missing" && (await isWhole(environment, entry))',
     replace: 'holdings.stateOf(entry) === "missing" && (await isWhole(environment, entry)) !== null',
   }),
-  mutant("torn-end-of-a-segment-kept", "trap 24", { ...QUIET, faults: 12, disk: { syncMs: [5, 40] } }, {
-    file: "logs/archive/recovery.ts",
-    find: "if (open.isTorn) await file.truncate(open.bytes.length",
-    replace: "if (open.isTorn) await file.truncate(Infinity",
-  }),
+  mutant(
+    "torn-end-of-a-segment-kept",
+    "trap 24",
+    { ...QUIET, faults: 12, disk: { syncMs: [5, 40] } },
+    {
+      file: "logs/archive/recovery.ts",
+      find: "if (open.isTorn) await file.truncate(open.bytes.length",
+      replace: "if (open.isTorn) await file.truncate(Infinity",
+    },
+  ),
   mutant("open-segment-of-a-snapshot-not-taken-over", "D12", SKIPPED, {
     file: "logs/archive/archive.ts",
     find: "if (open !== null) queue.add(open, null, true);",
@@ -84,21 +97,26 @@ export const HISTORY_MUTANTS: readonly Mutant[] = [
     find: "this.#byHash.delete(key.sha256);",
     replace: "",
   }),
-  mutant("snapshot-on-top-of-revoked-keys", "0025", { ...SKIPPED, keyChanges: 60 }, {
-    file: KEYS,
-    find: "    this.#byName.clear();\n    this.#byHash.clear();\n",
-    replace: "",
-  }),
-  mutant("two-keys-of-one-hash", "0025", { ...QUIET, keyChanges: 60 }, {
-    file: "controller/keys/keys.ts",
-    find: "if (known !== undefined || fold.byHash(sha256) !== undefined) {",
-    replace: "if (known !== undefined) {",
-  }),
-  mutant("paused-schedule-fires", "0011", SCHEDULED, {
-    file: "controller/jobs/schedules.ts",
-    find: "if (known === null || known.schedule.paused) {",
-    replace: "if (known === null) {",
-  }),
+  mutant(
+    "snapshot-on-top-of-revoked-keys",
+    "0025",
+    { ...SKIPPED, keyChanges: 60 },
+    {
+      file: KEYS,
+      find: "    this.#byName.clear();\n    this.#byHash.clear();\n",
+      replace: "",
+    },
+  ),
+  mutant(
+    "two-keys-of-one-hash",
+    "0025",
+    { ...QUIET, keyChanges: 60 },
+    {
+      file: "controller/keys/keys.ts",
+      find: "if (known !== undefined || fold.byHash(sha256) !== undefined) {",
+      replace: "if (known !== undefined) {",
+    },
+  ),
   mutant("times-of-the-pause-are-caught-up", "0011", SCHEDULED, {
     file: EVOLVE,
     find: "const goesOn = isSame && (schedule.paused || !before.schedule.paused);",
