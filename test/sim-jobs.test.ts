@@ -51,6 +51,8 @@ describe("npm run sim -- --jobs", () => {
     "catch-up-without-a-slice",
     "any-row-counts",
     "list-states-the-position-of-the-log",
+    "stream-skips-the-event-it-resumes-at",
+    "revoked-key-found-by-its-hash",
   ])("finds %s", { timeout: MINUTES }, async (name) => {
     expect(await isFound(name, MUTANT_SEEDS)).toBe(true);
   });

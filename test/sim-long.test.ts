@@ -124,6 +124,9 @@ describe("npm run sim -- --jobs", () => {
     "views-have-a-position-before-their-rows",
     "feeder-believes-its-own-position",
     "wait-looks-once",
+    "segment-installed-without-its-check",
+    "torn-end-of-a-segment-kept",
+    "snapshot-without-revoked-certificates",
   ])("finds %s", { timeout: 2 * MINUTES }, async (name) => {
     expect(await isFound(name, MUTANT_SEEDS)).toBe(true);
   });

@@ -130,7 +130,7 @@ export class Followers {
     const { world, probes } = this.#cluster;
     if (error === null) return reached(probes, "stream-ended-by-a-snapshot");
     if (error === GONE || (TenureError.is(error) && NOT_NOW.includes(error.code))) return;
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const text = error instanceof Error ? (error.stack ?? error.message) : JSON.stringify(error);
     world.report(node, new Error(`${node} ended a stream of events: ${text}`));
   }
 

@@ -18,12 +18,12 @@ export interface Following {
   head(): number;
 }
 
+const inTurn = <T>(make: () => Promise<T>): Promise<T> => make();
 const NOBODY_LEAVES = new AbortController().signal;
 
 export function followingOf(parts: ReadingParts): Following {
   const { events } = parts.parts;
   const handlers = eventHandlers(...apiOf(parts));
-  const inTurn = <T>(make: () => Promise<T>): Promise<T> => make();
   return {
     page: async (after, limit, consistency) => {
       const call = { params: { sequence: String(after) }, query: { limit, consistency }, inTurn };

@@ -11,6 +11,8 @@ import { type JobsProbeCounts, reached } from "./probes.ts";
 /** Small, so that a run has many segments. */
 const LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
 
+/** Its files. */
+const HISTORY = /^(tmp-|damaged-|former-)?events-/;
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
 interface HistoriesOptions {
@@ -29,10 +31,11 @@ export class Histories {
     this.#options = options;
   }
 
-  async open({ disk, clock, fatal }: Boot): Promise<Archive> {
+  async open(boot: Boot): Promise<Archive> {
+    const { disk, clock } = boot;
     const { digest, knobs } = this.#options;
     const limits = { ...LIMITS, eventsMax: knobs.segmentEvents };
-    return openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed: fatal });
+    return openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => boot.fatal(error) });
   }
 
   /** As whoever reads it sees it. */
@@ -60,7 +63,7 @@ export class Histories {
       const bytes = disk.durableContent(name)?.length ?? 0;
       return holders.some((one) => (world.node(one).disk.durableContent(name)?.length ?? -1) >= bytes);
     };
-    const isHistory = (name: string): boolean => /^(tmp-|damaged-|former-)?events-/.test(name);
-    if (disk.directory.names().every((name) => !/^events-\d/.test(name) || isElsewhere(name))) disk.lose(isHistory);
+    if (disk.directory.names().every((name) => !/^events-\d/.test(name) || isElsewhere(name)))
+      disk.lose((name) => HISTORY.test(name));
   }
 }

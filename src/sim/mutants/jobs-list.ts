@@ -4,6 +4,7 @@
 import { CLOCK_MUTANTS } from "./clock-list.ts";
 import type { JobsKnobs } from "../jobs/index.ts";
 import type { Edit, Mutant } from "./patch.ts";
+import { HISTORY_MUTANTS } from "./history-list.ts";
 import { STOP_MUTANTS } from "./stop-list.ts";
 import { VIEWS_MUTANTS } from "./views-list.ts";
 
@@ -382,4 +383,5 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ...CLOCK_MUTANTS,
   ...STOP_MUTANTS,
   ...VIEWS_MUTANTS,
+  ...HISTORY_MUTANTS,
 ];

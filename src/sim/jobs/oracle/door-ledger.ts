@@ -84,8 +84,8 @@ export class DoorLedger {
         this.#wrong(node, `does not accept ${sha256} at event ${position}, which is a key there`);
       else if (name !== undefined) reached(this.#probes, "key-accepted");
     }
-    const let_ = [...moment.revoked.keys()].find((sha256) => certificates.get(sha256) === undefined);
-    if (let_ !== undefined) this.#wrong(node, `lets in certificate ${let_} at event ${position}, which was revoked`);
+    const open = [...moment.revoked.keys()].find((sha256) => certificates.get(sha256) === undefined);
+    if (open !== undefined) this.#wrong(node, `lets in certificate ${open} at event ${position}, which was revoked`);
     if (certificates.all().length !== moment.revoked.size)
       this.#wrong(node, `has ${certificates.all().length} revocations at event ${position}, of ${moment.revoked.size}`);
   }
@@ -100,7 +100,7 @@ export class DoorLedger {
       return known === undefined;
     };
     // That it is gone is by a revocation of its own.
-    const moments = answer === "gone" ? later : [first!, ...later];
+    const moments = answer === "gone" ? later : [first, ...later];
     if (!moments.some(isSo))
       this.#wrong(node, `said that key ${name} is ${answer}, which it was not since event ${from}`);
   }
