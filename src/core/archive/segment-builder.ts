@@ -11,7 +11,13 @@ import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
 import type { ChainPoint } from "./chain.ts";
 import { putU32 } from "./fields.ts";
-import { EVENT_BYTES_MAX, FOOTER_BYTES_MAX, type SegmentLimits } from "./limits.ts";
+import {
+  EVENT_BYTES_MAX,
+  FOOTER_BYTES_MAX,
+  type SegmentLimits,
+  SEGMENT_BUFFER_BYTES_MIN,
+  SEGMENT_BUFFER_BYTES_SMALL,
+} from "./limits.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { SegmentCursor } from "./segment-cursor.ts";
 import {
@@ -24,10 +30,6 @@ import {
   type Block,
   type SegmentHeader,
 } from "./segment-format.ts";
-
-const FIRST_BUFFER_BYTES = 16 * 1024;
-/** A segment that outgrows this gets all the room that it may need at once: to copy megabytes takes a turn of its own. */
-const SMALL_BUFFER_BYTES = 256 * 1024;
 
 export class SegmentBuilder {
   readonly header: SegmentHeader;
@@ -54,7 +56,7 @@ export class SegmentBuilder {
     this.#limits = limits;
     this.#digest = digest;
     this.#headerBytes = bytes.length;
-    this.#buffer = new Uint8Array(FIRST_BUFFER_BYTES);
+    this.#buffer = new Uint8Array(SEGMENT_BUFFER_BYTES_MIN);
     this.#buffer.set(bytes);
     this.#size = bytes.length;
     this.#headerCrc = read.crc;
@@ -156,7 +158,7 @@ export class SegmentBuilder {
     if (at + sizeBytes > this.#buffer.length) {
       const doubled = 2 * this.#buffer.length;
       const room =
-        doubled <= SMALL_BUFFER_BYTES ? doubled : Math.max(doubled, this.#limits.bytesMax + FOOTER_BYTES_MAX);
+        doubled <= SEGMENT_BUFFER_BYTES_SMALL ? doubled : Math.max(doubled, this.#limits.bytesMax + FOOTER_BYTES_MAX);
       const grown = new Uint8Array(Math.max(room, at + sizeBytes));
       grown.set(this.#buffer.subarray(0, at));
       this.#buffer = grown;

@@ -18,17 +18,16 @@ import { AlertBoard } from "./alert-board.ts";
 import { ElectionHistory } from "./election-history.ts";
 import { ElectionStats } from "./election-stats.ts";
 import { Failovers } from "./failovers.ts";
+import {
+  LEADER_UNAVAILABLE_AFTER_MS,
+  ELECTION_SUCCESS_RATE_MIN,
+  FAILOVERS_PER_HOUR_MAX,
+  STALLED_FOR_MS,
+  ANSWERED_CLAIMS_MAX,
+} from "./limits.ts";
 import { judgeClock, judgeClones, judgeRefused, judgeHistory } from "./machine-alerts.ts";
 import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
 import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
-
-const LEADER_UNAVAILABLE_AFTER_MS = 30_000;
-const ELECTION_SUCCESS_RATE_MIN = 0.9;
-const FAILOVERS_PER_HOUR_MAX = 5;
-/** So long after the last one, stalls of the event loop are over. */
-const STALLED_FOR_MS = 60_000;
-/** Claims of higher terms that this node remembers to have answered; an honest one is followed by its own step-down. */
-const ANSWERED_CLAIMS_MAX = 64;
 
 export interface HealthOptions {
   readonly self: PeerKey;

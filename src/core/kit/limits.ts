@@ -290,3 +290,25 @@ export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 64;
 
 export const QUERY_BYTES_MAX = 256;
 export const ANSWER_BYTES_MAX = 256 * 1024;
+
+/** Texts of messages that are kept to be returned for the same bytes (bytes.ts). */
+export const RECENT_TEXTS_KEPT = 256;
+export const RECENT_TEXT_BYTES_MAX = 128;
+
+/** What can wait rests between two slices: not while a timer is only as late as it is by itself, then so many times as long. */
+export const SLICE_LATE_MS = 4;
+export const REST_PER_LATE = 2;
+export const REST_MS_MAX = 50;
+
+// ---- texts and messages ----------------------------------------------------------------------------
+
+/** Letters that a mistyped name may differ by for a suggestion; longer names are not compared. */
+export const TYPO_DISTANCE_MAX = 2;
+export const TYPO_LENGTH_MAX = 64;
+
+/** Of one UTF-16 unit of well-formed text in UTF-8, and in JSON (an escape). */
+export const UTF8_BYTES_PER_UNIT_MAX = 3;
+export const JSON_BYTES_PER_UNIT_MAX = 6;
+export const PORT_MAX = 65_535;
+/** Of what is missing in a history; a message that names them has to stay one line. */
+export const RANGES_SHOWN_MAX = 4;
