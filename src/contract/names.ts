@@ -7,6 +7,3 @@ export const JOB_NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,${JOB_NAME_BYT
 /** Of jobs and leases. */
 export const JOB_ID = new RegExp(`^[A-Za-z0-9_-]{1,${JOB_ID_BYTES_MAX}}$`);
 export const KEY_NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${API_KEY_NAME_BYTES_MAX - 1}}$`);
-
-/** What one answer lists is made at once, and the leader's heartbeats wait for it. */
-export const JOBS_PER_PAGE_MAX = 200;

@@ -11,12 +11,11 @@ import {
   SCOPE_WAIT_MS_MAX,
   SESSION_BYTES_MAX,
 } from "../core/kit/limits.ts";
+import { SCOPES_PER_PAGE_MAX, STALE_MS_MAX } from "./limits.ts";
 import { integer, matching, oneOf, strict, text, texts } from "./schema-kit.ts";
 
 /** The front half of a peer key (core/kit/ids.ts). */
 export const NODE_ID_PATTERN = /^[a-z0-9][a-z0-9-]{0,62}$/;
-/** A day: who allows more staleness than that does not care. */
-const STALE_MS_MAX = 86_400_000;
 
 export const NodeId = matching(NODE_ID_PATTERN, "a node id: a–z, 0–9 and -, at most 63, not beginning with -");
 const Epoch = integer(1);
@@ -34,8 +33,6 @@ export const CONSISTENCY = {
   max_stale_ms: Type.Optional(integer(0, STALE_MS_MAX)),
 };
 export const ReadQuery = strict(CONSISTENCY);
-/** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest take a few ms. */
-export const SCOPES_PER_PAGE_MAX = 256;
 export const ScopesQuery = strict({
   ...CONSISTENCY,
   after: Type.Optional(text(SCOPE_BYTES_MAX)),

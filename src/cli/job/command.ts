@@ -3,10 +3,10 @@
 //
 // On stdout is what was asked for: the log of a job that is followed, its id with --detach. What becomes of it is on stderr.
 
-import { JOBS_PER_PAGE_MAX } from "../../contract/names.ts";
 import { JOB } from "./help.ts";
 import type { Client, JobBrief, JobsQuery, JobView, ReadOptions } from "../../client/index.ts";
 import { assertNever, ERRORS, TenureError } from "../../contract/errors.ts";
+import { JOBS_PER_PAGE_MAX } from "../../contract/limits.ts";
 import { clientOf, type Connection, readConnection } from "../connection/connection.ts";
 import { paintFor } from "../kit/colour.ts";
 import { followJob, type Told } from "./follow.ts";

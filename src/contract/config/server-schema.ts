@@ -2,27 +2,31 @@
 // defaults and variables, and a test compares.
 
 import { Type, type Static } from "typebox";
-import { AGENT_CAPACITY_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, MEMBERS_MAX } from "../../core/kit/limits.ts";
+import {
+  AGENT_CAPACITY_MAX,
+  API_KEY_NAME_BYTES_MAX,
+  JOB_LABELS_MAX,
+  JOB_NAME_BYTES_MAX,
+  MEMBERS_MAX,
+} from "../../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
+import {
+  API_URL_LENGTH_MAX,
+  BACKEND_URL_LENGTH_MAX,
+  CONFIG_KEYS_MAX,
+  CONNECTION_AGE_S_MAX,
+  KEEP_DAYS_MAX,
+  PATH_BYTES_MAX,
+} from "../limits.ts";
 import { NODE_ID_PATTERN, NodeId } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, matching, oneOf, strict, text } from "../schema-kit.ts";
 import { shape } from "../shape.ts";
 
-const PATH_BYTES_MAX = 4_096;
-const KEYS_MAX = 256;
-const KEY_NAME_BYTES_MAX = 64;
-const URL_LENGTH_MAX = 512;
-const BACKEND_URL_LENGTH_MAX = 4_096;
-/** A century. */
-const KEEP_DAYS_MAX = 36_525;
-/** A day. */
-const CONNECTION_AGE_S_MAX = 86_400;
-
 const Path = text(PATH_BYTES_MAX);
 const Milliseconds = Type.Number({ exclusiveMinimum: 0, wanted: "a positive number of milliseconds" });
 const ApiUrl = Type.Refine(
-  Type.String({ maxLength: URL_LENGTH_MAX }),
+  Type.String({ maxLength: API_URL_LENGTH_MAX }),
   isApiUrl,
   () => "must be http://host:port or https://host:port, without a path, a query or a password",
 );
@@ -82,11 +86,11 @@ export const ServerConfigFile = strict({
   keys: Type.Optional(
     Type.Array(
       strict({
-        name: text(KEY_NAME_BYTES_MAX),
+        name: text(API_KEY_NAME_BYTES_MAX),
         sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the key as 64 lower-case hex digits, never the key itself"),
         role: RoleName,
       }),
-      { maxItems: KEYS_MAX },
+      { maxItems: CONFIG_KEYS_MAX },
     ),
   ),
   election: Type.Optional(

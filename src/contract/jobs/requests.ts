@@ -30,20 +30,20 @@ import {
   WALL_MS_MAX,
 } from "../../core/kit/limits.ts";
 import { parseSpiffeId } from "../../core/kit/spiffe.ts";
-import { JOB_ID, JOB_NAME, JOBS_PER_PAGE_MAX, KEY_NAME } from "../names.ts";
+import {
+  CRON_BYTES_MAX,
+  CURSOR_BYTES_MAX,
+  EVENTS_PER_PAGE_MAX,
+  JOBS_PER_PAGE_MAX,
+  NAMES_PER_PAGE_MAX,
+  SEARCH_BYTES_MAX,
+  TIME_ZONE_BYTES_MAX,
+  TYPES_BYTES_MAX,
+} from "../limits.ts";
+import { JOB_ID, JOB_NAME, KEY_NAME } from "../names.ts";
 import { CONSISTENCY } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, json, matching, nullable, oneOf, prose, strict, text, texts } from "../schema-kit.ts";
-
-const SEARCH_BYTES_MAX = 256;
-const CURSOR_BYTES_MAX = 512;
-const CRON_BYTES_MAX = 256;
-const TIME_ZONE_BYTES_MAX = 64;
-const TYPES_BYTES_MAX = 512;
-export const NAMES_PER_PAGE_MAX = 500;
-export const EVENTS_PER_PAGE_MAX = 1_000;
-/** Of one page of a job's log. */
-export const LOG_PAGE_BYTES_MAX = 256 * 1024;
 
 const Name = matching(
   JOB_NAME,

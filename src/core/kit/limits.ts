@@ -197,6 +197,8 @@ export const WALL_MS_MAX = 253_402_300_800_000;
 export const JOB_ERROR_BYTES_MAX = 8 * 1024;
 export const JOB_PROGRESS_BYTES_MAX = 1_024;
 export const LOG_CHUNK_BYTES_MAX = 64 * 1024;
+/** Of one page of a job's log. */
+export const LOG_PAGE_BYTES_MAX = 256 * 1024;
 export const LOG_CHUNKS_PER_CALL_MAX = 64;
 export const AGENT_KINDS_MAX = 256;
 export const AGENT_CAPACITY_MAX = 1_000;
@@ -310,5 +312,7 @@ export const TYPO_LENGTH_MAX = 64;
 export const UTF8_BYTES_PER_UNIT_MAX = 3;
 export const JSON_BYTES_PER_UNIT_MAX = 6;
 export const PORT_MAX = 65_535;
+/** Servers that a client is configured with. */
+export const URLS_MAX = 64;
 /** Of what is missing in a history; a message that names them has to stay one line. */
 export const RANGES_SHOWN_MAX = 4;

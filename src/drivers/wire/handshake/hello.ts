@@ -14,11 +14,17 @@ import { ByteReader, ByteWriter, DecodeError } from "../../../core/kit/bytes.ts"
 import { parsePeerKey } from "../../../core/kit/ids.ts";
 import { CLUSTER_ID_BYTES_MAX, PEER_KEY_BYTES_MAX } from "../../../core/kit/limits.ts";
 import { parseAddress } from "../address.ts";
-import { ADDRESS_BYTES_MAX, PEERS_TOLD_BYTES_MAX, PEERS_TOLD_MAX, REASON_BYTES_MAX, URL_BYTES_MAX } from "../limits.ts";
+import {
+  ADDRESS_BYTES_MAX,
+  MARK_BYTES_MAX,
+  PEERS_TOLD_BYTES_MAX,
+  PEERS_TOLD_MAX,
+  REASON_BYTES_MAX,
+  URL_BYTES_MAX,
+} from "../limits.ts";
 import { isRefusalReason, type RefusalReason } from "../refusals.ts";
 
 const MAGIC = "tenure-peer";
-const MARK_BYTES_MAX = 64;
 /**
  * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
  * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates.
