@@ -29,7 +29,6 @@ export const LOG_POLL_EVENTS_MAX = 1_000;
 export const LOG_POLL_BYTES_MAX = 1024 * 1024;
 /** Whether the caller of a stream or a long poll would still be admitted. */
 export const ADMISSION_CHECK_MS_MAX = 1_000;
-export const KEY_HEADER_LENGTH_MAX = 1_024;
 export const SWEEP_MS_MAX = 1_000;
 /** A sweep of the connections that comes later than this tells of our own stop, not of the readers. */
 export const STALL_FORGIVEN_MS = 250;

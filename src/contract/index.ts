@@ -24,7 +24,7 @@ export {
 export { JOB_ROUTES } from "./jobs/routes.ts";
 export { openApi } from "./openapi.ts";
 export { typedQuery } from "./query.ts";
-export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX, SCOPES_PER_PAGE_MAX } from "./limits.ts";
+export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./limits.ts";
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
 export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";

@@ -2,8 +2,7 @@
 
 /** A day: who allows more staleness than that does not care. */
 export const STALE_MS_MAX = 86_400_000;
-/** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest scopes take a few ms. */
-export const SCOPES_PER_PAGE_MAX = 256;
+/** What one answer lists is made at once, and the leader's heartbeats wait for it. */
 export const JOBS_PER_PAGE_MAX = 200;
 export const SEARCH_BYTES_MAX = 256;
 export const CURSOR_BYTES_MAX = 512;

@@ -9,9 +9,10 @@ import {
   SCOPE_TTL_MS_MAX,
   SCOPE_TTL_MS_MIN,
   SCOPE_WAIT_MS_MAX,
+  SCOPES_PER_PAGE_MAX,
   SESSION_BYTES_MAX,
 } from "../core/kit/limits.ts";
-import { SCOPES_PER_PAGE_MAX, STALE_MS_MAX } from "./limits.ts";
+import { STALE_MS_MAX } from "./limits.ts";
 import { integer, matching, oneOf, strict, text, texts } from "./schema-kit.ts";
 
 /** The front half of a peer key (core/kit/ids.ts). */

@@ -21,11 +21,11 @@ import {
   type Role,
   ROLES,
 } from "../../contract/index.ts";
+import { API_KEY_LENGTH_MAX } from "../../core/kit/limits.ts";
 import type { Keys } from "../../ports/keys.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { KeyRounds } from "./key-rounds.ts";
 import type { Registered } from "./passage.ts";
-import { KEY_HEADER_LENGTH_MAX } from "../limits.ts";
 import { Refusal } from "../refusal.ts";
 
 export type Caller =
@@ -205,7 +205,7 @@ export class Callers {
 
   /** All keys of the configuration are compared, each in full, whichever fits: time tells nothing. */
   #byKey(key: string): Caller {
-    if (key.length === 0 || key.length > KEY_HEADER_LENGTH_MAX) return UNKNOWN_KEY;
+    if (key.length === 0 || key.length > API_KEY_LENGTH_MAX) return UNKNOWN_KEY;
     const hash = this.#doorman.sha256(key);
     let found: ApiKey | undefined;
     for (const one of this.#doorman.keys) if (isEqual(hash, one.sha256)) found = one;

@@ -163,6 +163,8 @@ export const ELECTION_HISTORY_MAX = 128;
 export const SCOPE_HISTORY_MAX = 32;
 /** Scopes of one cluster: all of them live in memory and in each snapshot. */
 export const SCOPES_MAX = 10_000;
+/** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest scopes take a few ms. */
+export const SCOPES_PER_PAGE_MAX = 256;
 /** Campaigns that wait for one scope, or for all scopes together, on one leader. */
 export const SCOPE_WAITERS_MAX = 1_000;
 export const SCOPE_WAITERS_TOTAL_MAX = 20_000;
@@ -314,5 +316,6 @@ export const JSON_BYTES_PER_UNIT_MAX = 6;
 export const PORT_MAX = 65_535;
 /** Servers that a client is configured with. */
 export const URLS_MAX = 64;
+export const API_KEY_LENGTH_MAX = 1_024;
 /** Of what is missing in a history; a message that names them has to stay one line. */
 export const RANGES_SHOWN_MAX = 4;

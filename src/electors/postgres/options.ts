@@ -13,6 +13,20 @@ import type { Timing } from "../../core/trust/window.ts";
 import type { SessionRules } from "../../postgres/ready.ts";
 import { parseLockKey } from "../../postgres/lock-key.ts";
 import { DEFAULT_CHANNEL, DEFAULT_SCHEMA, quoteSchema } from "../../postgres/schema/schema.ts";
+import {
+  BEATS_PER_TIMEOUT,
+  DURATION_MS_MAX,
+  HEARTBEAT_MS,
+  HOLD_BACK_MS,
+  LOCK_TIMEOUT_MS,
+  MARGIN_MS,
+  IDENTIFIER_BYTES_MAX,
+  POLL_RETRY_MS_MAX,
+  POLL_RETRY_MS_MIN,
+  RELEASE_TIMEOUT_MS,
+  SERVER_TIMEOUT_MS,
+  STATEMENT_TIMEOUT_MS,
+} from "./limits.ts";
 
 export interface PostgresOptions<Client> {
   /** `postgres://user:password@host:port/database`. Leadership has sessions of its own, made from it. */
@@ -51,21 +65,6 @@ export interface PostgresSettings extends SessionRules {
   readonly epochStaleThresholdMs: number | undefined;
   readonly timing: Timing;
 }
-
-const HEARTBEAT_MS = 1_000;
-const SERVER_TIMEOUT_MS = 6_000;
-const MARGIN_MS = 1_500;
-/** How many beats must fit into a server timeout that nobody chose. */
-const BEATS_PER_TIMEOUT = 3;
-const RETRY_MIN_MS = 200;
-const RETRY_MAX_MS = 800;
-const HOLD_BACK_MS = 250;
-const RELEASE_TIMEOUT_MS = 1_000;
-const LOCK_TIMEOUT_MS = 1_000;
-const STATEMENT_TIMEOUT_MS = 2_000;
-const DURATION_MS_MAX = 24 * 60 * 60 * 1_000;
-/** NAMEDATALEN − 1: longer names are cut by the server, silently. */
-const NAME_BYTES_MAX = 63;
 
 /** Every option; docs/reference/configuration.md lists the same, and a test compares. */
 export const OPTION_NAMES = [
@@ -139,8 +138,8 @@ function timingOf(options: PostgresOptions<unknown>): Timing {
     refuse("lateThresholdMs", `is ${lateMs}, and may be at most ${trust}, when the gate closes anyway`);
   }
   const retryMinMs =
-    duration("retryMinMs", options.retryMinMs) ?? Math.min(RETRY_MIN_MS, options.retryMaxMs ?? RETRY_MIN_MS);
-  const retryMaxMs = duration("retryMaxMs", options.retryMaxMs) ?? Math.max(RETRY_MAX_MS, retryMinMs);
+    duration("retryMinMs", options.retryMinMs) ?? Math.min(POLL_RETRY_MS_MIN, options.retryMaxMs ?? POLL_RETRY_MS_MIN);
+  const retryMaxMs = duration("retryMaxMs", options.retryMaxMs) ?? Math.max(POLL_RETRY_MS_MAX, retryMinMs);
   if (retryMinMs > retryMaxMs) refuse("retryMinMs", `is ${retryMinMs}, more than retryMaxMs (${retryMaxMs})`);
   return {
     serverTimeoutMs,
@@ -186,8 +185,8 @@ function duration(field: string, value: number | undefined): number | undefined 
 function name(field: string, value: unknown): string {
   if (typeof value !== "string") return refuse(field, "must be a text");
   const bytes = new TextEncoder().encode(value).length;
-  if (bytes >= 1 && bytes <= NAME_BYTES_MAX && !value.includes("\0")) return value;
-  return refuse(field, `must have 1 to ${NAME_BYTES_MAX} bytes, as every name in Postgres, and has ${bytes}`);
+  if (bytes >= 1 && bytes <= IDENTIFIER_BYTES_MAX && !value.includes("\0")) return value;
+  return refuse(field, `must have 1 to ${IDENTIFIER_BYTES_MAX} bytes, as every name in Postgres, and has ${bytes}`);
 }
 
 function oneOf<T extends string>(field: string, value: T, values: readonly T[]): T {

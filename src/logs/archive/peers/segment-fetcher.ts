@@ -19,14 +19,15 @@ import { ANSWER_BYTES_MAX } from "../../../core/kit/limits.ts";
 import type { Random } from "../../../core/kit/random.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { LogFields, Logger } from "../../../ports/logger.ts";
+import {
+  FETCH_DOUBLINGS_MAX,
+  FETCH_FAILURES_MAX,
+  FETCH_RETRY_MS_MAX,
+  FETCH_RETRY_MS_MIN,
+  PIECE_TIMEOUT_MS,
+} from "../../limits.ts";
 import type { Archive } from "../archive.ts";
 
-const PIECE_TIMEOUT_MS = 5_000;
-const RETRY_MS_MIN = 250;
-const RETRY_MS_MAX = 60_000;
-const DOUBLINGS_MAX = 10;
-/** So many segments in a row that nobody has, and the rest waits too. */
-const FAILURES_IN_A_ROW_MAX = 3;
 /** So many rounds without any, and an operator is told. */
 const FAILURES_TOLD = 6;
 
@@ -150,7 +151,9 @@ export class SegmentFetcher {
         this.#isStopped = true;
         break;
       }
-      await this.#wait(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)));
+      await this.#wait(
+        Math.min(FETCH_RETRY_MS_MAX, FETCH_RETRY_MS_MIN * 2 ** Math.min(this.#failures, FETCH_DOUBLINGS_MAX)),
+      );
     }
     this.#isRunning = false;
   }
@@ -169,7 +172,7 @@ export class SegmentFetcher {
     let failuresInARow = 0;
     const at = missing.findIndex(({ first }) => first > this.#tried[kind]);
     for (const entry of at < 0 ? missing : [...missing.slice(at), ...missing.slice(0, at)]) {
-      if (this.#isStopped || failuresInARow === FAILURES_IN_A_ROW_MAX) break;
+      if (this.#isStopped || failuresInARow === FETCH_FAILURES_MAX) break;
       this.#tried[kind] = entry.first;
       if (await this.#fetch(entry)) {
         fetched++;
