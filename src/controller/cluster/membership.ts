@@ -17,7 +17,19 @@ import type { MemberChange } from "../../ports/cluster.ts";
 import type { Lead, Members, Proposals } from "../../ports/consensus.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
-import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
+import { encodeClusterCommand, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
+import {
+  CATCH_UP_MS_MAX,
+  CATCH_UP_POLL_MS,
+  INVITED_MAX,
+  JOINERS_CHECK_MS,
+  JOINERS_IDLE_CHECK_MS,
+  JOIN_RETRY_MS_MAX,
+  JOIN_RETRY_MS_MIN,
+  MEMBER_CHANGES_MAX,
+  PENDING_PATIENCE_MS,
+  PENDING_POLL_MS,
+} from "./limits.ts";
 import {
   diskIn,
   isCaughtUp,
@@ -35,19 +47,6 @@ import {
   type VoterView,
 } from "./membership-rules.ts";
 import { SoleHistory, type SoleHistoryOptions } from "./sole-history.ts";
-
-/** How often the leader looks at those who are to join; and how long it leaves one alone whose change was refused. */
-const LOOK_INTERVAL_MS = 250;
-const IDLE_INTERVAL_MS = 1_000;
-const RETRY_MS_MIN = 500;
-const RETRY_MS_MAX = 15_000;
-/** An earlier change takes a few round trips; past this its refusal is told. */
-const PENDING_PATIENCE_MS = 5_000;
-const PENDING_POLL_MS = 25;
-const CATCH_UP_MS_MAX = 30_000;
-const CATCH_UP_POLL_MS = 100;
-/** An operator's changes that wait for their turn, or for a node to catch up. */
-export const MEMBER_CHANGES_MAX = 32;
 
 export interface MembershipOptions extends SoleHistoryOptions {
   readonly consensus: Proposals & Lead & Members;
@@ -247,7 +246,7 @@ export class Membership {
 
   #lookAgain(): void {
     if (this.#state !== "running") return;
-    const pauseMs = this.#isWaitedFor ? LOOK_INTERVAL_MS : IDLE_INTERVAL_MS;
+    const pauseMs = this.#isWaitedFor ? JOINERS_CHECK_MS : JOINERS_IDLE_CHECK_MS;
     this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + pauseMs, () => {
       void this.#look().then(() => this.#lookAgain());
     });
@@ -309,7 +308,7 @@ export class Membership {
       this.#retries.delete(nodeId);
     } catch (error) {
       if (!TenureError.is(error)) throw error;
-      const pauseMs = Math.min(2 * (this.#retries.get(nodeId)?.pauseMs ?? RETRY_MS_MIN / 2), RETRY_MS_MAX);
+      const pauseMs = Math.min(2 * (this.#retries.get(nodeId)?.pauseMs ?? JOIN_RETRY_MS_MIN / 2), JOIN_RETRY_MS_MAX);
       this.#retries.set(nodeId, { atMs: this.#clock.monotonicMs() + pauseMs, pauseMs });
       const fields = { event: "join-delayed", about: nodeId, error: error.code, retryMs: pauseMs };
       this.#options.logger.warn(fields, error.message);

@@ -12,10 +12,8 @@ import type { Clearance } from "../../ports/clearance.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { CLEAR_MS_MAX } from "./limits.ts";
 import { within } from "./within.ts";
-
-/** Somebody else leads sooner than a worker that can't be killed dies. */
-const CLEAR_MS_MAX = 150;
 
 /** Leadership as it is given, by the servers' consensus or by an elector. */
 export interface GivenLeadership extends Leadership {

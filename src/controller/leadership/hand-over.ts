@@ -4,12 +4,8 @@ import type { PeerKey } from "../../core/kit/ids.ts";
 import type { TransferResult } from "../../core/raft/types.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lead, Members } from "../../ports/consensus.ts";
+import { EMPTY_MS_MAX, GIVE_UP_MS_MAX } from "./limits.ts";
 import { within } from "./within.ts";
-
-/** A successor that does not answer is cleared when it is elected. */
-const EMPTY_MS_MAX = 300;
-/** For a hand-over by one that may do nothing meanwhile. */
-const GIVE_UP_MS_MAX = 1_000;
 
 export interface HandOverOptions {
   readonly consensus: Pick<Lead, "status" | "transfer" | "stepDown"> & Pick<Members, "followerOf">;
