@@ -10,30 +10,23 @@ import {
   MEMBERS_MAX,
 } from "../../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
-import {
-  API_URL_LENGTH_MAX,
-  BACKEND_URL_LENGTH_MAX,
-  CONFIG_KEYS_MAX,
-  CONNECTION_AGE_S_MAX,
-  KEEP_DAYS_MAX,
-  PATH_BYTES_MAX,
-} from "../limits.ts";
+import * as limits from "../limits.ts";
 import { NODE_ID_PATTERN, NodeId } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, matching, oneOf, strict, text } from "../schema-kit.ts";
 import { shape } from "../shape.ts";
 
-const Path = text(PATH_BYTES_MAX);
+const Path = text(limits.PATH_BYTES_MAX);
 const Milliseconds = Type.Number({ exclusiveMinimum: 0, wanted: "a positive number of milliseconds" });
 const ApiUrl = Type.Refine(
-  Type.String({ maxLength: API_URL_LENGTH_MAX }),
+  Type.String({ maxLength: limits.API_URL_LENGTH_MAX }),
   isApiUrl,
   () => "must be http://host:port or https://host:port, without a path, a query or a password",
 );
 
 /** The value may hold a password: no message shows it. */
 const PostgresUrl = Type.Refine(
-  Type.String({ maxLength: BACKEND_URL_LENGTH_MAX }),
+  Type.String({ maxLength: limits.BACKEND_URL_LENGTH_MAX }),
   (value: string) => /^postgres(ql)?:\/\//.test(value),
   () => "must be a Postgres URL: postgres://user:password@host:5432/database",
 );
@@ -70,7 +63,7 @@ export const ServerConfigFile = strict({
           requests_per_caller: Type.Optional(integer(1)),
           streams_per_caller: Type.Optional(integer(1)),
           unauthenticated_per_address: Type.Optional(integer(1)),
-          connection_age_s: Type.Optional(integer(1, CONNECTION_AGE_S_MAX)),
+          connection_age_s: Type.Optional(integer(1, limits.CONNECTION_AGE_S_MAX)),
         }),
       ),
     }),
@@ -90,7 +83,7 @@ export const ServerConfigFile = strict({
         sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the key as 64 lower-case hex digits, never the key itself"),
         role: RoleName,
       }),
-      { maxItems: CONFIG_KEYS_MAX },
+      { maxItems: limits.CONFIG_KEYS_MAX },
     ),
   ),
   election: Type.Optional(
@@ -120,7 +113,7 @@ export const ServerConfigFile = strict({
     strict({
       quota_bytes: Type.Optional(integer(1)),
       keep_days: Type.Optional(
-        Type.Number({ exclusiveMinimum: 0, maximum: KEEP_DAYS_MAX, wanted: "a positive number of days" }),
+        Type.Number({ exclusiveMinimum: 0, maximum: limits.KEEP_DAYS_MAX, wanted: "a positive number of days" }),
       ),
     }),
   ),

@@ -13,14 +13,7 @@ import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
-import {
-  PROBLEM_LENGTH_MAX,
-  SUBMISSIONS_CHARS_MAX,
-  SUBMISSIONS_RETRY_MS_MAX,
-  SUBMISSIONS_RETRY_MS_MIN,
-  SUBMISSIONS_TAKEN_MAX,
-  SUBMISSION_FAILURES_MAX,
-} from "./limits.ts";
+import * as limits from "./limits.ts";
 
 /** Where they wait. One reader at a time. */
 export interface Inbox {
@@ -96,7 +89,7 @@ export class Submissions {
     while (this.#inbox === inbox) {
       let found: readonly Submitted[] = [];
       try {
-        found = await inbox.next(SUBMISSIONS_TAKEN_MAX);
+        found = await inbox.next(limits.SUBMISSIONS_TAKEN_MAX);
         const ids = new Set(found.map(({ id }) => id));
         for (const id of this.#alone.keys()) if (!ids.has(id)) this.#alone.delete(id);
         const left: unknown[] = [];
@@ -138,12 +131,12 @@ export class Submissions {
     const { id } = submitted;
     const times = (this.#alone.get(id) ?? 0) + 1;
     this.#alone.set(id, times);
-    if (times < SUBMISSION_FAILURES_MAX) return [error];
+    if (times < limits.SUBMISSION_FAILURES_MAX) return [error];
     logger.error(
       { event: "inbox", job: id, error: String(error) },
       "a job in the database can't be taken over and has failed",
     );
-    const problem = (error instanceof Error ? error.message : String(error)).slice(0, PROBLEM_LENGTH_MAX);
+    const problem = (error instanceof Error ? error.message : String(error)).slice(0, limits.PROBLEM_LENGTH_MAX);
     try {
       // Without what may be wrong with it.
       await take([{ ...read({ ...submitted, payload: "null", options: "{}" }), problem }]);
@@ -156,7 +149,7 @@ export class Submissions {
 
   async #pause(): Promise<void> {
     const { clock } = this.#options;
-    const ms = Math.min(SUBMISSIONS_RETRY_MS_MIN * 2 ** this.#failures++, SUBMISSIONS_RETRY_MS_MAX);
+    const ms = Math.min(limits.SUBMISSIONS_RETRY_MS_MIN * 2 ** this.#failures++, limits.SUBMISSIONS_RETRY_MS_MAX);
     await new Promise<void>((resolve) => {
       this.#timer = { timer: clock.setTimer(clock.monotonicMs() + ms, resolve), resolve };
     });
@@ -189,7 +182,7 @@ function parts(found: readonly Submitted[]): Submitted[][] {
   let chars = Infinity;
   for (const one of found) {
     const size = one.payload.length + one.options.length;
-    if (chars + size > SUBMISSIONS_CHARS_MAX) {
+    if (chars + size > limits.SUBMISSIONS_CHARS_MAX) {
       all.push([]);
       chars = 0;
     }

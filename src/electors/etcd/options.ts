@@ -2,13 +2,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
-import {
-  ETCD_POLL_MS_MAX,
-  ETCD_PREFIX_BYTES_MAX,
-  ETCD_TTL_S,
-  ETCD_TTL_S_MAX,
-  REQUEST_TIMEOUT_MS_MAX,
-} from "../limits.ts";
+import * as limits from "../limits.ts";
 import { endpointTexts, leaseTiming } from "../remote-options.ts";
 import type { Credentials } from "./session.ts";
 
@@ -76,8 +70,8 @@ export function etcdSettings(given: string | readonly string[] | EtcdOptions): E
     prefix: prefixOf(options.prefix ?? "tenure/"),
     ttlSeconds: timing.serverTimeoutMs / 1_000,
     timing,
-    requestTimeoutMs: Math.min(REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
-    pollMs: Math.min(ETCD_POLL_MS_MAX, timing.serverTimeoutMs / 2),
+    requestTimeoutMs: Math.min(limits.REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
+    pollMs: Math.min(limits.ETCD_POLL_MS_MAX, timing.serverTimeoutMs / 2),
   };
 }
 
@@ -86,9 +80,9 @@ function isList(given: readonly string[] | EtcdOptions): given is readonly strin
 }
 
 function timingOf(options: EtcdOptions): Timing {
-  const ttlSeconds = options.ttlSeconds ?? ETCD_TTL_S;
-  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > ETCD_TTL_S_MAX) {
-    throw invalid(`"ttlSeconds" is ${ttlSeconds}; it must be a whole number from 1 to ${ETCD_TTL_S_MAX}`);
+  const ttlSeconds = options.ttlSeconds ?? limits.ETCD_TTL_S;
+  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > limits.ETCD_TTL_S_MAX) {
+    throw invalid(`"ttlSeconds" is ${ttlSeconds}; it must be a whole number from 1 to ${limits.ETCD_TTL_S_MAX}`);
   }
   return leaseTiming(ttlSeconds * 1_000, options, invalid);
 }
@@ -142,8 +136,12 @@ function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<s
 }
 
 function prefixOf(prefix: string): string {
-  if (prefix === "" || prefix.includes("\0") || new TextEncoder().encode(prefix).length > ETCD_PREFIX_BYTES_MAX) {
-    throw invalid(`"prefix" must be text of 1 to ${ETCD_PREFIX_BYTES_MAX} bytes without NUL`);
+  if (
+    prefix === "" ||
+    prefix.includes("\0") ||
+    new TextEncoder().encode(prefix).length > limits.ETCD_PREFIX_BYTES_MAX
+  ) {
+    throw invalid(`"prefix" must be text of 1 to ${limits.ETCD_PREFIX_BYTES_MAX} bytes without NUL`);
   }
   return prefix;
 }

@@ -18,13 +18,7 @@ import type { Instant } from "../../core/trust/window.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
 import { pause } from "../../loops/time.ts";
-import {
-  LEADER_ANSWER_BYTES_MAX,
-  LEADER_DOUBLINGS_MAX,
-  LEADER_HOPS_MAX,
-  LEADER_PAUSE_MS_MAX,
-  LEADER_PAUSE_MS_MIN,
-} from "../limits.ts";
+import * as limits from "../limits.ts";
 import type { Fields } from "./answers.ts";
 import { findLeader } from "./discovery.ts";
 import type { Members } from "./members.ts";
@@ -83,7 +77,7 @@ export class LeaderClient {
       const outcome = await this.#try(question);
       if (outcome.kind === "told") return outcome.told;
       if (outcome.kind === "refused" || question.signal.aborted) throw outcome.error;
-      if (outcome.kind === "moved" && hops++ < LEADER_HOPS_MAX) continue;
+      if (outcome.kind === "moved" && hops++ < limits.LEADER_HOPS_MAX) continue;
       const nowMs = clock.monotonicMs();
       failedSinceMs ??= nowMs;
       if (nowMs - failedSinceMs >= budgetMs) throw outcome.error;
@@ -154,7 +148,7 @@ export class LeaderClient {
   }
 
   async #send(url: string, question: Question<unknown>): Promise<ServersAnswer> {
-    const { method, path, body, signal, waitMs = 0, bytesMax = LEADER_ANSWER_BYTES_MAX } = question;
+    const { method, path, body, signal, waitMs = 0, bytesMax = limits.LEADER_ANSWER_BYTES_MAX } = question;
     const timeoutMs = this.#options.requestTimeoutMs + waitMs;
     const both = AbortSignal.any([signal, this.#life.signal]);
     let isUnsent = false;
@@ -189,8 +183,8 @@ export class LeaderClient {
   #pause(failures: number, signal: AbortSignal): Promise<boolean> {
     const { clock, random } = this.#options;
     const ceilingMs = Math.min(
-      LEADER_PAUSE_MS_MAX,
-      LEADER_PAUSE_MS_MIN * 2 ** Math.min(failures, LEADER_DOUBLINGS_MAX),
+      limits.LEADER_PAUSE_MS_MAX,
+      limits.LEADER_PAUSE_MS_MIN * 2 ** Math.min(failures, limits.LEADER_DOUBLINGS_MAX),
     );
     return pause(clock, random.between(ceilingMs / 2, ceilingMs), signal);
   }

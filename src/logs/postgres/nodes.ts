@@ -20,14 +20,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { connected } from "../../postgres/desk.ts";
 import { quoteSchema } from "../../postgres/schema/schema.ts";
-import {
-  NODE_BEAT_MS,
-  NODE_CLAIM_MS_MAX,
-  NODE_SESSION_IDLE_MS,
-  SESSION_RETRY_MS_MAX,
-  SESSION_RETRY_MS_MIN,
-  TWIN_SILENT_MS_MAX,
-} from "../limits.ts";
+import * as limits from "../limits.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 
@@ -142,7 +135,8 @@ export class PostgresNodes {
     const lane = this.#lane;
     this.#lane = null;
     try {
-      if (lane?.hasEnded === false) await lane.ask(this.#sql.leave, [log, nodeId, instance], SESSION_RETRY_MS_MAX);
+      if (lane?.hasEnded === false)
+        await lane.ask(this.#sql.leave, [log, nodeId, instance], limits.SESSION_RETRY_MS_MAX);
     } catch {
       // They will see that it is silent.
     }
@@ -159,7 +153,7 @@ export class PostgresNodes {
         this.#outages.works();
         assert(this.#site !== null, "a site is known before its nodes are");
         joined(this.#site);
-        await this.#bell.waitFor(NODE_BEAT_MS);
+        await this.#bell.waitFor(limits.NODE_BEAT_MS);
       } catch (error) {
         if (this.#isClosed) break;
         this.#lane?.destroy();
@@ -171,7 +165,9 @@ export class PostgresNodes {
           return refused(fault);
         }
         this.#outages.failed(fault);
-        await this.#bell.waitFor(retryInMs(random, ++failures, SESSION_RETRY_MS_MIN, SESSION_RETRY_MS_MAX));
+        await this.#bell.waitFor(
+          retryInMs(random, ++failures, limits.SESSION_RETRY_MS_MIN, limits.SESSION_RETRY_MS_MAX),
+        );
       }
     }
     refused(new TenureError("BACKEND_UNAVAILABLE", "the node was stopped before it was known in the database."));
@@ -180,12 +176,14 @@ export class PostgresNodes {
   async #claim(): Promise<SqlLane> {
     const { desk, clock, nameKey, nodeId, log } = this.#options;
     return connected(desk, `tenure node ${nodeId}`, {}, async (lane) => {
-      await lane.ask("select set_config('idle_session_timeout', $1::text, false)", [String(NODE_SESSION_IDLE_MS)]);
+      await lane.ask("select set_config('idle_session_timeout', $1::text, false)", [
+        String(limits.NODE_SESSION_IDLE_MS),
+      ]);
       const [row] = await lane.ask<{ site: string }>(this.#sql.site, [log]);
       const site = row?.site ?? "";
       if (this.#site !== null && this.#site !== site) throw anotherSite(this.#site, site);
       this.#site = site;
-      const untilMs = clock.monotonicMs() + NODE_CLAIM_MS_MAX;
+      const untilMs = clock.monotonicMs() + limits.NODE_CLAIM_MS_MAX;
       for (;;) {
         const [answer] = await lane.ask<{ granted: boolean }>(this.#sql.claim, [nameKey]);
         if (this.#isClosed) throw new Error("the node was stopped");
@@ -219,7 +217,7 @@ export class PostgresNodes {
   #lookForTwins(): void {
     const { nodeId, url, logger } = this.#options;
     const isTwin = (node: SiteNode): boolean =>
-      node.url === url && node.nodeId !== nodeId && node.silentMs <= TWIN_SILENT_MS_MAX;
+      node.url === url && node.nodeId !== nodeId && node.silentMs <= limits.TWIN_SILENT_MS_MAX;
     const twins = this.#nodes.filter(isTwin).map((node) => node.nodeId);
     for (const twin of twins.filter((one) => !this.#twins.includes(one))) {
       const text = "another node has this node's API URL: clients that are sent to one may come to the other";

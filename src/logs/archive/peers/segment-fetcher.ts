@@ -19,13 +19,7 @@ import { ANSWER_BYTES_MAX } from "../../../core/kit/limits.ts";
 import type { Random } from "../../../core/kit/random.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { LogFields, Logger } from "../../../ports/logger.ts";
-import {
-  FETCH_DOUBLINGS_MAX,
-  FETCH_FAILURES_MAX,
-  FETCH_RETRY_MS_MAX,
-  FETCH_RETRY_MS_MIN,
-  PIECE_TIMEOUT_MS,
-} from "../../limits.ts";
+import * as limits from "../../limits.ts";
 import type { Archive } from "../archive.ts";
 
 /** So many rounds without any, and an operator is told. */
@@ -152,7 +146,10 @@ export class SegmentFetcher {
         break;
       }
       await this.#wait(
-        Math.min(FETCH_RETRY_MS_MAX, FETCH_RETRY_MS_MIN * 2 ** Math.min(this.#failures, FETCH_DOUBLINGS_MAX)),
+        Math.min(
+          limits.FETCH_RETRY_MS_MAX,
+          limits.FETCH_RETRY_MS_MIN * 2 ** Math.min(this.#failures, limits.FETCH_DOUBLINGS_MAX),
+        ),
       );
     }
     this.#isRunning = false;
@@ -172,7 +169,7 @@ export class SegmentFetcher {
     let failuresInARow = 0;
     const at = missing.findIndex(({ first }) => first > this.#tried[kind]);
     for (const entry of at < 0 ? missing : [...missing.slice(at), ...missing.slice(0, at)]) {
-      if (this.#isStopped || failuresInARow === FETCH_FAILURES_MAX) break;
+      if (this.#isStopped || failuresInARow === limits.FETCH_FAILURES_MAX) break;
       this.#tried[kind] = entry.first;
       if (await this.#fetch(entry)) {
         fetched++;
@@ -306,7 +303,7 @@ export class SegmentFetcher {
         this.#abandon = null;
         resolve(result);
       };
-      const timer = this.#after(PIECE_TIMEOUT_MS, () => settle(null));
+      const timer = this.#after(limits.PIECE_TIMEOUT_MS, () => settle(null));
       this.#abandon = () => settle(null);
       answer.then(settle, () => settle(null));
     });
