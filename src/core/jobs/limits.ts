@@ -28,3 +28,9 @@ export const RANKED_CHUNK_MAX = 512;
 export const POLICIES_KEPT_MAX = 1_024;
 /** In one turn: a millisecond, of a million jobs of which nothing has become. */
 export const JOBS_SCANNED_MAX = 10_000;
+/** Of the jobs' bytes. */
+export const PACK_CHUNK_BYTES = 256 * 1024;
+/** A slice ends after the record with which it reaches this: 80 small jobs, well below a millisecond. */
+export const SNAPSHOT_SLICE_BYTES = 8 * 1024;
+/** Room for the record that goes past it, as most are. */
+export const SNAPSHOT_RECORD_BYTES = 4 * 1024;
