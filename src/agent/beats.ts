@@ -9,13 +9,11 @@ import { LOG_CHUNKS_PER_CALL_MAX } from "../core/kit/limits.ts";
 import type { LeaseAnswer, LeaseCall, LogChunk } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
 import { type Crew, instantOf, isAboutContent, isReplaced } from "./crew.ts";
-import { LOG_BYTES_PER_CALL_MIN, REPORT_MS } from "./limits.ts";
+import { LOG_BYTES_PER_CALL_MAX, LOG_BYTES_PER_CALL_MIN, REPORT_MS } from "./limits.ts";
 
-/** Of logs in one call; one unit may take six letters in JSON, and a call at most a MiB. */
-const LOG_BYTES_PER_CALL = 128 * 1024;
 /** After a failure a quarter of it, after a success this much more. */
 const LOG_BYTES_FALL = 4;
-const LOG_BYTES_RISE = LOG_BYTES_PER_CALL / 16;
+const LOG_BYTES_RISE = LOG_BYTES_PER_CALL_MAX / 16;
 /** Shares of a lease: a call with reports leaves time for bare ones behind it. */
 const REPORT_SHARE = 1 / 4;
 const BARE_SHARE = 1 / 2;
@@ -36,7 +34,7 @@ export class Beats {
   #failures = 0;
   #turns = 0;
   #isBare = false;
-  #logBytesMax = LOG_BYTES_PER_CALL;
+  #logBytesMax = LOG_BYTES_PER_CALL_MAX;
 
   constructor(crew: Crew) {
     this.#crew = crew;
@@ -84,12 +82,12 @@ export class Beats {
     const isReporting = progress.length + logs.length > 0;
     const timeoutMs = settings.leaseMs * (isReporting ? REPORT_SHARE : BARE_SHARE);
     // Where the way is slow, one long attempt gets further than several that are each cut off.
-    const attemptMs = isReporting && this.#logBytesMax < LOG_BYTES_PER_CALL ? timeoutMs : undefined;
+    const attemptMs = isReporting && this.#logBytesMax < LOG_BYTES_PER_CALL_MAX ? timeoutMs : undefined;
     try {
       const answer = await desk.lease(call, { signal: over.signal, timeoutMs, attemptMs });
       this.#failures = 0;
       this.#isBare = false;
-      if (logs.length > 0) this.#logBytesMax = Math.min(LOG_BYTES_PER_CALL, this.#logBytesMax + LOG_BYTES_RISE);
+      if (logs.length > 0) this.#logBytesMax = Math.min(LOG_BYTES_PER_CALL_MAX, this.#logBytesMax + LOG_BYTES_RISE);
       reports.confirm(answer.logEnds);
       this.#crew.heard(sentAt, answer);
     } catch (error) {

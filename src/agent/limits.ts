@@ -1,5 +1,7 @@
 // The bounds of an agent: how long it waits, how much it collects, how often it tries again.
 
+import { LOG_CHUNK_BYTES_MAX, UTF8_BYTES_PER_UNIT_MAX } from "../core/kit/limits.ts";
+
 /** `stop`: how long jobs may go on, unless the caller says otherwise. */
 export const STOP_DRAIN_MS = 10_000;
 /** For handlers to settle after they were aborted. */
@@ -15,12 +17,17 @@ export const LEASE_CHECK_MS_MAX = 1_000;
 export const REPORT_MS = 100;
 /** At least one chunk of a log is sent with each renewal. */
 export const LOG_BYTES_PER_CALL_MIN = 1;
+/** Of logs in one call; one unit may take six letters in JSON, and a call at most a MiB. */
+export const LOG_BYTES_PER_CALL_MAX = 128 * 1024;
 /** Of one attempt's log, waiting to be sent. */
 export const LOG_BUFFER_BYTES_MAX = 1024 * 1024;
-/** Bytes of one UTF-16 unit of well-formed text in UTF-8. */
-export const BYTES_PER_UNIT_MAX = 3;
+/** Above it, whoever can wait does. */
+export const LOG_BUFFER_BYTES_HIGH = LOG_BUFFER_BYTES_MAX / 2;
+export const LOG_CHUNK_UNITS_MAX = Math.floor(LOG_CHUNK_BYTES_MAX / UTF8_BYTES_PER_UNIT_MAX);
 /** Of all results in one call, in letters of JSON; a single result may have more. */
 export const RESULTS_LETTERS_MAX = 256 * 1024;
+/** How long one node may take to answer: an attempt's time for each so many letters, and twice as long after each failure. */
+export const RESULTS_LETTERS_PER_ATTEMPT = 128 * 1024;
 /** Of an error's name in a result. */
 export const ERROR_NAME_LETTERS_MAX = 200;
 

@@ -5,11 +5,7 @@
 
 import { LOG_CHUNK_BYTES_MAX } from "../core/kit/limits.ts";
 import type { LogChunk } from "../ports/jobs.ts";
-import { BYTES_PER_UNIT_MAX, LOG_BUFFER_BYTES_MAX } from "./limits.ts";
-
-/** Above it, whoever can wait does. */
-const LOG_BUFFER_BYTES_HIGH = LOG_BUFFER_BYTES_MAX / 2;
-const UNITS_PER_CHUNK_MAX = Math.floor(LOG_CHUNK_BYTES_MAX / BYTES_PER_UNIT_MAX);
+import { LOG_BUFFER_BYTES_HIGH, LOG_BUFFER_BYTES_MAX, LOG_CHUNK_UNITS_MAX } from "./limits.ts";
 
 interface Chunk extends LogChunk {
   readonly bytes: number;
@@ -111,7 +107,7 @@ export class LogBuffer {
 
   #cut(): void {
     for (let at = 0; at < this.#open.length;) {
-      let end = Math.min(this.#open.length, at + UNITS_PER_CHUNK_MAX);
+      let end = Math.min(this.#open.length, at + LOG_CHUNK_UNITS_MAX);
       // A pair of surrogates is one character.
       if (end < this.#open.length && isLow(this.#open.charCodeAt(end))) end--;
       const text = this.#open.slice(at, end);

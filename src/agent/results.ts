@@ -10,11 +10,8 @@ import type { ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Attempt } from "./attempt.ts";
 import { pause } from "../loops/time.ts";
 import { type Crew, isAboutContent } from "./crew.ts";
-import { RESULTS_LETTERS_MAX } from "./limits.ts";
+import { RESULTS_LETTERS_MAX, RESULTS_LETTERS_PER_ATTEMPT } from "./limits.ts";
 import { refusedOutcome } from "./outcome.ts";
-
-/** How long one node may say nothing: an attempt's time for each so many letters, and twice as long after each failure. */
-const ATTEMPT_LETTERS = 128 * 1024;
 
 export class Results {
   readonly #crew: Crew;
@@ -105,7 +102,7 @@ export class Results {
 
 function attemptMsOf(calls: readonly ResultCall[]): number {
   const letters = calls.reduce((sum, { outcome }) => sum + JSON.stringify(outcome).length, 0);
-  return ATTEMPT_MS * Math.ceil((letters + 1) / ATTEMPT_LETTERS);
+  return ATTEMPT_MS * Math.ceil((letters + 1) / RESULTS_LETTERS_PER_ATTEMPT);
 }
 
 function callOf({ ref, leaderEpoch, outcome }: Attempt): ResultCall {

@@ -9,10 +9,9 @@
 import type { Role } from "../contract/index.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import { AUDIT_RECORDS_MAX } from "./limits.ts";
 import type { Caller } from "./traffic/callers.ts";
 import type { ApiLimits } from "./options.ts";
-
-const RECORDS_MAX = 256;
 
 export interface AuditRecord {
   readonly atMs: number;
@@ -68,7 +67,7 @@ export class Audit {
   ended(caller: Caller, call: Ended): void {
     const record = { ...call, ...whoIs(caller) };
     this.#records.push(record);
-    if (this.#records.length > RECORDS_MAX) this.#records.shift();
+    if (this.#records.length > AUDIT_RECORDS_MAX) this.#records.shift();
     const text = `admin: ${record.operation} by ${record.who}: ${record.outcome}`;
     this.#logger.info({ audit: true, phase: "ended", ...record }, text);
   }

@@ -6,13 +6,9 @@ import { errorBody, statusOf } from "../contract/index.ts";
 import type { ErrorCode } from "../core/kit/errors.ts";
 import { KEEP_ALIVE_MS } from "../core/kit/timeouts.ts";
 import type { HttpCounters } from "./http-stats.ts";
+import { LATENESS_CHECK_MS, PARAM_LENGTH_MAX } from "./limits.ts";
 import type { ApiLimits, ApiTls } from "./options.ts";
 import { speakJson } from "./traffic/strict-body.ts";
-
-/** Percent-encoded, a scope of 256 bytes has three times as many characters. */
-const PARAM_LENGTH_MAX = 1_024;
-/** How often Node looks for requests that are late; its own 30 s would be the timeout. */
-const LATENESS_CHECK_MS = 1_000;
 
 type AnswerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
 

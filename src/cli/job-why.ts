@@ -3,9 +3,7 @@
 
 import type { Client, JobBrief, PendingReasonView, ReadOptions } from "../client/index.ts";
 import { TenureError } from "../contract/errors.ts";
-
-/** So many sorts of jobs are asked about; of the others `tenure job show` says it. */
-const ASKED_MAX = 16;
+import { WHY_ASKED_MAX } from "./limits.ts";
 
 /** By the job's id; of those that may run now and are not known to be paused. Whatever can't be learned is left out. */
 export async function whyTheyWait(
@@ -27,7 +25,7 @@ export async function whyTheyWait(
     const holdsForAll = !["next", "not-before", "concurrency"].includes(reason.reason);
     for (const one of holdsForAll ? alike : [{ id }]) reasons.set(one.id, reason);
   };
-  await Promise.all([...sorts.values()].slice(0, ASKED_MAX).map(ask));
+  await Promise.all([...sorts.values()].slice(0, WHY_ASKED_MAX).map(ask));
   return reasons;
 }
 

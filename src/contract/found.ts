@@ -1,13 +1,13 @@
 // What was found in a place where something else is wanted, as a message tells it: "must be …, found …". A text is shown only
 // where no secret can stand, is short, and looks like no URL with a password; otherwise its length is told.
 
-const SHOWN_LENGTH_MAX = 80;
+import { FOUND_LENGTH_MAX } from "./limits.ts";
 
 /** `isOpen`: no secret belongs there, nor is one put there by mistake. */
 export function foundText(value: unknown, isOpen: boolean): string {
   switch (typeof value) {
     case "string":
-      return isOpen && value.length <= SHOWN_LENGTH_MAX && !value.includes("@")
+      return isOpen && value.length <= FOUND_LENGTH_MAX && !value.includes("@")
         ? JSON.stringify(printable(value))
         : `a text of ${value.length} characters`;
     case "number":

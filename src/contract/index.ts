@@ -7,7 +7,7 @@ export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
 export { errorBody, type ErrorBody, type LeaderFields, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./config/listen-address.ts";
-export { EVENTS_PER_PAGE_MAX, JobBody, LOG_PAGE_BYTES_MAX, NAMES_PER_PAGE_MAX } from "./jobs/requests.ts";
+export { JobBody } from "./jobs/requests.ts";
 export {
   eventText,
   eventWire,
@@ -22,9 +22,8 @@ export {
   specOf,
 } from "./jobs/wire.ts";
 export { JOB_ROUTES } from "./jobs/routes.ts";
-export { JOBS_PER_PAGE_MAX } from "./names.ts";
 export { openApi } from "./openapi.ts";
-export { SCOPES_PER_PAGE_MAX } from "./requests.ts";
+export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./limits.ts";
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
 export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";

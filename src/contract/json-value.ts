@@ -2,12 +2,10 @@
 // (RFC 8785) and hashed, so what has no such bytes is refused: lone surrogates, numbers that a double does not hold exactly.
 // The parser has refused `__proto__` by then. Depth and size are bounded, and the walk itself by them.
 
-import { INTEGER_MAX, JSON_DEPTH_MAX } from "../core/kit/limits.ts";
+import { INTEGER_MAX, JSON_BYTES_PER_UNIT_MAX, JSON_DEPTH_MAX } from "../core/kit/limits.ts";
+import { JSON_VALUE_BYTES_MAX } from "./limits.ts";
 
 const encoder = new TextEncoder();
-/** A character is at most six bytes in JSON (`\u0000`), and a value has a separator. */
-const CHARACTER_BYTES_MAX = 6;
-const VALUE_BYTES_MAX = 28;
 
 /** Null where it is fine; else a sentence that goes on behind its name. */
 export function jsonMistake(value: unknown, bytesMax: number): string | null {
@@ -31,14 +29,14 @@ class Walk {
       case "string":
         return this.#text(value);
       case "number":
-        this.bytesAtMost += VALUE_BYTES_MAX;
+        this.bytesAtMost += JSON_VALUE_BYTES_MAX;
         if (!(Math.abs(value) <= INTEGER_MAX)) this.mistake = "must have no number beyond 2^53 − 1: send it as a text";
         return;
       case "boolean":
-        this.bytesAtMost += VALUE_BYTES_MAX;
+        this.bytesAtMost += JSON_VALUE_BYTES_MAX;
         return;
       case "object":
-        this.bytesAtMost += VALUE_BYTES_MAX;
+        this.bytesAtMost += JSON_VALUE_BYTES_MAX;
         if (value !== null) this.#inside(value, depth + 1);
         return;
       default:
@@ -62,7 +60,7 @@ class Walk {
   }
 
   #text(text: string): void {
-    this.bytesAtMost += text.length * CHARACTER_BYTES_MAX + VALUE_BYTES_MAX;
+    this.bytesAtMost += text.length * JSON_BYTES_PER_UNIT_MAX + JSON_VALUE_BYTES_MAX;
     if (!text.isWellFormed()) this.mistake = "must be well-formed text: half a surrogate pair has no bytes";
   }
 }

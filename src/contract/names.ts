@@ -10,6 +10,3 @@ export const KEY_NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${API_KEY_NAME_
 
 /** Where a server listens that was configured with nothing else. */
 export const API_LISTEN_DEFAULT = "127.0.0.1:7401";
-
-/** What one answer lists is made at once, and the leader's heartbeats wait for it. */
-export const JOBS_PER_PAGE_MAX = 200;

@@ -1,29 +1,19 @@
 // What may be asked of the API: bodies, queries and path parameters, each strict and bounded.
 
 import { Type } from "typebox";
-import {
-  SCOPE_BYTES_MAX,
-  SCOPE_IDENTITY_BYTES_MAX,
-  SCOPE_METADATA_BYTES_MAX,
-  SCOPE_METADATA_ENTRIES_MAX,
-  SCOPE_TTL_MS_MAX,
-  SCOPE_TTL_MS_MIN,
-  SCOPE_WAIT_MS_MAX,
-  SESSION_BYTES_MAX,
-} from "../core/kit/limits.ts";
+import * as limits from "../core/kit/limits.ts";
+import { STALE_MS_MAX } from "./limits.ts";
 import { integer, matching, oneOf, strict, text, texts } from "./schema-kit.ts";
 
 /** The front half of a peer key (core/kit/ids.ts). */
 export const NODE_ID_PATTERN = /^[a-z0-9][a-z0-9-]{0,62}$/;
-/** A day: who allows more staleness than that does not care. */
-const STALE_MS_MAX = 86_400_000;
 
 export const NodeId = matching(NODE_ID_PATTERN, "a node id: a–z, 0–9 and -, at most 63, not beginning with -");
 const Epoch = integer(1);
 
 /** As a part of a path "." and ".." mean other paths, however they are written: nobody could ask for such a scope. */
 const Scope = Type.Refine(
-  text(SCOPE_BYTES_MAX),
+  text(limits.SCOPE_BYTES_MAX),
   (value: string) => value !== "." && value !== "..",
   () => 'must not be "." or ".."',
 );
@@ -34,16 +24,14 @@ export const CONSISTENCY = {
   max_stale_ms: Type.Optional(integer(0, STALE_MS_MAX)),
 };
 export const ReadQuery = strict(CONSISTENCY);
-/** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest take a few ms. */
-export const SCOPES_PER_PAGE_MAX = 256;
 export const ScopesQuery = strict({
   ...CONSISTENCY,
-  after: Type.Optional(text(SCOPE_BYTES_MAX)),
-  limit: Type.Optional(integer(1, SCOPES_PER_PAGE_MAX)),
+  after: Type.Optional(text(limits.SCOPE_BYTES_MAX)),
+  limit: Type.Optional(integer(1, limits.SCOPES_PER_PAGE_MAX)),
 });
 export const WatchQuery = strict({
   ...CONSISTENCY,
-  wait_ms: Type.Optional(integer(0, SCOPE_WAIT_MS_MAX)),
+  wait_ms: Type.Optional(integer(0, limits.SCOPE_WAIT_MS_MAX)),
   epoch: Type.Optional(integer(0)),
   held: Type.Optional(Type.Boolean()),
 });
@@ -66,10 +54,10 @@ export const StoredSnapshotBody = strict({ index: integer(1) });
 export const NoBody = strict({});
 
 export const AcquireBody = strict({
-  session: text(SESSION_BYTES_MAX),
-  identity: text(SCOPE_IDENTITY_BYTES_MAX),
-  metadata: Type.Optional(texts(SCOPE_METADATA_ENTRIES_MAX, SCOPE_METADATA_BYTES_MAX)),
-  ttl_ms: integer(SCOPE_TTL_MS_MIN, SCOPE_TTL_MS_MAX),
-  wait_ms: integer(0, SCOPE_WAIT_MS_MAX),
+  session: text(limits.SESSION_BYTES_MAX),
+  identity: text(limits.SCOPE_IDENTITY_BYTES_MAX),
+  metadata: Type.Optional(texts(limits.SCOPE_METADATA_ENTRIES_MAX, limits.SCOPE_METADATA_BYTES_MAX)),
+  ttl_ms: integer(limits.SCOPE_TTL_MS_MIN, limits.SCOPE_TTL_MS_MAX),
+  wait_ms: integer(0, limits.SCOPE_WAIT_MS_MAX),
 });
-export const HoldBody = strict({ session: text(SESSION_BYTES_MAX), epoch: Epoch });
+export const HoldBody = strict({ session: text(limits.SESSION_BYTES_MAX), epoch: Epoch });

@@ -2,13 +2,10 @@
 
 import { Type, type TEnum, type TProperties, type TSchema } from "typebox";
 import type { Json } from "../core/kit/json.ts";
-import { INTEGER_MAX } from "../core/kit/limits.ts";
+import { INTEGER_MAX, JSON_BYTES_PER_UNIT_MAX, UTF8_BYTES_PER_UNIT_MAX } from "../core/kit/limits.ts";
 import { jsonMistake } from "./json-value.ts";
 
 const encoder = new TextEncoder();
-/** A UTF-16 unit is at most so many bytes of UTF-8, and inside of JSON (as \u0000). */
-const UNIT_BYTES_MAX = 3;
-const UNIT_JSON_BYTES_MAX = 6;
 /** Quotes, colon and comma of a name and its value. */
 const PAIR_JSON_BYTES = 6;
 
@@ -81,13 +78,13 @@ function isText(value: unknown): boolean {
 
 /** Most are far below the bound: only the others are written out to be measured. */
 function fits(value: string, bytesMax: number): boolean {
-  return value.length * UNIT_BYTES_MAX <= bytesMax || encoder.encode(value).length <= bytesMax;
+  return value.length * UTF8_BYTES_PER_UNIT_MAX <= bytesMax || encoder.encode(value).length <= bytesMax;
 }
 
 function textsFit(value: Record<string, string>, bytesMax: number): boolean {
   let atMost = 2;
   for (const name of Object.keys(value)) {
-    atMost += PAIR_JSON_BYTES + (name.length + (value[name]?.length ?? 0)) * UNIT_JSON_BYTES_MAX;
+    atMost += PAIR_JSON_BYTES + (name.length + (value[name]?.length ?? 0)) * JSON_BYTES_PER_UNIT_MAX;
   }
   return atMost <= bytesMax || encoder.encode(JSON.stringify(value)).length <= bytesMax;
 }

@@ -6,9 +6,7 @@ import { type Static, type TObject, type TSchema, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { sentenceEnd, suggestion } from "../core/kit/suggestion.ts";
 import { foundText, printable } from "./found.ts";
-
-const MISTAKES_MAX = 16;
-const FIELD_LENGTH_MAX = 128;
+import { FIELD_SHOWN_LENGTH_MAX, MISTAKES_MAX } from "./limits.ts";
 
 export interface Mistake {
   /** `keys[0].name`; empty for the value itself. */
@@ -214,7 +212,7 @@ function fieldOf(pointer: string): string {
 function below(field: string, step: string): string {
   const name = step === "" ? '""' : printable(step);
   const whole = /^\d+$/.test(name) && field !== "" ? `${field}[${name}]` : `${field}${field === "" ? "" : "."}${name}`;
-  return whole.length > FIELD_LENGTH_MAX ? `${whole.slice(0, FIELD_LENGTH_MAX)}…` : whole;
+  return whole.length > FIELD_SHOWN_LENGTH_MAX ? `${whole.slice(0, FIELD_SHOWN_LENGTH_MAX)}…` : whole;
 }
 
 function unescaped(step: string): string {

@@ -2,6 +2,8 @@
 // never. What stands under `metadata`, `labels`, `payload`, `result` and `detail` is the user's own, keys included, and
 // passes untouched.
 
+import { FIELD_NAMES_KEPT_MAX, OWN_DEPTH_MAX } from "./limits.ts";
+
 type UsersOwn = "metadata" | "labels" | "payload" | "result" | "detail";
 
 /** `electionTimeoutMinMs` → `election_timeout_min_ms`. */
@@ -26,20 +28,16 @@ export type Camel<T> = T extends readonly (infer Item)[]
     : T;
 
 const USERS_OWN: ReadonlySet<string> = new Set<UsersOwn>(["metadata", "labels", "payload", "result", "detail"]);
-/** Our own messages are three deep; what is deeper did not come through a schema. */
-const DEPTH_MAX = 16;
 
-/** The names are few and come in every answer; a stranger's names must not fill the memory. */
-const REMEMBERED_MAX = 1_000;
 const toSnakeKey = remembered(snakeKey);
 const toCamelKey = remembered(camelKey);
 
 export function toSnake<T>(value: T): Snake<T> {
-  return converted(value, toSnakeKey, DEPTH_MAX) as Snake<T>;
+  return converted(value, toSnakeKey, OWN_DEPTH_MAX) as Snake<T>;
 }
 
 export function toCamel<T>(value: T): Camel<T> {
-  return converted(value, toCamelKey, DEPTH_MAX) as Camel<T>;
+  return converted(value, toCamelKey, OWN_DEPTH_MAX) as Camel<T>;
 }
 
 export function snakeKey(key: string): string {
@@ -56,14 +54,14 @@ function remembered(rename: (key: string) => string): (key: string) => string {
     const found = known.get(key);
     if (found !== undefined) return found;
     const name = rename(key);
-    if (known.size < REMEMBERED_MAX) known.set(key, name);
+    if (known.size < FIELD_NAMES_KEPT_MAX) known.set(key, name);
     return name;
   };
 }
 
 function converted(value: unknown, rename: (key: string) => string, depthLeft: number): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (depthLeft === 0) throw new RangeError(`more than ${DEPTH_MAX} levels of objects`);
+  if (depthLeft === 0) throw new RangeError(`more than ${OWN_DEPTH_MAX} levels of objects`);
   if (Array.isArray(value)) return value.map((item) => converted(item, rename, depthLeft - 1));
   // A loop, for an answer with a hundred leases has two thousand names: a list of pairs took five times as long.
   const renamed: Record<string, unknown> = {};

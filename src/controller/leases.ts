@@ -10,12 +10,8 @@
 // would be a fresh one for ever, and the jobs of a dead agent nobody else's.
 
 import { Shards } from "../core/kit/shards.ts";
+import { LEASES_ENDED_KEPT_MAX, STALL_GRACE_MS } from "./limits.ts";
 import type { Slice } from "./slice.ts";
-
-/** Of running time, behind all stalls since the last renewal together. */
-const STALL_GRACE_MS = 1_000;
-/** The heap holds at most this many of leases that ended, beside as many as are live. */
-const ENDED_KEPT_MAX = 1_024;
 
 export interface Lease {
   readonly key: string;
@@ -56,7 +52,7 @@ export class Leases {
     const lease: Lease = { key, epoch, ttlMs, fromMs: nowMs, stalledMs: this.#stalledMs };
     this.#byKey.set(key, lease);
     this.#push({ lease, atMs: nowMs + ttlMs });
-    if (this.#heap.length > 2 * this.#byKey.size + ENDED_KEPT_MAX) this.#rebuild();
+    if (this.#heap.length > 2 * this.#byKey.size + LEASES_ENDED_KEPT_MAX) this.#rebuild();
   }
 
   touch(key: string, epoch: number, nowMs: number): void {

@@ -3,8 +3,7 @@
 import { TenureError } from "../core/kit/errors.ts";
 import { sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
-
-const RETRY_MS = 200;
+import { START_RETRY_MS } from "./limits.ts";
 
 /** Asks again as long as the backend is away. Throws what else goes wrong, and the refusal itself where `signal` says stop. */
 export async function untilThere<T>(ask: () => Promise<T>, clock: Clock, signal?: AbortSignal): Promise<T> {
@@ -15,6 +14,6 @@ export async function untilThere<T>(ask: () => Promise<T>, clock: Clock, signal?
       const isAway = TenureError.is(error) && error.code === "BACKEND_UNAVAILABLE";
       if (!isAway || signal?.aborted === true) throw error;
     }
-    await sleep(clock, RETRY_MS);
+    await sleep(clock, START_RETRY_MS);
   }
 }

@@ -2,8 +2,7 @@
 // must not be forgotten either. Complaints about different things do not make each other new.
 
 import type { Clock } from "../ports/clock.ts";
-
-const REPEAT_AFTER_MS = 60_000;
+import { ELECTOR_COMPLAINT_AGAIN_MS } from "./limits.ts";
 
 export class Complaints {
   readonly #clock: Clock;
@@ -17,7 +16,7 @@ export class Complaints {
   worthSaying(what: string, why: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const last = this.#said.get(what);
-    if (last?.why === why && nowMs < last.atMs + REPEAT_AFTER_MS) return false;
+    if (last?.why === why && nowMs < last.atMs + ELECTOR_COMPLAINT_AGAIN_MS) return false;
     this.#said.set(what, { why, atMs: nowMs });
     return true;
   }

@@ -1,14 +1,11 @@
 // What an elector is created with, checked at once: a wrong scope must not become a lock that nobody shares.
 
 import { TenureError } from "../core/kit/errors.ts";
-import { SCOPE_BYTES_MAX } from "../core/kit/limits.ts";
+import { SCOPE_BYTES_MAX, SCOPE_IDENTITY_BYTES_MAX, SCOPE_METADATA_BYTES_MAX } from "../core/kit/limits.ts";
 import { harmlessly } from "../core/kit/user-code.ts";
 import type { Transition } from "../core/trust/transitions.ts";
 import type { Backend } from "../ports/backends/backend.ts";
 import type { Logger } from "../ports/logger.ts";
-
-const IDENTITY_BYTES_MAX = 512;
-const METADATA_BYTES_MAX = 4096;
 
 export interface ElectorOptions<Extras extends object = object> {
   /** What is led. Instances that compete write the same text. */
@@ -61,13 +58,13 @@ export function checkOptions<Extras extends object>(options: ElectorOptions<Extr
     refuse("backend", 'must be a backend, such as postgres(url) from "tenure/postgres"');
   }
   const identity = options.identity ?? `${scope}-${backend.host}-${uuid()}`;
-  checkText("identity", identity, IDENTITY_BYTES_MAX);
+  checkText("identity", identity, SCOPE_IDENTITY_BYTES_MAX);
   if (typeof metadata !== "object" || metadata === null) refuse("metadata", "must be an object of texts");
   for (const [name, value] of Object.entries(metadata)) {
-    checkText(`metadata.${name}`, value, METADATA_BYTES_MAX, 0);
+    checkText(`metadata.${name}`, value, SCOPE_METADATA_BYTES_MAX, 0);
   }
-  if (byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
-    refuse("metadata", `must have at most ${METADATA_BYTES_MAX} bytes as JSON`);
+  if (byteLength(JSON.stringify(metadata)) > SCOPE_METADATA_BYTES_MAX) {
+    refuse("metadata", `must have at most ${SCOPE_METADATA_BYTES_MAX} bytes as JSON`);
   }
   if (typeof enabled !== "boolean") refuse("enabled", "must be true or false");
   // In virtual time a fault is the test's own, and no news.

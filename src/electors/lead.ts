@@ -25,6 +25,7 @@ import type { EndReason } from "../core/trust/transitions.ts";
 import { sleep, within } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { LeadOptions } from "../ports/elector.ts";
+import { GATE_POLL_MS, SELF_WAIT_MS } from "./limits.ts";
 import { isRetryable } from "./retry.ts";
 import type { HeldTerm } from "./term.ts";
 
@@ -40,11 +41,6 @@ export interface Leadership<T extends HeldTerm> {
   /** For the operator's log. */
   complain(what: string, error: unknown): void;
 }
-
-/** How often a closed gate is polled; and the pause before work that was refused by one runs again. */
-const LOOK_MS = 20;
-/** Work that winds up for so long, and awaits the end of its own term, is reported. */
-const SELF_WAIT_MS = 1_000;
 
 type Outcome<R> = (
   | { readonly kind: "value"; readonly value: R }
@@ -110,7 +106,7 @@ async function runOnce<T extends HeldTerm, R>(
       return { kind: "done", value: event.value };
     case "error": {
       const isSuspended = isSuspension(event.error);
-      if (isSuspended) await sleep(on.clock, LOOK_MS);
+      if (isSuspended) await sleep(on.clock, GATE_POLL_MS);
       // Behind a closed gate everything fails, and the term may be over without our knowing: first find out.
       const fate = await fateOf(on, term, signal);
       if (fate === "over") return again(await term.ended);
@@ -170,7 +166,7 @@ async function fateOf(
     if (signal?.aborted === true || on.closing.aborted) return "stop";
     if (term.signal.aborted) return "asked";
     if (on.isOpen()) return "open";
-    await sleep(on.clock, LOOK_MS);
+    await sleep(on.clock, GATE_POLL_MS);
   }
 }
 

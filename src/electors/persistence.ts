@@ -5,6 +5,7 @@ import type { Random } from "../core/kit/random.ts";
 import type { Timing } from "../core/trust/window.ts";
 import { pause } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
+import { RETRY_DOUBLINGS_MAX } from "./limits.ts";
 
 export interface Persistence {
   readonly clock: Clock;
@@ -13,8 +14,6 @@ export interface Persistence {
   readonly signal: AbortSignal;
   readonly failed: (error: unknown) => void;
 }
-
-const DOUBLINGS_MAX = 16;
 
 /** Resolves when `task` does, or soon after the signal has aborted. Never rejects. */
 export async function persist(how: Persistence, task: (worked: () => void) => Promise<void>): Promise<void> {
@@ -30,7 +29,7 @@ export async function persist(how: Persistence, task: (worked: () => void) => Pr
       if (signal.aborted) return;
       how.failed(error);
     }
-    const ceilingMs = Math.min(timing.retryMaxMs, timing.retryMinMs * 2 ** Math.min(failures++, DOUBLINGS_MAX));
+    const ceilingMs = Math.min(timing.retryMaxMs, timing.retryMinMs * 2 ** Math.min(failures++, RETRY_DOUBLINGS_MAX));
     await pause(how.clock, random.between(ceilingMs / 2, ceilingMs), signal);
   }
 }

@@ -3,9 +3,7 @@
 
 import type { TenureError } from "../core/kit/errors.ts";
 import type { Timing } from "../core/trust/window.ts";
-
-const HEARTBEAT_MS_DEFAULT = 1_000;
-const HEARTBEAT_MS_MIN = 10;
+import { HEARTBEAT_MS_MIN, REMOTE_HEARTBEAT_MS } from "./limits.ts";
 
 /** `a,b` or `["a", "b"]`, trimmed. Undefined where it is neither; JavaScript's callers may give anything. */
 export function endpointTexts(given: unknown): readonly string[] | undefined {
@@ -24,7 +22,7 @@ export function leaseTiming(
     throw invalid(`"marginMs" is ${marginMs}; it must be from 0 to half of the TTL (${serverTimeoutMs / 2})`);
   }
   const trustMs = serverTimeoutMs - marginMs;
-  const heartbeatMs = options.heartbeatMs ?? Math.min(HEARTBEAT_MS_DEFAULT, Math.floor(trustMs / 4));
+  const heartbeatMs = options.heartbeatMs ?? Math.min(REMOTE_HEARTBEAT_MS, Math.floor(trustMs / 4));
   if (!(heartbeatMs >= HEARTBEAT_MS_MIN && heartbeatMs <= trustMs / 2)) {
     throw invalid(
       `"heartbeatMs" is ${heartbeatMs}; two of them must fit into TTL - margin (${trustMs} ms), at least ${HEARTBEAT_MS_MIN}`,

@@ -6,6 +6,7 @@
 // wrap: query builders and `fetch` hand on the driver's error as `cause`.
 
 import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
+import { CAUSES_MAX } from "./limits.ts";
 
 /**
  * Not `retryable` by the registry, because the same request must not simply be sent again. `work` is not the same request: it
@@ -47,8 +48,6 @@ const NETWORK: ReadonlySet<string> = new Set([
 /** What `pg` says of a connection that ended, and of its own `query_timeout`, has no code. */
 const PG_TEXTS =
   /^(?:Connection terminated|Query read timeout$|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable)/;
-
-const CAUSES_MAX = 8;
 
 /** Never throws, whatever was thrown at it. */
 export function isRetryable(thrown: unknown): boolean {

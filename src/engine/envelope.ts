@@ -6,11 +6,11 @@
 import { crc32OfBoth } from "../core/kit/crc32.ts";
 import { decodeMessage, encodeMessage, type DecodedMessage, type Message } from "../core/raft/index.ts";
 import type { Digest } from "../ports/digest.ts";
+import { ENVELOPE_SLICE_BYTES } from "./limits.ts";
 import type { SealedFile } from "./snapshots.ts";
 
 export const ENVELOPE_HEADER_BYTES = 8;
 const CHECKSUM_BYTES = 4;
-const SLICE_BYTES = 1024 * 1024;
 const NOTHING = new Uint8Array(0);
 
 export interface OpenedEnvelope {
@@ -50,9 +50,9 @@ export function sealBefore(file: SealedFile, message: Message, clusterId: string
 /** As `openEnvelope`, for large ones: slice by slice, so that heartbeats are heard in between. */
 export function* openInSlices(bytes: Uint8Array, clusterId: string, digest: Digest): Generator<void, OpenedEnvelope> {
   let crc = 0;
-  for (let at = CHECKSUM_BYTES; at < bytes.length; at += SLICE_BYTES) {
+  for (let at = CHECKSUM_BYTES; at < bytes.length; at += ENVELOPE_SLICE_BYTES) {
     if (at > CHECKSUM_BYTES) yield;
-    crc = digest.crc32(bytes.subarray(at, at + SLICE_BYTES), crc);
+    crc = digest.crc32(bytes.subarray(at, at + ENVELOPE_SLICE_BYTES), crc);
   }
   return openEnvelope(bytes, clusterId, { ...digest, crc32: () => crc });
 }

@@ -3,6 +3,7 @@
 import { TURN_SLICE_MS } from "../core/kit/limits.ts";
 import { giveWay, sleep } from "../loops/time.ts";
 import type { Clock } from "../ports/clock.ts";
+import { STORAGE_TURN_BYTES_MAX } from "./limits.ts";
 
 /** The same for an engine: what comes out is given on in the turn of the last slice, and only while it runs. */
 export class Slices {
@@ -38,9 +39,6 @@ export async function inSlices<T>(slices: Generator<void, T>, clock: Clock | und
   }
 }
 
-/** What is copied and checksummed in one turn, however fast that is. */
-const TURN_BYTES = 128 * 1024;
-
 /** Work that can wait, piece by piece: it has a slice of each turn, by the clock, and gives way to others then. */
 export class GivingWay {
   readonly #clock: Clock;
@@ -56,7 +54,7 @@ export class GivingWay {
   /** Asked after each piece. Null: the slice goes on; otherwise the next one has begun when this resolves. */
   pause(bytes: number): Promise<void> | null {
     this.#bytes += bytes;
-    return this.#bytes < TURN_BYTES && this.#clock.monotonicMs() < this.#untilMs ? null : this.#giveWay();
+    return this.#bytes < STORAGE_TURN_BYTES_MAX && this.#clock.monotonicMs() < this.#untilMs ? null : this.#giveWay();
   }
 
   /** A later turn than the next one, where there is much else to do. */

@@ -9,10 +9,8 @@
 import { assert } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { LogRecord } from "../ports/log.ts";
+import { KEPT_BYTES_MAX, KEPT_RECORDS_MAX } from "./limits.ts";
 
-/** Kept for readers that fall behind; whoever needs older ones reads the state. */
-const KEPT_RECORDS_MAX = 65_536;
-const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 /** What a record costs beside its data, about. */
 const RECORD_OVERHEAD_BYTES = 96;
 

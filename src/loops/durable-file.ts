@@ -6,8 +6,7 @@
 import { TenureError } from "../core/kit/errors.ts";
 import type { Pieces } from "../core/kit/pieces.ts";
 import type { Disk, DiskFile } from "../ports/disk.ts";
-
-const UNSYNCED_BYTES_MAX = 4 * 1024 * 1024;
+import { UNSYNCED_BYTES_MAX } from "./limits.ts";
 
 export interface WriteOptions {
   /** Asked after each piece, which may be made only then. Null: the turn goes on; otherwise others have theirs. */

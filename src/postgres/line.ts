@@ -11,9 +11,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { Instant } from "../core/trust/window.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { SqlDriver, SqlEvents, SqlRow, SqlSession } from "../ports/backends/sql.ts";
-
-/** For connecting, and for statements that have nothing to wait for. */
-export const ANSWER_MS_MAX = 5_000;
+import { POSTGRES_ANSWER_MS_MAX } from "./limits.ts";
 
 export interface Answer<Row> {
   readonly rows: Row[];
@@ -55,13 +53,13 @@ export class Line {
   }
 
   async open(): Promise<void> {
-    await this.#limited(this.#session.ready, ANSWER_MS_MAX, "did not let us in");
+    await this.#limited(this.#session.ready, POSTGRES_ANSWER_MS_MAX, "did not let us in");
   }
 
   async ask<Row extends object = SqlRow>(
     text: string,
     values?: readonly unknown[],
-    limitMs: number = ANSWER_MS_MAX,
+    limitMs: number = POSTGRES_ANSWER_MS_MAX,
   ): Promise<Row[]> {
     return (await this.askTimed<Row>(text, values, limitMs)).rows;
   }
@@ -69,7 +67,7 @@ export class Line {
   async askTimed<Row extends object = SqlRow>(
     text: string,
     values?: readonly unknown[],
-    limitMs: number = ANSWER_MS_MAX,
+    limitMs: number = POSTGRES_ANSWER_MS_MAX,
   ): Promise<Answer<Row>> {
     return this.alone((session) => this.#send<Row>(session, text, values, limitMs));
   }

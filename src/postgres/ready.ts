@@ -8,14 +8,9 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import type { SqlSession } from "../ports/backends/sql.ts";
+import { APPLICATION_NAME_BYTES_MAX, CONNECTION_CHECK_MS, POSTGRES_VERSION_MIN, SCHEMA_MS_MAX } from "./limits.ts";
 import type { Line } from "./line.ts";
 import { applySchema, checkSchema, type SchemaUse } from "./schema/schema.ts";
-
-const VERSION_MIN = 140_000;
-/** Others may be migrating: the script waits up to 10 s for them. */
-const SCHEMA_MS_MAX = 15_000;
-const APPLICATION_NAME_BYTES_MAX = 63;
-const CONNECTION_CHECK_MS = 1_000;
 
 /** What holds for all sessions of one `postgres()`. */
 export interface SessionRules {
@@ -39,7 +34,7 @@ export async function checkServer(line: Line): Promise<void> {
   const text = "select current_setting('server_version_num') as version, pg_is_in_recovery()::text as standby";
   const [row] = await line.ask<{ version: string; standby: string }>(text);
   const version = Number(row?.version);
-  if (!(version >= VERSION_MIN)) {
+  if (!(version >= POSTGRES_VERSION_MIN)) {
     const found = `${Math.floor(version / 10_000)} (server_version_num ${row?.version ?? "unknown"})`;
     throw new TenureError(
       "BACKEND_UNSUPPORTED",

@@ -9,7 +9,6 @@ import {
   COMMON_ERRORS,
   EVENTS_PER_PAGE_MAX,
   JOBS_PER_PAGE_MAX,
-  LOG_PAGE_BYTES_MAX,
   NAMES_PER_PAGE_MAX,
   type Route,
   ROUTES,
@@ -128,7 +127,7 @@ it("names the bounds of jobs, agents and keys as they are", () => {
     `\`limit\`: 1 to ${JOBS_PER_PAGE_MAX}, default ${JOBS_PER_PAGE_MAX}`,
     `\`limit\` (1 to ${NAMES_PER_PAGE_MAX}, default ${NAMES_PER_PAGE_MAX})`,
     `\`limit\` (1 to ${EVENTS_PER_PAGE_MAX}, default ${EVENTS_PER_PAGE_MAX})`,
-    `at most ${LOG_PAGE_BYTES_MAX / 1024} KiB`,
+    `at most ${limits.LOG_PAGE_BYTES_MAX / 1024} KiB`,
   ]) {
     expect(markdown).toContain(text);
   }

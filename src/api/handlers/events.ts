@@ -3,6 +3,7 @@
 import { errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { EventsFilter, Verified } from "../../ports/events.ts";
+import { EVENTS_PAGE_BYTES_MAX } from "../limits.ts";
 import { eventStart } from "../streams/event-point.ts";
 import { EventStreams } from "../streams/event-stream.ts";
 import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from "./handler.ts";
@@ -12,8 +13,6 @@ import { Refusal, stopping } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
 
 type Ids = "events" | "eventsSince" | "eventsVerify" | "eventsProof";
-
-const PAGE_BYTES_MAX = 1024 * 1024;
 
 export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { events } = parts;
@@ -33,7 +32,7 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
       // Before its turn: who waits for a leader takes none.
       await beFresh(service, query);
       const after = Number(params.sequence);
-      const wanted = { filter: null, max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: PAGE_BYTES_MAX };
+      const wanted = { filter: null, max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: EVENTS_PAGE_BYTES_MAX };
       return inTurn(async () => {
         const page = await events.read(after, wanted);
         const texts = page.events.map(({ bytes, eventHash }) => eventText(bytes, eventHash));

@@ -13,6 +13,7 @@ import {
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Job, JobState, NamesPage } from "../../ports/jobs.ts";
 import type { JobPage } from "../../ports/views.ts";
+import { PAGE_CHARACTERS_MAX, VIEWS_POLL_MS } from "../limits.ts";
 import { mustBeKnown } from "../streams/event-point.ts";
 import type { Call, Handlers, JobsParts, Service } from "./handler.ts";
 import { followLog, logPage } from "../streams/log-stream.ts";
@@ -21,11 +22,6 @@ import { Refusal } from "../refusal.ts";
 import { pause } from "../../loops/time.ts";
 
 type Ids = "openapi" | "jobs" | "job" | "jobLogs" | "agents" | "queues" | "schedules" | "stats";
-
-/** How often the views are asked how far they are, while a read waits for them. */
-const VIEWS_POLL_MS = 5;
-/** Of a page of agents, queues or schedules; the last one may go past it. */
-const PAGE_CHARACTERS_MAX = 1024 * 1024;
 
 export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
   const { jobs, events } = parts;

@@ -1,7 +1,8 @@
 // Scopes that other processes lead. `acquire` and the watch of one scope may wait; both end when their client goes, and with
 // 503 when the server stops.
 
-import { SCOPES_PER_PAGE_MAX, toSnake } from "../../contract/index.ts";
+import { toSnake } from "../../contract/index.ts";
+import { SCOPES_PER_PAGE_MAX } from "../../core/kit/limits.ts";
 import type { ScopeView } from "../../ports/scopes.ts";
 import type { Call, Handlers, Service } from "./handler.ts";
 import { beFresh } from "./reads.ts";

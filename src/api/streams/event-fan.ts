@@ -12,16 +12,9 @@
 
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Events, EventsFilter } from "../../ports/events.ts";
+import { FAN_REST_MS, FAN_SLICE_MS_MAX } from "../limits.ts";
 import { type EventPages, pointLines } from "./event-pages.ts";
 import type { Outlet } from "./stream.ts";
-
-/** How long streams are written to at a stretch; design D10 allows 5 ms for everything. */
-const SLICE_MS_MAX = 2;
-/**
- * Between two slices. Node runs a timer that is due already in the same turn as the one before it, and one of a millisecond is
- * due as soon as the clock's next whole millisecond begins: only a longer one lets sockets come in between for certain.
- */
-const REST_MS = 2;
 
 export interface FannedStream {
   readonly filter: EventsFilter | null;
@@ -157,7 +150,7 @@ export class EventFan {
 
   #serve(): void {
     const { clock } = this.#options;
-    const endsAtMs = clock.monotonicMs() + SLICE_MS_MAX;
+    const endsAtMs = clock.monotonicMs() + FAN_SLICE_MS_MAX;
     while (this.#nextDue < this.#due.length) {
       const member = this.#due[this.#nextDue++]!;
       if (member.isIn) this.#step(member);
@@ -167,7 +160,7 @@ export class EventFan {
       this.#due = this.#due.slice(this.#nextDue);
       this.#nextDue = 0;
     }
-    this.#soon(REST_MS);
+    this.#soon(FAN_REST_MS);
   }
 
   /** One page for one stream. What goes wrong is its own affair. */

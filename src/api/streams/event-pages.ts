@@ -3,13 +3,8 @@
 
 import { type EventPoint, eventPointText, eventWire } from "../../contract/index.ts";
 import type { EventRecord, Events, EventsFilter, EventsPage } from "../../ports/events.ts";
+import { FRAMES_KEPT_MAX, PAGES_KEPT_MAX, STREAM_PAGE_BYTES_MAX, STREAM_PAGE_EVENTS_MAX } from "../limits.ts";
 
-const PAGE_EVENTS_MAX = 500;
-const PAGE_BYTES_MAX = 256 * 1024;
-/** Frames that other pages will want too, in letters. */
-const FRAMES_KEPT_MAX = 4 * 1024 * 1024;
-/** Pages that other streams will want too, in bytes. */
-const PAGES_KEPT_MAX = 4 * 1024 * 1024;
 /** What a page costs besides its bytes: many hold nothing that its filter wants. */
 const PAGE_COST = 256;
 
@@ -101,7 +96,7 @@ export function pointLines(point: EventPoint, isChained: boolean): string {
 }
 
 function wanted(filter: EventsFilter | null) {
-  return { filter, max: PAGE_EVENTS_MAX, bytesMax: PAGE_BYTES_MAX };
+  return { filter, max: STREAM_PAGE_EVENTS_MAX, bytesMax: STREAM_PAGE_BYTES_MAX };
 }
 
 /** The newest, as far as they cost no more than so much together. */

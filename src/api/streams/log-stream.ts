@@ -3,17 +3,16 @@
 // The job's events say when to look; the text itself comes from the views. Where this node has taken over another state, the stream
 // ends without `end`: its reader resumes with the point that it has, and gets HISTORY_REWRITTEN if that is of no history any more (trap 82).
 
-import { eventPointText, LOG_PAGE_BYTES_MAX } from "../../contract/index.ts";
+import { eventPointText } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { LOG_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { JobLogPage } from "../../ports/views.ts";
 import type { JobsParts, Service, StreamAnswer } from "../handlers/handler.ts";
+import { LOG_POLL_BYTES_MAX, LOG_POLL_EVENTS_MAX, LOG_POLL_MS } from "../limits.ts";
 import { everyNowAndThen } from "../traffic/admission.ts";
 import { newestPoint } from "./event-point.ts";
 import type { Outlet } from "./stream.ts";
-
-/** Views lag a little behind the events that wake us. */
-const LOOK_AGAIN_MS = 50;
 
 interface Following {
   readonly jobId: string;
@@ -62,7 +61,7 @@ async function follow(service: Service, parts: JobsParts, following: Following, 
     if (page.isComplete && reached >= jobs.loggedUpTo(jobId)) {
       return out.write(`event: end\ndata: {"attempt":${attempt},"offset":${offset}}\n\n`);
     }
-    const waitMs = reached < head ? LOOK_AGAIN_MS : limits.heartbeatMs;
+    const waitMs = reached < head ? LOG_POLL_MS : limits.heartbeatMs;
     await eventOf(service, parts, jobId, head, waitMs, out.signal);
     if (clock.monotonicMs() - toldAtMs < limits.heartbeatMs) continue;
     // A point that moves with the history: that of a quiet job's last piece is cut off some day.
@@ -88,9 +87,6 @@ export async function logPage(
   }
 }
 
-const LOOK_EVENTS_MAX = 1_000;
-const LOOK_BYTES_MAX = 1024 * 1024;
-
 /** Until there is an event of this job behind `after`, or the time is over. */
 async function eventOf(
   { clock }: Service,
@@ -105,7 +101,7 @@ async function eventOf(
   try {
     for (let seen = after; !wait.signal.aborted;) {
       if (seen >= events.head().sequence) return await events.arrivedOf(entityId, wait.signal);
-      const page = await events.read(seen, { filter, max: LOOK_EVENTS_MAX, bytesMax: LOOK_BYTES_MAX });
+      const page = await events.read(seen, { filter, max: LOG_POLL_EVENTS_MAX, bytesMax: LOG_POLL_BYTES_MAX });
       if (page.events.length > 0) return;
       seen = page.through;
     }

@@ -2,8 +2,7 @@
 // by time, not by silence, because a busy stream is never silent; and not for each page, because it costs a hash.
 
 import type { Clock } from "../../ports/clock.ts";
-
-const ASKED_EVERY_MS_MAX = 1_000;
+import { ADMISSION_CHECK_MS_MAX } from "../limits.ts";
 
 /** `ask`, once a second at most, or once a heartbeat where that is less; the first time after that. */
 export function everyNowAndThen(
@@ -11,7 +10,7 @@ export function everyNowAndThen(
   heartbeatMs: number,
   ask: () => boolean,
 ): () => boolean {
-  const everyMs = Math.min(heartbeatMs, ASKED_EVERY_MS_MAX);
+  const everyMs = Math.min(heartbeatMs, ADMISSION_CHECK_MS_MAX);
   let askedAtMs = clock.monotonicMs();
   let answer = true;
   return () => {

@@ -21,6 +21,7 @@ import {
   type Role,
   ROLES,
 } from "../../contract/index.ts";
+import { API_KEY_LENGTH_MAX } from "../../core/kit/limits.ts";
 import type { Keys } from "../../ports/keys.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { KeyRounds } from "./key-rounds.ts";
@@ -77,7 +78,6 @@ const UNKNOWN_KEY = {
 } as const satisfies Caller;
 const REVOKED = "The client certificate was revoked. Connect with another one.";
 const EXPIRED = "The client certificate has expired since this connection was made. Connect with a new one.";
-const KEY_LENGTH_MAX = 1_024;
 /** Who steers the cluster, or takes a copy of all that it knows, is always known. */
 const NEVER_OPEN: readonly Role[] = ["operator", "backup"];
 
@@ -205,7 +205,7 @@ export class Callers {
 
   /** All keys of the configuration are compared, each in full, whichever fits: time tells nothing. */
   #byKey(key: string): Caller {
-    if (key.length === 0 || key.length > KEY_LENGTH_MAX) return UNKNOWN_KEY;
+    if (key.length === 0 || key.length > API_KEY_LENGTH_MAX) return UNKNOWN_KEY;
     const hash = this.#doorman.sha256(key);
     let found: ApiKey | undefined;
     for (const one of this.#doorman.keys) if (isEqual(hash, one.sha256)) found = one;

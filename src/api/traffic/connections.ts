@@ -13,14 +13,9 @@
 import { Newcomers } from "../../core/kit/newcomers.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { HttpCounters } from "../http-stats.ts";
+import { RETIRED_MS_MAX, STALL_FORGIVEN_MS, SWEEP_MS_MAX, UNKNOWN_AGE_MS } from "../limits.ts";
 import type { ApiLimits } from "../options.ts";
 import type { Shares } from "./shares.ts";
-
-const SWEEP_MS_MAX = 1_000;
-/** A sweep that comes later than this tells of our own stop, not of the readers. */
-const STALL_FORGIVEN_MS = 250;
-const UNKNOWN_AGE_MS = 60_000;
-const RETIRED_MS_MAX = 120_000;
 
 /** As much of a socket as is used; the same for the raw one and for that of TLS around it. */
 export interface ClientSocket {

@@ -3,10 +3,8 @@
 // waited for its turn for too long is OVERLOADED.
 
 import type { Clock } from "../../ports/clock.ts";
+import { HEAVY_AT_ONCE_MAX } from "../limits.ts";
 import { Refusal } from "../refusal.ts";
-
-/** Two: while one waits for the disk the other is made. */
-const AT_ONCE_MAX = 2;
 
 export class HeavyTurns {
   readonly #clock: Clock;
@@ -23,7 +21,7 @@ export class HeavyTurns {
   }
 
   async run<T>(make: () => Promise<T>): Promise<T> {
-    if (this.#underWay < AT_ONCE_MAX) this.#underWay++;
+    if (this.#underWay < HEAVY_AT_ONCE_MAX) this.#underWay++;
     else await this.#turn();
     try {
       return await make();

@@ -3,9 +3,7 @@
 // has retired). The signal aborts for the last four.
 
 import type { Clock, Timer } from "../../ports/clock.ts";
-
-/** A certificate that is valid for longer than this ends no call: no connection lasts for so long. */
-const EXPIRY_MS_MAX = 24 * 3_600_000;
+import { CERTIFICATE_CHECK_MS_MAX } from "../limits.ts";
 
 /** How long whoever calls may stay. */
 export interface Admission {
@@ -69,7 +67,7 @@ export class LongPolls {
     let timer: Timer | undefined;
     const arm = (): void => {
       const forMs = admittedForMs();
-      if (forMs > EXPIRY_MS_MAX) return;
+      if (forMs > CERTIFICATE_CHECK_MS_MAX) return;
       timer = this.#clock.setTimer(this.#clock.monotonicMs() + Math.max(1, forMs), () => {
         // The wall clock may be a moment late, or may have been set back meanwhile.
         if (isStillAdmitted()) arm();

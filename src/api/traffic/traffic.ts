@@ -13,6 +13,7 @@ import type { Caller, Callers, CallerSocket } from "./callers.ts";
 import type { Connections } from "./connections.ts";
 import { HeavyTurns } from "./heavy-turns.ts";
 import type { HttpCounters } from "../http-stats.ts";
+import { ADDRESS_LENGTH_MAX, ORIGIN_SHOWN_MAX, RATED_CALLERS_MAX } from "../limits.ts";
 import type { ApiLimits, ApiOptions } from "../options.ts";
 import { type Passage, passageOf, type Registered, registeredOf, sendJson } from "./passage.ts";
 import { freshnessHeaders } from "../handlers/reads.ts";
@@ -23,10 +24,6 @@ import { crossOriginHeaders, isForeignPage, preflightHeaders } from "../web.ts";
 
 /** Requests for what is no route are counted under this name. */
 const NO_ROUTE = "none";
-/** Callers whose rates are remembered; the one not seen for the longest goes first. */
-const RATED_CALLERS_MAX = 10_000;
-const ADDRESS_LENGTH_MAX = 64;
-const ORIGIN_SHOWN_MAX = 128;
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 type Limiter = ReturnType<FastifyInstance["createRateLimit"]>;

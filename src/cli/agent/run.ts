@@ -23,6 +23,7 @@ import { systemDigest } from "../../drivers/system/digest.ts";
 import { openLogSink } from "../../drivers/telemetry/log-sink.ts";
 import { type Agent, createAgent } from "../../entry/agent.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { ALIVE_EVERY_MS, HURRY_MS, JOB_KILL_MS } from "./limits.ts";
 
 export interface AgentRunOptions {
   readonly client: Pick<Client, "work">;
@@ -41,11 +42,6 @@ export interface AgentRunOptions {
 
 /** New with each process: a supervisor's cookie may be the next agent's too, which is not ours to kill. */
 const OWN_COOKIE = "TENURE_AGENT_PROCESS";
-const ALIVE_EVERY_MS = 500;
-/** For a job's SIGKILL to be seen, beyond its grace; KILL_MS of agent/exec.ts and a bit. */
-const KILL_MS = 6_000;
-/** For what was killed in a hurry to be handed back. */
-const HURRY_MS = 2_000;
 const EXIT_SUPERVISOR_GONE = 69;
 const EXIT_REPLACED = 76;
 const OOM_FILE = "/proc/self/oom_score_adj";
@@ -103,9 +99,9 @@ export async function runAgent(options: AgentRunOptions): Promise<number> {
   } finally {
     jobs.kill();
     // A directory that hangs may keep one from starting, or from being refused.
-    await withinMs(KILL_MS, jobs.idle());
+    await withinMs(JOB_KILL_MS, jobs.idle());
     // Whoever lost the cookie of its job has the agent's.
-    await killFamily({ cookie, roots: [], groups: [], withinMs: KILL_MS });
+    await killFamily({ cookie, roots: [], groups: [], withinMs: JOB_KILL_MS });
     await keeper.close();
     await logs.close();
   }
@@ -124,7 +120,7 @@ async function lifetime(agent: Agent, jobs: ExecJobs, logger: Logger, options: A
     const text = "no new jobs, running ones may end; once more ends it at once";
     logger.info({ event: "draining", signal, running: agent.running, drain_ms: drainMs }, text);
     starting.abort();
-    stopped = agent.stop({ drainMs, graceMs: graceMs + KILL_MS });
+    stopped = agent.stop({ drainMs, graceMs: graceMs + JOB_KILL_MS });
     stopped.then(() => ending.resolve({ kind: "stopped" }), ending.reject);
   };
   process.on("SIGTERM", onSignal);
@@ -174,7 +170,7 @@ async function codeOf(ending: Ending, agent: Agent, jobs: ExecJobs, logger: Logg
       return ending.code;
     case "supervisor-gone":
       jobs.kill();
-      await withinMs(HURRY_MS, agent.stop({ drainMs: 0, graceMs: KILL_MS }));
+      await withinMs(HURRY_MS, agent.stop({ drainMs: 0, graceMs: JOB_KILL_MS }));
       logger.error({ event: "stopped" }, "the supervisor is gone, so this agent and its jobs end");
       return EXIT_SUPERVISOR_GONE;
     default:

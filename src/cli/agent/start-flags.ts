@@ -1,5 +1,6 @@
 // The command line of `tenure agent start`, checked before anything is started.
 
+import { AGENT_LEASE_MS } from "../../agent/limits.ts";
 import { AGENT_CAPACITY_MAX, LEASE_TTL_MS_MAX, LEASE_TTL_MS_MIN } from "../../core/kit/limits.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf } from "../kit/description.ts";
@@ -9,8 +10,6 @@ import { AGENT_DRAIN_MS, AGENT_GRACE_MS } from "../../contract/timeouts.ts";
 import type { ConnectionValues } from "../connection/connection.ts";
 import { oneOf, parseDuration, parseFlags, UsageError } from "../kit/flags.ts";
 import { nameOf, pairs, wholeNumber } from "../job/spec-flags.ts";
-
-const LEASE_MS = 15_000;
 
 const { output: _output, ...CONNECTION } = CONNECTION_KINDS;
 const KINDS = { ...CONNECTION, ...kindsOf(START) };
@@ -58,7 +57,7 @@ function urlOf(url: string | undefined, servers: readonly string[] | undefined):
 }
 
 function leaseOf(text: string | undefined): number {
-  if (text === undefined) return LEASE_MS;
+  if (text === undefined) return AGENT_LEASE_MS;
   const leaseMs = Math.round(parseDuration("--lease", text, LEASE_TTL_MS_MAX));
   if (leaseMs < LEASE_TTL_MS_MIN) throw new UsageError(`--lease takes at least 1s, not ${text}`);
   return leaseMs;

@@ -2,12 +2,11 @@
 
 import { START_HELP } from "./help.ts";
 import { hostname } from "node:os";
+import { AGENT_NAME_LETTERS_MAX } from "./limits.ts";
 import { runAgent } from "./run.ts";
 import { readAgentStartFlags } from "./start-flags.ts";
 import { type Connection, readConnection, renewableClientOf } from "../connection/connection.ts";
 import { UsageError } from "../kit/flags.ts";
-
-const NAME_LETTERS_MAX = 100;
 
 export async function agentStart(args: readonly string[]): Promise<number> {
   const flags = readAgentStartFlags(args, process.env);
@@ -32,5 +31,5 @@ function hostName(): string {
   const name = hostname()
     .replaceAll(/[^A-Za-z0-9._-]/g, "-")
     .replace(/^[^A-Za-z0-9]+/, "");
-  return name === "" ? "agent" : name.slice(0, NAME_LETTERS_MAX);
+  return name === "" ? "agent" : name.slice(0, AGENT_NAME_LETTERS_MAX);
 }

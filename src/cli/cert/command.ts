@@ -21,9 +21,10 @@ import {
   type Trusted,
 } from "../../drivers/pki/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
-import { type CertFlags, HOSTS_MAX, readCertFlags } from "./flags.ts";
+import { type CertFlags, readCertFlags } from "./flags.ts";
 import { UsageError } from "../kit/flags.ts";
 import { columns, json, printable } from "../kit/output.ts";
+import { HOSTS_MAX } from "../limits.ts";
 
 type Flags<Verb extends CertFlags["verb"]> = Extract<CertFlags, { verb: Verb }>;
 

@@ -8,13 +8,9 @@ import { type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../../co
 import type { ConnectionValues } from "../connection/connection.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { CERTIFICATE_DAYS_MAX, CERTIFICATE_FILES_MAX, HOSTS_MAX, TRUST_DOMAIN_LETTERS_MAX } from "../limits.ts";
 
 const VERBS = verbsOf(CERT);
-const DAYS_MAX = 36_500;
-export const HOSTS_MAX = 32;
-const FILES_MAX = 100;
-/** X.509 allows so many letters in an organisation's name, where the trust domain also stands. */
-const TRUST_DOMAIN_LETTERS_MAX = 64;
 
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(CERT) };
 type Flag = keyof typeof KINDS;
@@ -82,7 +78,8 @@ export function readCertFlags(args: readonly string[]): CertFlags | "help" {
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
   if (verb === "show") {
     if (others.length === 0) throw new UsageError("show needs a file: tenure cert show FILE...");
-    if (others.length > FILES_MAX) throw new UsageError(`show takes at most ${FILES_MAX} files`);
+    if (others.length > CERTIFICATE_FILES_MAX)
+      throw new UsageError(`show takes at most ${CERTIFICATE_FILES_MAX} files`);
     return { verb, files: others, output };
   }
   if (verb === "revoke") {
@@ -134,8 +131,8 @@ function trustDomainOf(text = TRUST_DOMAIN_DEFAULT): string {
 function daysOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (days >= 1 && days <= DAYS_MAX) return days;
-  throw new UsageError(`--days takes a number from 1 to ${DAYS_MAX}, not ${JSON.stringify(text)}`);
+  if (days >= 1 && days <= CERTIFICATE_DAYS_MAX) return days;
+  throw new UsageError(`--days takes a number from 1 to ${CERTIFICATE_DAYS_MAX}, not ${JSON.stringify(text)}`);
 }
 
 function hostsOf(flag: string, text: string | undefined): readonly string[] {

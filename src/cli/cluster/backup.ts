@@ -8,12 +8,12 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Client } from "../../client/index.ts";
+import { BACKUP_UNFINISHED_MS } from "../limits.ts";
 import { saveSnapshot, type SnapshotFile } from "./snapshot.ts";
 
 /** By name they are in the order of their time. */
 const BACKUP = /^tenure-\d{8}T\d{6}\.\d{3}Z\.snap$/;
 const UNFINISHED = /^tenure-\d{8}T\d{6}\.\d{3}Z\.snap\.[0-9a-f]+\.part$/;
-const UNFINISHED_MS = 24 * 3_600_000;
 
 export interface BackupOptions {
   /** So many stay, with the new one. */
@@ -40,7 +40,7 @@ async function removeOld(directory: string, newName: string, keep: number, nowMs
   const removed = older.slice(0, Math.max(0, older.length - (keep - 1)));
   for (const name of names.filter((one) => UNFINISHED.test(one))) {
     const changedMs = (await stat(join(directory, name)).catch(() => null))?.mtimeMs ?? nowMs;
-    if (nowMs - changedMs > UNFINISHED_MS) removed.push(name);
+    if (nowMs - changedMs > BACKUP_UNFINISHED_MS) removed.push(name);
   }
   for (const name of removed) {
     await rm(join(directory, name), { force: true }).catch((error: Error) => {

@@ -33,10 +33,8 @@ import { warningText } from "../kit/complaint.ts";
 import { oneOf } from "../kit/flags.ts";
 import { duration, isoTime, json, OUTPUTS } from "../kit/output.ts";
 import { untilSignal } from "../kit/until-signal.ts";
+import { HAND_OVER_LIMIT_MS, WATCH_EVERY_MS } from "../limits.ts";
 
-const WATCH_EVERY_MS = 1_000;
-/** Beyond the servers' own limit (`transfer_timeout_ms`, 30 s), so that it is they who say how it ended. */
-const TRANSFER_LIMIT_MS = 45_000;
 const CLEAR_SCREEN = "\u001B[H\u001B[J";
 
 export async function cluster(args: readonly string[]): Promise<number> {
@@ -173,7 +171,7 @@ async function resume(connection: Connection): Promise<number> {
 }
 
 async function transfer(connection: Connection, target: string | undefined, force: boolean): Promise<number> {
-  const client: Client = clientOf(connection, TRANSFER_LIMIT_MS);
+  const client: Client = clientOf(connection, HAND_OVER_LIMIT_MS);
   const startedMs = systemClock.monotonicMs();
   const { success, message, oldLeaderId, newLeaderId } = await client.transfer({ target, force });
   const tookMs = systemClock.monotonicMs() - startedMs;

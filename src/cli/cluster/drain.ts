@@ -7,9 +7,7 @@ import type { ClusterView, NodeAnswer, NodeDrainView } from "../../client/index.
 import { clientOf, type Connection, refuseStrangers } from "../connection/connection.ts";
 import { suggestion } from "../kit/flags.ts";
 import { duration, json, printable } from "../kit/output.ts";
-
-/** Beyond the servers' own limit (`transfer_timeout_ms`, 30 s), so that it is they who say how it ended. */
-const DRAIN_LIMIT_MS = 45_000;
+import { HAND_OVER_LIMIT_MS } from "../limits.ts";
 
 export interface DrainStep {
   readonly node: string;
@@ -18,7 +16,7 @@ export interface DrainStep {
 }
 
 export async function drainNode(connection: Connection, step: DrainStep): Promise<number> {
-  const client = clientOf(connection, DRAIN_LIMIT_MS);
+  const client = clientOf(connection, HAND_OVER_LIMIT_MS);
   const answers = await client.nodes();
   refuseStrangers(answers);
   const { url, view } = nodeIn(answers, step.node);

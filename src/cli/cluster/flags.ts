@@ -7,9 +7,9 @@ import type { ConnectionValues } from "../connection/connection.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { withLongOutput } from "../kit/output.ts";
 import { chosen, oneName, refuseStray } from "../kit/words.ts";
+import { BACKUPS_KEPT_MAX } from "../limits.ts";
 
 const VERBS = verbsOf(CLUSTER);
-const KEEP_MAX = 10_000;
 const SNAPSHOT_VERBS = ["save", "verify"] as const;
 
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(CLUSTER) };
@@ -83,7 +83,7 @@ function keepStep(verb: "save" | "verify", directory: string, force: boolean, te
   if (verb === "verify") throw new UsageError("--keep belongs to snapshot save, not to snapshot verify");
   if (force) throw new UsageError("--keep gives each file a name of its own, and needs no --force");
   const keep = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (keep < 1 || keep > KEEP_MAX)
-    throw new UsageError(`--keep takes a number from 1 to ${KEEP_MAX}, not ${JSON.stringify(text)}`);
+  if (keep < 1 || keep > BACKUPS_KEPT_MAX)
+    throw new UsageError(`--keep takes a number from 1 to ${BACKUPS_KEPT_MAX}, not ${JSON.stringify(text)}`);
   return { verb: "snapshot-keep", directory, keep };
 }

@@ -4,7 +4,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { assert } from "../../core/kit/assert.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
-import { SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Configuration } from "../../core/raft/index.ts";
 import { decodeSnapshotFile } from "../../core/wal/index.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
@@ -13,14 +12,12 @@ import { refuseStrangers } from "../connection/connection.ts";
 import { NewFile } from "../files/whole.ts";
 import { bytesText, statusOf } from "./view.ts";
 import { columns } from "../kit/output.ts";
+import { SAVE_LIMIT_MS, SNAPSHOT_FILE_BYTES_MAX } from "../limits.ts";
 import { serverMachine } from "../../node/assembly/machine.ts";
 import { copiesIn, copiesNote } from "../../node/worlds/restore-history.ts";
 
-const FILE_BYTES_MAX = SNAPSHOT_BYTES_MAX + WAL_FRAME_PAYLOAD_BYTES_MAX;
 /** How a node refuses its view to who may save a snapshot: where nobody leads, it can't say whether the role has changed. */
 const UNSEEN: readonly ErrorCode[] = ["PERMISSION_DENIED", "CALLER_UNCONFIRMED"];
-/** A server that saves one first folds and syncs up to 256 MiB. */
-const SAVE_LIMIT_MS = 60_000;
 
 export interface SnapshotFile {
   readonly file: string;
@@ -182,8 +179,11 @@ async function save(client: Client, node: string, signal: AbortSignal): Promise<
 async function contentsOf(file: string): Promise<Uint8Array> {
   try {
     const { size } = await stat(file);
-    if (size > FILE_BYTES_MAX)
-      throw new TenureError("SNAPSHOT_INVALID", `${file} has ${size} bytes, and a snapshot at most ${FILE_BYTES_MAX}.`);
+    if (size > SNAPSHOT_FILE_BYTES_MAX)
+      throw new TenureError(
+        "SNAPSHOT_INVALID",
+        `${file} has ${size} bytes, and a snapshot at most ${SNAPSHOT_FILE_BYTES_MAX}.`,
+      );
     return await readFile(file);
   } catch (error) {
     if (TenureError.is(error)) throw error;

@@ -20,12 +20,12 @@ import { settingsOf, settingsText, variableWarnings } from "./show.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { columns, duration, json, type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
 import { chosen } from "../kit/words.ts";
+import { CERTIFICATE_SOON_MS } from "../limits.ts";
 import { configOf } from "../server/command.ts";
 
 const VERBS = verbsOf(CONFIG);
 /** /proc and /sys, as Linux numbers them: access says that root may write there, and no file can be made. */
 const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x9f_a0, 0x62_65_65_72]);
-const CERTIFICATE_SOON_MS = 14 * 24 * 3_600_000;
 
 const KINDS = kindsOf(CONFIG);
 

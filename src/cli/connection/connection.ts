@@ -2,6 +2,7 @@
 // A key on the command line shows in the list of processes; the variables and the file do not. Flags go before variables, those
 // before the client's file (client-file.ts), and that before the defaults.
 
+import { KEY_BYTES_MAX } from "../../contract/limits.ts";
 import { ERRORS, TenureError } from "../../core/kit/errors.ts";
 import type { Caller } from "../../client/caller.ts";
 import { callerWith, clientWith } from "../../client/client.ts";
@@ -15,11 +16,9 @@ import { warningText } from "../kit/complaint.ts";
 import { type ConnectionFlag, URL_DEFAULT } from "../kit/connection-help.ts";
 import { oneOf, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS } from "../kit/output.ts";
+import { LEADER_WAIT_MS } from "../limits.ts";
 
-/** An election takes less than a second: whoever waits at a terminal is told after this. */
-const LEADER_WAIT_MS = 3_000;
 const DEFAULT = "default";
-const KEY_BYTES_MAX = 4 * 1024;
 
 export type ConnectionValues = Partial<Record<ConnectionFlag, string>>;
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -6,6 +6,7 @@ import { Readable } from "node:stream";
 import type { ClientFetch } from "../../client/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { isUntrusted } from "../../drivers/http/index.ts";
+import { STATUS_MAX, STATUS_MIN } from "../limits.ts";
 
 /**
  * A server whose certificate is not trusted was not asked anything, and another try changes nothing: that is a matter of the
@@ -65,8 +66,6 @@ export function certificateFetch(tls: CertificateFiles | (() => CertificateFiles
 
 /** Those that have no body, and the only ones that a `Response` takes. */
 const EMPTY_STATUSES: readonly number[] = [204, 205, 304];
-const STATUS_MIN = 200;
-const STATUS_MAX = 599;
 
 /** Throws for what is no answer. */
 function responseOf(incoming: IncomingMessage, url: string): Response {

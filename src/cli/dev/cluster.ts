@@ -11,20 +11,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfigFile } from "../../contract/index.ts";
 import { childrenOf } from "../../drivers/processes/index.ts";
+import { FREEZE_S_MAX, PORT_TRIES_MAX, STOP_LIMIT_MS } from "./limits.ts";
 import { type DevNode, lastWords } from "./view.ts";
 
 const IDS = ["n1", "n2", "n3"] as const;
 const EXTENSION = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const MAIN_FILE = fileURLToPath(new URL(`../main${EXTENSION}`, import.meta.url));
 const LEASH_FILE = new URL(`./leash${EXTENSION}`, import.meta.url).href;
-/** Their files go anyway: nobody waits longer than this at a terminal. */
-const STOP_LIMIT_MS = 3_000;
-/** Nobody stays frozen for longer, whatever becomes of us. */
-const FREEZE_MAX_S = 60;
 /** Below the range from which the kernel takes ports for outgoing connections: a server must find its port again. */
 const PORT_LOWEST = 15_000;
 const PORT_HIGHEST = 32_000;
-const PORT_TRIES_MAX = 200;
 
 interface Seat {
   readonly id: string;
@@ -160,7 +156,7 @@ export class DevCluster {
     if (seat.child?.pid === undefined || seat.thawer !== null) return;
     // The whole node: its supervisor and what that has started.
     const pids = [seat.child.pid, ...childrenOf(seat.child.pid)];
-    const script = `sleep ${FREEZE_MAX_S}; kill -CONT ${pids.join(" ")}`;
+    const script = `sleep ${FREEZE_S_MAX}; kill -CONT ${pids.join(" ")}`;
     const helper = spawn("/bin/sh", ["-c", script], { detached: true, stdio: "ignore" });
     helper.once("exit", () => {
       if (seat.thawer === helper) seat.thawer = null;

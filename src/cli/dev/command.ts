@@ -10,6 +10,7 @@ import { ERRORS } from "../../core/kit/errors.ts";
 import { type Client, createClient } from "../../client/index.ts";
 import { electionsOf, statusOf } from "../cluster/view.ts";
 import { DevCluster } from "./cluster.ts";
+import * as limits from "./limits.ts";
 import { DevLoad, type Failover } from "./load.ts";
 import { accessText, Show } from "./show.ts";
 import { parseDuration, parseFlags, UsageError } from "../kit/flags.ts";
@@ -19,23 +20,10 @@ const EXIT_SIGINT = 130;
 const EXIT_SIGTERM = 143;
 const EXIT_NOT_WELL = 1;
 const EXIT_NEVER_LED = ERRORS.ERR_NO_LEADER.exit;
-const PARENT_LOOK_MS = 500;
-const RESTART_AFTER_MS = 3_000;
-/** What fails so often before any server has answered will not succeed by itself. */
-const FAILED_STARTS_MAX = 3;
-const LOOK_EVERY_MS = 100;
-const COUNT_EVERY_MS = 500;
-const LOOK_LIMIT_MS = 300;
-const SUMMARY_LIMIT_MS = 5_000;
-const DRAW_EVERY_MS = 200;
 /** Of commands at once on each node that does not lead. */
 const CAPACITY = 4;
-/** A node that was drained by a key may lead again after so long. */
-const DRAINED_MS = 10_000;
 /** With --for: the leader is killed after these shares of the time. */
 const KILLS_AT: readonly number[] = [1 / 3, 2 / 3];
-/** On a machine that does other things, they and the end may be so late. */
-const LATE_MS_MAX = 30_000;
 
 interface Flags {
   /** Undefined: until somebody ends it. */
@@ -57,23 +45,23 @@ async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
   process.once("SIGHUP", () => end(EXIT_SIGTERM));
   // npm that is told to end tells nobody: whoever has started this is gone then.
   const parent = process.ppid;
-  setInterval(() => process.ppid === parent || end(EXIT_SIGTERM), PARENT_LOOK_MS).unref();
+  setInterval(() => process.ppid === parent || end(EXIT_SIGTERM), limits.PARENT_CHECK_MS).unref();
   show.begin();
   const cluster = await DevCluster.create({
-    restartAfterMs: RESTART_AFTER_MS,
+    restartAfterMs: limits.RESTART_AFTER_MS,
     capacity: CAPACITY,
     started: (id, pid) => show.tell(`${id} runs as process ${pid}`),
     died: (id, how) => {
       if (id === show.status.leader) show.mark("death", `the end of ${id}`);
       const words = how.startsWith("SIG") ? null : cluster.lastWords(id);
       const said = words === null ? "" : `${id} said: ${words}`;
-      if (cluster.failedStarts(id) >= FAILED_STARTS_MAX) {
+      if (cluster.failedStarts(id) >= limits.FAILED_STARTS_MAX) {
         const why = said === "" ? `${id} has ended (${how})` : said;
-        reason ??= `no server has come up, and ${id} has died ${FAILED_STARTS_MAX} times; giving up. ${why}`;
+        reason ??= `no server has come up, and ${id} has died ${limits.FAILED_STARTS_MAX} times; giving up. ${why}`;
         end(EXIT_NEVER_LED);
         return;
       }
-      show.tell(`${id} has ended (${how}), and is started again in ${duration(RESTART_AFTER_MS)}`);
+      show.tell(`${id} has ended (${how}), and is started again in ${duration(limits.RESTART_AFTER_MS)}`);
       if (said !== "") show.tell(said);
     },
   });
@@ -131,7 +119,7 @@ interface Summary {
 async function summarized(show: Show, load: DevLoad, client: Client): Promise<Summary> {
   show.tell("looking for every job that was accepted");
   // Somebody may have died just now.
-  const leader = await client.leader({ timeoutMs: SUMMARY_LIMIT_MS }).catch(() => null);
+  const leader = await client.leader({ timeoutMs: limits.SUMMARY_LIMIT_MS }).catch(() => null);
   const lost = await load.lost();
   if (lost > 0) show.tell(`${lost} jobs that were accepted are lost`);
   return {
@@ -150,11 +138,11 @@ function isWell({ failovers, lost }: Summary, forMs: number | undefined): boolea
 /** What happens by itself: each kill when its time has come and all three run; the end when both were survived, or late. */
 async function arrange(forMs: number, show: Show, cluster: DevCluster, signal: AbortSignal): Promise<void> {
   const startedMs = performance.now();
-  const lateMsMax = Math.min(forMs, LATE_MS_MAX);
+  const lateMsMax = Math.min(forMs, limits.KILL_LATE_MS_MAX);
   const passedMs = (): number => performance.now() - startedMs;
   const until = async (shareMs: number, isSo: () => boolean, lateMs: number): Promise<void> => {
     while (!signal.aborted && (passedMs() < shareMs || (!isSo() && passedMs() < shareMs + lateMs))) {
-      await pause(LOOK_EVERY_MS, signal);
+      await pause(limits.DEV_CHECK_MS, signal);
     }
   };
   for (const share of KILLS_AT) {
@@ -169,26 +157,26 @@ async function arrange(forMs: number, show: Show, cluster: DevCluster, signal: A
 
 async function look(show: Show, cluster: DevCluster, client: Client, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const answers = await client.nodes({ signal, timeoutMs: LOOK_LIMIT_MS }).catch(() => []);
+    const answers = await client.nodes({ signal, timeoutMs: limits.CHECK_LIMIT_MS }).catch(() => []);
     if (signal.aborted) return;
     for (const { view } of answers) if (view !== null) cluster.ready(view.nodeId);
     show.saw(statusOf(answers), electionsOf(answers));
-    await pause(LOOK_EVERY_MS, signal);
+    await pause(limits.DEV_CHECK_MS, signal);
   }
 }
 
 async function count(show: Show, client: Client, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const stats = await client.stats({ signal, timeoutMs: LOOK_LIMIT_MS }).catch(() => null);
+    const stats = await client.stats({ signal, timeoutMs: limits.CHECK_LIMIT_MS }).catch(() => null);
     if (stats !== null) show.counted(stats.finished);
-    await pause(COUNT_EVERY_MS, signal);
+    await pause(limits.COUNT_EVERY_MS, signal);
   }
 }
 
 async function draw(show: Show, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     show.draw();
-    await pause(DRAW_EVERY_MS, signal);
+    await pause(limits.DRAW_EVERY_MS, signal);
   }
 }
 
@@ -240,11 +228,11 @@ async function drain(nodeId: string, show: Show, cluster: DevCluster, client: Cl
   });
   const took = duration(performance.now() - startedMs);
   show.tell(
-    `${nodeId} is drained, and ${leaderId ?? "nobody yet"} leads, in ${took}; it may lead again in ${duration(DRAINED_MS)}`,
+    `${nodeId} is drained, and ${leaderId ?? "nobody yet"} leads, in ${took}; it may lead again in ${duration(limits.DRAINED_MS)}`,
   );
   setTimeout(
     () => void client.drainNode(cluster.urlOf(nodeId), { nodeId, drain: false }).catch(() => undefined),
-    DRAINED_MS,
+    limits.DRAINED_MS,
   );
 }
 
@@ -266,9 +254,6 @@ function readKeys(pressed: (name: string) => void, quit: () => void): () => void
   };
 }
 
-/** Nobody waits longer at a terminal. */
-const FOR_MS_MAX = 86_400_000;
-
 export async function dev(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(args, kindsOf(DEV));
   if (words.length > 0) throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag`);
@@ -281,7 +266,7 @@ export async function dev(args: readonly string[]): Promise<number> {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
   });
-  const forMs = values.for === undefined ? undefined : parseDuration("--for", values.for, FOR_MS_MAX);
+  const forMs = values.for === undefined ? undefined : parseDuration("--for", values.for, limits.FOR_MS_MAX);
   if (forMs === 0) throw new UsageError("--for takes a duration such as 30s, not 0");
   const code = await run({ forMs, json: values.json !== undefined });
   // A key that is read, or a timer, must not hold it.

@@ -5,17 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { TenureError } from "../../core/kit/errors.ts";
 import { type Client, createClient } from "../../client/index.ts";
+import * as limits from "./limits.ts";
 
-const EVERY_MS = 100;
-const RETRY_MS = 5;
-/** So long nothing is sent before somebody else leads; afterwards it may be that nobody will, because the leader was not hit. */
-const HASTE_MS = 3_000;
-/** On one machine a server that says nothing for so long is frozen. */
-const LOAD_ATTEMPT_MS = 100;
-const CALL_LIMIT_MS = 5_000;
-/** They are looked for at the end; of a demonstration that ran for hours, the last. */
-const IDS_KEPT_MAX = 2_000;
-const RETENTION_MS = 3_600_000;
 /** Theirs alone: what a user submits is not lost among them, nor stopped with them. */
 const QUEUE = "samples";
 const SAMPLES = [
@@ -51,7 +42,7 @@ export class DevLoad {
   #haste = new AbortController();
 
   constructor(urls: readonly string[], key: string, resumed: (text: string, afterMs: number) => void) {
-    this.#client = createClient({ urls, key, timeoutMs: CALL_LIMIT_MS });
+    this.#client = createClient({ urls, key, timeoutMs: limits.LOAD_CALL_MS });
     this.#resumed = resumed;
   }
 
@@ -70,11 +61,13 @@ export class DevLoad {
     while (!signal.aborted) {
       const wound = this.#wound;
       const isNext = wound !== null && (await this.#term(signal)) > wound.epoch;
-      const isWaiting = wound !== null && !isNext && performance.now() - wound.atMs < HASTE_MS;
+      const isWaiting = wound !== null && !isNext && performance.now() - wound.atMs < limits.HASTE_MS;
       const id = isWaiting ? null : await this.#submit(signal);
       if (id !== null) this.#acceptedAs(id, isNext ? wound : null);
       const ended = id === null ? signal : AbortSignal.any([signal, this.#haste.signal]);
-      await sleep(id === null ? RETRY_MS : EVERY_MS, undefined, { signal: ended }).catch(() => undefined);
+      await sleep(id === null ? limits.LOAD_RETRY_MS : limits.LOAD_EVERY_MS, undefined, { signal: ended }).catch(
+        () => undefined,
+      );
     }
   }
 
@@ -95,9 +88,9 @@ export class DevLoad {
   async #submit(signal: AbortSignal): Promise<string | null> {
     const script = SAMPLES[this.accepted % SAMPLES.length]!;
     const payload = { command: ["sh", "-c", script] };
-    const job = { kind: "exec", queue: QUEUE, payload, retentionMs: RETENTION_MS };
+    const job = { kind: "exec", queue: QUEUE, payload, retentionMs: limits.LOAD_RETENTION_MS };
     try {
-      return await this.#client.submit(job, { signal, attemptMs: LOAD_ATTEMPT_MS });
+      return await this.#client.submit(job, { signal, attemptMs: limits.LOAD_ATTEMPT_MS });
     } catch (error) {
       if (signal.aborted || TenureError.is(error)) return null;
       throw error;
@@ -106,7 +99,7 @@ export class DevLoad {
 
   /** Of whoever leads now; 0: nobody says so in time. */
   #term(signal: AbortSignal): Promise<number> {
-    return this.#client.leader({ signal, timeoutMs: LOAD_ATTEMPT_MS }).then(
+    return this.#client.leader({ signal, timeoutMs: limits.LOAD_ATTEMPT_MS }).then(
       ({ term }) => term,
       () => 0,
     );
@@ -116,7 +109,7 @@ export class DevLoad {
   #acceptedAs(id: string, wound: Wound | null): void {
     this.accepted++;
     this.#ids.push(id);
-    if (this.#ids.length > IDS_KEPT_MAX) this.#ids.shift();
+    if (this.#ids.length > limits.IDS_KEPT_MAX) this.#ids.shift();
     if (wound === null || this.#wound !== wound) return;
     this.#healed();
     const ms = performance.now() - wound.atMs;

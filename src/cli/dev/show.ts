@@ -3,6 +3,7 @@
 import type { ElectionView } from "../../client/index.ts";
 import type { ClusterStatus } from "../cluster/view.ts";
 import type { DevCluster } from "./cluster.ts";
+import { HAPPENED_KEPT_MAX, PLAIN_EVERY_MS, RATE_WINDOW_MS } from "./limits.ts";
 import type { DevLoad } from "./load.ts";
 import {
   adviceText,
@@ -14,10 +15,6 @@ import {
   screenText,
 } from "./view.ts";
 
-const PLAIN_EVERY_MS = 2_000;
-/** Finished jobs are counted over so long. */
-const RATE_WINDOW_MS = 4_000;
-const HAPPENED_KEPT_MAX = 50;
 const SCREEN = {
   enter: "\u001B[?1049h\u001B[?25l",
   leave: "\u001B[?25h\u001B[?1049l",

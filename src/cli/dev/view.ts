@@ -3,6 +3,7 @@
 import type { ElectionView } from "../../client/index.ts";
 import { type ClusterStatus, statusOf, votesText } from "../cluster/view.ts";
 import { columns, duration } from "../kit/output.ts";
+import { HAPPENED_SHOWN_MAX } from "./limits.ts";
 
 export type NodeState = "starting" | "running" | "frozen" | "dead";
 
@@ -39,7 +40,6 @@ export interface ScreenSize {
   readonly columns: number;
 }
 
-const HAPPENED_SHOWN_MAX = 10;
 const KEYS_TEXT = "k kill the leader · p pause it or let it go on · d drain it · t transfer · q quit";
 
 /** What is above fits into any terminal of 80 × 24; what has happened gets the rows that are left, a line each. */

@@ -8,11 +8,9 @@ import { rangeEnd, toBase64 } from "../../electors/etcd/keys.ts";
 import { EtcdSession } from "../../electors/etcd/session.ts";
 import type { EtcdWire } from "../../ports/backends/etcd.ts";
 import type { EtcdFacts, MemberFacts } from "./etcd.ts";
+import { DOCTOR_ANSWER_MS_MAX } from "./limits.ts";
 import { sampleLatency } from "./postgres-measure.ts";
 import type { Fact } from "./report.ts";
-
-/** Longer than an elector waits, so that what is too slow for it is told as slow, and not as silent. */
-const ANSWER_MS_MAX = 5_000;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -35,7 +33,7 @@ export async function lookAtEtcd(settings: EtcdSettings): Promise<EtcdFacts> {
     return { ...base, access: never, grantedTtlSeconds: never, alarms: never, latency: never };
   }
   const wire = httpWire({ endpoints: reachable, headers, tls });
-  const session = new EtcdSession(wire, credentials, ANSWER_MS_MAX);
+  const session = new EtcdSession(wire, credentials, DOCTOR_ANSWER_MS_MAX);
   try {
     const access = await factOf(() => accessOf(session, prefix, signal));
     const isRefused = "value" in access && access.value !== null;
@@ -81,7 +79,7 @@ async function alarmsOf(wire: EtcdWire, signal: AbortSignal): Promise<string[]> 
 }
 
 async function call(wire: EtcdWire, path: string, request: object, signal: AbortSignal): Promise<Fields> {
-  const answer = await wire.call(path, request, { token: undefined, timeoutMs: ANSWER_MS_MAX, signal });
+  const answer = await wire.call(path, request, { token: undefined, timeoutMs: DOCTOR_ANSWER_MS_MAX, signal });
   if (answer.kind === "answer") return answer.body as Fields;
   throw new TenureError("BACKEND_UNAVAILABLE", `etcd refused ${path}: ${answer.message}`);
 }

@@ -2,6 +2,7 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import { HEARTBEAT_JITTER } from "../../core/kit/limits.ts";
+import { POSTGRES_VERSION_MIN } from "../../postgres/limits.ts";
 import { failedConnection } from "./connection.ts";
 import type {
   ClockFacts,
@@ -19,7 +20,6 @@ import { judgeScopes } from "./postgres-scopes.ts";
 import { judgeSettings } from "./postgres-settings.ts";
 import { type Check, judged, ok, problem, unknown, warning } from "./report.ts";
 
-const VERSION_MIN = 140_000;
 /** An elector takes a session to campaign with and one to observe; a transaction of `term.tx` one more. */
 const SESSIONS_NEEDED = 3;
 const CONNECTIONS_LOW_PART = 0.1;
@@ -53,7 +53,7 @@ export function judgePostgres(facts: PostgresFacts): Check[] {
 }
 
 function version({ version: number, versionText }: Server): Check {
-  if (number >= VERSION_MIN) return ok("version", `PostgreSQL ${versionText}`);
+  if (number >= POSTGRES_VERSION_MIN) return ok("version", `PostgreSQL ${versionText}`);
   return problem("version", `PostgreSQL ${versionText}`, {
     means: "it must be 14 or newer: older ones can't end the session of a frozen leader (idle_session_timeout)",
     advice: "Upgrade the server, or use another.",

@@ -1,11 +1,12 @@
 // Looks at the log that servers keep in Postgres, for the doctor. What the role may not read is left out, and said.
 
+import { SCHEMA_MS_MAX } from "../../postgres/limits.ts";
 import type { Line } from "../../postgres/line.ts";
 import { checkSchema } from "../../postgres/schema/schema.ts";
+import { LOG_HEADS_MAX } from "./limits.ts";
 import { quoteName, type LogFacts } from "./postgres.ts";
 import { grantsFor } from "./postgres-schema.ts";
 
-const SCHEMA_MS_MAX = 15_000;
 const TRIGGERS: Readonly<Record<string, string>> = {
   tenure_log_guard_row: "tenure_log_head",
   tenure_log_guard_delete: "tenure_log_head",
@@ -13,8 +14,6 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   tenure_log_guard_record: "tenure_log",
   tenure_log_guard_records: "tenure_log",
 };
-/** A database has one log for each site. */
-const HEADS_MAX = 20;
 
 export async function lookAtLog(line: Line, schema: string): Promise<LogFacts> {
   const state = await line.aloneLimited((session) => checkSchema(session, schema, "log"), SCHEMA_MS_MAX);
@@ -49,14 +48,14 @@ select h.log, h.epoch::float8 as epoch, h.position::float8 as position, h.first:
   h.position < h.first or (
     exists (select from ${at}.tenure_log r where r.log = h.log and r.position = h.position)
     and exists (select from ${at}.tenure_log r where r.log = h.log and r.position = h.first)) as "isWhole"
-from ${at}.tenure_log_head h order by h.log limit ${HEADS_MAX}`);
+from ${at}.tenure_log_head h order by h.log limit ${LOG_HEADS_MAX}`);
   const [inbox] = await line.ask<LogFacts["inbox"]>(`
 select count(*)::integer as count,
   (extract(epoch from clock_timestamp() - min(i.submitted_at)) * 1000)::float8 as "oldestMs"
 from ${at}.tenure_inbox i join ${at}.tenure_log_head h on h.log = i.log`);
   const strays = await line.ask<LogFacts["strays"][number]>(`
 select i.log, count(*)::integer as count from ${at}.tenure_inbox i
-where not exists (select from ${at}.tenure_log_head h where h.log = i.log) group by i.log order by i.log limit ${HEADS_MAX}`);
+where not exists (select from ${at}.tenure_log_head h where h.log = i.log) group by i.log order by i.log limit ${LOG_HEADS_MAX}`);
   const nodes = await line.ask<LogFacts["nodes"][number]>(`
 select n.node, n.url, (extract(epoch from clock_timestamp() - n.last_seen) * 1000)::float8 as "silentMs"
 from ${at}.tenure_node n order by n.node limit 100`);

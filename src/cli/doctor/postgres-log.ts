@@ -1,13 +1,9 @@
 // What the doctor says of a log that servers keep in Postgres: rights, guards, whether its ends are there, what waits in the
 // inbox, and which nodes are silent. Pure; postgres-log-look.ts gathers the facts.
 
+import { INBOX_MS_MAX, LOG_NODE_SILENT_MS_MAX } from "./limits.ts";
 import { quoteName, type LogFacts } from "./postgres.ts";
 import { type Check, ok, problem, warning } from "./report.ts";
-
-/** A leader takes submissions over in milliseconds. */
-const INBOX_MS_MAX = 30_000;
-/** A node is heard of once a second. */
-const SILENT_MS_MAX = 10_000;
 
 export function judgeLog(facts: LogFacts, schema: string, role: string): Check[] {
   const guards = judgeGuards(facts, schema);
@@ -96,9 +92,9 @@ function literal(text: string): string {
 }
 
 function judgeNodes({ nodes }: LogFacts): Check[] {
-  const silent = nodes.filter((node) => node.silentMs > SILENT_MS_MAX);
+  const silent = nodes.filter((node) => node.silentMs > LOG_NODE_SILENT_MS_MAX);
   const names = nodes.map((node) => node.node).join(", ");
-  const live = nodes.filter((node) => node.silentMs <= SILENT_MS_MAX);
+  const live = nodes.filter((node) => node.silentMs <= LOG_NODE_SILENT_MS_MAX);
   const twins = live.filter(({ node, url }) => live.some((one) => one.url === url && one.node !== node));
   if (twins.length > 0) {
     return [

@@ -15,6 +15,7 @@ import { refusePooler } from "../../postgres/probe.ts";
 import { configure } from "../../postgres/ready.ts";
 import type { SqlDriver } from "../../ports/backends/sql.ts";
 import { stageOf } from "./connection.ts";
+import { NOTIFY_MS_MAX } from "./limits.ts";
 import type { Connections, Occupant, Pooler, PostgresFacts, ScopeFacts, Server, Setting } from "./postgres.ts";
 import { lookAtLog } from "./postgres-log-look.ts";
 import { measureClock, measureLatency } from "./postgres-measure.ts";
@@ -25,7 +26,6 @@ import type { Fact } from "./report.ts";
 const NAME = "tenure doctor";
 const CHANNEL = "tenure_doctor";
 const SHARED = { unknown: "not tried: the session may be shared, and somebody else would get its settings" };
-const NOTIFY_MS_MAX = 2_000;
 
 export interface Subject {
   readonly url: string;

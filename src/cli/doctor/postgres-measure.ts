@@ -6,14 +6,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../drivers/system/clock.ts";
 import type { Line } from "../../postgres/line.ts";
+import { CLOCK_OVER_MS, CLOCK_READINGS, LATENCY_MS_MAX, LATENCY_SAMPLES_MAX, LATENCY_SAMPLES_MIN } from "./limits.ts";
 import type { ClockFacts, Latency } from "./postgres.ts";
-
-const CLOCK_OVER_MS = 1_000;
-const CLOCK_READINGS = 5;
-const LATENCY_SAMPLES_MAX = 200;
-const LATENCY_SAMPLES_MIN = 5;
-/** Slow servers are measured with fewer. */
-const LATENCY_MS_MAX = 1_000;
 
 interface Reading {
   /** The middle of the round trip, and how long it took. */

@@ -4,13 +4,12 @@
 import { urlDriver } from "../../drivers/postgres/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import type { PostgresSettings } from "../../electors/postgres/index.ts";
+import { SCHEMA_MS_MAX } from "../../postgres/limits.ts";
 import { Line } from "../../postgres/line.ts";
 import { checkSchema } from "../../postgres/schema/schema.ts";
+import { DATABASES_SEARCHED_MAX } from "./limits.ts";
 import { quoteName, type SchemaFacts } from "./postgres.ts";
 
-/** Each costs a connection; whoever has more knows where to look. */
-const DATABASES_SEARCHED_MAX = 10;
-const SCHEMA_MS_MAX = 15_000;
 const TRIGGERS = ["tenure_guard_row", "tenure_guard_table", "tenure_notify"];
 const NAME = "tenure doctor";
 

@@ -1,13 +1,12 @@
 // The doctor's judgement over scopes: their keys, who has their locks, who holds their fences, and who leads. Pure.
 
+import { FENCED_MS_LONG } from "./limits.ts";
 import type { Occupant, ScopeFacts } from "./postgres.ts";
 import { quoteText } from "./postgres.ts";
 import { type Check, ok, problem, type Remedy, warning } from "./report.ts";
 import { sessionText } from "../scope/view.ts";
 import { duration } from "../kit/output.ts";
 
-/** The bump ends fenced transactions after 20 ms; one that is older than this belongs to a leader that is slow. */
-const FENCED_MS_LONG = 5_000;
 /** What every session of ours is called (postgres/ready.ts). */
 const OURS = /^tenure\b/;
 

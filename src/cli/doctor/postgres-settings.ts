@@ -3,14 +3,13 @@
 // what your own fenced transactions run with.
 
 import type { PostgresSettings } from "../../electors/postgres/index.ts";
+import { STATEMENT_MS_MIN } from "./limits.ts";
 import { quoteName, type Server, type Setting } from "./postgres.ts";
 import { type Check, ok, problem, warning } from "./report.ts";
 
 type Configured = ReadonlyMap<string, Setting>;
 type Who = Pick<Server, "role" | "database">;
 
-/** Connecting, the schema's check and the settings themselves run under what the role brings. */
-const STATEMENT_MS_MIN = 1_000;
 const PRESET_TIMEOUTS = [
   "statement_timeout",
   "lock_timeout",

@@ -5,13 +5,10 @@ import { serversHttpWire } from "../../drivers/servers/index.ts";
 import type { ServersSettings } from "../../electors/servers/index.ts";
 import { refusalOf } from "../../electors/servers/refusals.ts";
 import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
+import { DOCTOR_ANSWER_BYTES_MAX, DOCTOR_ANSWER_MS_MAX } from "./limits.ts";
 import { sampleLatency } from "./postgres-measure.ts";
 import type { Fact } from "./report.ts";
 import type { NodeFacts, NodeView, ServersFacts } from "./servers.ts";
-
-/** Longer than an elector waits, so that what is too slow for it is told as slow, and not as silent. */
-const ANSWER_MS_MAX = 5_000;
-const LOOK_BYTES_MAX = 4 * 1024 * 1024;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -38,7 +35,7 @@ export async function lookAtServers(settings: ServersSettings): Promise<ServersF
 
 function limits() {
   const { signal } = new AbortController();
-  return { timeoutMs: ANSWER_MS_MAX, bytesMax: LOOK_BYTES_MAX, signal };
+  return { timeoutMs: DOCTOR_ANSWER_MS_MAX, bytesMax: DOCTOR_ANSWER_BYTES_MAX, signal };
 }
 
 async function ask(wire: ServersWire, url: string, path: string): Promise<Fields> {

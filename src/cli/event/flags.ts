@@ -10,10 +10,9 @@ import { parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { wholeNumber } from "../job/spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
 import { chosen, noName, refuseStray } from "../kit/words.ts";
+import { SEQUENCE_MAX } from "../limits.ts";
 
 const VERBS = verbsOf(EVENT);
-/** As many digits as the servers read. */
-const SEQUENCE_MAX = 999_999_999_999_999;
 /** What they are called everywhere else. */
 const OTHER_NAMES: Readonly<Record<string, EntityType>> = { job: "build", agent: "worker" };
 

@@ -5,8 +5,8 @@ import type { EventView } from "../../client/index.ts";
 import { toSnake } from "../../contract/snake-case.ts";
 import type { TailStep } from "./flags.ts";
 import { isoTime, json, type Output, printable } from "../kit/output.ts";
+import { PAYLOAD_LETTERS_MAX } from "../limits.ts";
 
-const PAYLOAD_LETTERS_MAX = 100;
 /** Lines come one by one, so no column knows how wide the others are. */
 const SEQUENCE_WIDTH = 7;
 const TYPE_WIDTH = 17;

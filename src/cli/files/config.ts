@@ -2,10 +2,8 @@
 
 import { closeSync, openSync, readSync } from "node:fs";
 import { TenureError } from "../../core/kit/errors.ts";
+import { CONFIG_FILE_BYTES_MAX } from "../limits.ts";
 import { parseConfigText } from "./text.ts";
-
-/** Far above what 256 keys and 64 peers take. */
-const FILE_BYTES_MAX = 1024 * 1024;
 
 /** Throws CONFIG_INVALID with the file's name; `source` is the flag or variable that named it. */
 export function readConfigFile(path: string, source?: string): unknown {
@@ -24,7 +22,7 @@ function textOf(path: string, name: string): string {
 }
 
 function bytesOf(path: string, name: string): Buffer {
-  const buffer = Buffer.alloc(FILE_BYTES_MAX + 1);
+  const buffer = Buffer.alloc(CONFIG_FILE_BYTES_MAX + 1);
   let length = 0;
   try {
     const file = openSync(path, "r");
@@ -38,10 +36,10 @@ function bytesOf(path: string, name: string): Buffer {
   } catch (error) {
     throw new TenureError("CONFIG_INVALID", `${name} can't be read: ${whyOf(error)}.`, { cause: error });
   }
-  if (length > FILE_BYTES_MAX) {
+  if (length > CONFIG_FILE_BYTES_MAX) {
     throw new TenureError(
       "CONFIG_INVALID",
-      `${name} is too large: a configuration has at most ${FILE_BYTES_MAX} bytes.`,
+      `${name} is too large: a configuration has at most ${CONFIG_FILE_BYTES_MAX} bytes.`,
     );
   }
   return buffer.subarray(0, length);

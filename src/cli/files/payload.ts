@@ -5,9 +5,7 @@ import { createReadStream } from "node:fs";
 import type { Json } from "../../client/index.ts";
 import { UsageError } from "../kit/flags.ts";
 import { jsonOf } from "../job/spec-flags.ts";
-
-/** More is not read into memory only to be refused. Spaces between the values of a file are not in the payload. */
-const FILE_BYTES_MAX = 4 * JOB_PAYLOAD_BYTES_MAX;
+import { PAYLOAD_FILE_BYTES_MAX } from "../limits.ts";
 
 /** "-" is stdin. */
 export async function readPayload(file: string): Promise<Json> {
@@ -27,7 +25,7 @@ async function contentsOf(what: string, file: string): Promise<string> {
     for await (const piece of stream as AsyncIterable<Uint8Array>) {
       pieces.push(piece);
       length += piece.length;
-      if (length > FILE_BYTES_MAX) {
+      if (length > PAYLOAD_FILE_BYTES_MAX) {
         throw new UsageError(`${what} is too large: a payload has at most ${JOB_PAYLOAD_BYTES_MAX} bytes`);
       }
     }

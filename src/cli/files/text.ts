@@ -8,11 +8,9 @@ import { parseJson } from "../../contract/parse-json.ts";
 import { TenureError } from "../../contract/errors.ts";
 import { jsonFaultAt } from "./json-fault.ts";
 import { printable } from "../kit/output.ts";
+import { CONFIG_DEPTH_MAX, LINE_SHOWN_MAX } from "../limits.ts";
 
 type Format = "TOML" | "JSON";
-
-const DEPTH_MAX = 32;
-const LINE_SHOWN_MAX = 120;
 
 /** Dates and times are values of TOML that no field takes. A symbol is of no schema's type, and is told by its description. */
 const DATE = Symbol("a date or time (a text stands in quotes)");
@@ -39,7 +37,7 @@ function formatOf(path: string, text: string): Format {
 
 function fromToml(path: string, text: string): unknown {
   try {
-    return plain(parse(text, { maxDepth: DEPTH_MAX }));
+    return plain(parse(text, { maxDepth: CONFIG_DEPTH_MAX }));
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const said = error.message.split("\n", 1)[0]!.replace(/^Invalid TOML document: /, "");

@@ -3,10 +3,11 @@
 //
 // On stdout is what was asked for: the log of a job that is followed, its id with --detach. What becomes of it is on stderr.
 
-import { JOBS_PER_PAGE_MAX } from "../../contract/names.ts";
 import { JOB } from "./help.ts";
 import type { Client, JobBrief, JobsQuery, JobView, ReadOptions } from "../../client/index.ts";
+import { WAIT_OUTAGE_MS } from "../../client/limits.ts";
 import { assertNever, ERRORS, TenureError } from "../../contract/errors.ts";
+import { JOBS_PER_PAGE_MAX } from "../../contract/limits.ts";
 import { clientOf, type Connection, readConnection } from "../connection/connection.ts";
 import { paintFor } from "../kit/colour.ts";
 import { followJob, type Told } from "./follow.ts";
@@ -22,7 +23,6 @@ import { untilSignal } from "../kit/until-signal.ts";
 /** A job that failed or was cancelled. */
 const EXIT_NOT_COMPLETED = 1;
 const EXIT_TIME_OVER = ERRORS.OUTCOME_UNKNOWN.exit;
-const OUTAGE_MS = 600_000;
 
 type StepOf<Verb extends JobStep["verb"]> = Extract<JobStep, { readonly verb: Verb }>;
 
@@ -170,7 +170,7 @@ async function logs(connection: Connection, { id, attempt, follow }: StepOf<"log
   const pieces: object[] = [];
   let bytes = 0;
   try {
-    const options = { attempt, follow, signal: end.signal, outageMs: OUTAGE_MS, ...how };
+    const options = { attempt, follow, signal: end.signal, outageMs: WAIT_OUTAGE_MS, ...how };
     for await (const piece of client.logs(id, options)) {
       bytes = piece.nextOffset;
       if (connection.output === "table") printLog(piece.text);

@@ -12,12 +12,10 @@ import { parseDuration, type ParsedFlags, parseFlags, suggestion, UsageError } f
 import { chosen } from "../kit/words.ts";
 import { nameOf, readSpec, type Spec, SPEC_FLAGS, wholeNumber } from "./spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
+import { ATTEMPT_NUMBER_MAX, JOB_IDS_MAX, LIST_LIMIT_MAX } from "../limits.ts";
 
 const VERBS = verbsOf(JOB);
 type Verb = (typeof VERBS)[number];
-const LIST_LIMIT_MAX = 100_000;
-const ATTEMPT_MAX = 1_000_000;
-const IDS_MAX = 1_000;
 
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(JOB) };
 const OWN_FLAGS = ownOf(KINDS);
@@ -79,7 +77,7 @@ function stepOf(
       return { verb, id: oneId(verb, words) };
     case "logs": {
       const attempt =
-        values.attempt === undefined ? undefined : wholeNumber("--attempt", values.attempt, 1, ATTEMPT_MAX);
+        values.attempt === undefined ? undefined : wholeNumber("--attempt", values.attempt, 1, ATTEMPT_NUMBER_MAX);
       return { verb, id: oneId(verb, words), attempt, follow: values.follow !== undefined };
     }
     case "cancel":
@@ -144,7 +142,7 @@ function oneId(verb: Verb, words: readonly string[]): string {
 }
 
 function idsOf(verb: Verb, words: readonly string[]): readonly string[] {
-  if (words.length > IDS_MAX) throw new UsageError(`${verb} takes at most ${IDS_MAX} ids, not ${words.length}`);
+  if (words.length > JOB_IDS_MAX) throw new UsageError(`${verb} takes at most ${JOB_IDS_MAX} ids, not ${words.length}`);
   // The same one twice is one: to cancel it again would be refused.
   const ids = [...new Set(words)];
   return ids.length === 0 ? [idOf(verb, undefined, "ID…")] : ids.map((id) => idOf(verb, id, "ID…"));

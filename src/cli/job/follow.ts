@@ -2,13 +2,11 @@
 // client reads them on at another node when one dies, each once, so nothing is printed twice and nothing is left out.
 
 import type { Client, EventView, JobState, JobView, Json } from "../../client/index.ts";
+import { WAIT_OUTAGE_MS } from "../../client/limits.ts";
 import { Pauses } from "../../client/pauses.ts";
 import { type ErrorCode, TenureError } from "../../contract/errors.ts";
 import { isFinished, oneLine, pendingText, progressText } from "./view.ts";
 import { isoTime, printable } from "../kit/output.ts";
-
-/** How long it goes on looking where no node answers: as `wait` of the client. */
-const OUTAGE_MS = 600_000;
 
 /** Where its events can't be followed any more, and what becomes of it can. */
 const GOES_ON: Partial<Record<ErrorCode, string>> = {
@@ -32,7 +30,13 @@ export async function followJob(client: Client, id: string, { signal, tell }: Fo
   if (state === "pending" && pendingReason !== null && pendingReason.reason !== "next") {
     tell({ kind: "note", text: `waits: ${pendingText(pendingReason)}` });
   }
-  const where = { after: submittedSequence, entityId: id, entityType: "build", signal, outageMs: OUTAGE_MS } as const;
+  const where = {
+    after: submittedSequence,
+    entityId: id,
+    entityType: "build",
+    signal,
+    outageMs: WAIT_OUTAGE_MS,
+  } as const;
   try {
     for await (const event of client.events(where)) {
       const told = toldBy(event);
@@ -117,7 +121,7 @@ async function lookOr(client: Client, id: string, signal: AbortSignal, gone: () 
 
 /** As the leader has it; while nobody leads, again and again. */
 async function look(client: Client, id: string, signal: AbortSignal): Promise<JobView> {
-  const pauses = new Pauses(OUTAGE_MS);
+  const pauses = new Pauses(WAIT_OUTAGE_MS);
   for (;;) {
     try {
       return await client.job(id, { consistency: "linearizable", signal });

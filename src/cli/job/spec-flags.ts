@@ -14,9 +14,8 @@ import type { JobRequest, Json } from "../../client/index.ts";
 import { parseJson } from "../../contract/parse-json.ts";
 import { jsonFaultAt } from "../files/json-fault.ts";
 import { parseDuration, type ParsedFlags, UsageError } from "../kit/flags.ts";
+import { DELAY_MS_MAX } from "../limits.ts";
 
-const DAY_MS = 86_400_000;
-const DELAY_MS_MAX = 365 * DAY_MS;
 const EXEC = "exec";
 
 /** The flags that say what a job is: the first of help.ts, and with another text of schedule/help.ts. */

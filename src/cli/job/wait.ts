@@ -2,11 +2,8 @@
 
 import type { Client, JobView } from "../../client/index.ts";
 import { TenureError } from "../../contract/errors.ts";
+import { LAST_READ_MS, WAITED_AT_ONCE_MAX } from "../limits.ts";
 import type { JobRefusal } from "./object.ts";
-
-/** Each waits on a stream of its own, and a server has a bounded number of them. */
-const AT_ONCE = 16;
-const LAST_LOOK_MS = 3_000;
 
 /** `job`: null where it was refused, or the time was over and nobody could say more. */
 export interface Waited {
@@ -39,7 +36,7 @@ export async function waitForJobs(
       tell(waited);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, ids.length) }, one));
+  await Promise.all(Array.from({ length: Math.min(WAITED_AT_ONCE_MAX, ids.length) }, one));
   return ids.map((id) => found.get(id) as Waited);
 }
 
@@ -57,7 +54,7 @@ async function waitForOne(client: Client, id: string, limit: AbortSignal, signal
 /** Where it stands when the time is over. It may just have ended, and then it counts. */
 async function lastLook(client: Client, id: string, signal: AbortSignal): Promise<JobView | null> {
   try {
-    return await client.job(id, { signal, timeoutMs: LAST_LOOK_MS });
+    return await client.job(id, { signal, timeoutMs: LAST_READ_MS });
   } catch (error) {
     signal.throwIfAborted();
     if (!TenureError.is(error)) throw error;

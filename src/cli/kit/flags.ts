@@ -1,9 +1,9 @@
 // Command lines of `tenure`: flags with and without values, durations, and one line for whoever gets one wrong.
 
+import { TYPO_DISTANCE_MAX } from "../../core/kit/limits.ts";
+import { BEGINNING_MIN } from "../limits.ts";
+
 export const EXIT_USAGE = 64;
-const TYPO_DISTANCE_MAX = 2;
-/** So many letters of a name's beginning tell which one is meant. */
-const BEGINNING_MIN = 4;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS };
 

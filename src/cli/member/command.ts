@@ -12,10 +12,9 @@ import { warningText } from "../kit/complaint.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { json, printable, table, withLongOutput } from "../kit/output.ts";
 import { chosen } from "../kit/words.ts";
+import { CHANGE_LIMIT_MS } from "../limits.ts";
 
 const VERBS = verbsOf(MEMBER);
-/** A change waits for a majority of both configurations, and a promotion for the new voter to catch up. */
-const CHANGE_LIMIT_MS = 60_000;
 const NODE_ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(MEMBER) };

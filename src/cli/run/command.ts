@@ -8,14 +8,11 @@ import type { Elector, EndReason, Transition } from "../../ports/elector.ts";
 import { backendFrom } from "../connection/backend.ts";
 import { UsageError } from "../kit/flags.ts";
 import { guardPlan, readRunFlags } from "./flags.ts";
+import { ASK_WHO_AFTER_MS, CLOSE_MS_MAX } from "./limits.ts";
 import { Notices } from "./notices.ts";
 import { RunSession } from "./session.ts";
 
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
-/** A campaign that is won at once needs nobody to tell who led before. */
-const ASK_WHO_AFTER_MS = 300;
-/** The backend may be out of reach: the scope is then let go by its server timeout. */
-const CLOSE_MS_MAX = 5_000;
 
 export async function run(args: readonly string[]): Promise<number> {
   const flags = readRunFlags(args, process.env);

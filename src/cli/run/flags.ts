@@ -2,12 +2,12 @@
 
 import { kindsOf } from "../kit/description.ts";
 import { RUN } from "./help.ts";
+import { RUN_GRACE_MS } from "./limits.ts";
 import type { Timing } from "../../core/trust/window.ts";
 import type { GuardPlan } from "../../core/supervise/guard.ts";
 import { backendUrl } from "../connection/backend.ts";
 import { oneOf, parseDuration, parseFlags, UsageError } from "../kit/flags.ts";
 
-const GRACE_DEFAULT_MS = 2_000;
 const ON_LOSE = ["stop", "kill"] as const;
 const LOG = ["text", "json"] as const;
 
@@ -84,7 +84,7 @@ export function isEnabled(text: string | undefined): boolean {
  */
 export function guardPlan(flags: Pick<RunFlags, "onLose" | "graceMs">, timing: Timing): GuardPlan {
   const { onLose, graceMs } = flags;
-  if (onLose === "kill") return { onLose, graceMs: graceMs ?? GRACE_DEFAULT_MS };
+  if (onLose === "kill") return { onLose, graceMs: graceMs ?? RUN_GRACE_MS };
   const trustMs = timing.serverTimeoutMs - timing.marginMs;
   const mostMs = Math.max(0, Math.floor(trustMs - 2 * timing.heartbeatMs));
   if (graceMs !== undefined && graceMs > mostMs) {
@@ -92,5 +92,5 @@ export function guardPlan(flags: Pick<RunFlags, "onLose" | "graceMs">, timing: T
       `--grace ${graceMs}ms does not fit: trust lasts ${trustMs}ms beyond a heartbeat, and two heartbeats of ${timing.heartbeatMs}ms must fit in front of the grace. Give at most ${mostMs}ms, or raise TENURE_SERVER_TIMEOUT_MS`,
     );
   }
-  return { onLose, graceMs: graceMs ?? Math.min(GRACE_DEFAULT_MS, mostMs) };
+  return { onLose, graceMs: graceMs ?? Math.min(RUN_GRACE_MS, mostMs) };
 }

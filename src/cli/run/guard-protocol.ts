@@ -11,11 +11,10 @@
 // mistake, and the guard answers it by killing.
 
 import type { GuardPlan, GuardReason, Moment } from "../../core/supervise/guard.ts";
+import { GUARD_LINE_CHARACTERS_MAX } from "./limits.ts";
 
 /** Descriptor of the socket in the guard: the first after the three that the command inherits. */
 export const GUARD_FD = 3;
-/** An environment and a command line fit; execve takes about 2 MB of both. */
-const LINE_CHARACTERS_MAX = 8 * 1024 * 1024;
 
 export interface Start {
   readonly kind: "start";
@@ -68,7 +67,7 @@ export class Lines<Message> {
   take(chunk: string): Message[] {
     const lines = (this.#rest + chunk).split("\n");
     this.#rest = lines.pop() ?? "";
-    if (this.#rest.length > LINE_CHARACTERS_MAX) throw new RangeError("a line of the guard's pipe is too long");
+    if (this.#rest.length > GUARD_LINE_CHARACTERS_MAX) throw new RangeError("a line of the guard's pipe is too long");
     return lines.map((line) => JSON.parse(line) as Message);
   }
 }

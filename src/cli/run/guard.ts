@@ -20,14 +20,8 @@ import {
   type Start,
   type ToGuard,
 } from "./guard-protocol.ts";
+import { GONE_EVERY_MS, GUARD_CHECK_MS, GUARD_FAREWELL_MS, UNKILLABLE_AFTER_MS } from "./limits.ts";
 
-/** Timers follow the monotonic clock; a jump of the wall clock is seen after so long at most. */
-const LOOK_EVERY_MS = 100;
-/** While the group is ending. */
-const GONE_EVERY_MS = 10;
-/** A member in uninterruptible sleep outlives SIGKILL, though it runs no more of its own code. */
-const UNKILLABLE_AFTER_MS = 5_000;
-const FAREWELL_MS = 1_000;
 const EXIT_SOFTWARE = 70;
 
 class GuardProcess {
@@ -84,7 +78,7 @@ class GuardProcess {
     clearTimeout(this.#timer);
     const untilMs = this.#guard?.untilMs(moment()) ?? null;
     if (this.#guard?.phase === "done" || (untilMs === null && this.#windingUp === undefined)) return;
-    const delayMs = Math.min(untilMs ?? Infinity, this.#windingUp !== undefined ? GONE_EVERY_MS : LOOK_EVERY_MS);
+    const delayMs = Math.min(untilMs ?? Infinity, this.#windingUp !== undefined ? GONE_EVERY_MS : GUARD_CHECK_MS);
     // Rounded up by Node to a whole millisecond at least, so that this does not spin.
     this.#timer = setTimeout(() => this.#look(), delayMs);
   }
@@ -174,7 +168,7 @@ class GuardProcess {
     if (this.#pipe.destroyed) process.exit(0);
     this.#pipe.end(encode({ kind: "done", why, survivors }), () => process.exit(0));
     // A supervisor that reads nothing has its kernel's buffer; nothing is left to guard.
-    setTimeout(() => process.exit(0), FAREWELL_MS);
+    setTimeout(() => process.exit(0), GUARD_FAREWELL_MS);
   }
 
   #tell(message: FromGuard): void {

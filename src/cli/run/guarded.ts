@@ -15,18 +15,10 @@ import { assertNever } from "../../core/kit/assert.ts";
 import type { GuardPlan, GuardReason, Moment } from "../../core/supervise/guard.ts";
 import { childrenOf, livingMembers, signalGroup } from "../../drivers/processes/index.ts";
 import { encode, type Ended, type FromGuard, GUARD_FD, Lines, moment, type ToGuard } from "./guard-protocol.ts";
+import * as limits from "./limits.ts";
 
 /** Beside this file, with this file's extension: unbuilt and built. */
 const GUARD_FILE = fileURLToPath(new URL(`./guard${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
-/** So late with a kill, a guard is taken for frozen. */
-const LATE_MS = 250;
-const LOOK_EVERY_MS = 100;
-const GONE_EVERY_MS = 10;
-const UNKILLABLE_AFTER_MS = 5_000;
-/** A guard that has not answered for so long, or for the trust window if that is shorter, is taken for frozen. */
-const ANSWER_MS_MAX = 5_000;
-/** Deadlines that a frozen guard does not read; one is sent for each heartbeat. */
-const UNREAD_BYTES_MAX = 64 * 1024;
 
 export interface GuardedStart {
   readonly deadline: Moment;
@@ -129,7 +121,7 @@ export class GuardedCommand {
   /** Leadership was proven again. */
   extend(deadline: Moment): void {
     this.#deadlineMs = Math.max(this.#deadlineMs, deadline.monotonicMs);
-    if (this.#pipe !== undefined && this.#pipe.writableLength < UNREAD_BYTES_MAX)
+    if (this.#pipe !== undefined && this.#pipe.writableLength < limits.GUARD_UNREAD_BYTES_MAX)
       this.#ask({ kind: "deadline", deadline });
   }
 
@@ -211,7 +203,7 @@ export class GuardedCommand {
       case "killed":
         // It has done its duty; a large process may take a while to be gone.
         this.#deadlineMs = Infinity;
-        this.#limitMs = moment().monotonicMs + UNKILLABLE_AFTER_MS + LATE_MS;
+        this.#limitMs = moment().monotonicMs + limits.UNKILLABLE_AFTER_MS + limits.GUARD_LATE_MS;
         return;
       case "ended":
         this.#ended = message;
@@ -234,13 +226,13 @@ export class GuardedCommand {
     clearInterval(this.#watch);
     if (this.#isOver) return;
     // After the pipe was read: what a guard has said in time counts, however late we are to hear it.
-    this.#watch = setInterval(() => setImmediate(() => this.#lookAfterGuard()), LOOK_EVERY_MS);
+    this.#watch = setInterval(() => setImmediate(() => this.#lookAfterGuard()), limits.GUARD_CHECK_MS);
   }
 
   /** A frozen guard is killed, which does work; then its work is done here, as for one that died by itself. */
   #lookAfterGuard(): void {
     const dueMs = Math.min(this.#deadlineMs, this.#limitMs);
-    const isLate = moment().monotonicMs >= dueMs + LATE_MS;
+    const isLate = moment().monotonicMs >= dueMs + limits.GUARD_LATE_MS;
     if (this.#done !== undefined || this.#isOver || !(this.#isSilent() || isLate)) return;
     // It may go on at this very moment; and if it stands still in the middle of starting the command (a slow disk), it
     // has a child that it never told us about.
@@ -258,8 +250,9 @@ export class GuardedCommand {
   #isSilent(): boolean {
     if (this.#unanswered === 0) return false;
     // Nothing runs while a guard gets ready, so trust does not limit that.
-    const withinMs = this.#started === undefined ? ANSWER_MS_MAX : Math.min(ANSWER_MS_MAX, this.#trustMs);
-    return ++this.#looks * LOOK_EVERY_MS > withinMs;
+    const withinMs =
+      this.#started === undefined ? limits.GUARD_ANSWER_MS_MAX : Math.min(limits.GUARD_ANSWER_MS_MAX, this.#trustMs);
+    return ++this.#looks * limits.GUARD_CHECK_MS > withinMs;
   }
 
   #concludeOnce(): void {
@@ -296,8 +289,8 @@ function spawnGuard(scope: string): ChildProcess | undefined {
 
 async function killGroup(group: number): Promise<void> {
   const sinceMs = moment().monotonicMs;
-  while (livingMembers(group) > 0 && moment().monotonicMs - sinceMs < UNKILLABLE_AFTER_MS) {
+  while (livingMembers(group) > 0 && moment().monotonicMs - sinceMs < limits.UNKILLABLE_AFTER_MS) {
     signalGroup(group, "SIGKILL");
-    await sleep(GONE_EVERY_MS);
+    await sleep(limits.GONE_EVERY_MS);
   }
 }

@@ -17,6 +17,7 @@ import type { Elector, Term } from "../../ports/elector.ts";
 import { moment } from "./guard-protocol.ts";
 import type { RunFlags } from "./flags.ts";
 import { GuardedCommand, type Over } from "./guarded.ts";
+import { EXTEND_EVERY_MS, EXTENSION_MS_MIN, GATE_EVERY_MS, GUARD_ATTEMPTS_MAX, SETTLE_MS_MAX } from "./limits.ts";
 import type { Notices } from "./notices.ts";
 
 const EXIT_SOFTWARE = 70;
@@ -25,16 +26,6 @@ const EXIT_LOST = 76;
 const EXIT_NOT_RUNNABLE = 126;
 const EXIT_NOT_FOUND = 127;
 const EXIT_SIGNAL = 128;
-
-/** How often the gate is asked for its deadline; that moves with each heartbeat only. */
-const EXTEND_EVERY_MS = 100;
-const GATE_EVERY_MS = 50;
-/** A change of the deadline that is worth a message. */
-const EXTENSION_MS_MIN = 1;
-/** Guards in a row that do not get ready (out of memory, of processes), or freeze before they start the command. */
-const GUARD_ATTEMPTS_MAX = 3;
-/** Beyond grace and drain: what SIGKILL may take, with room. The work of a term always settles in less. */
-const SETTLE_MS_MAX = 30_000;
 
 export interface SessionOptions {
   readonly flags: RunFlags;

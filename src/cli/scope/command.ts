@@ -28,11 +28,10 @@ import {
   transitionTable,
 } from "./view.ts";
 import { untilSignal } from "../kit/until-signal.ts";
+import { NAMES_LISTED_MAX, SCOPE_POLL_MS } from "../limits.ts";
 
 const EXIT_NO_SCOPE = 66;
 const EXIT_STILL_LEADS = 75;
-const LOOK_EVERY_MS = 200;
-const NAMES_LISTED_MAX = 10;
 
 interface Desk {
   readonly admin: ScopeAdmin;
@@ -178,7 +177,7 @@ async function stepDown(admin: ScopeAdmin, { scope: name, force, waitMs }: Scope
     const isOver = now !== "no answer" && (leader === null || leader.epoch > asked.epoch);
     if (isOver) return { outcome: "stepped-down", epoch: asked.epoch, waitedMs, leader };
     if (waitedMs >= waitMs) return { outcome: "still-leads", epoch: asked.epoch, waitedMs, leader };
-    await sleep(Math.min(LOOK_EVERY_MS, Math.max(1, waitMs - waitedMs)));
+    await sleep(Math.min(SCOPE_POLL_MS, Math.max(1, waitMs - waitedMs)));
   }
 }
 

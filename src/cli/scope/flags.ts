@@ -5,9 +5,9 @@ import { SCOPE } from "./help.ts";
 import { backendUrl } from "../connection/backend.ts";
 import { oneOf, parseDuration, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { SCOPE_CHANGE_MS } from "../limits.ts";
 
 const VERBS = verbsOf(SCOPE);
-const WAIT_DEFAULT_MS = 10_000;
 
 const KINDS = kindsOf(SCOPE);
 
@@ -42,7 +42,7 @@ export function readScopeFlags(args: readonly string[], environment: Environment
     verb,
     scope: scopeOf(verb, [...names, ...(values.scope === undefined ? [] : [values.scope])]),
     backend: backendUrl(values.backend, environment),
-    waitMs: values.wait === undefined ? WAIT_DEFAULT_MS : parseDuration("--wait", values.wait),
+    waitMs: values.wait === undefined ? SCOPE_CHANGE_MS : parseDuration("--wait", values.wait),
     force: values.force !== undefined,
     output: oneOf("-o", values.output ?? "table", OUTPUTS),
   };

@@ -27,15 +27,13 @@ import { JOBS_MUTANTS } from "../../sim/mutants/jobs-list.ts";
 import { MUTANTS } from "../../sim/mutants/list.ts";
 import { Campaign, runSeed, type RaftFault, type RunOptions, type RunResult } from "../../sim/raft/index.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
+import { EXPLAINED_MAX, LISTED_SEEDS_MAX, SHRINK_TRIES_MAX } from "../limits.ts";
 import { HELP, parsePlan, readFlags, UsageError, type Flags } from "./flags.ts";
 import { firstLine, kindOfViolation, onInterruption, runPool, type Interruption } from "./pool.ts";
 import type { SeedJob, Subject } from "./worker.ts";
 
-const SHRINK_TRIES = 200;
 /** Within so many seeds each planted mistake is found, whatever the first one is; one that needs luck needs a ploy. */
 const MUTANT_SEEDS_MAX = { raft: 300, elector: 300, jobs: 30 } as const;
-const EXPLAINED_MAX = 3;
-const LISTED_SEEDS_MAX = 100;
 const EXIT_NO_INPUT = 66;
 const EXIT_CANNOT_CREATE = 73;
 /** What a shell reports for a program whose reader went away. */
@@ -215,7 +213,7 @@ async function explain(result: Result, flags: Flags, interruption: Interruption)
     const { violation } = await runHere(subjectOf(flags), { seed, limits: flags.limits, plan });
     return kindOfViolation(violation) === kind;
   };
-  const small = await shrink<AnyFault>(result.plan, stillFails, SHRINK_TRIES);
+  const small = await shrink<AnyFault>(result.plan, stillFails, SHRINK_TRIES_MAX);
   console.log(
     `${result.plan.length} faults, of which ${small.plan.length} ${small.plan.length === 1 ? "is" : "are"} enough`,
   );

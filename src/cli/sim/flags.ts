@@ -1,7 +1,9 @@
 // The command line of `npm run sim`: what may be asked for, and one line for whoever asks for something else.
 // What a user can get wrong is found before the first seed runs. Reads text only: files are opened by command.ts.
 
+import { TYPO_DISTANCE_MAX } from "../../core/kit/limits.ts";
 import { editDistance } from "../kit/flags.ts";
+import { SPARES_DRAWN_MAX, THREADS_MAX, VOTERS_DRAWN_MAX } from "../limits.ts";
 
 export const HELP = `npm run sim -- [options]
 
@@ -30,11 +32,6 @@ written, 130 interrupted (143 by SIGTERM): running seeds end, the summary is pri
 `;
 
 const EXIT_USAGE = 64;
-const THREADS_MAX = 64;
-/** What a seed draws at most beside what was asked for (sim/raft/knobs.ts). */
-const SPARES_DRAWN_MAX = 3;
-const VOTERS_DRAWN_MAX = 5;
-const TYPO_DISTANCE_MAX = 2;
 
 const WITH_VALUE = [
   "seeds",

@@ -6,10 +6,9 @@ import type { ElectorRunResult } from "../../sim/elector/index.ts";
 import type { JobsRunResult } from "../../sim/jobs/index.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
 import type { RunResult } from "../../sim/raft/index.ts";
+import { SAME_SIGNAL_MS } from "../limits.ts";
 import type { SeedJob, Subject } from "./worker.ts";
 
-/** npm passes on the Ctrl-C that the terminal has sent to us already: so soon after the first it is the same one. */
-const SAME_SIGNAL_MS = 300;
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
 interface Results {

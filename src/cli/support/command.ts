@@ -20,13 +20,11 @@ import { bytesText, electionObject, electionsOf, statusObject, statusOf, statusT
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { columns, json, withLongOutput } from "../kit/output.ts";
 import { chosen } from "../kit/words.ts";
+import { BUNDLED_BYTES_MAX, SUPPORT_ANSWER_MS } from "../limits.ts";
 import { hider } from "./secrets.ts";
 import { type TarFile, tarOf } from "./tar.ts";
 
 const VERBS = verbsOf(SUPPORT);
-/** For each question to each node; all nodes are asked at once. */
-const ANSWER_MS = 10_000;
-const BUNDLED_BYTES_MAX = 4 * 1024 * 1024;
 
 export async function support(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
@@ -109,9 +107,9 @@ async function askNode(connection: Connection, { url, view, why }: NodeAnswer, n
     // Who did not answer a moment ago is not waited for again.
     if (view === null) return why;
     try {
-      const signal = AbortSignal.timeout(ANSWER_MS);
+      const signal = AbortSignal.timeout(SUPPORT_ANSWER_MS);
       const answer = async (): Promise<string> =>
-        await wholeText(await caller.ask(url, { method: "GET", path }, { timeoutMs: ANSWER_MS, signal }));
+        await wholeText(await caller.ask(url, { method: "GET", path }, { timeoutMs: SUPPORT_ANSWER_MS, signal }));
       use(await Promise.race([answer(), lateAfter(signal)]));
       return null;
     } catch (error) {
@@ -134,7 +132,7 @@ async function askNode(connection: Connection, { url, view, why }: NodeAnswer, n
 
 async function lateAfter(signal: AbortSignal): Promise<never> {
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-  throw new Error(`no whole answer within ${ANSWER_MS / 1_000} s`);
+  throw new Error(`no whole answer within ${SUPPORT_ANSWER_MS / 1_000} s`);
 }
 
 async function wholeText(response: Response): Promise<string> {

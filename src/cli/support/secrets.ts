@@ -1,8 +1,8 @@
 // Secrets in text that leaves this machine: those that are known, and whatever has the form of one.
 
+import { SECRET_LENGTH_MIN } from "../limits.ts";
+
 const HIDDEN = "…";
-/** Shorter ones are in every other word. */
-const KNOWN_LENGTH_MIN = 4;
 
 /** In bounds, each of them: a line of letters without an end is passed in a time that grows with its length alone. */
 const FORMS: readonly (readonly [RegExp, string])[] = [
@@ -26,7 +26,7 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
 /** Of one text; `known` are secrets that may be in it in the clear. */
 export function hider(known: readonly string[]): (text: string) => string {
   const long = [...new Set(known)]
-    .filter((one) => one.length >= KNOWN_LENGTH_MIN)
+    .filter((one) => one.length >= SECRET_LENGTH_MIN)
     .toSorted((a, b) => b.length - a.length);
   return (text) => {
     const without = long.reduce((left, secret) => left.replaceAll(secret, HIDDEN), text);

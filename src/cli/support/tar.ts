@@ -1,7 +1,8 @@
 // A tar archive (POSIX ustar) of a few small files, for `tenure support bundle`: every tar and every desktop can open it.
 
+import { TAR_NAME_BYTES_MAX } from "../limits.ts";
+
 const BLOCK = 512;
-const NAME_BYTES_MAX = 100;
 const MODE = 0o600;
 
 export interface TarFile {
@@ -20,7 +21,8 @@ export function tarOf(files: readonly TarFile[], mtimeS: number): Uint8Array {
 }
 
 function header(name: string, sizeBytes: number, mtimeS: number): Uint8Array {
-  if (!/^[\x21-\x7e]+$/.test(name) || name.length > NAME_BYTES_MAX) throw new RangeError(`no name for a file: ${name}`);
+  if (!/^[\x21-\x7e]+$/.test(name) || name.length > TAR_NAME_BYTES_MAX)
+    throw new RangeError(`no name for a file: ${name}`);
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, at: number, digits: number): void =>
     void block.write(`${Math.floor(value).toString(8).padStart(digits, "0")}\0`, at, "ascii");

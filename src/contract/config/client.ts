@@ -3,13 +3,11 @@
 
 import { Type, type Static } from "typebox";
 import { TenureError } from "../../core/kit/errors.ts";
+import { URLS_MAX } from "../../core/kit/limits.ts";
+import { KEY_BYTES_MAX, PATH_BYTES_MAX } from "../limits.ts";
 import { oneOf, strict, text } from "../schema-kit.ts";
 import { isApiUrl } from "./server-schema.ts";
 import { listMistakes, type Mistake, shape } from "../shape.ts";
-
-const PATH_BYTES_MAX = 4_096;
-const KEY_BYTES_MAX = 4_096;
-const URLS_MAX = 64;
 
 const Urls = Type.Refine(
   Type.Unsafe<string | string[]>(Type.Unknown()),

@@ -2,6 +2,8 @@
 
 import type { TRefine, TString } from "typebox";
 import { Type } from "typebox";
+import { PORT_MAX } from "../../core/kit/limits.ts";
+import { HOST_PORT_LENGTH_MAX } from "../limits.ts";
 
 export interface ListenAddress {
   /** Without brackets. */
@@ -11,11 +13,9 @@ export interface ListenAddress {
 
 const HOST_PORT = /^(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)):(\d{1,5})$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
-const PORT_MAX = 65_535;
-const LENGTH_MAX = 262;
 
 export const HostPort: TRefine<TString> = Type.Refine(
-  Type.String({ maxLength: LENGTH_MAX }),
+  Type.String({ maxLength: HOST_PORT_LENGTH_MAX }),
   (value: string) => parseAddress(value) !== undefined,
   () => 'must be "host:port", such as 127.0.0.1:7400 or [::1]:7400',
 );

@@ -3,10 +3,9 @@
 // told where none of the fields that it reads was taken out. An unknown name takes nothing out: what is missing without it is missing.
 
 import { type ServerConfigFile, serverConfigShape } from "./server-schema.ts";
+import { MISTAKE_ROUNDS_MAX } from "../limits.ts";
 import type { Mistake } from "../shape.ts";
 
-/** So many rounds find eight mistakes each; whoever has more has another kind of file. */
-const ROUNDS_MAX = 16;
 /** Without these nothing can be assembled; no relation that reads them is told. */
 const PLACEHOLDERS = { node_id: "unknown", data_dir: "unknown" } as const;
 
@@ -24,7 +23,7 @@ export function checkFile(raw: unknown): CheckedFile {
   const isIntact = (fields: readonly string[]): boolean =>
     fields.every((field) => !wrong.some((one) => isWithin(one, field) || isWithin(field, one)));
   let rest = raw;
-  for (let round = 0; round < ROUNDS_MAX; round++) {
+  for (let round = 0; round < MISTAKE_ROUNDS_MAX; round++) {
     const checked = serverConfigShape.check(rest);
     if (checked.ok) return { mistakes: [...all.values()], file: checked.value, isIntact };
     for (const mistake of checked.mistakes) {

@@ -2,35 +2,32 @@
 // defaults and variables, and a test compares.
 
 import { Type, type Static } from "typebox";
-import { AGENT_CAPACITY_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, MEMBERS_MAX } from "../../core/kit/limits.ts";
+import {
+  AGENT_CAPACITY_MAX,
+  API_KEY_NAME_BYTES_MAX,
+  JOB_LABELS_MAX,
+  JOB_NAME_BYTES_MAX,
+  MEMBERS_MAX,
+} from "../../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
 import { API_LISTEN_DEFAULT } from "../names.ts";
+import * as limits from "../limits.ts";
 import { NODE_ID_PATTERN, NodeId } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, matching, oneOf, strict, text } from "../schema-kit.ts";
 import { shape } from "../shape.ts";
 
-const PATH_BYTES_MAX = 4_096;
-const KEYS_MAX = 256;
-const KEY_NAME_BYTES_MAX = 64;
-const URL_LENGTH_MAX = 512;
-const BACKEND_URL_LENGTH_MAX = 4_096;
-/** A century. */
-const KEEP_DAYS_MAX = 36_525;
-/** A day. */
-const CONNECTION_AGE_S_MAX = 86_400;
-
-const Path = text(PATH_BYTES_MAX);
+const Path = text(limits.PATH_BYTES_MAX);
 const Milliseconds = Type.Number({ exclusiveMinimum: 0, wanted: "a positive number of milliseconds" });
 const ApiUrl = Type.Refine(
-  Type.String({ maxLength: URL_LENGTH_MAX }),
+  Type.String({ maxLength: limits.API_URL_LENGTH_MAX }),
   isApiUrl,
   () => "must be http://host:port or https://host:port, without a path, a query or a password",
 );
 
 /** The value may hold a password: no message shows it. */
 const PostgresUrl = Type.Refine(
-  Type.String({ maxLength: BACKEND_URL_LENGTH_MAX }),
+  Type.String({ maxLength: limits.BACKEND_URL_LENGTH_MAX }),
   (value: string) => /^postgres(ql)?:\/\//.test(value),
   () => "must be a Postgres URL: postgres://user:password@host:5432/database",
 );
@@ -67,7 +64,7 @@ export const ServerConfigFile = strict({
           requests_per_caller: Type.Optional(integer(1)),
           streams_per_caller: Type.Optional(integer(1)),
           unauthenticated_per_address: Type.Optional(integer(1)),
-          connection_age_s: Type.Optional(integer(1, CONNECTION_AGE_S_MAX)),
+          connection_age_s: Type.Optional(integer(1, limits.CONNECTION_AGE_S_MAX)),
         }),
       ),
     }),
@@ -83,11 +80,11 @@ export const ServerConfigFile = strict({
   keys: Type.Optional(
     Type.Array(
       strict({
-        name: text(KEY_NAME_BYTES_MAX),
+        name: text(API_KEY_NAME_BYTES_MAX),
         sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the key as 64 lower-case hex digits, never the key itself"),
         role: RoleName,
       }),
-      { maxItems: KEYS_MAX },
+      { maxItems: limits.CONFIG_KEYS_MAX },
     ),
   ),
   election: Type.Optional(
@@ -117,7 +114,7 @@ export const ServerConfigFile = strict({
     strict({
       quota_bytes: Type.Optional(integer(1)),
       keep_days: Type.Optional(
-        Type.Number({ exclusiveMinimum: 0, maximum: KEEP_DAYS_MAX, wanted: "a positive number of days" }),
+        Type.Number({ exclusiveMinimum: 0, maximum: limits.KEEP_DAYS_MAX, wanted: "a positive number of days" }),
       ),
     }),
   ),

@@ -2,59 +2,33 @@
 
 import { Type } from "typebox";
 import { CATCH_UPS, JOB_STATES, OVERLAPS } from "../../core/jobs/model.ts";
-import {
-  AGENT_CAPACITY_MAX,
-  AGENT_KINDS_MAX,
-  API_KEY_NAME_BYTES_MAX,
-  JOB_BACKOFF_MS_MAX,
-  JOB_BUDGET_MAX,
-  JOB_CONCURRENCY_MAX,
-  JOB_ERROR_BYTES_MAX,
-  JOB_LABELS_BYTES_MAX,
-  JOB_LABELS_MAX,
-  JOB_NAME_BYTES_MAX,
-  JOB_PAYLOAD_BYTES_MAX,
-  JOB_PRIORITY_MAX,
-  JOB_PROGRESS_BYTES_MAX,
-  JOB_RETENTION_MS_MAX,
-  JOB_TIMEOUT_MS_MAX,
-  JOBS_PER_REQUEST_MAX,
-  LEASE_TTL_MS_MAX,
-  LEASE_TTL_MS_MIN,
-  LEASE_WAIT_MS_MAX,
-  LOG_CHUNK_BYTES_MAX,
-  LOG_CHUNKS_PER_CALL_MAX,
-  RESULTS_PER_CALL_MAX,
-  SESSION_BYTES_MAX,
-  SPIFFE_ID_BYTES_MAX,
-  WALL_MS_MAX,
-} from "../../core/kit/limits.ts";
+import * as limits from "../../core/kit/limits.ts";
 import { parseSpiffeId } from "../../core/kit/spiffe.ts";
-import { JOB_ID, JOB_NAME, JOBS_PER_PAGE_MAX, KEY_NAME } from "../names.ts";
+import {
+  CRON_BYTES_MAX,
+  CURSOR_BYTES_MAX,
+  EVENTS_PER_PAGE_MAX,
+  JOBS_PER_PAGE_MAX,
+  NAMES_PER_PAGE_MAX,
+  SEARCH_BYTES_MAX,
+  TIME_ZONE_BYTES_MAX,
+  TYPES_BYTES_MAX,
+} from "../limits.ts";
+import { JOB_ID, JOB_NAME, KEY_NAME } from "../names.ts";
 import { CONSISTENCY } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, json, matching, nullable, oneOf, prose, strict, text, texts } from "../schema-kit.ts";
 
-const SEARCH_BYTES_MAX = 256;
-const CURSOR_BYTES_MAX = 512;
-const CRON_BYTES_MAX = 256;
-const TIME_ZONE_BYTES_MAX = 64;
-const TYPES_BYTES_MAX = 512;
-export const NAMES_PER_PAGE_MAX = 500;
-export const EVENTS_PER_PAGE_MAX = 1_000;
-/** Of one page of a job's log. */
-export const LOG_PAGE_BYTES_MAX = 256 * 1024;
-
 const Name = matching(
   JOB_NAME,
-  `a name: letters, digits, '.', '_', ':' and -, at most ${JOB_NAME_BYTES_MAX}, beginning with a letter or digit`,
+  `a name: letters, digits, '.', '_', ':' and -, at most ${limits.JOB_NAME_BYTES_MAX}, beginning with a letter or digit`,
 );
 const JobId = matching(JOB_ID, "the id of a job");
 const LeaseId = matching(JOB_ID, "the id of a lease");
-const Labels = texts(JOB_LABELS_MAX, JOB_LABELS_BYTES_MAX);
-const Session = text(SESSION_BYTES_MAX);
+const Labels = texts(limits.JOB_LABELS_MAX, limits.JOB_LABELS_BYTES_MAX);
+const Session = text(limits.SESSION_BYTES_MAX);
 const Epoch = integer(1);
-const Payload = json(JOB_PAYLOAD_BYTES_MAX);
+const Payload = json(limits.JOB_PAYLOAD_BYTES_MAX);
 /** Node-controller specification §7.2: where it is given it must be the active one. */
 const FENCED = { leader_epoch: Type.Optional(Epoch) };
 
@@ -63,7 +37,7 @@ export const NameParams = strict({ name: Name });
 export const QueueParams = strict({ queue: Name });
 export const SequenceParams = strict({ sequence: matching(/^\d{1,15}$/, "a sequence: a whole number from 0") });
 const KeyName = Type.Refine(
-  matching(KEY_NAME, `a key's name: letters, digits, '.', '_' and -, at most ${API_KEY_NAME_BYTES_MAX}`),
+  matching(KEY_NAME, `a key's name: letters, digits, '.', '_' and -, at most ${limits.API_KEY_NAME_BYTES_MAX}`),
   (name: string) => name !== "anonymous",
   () => 'must not be "anonymous", which stands for callers without a key',
 );
@@ -114,7 +88,7 @@ export const EventsQuery = strict({
       wanted: "types such as build:completed or build:*, with commas between",
     }),
   ),
-  entity: Type.Optional(text(JOB_NAME_BYTES_MAX)),
+  entity: Type.Optional(text(limits.JOB_NAME_BYTES_MAX)),
   entity_type: Type.Optional(oneOf("build", "worker", "queue", "schedule", "key", "certificate", "controller")),
 });
 export const SinceQuery = strict({ ...CONSISTENCY, limit: Type.Optional(integer(1, EVENTS_PER_PAGE_MAX)) });
@@ -128,7 +102,7 @@ export const ProofQuery = strict({
 // ---- mutations ----------------------------------------------------------------------------------------
 
 const Backoff = Type.Refine(
-  strict({ base_ms: integer(0, JOB_BACKOFF_MS_MAX), max_ms: integer(0, JOB_BACKOFF_MS_MAX) }),
+  strict({ base_ms: integer(0, limits.JOB_BACKOFF_MS_MAX), max_ms: integer(0, limits.JOB_BACKOFF_MS_MAX) }),
   ({ base_ms: baseMs, max_ms: maxMs }) => baseMs <= maxMs,
   () => "must have a max_ms that is not below its base_ms",
 );
@@ -138,18 +112,18 @@ export const JobBody = strict({
   queue: Type.Optional(Name),
   labels: Type.Optional(Labels),
   platform: Type.Optional(nullable(Name)),
-  priority: Type.Optional(integer(-JOB_PRIORITY_MAX, JOB_PRIORITY_MAX)),
-  not_before_ms: Type.Optional(nullable(integer(0, WALL_MS_MAX))),
-  attempts_max: Type.Optional(integer(1, JOB_BUDGET_MAX)),
-  losses_max: Type.Optional(integer(1, JOB_BUDGET_MAX)),
+  priority: Type.Optional(integer(-limits.JOB_PRIORITY_MAX, limits.JOB_PRIORITY_MAX)),
+  not_before_ms: Type.Optional(nullable(integer(0, limits.WALL_MS_MAX))),
+  attempts_max: Type.Optional(integer(1, limits.JOB_BUDGET_MAX)),
+  losses_max: Type.Optional(integer(1, limits.JOB_BUDGET_MAX)),
   backoff: Type.Optional(Backoff),
-  timeout_ms: Type.Optional(nullable(integer(1, JOB_TIMEOUT_MS_MAX))),
-  retention_ms: Type.Optional(integer(0, JOB_RETENTION_MS_MAX)),
-  concurrency: Type.Optional(nullable(strict({ key: Name, limit: integer(1, JOB_CONCURRENCY_MAX) }))),
+  timeout_ms: Type.Optional(nullable(integer(1, limits.JOB_TIMEOUT_MS_MAX))),
+  retention_ms: Type.Optional(integer(0, limits.JOB_RETENTION_MS_MAX)),
+  concurrency: Type.Optional(nullable(strict({ key: Name, limit: integer(1, limits.JOB_CONCURRENCY_MAX) }))),
 });
 export const OneJobBody = strict({ ...JobBody.properties, ...FENCED });
 export const ManyJobsBody = strict({
-  jobs: Type.Array(JobBody, { minItems: 1, maxItems: JOBS_PER_REQUEST_MAX }),
+  jobs: Type.Array(JobBody, { minItems: 1, maxItems: limits.JOBS_PER_REQUEST_MAX }),
   ...FENCED,
 });
 export const FencedBody = strict(FENCED);
@@ -160,33 +134,33 @@ export const LeasesBody = strict({
   agent: strict({
     name: Name,
     session: Session,
-    kinds: Type.Array(Name, { minItems: 1, maxItems: AGENT_KINDS_MAX }),
+    kinds: Type.Array(Name, { minItems: 1, maxItems: limits.AGENT_KINDS_MAX }),
     labels: Type.Optional(Labels),
     platform: Name,
-    capacity: integer(1, AGENT_CAPACITY_MAX),
+    capacity: integer(1, limits.AGENT_CAPACITY_MAX),
   }),
-  max: integer(0, AGENT_CAPACITY_MAX),
-  ttl_ms: integer(LEASE_TTL_MS_MIN, LEASE_TTL_MS_MAX),
-  wait_ms: Type.Optional(integer(0, LEASE_WAIT_MS_MAX)),
+  max: integer(0, limits.AGENT_CAPACITY_MAX),
+  ttl_ms: integer(limits.LEASE_TTL_MS_MIN, limits.LEASE_TTL_MS_MAX),
+  wait_ms: Type.Optional(integer(0, limits.LEASE_WAIT_MS_MAX)),
   poll: Type.Optional(integer(1)),
   /** With `poll` only, and below it. */
   answered: Type.Optional(integer(0)),
   /** Of every call but the first of its process. */
   agent_epoch: Type.Optional(Epoch),
-  renew: Type.Optional(Type.Array(strict(LEASE_REF), { maxItems: AGENT_CAPACITY_MAX })),
+  renew: Type.Optional(Type.Array(strict(LEASE_REF), { maxItems: limits.AGENT_CAPACITY_MAX })),
   progress: Type.Optional(
     Type.Array(
       strict({
         ...LEASE_REF,
         share: Type.Optional(nullable(Type.Number({ minimum: 0, maximum: 1 }))),
-        message: Type.Optional(nullable(prose(JOB_PROGRESS_BYTES_MAX, 0))),
+        message: Type.Optional(nullable(prose(limits.JOB_PROGRESS_BYTES_MAX, 0))),
       }),
-      { maxItems: AGENT_CAPACITY_MAX },
+      { maxItems: limits.AGENT_CAPACITY_MAX },
     ),
   ),
   logs: Type.Optional(
-    Type.Array(strict({ ...LEASE_REF, offset: integer(0), text: prose(LOG_CHUNK_BYTES_MAX) }), {
-      maxItems: LOG_CHUNKS_PER_CALL_MAX,
+    Type.Array(strict({ ...LEASE_REF, offset: integer(0), text: prose(limits.LOG_CHUNK_BYTES_MAX) }), {
+      maxItems: limits.LOG_CHUNKS_PER_CALL_MAX,
     }),
   ),
   ...FENCED,
@@ -199,7 +173,7 @@ const RESULT = {
   /** With `completed` only. */
   result: Type.Optional(Payload),
   /** With `failed` only, and always. */
-  error: Type.Optional(strict({ message: prose(JOB_ERROR_BYTES_MAX, 0), detail: Type.Optional(Payload) })),
+  error: Type.Optional(strict({ message: prose(limits.JOB_ERROR_BYTES_MAX, 0), detail: Type.Optional(Payload) })),
   /** With `failed` only; default true. */
   retry: Type.Optional(Type.Boolean()),
 };
@@ -207,7 +181,7 @@ export const ResultBody = strict(RESULT);
 export const OneResultBody = strict({ session: Session, ...RESULT });
 export const ManyResultsBody = strict({
   session: Session,
-  results: Type.Array(ResultBody, { minItems: 1, maxItems: RESULTS_PER_CALL_MAX }),
+  results: Type.Array(ResultBody, { minItems: 1, maxItems: limits.RESULTS_PER_CALL_MAX }),
 });
 
 export const ScheduleBody = strict({
@@ -228,14 +202,14 @@ export const KeyBody = strict({
 });
 /** Of whoever calls; a node is taken out instead (`tenure member remove`). */
 const ClientId = Type.Refine(
-  text(SPIFFE_ID_BYTES_MAX),
+  text(limits.SPIFFE_ID_BYTES_MAX),
   (id: string) => (parseSpiffeId(id)?.kind ?? "server") !== "server",
   () => "must be the SPIFFE id of a client's certificate; a node is taken out with tenure member remove",
 );
 export const RevokeCertificateBody = strict({
   sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the certificate (DER) as 64 lower-case hex digits"),
   id: ClientId,
-  not_after_ms: integer(0, WALL_MS_MAX),
+  not_after_ms: integer(0, limits.WALL_MS_MAX),
   ...FENCED,
 });
 

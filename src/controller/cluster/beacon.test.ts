@@ -7,7 +7,8 @@ import { seededRandom } from "../../core/kit/random.ts";
 import { ManualClock, n1, n2 } from "../../engine/test-engine.ts";
 import { digest } from "../../engine/test-storage.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
-import { BEACON_POINTS_MAX, BeaconLoop, beaconPoints, decodeBeacon, encodeBeacon as seal } from "./beacon.ts";
+import { BeaconLoop, beaconPoints, decodeBeacon, encodeBeacon as seal } from "./beacon.ts";
+import { BEACON_POINTS_MAX } from "./limits.ts";
 
 const integer = fc.integer({ min: 0, max: INTEGER_MAX });
 const beacons: fc.Arbitrary<Beacon> = fc.record({

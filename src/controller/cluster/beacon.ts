@@ -15,18 +15,14 @@ import type { Role } from "../../core/raft/index.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
+import { BEACON_FIRST_PAUSE_MS, BEACON_INTERVAL_MS, BEACON_POINTS_MAX } from "./limits.ts";
 
 const CHECKSUM_BYTES = 4;
 const BEACON_VERSION = 1;
 const ROLES: readonly Role[] = ["follower", "pre-candidate", "candidate", "leader"];
 const ESTABLISHED = 1;
-/** The head, and a few of the indexes that every node names, so that any two nodes name one in common. */
-export const BEACON_POINTS_MAX = 4;
 /** Every node tells its hash at the multiples of this. */
 const CHECKPOINT_ENTRIES = 1_024;
-const BEACON_INTERVAL_MS = 1_000;
-/** Of a process that has just begun, and twice as long each time: until clocks were heard of, none is believed. */
-const BEACON_FIRST_PAUSE_MS = 50;
 /** Nodes that started together should not all speak at once for ever. */
 const BEACON_JITTER = 0.1;
 

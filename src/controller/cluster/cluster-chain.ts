@@ -4,9 +4,8 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { type ByteReader, type ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { CHAIN_POINTS_MAX } from "./limits.ts";
 
-/** At 20,000 entries a second and a beacon each second, a peer's point is still found when it comes 0.2 s late. */
-export const CHAIN_POINTS_MAX = 4_096;
 export const CHAIN_POINT_BYTES = 12;
 
 export interface ChainPoint {

@@ -3,15 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ListMachine } from "../../engine/test-engine.ts";
 import { bytesOf, digest } from "../../engine/test-storage.ts";
-import { CHAIN_POINTS_MAX } from "./cluster-chain.ts";
-import {
-  asNewCluster,
-  ClusterMachine,
-  encodeClusterCommand,
-  innerProposals,
-  INVITED_MAX,
-  lineOf,
-} from "./cluster-machine.ts";
+import { asNewCluster, ClusterMachine, encodeClusterCommand, innerProposals, lineOf } from "./cluster-machine.ts";
+import { CHAIN_POINTS_MAX, INVITED_MAX } from "./limits.ts";
 
 interface Applied {
   readonly index: number;

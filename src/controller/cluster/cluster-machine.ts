@@ -17,16 +17,16 @@
 import { assert } from "../../core/kit/assert.ts";
 import { DecodeError, ByteReader, ByteWriter, tagged } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { ANCESTORS_MAX, CLUSTER_ID_BYTES_MAX, MEMBERS_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
+import { ANCESTORS_MAX, CLUSTER_ID_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import type { Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
 import { CHAIN_POINT_BYTES, type ChainPoint, ChainRing, readChainPoints, writeChainPoints } from "./cluster-chain.ts";
+import { INNER_MACHINES_MAX, INVITED_MAX, LINK_BUFFER_BYTES, NODE_ID_BYTES_MAX } from "./limits.ts";
 
 const TAG_CLUSTER = 0;
 const TAG_INNER_FIRST = 1;
-const INNER_MAX = 16;
 const COMMAND_VERSION = 1;
 const KIND_INVITE = 1;
 const KIND_SETTLED = 2;
@@ -36,12 +36,7 @@ const SNAPSHOT_VERSION = 3;
 const SNAPSHOT_VERSION_OF_NO_LINE = 2;
 /** With the first inner machine alone. */
 const SNAPSHOT_VERSION_OF_ONE = 1;
-const NODE_ID_BYTES_MAX = 63;
-/** At once waiting to join; more are refused before they are proposed, and ignored where they were. */
-export const INVITED_MAX = MEMBERS_MAX;
 const LINK_BYTES = 16;
-/** Entries up to about this size are hashed behind their index and term in one piece. */
-const LINK_BUFFER_BYTES = 1_024;
 const U32_SPAN = 2 ** 32;
 
 export type ClusterCommand =
@@ -81,7 +76,7 @@ export class ClusterMachine implements StateMachine {
   readonly #onResumed: (() => void)[] = [];
 
   constructor(inner: readonly StateMachine[], digest: Digest) {
-    assert(inner.length <= INNER_MAX, "inner machines are few");
+    assert(inner.length <= INNER_MACHINES_MAX, "inner machines are few");
     this.#inner = inner;
     this.digest = digest;
   }
@@ -262,7 +257,7 @@ function readSnapshot(reader: ByteReader): Snapshot {
   const invited = Array.from({ length: count }, () => reader.text(NODE_ID_BYTES_MAX));
   const points = readChainPoints(reader);
   const machines = version === SNAPSHOT_VERSION_OF_ONE ? 1 : reader.u32();
-  if (machines > INNER_MAX) throw new DecodeError("malformed", `${machines} inner machines`);
+  if (machines > INNER_MACHINES_MAX) throw new DecodeError("malformed", `${machines} inner machines`);
   const inner = Array.from({ length: machines }, () => readPart(reader, SNAPSHOT_BYTES_MAX));
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
   return { line, wasInvited, invited, points, inner };

@@ -43,12 +43,11 @@ import {
   REMOVED,
   whyNotReady,
 } from "./cluster-view.ts";
+import { CLUSTER_TICK_MS } from "./limits.ts";
 import { drainNode, Drains, Willingness } from "./node-drain.ts";
 import { Membership } from "./membership.ts";
 import { notLeader, transferTarget } from "./membership-rules.ts";
 import type { SoleHistoryOptions } from "./sole-history.ts";
-
-const TICK_INTERVAL_MS = 1_000;
 
 export interface ClusterOptions {
   readonly clusterId: string;
@@ -356,7 +355,7 @@ export class ClusterService implements Cluster {
     };
     this.#act(this.#health.tick(this.#moment(), seen));
     this.#tellRemoval();
-    this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + TICK_INTERVAL_MS, () => this.#tick());
+    this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + CLUSTER_TICK_MS, () => this.#tick());
   }
 
   /** Nobody speaks to it any more, so nothing else would say why. */

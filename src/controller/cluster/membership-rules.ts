@@ -6,9 +6,7 @@ import { NotLeaderError, TenureError } from "../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import { isJoint, type Configuration, type RaftStatus } from "../../core/raft/index.ts";
 import type { FollowerView, ProposeOutcome } from "../../ports/consensus.ts";
-
-/** Under load a follower in step is always a few batches behind; more is a node that would hold commits up as a voter. */
-const CAUGHT_UP_LAG_ENTRIES_MAX = 256;
+import { CAUGHT_UP_LAG_ENTRIES_MAX } from "./limits.ts";
 
 export type MemberRole = "voter" | "learner" | "voter that is leaving";
 

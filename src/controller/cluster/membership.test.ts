@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { TestServers, type TestServersOptions } from "../../sim/controller/test-servers.ts";
-import { MEMBER_CHANGES_MAX } from "./membership.ts";
 import type { MemberChange } from "../../ports/cluster.ts";
+import { MEMBER_CHANGES_MAX } from "./limits.ts";
 
 async function started(options: Partial<TestServersOptions> & { readonly seed: string }): Promise<TestServers> {
   const servers = new TestServers({ names: ["n1", "n2", "n3"], founders: ["n1", "n2", "n3"], ...options });

@@ -17,7 +17,8 @@ import type { MemberChange } from "../../ports/cluster.ts";
 import type { Lead, Members, Proposals } from "../../ports/consensus.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
-import { encodeClusterCommand, INVITED_MAX, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
+import { encodeClusterCommand, type ClusterCommand, type ClusterMachine } from "./cluster-machine.ts";
+import * as limits from "./limits.ts";
 import {
   diskIn,
   isCaughtUp,
@@ -35,19 +36,6 @@ import {
   type VoterView,
 } from "./membership-rules.ts";
 import { SoleHistory, type SoleHistoryOptions } from "./sole-history.ts";
-
-/** How often the leader looks at those who are to join; and how long it leaves one alone whose change was refused. */
-const LOOK_INTERVAL_MS = 250;
-const IDLE_INTERVAL_MS = 1_000;
-const RETRY_MS_MIN = 500;
-const RETRY_MS_MAX = 15_000;
-/** An earlier change takes a few round trips; past this its refusal is told. */
-const PENDING_PATIENCE_MS = 5_000;
-const PENDING_POLL_MS = 25;
-const CATCH_UP_MS_MAX = 30_000;
-const CATCH_UP_POLL_MS = 100;
-/** An operator's changes that wait for their turn, or for a node to catch up. */
-export const MEMBER_CHANGES_MAX = 32;
 
 export interface MembershipOptions extends SoleHistoryOptions {
   readonly consensus: Proposals & Lead & Members;
@@ -106,8 +94,8 @@ export class Membership {
   async change(change: MemberChange): Promise<string> {
     const { op, nodeId } = change;
     const { logger } = this.#options;
-    if (this.#changes >= MEMBER_CHANGES_MAX) {
-      const why = `${MEMBER_CHANGES_MAX} changes of the membership wait already. Nothing was done; retry when they are through`;
+    if (this.#changes >= limits.MEMBER_CHANGES_MAX) {
+      const why = `${limits.MEMBER_CHANGES_MAX} changes of the membership wait already. Nothing was done; retry when they are through`;
       throw new TenureError("OVERLOADED", why);
     }
     this.#changes++;
@@ -172,7 +160,7 @@ export class Membership {
 
   /** Null when it has; otherwise where it stands. */
   async #caughtUp(peer: PeerKey): Promise<string | null> {
-    const untilMs = this.#clock.monotonicMs() + CATCH_UP_MS_MAX;
+    const untilMs = this.#clock.monotonicMs() + limits.CATCH_UP_MS_MAX;
     for (;;) {
       const status = this.#consensus.status();
       if (status.role !== "leader") return "leadership has moved; promote it at the new leader";
@@ -181,9 +169,9 @@ export class Membership {
       if (this.#state === "stopped") return "this node is stopping; promote it at the next leader";
       if (this.#clock.monotonicMs() >= untilMs) {
         const lag = lagOf(follower, status);
-        return `it lacks ${lag} entries after ${CATCH_UP_MS_MAX / 1_000} s; promote it when it has caught up`;
+        return `it lacks ${lag} entries after ${limits.CATCH_UP_MS_MAX / 1_000} s; promote it when it has caught up`;
       }
-      await this.#pause(CATCH_UP_POLL_MS);
+      await this.#pause(limits.CATCH_UP_POLL_MS);
     }
   }
 
@@ -247,7 +235,7 @@ export class Membership {
 
   #lookAgain(): void {
     if (this.#state !== "running") return;
-    const pauseMs = this.#isWaitedFor ? LOOK_INTERVAL_MS : IDLE_INTERVAL_MS;
+    const pauseMs = this.#isWaitedFor ? limits.JOINERS_CHECK_MS : limits.JOINERS_IDLE_CHECK_MS;
     this.#timer = this.#clock.setTimer(this.#clock.monotonicMs() + pauseMs, () => {
       void this.#look().then(() => this.#lookAgain());
     });
@@ -297,7 +285,7 @@ export class Membership {
   }
 
   async #invite(expect: readonly string[]): Promise<void> {
-    const nodeIds = expect.filter((nodeId) => nodeId !== nodeIdOf(this.#consensus.peer)).slice(0, INVITED_MAX);
+    const nodeIds = expect.filter((nodeId) => nodeId !== nodeIdOf(this.#consensus.peer)).slice(0, limits.INVITED_MAX);
     await this.#command({ kind: "invite", nodeIds });
     this.#options.logger.info({ event: "invited", nodes: nodeIds.join(",") }, "nodes are invited to join the cluster");
   }
@@ -309,7 +297,10 @@ export class Membership {
       this.#retries.delete(nodeId);
     } catch (error) {
       if (!TenureError.is(error)) throw error;
-      const pauseMs = Math.min(2 * (this.#retries.get(nodeId)?.pauseMs ?? RETRY_MS_MIN / 2), RETRY_MS_MAX);
+      const pauseMs = Math.min(
+        2 * (this.#retries.get(nodeId)?.pauseMs ?? limits.JOIN_RETRY_MS_MIN / 2),
+        limits.JOIN_RETRY_MS_MAX,
+      );
       this.#retries.set(nodeId, { atMs: this.#clock.monotonicMs() + pauseMs, pauseMs });
       const fields = { event: "join-delayed", about: nodeId, error: error.code, retryMs: pauseMs };
       this.#options.logger.warn(fields, error.message);
@@ -344,7 +335,7 @@ export class Membership {
    * told that it can't know; but the committed membership says it.
    */
   async #submit(judged: () => ConfChange, isDone: (committed: Configuration) => boolean = () => false): Promise<void> {
-    const untilMs = this.#clock.monotonicMs() + PENDING_PATIENCE_MS;
+    const untilMs = this.#clock.monotonicMs() + limits.PENDING_PATIENCE_MS;
     for (;;) {
       const outcome = await this.#consensus.changeMembership(judged());
       if (outcome.outcome === "unknown" && isDone(this.#consensus.status().committedConfiguration)) return;
@@ -352,7 +343,7 @@ export class Membership {
       if (!isPending || this.#clock.monotonicMs() >= untilMs || this.#state === "stopped") {
         return settle(outcome, this.#consensus.status());
       }
-      await this.#pause(PENDING_POLL_MS);
+      await this.#pause(limits.PENDING_POLL_MS);
     }
   }
 

@@ -17,9 +17,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { TransferView } from "../../ports/cluster.ts";
 import type { Lead } from "../../ports/consensus.ts";
 import type { Leadership } from "../../ports/leadership.ts";
-
-const HANDED_OVER_MS_MAX = 3_000;
-const LOOK_MS = 5;
+import { HANDED_OVER_MS_MAX, TRANSFER_POLL_MS } from "./limits.ts";
 
 export type Reluctance = "clock" | "disk" | "drained" | "stopping";
 
@@ -155,7 +153,7 @@ async function handOver(options: NodeDrainOptions, force: boolean, request: Drai
     );
   }
   request.takeOut();
-  await handedOver(options, request, force ? LOOK_MS : HANDED_OVER_MS_MAX);
+  await handedOver(options, request, force ? TRANSFER_POLL_MS : HANDED_OVER_MS_MAX);
   if (consensus.status().role !== "leader" || force || request.isUndone()) return;
   throw new TenureError(
     "ERR_LEADER_TRANSFER_FAILED",
@@ -173,7 +171,7 @@ async function handedOver(
   while (!request.isUndone()) {
     const { role, leader } = consensus.status();
     if ((role !== "leader" && leader !== null) || clock.monotonicMs() >= untilMs) return;
-    await sleep(clock, LOOK_MS);
+    await sleep(clock, TRANSFER_POLL_MS);
   }
 }
 

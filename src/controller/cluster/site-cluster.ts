@@ -26,14 +26,10 @@ import type { Elector, Leader } from "../../ports/elector.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { LogHead } from "../../ports/log.ts";
 import type { ElectorLeadership } from "../leadership/elector-leadership.ts";
+import { NODE_SILENT_MS_MAX, TRANSFER_MS_MAX, TRANSFER_POLL_MS } from "./limits.ts";
 import { type DrainRequest, Drains } from "./node-drain.ts";
 import { SiteClock } from "./site-clock.ts";
 import { invalid, noMembers, noSnapshots } from "./site-refusals.ts";
-
-/** A node that was not heard of for so long is gone, or cut off. */
-const SILENT_MS_MAX = 5_000;
-const TRANSFER_MS_MAX = 3_000;
-const TRANSFER_LOOK_MS = 5;
 
 export interface SiteNodeView {
   readonly nodeId: string;
@@ -193,7 +189,7 @@ export class SiteCluster implements Cluster {
       .toSorted((a, b) => (a.nodeId < b.nodeId ? -1 : 1))
       .map((node) => {
         const silentMs = node.silentMs + sinceMs;
-        const isConnected = node.nodeId === nodeId || silentMs <= SILENT_MS_MAX;
+        const isConnected = node.nodeId === nodeId || silentMs <= NODE_SILENT_MS_MAX;
         const lag = Math.max(0, applied - node.applied);
         return {
           nodeId: node.nodeId,
@@ -224,8 +220,8 @@ export class SiteCluster implements Cluster {
     this.#look(isLed);
     const alerts: AlertView[] = [];
     const nowMs = clock.monotonicMs();
-    if (this.#leaderless !== null && nowMs - this.#leaderless.sinceMs > SILENT_MS_MAX) {
-      const isCut = nodes.heardMs === null || nowMs - nodes.heardMs > SILENT_MS_MAX;
+    if (this.#leaderless !== null && nowMs - this.#leaderless.sinceMs > NODE_SILENT_MS_MAX) {
+      const isCut = nodes.heardMs === null || nowMs - nodes.heardMs > NODE_SILENT_MS_MAX;
       alerts.push({
         name: "leader_unavailable",
         severity: "critical",
@@ -238,7 +234,7 @@ export class SiteCluster implements Cluster {
     }
     alerts.push(...this.#sharedUrl(), ...this.#clock.alerts(nodeId, nodes.clockSkewMs ?? null, clock.wallMs()));
     for (const node of nodes.all) {
-      if (node.nodeId === nodeId || node.silentMs <= SILENT_MS_MAX) continue;
+      if (node.nodeId === nodeId || node.silentMs <= NODE_SILENT_MS_MAX) continue;
       alerts.push({
         name: "follower_unresponsive",
         severity: "warning",
@@ -254,7 +250,7 @@ export class SiteCluster implements Cluster {
   #sharedUrl(): AlertView[] {
     const { clock, nodes, nodeId, url } = this.#options;
     const others = nodes.all.filter((node) => node.url === url && node.nodeId !== nodeId);
-    const live = others.filter((node) => node.silentMs <= SILENT_MS_MAX).map((node) => node.nodeId);
+    const live = others.filter((node) => node.silentMs <= NODE_SILENT_MS_MAX).map((node) => node.nodeId);
     if (live.length === 0) {
       this.#sharedSinceWallMs = null;
       return [];
@@ -326,7 +322,7 @@ export class SiteCluster implements Cluster {
 
   #others(): string[] {
     const { nodeId, nodes } = this.#options;
-    const heard = nodes.all.filter((node) => node.nodeId !== nodeId && node.silentMs <= SILENT_MS_MAX);
+    const heard = nodes.all.filter((node) => node.nodeId !== nodeId && node.silentMs <= NODE_SILENT_MS_MAX);
     return heard.map((node) => node.nodeId);
   }
 
@@ -337,7 +333,7 @@ export class SiteCluster implements Cluster {
     while (clock.monotonicMs() < untilMs) {
       const leader = this.#leader;
       if (leader !== null && leader.epoch > epoch && leader.identity !== nodeId) return leader;
-      await sleep(clock, TRANSFER_LOOK_MS);
+      await sleep(clock, TRANSFER_POLL_MS);
     }
     return null;
   }

@@ -11,14 +11,14 @@
 import { soleCopies, type EventRange, type Lacks } from "../../core/archive/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
+import { RANGES_SHOWN_MAX } from "../../core/kit/limits.ts";
 import { emptyConfiguration, isVoter, members, type ClearedDisks, type Configuration } from "../../core/raft/index.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Lead, Members } from "../../ports/consensus.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
+import { SOLE_HISTORY_CHECK_MS } from "./limits.ts";
 
-const LOOK_INTERVAL_MS = 500;
-const RANGES_SHOWN_MAX = 4;
 const NONE: ClearedDisks = { peers: [], configuration: emptyConfiguration() };
 
 export interface SoleHistoryOptions {
@@ -73,7 +73,7 @@ export class SoleHistory {
   #lookAgain(): void {
     const { clock } = this.#options;
     if (this.#isStopped) return;
-    this.#timer = clock.setTimer(clock.monotonicMs() + LOOK_INTERVAL_MS, () => {
+    this.#timer = clock.setTimer(clock.monotonicMs() + SOLE_HISTORY_CHECK_MS, () => {
       void this.#look().then(
         () => this.#lookAgain(),
         () => {

@@ -24,23 +24,9 @@ import type { Logger } from "../../ports/logger.ts";
 import type { Views, ViewsHole, ViewsHoles } from "../../ports/views.ts";
 import { type Changes, isFinal, JobChanges } from "./changes.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
+import * as limits from "./limits.ts";
 import { replayedChanges, type ReplayHistory } from "./replay.ts";
 import { Slice } from "../slice.ts";
-
-/** What goes over at once; less where the turn's slice is over before. */
-const PUT_JOBS_MAX = 500;
-/** Of a walk through the book, between two looks at the clock. */
-const WALKED_AT_ONCE_MAX = 16;
-const JOBS_WAITING_MAX = 100_000;
-const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
-const RETRY_MS = 1_000;
-/** The history is being fetched from other nodes, or can't be read. */
-const HISTORY_RETRY_MS = 5_000;
-/**
- * From when the views had everything until they are fed again. A busy node's jobs go through several states in it and are
- * written once; after a quiet moment the first change is put at once.
- */
-const REST_MS = 200;
 
 export interface JobsFeederOptions {
   readonly fold: SiteJournal;
@@ -87,7 +73,7 @@ export class JobsFeeder {
 
   constructor(options: JobsFeederOptions) {
     this.#options = options;
-    this.#putJobsMax = options.putJobsMax ?? PUT_JOBS_MAX;
+    this.#putJobsMax = options.putJobsMax ?? limits.PUT_JOBS_MAX;
     this.#changes = new JobChanges((jobId) => options.fold.book.applied.job(jobId));
     this.#stops = [
       options.fold.follow(({ event }) => this.#applied(event)),
@@ -224,8 +210,8 @@ export class JobsFeeder {
     if (!this.#isBeginning && event.sequence <= this.#position) return;
     if (!this.#comesLater(event)) this.#changes.note(event);
     if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.set(event.entityId, true);
-    const { jobsWaitingMax = JOBS_WAITING_MAX } = this.#options;
-    if (this.#changes.jobs > jobsWaitingMax || this.#changes.logChars > LOG_CHARS_WAITING_MAX) {
+    const { jobsWaitingMax = limits.JOBS_WAITING_MAX } = this.#options;
+    if (this.#changes.jobs > jobsWaitingMax || this.#changes.logChars > limits.LOG_CHARS_WAITING_MAX) {
       this.#changes.clear();
       this.restart();
     } else this.#putSoon();
@@ -257,7 +243,7 @@ export class JobsFeeder {
   #rested(): Promise<void> {
     const { clock } = this.#options;
     return new Promise((resolve) => {
-      const timer = clock.setTimer(clock.monotonicMs() + REST_MS, resolve);
+      const timer = clock.setTimer(clock.monotonicMs() + limits.VIEWS_REST_MS, resolve);
       this.#wake = () => {
         timer.cancel();
         resolve();
@@ -317,7 +303,7 @@ export class JobsFeeder {
     // What is in doubt there must be put again, or it goes.
     const had = this.#isInDoubt ? 0 : this.#position;
     while (this.#sweptTo !== null && jobs.length < max) {
-      const walked = applied.behind(this.#sweptTo, had, Math.min(WALKED_AT_ONCE_MAX, max - jobs.length));
+      const walked = applied.behind(this.#sweptTo, had, Math.min(limits.WALKED_PER_LOOK, max - jobs.length));
       for (const id of walked.ids) {
         const job = applied.job(id);
         if (job !== null) jobs.push(job);
@@ -370,7 +356,7 @@ export class JobsFeeder {
     if (problem !== this.#historyProblem) logger.warn({ event: "views", error: problem, ...this.#gap }, text);
     this.#historyProblem = problem;
     this.#endReplay();
-    this.#historyTimer = clock.setTimer(clock.monotonicMs() + HISTORY_RETRY_MS, () => this.#readAgain());
+    this.#historyTimer = clock.setTimer(clock.monotonicMs() + limits.HISTORY_RETRY_MS, () => this.#readAgain());
   }
 
   #readAgain(): void {
@@ -384,7 +370,7 @@ export class JobsFeeder {
     if (this.#isClosed) return;
     const { clock, logger } = this.#options;
     logger.error({ event: "views", error: String(error) }, "the views could not be fed; trying again from the book");
-    this.#retry = clock.setTimer(clock.monotonicMs() + RETRY_MS, () => {
+    this.#retry = clock.setTimer(clock.monotonicMs() + limits.VIEWS_RETRY_MS, () => {
       this.#retry = null;
       void this.#begin();
     });

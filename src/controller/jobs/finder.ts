@@ -14,9 +14,7 @@ import { sleep, within } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { FoundJob } from "../../ports/jobs.ts";
 import type { JobRow } from "../../ports/views.ts";
-
-/** How often views that are not there yet are asked again. */
-const ASK_AGAIN_MS = 10;
+import { FINDER_POLL_MS } from "./limits.ts";
 
 /** Of a job that the book has: what it is later only the book knows. */
 const IN_THE_BOOK = -1;
@@ -57,7 +55,7 @@ export class JobFinder {
       if (asked > 0 && nowMs >= untilMs) {
         return { kind: "behind", position: row?.position ?? 0, wanted: book.leftUpTo(look) };
       }
-      if (row !== null) await sleep(clock, ASK_AGAIN_MS);
+      if (row !== null) await sleep(clock, FINDER_POLL_MS);
       row = (await this.#row(jobId, untilMs)) ?? row;
     }
   }

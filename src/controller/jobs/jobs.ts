@@ -28,12 +28,8 @@ import { type Found, JobFinder } from "./finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
 import type { Door } from "../leadership/reign.ts";
+import { FOUND_LOOKS_MAX, TIME_POLL_MS } from "./limits.ts";
 import { Pace } from "./pace.ts";
-
-/** How often a request looks whether the time of day is known by now. */
-const TIME_LOOK_MS = 50;
-/** Each of them finds the job changed in between: nobody is as unlucky as that. */
-const FOUND_LOOKS_MAX = 3;
 
 export interface JobsServiceOptions extends Omit<JobsReignOptions, "reign" | "onStale" | "leaseHash"> {
   readonly journal: JournalService;
@@ -156,7 +152,7 @@ export class JobsService implements Jobs {
     for (;;) {
       const reign = this.#reign.now() ?? (await this.#reign.next());
       if (reign.isTimeSettled) return reign;
-      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TIME_LOOK_MS, resume));
+      await new Promise<void>((resume) => void clock.setTimer(clock.monotonicMs() + TIME_POLL_MS, resume));
     }
   }
 

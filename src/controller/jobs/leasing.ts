@@ -25,11 +25,10 @@ import type { JobsCommand, JobsCommandKind, OpenClass } from "../../core/jobs/in
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { DrainedBy, GivenLease, LeaseAnswer, LeaseCall } from "../../ports/jobs.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
+import { LEASING_RETRY_MS } from "./limits.ts";
 import { type Poll, JobsPolls } from "./polls.ts";
 import type { JobsTimers } from "./timers.ts";
 import { Slice } from "../slice.ts";
-
-const RETRY_MS = 50;
 
 export type Decided<Answer> =
   | { readonly kind: "decided"; readonly written: Promise<void> | null; readonly answer: Answer }
@@ -116,7 +115,7 @@ export class JobsLeasing {
       return;
     }
     const { clock } = this.#options;
-    this.#retry ??= clock.setTimer(clock.monotonicMs() + RETRY_MS, () => {
+    this.#retry ??= clock.setTimer(clock.monotonicMs() + LEASING_RETRY_MS, () => {
       this.#retry = null;
       this.handOut();
     });

@@ -10,9 +10,7 @@ import type { StoredEvent } from "../../core/events/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { JobsCounts } from "../../ports/server-stats.ts";
-
-/** Jobs whose way to an agent is timed at one moment; of more that wait, those that came later are not. */
-const TIMED_MAX = 10_000;
+import { JOBS_TIMED_MAX } from "./limits.ts";
 
 export interface JobsMeterOptions {
   readonly leadership: Pick<Leadership, "epoch">;
@@ -91,7 +89,7 @@ export class JobsMeter {
   }
 
   #wait(jobId: string, timestamp: number, payload: StoredEvent["payload"]): void {
-    if (this.#waiting.size >= TIMED_MAX) return;
+    if (this.#waiting.size >= JOBS_TIMED_MAX) return;
     const { notBeforeMs } = payload["spec"] as { readonly notBeforeMs: number | null };
     this.#waiting.set(jobId, Math.max(timestamp, notBeforeMs ?? 0));
   }

@@ -3,11 +3,7 @@
 // take.
 
 import type { Clock } from "../../ports/clock.ts";
-
-/** Smaller ones, and renewals, wait for nobody. */
-const LARGE_JOBS = 32;
-/** In one turn, unless one request alone has more: some eight milliseconds. */
-const JOBS_PER_TURN = 256;
+import { SUBMITTED_LARGE_MIN, SUBMITTED_PER_TURN } from "./limits.ts";
 
 interface Waiting {
   readonly jobs: number;
@@ -27,7 +23,7 @@ export class Pace {
 
   /** Null: now. Else it resolves in a turn in which there is room for so many, in the order in which they came. */
   turn(jobs: number): Promise<void> | null {
-    if (jobs < LARGE_JOBS) return null;
+    if (jobs < SUBMITTED_LARGE_MIN) return null;
     if (this.#waiting.length === 0 && this.#hasRoomFor(jobs)) {
       this.#take(jobs);
       return null;
@@ -36,7 +32,7 @@ export class Pace {
   }
 
   #hasRoomFor(jobs: number): boolean {
-    return this.#jobs === 0 || this.#jobs + jobs <= JOBS_PER_TURN;
+    return this.#jobs === 0 || this.#jobs + jobs <= SUBMITTED_PER_TURN;
   }
 
   #take(jobs: number): void {

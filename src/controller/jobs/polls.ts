@@ -11,8 +11,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { WantedKinds } from "../../core/jobs/index.ts";
 import type { AgentInfo } from "../../core/jobs/model.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
-
-const POLLS_MAX = 20_000;
+import { POLLS_MAX } from "./limits.ts";
 
 export interface Poll<Call> {
   readonly call: Call;

@@ -19,14 +19,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { JobLog, ViewsHole } from "../../ports/views.ts";
 import { type Changes, logOf } from "./changes.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
+import { LOG_CHARS_HELD_MAX, REPLAYED_PER_LOOK, REPLAY_REST_MS, REPLAY_SLICE_MS } from "./limits.ts";
 import { ReplayedJobs } from "./replayed-jobs.ts";
-
-/** What jobs that have not ended yet, as far as the replay is, may have logged. */
-const LOG_CHARS_HELD_MAX = 16 * 1024 * 1024;
-const EVENTS_PER_LOOK = 16;
-/** The loop belongs to others after so long, for a while: nobody waits for what is replayed. */
-const SLICE_MS = 2;
-const REST_MS = 6;
 
 interface ReplayedEvent {
   readonly sequence: number;
@@ -140,8 +134,8 @@ async function* batches(
     for (const { sequence, bytes } of batch) {
       note(decoded(sequence, bytes));
       reached = sequence;
-      if (sequence % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
-      await sleep(clock, REST_MS);
+      if (sequence % REPLAYED_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < REPLAY_SLICE_MS) continue;
+      await sleep(clock, REPLAY_REST_MS);
       sliceMs = clock.monotonicMs();
     }
     yield;

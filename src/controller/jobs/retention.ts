@@ -21,14 +21,7 @@ import type { ExpiredJob, ExpiredJobs, ExpiredPlace } from "../../ports/views.ts
 import { JOBS_FORGOTTEN_PER_COMMAND_MAX } from "../../core/kit/limits.ts";
 import type { DecideContext } from "../../core/jobs/index.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
-
-/** After a leader's begin: its views have to follow first. */
-const FIRST_LOOK_MS = 1_000;
-/** How late a job may be forgotten, about. */
-const LOOK_MS = 10_000;
-/** Between two pages: time for the views to follow. Nearly 10,000 jobs in a second, which is more than a leader finishes. */
-const NEXT_PAGE_MS = 100;
-const PAGE_JOBS = 1_000;
+import { RETENTION_CHECK_MS, RETENTION_FIRST_CHECK_MS, RETENTION_PAGE_JOBS_MAX, RETENTION_PAGE_MS } from "./limits.ts";
 
 export interface JobsRetentionOptions {
   readonly clock: Clock;
@@ -54,7 +47,7 @@ export class JobsRetention {
   constructor(options: JobsRetentionOptions) {
     this.#options = options;
     this.#knownFrom = options.fold.chain.sequence;
-    this.#rest(FIRST_LOOK_MS);
+    this.#rest(RETENTION_FIRST_CHECK_MS);
   }
 
   end(): void {
@@ -69,9 +62,9 @@ export class JobsRetention {
   }
 
   async #look(): Promise<void> {
-    let forMs = LOOK_MS;
+    let forMs = RETENTION_CHECK_MS;
     try {
-      if (await this.#lookAtPage()) forMs = NEXT_PAGE_MS;
+      if (await this.#lookAtPage()) forMs = RETENTION_PAGE_MS;
     } catch {
       // The views are away, or this leader is: whoever leads later finds the same jobs.
     }
@@ -83,7 +76,7 @@ export class JobsRetention {
     const { fold, context, expired, leads } = this.#options;
     if (!leads()) return false;
     const times = { ...context };
-    const { jobs, position } = await expired(Math.min(times.nowMs, times.wallMs), PAGE_JOBS, this.#after);
+    const { jobs, position } = await expired(Math.min(times.nowMs, times.wallMs), RETENTION_PAGE_JOBS_MAX, this.#after);
     if (this.#isOver) return false;
     // Their retention has passed before the eyes of leaders.
     const isWitnessed = ({ finishedAtMs, expiresAtMs }: ExpiredJob): boolean =>
@@ -91,7 +84,7 @@ export class JobsRetention {
     const jobIds = jobs.filter(isWitnessed).map(({ id }) => id);
     // Soon, because the views are behind by milliseconds as a rule.
     if (!(await this.#forget(jobIds, position))) return true;
-    const isLast = jobs.length < PAGE_JOBS;
+    const isLast = jobs.length < RETENTION_PAGE_JOBS_MAX;
     this.#after = isLast ? null : jobs.at(-1)!;
     return !isLast;
   }

@@ -20,11 +20,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import { Leases } from "../leases.ts";
 import type { Slice } from "../slice.ts";
+import { SCHEDULE_RETRY_MS, SCHEDULE_ROLLBACK_RETRY_MS } from "./limits.ts";
 
-/** What was fired and is not applied by then was refused (there is no room for the job), and is fired again. */
-const RETRY_MS = 10_000;
-/** After a rollback: other appends are under way, and are over by then. */
-const TAKEN_BACK_RETRY_MS = 250;
 /** Names in `#next` and `#fired` have no epochs. */
 const ANY = 0;
 
@@ -158,7 +155,7 @@ export class JobsSchedules {
     if (before?.schedule !== work.schedule || before.firedUpToMs !== work.upToMs) {
       // It has changed, or what was fired is taken back: the log had no room for it.
       this.#work = null;
-      return this.#retries.start(name, ANY, TAKEN_BACK_RETRY_MS, clock.monotonicMs());
+      return this.#retries.start(name, ANY, SCHEDULE_ROLLBACK_RETRY_MS, clock.monotonicMs());
     }
     const command = commands.pop()!;
     run(command);
@@ -167,7 +164,7 @@ export class JobsSchedules {
     if (isTaken && commands.length > 0) return;
     this.#work = null;
     this.#fired.set(name, work);
-    this.#retries.start(name, ANY, RETRY_MS, clock.monotonicMs());
+    this.#retries.start(name, ANY, SCHEDULE_RETRY_MS, clock.monotonicMs());
     // By now all of it may be applied.
     if (isTaken) this.changed(name);
   }
@@ -177,7 +174,7 @@ export class JobsSchedules {
     const { fold, clock } = this.#options;
     const [head, applied] = [fold.book.head.schedule(name), fold.book.applied.schedule(name)];
     const isApplied = head?.schedule === applied?.schedule && head?.firedUpToMs === applied?.firedUpToMs;
-    if (!isApplied) this.#retries.start(name, ANY, RETRY_MS, clock.monotonicMs());
+    if (!isApplied) this.#retries.start(name, ANY, SCHEDULE_RETRY_MS, clock.monotonicMs());
     if (nextMs !== null) this.#next.start(name, ANY, nextMs, 0);
   }
 }

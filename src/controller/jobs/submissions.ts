@@ -13,15 +13,7 @@ import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
-
-/** In one append, whose size is bounded. */
-const TAKEN_MAX = 400;
-const TAKEN_CHARS_MAX = 128 * 1024;
-const PAUSE_MS_MIN = 500;
-const PAUSE_MS_MAX = 10_000;
-/** So often one may fail by itself: the first time it may have been something else. */
-const ALONE_MAX = 3;
-const PROBLEM_LENGTH_MAX = 500;
+import * as limits from "./limits.ts";
 
 /** Where they wait. One reader at a time. */
 export interface Inbox {
@@ -97,7 +89,7 @@ export class Submissions {
     while (this.#inbox === inbox) {
       let found: readonly Submitted[] = [];
       try {
-        found = await inbox.next(TAKEN_MAX);
+        found = await inbox.next(limits.SUBMISSIONS_TAKEN_MAX);
         const ids = new Set(found.map(({ id }) => id));
         for (const id of this.#alone.keys()) if (!ids.has(id)) this.#alone.delete(id);
         const left: unknown[] = [];
@@ -139,12 +131,12 @@ export class Submissions {
     const { id } = submitted;
     const times = (this.#alone.get(id) ?? 0) + 1;
     this.#alone.set(id, times);
-    if (times < ALONE_MAX) return [error];
+    if (times < limits.SUBMISSION_FAILURES_MAX) return [error];
     logger.error(
       { event: "inbox", job: id, error: String(error) },
       "a job in the database can't be taken over and has failed",
     );
-    const problem = (error instanceof Error ? error.message : String(error)).slice(0, PROBLEM_LENGTH_MAX);
+    const problem = (error instanceof Error ? error.message : String(error)).slice(0, limits.PROBLEM_LENGTH_MAX);
     try {
       // Without what may be wrong with it.
       await take([{ ...read({ ...submitted, payload: "null", options: "{}" }), problem }]);
@@ -157,7 +149,7 @@ export class Submissions {
 
   async #pause(): Promise<void> {
     const { clock } = this.#options;
-    const ms = Math.min(PAUSE_MS_MIN * 2 ** this.#failures++, PAUSE_MS_MAX);
+    const ms = Math.min(limits.SUBMISSIONS_RETRY_MS_MIN * 2 ** this.#failures++, limits.SUBMISSIONS_RETRY_MS_MAX);
     await new Promise<void>((resolve) => {
       this.#timer = { timer: clock.setTimer(clock.monotonicMs() + ms, resolve), resolve };
     });
@@ -190,7 +182,7 @@ function parts(found: readonly Submitted[]): Submitted[][] {
   let chars = Infinity;
   for (const one of found) {
     const size = one.payload.length + one.options.length;
-    if (chars + size > TAKEN_CHARS_MAX) {
+    if (chars + size > limits.SUBMISSIONS_CHARS_MAX) {
       all.push([]);
       chars = 0;
     }

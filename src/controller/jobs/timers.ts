@@ -12,17 +12,10 @@ import type { JobsCommand, LeaseView } from "../../core/jobs/index.ts";
 import type { AgentInfo } from "../../core/jobs/model.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
+import { AGENT_SILENCE_MS, CANCEL_MS_MAX, JOB_TIMERS_CHECK_MS, JOB_TIMERS_RETRY_MS } from "./limits.ts";
 import { JobsSchedules } from "./schedules.ts";
 import { Leases } from "../leases.ts";
 import { Slice } from "../slice.ts";
-
-/** How often it looks at the latest: a loop that stood still for longer than this and a stall is noticed. */
-const LOOK_MS = 500;
-const RETRY_MS = 250;
-/** How long a job that is being cancelled may go on while its agent renews it; from then on renewals are not counted. */
-const CANCEL_MAX_MS = 60_000;
-/** Longer than the longest poll and its answer take: an agent that polls is never silent for so long. */
-const AGENT_SILENCE_MS = 90_000;
 
 export interface JobsTimersOptions {
   readonly clock: Clock;
@@ -130,7 +123,7 @@ export class JobsTimers {
   renewed(jobId: string, jobEpoch: number): void {
     // One that does not end though it was told to is waited for no longer than a silent one (trap 53).
     const sinceMs = this.#cancelling.get(jobId);
-    if (sinceMs !== undefined && this.#clock.monotonicMs() - sinceMs >= CANCEL_MAX_MS) return;
+    if (sinceMs !== undefined && this.#clock.monotonicMs() - sinceMs >= CANCEL_MS_MAX) return;
     this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());
   }
 
@@ -179,7 +172,7 @@ export class JobsTimers {
     if (this.#isOver) return;
     const soonMs = Math.min(this.#leases.nextMs, this.#attempts.nextMs, this.#agents.nextMs);
     const workMs = this.#uncounted === null ? this.#schedules.inMs() : 0;
-    const inMs = Math.min(this.#options.readyInMs(), workMs, LOOK_MS);
+    const inMs = Math.min(this.#options.readyInMs(), workMs, JOB_TIMERS_CHECK_MS);
     const atMs = Math.max(nowMs, Math.min(soonMs, nowMs + inMs));
     // One that comes early is left alone.
     if (atMs >= this.#timerAtMs) return;
@@ -200,7 +193,7 @@ export class JobsTimers {
     const slice = new Slice(this.#clock);
     this.#countMore(slice);
     // What is due stays so: it is looked at again after a while, not at once.
-    if (!this.#options.leads()) return this.#armFrom(nowMs + RETRY_MS);
+    if (!this.#options.leads()) return this.#armFrom(nowMs + JOB_TIMERS_RETRY_MS);
     this.#end(nowMs, slice);
     this.#schedules.look(slice);
     if (this.#options.readyInMs() <= 0) this.#options.ready();
@@ -210,13 +203,13 @@ export class JobsTimers {
   /** What ends later than this slice is due in the next look, which comes at once. */
   #end(nowMs: number, slice: Slice): void {
     const { run, fold } = this.#options;
-    for (const { key: jobId, epoch: jobEpoch } of this.#leases.takeEach(nowMs, RETRY_MS, slice)) {
+    for (const { key: jobId, epoch: jobEpoch } of this.#leases.takeEach(nowMs, JOB_TIMERS_RETRY_MS, slice)) {
       run({ kind: "lease-expired", jobId, jobEpoch });
     }
-    for (const { key: jobId, epoch: jobEpoch } of this.#attempts.takeEach(nowMs, RETRY_MS, slice)) {
+    for (const { key: jobId, epoch: jobEpoch } of this.#attempts.takeEach(nowMs, JOB_TIMERS_RETRY_MS, slice)) {
       run({ kind: "attempt-timed-out", jobId, jobEpoch });
     }
-    for (const { key: name, epoch } of this.#agents.takeEach(nowMs, RETRY_MS, slice)) {
+    for (const { key: name, epoch } of this.#agents.takeEach(nowMs, JOB_TIMERS_RETRY_MS, slice)) {
       const known = this.#sessions.get(name);
       if (known?.number !== epoch) continue;
       const { session } = known;

@@ -18,10 +18,10 @@ import {
 import type { Digest } from "../../ports/digest.ts";
 import type { ConsistencyProof, InclusionProof } from "../../ports/events.ts";
 import { Turns } from "../turns.ts";
+import { PROOFS_WAITING_MAX } from "./limits.ts";
 
 /** 32 bytes are kept for each of them: 160 kB at five million events. */
 const BLOCK_LEAVES = 1_024;
-const WAITING_MAX = 16;
 
 export interface ProofHistory {
   read(from: number, max: number): AsyncIterable<readonly { readonly eventHash: string }[]>;
@@ -30,7 +30,7 @@ export interface ProofHistory {
 export class EventProofs {
   readonly #history: ProofHistory;
   readonly #digest: Digest;
-  readonly #turns = new Turns({ atOnceMax: 1, waitingMax: WAITING_MAX, doing: "proofs are being made" });
+  readonly #turns = new Turns({ atOnceMax: 1, waitingMax: PROOFS_WAITING_MAX, doing: "proofs are being made" });
   /** By their place: the first is of the leaves 0 to 1,023. */
   readonly #blocks = new Map<number, Hash>();
 

@@ -2,11 +2,7 @@
 // parse. Older ones come from the history.
 
 import type { SealedEvent } from "../../core/events/index.ts";
-
-const EVENTS_MAX = 32_768;
-const BYTES_MAX = 16 * 1024 * 1024;
-/** What is let go is cut off in one step when it is so many: each cut moves the rest. */
-const CUT_EVENTS = 4_096;
+import { TAIL_BYTES_MAX, TAIL_CUT_EVENTS, TAIL_EVENTS_MAX } from "./limits.ts";
 
 export interface TailEvent {
   readonly sequence: number;
@@ -29,11 +25,11 @@ export class EventTail {
     if (this.#events.at(-1)?.sequence !== sequence - 1) this.clear();
     this.#events.push({ sequence, eventType, entityType, entityId, bytes, eventHash });
     this.#bytes += bytes.length;
-    while (this.#bytes > BYTES_MAX || this.#events.length - this.#start > EVENTS_MAX) {
+    while (this.#bytes > TAIL_BYTES_MAX || this.#events.length - this.#start > TAIL_EVENTS_MAX) {
       this.#bytes -= this.#events[this.#start]!.bytes.length;
       this.#start++;
     }
-    if (this.#start < CUT_EVENTS) return;
+    if (this.#start < TAIL_CUT_EVENTS) return;
     this.#events = this.#events.slice(this.#start);
     this.#start = 0;
   }

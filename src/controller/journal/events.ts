@@ -20,12 +20,8 @@ import type {
 import { EventProofs } from "./event-proofs.ts";
 import { EventTail, type TailEvent } from "./event-tail.ts";
 import type { Journal } from "./journal.ts";
+import { EVENT_READERS_MAX, EVENT_READERS_WAITING_MAX } from "./limits.ts";
 import { Turns } from "../turns.ts";
-
-/** Each reads a whole segment, and takes the loop's time in slices. */
-const READING_MAX = 4;
-/** All streams that one node serves, when they come back after its restart, and some more. */
-const READERS_WAITING_MAX = 1_024;
 
 /** What is needed of the archive. */
 export interface EventHistory {
@@ -66,8 +62,8 @@ export class EventsService implements Events {
   readonly #tail = new EventTail();
   readonly #proofs: EventProofs;
   readonly #readings = new Turns({
-    atOnceMax: READING_MAX,
-    waitingMax: READERS_WAITING_MAX,
+    atOnceMax: EVENT_READERS_MAX,
+    waitingMax: EVENT_READERS_WAITING_MAX,
     doing: "old events are read",
   });
   readonly #stops: readonly (() => void)[];

@@ -15,7 +15,7 @@
 import { assert } from "../../core/kit/assert.ts";
 import { ByteReader, ByteWriter } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { ENTRY_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
+import { SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import { joined, partsOf, type Pieces, readPart } from "../../core/kit/pieces.ts";
 import {
   chainBroken,
@@ -29,19 +29,13 @@ import {
 } from "../../core/events/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
+import * as limits from "./limits.ts";
 import type { LargeTenant, Tenant } from "./tenant.ts";
 
 /** The n-th version has the states of the first n of these, without their names. */
 const UNNAMED = ["keys", "certificates"];
 /** With names; written only where there are others than those, and then every member reads it. */
 const SNAPSHOT_VERSION_OF_NAMES = 3;
-const TEXT_BYTES_MAX = 64;
-const HEADER_BYTES_MAX = 192;
-const TENANTS_MAX = 64;
-const STATE_BYTES_MAX = 16 * 1024 * 1024;
-/** Of one decision; what the log adds to each record, and to the whole, is far below the rest. */
-const DECISION_BYTES_MAX = ENTRY_BYTES_MAX - 256 * 1024;
-const DECISION_EVENTS_MAX = 4_096;
 
 /** Of the site itself. */
 const OWN_TYPES = ["controller:recovered"];
@@ -150,10 +144,10 @@ export class Journal implements Fold {
         drafts.every(({ eventType }) => this.eventTypes.has(eventType)),
         "what is written has a tenant",
       );
-      if (bytes <= DECISION_BYTES_MAX && sealed.length <= DECISION_EVENTS_MAX) return sealed;
+      if (bytes <= limits.DECISION_BYTES_MAX && sealed.length <= limits.DECISION_EVENTS_MAX) return sealed;
       throw new TenureError(
         "PAYLOAD_TOO_LARGE",
-        `This would write ${sealed.length} events of ${bytes} bytes; at once ${DECISION_EVENTS_MAX} and ${DECISION_BYTES_MAX} are possible. Nothing was done: send less at a time.`,
+        `This would write ${sealed.length} events of ${bytes} bytes; at once ${limits.DECISION_EVENTS_MAX} and ${limits.DECISION_BYTES_MAX} are possible. Nothing was done: send less at a time.`,
       );
     } catch (error) {
       sealer.rewind(before);
@@ -197,7 +191,7 @@ export class Journal implements Fold {
       return state === null ? [] : [[tenant.name, state] as const];
     });
     const isNamed = states.length === 0 || states.some(([name], at) => name !== UNNAMED[at]);
-    const writer = new ByteWriter(HEADER_BYTES_MAX);
+    const writer = new ByteWriter(limits.JOURNAL_HEADER_BYTES_MAX);
     writer.u8(isNamed ? SNAPSHOT_VERSION_OF_NAMES : states.length);
     writer.uint53(sequence);
     writer.text(String(timestamp));
@@ -246,14 +240,14 @@ function readSnapshot(data: Uint8Array): Snapshot {
     throw new TenureError("FORMAT_UNSUPPORTED", `A snapshot of jobs of version ${version}: ${known}.`);
   }
   const sequence = reader.uint53();
-  const timestamp = Number(reader.text(TEXT_BYTES_MAX));
-  const hash = reader.text(TEXT_BYTES_MAX);
+  const timestamp = Number(reader.text(limits.TENANT_NAME_BYTES_MAX));
+  const hash = reader.text(limits.TENANT_NAME_BYTES_MAX);
   const isNamed = version === SNAPSHOT_VERSION_OF_NAMES;
-  const count = isNamed ? Math.min(reader.u32(), TENANTS_MAX) : version;
+  const count = isNamed ? Math.min(reader.u32(), limits.TENANTS_MAX) : version;
   const states = new Map<string, string>();
   for (let at = 0; at < count; at++) {
-    const name = isNamed ? reader.text(TEXT_BYTES_MAX) : UNNAMED[at]!;
-    states.set(name, reader.text(STATE_BYTES_MAX));
+    const name = isNamed ? reader.text(limits.TENANT_NAME_BYTES_MAX) : UNNAMED[at]!;
+    states.set(name, reader.text(limits.TENANT_STATE_BYTES_MAX));
   }
   const head = { sequence, timestamp, hash: hash === "" ? null : hash };
   return { head, states, large: readPart(reader, SNAPSHOT_BYTES_MAX) };

@@ -8,11 +8,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { LogRecord } from "../../ports/log.ts";
 import type { EventHistory } from "./events.ts";
-
-const PAGE_EVENTS = 500;
-/** The loop belongs to others after so long. */
-const SLICE_MS = 4;
-const EVENTS_PER_LOOK = 32;
+import { HISTORY_EVENTS_PER_LOOK, HISTORY_PAGE_EVENTS_MAX, HISTORY_SLICE_MS } from "./limits.ts";
 
 export interface LogHistoryOptions {
   readonly log: {
@@ -45,7 +41,7 @@ export class LogHistory implements EventHistory {
     const { log, digest } = this.#options;
     const end = from + max;
     for (let next = from; next < end;) {
-      const records = await log.read(next, Math.min(PAGE_EVENTS, end - next));
+      const records = await log.read(next, Math.min(HISTORY_PAGE_EVENTS_MAX, end - next));
       if (records.length === 0) return;
       yield records.map(({ position, data }) => ({
         sequence: position,
@@ -64,14 +60,14 @@ export class LogHistory implements EventHistory {
     const verifier = new Verifier({ checkpoint: EMPTY_CHAIN, digest, tree });
     let sliceMs = clock.monotonicMs();
     for (let next = 1, isFine = true; isFine && next <= expected.sequence;) {
-      const records = await log.readStored(next, Math.min(PAGE_EVENTS, expected.sequence - next + 1));
+      const records = await log.readStored(next, Math.min(HISTORY_PAGE_EVENTS_MAX, expected.sequence - next + 1));
       // What is missing is named by the verdict.
       if (records.length === 0) break;
       for (const { position, data } of records) {
         isFine = verifier.feed(position, data);
         if (!isFine) break;
         next = position + 1;
-        if (position % EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < SLICE_MS) continue;
+        if (position % HISTORY_EVENTS_PER_LOOK !== 0 || clock.monotonicMs() - sliceMs < HISTORY_SLICE_MS) continue;
         await sleep(clock, 0);
         sliceMs = clock.monotonicMs();
       }

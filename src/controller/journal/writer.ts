@@ -15,14 +15,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { EventDraft, SealedEvent } from "../../core/events/index.ts";
 import type { Log, LogAppended, TakingLog } from "../../ports/log.ts";
 import type { Author, Journal } from "./journal.ts";
-
-/** Appends that may wait to be committed; past it new requests are told to come back. */
-const APPENDS_MAX = 1_024;
-/** So many more for what ends work that goes on: an agent whose results are refused keeps what others wait for. */
-const APPENDS_MORE_MAX = 256;
-/** Of what several decisions write together: an entry is applied in one turn of the loop, on every node. */
-const GATHERED_BYTES_MAX = 64 * 1024;
-const GATHERED_EVENTS_MAX = 128;
+import { APPENDS_MAX, APPENDS_MORE_MAX, GATHERED_BYTES_MAX, GATHERED_EVENTS_MAX } from "./limits.ts";
 
 interface Append {
   /** The sequence before its first event. */

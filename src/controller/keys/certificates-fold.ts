@@ -7,8 +7,7 @@ import { parseJson } from "../../core/kit/parse-json.ts";
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { RevokedCertificate } from "../../ports/certificates.ts";
 import type { Tenant } from "../journal/tenant.ts";
-
-const KEPT_EXPIRED_MS = 24 * 3_600_000;
+import { CERTIFICATES_KEPT_MS } from "../limits.ts";
 
 /** Of `certificate:revoked`; the hash is the entity's. */
 interface Revoked {
@@ -73,5 +72,5 @@ function placeOf({ id, sha256 }: RevokedCertificate): string {
 }
 
 function isKept({ notAfterMs }: RevokedCertificate, nowMs: number): boolean {
-  return nowMs < notAfterMs + KEPT_EXPIRED_MS;
+  return nowMs < notAfterMs + CERTIFICATES_KEPT_MS;
 }

@@ -13,9 +13,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { triedWithin } from "../../loops/time.ts";
-
-/** Somebody else leads sooner than a worker that can't be killed dies. */
-const CLEAR_MS_MAX = 150;
+import { CLEAR_MS_MAX } from "./limits.ts";
 
 /** Leadership as it is given, by the servers' consensus or by an elector. */
 export interface GivenLeadership extends Leadership {

@@ -4,8 +4,7 @@
 
 import { CONFIRM_WAIT_MS } from "../../core/kit/timeouts.ts";
 import type { Lead } from "../../ports/consensus.ts";
-
-export const CONFIRMATIONS_PENDING_MAX = 65_536;
+import { CONFIRMATIONS_PENDING_MAX } from "./limits.ts";
 
 export class Confirmations {
   readonly #consensus: Pick<Lead, "readIndex">;

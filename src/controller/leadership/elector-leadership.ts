@@ -15,11 +15,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { GivenLeadership } from "./cleared-leadership.ts";
 import { Confirmations } from "./confirmations.ts";
 import { pause, triedWithin } from "../../loops/time.ts";
-
-/** What was refused until a person repairs something: tried again so seldom, and logged each time. */
-const REFUSED_PAUSE_MS = 5_000;
-/** Requests wait so long for a successor before they are refused: nobody leads here. */
-const HANDING_OVER_MS_MAX = 1_000;
+import { HANDING_OVER_MS_MAX, REFUSED_PAUSE_MS } from "./limits.ts";
 
 export interface ElectorLeadershipOptions {
   readonly elector: Pick<Elector, "lead" | "gate">;

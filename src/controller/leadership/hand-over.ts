@@ -5,11 +5,7 @@ import type { TransferResult } from "../../core/raft/types.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lead, Members } from "../../ports/consensus.ts";
 import { triedWithin } from "../../loops/time.ts";
-
-/** A successor that does not answer is cleared when it is elected. */
-const EMPTY_MS_MAX = 300;
-/** For a hand-over by one that may do nothing meanwhile. */
-const GIVE_UP_MS_MAX = 1_000;
+import { EMPTY_MS_MAX, GIVE_UP_MS_MAX } from "./limits.ts";
 
 export interface HandOverOptions {
   readonly consensus: Pick<Lead, "status" | "transfer" | "stepDown"> & Pick<Members, "followerOf">;

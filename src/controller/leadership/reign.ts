@@ -13,10 +13,7 @@ import { TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
-
-/** An open that was refused (too much waits, a transfer) is tried again after about this time. */
-const OPEN_RETRY_MS = 50;
-const WAITERS_MAX = 8_192;
+import { OPEN_RETRY_MS, REIGN_WAITERS_MAX } from "./limits.ts";
 
 export interface Serving {
   readonly epoch: number;
@@ -88,8 +85,8 @@ export class Reign<T extends Serving> implements Door<T> {
 
   async next(): Promise<T> {
     const { clock } = this.#options;
-    if (this.#waiting.size >= WAITERS_MAX) {
-      const message = `${WAITERS_MAX} requests wait for a change of leaders. Nothing was done; retry in a moment.`;
+    if (this.#waiting.size >= REIGN_WAITERS_MAX) {
+      const message = `${REIGN_WAITERS_MAX} requests wait for a change of leaders. Nothing was done; retry in a moment.`;
       throw new TenureError("OVERLOADED", message);
     }
     await new Promise<void>((resolve) => {

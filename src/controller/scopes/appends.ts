@@ -15,9 +15,7 @@ import { assert, assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { encodeEvent, type ScopeEvent, type ScopesFold, ScopesHead } from "../../core/scopes/index.ts";
 import type { Log, LogAppended } from "../../ports/log.ts";
-
-/** Appends that may wait to be committed; past it new requests are told to come back. */
-export const SCOPE_APPENDS_MAX = 8_192;
+import { SCOPE_APPENDS_MAX } from "./limits.ts";
 
 export interface Batch {
   readonly after: number;

@@ -4,7 +4,7 @@ import { SCOPES_MAX, TURN_SLICE_MS } from "../../core/kit/limits.ts";
 import { WorkedClock } from "../../engine/test-engine.ts";
 import { stageOn } from "../../sim/controller/test-scopes-stage.ts";
 import { MemoryStore } from "../../logs/index.ts";
-import { SCOPE_APPENDS_MAX } from "./appends.ts";
+import { SCOPE_APPENDS_MAX } from "./limits.ts";
 import { advance, drain, type Outcome, type ScopesStage, watch } from "./test-scopes.ts";
 import type { AcquireAnswer } from "../../ports/scopes.ts";
 

@@ -21,20 +21,13 @@ import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../../ports/scopes.ts";
-import { Appends, type Batch, SCOPE_APPENDS_MAX } from "./appends.ts";
+import { Appends, type Batch } from "./appends.ts";
 import { Claim, ClaimQueues } from "./claims.ts";
-import { CONFIRMATIONS_PENDING_MAX } from "../leadership/confirmations.ts";
+import { BUSY_RETRY_MS, EXPIRY_RETRY_MS, HOLD_AGAIN_MAX, SCOPE_APPENDS_MAX, SCOPE_LEASES_CHECK_MS } from "./limits.ts";
+import { CONFIRMATIONS_PENDING_MAX } from "../leadership/limits.ts";
 import type { Opened, Serving } from "../leadership/reign.ts";
 import { Leases } from "../leases.ts";
 import { Slice } from "../slice.ts";
-
-/** How often leases are looked at: a loop that stood still for longer than this and a stall is noticed. */
-const LOOK_MS = 500;
-const EXPIRY_RETRY_MS = 250;
-/** While as many appends wait as may. */
-const BUSY_RETRY_MS = 10;
-/** A hold that ends while it is being told again is followed by a campaign like any other; one that comes back, by another look. */
-const AGAIN_MAX = 3;
 
 export interface ScopesReignOptions extends Opened {
   readonly log: Log;
@@ -122,7 +115,7 @@ export class ScopesReign implements Serving {
     const { scope, session, waitMs } = request;
     if (signal.aborted) return this.#notGranted(scope);
     const hold = this.#holdOf(scope);
-    if (hold?.session === session && attempt < AGAIN_MAX) return this.#again(request, hold, signal, attempt);
+    if (hold?.session === session && attempt < HOLD_AGAIN_MAX) return this.#again(request, hold, signal, attempt);
     const queued = this.#claims.get(scope, session);
     if (queued !== undefined) return this.#wait(queued, waitMs, signal);
     this.#admit();
@@ -138,7 +131,7 @@ export class ScopesReign implements Serving {
   }
 
   async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
-    for (let attempt = 0; attempt < AGAIN_MAX; attempt++) {
+    for (let attempt = 0; attempt < HOLD_AGAIN_MAX; attempt++) {
       const isExtended = isHold(this.#holdOf(scope), session, epoch);
       if (isExtended) this.#leases.touch(scope, epoch, this.#clock.monotonicMs());
       await this.#confirmed();
@@ -274,7 +267,7 @@ export class ScopesReign implements Serving {
     if (this.#leases.size === 0 && this.#owed.size === 0) return;
     const nowMs = this.#clock.monotonicMs();
     const owedMs = this.#owed.size === 0 ? Infinity : this.#owedAtMs;
-    const atMs = Math.max(nowMs + pauseMs, Math.min(this.#leases.nextMs, owedMs, nowMs + LOOK_MS));
+    const atMs = Math.max(nowMs + pauseMs, Math.min(this.#leases.nextMs, owedMs, nowMs + SCOPE_LEASES_CHECK_MS));
     this.#timer = this.#clock.setTimer(atMs, () => {
       this.#timer = null;
       this.#look(atMs);
@@ -286,7 +279,7 @@ export class ScopesReign implements Serving {
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
-    if (this.#options.isPaused()) return this.#arm(LOOK_MS);
+    if (this.#options.isPaused()) return this.#arm(SCOPE_LEASES_CHECK_MS);
     // What is due stays so until it can be written.
     if (!this.#leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
     const slice = new Slice(this.#clock);

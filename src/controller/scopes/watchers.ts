@@ -1,8 +1,7 @@
 // Those who wait for a scope to change, on any node: long polls. They look at applied state and are bounded in number.
 
 import { TenureError } from "../../core/kit/errors.ts";
-
-const SCOPE_WATCHERS_TOTAL_MAX = 20_000;
+import { SCOPE_WATCHERS_TOTAL_MAX } from "./limits.ts";
 
 interface Watcher {
   readonly isDue: () => boolean;

@@ -2,13 +2,11 @@
 
 import { ByteReader, DecodeError, type ByteWriter } from "../kit/bytes.ts";
 import type { ChainPoint } from "./chain.ts";
+import { FRONTIER_BYTES_MAX, TIMESTAMP_DIGITS_MAX } from "./limits.ts";
 
-/** 53 hashes, each with its length, and a head. */
-const FRONTIER_BYTES_MAX = 2_048;
 const SUM_BYTES = 32;
 const HASH_DIGITS = 64;
 const HASH_PATTERN = /^[0-9a-f]{64}$/;
-const TIMESTAMP_DIGITS_MAX = 32;
 
 /** A SHA-256 of ours. */
 export function writeSum(writer: ByteWriter, sum: Uint8Array): void {

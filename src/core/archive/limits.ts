@@ -36,3 +36,15 @@ export const SEGMENT_LIMITS: SegmentLimits = {
   bytesMax: SEGMENT_BYTES_MAX,
   blockBytesMax: BLOCK_BYTES_MAX,
 };
+
+/** 53 hashes, each with its length, and a head. */
+export const FRONTIER_BYTES_MAX = 2_048;
+export const TIMESTAMP_DIGITS_MAX = 32;
+/** Of one segment. */
+export const BLOCKS_MAX = 65_536;
+/** Pieces of the open segment: each is twice as large as the one before, up to the second. */
+export const PIECE_BYTES_MIN = 16 * 1024;
+export const PIECE_BYTES_MAX = 256 * 1024;
+/** Between two yields, whichever comes first; the runner looks at the clock then. */
+export const CHECKED_EVENTS_PER_STEP = 32;
+export const CHECKED_BYTES_PER_STEP = 64 * 1024;

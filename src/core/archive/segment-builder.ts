@@ -13,7 +13,7 @@ import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
 import type { ChainPoint } from "./chain.ts";
 import { putU32 } from "./fields.ts";
-import { EVENT_BYTES_MAX, type SegmentLimits } from "./limits.ts";
+import { EVENT_BYTES_MAX, PIECE_BYTES_MAX, PIECE_BYTES_MIN, type SegmentLimits } from "./limits.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { SegmentCursor } from "./segment-cursor.ts";
 import {
@@ -26,10 +26,6 @@ import {
   type Block,
   type SegmentHeader,
 } from "./segment-format.ts";
-
-/** Each is twice as large as the one before, up to the second. */
-const FIRST_PIECE_BYTES = 16 * 1024;
-const PIECE_BYTES_MAX = 256 * 1024;
 
 const NOTHING = new Uint8Array(0);
 
@@ -62,7 +58,7 @@ export class SegmentBuilder {
     this.#limits = limits;
     this.#digest = digest;
     this.#header = bytes;
-    this.#buffer = new Uint8Array(FIRST_PIECE_BYTES);
+    this.#buffer = new Uint8Array(PIECE_BYTES_MIN);
     this.#buffer.set(bytes);
     this.#size = bytes.length;
     this.#headerCrc = read.crc;

@@ -13,7 +13,7 @@
 import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
 import { isSameBytes, isSamePoint, type Chain, type ChainPoint, type ChainWalk } from "./chain.ts";
-import { BLOCK_BYTES_MAX } from "./limits.ts";
+import { BLOCK_BYTES_MAX, CHECKED_BYTES_PER_STEP, CHECKED_EVENTS_PER_STEP } from "./limits.ts";
 import type { SegmentEntry } from "./manifest.ts";
 import { SegmentCursor } from "./segment-cursor.ts";
 import { contentHashOf, readHeader, type Block, type Footer, type SegmentHeader } from "./segment-format.ts";
@@ -34,10 +34,6 @@ export type SegmentVerdict =
     }
   | { readonly kind: "broken"; readonly sequence: number; readonly why: string; readonly isRot: boolean }
   | { readonly kind: "newer"; readonly version: number };
-
-/** Between two yields, whichever comes first; the runner looks at the clock then. */
-const EVENTS_PER_STEP = 32;
-const BYTES_PER_STEP = 64 * 1024;
 
 export interface CheckInput {
   readonly bytes: Uint8Array;
@@ -69,11 +65,11 @@ export function* checkSegment(input: CheckInput, chain: Chain, digest: Digest): 
   for (;;) {
     let step = cursor.next();
     let taken = 0;
-    const untilBytes = cursor.atBytes + BYTES_PER_STEP;
+    const untilBytes = cursor.atBytes + CHECKED_BYTES_PER_STEP;
     for (; step === "event"; step = cursor.next()) {
       if (!walk.check(cursor.data())) return faulty(walk, null);
       blocks.add(cursor);
-      if (++taken === EVENTS_PER_STEP || cursor.atBytes >= untilBytes) break;
+      if (++taken === CHECKED_EVENTS_PER_STEP || cursor.atBytes >= untilBytes) break;
     }
     if (taken > 0) yield taken;
     if (step === "event") continue;

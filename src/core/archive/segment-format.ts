@@ -18,7 +18,7 @@ import { assert } from "../kit/assert.ts";
 import { ByteWriter, DecodeError, type ByteReader } from "../kit/bytes.ts";
 import type { ChainPoint } from "./chain.ts";
 import { decode, putU32, readPoint, readSum, u32At, writePoint, writeSum } from "./fields.ts";
-import { AUTHOR_BYTES_MAX, FOOTER_BYTES_MAX, FORMAT_VERSION, SEGMENT_HEADER_BYTES_MAX } from "./limits.ts";
+import { AUTHOR_BYTES_MAX, BLOCKS_MAX, FOOTER_BYTES_MAX, FORMAT_VERSION, SEGMENT_HEADER_BYTES_MAX } from "./limits.ts";
 
 const MAGIC = 0xf5415243;
 const END_MAGIC = 0xf5415244;
@@ -27,7 +27,6 @@ const HEADER_CRC_AT = 4;
 const FOOTER_FIXED_BYTES = 12;
 const TRAILER_BYTES = 8;
 const CONTENT_DOMAIN = "tenure:segment:v1\n";
-const BLOCKS_MAX = 65_536;
 
 export const CRC_BYTES = 4;
 export const RECORD_OVERHEAD_BYTES = 8;

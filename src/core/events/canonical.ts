@@ -10,6 +10,7 @@
 import { TenureError } from "../kit/errors.ts";
 import type { Json } from "../kit/json.ts";
 import { EVENT_DEPTH_MAX } from "../kit/limits.ts";
+import { NAME_TEXTS_MAX, NAME_TEXT_LENGTH_MAX } from "./limits.ts";
 
 /** What can't stand between quotes as it is. A surrogate can, in a pair: it takes the slow way, which looks. */
 // oxlint-disable-next-line no-control-regex -- the control characters are what is looked for
@@ -110,15 +111,12 @@ function objectText(members: { readonly [key: string]: Json }, numberMax: number
   return `${text}}`;
 }
 
-/** The same few names come in every event: each of these is quoted once. Callers have names too, so it is begun anew when it is full. */
-const NAME_TEXTS_MAX = 1_024;
-const NAME_LENGTH_MAX = 64;
 const nameTexts = new Map<string, string>();
 
 function nameText(key: string): string {
   const text = `${canonicalString(key)}:`;
   if (nameTexts.size >= NAME_TEXTS_MAX) nameTexts.clear();
-  if (key.length <= NAME_LENGTH_MAX) nameTexts.set(key, text);
+  if (key.length <= NAME_TEXT_LENGTH_MAX) nameTexts.set(key, text);
   return text;
 }
 

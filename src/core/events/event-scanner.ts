@@ -12,6 +12,7 @@ import {
 import { isTimestamp } from "./event.ts";
 import { HASH_BYTES } from "./hex.ts";
 import { JsonError, JsonScanner } from "./json-scanner.ts";
+import { WORD_BYTES_MAX } from "./limits.ts";
 
 const HASH_DIGITS = 2 * HASH_BYTES;
 const QUOTE = 0x22;
@@ -31,7 +32,6 @@ const TIMESTAMP = textEncoder.encode(',"timestamp":');
 
 const ENTITY_TYPE = textEncoder.encode(',"entityType":"');
 const EVENT_TYPE = textEncoder.encode('","eventType":"');
-const WORD_BYTES_MAX = 32;
 
 const IS_HEX = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9a-f]/.test(String.fromCharCode(byte)) ? 1 : 0));
 const IS_IN_WORD = Uint8Array.from({ length: 256 }, (_, byte) => (/[a-z0-9-]/.test(String.fromCharCode(byte)) ? 1 : 0));

@@ -17,10 +17,12 @@ import {
   EVENT_SOURCE_BYTES_MAX,
   EVENT_TIMESTAMP_MAX,
   INTEGER_MAX,
+  UTF8_BYTES_PER_UNIT_MAX,
 } from "../kit/limits.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { canonicalJson, canonicalString } from "./canonical.ts";
 import { isHash } from "./hex.ts";
+import { ENTITIES_KEPT_MAX, SLAB_BYTES, SLAB_SHARE_MAX } from "./limits.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
 
 /** The entity, and what happened to it: `build:submitted`. Which there are, each tenant of the journal knows for itself. */
@@ -81,20 +83,11 @@ const textEncoder = new TextEncoder();
 const EVENT_TYPE = /^([a-z][a-z0-9-]{0,31}):[a-z][a-z0-9-]{0,31}$/;
 /** Of the types that were met: each is looked at once. */
 const entities = new Map<string, string>();
-const ENTITIES_KEPT_MAX = 1_024;
 
 /** Tag and event side by side, for one call of the hash. Larger events get a buffer of their own. */
 const scratch = new Uint8Array(TAG_BYTES + 64 * 1024);
 scratch.set(textEncoder.encode(DOMAIN_TAG));
 
-/**
- * Events are many and small: each a buffer of its own would cost more than its text. They stand side by side in slabs, which
- * live as long as the last of their events; a larger one gets a buffer of its own.
- */
-const SLAB_BYTES = 64 * 1024;
-const SLAB_SHARE_MAX = SLAB_BYTES / 8;
-/** Of UTF-8, for one unit of UTF-16. */
-const BYTES_PER_UNIT_MAX = 3;
 let slab = new Uint8Array(0);
 let slabUsed = 0;
 
@@ -111,7 +104,7 @@ export function encodeEvent(event: StoredEvent): Uint8Array {
 }
 
 function bytesOf(text: string): Uint8Array {
-  const bytesMax = text.length * BYTES_PER_UNIT_MAX;
+  const bytesMax = text.length * UTF8_BYTES_PER_UNIT_MAX;
   if (bytesMax > SLAB_SHARE_MAX) return textEncoder.encode(text);
   if (slabUsed + bytesMax > slab.length) {
     slab = new Uint8Array(SLAB_BYTES);
@@ -202,7 +195,7 @@ function isPositive(value: Json): boolean {
 
 function isText(value: Json, bytesMax: number): boolean {
   if (typeof value !== "string" || value === "" || value.length > bytesMax) return false;
-  if (value.length * BYTES_PER_UNIT_MAX <= bytesMax) return true;
+  if (value.length * UTF8_BYTES_PER_UNIT_MAX <= bytesMax) return true;
   let length = value.length;
   for (let at = 0; at < value.length; at++) {
     const unit = value.charCodeAt(at);

@@ -7,6 +7,7 @@
 // - Recursion is bounded by `depthMax`.
 
 import { INTEGER_MAX } from "../kit/limits.ts";
+import { KEYS_COMPARED_MAX } from "./limits.ts";
 
 export class JsonError extends Error {
   readonly problem: string;
@@ -20,8 +21,6 @@ export class JsonError extends Error {
   }
 }
 
-/** Of one object; past it a set is cheaper than comparing with each. */
-const KEYS_COMPARED_MAX = 16;
 /** Every number of so many digits is below 2^53. */
 const EXACT_DIGITS_MAX = 15;
 const TIME_MIN = 1_024;

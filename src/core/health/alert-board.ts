@@ -4,10 +4,8 @@
 
 import type { AlertName, AlertView } from "../../ports/cluster.ts";
 import type { ErrorCode } from "../kit/errors.ts";
+import { ALERTS_MAX } from "./limits.ts";
 import type { HealthOutput, Moment } from "./outputs.ts";
-
-/** Members and their former disks have one node id each; nobody else is alerted about. */
-const ALERTS_MAX = 256;
 
 const KINDS: Readonly<
   Record<AlertName, { readonly severity: AlertView["severity"]; readonly code: ErrorCode | null }>

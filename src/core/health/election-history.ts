@@ -9,9 +9,8 @@
 
 import { ELECTION_HISTORY_MAX } from "../kit/limits.ts";
 import type { ElectionRecord } from "../raft/types.ts";
+import { PRE_VOTES_KEPT_MAX } from "./limits.ts";
 import type { KeptElection, Moment } from "./outputs.ts";
-
-export const PRE_VOTES_KEPT_MAX = 32;
 
 export class ElectionHistory {
   readonly #records: KeptElection[] = [];

@@ -8,10 +8,7 @@
 
 import { Histogram } from "../kit/histogram.ts";
 import type { ElectionRecord, Role } from "../raft/types.ts";
-
-const RATE_WINDOW_MS = 300_000;
-/** Elections of one window. A node that campaigns without a pause asks for votes a few times a second at most. */
-const WINDOW_ELECTIONS_MAX = 2_048;
+import { ELECTIONS_WINDOW_MS, WINDOW_ELECTIONS_MAX } from "./limits.ts";
 
 export class ElectionStats {
   readonly durationMs = new Histogram();
@@ -44,7 +41,7 @@ export class ElectionStats {
 
   /** 0 to 1, over the last five minutes; null where there was no election. */
   successRate(nowMs: number): number | null {
-    while (this.#recent.length > 0 && this.#recent[0]!.endedMs <= nowMs - RATE_WINDOW_MS) this.#recent.shift();
+    while (this.#recent.length > 0 && this.#recent[0]!.endedMs <= nowMs - ELECTIONS_WINDOW_MS) this.#recent.shift();
     if (this.#recent.length === 0) return null;
     return this.#recent.filter(({ succeeded }) => succeeded).length / this.#recent.length;
   }

@@ -8,16 +8,8 @@
 // it from the new leader's next beacon. One that dies before it could say so was not planned to.
 
 import type { PeerKey } from "../kit/ids.ts";
+import { FAILOVERS_WINDOW_MS, UNDECIDED_MAX, UNDECIDED_MS_MAX, WINDOW_FAILOVERS_MAX } from "./limits.ts";
 import type { HealthOutput } from "./outputs.ts";
-
-/** Several beacons long. */
-const UNDECIDED_MS_MAX = 5_000;
-const RATE_WINDOW_MS = 3_600_000;
-/** More than this in an hour are as many for an alert; an election takes a fraction of a second. */
-const WINDOW_FAILOVERS_MAX = 1_024;
-
-/** Leaders that followed each other faster than beacons could say why; the oldest is decided. */
-const UNDECIDED_MAX = 16;
 
 type Failover = HealthOutput & { readonly kind: "failover" };
 
@@ -62,7 +54,7 @@ export class Failovers {
 
   /** In the last hour. */
   recent(nowMs: number): number {
-    while (this.#recentMs.length > 0 && this.#recentMs[0]! <= nowMs - RATE_WINDOW_MS) this.#recentMs.shift();
+    while (this.#recentMs.length > 0 && this.#recentMs[0]! <= nowMs - FAILOVERS_WINDOW_MS) this.#recentMs.shift();
     return this.#recentMs.length;
   }
 

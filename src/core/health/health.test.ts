@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { peerKey, type PeerKey } from "../kit/ids.ts";
 import { ELECTION_HISTORY_MAX, TERM_JUMP_MAX } from "../kit/limits.ts";
 import type { ElectionRecord, RaftEvent } from "../raft/types.ts";
-import { PRE_VOTES_KEPT_MAX } from "./election-history.ts";
 import { Health } from "./health.ts";
+import { PRE_VOTES_KEPT_MAX } from "./limits.ts";
 import type { Beacon, HealthOutput, Observation } from "./outputs.ts";
 
 const [A, B, C] = [peerKey("n1", "a1"), peerKey("n2", "a1"), peerKey("n3", "a1")];

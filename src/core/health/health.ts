@@ -18,17 +18,10 @@ import { AlertBoard } from "./alert-board.ts";
 import { ElectionHistory } from "./election-history.ts";
 import { ElectionStats } from "./election-stats.ts";
 import { Failovers } from "./failovers.ts";
+import * as limits from "./limits.ts";
 import { judgeClock, judgeClones, judgeRefused, judgeHistory } from "./machine-alerts.ts";
 import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
 import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
-
-const LEADER_UNAVAILABLE_AFTER_MS = 30_000;
-const ELECTION_SUCCESS_RATE_MIN = 0.9;
-const FAILOVERS_PER_HOUR_MAX = 5;
-/** So long after the last one, stalls of the event loop are over. */
-const STALLED_FOR_MS = 60_000;
-/** Claims of higher terms that this node remembers to have answered; an honest one is followed by its own step-down. */
-const ANSWERED_CLAIMS_MAX = 64;
 
 export interface HealthOptions {
   readonly self: PeerKey;
@@ -270,7 +263,7 @@ export class Health {
     const term = this.#ledTerm;
     if (claimant === null || term === 0 || term >= currentTerm || this.#answeredClaims.has(currentTerm)) return [];
     this.#answeredClaims.add(currentTerm);
-    if (this.#answeredClaims.size > ANSWERED_CLAIMS_MAX) {
+    if (this.#answeredClaims.size > limits.ANSWERED_CLAIMS_MAX) {
       this.#answeredClaims.delete(this.#answeredClaims.values().next().value!);
     }
     this.staleTerms++;
@@ -317,9 +310,15 @@ export class Health {
     return [
       // It may speak again without ever having been followed less: then no change of role tells us.
       ...(isBack ? this.#board.clearUnless(at, "leader_suspect", () => false) : []),
-      ...this.#board.set(at, "leader_unavailable", null, isMember && silentMs > LEADER_UNAVAILABLE_AFTER_MS, () => {
-        return `no leader for ${Math.round(silentMs / 1_000)} s: nothing can be written. A majority of the voters has to run and reach each other`;
-      }),
+      ...this.#board.set(
+        at,
+        "leader_unavailable",
+        null,
+        isMember && silentMs > limits.LEADER_UNAVAILABLE_AFTER_MS,
+        () => {
+          return `no leader for ${Math.round(silentMs / 1_000)} s: nothing can be written. A majority of the voters has to run and reach each other`;
+        },
+      ),
     ];
   }
 
@@ -328,17 +327,17 @@ export class Health {
     const failovers = this.#failovers.recent(at.nowMs);
     const self = nodeIdOf(this.#self);
     return [
-      ...this.#board.set(at, "election_failed", self, rate !== null && rate < ELECTION_SUCCESS_RATE_MIN, () => {
+      ...this.#board.set(at, "election_failed", self, rate !== null && rate < limits.ELECTION_SUCCESS_RATE_MIN, () => {
         return `${Math.round((rate ?? 0) * 100)} % of this node's elections of the last 5 minutes found a leader. See \`tenure cluster elections\` for who did not vote`;
       }),
-      ...this.#board.set(at, "failover_rate_high", null, failovers > FAILOVERS_PER_HOUR_MAX, () => {
+      ...this.#board.set(at, "failover_rate_high", null, failovers > limits.FAILOVERS_PER_HOUR_MAX, () => {
         return `${failovers} failovers within an hour. Look for a node that restarts, a slow disk, or a network that drops packets`;
       }),
     ];
   }
 
   #judgeMachine(at: Moment, { disk, historyQuota, stalls, isPaused }: Observation): HealthOutput[] {
-    if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + STALLED_FOR_MS;
+    if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + limits.STALLED_FOR_MS;
     this.#stalls = stalls;
     const self = nodeIdOf(this.#self);
     return [

@@ -2,6 +2,7 @@
 // not accept it, and what it lacks of the history.
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
+import { RANGES_SHOWN_MAX } from "../kit/limits.ts";
 import type { AlertBoard } from "./alert-board.ts";
 import type { HealthOutput, Moment, Observation } from "./outputs.ts";
 
@@ -47,8 +48,6 @@ export function judgeClock(
     }),
   ];
 }
-
-const RANGES_SHOWN_MAX = 4;
 
 export function judgeHistory(
   board: AlertBoard,

@@ -11,13 +11,8 @@
 // Each finding is told once: a term's each further leader, and each two nodes whose states differ.
 
 import type { PeerKey } from "../kit/ids.ts";
+import { CHAIN_CLAIMS_MAX, CLAIMED_TERMS_MAX, DIVERGED_PAIRS_MAX } from "./limits.ts";
 import type { ChainPoint } from "./outputs.ts";
-
-/** More terms than a cluster goes through in a day of trouble; a claim about an older one is not judged. */
-const TERMS_MAX = 1_024;
-/** Four a second from each of 31 peers would be eight seconds; most name the same indexes. */
-const CHAIN_CLAIMS_MAX = 1_024;
-const DIVERGED_PAIRS_MAX = 1_024;
 
 export type SplitBrainFinding =
   | { readonly kind: "two-leaders"; readonly term: number; readonly leaders: readonly [PeerKey, PeerKey] }
@@ -48,7 +43,7 @@ export class SplitBrain {
     const known = this.#leaders.get(term);
     if (known === undefined) {
       this.#leaders.set(term, new Set([leader]));
-      if (this.#leaders.size > TERMS_MAX) this.#forgetLowestTerm();
+      if (this.#leaders.size > CLAIMED_TERMS_MAX) this.#forgetLowestTerm();
       return [];
     }
     if (known.has(leader)) return [];

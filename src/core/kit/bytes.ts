@@ -11,15 +11,13 @@
 // seven bytes that a varint would save are little beside an entry's data.
 
 import { assert } from "./assert.ts";
-import { INTEGER_MAX } from "./limits.ts";
+import { INTEGER_MAX, RECENT_TEXTS_KEPT, RECENT_TEXT_BYTES_MAX } from "./limits.ts";
 
 const U32_SPAN = 2 ** 32;
 
 // The same few names come in every message. A name seen before is returned as the string it was then,
 // which costs a comparison instead of building one. It can't be observed: equal strings are equal.
-const RECENT_TEXTS = 256;
-const RECENT_TEXT_BYTES_MAX = 128;
-const recentTexts: (string | undefined)[] = new Array<string | undefined>(RECENT_TEXTS).fill(undefined);
+const recentTexts: (string | undefined)[] = new Array<string | undefined>(RECENT_TEXTS_KEPT).fill(undefined);
 
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -212,7 +210,7 @@ export class ByteReader {
       if (code > 0x7f) return decodeWideText(this.#buffer.subarray(at, at + length));
       hash = (Math.imul(hash, 31) + code) | 0;
     }
-    const slot = (hash ^ (hash >>> 15)) & (RECENT_TEXTS - 1);
+    const slot = (hash ^ (hash >>> 15)) & (RECENT_TEXTS_KEPT - 1);
     const recent = recentTexts[slot];
     if (recent !== undefined && this.#holds(at, length, recent)) return recent;
     return this.#asciiText(at, length, slot);

@@ -163,6 +163,8 @@ export const ELECTION_HISTORY_MAX = 128;
 export const SCOPE_HISTORY_MAX = 32;
 /** Scopes of one cluster: all of them live in memory and in each snapshot. */
 export const SCOPES_MAX = 10_000;
+/** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest scopes take a few ms. */
+export const SCOPES_PER_PAGE_MAX = 256;
 /** Campaigns that wait for one scope, or for all scopes together, on one leader. */
 export const SCOPE_WAITERS_MAX = 1_000;
 export const SCOPE_WAITERS_TOTAL_MAX = 20_000;
@@ -197,6 +199,8 @@ export const WALL_MS_MAX = 253_402_300_800_000;
 export const JOB_ERROR_BYTES_MAX = 8 * 1024;
 export const JOB_PROGRESS_BYTES_MAX = 1_024;
 export const LOG_CHUNK_BYTES_MAX = 64 * 1024;
+/** Of one page of a job's log. */
+export const LOG_PAGE_BYTES_MAX = 256 * 1024;
 export const LOG_CHUNKS_PER_CALL_MAX = 64;
 export const AGENT_KINDS_MAX = 256;
 export const AGENT_CAPACITY_MAX = 1_000;
@@ -290,3 +294,28 @@ export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 64;
 
 export const QUERY_BYTES_MAX = 256;
 export const ANSWER_BYTES_MAX = 256 * 1024;
+
+/** Texts of messages that are kept to be returned for the same bytes (bytes.ts). */
+export const RECENT_TEXTS_KEPT = 256;
+export const RECENT_TEXT_BYTES_MAX = 128;
+
+/** What can wait rests between two slices: not while a timer is only as late as it is by itself, then so many times as long. */
+export const SLICE_LATE_MS = 4;
+export const REST_PER_LATE = 2;
+export const REST_MS_MAX = 50;
+
+// ---- texts and messages ----------------------------------------------------------------------------
+
+/** Letters that a mistyped name may differ by for a suggestion; longer names are not compared. */
+export const TYPO_DISTANCE_MAX = 2;
+export const TYPO_LENGTH_MAX = 64;
+
+/** Of one UTF-16 unit of well-formed text in UTF-8, and in JSON (an escape). */
+export const UTF8_BYTES_PER_UNIT_MAX = 3;
+export const JSON_BYTES_PER_UNIT_MAX = 6;
+export const PORT_MAX = 65_535;
+/** Servers that a client is configured with. */
+export const URLS_MAX = 64;
+export const API_KEY_LENGTH_MAX = 1_024;
+/** Of what is missing in a history; a message that names them has to stay one line. */
+export const RANGES_SHOWN_MAX = 4;

@@ -1,11 +1,10 @@
 // "Did you mean": the known names that a misspelt one is close to.
 
-const TYPO_DISTANCE_MAX = 2;
-const NAME_LENGTH_MAX = 64;
+import { TYPO_DISTANCE_MAX, TYPO_LENGTH_MAX } from "./limits.ts";
 
 /** "; did you mean …?", or nothing. Its question mark ends a sentence: see `sentenceEnd`. */
 export function suggestion(name: string, known: readonly string[]): string {
-  if (name.length > NAME_LENGTH_MAX) return "";
+  if (name.length > TYPO_LENGTH_MAX) return "";
   const near = known.filter(
     (one) => one !== name && distance(name.toLowerCase(), one.toLowerCase()) <= TYPO_DISTANCE_MAX,
   );

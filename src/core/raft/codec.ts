@@ -20,6 +20,7 @@ import {
   ENTRY_BYTES_MAX,
   MESSAGE_BYTES_MAX,
 } from "../kit/limits.ts";
+import { MESSAGE_BUFFER_BYTES } from "./limits.ts";
 import {
   readConfiguration,
   readPeer,
@@ -71,11 +72,6 @@ export type DecodedMessage =
 
 // ---- messages --------------------------------------------------------------------------------------
 
-/**
- * Messages are written one behind the other into common buffers of this size: a buffer of its own is the
- * dearest part of a small message. Small enough that a kept message does not keep much else alive.
- */
-const MESSAGE_BUFFER_BYTES = 8 * 1024;
 const messageWriter = new ByteWriter(MESSAGE_BUFFER_BYTES);
 
 /** The bytes are a view of a common buffer: send or copy them, but never transfer their ArrayBuffer. */

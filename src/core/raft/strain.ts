@@ -9,9 +9,7 @@
 
 import { STRAIN_FACTOR, STRAIN_HALF_LIFE_MS, STRAIN_TIMEOUTS_MAX } from "../kit/limits.ts";
 import { beatIntervalMs, type ElectionConfig } from "./config.ts";
-
-/** Below it, it is forgotten: a half of a half never ends. */
-const NOTHING_MS = 1;
+import { STRAIN_MS_MIN } from "./limits.ts";
 
 export class Strain {
   readonly #beatMs: number;
@@ -26,7 +24,7 @@ export class Strain {
 
   at(nowMs: number): number {
     const leftMs = this.#peakMs * 0.5 ** ((nowMs - this.#peakAtMs) / STRAIN_HALF_LIFE_MS);
-    return leftMs < NOTHING_MS ? 0 : leftMs;
+    return leftMs < STRAIN_MS_MIN ? 0 : leftMs;
   }
 
   /**

@@ -11,11 +11,9 @@ import { TenureError } from "../kit/errors.ts";
 import { SCOPES_MAX } from "../kit/limits.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import { decodeEvent, SCOPE_EVENT_VERSION, type ScopeEvent } from "./events.ts";
+import { SCOPES_UNPREPARED_MAX } from "./limits.ts";
 import { epochAt, evolveScope, type ScopeState } from "./scope-state.ts";
 import { decodeScopes, encodeScopes, prepareScope } from "./snapshot.ts";
-
-/** Scopes that changed and whose bytes for a snapshot are still to be made; past it one is made with each record. */
-const UNPREPARED_MAX = 128;
 
 /** What decisions look at: the applied state, or the leader's head on top of it. */
 export interface ScopesReader {
@@ -117,7 +115,7 @@ export class ScopesFold implements Fold, ScopesReader {
   #prepareSome(changed: string): void {
     this.#unprepared.delete(changed);
     this.#unprepared.add(changed);
-    if (this.#unprepared.size <= UNPREPARED_MAX) return;
+    if (this.#unprepared.size <= SCOPES_UNPREPARED_MAX) return;
     const [oldest] = this.#unprepared;
     if (oldest === undefined) return;
     this.#unprepared.delete(oldest);

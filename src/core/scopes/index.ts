@@ -4,6 +4,6 @@ export { decide, type ScopeCommand, type ScopeDecision } from "./decide.ts";
 export { decodeEvent, encodeEvent, type ScopeEvent } from "./events.ts";
 export { ScopesFold } from "./fold.ts";
 export { ScopesHead } from "./head.ts";
-export { checkAcquire, checkHold, checkScope } from "./limits.ts";
+export { checkAcquire, checkHold, checkScope, GENERATION_MAX } from "./limits.ts";
 export { EPOCHS_PER_GENERATION, type HoldState, viewOf } from "./scope-state.ts";
-export { GENERATION_MAX, withNewLine } from "./snapshot.ts";
+export { withNewLine } from "./snapshot.ts";

@@ -15,6 +15,10 @@ import type { AcquireRequest } from "../../ports/scopes.ts";
 
 /** Random, made by a client: a UUID and a little more. */
 export const SCOPE_SESSION_BYTES_MAX = 128;
+/** Scopes that changed and whose bytes for a snapshot are still to be made; past it one is made with each record. */
+export const SCOPES_UNPREPARED_MAX = 128;
+/** Above it an epoch would pass 2^53-1. */
+export const GENERATION_MAX = 2 ** 21 - 1;
 
 const encoder = new TextEncoder();
 

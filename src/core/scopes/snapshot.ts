@@ -22,15 +22,13 @@ import {
 } from "../kit/limits.ts";
 import type { ScopeTransition } from "../../ports/scopes.ts";
 import { readMetadata, writeMetadata } from "./events.ts";
-import { SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
+import { GENERATION_MAX, SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
 import { EPOCHS_PER_GENERATION, type HoldState, type ScopeState } from "./scope-state.ts";
 
 /** Where epochs are counted from a place inside of a generation: of a cluster that was recovered or restored. */
 const SCOPES_SNAPSHOT_VERSION = 2;
 /** Where they are counted from its begin. Older releases read this one alone. */
 const SCOPES_SNAPSHOT_VERSION_AT_BEGIN = 1;
-/** Above it an epoch would pass 2^53-1. */
-export const GENERATION_MAX = 2 ** 21 - 1;
 const MAGIC = 0x54;
 const HEADER_BYTES = 14;
 const SCOPE_BYTES = 512;

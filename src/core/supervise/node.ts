@@ -15,6 +15,7 @@
 // - A child is only called hung for time in which we ourselves were running (trap 49): a machine that slept hangs nobody.
 
 import { assert, assertNever } from "../kit/assert.ts";
+import { AGENT_KEY_RETRY_MS, CRASHES_MAX, SHORT_RUN_MS, SUPERVISION_TICK_MS } from "./limits.ts";
 import { Restarts } from "./restarts.ts";
 
 export type Part = "controller" | "agent";
@@ -93,12 +94,8 @@ const FINAL_CODES: ReadonlySet<number> = new Set([64, 65, 77, 78]);
 const AGENT_FINAL_CODES: ReadonlySet<number> = new Set([64, 76, 78]);
 /** Its key is not known, or may not do this: a key can be made when the cluster stands, and then nobody has to come by. */
 const AGENT_KEY_CODE = 77;
-const AGENT_KEY_MS = 60_000;
-const CRASHES_MAX = 5;
 /** No epoch: the answer to `empty`. */
 export const EMPTIED = 0;
-const SHORT_RUN_MS = 10_000;
-const LOOK_EVERY_MS = 500;
 const EXIT_SOFTWARE = 70;
 const EXIT_OF = { SIGTERM: 143, SIGINT: 130 } as const;
 
@@ -131,7 +128,7 @@ export class NodeSupervision {
   /** After so long a tick is due, at the latest. */
   untilMs(nowMs: number): number {
     const due = [this.#controller, this.#agent].flatMap((one) => (one.phase === "waiting" ? [one.atMs - nowMs] : []));
-    return Math.max(0, Math.min(LOOK_EVERY_MS, ...due, (this.#stopping?.untilMs ?? Infinity) - nowMs));
+    return Math.max(0, Math.min(SUPERVISION_TICK_MS, ...due, (this.#stopping?.untilMs ?? Infinity) - nowMs));
   }
 
   step(nowMs: number, input: NodeInput): NodeEffect[] {
@@ -321,7 +318,7 @@ export class NodeSupervision {
   }
 
   #agentAfter(nowMs: number, failed: Failure, effects: NodeEffect[]): Agent {
-    if (failed.code === AGENT_KEY_CODE) return { phase: "waiting", atMs: nowMs + AGENT_KEY_MS };
+    if (failed.code === AGENT_KEY_CODE) return { phase: "waiting", atMs: nowMs + AGENT_KEY_RETRY_MS };
     const isFinal = failed.code !== null && AGENT_FINAL_CODES.has(failed.code);
     if (this.#crashed("agent", failed) < CRASHES_MAX && !isFinal)
       return { phase: "waiting", atMs: nowMs + this.#delayMs("agent", failed) };
@@ -352,7 +349,7 @@ export class NodeSupervision {
 
   #listen(nowMs: number, effects: NodeEffect[]): void {
     // Our own pauses are not theirs.
-    const passedMs = Math.min(nowMs - (this.#lastMs ?? nowMs), 2 * LOOK_EVERY_MS);
+    const passedMs = Math.min(nowMs - (this.#lastMs ?? nowMs), 2 * SUPERVISION_TICK_MS);
     this.#lastMs = nowMs;
     for (const part of ["controller", "agent"] as const) {
       const child = part === "controller" ? this.#controller : this.#agent;

@@ -1,18 +1,16 @@
 // How long a command that ended by itself waits before it is started again (`tenure run --forever`): doubling from
 // the first delay to the last; a run that was long enough to be called healthy begins again with the first.
 
-const DELAY_FIRST_MS = 100;
-const DELAY_LAST_MS = 5_000;
-const HEALTHY_AFTER_MS = 10_000;
+import { RESTART_MS_MAX, RESTART_MS_MIN, RUN_HEALTHY_AFTER_MS } from "./limits.ts";
 
 export class Restarts {
-  #nextMs = DELAY_FIRST_MS;
+  #nextMs = RESTART_MS_MIN;
 
   /** The delay after a run of so long. */
   delayMs(ranMs: number): number {
-    if (ranMs >= HEALTHY_AFTER_MS) this.#nextMs = DELAY_FIRST_MS;
+    if (ranMs >= RUN_HEALTHY_AFTER_MS) this.#nextMs = RESTART_MS_MIN;
     const delayMs = this.#nextMs;
-    this.#nextMs = Math.min(DELAY_LAST_MS, delayMs * 2);
+    this.#nextMs = Math.min(RESTART_MS_MAX, delayMs * 2);
     return delayMs;
   }
 }

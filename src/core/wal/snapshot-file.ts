@@ -15,11 +15,9 @@ import { type Pieces, wholeOf } from "../kit/pieces.ts";
 import { readSnapshotMeta, writeSnapshotMeta } from "../raft/codec.ts";
 import type { SnapshotMeta } from "../raft/types.ts";
 import { type Checksummed, FrameWriter, readFrameHead } from "./frame.ts";
+import { CHECKSUM_SLICE_BYTES, SNAPSHOT_META_BUFFER_BYTES } from "./limits.ts";
 
-const META_CAPACITY_BYTES = 1024;
 const LENGTH_BYTES = 4;
-/** No more than this is checksummed between two yields: 0.25 ms with zlib, 2 ms at worst on a busy machine. */
-const SLICE_BYTES = 1024 * 1024;
 
 export type SnapshotRead =
   | { readonly kind: "whole"; readonly meta: SnapshotMeta; readonly data: Uint8Array }
@@ -62,7 +60,7 @@ export function* checksumOf(contents: Uint8Array, digest: Digest): Generator<voi
   let crc = 0;
   for (const slice of slicesOf(contents)) {
     crc = digest.crc32(slice, crc);
-    if (contents.length > SLICE_BYTES) yield;
+    if (contents.length > CHECKSUM_SLICE_BYTES) yield;
   }
   return { bytes: contents.length, crc };
 }
@@ -111,7 +109,7 @@ function* checked(head: Uint8Array, data: Uint8Array, digest: Digest): Generator
 
 function headOf(meta: SnapshotMeta, contents: Checksummed, digest: Digest): Uint8Array {
   assert(contents.bytes <= SNAPSHOT_BYTES_MAX, "snapshot is within its bound", () => `${contents.bytes} bytes`);
-  const frames = new FrameWriter(META_CAPACITY_BYTES);
+  const frames = new FrameWriter(SNAPSHOT_META_BUFFER_BYTES);
   writeSnapshotMeta(frames.begin("snapshot"), meta);
   return frames.finishHead(contents, digest);
 }
@@ -123,7 +121,7 @@ function lengthOf({ length }: Uint8Array): Uint8Array {
 }
 
 function* slicesOf(bytes: Uint8Array): Generator<Uint8Array, void, void> {
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES);
+  for (let at = 0; at < bytes.length; at += CHECKSUM_SLICE_BYTES) yield bytes.subarray(at, at + CHECKSUM_SLICE_BYTES);
 }
 
 function u32At(bytes: Uint8Array, at: number): number {

@@ -9,7 +9,7 @@
 //   size, that no sync covers; then a synced write is not enough, because it covers only its own bytes.
 // - Behind `#sizeBytes` there are zeros, up to `#reservedToBytes`, or the file ends: what is appended takes the place
 //   of zeros, never of older bytes.
-// - At most PIECE_BYTES are gathered, and at most as many are given to the kernel at once, so that a large snapshot
+// - At most WRITE_PIECE_BYTES are gathered, and at most as many are given to the kernel at once, so that a large snapshot
 //   streams through and a slow disk is not handed everything at once. Memory of the caller is not kept.
 //
 // Why one call: it saves a hop through the thread pool. An append of 300 bytes, median of
@@ -20,12 +20,10 @@
 
 import type { DiskFile } from "../../ports/disk.ts";
 import type { DiskIo } from "./io.ts";
-import { DISK_UNSYNCED_BYTES_MAX } from "./limits.ts";
+import { DISK_UNSYNCED_BYTES_MAX, WRITE_BUFFER_BYTES_MIN, WRITE_PIECE_BYTES } from "./limits.ts";
 import { isNoRoom, type Space } from "./space.ts";
 
-const PIECE_BYTES = 1024 * 1024;
-const FIRST_BUFFER_BYTES = 64 * 1024;
-const ZEROS = new Uint8Array(PIECE_BYTES);
+const ZEROS = new Uint8Array(WRITE_PIECE_BYTES);
 
 export interface FileHandles {
   readonly fd: number;
@@ -42,7 +40,7 @@ export class DataFile implements DiskFile {
   /** Of what was appended and written; what is gathered comes behind. */
   #sizeBytes: number;
   #reservedToBytes = 0;
-  #gathered = new Uint8Array(FIRST_BUFFER_BYTES);
+  #gathered = new Uint8Array(WRITE_BUFFER_BYTES_MIN);
   #gatheredBytes = 0;
   /** True of a file that was just opened: what is in it, its size too, may never have been synced. */
   #isDirty = true;
@@ -67,8 +65,8 @@ export class DataFile implements DiskFile {
       if (this.#gather(bytes)) return;
       await this.#flush(label);
       if (this.#gather(bytes)) return;
-      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-        await this.#write(bytes.subarray(at, at + PIECE_BYTES), label);
+      for (let at = 0; at < bytes.length; at += WRITE_PIECE_BYTES) {
+        await this.#write(bytes.subarray(at, at + WRITE_PIECE_BYTES), label);
         if (this.#unsyncedBytes >= DISK_UNSYNCED_BYTES_MAX) await this.#sync(label);
       }
     });
@@ -118,9 +116,9 @@ export class DataFile implements DiskFile {
   /** False where it does not fit; then nothing is taken. */
   #gather(bytes: Uint8Array): boolean {
     const neededBytes = this.#gatheredBytes + bytes.length;
-    if (neededBytes > PIECE_BYTES) return false;
+    if (neededBytes > WRITE_PIECE_BYTES) return false;
     if (neededBytes > this.#gathered.length) {
-      const grown = new Uint8Array(Math.min(PIECE_BYTES, Math.max(neededBytes, 2 * this.#gathered.length)));
+      const grown = new Uint8Array(Math.min(WRITE_PIECE_BYTES, Math.max(neededBytes, 2 * this.#gathered.length)));
       grown.set(this.#gathered.subarray(0, this.#gatheredBytes));
       this.#gathered = grown;
     }
@@ -182,7 +180,7 @@ export class DataFile implements DiskFile {
     try {
       for (let at = Math.max(this.#sizeBytes, this.#reservedToBytes); at < toBytes; at = this.#reservedToBytes) {
         this.#isDirty = true;
-        const zeros = ZEROS.subarray(0, Math.min(PIECE_BYTES, toBytes - at));
+        const zeros = ZEROS.subarray(0, Math.min(WRITE_PIECE_BYTES, toBytes - at));
         await this.#put((piece, pieceAt) => this.#io.write(fd, piece, pieceAt, label), zeros, at);
         this.#reservedToBytes = at + zeros.length;
         this.#unsyncedBytes += zeros.length;

@@ -9,11 +9,11 @@ import { assert } from "../../core/kit/assert.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
 import { DataFile, type FileHandles } from "./file.ts";
 import type { DiskIo } from "./io.ts";
+import { READ_PIECE_BYTES } from "./limits.ts";
 import { LOCK_NAMES } from "./lock.ts";
 import type { Space } from "./space.ts";
 
 const FILE_MODE = 0o600;
-const READ_PIECE_BYTES = 16 * 1024 * 1024;
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 /** Elsewhere O_DSYNC leaves bytes in the drive's cache, which fdatasync as libuv calls it does not (macOS). */
 const HAS_SYNCED_WRITES = process.platform === "linux";

@@ -10,6 +10,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { FilesDisk } from "./files-disk.ts";
 import { errorCode, systemIo, type DiskIo } from "./io.ts";
+import { FREE_BYTES_MIN } from "./limits.ts";
 import { lockDirectory, type DirectoryLock } from "./lock.ts";
 import { Space, type SpaceState } from "./space.ts";
 
@@ -18,7 +19,6 @@ export type { DiskIo } from "./io.ts";
 export type { SpaceState } from "./space.ts";
 
 const DIRECTORY_MODE = 0o700;
-const MIN_FREE_BYTES = 64 * 1024 * 1024;
 
 export interface DataDirectoryOptions {
   /** Below so much free space the state is "low". Default 64 MiB. */
@@ -46,7 +46,7 @@ export async function openDataDirectory(path: string, options: DataDirectoryOpti
   const lock = lockDirectory(directoryPath);
   try {
     const directoryFd = await io.open(directoryPath, constants.O_RDONLY, 0);
-    const space = new Space(io, directoryPath, options.minFreeBytes ?? MIN_FREE_BYTES);
+    const space = new Space(io, directoryPath, options.minFreeBytes ?? FREE_BYTES_MIN);
     await space.watch();
     return assemble(new FilesDisk(directoryPath, directoryFd, io, space), space, lock);
   } catch (error) {

@@ -21,3 +21,5 @@ export const KEEPER_RESTART_MS_MIN = 200;
 export const KEEPER_RESTART_MS_MAX = 10_000;
 /** A keeper whose sweep takes longer, because a process outlives SIGKILL, goes on by itself. */
 export const KEEPER_CLOSE_MS = 3_000;
+/** Of a file in /proc, read at once. */
+export const TABLE_CHUNK_BYTES = 64 * 1024;

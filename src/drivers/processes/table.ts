@@ -3,7 +3,7 @@
 // can't be read now (this process has no file descriptors left, say) everything here throws: an empty answer would mean that nobody lives.
 
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
-import { TABLE_ROUNDS_MAX } from "./limits.ts";
+import { TABLE_CHUNK_BYTES, TABLE_ROUNDS_MAX } from "./limits.ts";
 
 export interface ProcessLine {
   readonly pid: number;
@@ -18,7 +18,6 @@ export interface ProcessLine {
 
 /** PF_KTHREAD of the kernel. */
 const KERNEL_THREAD = 0x0020_0000;
-const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Undefined where there is no /proc. `found` is called with each as soon as it is read: what it does about a process may
@@ -85,7 +84,7 @@ export function variableOf(pid: number, name: string): string | undefined {
 }
 
 /** One for all: hundreds of files are read within milliseconds. */
-let shared = Buffer.allocUnsafe(CHUNK_BYTES);
+let shared = Buffer.allocUnsafe(TABLE_CHUNK_BYTES);
 
 /** Valid until the next call; empty where it has ended, or is none of ours. */
 function readWhole(path: string): Buffer {

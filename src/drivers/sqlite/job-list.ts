@@ -19,20 +19,7 @@ import { crc32 } from "node:zlib";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { JobQuery } from "../../ports/views.ts";
 import type { JobState } from "../../core/jobs/model.ts";
-import {
-  GLANCE_ROWS_MAX,
-  GLANCE_WINDOW,
-  JOBS_PAGE_BYTES_MAX,
-  PAGE_JOBS_MAX,
-  PAGE_MS_MAX,
-  PAGE_ROWS_PER_LOOK,
-  PROBE_FEW,
-  PROBE_ROWS_MAX,
-  PROBE_WINDOW,
-  PROBE_WINDOWS_MAX,
-  SEARCH_WINDOW,
-  STATEMENTS_KEPT,
-} from "./limits.ts";
+import * as limits from "./limits.ts";
 import type { StoredPage } from "./messages.ts";
 import { readPosition, STATE_NUMBERS } from "./store.ts";
 import { matchOf } from "./words.ts";
@@ -62,7 +49,7 @@ interface Filter {
 }
 
 /** Inside of a read transaction, so that the position is that of the page. */
-export function listJobs(database: DatabaseSync, query: JobQuery, pageMsMax: number = PAGE_MS_MAX): StoredPage {
+export function listJobs(database: DatabaseSync, query: JobQuery, pageMsMax: number = limits.PAGE_MS_MAX): StoredPage {
   const endsAtMs = performance.now() + pageMsMax;
   const limit = limitOf(query);
   const before = cursorSequence(query.cursor);
@@ -85,7 +72,7 @@ function find(database: DatabaseSync, filters: readonly Filter[], page: Page): v
   const restOf = (first: Filter): Filter[] => filters.filter((filter) => filter !== first);
   if (filters.length < 2) return walk(database, filters[0] ?? ALL, [], page);
   const likely = likelyOf(filters);
-  walk(database, likely, restOf(likely), page, { rows: GLANCE_ROWS_MAX, sequences: GLANCE_WINDOW });
+  walk(database, likely, restOf(likely), page, { rows: limits.GLANCE_ROWS_MAX, sequences: limits.GLANCE_WINDOW });
   if (page.isOver) return;
   const first = firstOf(database, filters, page.place);
   walk(database, first, restOf(first), page);
@@ -121,7 +108,7 @@ function matches(match: string): Filter {
       text: "EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND words.rowid = jobs.sequence)",
       values,
     },
-    window: SEARCH_WINDOW,
+    window: limits.SEARCH_WINDOW,
   };
 }
 
@@ -155,7 +142,7 @@ function likelyOf(filters: readonly Filter[]): Filter {
 /** The filter that fits the fewest. */
 function firstOf(database: DatabaseSync, filters: readonly Filter[], before: number): Filter {
   let best: Filter | null = null;
-  let fewest = PROBE_ROWS_MAX;
+  let fewest = limits.PROBE_ROWS_MAX;
   const words = filters.find((filter) => filter.key === WORDS_KEY);
   for (const filter of filters) {
     const count = filter === words ? Infinity : countOf(database, filter, before, fewest);
@@ -164,7 +151,8 @@ function firstOf(database: DatabaseSync, filters: readonly Filter[], before: num
     fewest = count;
   }
   // Where something else fits few, words are not counted: they are checked on those.
-  if (words !== undefined && fewest > PROBE_FEW && wordsCount(database, words, before, fewest) < fewest) return words;
+  if (words !== undefined && fewest > limits.PROBE_FEW && wordsCount(database, words, before, fewest) < fewest)
+    return words;
   return best ?? likelyOf(filters);
 }
 
@@ -187,8 +175,8 @@ function countOf(database: DatabaseSync, { probes, key }: Filter, before: number
 function wordsCount(database: DatabaseSync, filter: Filter, before: number, max: number): number {
   let count = 0;
   let high = before;
-  for (let n = 0; n < PROBE_WINDOWS_MAX && high > 0 && count < max; n++) {
-    const low = Math.max(0, high - PROBE_WINDOW);
+  for (let n = 0; n < limits.PROBE_WINDOWS_MAX && high > 0 && count < max; n++) {
+    const low = Math.max(0, high - limits.PROBE_WINDOW);
     count += countOf(database, filter, high, max - count, low);
     high = low;
   }
@@ -222,8 +210,8 @@ class Page {
 
   /** False: there is one more row, and so there may be one more page. */
   take(place: number, json: string | null): boolean {
-    const isFull = this.jobs.length >= this.#limit || this.#bytes >= JOBS_PAGE_BYTES_MAX;
-    if (isFull || (++this.#rows % PAGE_ROWS_PER_LOOK === 0 && this.isLate)) {
+    const isFull = this.jobs.length >= this.#limit || this.#bytes >= limits.JOBS_PAGE_BYTES_MAX;
+    if (isFull || (++this.#rows % limits.PAGE_ROWS_PER_LOOK === 0 && this.isLate)) {
       this.cut();
       return false;
     }
@@ -280,15 +268,18 @@ function prepared(database: DatabaseSync, text: string): StatementSync {
   const known = statements.get(text);
   if (known !== undefined) return known;
   const statement = database.prepare(text);
-  if (statements.size >= STATEMENTS_KEPT) statements.delete(statements.keys().next().value!);
+  if (statements.size >= limits.STATEMENTS_KEPT) statements.delete(statements.keys().next().value!);
   statements.set(text, statement);
   return statement;
 }
 
 function limitOf(query: JobQuery): number {
   const { limit } = query;
-  if (Number.isSafeInteger(limit) && limit >= 1) return Math.min(limit, PAGE_JOBS_MAX);
-  throw new TenureError("BAD_REQUEST", `a limit of ${limit} is none: it is a whole number from 1 to ${PAGE_JOBS_MAX}.`);
+  if (Number.isSafeInteger(limit) && limit >= 1) return Math.min(limit, limits.PAGE_JOBS_MAX);
+  throw new TenureError(
+    "BAD_REQUEST",
+    `a limit of ${limit} is none: it is a whole number from 1 to ${limits.PAGE_JOBS_MAX}.`,
+  );
 }
 
 /** With its own checksum: a text that somebody made up would else be a place like any other. Every node's is the same. */

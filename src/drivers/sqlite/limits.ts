@@ -43,7 +43,6 @@ export const GLANCE_WINDOW = 10_000;
 export const STATEMENTS_KEPT = 64;
 /** Ids of jobs that one question after expired ones is answered with. */
 export const EXPIRED_JOBS_MAX = 10_000;
-export const LOG_PAGE_BYTES_MAX = 256 * 1024;
 
 export const SEARCH_WORDS_MAX = 16;
 /** Longer words are cut, in jobs and in searches alike. */

@@ -6,7 +6,8 @@ import type { Job } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { JobLogPage } from "../../ports/views.ts";
-import { LOG_PAGE_BYTES_MAX, LOG_CHARACTER_BYTES_MAX } from "./limits.ts";
+import { LOG_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
+import { LOG_CHARACTER_BYTES_MAX } from "./limits.ts";
 
 /** Inside of a read transaction. */
 export function readLog(

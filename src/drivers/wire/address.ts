@@ -3,6 +3,7 @@
 
 import { isIP } from "node:net";
 import { TenureError } from "../../core/kit/errors.ts";
+import { PORT_MAX } from "../../core/kit/limits.ts";
 import { ADDRESS_BYTES_MAX } from "./limits.ts";
 
 export interface Address {
@@ -10,7 +11,6 @@ export interface Address {
   readonly port: number;
 }
 
-const PORT_MAX = 65_535;
 const PATTERN = /^(?:\[([0-9a-fA-F:.]+(?:%[A-Za-z0-9._-]+)?)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/;
 
 export function parseAddress(text: string): Address | undefined {

@@ -103,3 +103,9 @@ export const ASK_INTERVAL_MS = 250;
  * nodes that are not up. A node that is frozen says nothing either; it gets this long to come back.
  */
 export const SILENT_SEED_MS = 30_000;
+/** Peers whose process marks are remembered, and marks of each. */
+export const BOOTS_PEERS_MAX = 128;
+export const BOOTS_MARKS_MAX = 1_024;
+/** So long after the last time it was seen, a copy counts as gone. */
+export const CLONED_FOR_MS = 3_600_000;
+export const MARK_BYTES_MAX = 64;

@@ -2,6 +2,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
+import { ASK_ATTEMPTS_MAX, PAGE_KEYS_MAX, SCOPE_PAGES_MAX } from "../limits.ts";
 import type { KeyValue } from "./answers.ts";
 import { readKey } from "./follow.ts";
 import { putTransition, readHistory } from "./history.ts";
@@ -9,11 +10,6 @@ import { parseKey, type ScopeKeys, scopeKeys, toBase64 } from "./keys.ts";
 import { holderOf } from "./records.ts";
 import type { EtcdSession } from "./session.ts";
 import { guardOf } from "./term.ts";
-
-const PAGE_KEYS_MAX = 1_000;
-const PAGES_MAX = 1_000;
-/** How often a leader may change between our look and our wish. */
-const ASK_ATTEMPTS_MAX = 5;
 
 export class EtcdAdmin implements ScopeAdmin {
   readonly #session: EtcdSession;
@@ -72,7 +68,7 @@ export class EtcdAdmin implements ScopeAdmin {
   async #lastEpochs(start: string): Promise<[string, number][]> {
     const epochs = new Map<string, number>();
     let from = start;
-    for (let page = 0; page < PAGES_MAX; page++) {
+    for (let page = 0; page < SCOPE_PAGES_MAX; page++) {
       const options = { keys_only: true, limit: String(PAGE_KEYS_MAX) };
       const { kvs, more } = await this.#session.scan(start, from, options, this.#life.signal);
       for (const { key, createRevision } of kvs) {

@@ -2,13 +2,10 @@
 // whoever wins. Keys are named by lease, which etcd never hands out twice; their order is that of their revisions.
 
 import type { TransitionRecord } from "../../ports/backends/scope-admin.ts";
+import { ETCD_HISTORY_RECORDS_MAX, ETCD_TRIM_RECORDS_MAX } from "../limits.ts";
 import { type ScopeKeys, toBase64 } from "./keys.ts";
 import { transitionOf, transitionText } from "./records.ts";
 import type { EtcdSession } from "./session.ts";
-
-const HISTORY_RECORDS_MAX = 100;
-/** etcd takes 128 operations in one transaction, as it is shipped; what is left over goes with the next win. */
-const TRIM_RECORDS_MAX = 100;
 
 /** The operation that writes a record. */
 export function putTransition(keys: ScopeKeys, lease: string, record: TransitionRecord): object {
@@ -22,14 +19,14 @@ export async function readHistory(
   keys: ScopeKeys,
   signal: AbortSignal,
 ): Promise<TransitionRecord[]> {
-  const order = { sort_order: "DESCEND", sort_target: "CREATE", limit: String(HISTORY_RECORDS_MAX) };
+  const order = { sort_order: "DESCEND", sort_target: "CREATE", limit: String(ETCD_HISTORY_RECORDS_MAX) };
   const { kvs } = await session.scan(keys.history, keys.history, order, signal);
   return kvs.map(transitionOf);
 }
 
 export async function trimHistory(session: EtcdSession, keys: ScopeKeys, signal: AbortSignal): Promise<void> {
   const { count } = await session.scan(keys.history, keys.history, { count_only: true }, signal);
-  const surplus = Math.min(count - HISTORY_RECORDS_MAX, TRIM_RECORDS_MAX);
+  const surplus = Math.min(count - ETCD_HISTORY_RECORDS_MAX, ETCD_TRIM_RECORDS_MAX);
   if (surplus <= 0) return;
   const order = { sort_order: "ASCEND", sort_target: "CREATE", limit: String(surplus), keys_only: true };
   const { kvs } = await session.scan(keys.history, keys.history, order, signal);

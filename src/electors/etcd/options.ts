@@ -2,6 +2,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
+import * as limits from "../limits.ts";
 import { endpointTexts, leaseTiming } from "../remote-options.ts";
 import type { Credentials } from "./session.ts";
 
@@ -47,11 +48,6 @@ export interface EtcdSettings {
   readonly pollMs: number;
 }
 
-const TTL_SECONDS_DEFAULT = 6;
-const TTL_SECONDS_MAX = 3_600;
-const PREFIX_BYTES_MAX = 256;
-const REQUEST_TIMEOUT_MS_MAX = 5_000;
-const POLL_MS_MAX = 2_000;
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const SCHEMES: Readonly<Record<string, string>> = {
@@ -74,8 +70,8 @@ export function etcdSettings(given: string | readonly string[] | EtcdOptions): E
     prefix: prefixOf(options.prefix ?? "tenure/"),
     ttlSeconds: timing.serverTimeoutMs / 1_000,
     timing,
-    requestTimeoutMs: Math.min(REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
-    pollMs: Math.min(POLL_MS_MAX, timing.serverTimeoutMs / 2),
+    requestTimeoutMs: Math.min(limits.REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
+    pollMs: Math.min(limits.ETCD_POLL_MS_MAX, timing.serverTimeoutMs / 2),
   };
 }
 
@@ -84,9 +80,9 @@ function isList(given: readonly string[] | EtcdOptions): given is readonly strin
 }
 
 function timingOf(options: EtcdOptions): Timing {
-  const ttlSeconds = options.ttlSeconds ?? TTL_SECONDS_DEFAULT;
-  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > TTL_SECONDS_MAX) {
-    throw invalid(`"ttlSeconds" is ${ttlSeconds}; it must be a whole number from 1 to ${TTL_SECONDS_MAX}`);
+  const ttlSeconds = options.ttlSeconds ?? limits.ETCD_TTL_S;
+  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > limits.ETCD_TTL_S_MAX) {
+    throw invalid(`"ttlSeconds" is ${ttlSeconds}; it must be a whole number from 1 to ${limits.ETCD_TTL_S_MAX}`);
   }
   return leaseTiming(ttlSeconds * 1_000, options, invalid);
 }
@@ -140,8 +136,12 @@ function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<s
 }
 
 function prefixOf(prefix: string): string {
-  if (prefix === "" || prefix.includes("\0") || new TextEncoder().encode(prefix).length > PREFIX_BYTES_MAX) {
-    throw invalid(`"prefix" must be text of 1 to ${PREFIX_BYTES_MAX} bytes without NUL`);
+  if (
+    prefix === "" ||
+    prefix.includes("\0") ||
+    new TextEncoder().encode(prefix).length > limits.ETCD_PREFIX_BYTES_MAX
+  ) {
+    throw invalid(`"prefix" must be text of 1 to ${limits.ETCD_PREFIX_BYTES_MAX} bytes without NUL`);
   }
   return prefix;
 }

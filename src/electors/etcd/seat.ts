@@ -27,14 +27,12 @@ import { trimHistory } from "./history.ts";
 import { type ScopeKeys, scopeKeys } from "./keys.ts";
 import type { EtcdSettings } from "./options.ts";
 import { OwedLeases } from "./owed-leases.ts";
+import { BEAT_ROUNDS_MAX } from "../limits.ts";
 import { persist } from "../persistence.ts";
 import { leaderOf } from "./records.ts";
 import type { EtcdSession } from "./session.ts";
 import { type EtcdTerm, etcdTerm } from "./term.ts";
 import { createTxn, lookTxn, releaseTxn } from "./transactions.ts";
-
-/** How often a beat starts again because etcd changed its leader in the middle of it. */
-const BEAT_ROUNDS_MAX = 3;
 
 interface Holding {
   readonly epoch: number;

@@ -21,6 +21,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
 import type { Backend, Claim, Hold, Seat } from "../../ports/backends/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { MEMORY_REQUEST_TIMEOUT_MS } from "../limits.ts";
 import { Life } from "./life.ts";
 import { MemorySeat } from "./memory-seat.ts";
 import { FencedResource, type TestResource } from "./resource.ts";
@@ -38,8 +39,6 @@ const TIMING: Timing = {
   holdBackMs: 500,
   releaseTimeoutMs: 1_000,
 };
-/** A request that is not answered for so long has failed; the elector decides what that means. */
-const REQUEST_TIMEOUT_MS = 500;
 const DEFAULT_INSTANCE = "default";
 const ORIGIN_STEP_MS = 1_000_003;
 
@@ -159,7 +158,10 @@ class MemoryBackend<Extras extends object> implements TestBackend<Extras> {
   }
 
   #seat(life: Life, claim: Claim): Seat<Extras> {
-    return new MemorySeat(this.#store, life, claim, { requestTimeoutMs: REQUEST_TIMEOUT_MS, extras: this.#extras });
+    return new MemorySeat(this.#store, life, claim, {
+      requestTimeoutMs: MEMORY_REQUEST_TIMEOUT_MS,
+      extras: this.#extras,
+    });
   }
 
   /** The process of this name; a new one if it is dead or was never there. */

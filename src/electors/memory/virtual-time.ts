@@ -6,9 +6,7 @@
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timer } from "../../ports/clock.ts";
-
-/** A loop that arms itself again without moving time would otherwise hang the test. */
-const EVENTS_PER_INSTANT_MAX = 100_000;
+import { MEMORY_EVENTS_PER_INSTANT_MAX } from "../limits.ts";
 
 /** Resolves when all promises that can settle have settled. */
 export type Settle = () => Promise<void>;
@@ -77,9 +75,9 @@ export class VirtualTime {
       this.#events.shift();
       thisInstant = event.atMs > this.#nowMs ? 1 : thisInstant + 1;
       assert(
-        thisInstant <= EVENTS_PER_INSTANT_MAX,
+        thisInstant <= MEMORY_EVENTS_PER_INSTANT_MAX,
         "virtual time moves",
-        () => `${EVENTS_PER_INSTANT_MAX} events at ${this.#nowMs} ms: a timer arms itself again at once`,
+        () => `${MEMORY_EVENTS_PER_INSTANT_MAX} events at ${this.#nowMs} ms: a timer arms itself again at once`,
       );
       this.#nowMs = event.atMs;
       event.fire();

@@ -13,6 +13,7 @@ import type { Timing } from "../../core/trust/window.ts";
 import type { SessionRules } from "../../postgres/ready.ts";
 import { parseLockKey } from "../../postgres/lock-key.ts";
 import { DEFAULT_CHANNEL, DEFAULT_SCHEMA, quoteSchema } from "../../postgres/schema/schema.ts";
+import * as limits from "./limits.ts";
 
 export interface PostgresOptions<Client> {
   /** `postgres://user:password@host:port/database`. Leadership has sessions of its own, made from it. */
@@ -51,21 +52,6 @@ export interface PostgresSettings extends SessionRules {
   readonly epochStaleThresholdMs: number | undefined;
   readonly timing: Timing;
 }
-
-const HEARTBEAT_MS = 1_000;
-const SERVER_TIMEOUT_MS = 6_000;
-const MARGIN_MS = 1_500;
-/** How many beats must fit into a server timeout that nobody chose. */
-const BEATS_PER_TIMEOUT = 3;
-const RETRY_MIN_MS = 200;
-const RETRY_MAX_MS = 800;
-const HOLD_BACK_MS = 250;
-const RELEASE_TIMEOUT_MS = 1_000;
-const LOCK_TIMEOUT_MS = 1_000;
-const STATEMENT_TIMEOUT_MS = 2_000;
-const DURATION_MS_MAX = 24 * 60 * 60 * 1_000;
-/** NAMEDATALEN − 1: longer names are cut by the server, silently. */
-const NAME_BYTES_MAX = 63;
 
 /** Every option; docs/reference/configuration.md lists the same, and a test compares. */
 export const OPTION_NAMES = [
@@ -107,9 +93,9 @@ export function settingsOf(options: PostgresOptions<unknown>): PostgresSettings 
     epochStaleThresholdMs: duration("epochStaleThresholdMs", options.epochStaleThresholdMs),
     timing,
     session: {
-      waitingIdleMs: part(STATEMENT_TIMEOUT_MS, 3),
-      lockMs: part(LOCK_TIMEOUT_MS, 6),
-      statementMs: part(STATEMENT_TIMEOUT_MS, 3),
+      waitingIdleMs: part(limits.STATEMENT_TIMEOUT_MS, 3),
+      lockMs: part(limits.LOCK_TIMEOUT_MS, 6),
+      statementMs: part(limits.STATEMENT_TIMEOUT_MS, 3),
     },
   };
 }
@@ -117,12 +103,14 @@ export function settingsOf(options: PostgresOptions<unknown>): PostgresSettings 
 function timingOf(options: PostgresOptions<unknown>): Timing {
   const given = duration("serverTimeoutMs", options.serverTimeoutMs);
   const heartbeatMs =
-    duration("heartbeatMs", options.heartbeatMs) ?? Math.min(HEARTBEAT_MS, Math.ceil((given ?? SERVER_TIMEOUT_MS) / 6));
+    duration("heartbeatMs", options.heartbeatMs) ??
+    Math.min(limits.HEARTBEAT_MS, Math.ceil((given ?? limits.SERVER_TIMEOUT_MS) / 6));
   const lateMs = duration("lateThresholdMs", options.lateThresholdMs);
   const marginGiven = duration("marginMs", options.marginMs);
-  const marginMs = marginGiven ?? Math.min(MARGIN_MS, Math.ceil((given ?? SERVER_TIMEOUT_MS) / 4));
+  const marginMs = marginGiven ?? Math.min(limits.MARGIN_MS, Math.ceil((given ?? limits.SERVER_TIMEOUT_MS) / 4));
   const serverTimeoutMs =
-    given ?? Math.max(SERVER_TIMEOUT_MS, BEATS_PER_TIMEOUT * heartbeatMs + marginMs, (lateMs ?? 0) + marginMs);
+    given ??
+    Math.max(limits.SERVER_TIMEOUT_MS, limits.BEATS_PER_TIMEOUT * heartbeatMs + marginMs, (lateMs ?? 0) + marginMs);
   const beatMs = Math.ceil(heartbeatMs * (1 + HEARTBEAT_JITTER));
   if (serverTimeoutMs <= marginMs + beatMs) {
     const sum = `marginMs (${marginMs}) + heartbeatMs with its jitter (${beatMs})`;
@@ -139,8 +127,9 @@ function timingOf(options: PostgresOptions<unknown>): Timing {
     refuse("lateThresholdMs", `is ${lateMs}, and may be at most ${trust}, when the gate closes anyway`);
   }
   const retryMinMs =
-    duration("retryMinMs", options.retryMinMs) ?? Math.min(RETRY_MIN_MS, options.retryMaxMs ?? RETRY_MIN_MS);
-  const retryMaxMs = duration("retryMaxMs", options.retryMaxMs) ?? Math.max(RETRY_MAX_MS, retryMinMs);
+    duration("retryMinMs", options.retryMinMs) ??
+    Math.min(limits.POLL_RETRY_MS_MIN, options.retryMaxMs ?? limits.POLL_RETRY_MS_MIN);
+  const retryMaxMs = duration("retryMaxMs", options.retryMaxMs) ?? Math.max(limits.POLL_RETRY_MS_MAX, retryMinMs);
   if (retryMinMs > retryMaxMs) refuse("retryMinMs", `is ${retryMinMs}, more than retryMaxMs (${retryMaxMs})`);
   return {
     serverTimeoutMs,
@@ -149,8 +138,8 @@ function timingOf(options: PostgresOptions<unknown>): Timing {
     retryMinMs,
     retryMaxMs,
     // A poller looks this often; a waiter in the server's queue is served at once.
-    holdBackMs: options.wait === "poll" ? retryMaxMs + HOLD_BACK_MS : HOLD_BACK_MS,
-    releaseTimeoutMs: RELEASE_TIMEOUT_MS,
+    holdBackMs: options.wait === "poll" ? retryMaxMs + limits.HOLD_BACK_MS : limits.HOLD_BACK_MS,
+    releaseTimeoutMs: limits.RELEASE_TIMEOUT_MS,
   };
 }
 
@@ -179,15 +168,21 @@ function checkSource({ url, connect }: PostgresOptions<unknown>): void {
 
 function duration(field: string, value: number | undefined): number | undefined {
   if (value === undefined) return undefined;
-  if (Number.isInteger(value) && value >= 1 && value <= DURATION_MS_MAX) return value;
-  return refuse(field, `is ${String(value)}, and must be a whole number of milliseconds from 1 to ${DURATION_MS_MAX}`);
+  if (Number.isInteger(value) && value >= 1 && value <= limits.DURATION_MS_MAX) return value;
+  return refuse(
+    field,
+    `is ${String(value)}, and must be a whole number of milliseconds from 1 to ${limits.DURATION_MS_MAX}`,
+  );
 }
 
 function name(field: string, value: unknown): string {
   if (typeof value !== "string") return refuse(field, "must be a text");
   const bytes = new TextEncoder().encode(value).length;
-  if (bytes >= 1 && bytes <= NAME_BYTES_MAX && !value.includes("\0")) return value;
-  return refuse(field, `must have 1 to ${NAME_BYTES_MAX} bytes, as every name in Postgres, and has ${bytes}`);
+  if (bytes >= 1 && bytes <= limits.IDENTIFIER_BYTES_MAX && !value.includes("\0")) return value;
+  return refuse(
+    field,
+    `must have 1 to ${limits.IDENTIFIER_BYTES_MAX} bytes, as every name in Postgres, and has ${bytes}`,
+  );
 }
 
 function oneOf<T extends string>(field: string, value: T, values: readonly T[]): T {

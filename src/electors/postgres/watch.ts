@@ -22,11 +22,8 @@ import { Line } from "../../postgres/line.ts";
 import type { PostgresSettings } from "./options.ts";
 import { refusePooler } from "../../postgres/probe.ts";
 import { configure } from "../../postgres/ready.ts";
+import { WATCH_LINGER_MS, WATCH_POLL_MS } from "./limits.ts";
 import { leaderOf, type LeaderRow, leadersSql, quoteName } from "./watch-sql.ts";
-
-const POLL_MS = 1_000;
-/** How long the session outlives the last who asked: `leader()` for each request should not connect each time. */
-const LINGER_MS = 5_000;
 
 export interface WatchTools {
   readonly driver: SqlDriver;
@@ -95,7 +92,7 @@ export class Observer {
   get #wanted(): boolean {
     if (this.#closed) return false;
     if (this.#watchers.size > 0 || this.#readers.length > 0) return true;
-    return this.#line !== undefined && this.#tools.clock.monotonicMs() - this.#lastUsedMs < LINGER_MS;
+    return this.#line !== undefined && this.#tools.clock.monotonicMs() - this.#lastUsedMs < WATCH_LINGER_MS;
   }
 
   #start(): void {
@@ -116,7 +113,7 @@ export class Observer {
         this.#line ??= await this.#connect();
         await this.#round(this.#line);
         failures = 0;
-        await this.#bell.waitFor(POLL_MS);
+        await this.#bell.waitFor(WATCH_POLL_MS);
       } catch (error) {
         const line = this.#line;
         this.#line = undefined;

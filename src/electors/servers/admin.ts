@@ -1,16 +1,12 @@
 // What `tenure scope` asks of Tenure's own servers.
 
+import { SCOPES_PER_PAGE_MAX } from "../../core/kit/limits.ts";
 import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { SCOPES_PAGE_BYTES_MAX, SCOPE_PAGES_MAX } from "../limits.ts";
 import { askedEpochOf, type Fields, scopePageOf, scopeRecordOf, transitionsOf } from "./answers.ts";
 import type { LeaderClient } from "./leader-client.ts";
 import { FRESH, scopePath } from "./scopes-client.ts";
-
-/** Of one page: a scope with its metadata has at most 10 KB as JSON. */
-const SCOPES_PER_PAGE = 256;
-const PAGE_BYTES_MAX = 8 * 1024 * 1024;
-/** A cluster has 10,000 scopes at most; a server that goes on for longer does not mean it. */
-const PAGES_MAX = 1_000;
 
 type Page = ReturnType<typeof scopePageOf>;
 
@@ -26,7 +22,7 @@ export class ServersAdmin implements ScopeAdmin {
   async list(): Promise<ScopeRecord[]> {
     const records: ScopeRecord[] = [];
     let after: string | null = null;
-    for (let page = 0; page < PAGES_MAX; page++) {
+    for (let page = 0; page < SCOPE_PAGES_MAX; page++) {
       const found: Page = await this.#page(after);
       records.push(...found.records);
       if (found.next === null) return records.toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
@@ -41,8 +37,8 @@ export class ServersAdmin implements ScopeAdmin {
 
   async #page(after: string | null): Promise<Page> {
     const from = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-    const path = `/v1/scopes?${FRESH}&limit=${SCOPES_PER_PAGE}${from}`;
-    const limits = { signal: this.#life.signal, bytesMax: PAGE_BYTES_MAX };
+    const path = `/v1/scopes?${FRESH}&limit=${SCOPES_PER_PAGE_MAX}${from}`;
+    const limits = { signal: this.#life.signal, bytesMax: SCOPES_PAGE_BYTES_MAX };
     return (await this.#client.ask({ method: "GET", path, body: null, ...limits, read: scopePageOf })).value;
   }
 

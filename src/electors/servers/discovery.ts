@@ -7,16 +7,13 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { ServersWire } from "../../ports/backends/servers.ts";
+import { CLUSTER_BYTES_MAX, LEADER_GRACE_MS } from "../limits.ts";
 import { introductionOf, type LeaderWord, leaderWordOf } from "./answers.ts";
 import type { Members } from "./members.ts";
 import { refusalOf } from "./refusals.ts";
 
-/** How long the first word waits for a better one. */
-const GRACE_MS = 50;
 /** How long it waits for the leader's own word, or for any leader to be named: this part of a request's timeout. */
 const PATIENCE = 0.5;
-/** Members, alerts and the history of elections with their votes. */
-const CLUSTER_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface Search {
   readonly wire: ServersWire;
@@ -96,7 +93,10 @@ class Round {
     this.#answered.set(url, word);
     if (this.#timers.length === 0) {
       const { timeoutMs } = this.#search;
-      this.#timers = [this.#after(GRACE_MS, false), this.#after(Math.max(GRACE_MS, timeoutMs * PATIENCE), true)];
+      this.#timers = [
+        this.#after(LEADER_GRACE_MS, false),
+        this.#after(Math.max(LEADER_GRACE_MS, timeoutMs * PATIENCE), true),
+      ];
     }
     this.#decideIfAll();
   }

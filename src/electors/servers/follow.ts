@@ -10,11 +10,9 @@
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { pause } from "../../loops/time.ts";
+import { FOLLOW_PAUSE_MS } from "../limits.ts";
 import { NEVER_LED, type ScopeState } from "./answers.ts";
 import type { ScopesClient } from "./scopes-client.ts";
-
-/** Between two questions whose answers came early and told nothing. */
-const IDLE_PAUSE_MS = 250;
 
 export interface Followed {
   readonly scopes: ScopesClient;
@@ -55,5 +53,5 @@ function isNews(state: ScopeState, known: ScopeState): boolean {
 }
 
 export function pauseEarly({ clock, random, signal }: Pick<Followed, "clock" | "random" | "signal">): Promise<boolean> {
-  return pause(clock, random.between(IDLE_PAUSE_MS / 2, IDLE_PAUSE_MS), signal);
+  return pause(clock, random.between(FOLLOW_PAUSE_MS / 2, FOLLOW_PAUSE_MS), signal);
 }

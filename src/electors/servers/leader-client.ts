@@ -18,6 +18,7 @@ import type { Instant } from "../../core/trust/window.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
 import { pause } from "../../loops/time.ts";
+import * as limits from "../limits.ts";
 import type { Fields } from "./answers.ts";
 import { findLeader } from "./discovery.ts";
 import type { Members } from "./members.ts";
@@ -54,13 +55,6 @@ export interface LeaderClientOptions {
   readonly budgetMs: number;
 }
 
-const PAUSE_MS_MIN = 20;
-const PAUSE_MS_MAX = 250;
-const DOUBLINGS_MAX = 8;
-/** Redirects in a row without a pause: a chain over three nodes is honest, two that name each other are not. */
-const HOPS_MAX = 3;
-const LEADER_ANSWER_BYTES_MAX = 1024 * 1024;
-
 type Outcome<T> =
   | { readonly kind: "told"; readonly told: Told<T> }
   | { readonly kind: "moved" | "failed" | "refused"; readonly error: TenureError };
@@ -83,7 +77,7 @@ export class LeaderClient {
       const outcome = await this.#try(question);
       if (outcome.kind === "told") return outcome.told;
       if (outcome.kind === "refused" || question.signal.aborted) throw outcome.error;
-      if (outcome.kind === "moved" && hops++ < HOPS_MAX) continue;
+      if (outcome.kind === "moved" && hops++ < limits.LEADER_HOPS_MAX) continue;
       const nowMs = clock.monotonicMs();
       failedSinceMs ??= nowMs;
       if (nowMs - failedSinceMs >= budgetMs) throw outcome.error;
@@ -154,7 +148,7 @@ export class LeaderClient {
   }
 
   async #send(url: string, question: Question<unknown>): Promise<ServersAnswer> {
-    const { method, path, body, signal, waitMs = 0, bytesMax = LEADER_ANSWER_BYTES_MAX } = question;
+    const { method, path, body, signal, waitMs = 0, bytesMax = limits.LEADER_ANSWER_BYTES_MAX } = question;
     const timeoutMs = this.#options.requestTimeoutMs + waitMs;
     const both = AbortSignal.any([signal, this.#life.signal]);
     let isUnsent = false;
@@ -188,7 +182,10 @@ export class LeaderClient {
 
   #pause(failures: number, signal: AbortSignal): Promise<boolean> {
     const { clock, random } = this.#options;
-    const ceilingMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(failures, DOUBLINGS_MAX));
+    const ceilingMs = Math.min(
+      limits.LEADER_PAUSE_MS_MAX,
+      limits.LEADER_PAUSE_MS_MIN * 2 ** Math.min(failures, limits.LEADER_DOUBLINGS_MAX),
+    );
     return pause(clock, random.between(ceilingMs / 2, ceilingMs), signal);
   }
 

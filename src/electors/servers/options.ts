@@ -1,8 +1,9 @@
 // The options of the servers backend, checked and completed: wrong ones are refused here, before anything is sent.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import { SCOPE_TTL_MS_MAX, SCOPE_TTL_MS_MIN } from "../../core/kit/limits.ts";
+import { API_KEY_LENGTH_MAX, SCOPE_TTL_MS_MAX, SCOPE_TTL_MS_MIN, URLS_MAX } from "../../core/kit/limits.ts";
 import type { Timing } from "../../core/trust/window.ts";
+import { REQUEST_TIMEOUT_MS_MAX, SERVERS_TTL_MS, SERVERS_WAIT_MS_MAX } from "../limits.ts";
 import { endpointTexts, leaseTiming } from "../remote-options.ts";
 
 export interface ServersOptions {
@@ -48,11 +49,6 @@ export interface ServersSettings {
   readonly waitMs: number;
 }
 
-const TTL_MS_DEFAULT = 6_000;
-const WAIT_MS_MAX = 20_000;
-const REQUEST_TIMEOUT_MS_MAX = 5_000;
-const URLS_MAX = 64;
-const KEY_CHARS_MAX = 1_024;
 const KEY = /^[\x21-\x7e]+$/;
 
 export function serversSettings(urls: string | readonly string[], options: ServersOptions = {}): ServersSettings {
@@ -66,7 +62,7 @@ export function serversSettings(urls: string | readonly string[], options: Serve
     timing,
     requestTimeoutMs: Math.min(REQUEST_TIMEOUT_MS_MAX, Math.floor(trustMs / 4)),
     budgetMs: Math.floor(trustMs / 2),
-    waitMs: Math.min(WAIT_MS_MAX, Math.floor(timing.serverTimeoutMs / 2)),
+    waitMs: Math.min(SERVERS_WAIT_MS_MAX, Math.floor(timing.serverTimeoutMs / 2)),
   };
 }
 
@@ -103,12 +99,12 @@ function urlsOf(given: unknown): readonly string[] {
 
 function keyOf(key: unknown): string | undefined {
   if (key === undefined) return undefined;
-  if (typeof key === "string" && key.length <= KEY_CHARS_MAX && KEY.test(key)) return key;
+  if (typeof key === "string" && key.length <= API_KEY_LENGTH_MAX && KEY.test(key)) return key;
   throw invalid('"key" must be printable ASCII without spaces, as the nodes were given it; is there a line end in it?');
 }
 
 function timingOf(options: ServersOptions): Timing {
-  const serverTimeoutMs = options.ttlMs ?? TTL_MS_DEFAULT;
+  const serverTimeoutMs = options.ttlMs ?? SERVERS_TTL_MS;
   if (!Number.isInteger(serverTimeoutMs) || serverTimeoutMs < SCOPE_TTL_MS_MIN || serverTimeoutMs > SCOPE_TTL_MS_MAX) {
     throw invalid(
       `"ttlMs" is ${serverTimeoutMs}; it must be a whole number from ${SCOPE_TTL_MS_MIN} to ${SCOPE_TTL_MS_MAX}`,

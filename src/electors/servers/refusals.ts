@@ -7,12 +7,11 @@
 
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
 import type { ServersAnswer } from "../../ports/backends/servers.ts";
+import { REFUSAL_CHARS_MAX } from "../limits.ts";
 
 export type Refusal =
   | { readonly kind: "moved"; readonly nodeId: string | null; readonly url: string | null; readonly error: TenureError }
   | { readonly kind: "elsewhere" | "unknown" | "refused"; readonly error: TenureError };
-
-const MESSAGE_CHARS_MAX = 300;
 
 /** Said before anything was proposed. The other retryable ones may come after it. */
 const NOT_DONE: readonly ErrorCode[] = [
@@ -72,7 +71,7 @@ function wordsOf(body: Readonly<Record<string, unknown>>): string {
   const { error, message } = body;
   const words = [error, message].filter((one): one is string => typeof one === "string").join(": ");
   const line = words.replaceAll(/[^\x20-\x7e]+/g, " ").trim();
-  return (line === "" ? "no reason" : line.slice(0, MESSAGE_CHARS_MAX)).replace(/\.$/, "");
+  return (line === "" ? "no reason" : line.slice(0, REFUSAL_CHARS_MAX)).replace(/\.$/, "");
 }
 
 function textOrNull(value: unknown): string | null {

@@ -4,12 +4,10 @@ import type { Holdings, SegmentLimits } from "../../core/archive/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { ARCHIVE_UNSYNCED_BYTES_ALARM } from "../limits.ts";
 import type { Quota } from "./quota.ts";
 import type { Finding } from "./recovery.ts";
 import type { WriteQueue } from "./write-queue.ts";
-
-/** What waits for the disk is in memory; past this, whoever admits commands should admit no more. */
-const UNSYNCED_BYTES_ALARM = 64 * 1024 * 1024;
 
 export interface ArchiveOptions {
   /** A directory of its own, or one whose other files have other names (durable-file.ts). */
@@ -45,7 +43,7 @@ export interface ArchiveStats extends Quota {
 }
 
 export function isBehind({ unsyncedBytes }: Pick<WriteQueue, "unsyncedBytes">): boolean {
-  return unsyncedBytes > UNSYNCED_BYTES_ALARM;
+  return unsyncedBytes > ARCHIVE_UNSYNCED_BYTES_ALARM;
 }
 
 export function statsOf(

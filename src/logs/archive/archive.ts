@@ -25,6 +25,7 @@ import {
 } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { type Pieces, wholeOf } from "../../core/kit/pieces.ts";
+import { ARCHIVE_SYNC_BYTES, ARCHIVE_SYNC_MS } from "../limits.ts";
 import { asideBytes } from "./aside.ts";
 import { isBehind, statsOf, type ArchiveOptions, type ArchiveStats } from "./archive-options.ts";
 import { checkedCapture, isHeld, walkFrom, withoutLetGo } from "./captures.ts";
@@ -42,10 +43,6 @@ import { SegmentFiles } from "./segment-files.ts";
 import { SyncTimer } from "./sync-timer.ts";
 import { verifyArchive, type Verifiable, type VerifyStep } from "./verification.ts";
 import { WriteQueue } from "./write-queue.ts";
-
-/** Nobody waits for events to reach the archive: they are in the log. So they are synced seldom, and many at once. */
-const SYNC_DELAY_MS = 200;
-const SYNC_BYTES = 1024 * 1024;
 
 export class Archive {
   readonly #environment: ArchiveEnvironment;
@@ -106,7 +103,8 @@ export class Archive {
     this.#exclusive.checkUsable();
     for (const one of events) this.#append(one);
     const { unsyncedBytes } = this.#queue;
-    if (this.#syncsSoon && unsyncedBytes > 0) this.#timer.within(unsyncedBytes >= SYNC_BYTES ? 0 : SYNC_DELAY_MS);
+    if (this.#syncsSoon && unsyncedBytes > 0)
+      this.#timer.within(unsyncedBytes >= ARCHIVE_SYNC_BYTES ? 0 : ARCHIVE_SYNC_MS);
   }
 
   #append(one: CommittedEvent): void {

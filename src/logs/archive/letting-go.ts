@@ -7,11 +7,9 @@
 // - What the newest snapshot of this node does not cover stays.
 
 import type { ChainPoint, SegmentEntry } from "../../core/archive/index.ts";
+import { SEGMENTS_REMOVED_MAX } from "../limits.ts";
 import { removeSegments, retentionStart, setAsideFormer } from "./housekeeping.ts";
 import { pointBehind, type Readable } from "./reading.ts";
-
-/** In one go: others wait for the disk meanwhile. */
-const SEGMENTS_AT_ONCE_MAX = 64;
 
 /** The archive, for those who shorten it. */
 export interface Shortened extends Readable {
@@ -50,7 +48,7 @@ async function newestOlder(archive: Shortened, beforeMs: number): Promise<ChainP
   const holdings = archive.holdings();
   const through = archive.snapshotThrough();
   const oldest = holdings.segments
-    .slice(0, SEGMENTS_AT_ONCE_MAX)
+    .slice(0, SEGMENTS_REMOVED_MAX)
     // One that is missing goes with a later one.
     .filter((entry) => holdings.stateOf(entry) === "whole" && entry.last <= through);
   let found: ChainPoint | null = null;

@@ -11,15 +11,12 @@ import {
 } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { READ_BYTES_MAX, READ_EVENTS_MAX, READ_STEPS_PER_LOOK } from "../limits.ts";
 import { segmentName } from "./file-names.ts";
 import { notNow } from "./file-read.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 import { Slices } from "./slices.ts";
-
-const BATCH_EVENTS_MAX = 256;
-const BATCH_BYTES_MAX = 256 * 1024;
-const STEPS_PER_LOOK = 32;
 
 export interface Readable {
   readonly environment: ArchiveEnvironment;
@@ -72,7 +69,7 @@ function takeBatch(readable: Readable, cursor: SegmentCursor, next: number, last
   const { chain } = readable.environment;
   const batch: ArchivedEvent[] = [];
   let bytes = 0;
-  while (batch.length < BATCH_EVENTS_MAX && bytes < BATCH_BYTES_MAX && cursor.sequence < last) {
+  while (batch.length < READ_EVENTS_MAX && bytes < READ_BYTES_MAX && cursor.sequence < last) {
     const step = cursor.next();
     if (step === "bad") return batch.length > 0 ? batch : "bad";
     if (step !== "event") break;
@@ -97,7 +94,7 @@ export async function pointAt(readable: Readable, sequence: number): Promise<Cha
   for (let steps = 1; cursor.sequence < sequence; steps++) {
     if (cursor.next() !== "event") throw await damagedAt(readable, entry, cursor.sequence + 1, cursor.why);
     walk.check(cursor.data());
-    if (steps % STEPS_PER_LOOK === 0 && slices.isOver) await slices.pause();
+    if (steps % READ_STEPS_PER_LOOK === 0 && slices.isOver) await slices.pause();
   }
   const fault = walk.fault(null);
   if (fault !== null) throw await damagedAt(readable, entry, fault.sequence, fault.why);

@@ -8,9 +8,8 @@
 
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { RETENTION_INTERVAL_MS } from "../limits.ts";
 import type { Archive } from "./archive.ts";
-
-const INTERVAL_MS = 3_600_000;
 
 export interface RetentionOptions {
   readonly archive: Pick<Archive, "letGoOlder" | "recount" | "stats">;
@@ -51,7 +50,7 @@ export class Retention {
       logger.warn({ event: "history", error: why }, "old history could not be let go; it is tried again in an hour");
     }
     if (this.#isStopped) return;
-    this.#timer = clock.setTimer(clock.monotonicMs() + INTERVAL_MS, () => {
+    this.#timer = clock.setTimer(clock.monotonicMs() + RETENTION_INTERVAL_MS, () => {
       this.#looking = this.#look();
     });
   }

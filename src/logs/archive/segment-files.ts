@@ -7,10 +7,9 @@
 import { isSameBytes, openSealed, type SealedSegment, type SegmentEntry } from "../../core/archive/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { SEGMENTS_KEPT_MAX } from "../limits.ts";
 import { segmentName } from "./file-names.ts";
 import { readFile, type FileRead } from "./file-read.ts";
-
-const KEPT_MAX = 2;
 
 interface Kept {
   readonly entry: SegmentEntry;
@@ -36,7 +35,7 @@ export class SegmentFiles {
     const at = this.#kept.findIndex((kept) => kept.entry === entry);
     const kept = at < 0 ? { entry, read: this.#open(entry) } : this.#kept.splice(at, 1)[0]!;
     this.#kept.push(kept);
-    if (this.#kept.length > KEPT_MAX) this.#kept.shift();
+    if (this.#kept.length > SEGMENTS_KEPT_MAX) this.#kept.shift();
     try {
       const read = await kept.read;
       if (read.kind === "damaged") this.#drop(kept);

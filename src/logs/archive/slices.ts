@@ -3,9 +3,7 @@
 
 import { giveWay } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
-
-/** Steps are well below a millisecond, so a slice stays below 5 ms. */
-const SLICE_MS = 3;
+import { ARCHIVE_SLICE_MS } from "../limits.ts";
 
 export class Slices {
   readonly #clock: Clock;
@@ -30,7 +28,7 @@ export class Slices {
   get isOver(): boolean {
     const tookMs = this.#clock.monotonicMs() - this.#sinceMs;
     this.#longestMs = Math.max(this.#longestMs, tookMs);
-    return tookMs >= SLICE_MS;
+    return tookMs >= ARCHIVE_SLICE_MS;
   }
 
   async pause(): Promise<void> {

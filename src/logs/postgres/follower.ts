@@ -15,12 +15,10 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { connected } from "../../postgres/desk.ts";
+import { SESSION_RETRY_MS_MAX, SESSION_RETRY_MS_MIN } from "../limits.ts";
 import type { LogReader } from "./log-reader.ts";
 import { LOG_CHANNEL, type LogStatements, noticeOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
-
-const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 1_000;
 
 export interface FollowerOptions {
   readonly log: string;
@@ -138,7 +136,7 @@ export class Follower {
           return refused(fault);
         }
         this.#failures++;
-        await this.#bell.waitFor(retryInMs(random, this.#failures, RETRY_MS_MIN, RETRY_MS_MAX));
+        await this.#bell.waitFor(retryInMs(random, this.#failures, SESSION_RETRY_MS_MIN, SESSION_RETRY_MS_MAX));
       }
     }
     refused(new TenureError("BACKEND_UNAVAILABLE", `log "${this.#options.log}" was closed.`));

@@ -1,16 +1,14 @@
 // Which numbers of the inbox are worth a look. Numbers are given out when something is submitted, and it is seen when its
 // transaction commits, so a lower number may come later than a higher one.
 //
-//   never seen ──a higher one is found──▶ passed over ──found──▶ seen        passed over ──KEPT_MS, or too many──▶ forgotten
+//   never seen ──a higher one is found──▶ passed over ──found──▶ seen        passed over ──INBOX_MARK_KEPT_MS, or too many──▶ forgotten
 //                                                                seen ──again──▶ to be looked for once more
 //
 // Invariants: what is behind the highest number seen, and what was passed over not long ago, is looked for each time. What was
 // forgotten (rolled back mostly; another log's, or of a transaction that stays open for long) is found by a look at everything.
 
-/** How long a number is waited for: longer than a transaction should be open. */
-const KEPT_MS = 60_000;
-/** Each costs a look into the index. */
-const PASSED_OVER_MAX = 1_000;
+import { INBOX_MARK_KEPT_MS, INBOX_PASSED_OVER_MAX } from "../limits.ts";
+
 /** Before the first that is found: their transactions may be under way. */
 const BEFORE_FIRST = 100;
 
@@ -50,7 +48,7 @@ export class InboxMarks {
 
   next(nowMs: number): InboxLook {
     for (const [number, sinceMs] of this.#passedOver) {
-      if (nowMs - sinceMs >= KEPT_MS) this.#passedOver.delete(number);
+      if (nowMs - sinceMs >= INBOX_MARK_KEPT_MS) this.#passedOver.delete(number);
     }
     return { after: this.#seen, exactly: [...this.#passedOver.keys(), ...this.#again] };
   }
@@ -63,13 +61,13 @@ export class InboxMarks {
       this.#again.delete(number);
       if (number <= this.#seen) continue;
       const from = this.#seen === 0 ? number - BEFORE_FIRST : this.#seen + 1;
-      for (let missing = Math.max(1, from, number - PASSED_OVER_MAX); missing < number; missing++) {
+      for (let missing = Math.max(1, from, number - INBOX_PASSED_OVER_MAX); missing < number; missing++) {
         this.#passedOver.set(missing, nowMs);
       }
       this.#seen = number;
     }
     for (const number of this.#passedOver.keys()) {
-      if (this.#passedOver.size <= PASSED_OVER_MAX) break;
+      if (this.#passedOver.size <= INBOX_PASSED_OVER_MAX) break;
       this.#passedOver.delete(number);
     }
   }

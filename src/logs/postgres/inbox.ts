@@ -14,7 +14,7 @@
 // then everything is read.
 //
 // Invariants: the oldest first, as far as they are committed; what is under way is not told again until it is settled; whatever
-// is committed is told in FULL_LOOK_MS at the latest. Reading is the truth, NOTIFY only makes it sooner (trap 46).
+// is committed is told in INBOX_FULL_POLL_MS at the latest. Reading is the truth, NOTIFY only makes it sooner (trap 46).
 
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -26,19 +26,11 @@ import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { connected } from "../../postgres/desk.ts";
 import { quoteSchema } from "../../postgres/schema/schema.ts";
+import * as limits from "../limits.ts";
 import { InboxMarks } from "./inbox-marks.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 
-const POLL_MS = 200;
-/** While no number is known yet each look is at everything. */
-const FIRST_POLL_MS = 1_000;
-/** How long a submission may wait that was committed when nobody thought of its number any more. */
-const FULL_LOOK_MS = 10_000;
-const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 2_000;
-const TAKEN_MAX = 1_000;
-const UNDER_WAY_MAX = 10_000;
 const INBOX_CHANNEL = "tenure_inbox";
 
 export interface Submission {
@@ -103,7 +95,7 @@ export class PostgresInbox {
   /** Waits until there is something that is not under way; at most `max`. Survives what mends itself. One call at a time. */
   async next(max: number): Promise<readonly Submission[]> {
     assert(!this.#isAsked, "an inbox has one reader");
-    assert(max >= 1 && max <= TAKEN_MAX, "what is taken at once is bounded", () => String(max));
+    assert(max >= 1 && max <= limits.INBOX_TAKEN_MAX, "what is taken at once is bounded", () => String(max));
     this.#isAsked = true;
     try {
       return await this.#next(max);
@@ -135,17 +127,17 @@ export class PostgresInbox {
     const { random, pollMs } = this.#options;
     for (let failures = 0; ;) {
       if (this.#closed) throw new TenureError("BACKEND_UNAVAILABLE", "the inbox was closed.");
-      let pauseMs = pollMs ?? (this.#marks.seen === 0 ? FIRST_POLL_MS : POLL_MS);
+      let pauseMs = pollMs ?? (this.#marks.seen === 0 ? limits.INBOX_FIRST_POLL_MS : limits.INBOX_POLL_MS);
       try {
         const lane = this.#lane?.hasEnded === false ? this.#lane : await this.#connect();
-        const found = await this.#find(lane, Math.min(max, UNDER_WAY_MAX - this.#underWay.size));
+        const found = await this.#find(lane, Math.min(max, limits.INBOX_UNDER_WAY_MAX - this.#underWay.size));
         this.#outages.works();
         if (found.length > 0) return found;
         failures = 0;
       } catch (error) {
         if (!this.#closed) this.#failed(error);
         failures++;
-        pauseMs = retryInMs(random, failures, RETRY_MS_MIN, RETRY_MS_MAX);
+        pauseMs = retryInMs(random, failures, limits.INBOX_RETRY_MS_MIN, limits.INBOX_RETRY_MS_MAX);
       }
       await this.#bell.waitFor(pauseMs);
     }
@@ -163,7 +155,7 @@ export class PostgresInbox {
     // Where there is more than was asked for, the next look goes on behind it: unless that would pass something over.
     const isDone = isAll || (numbers.at(-1) ?? 0) > this.#marks.seen;
     this.#marks.found(numbers, exactly, isAll, nowMs);
-    if (isFull && isDone) this.#fullLookAtMs = nowMs + (fullLookMs ?? FULL_LOOK_MS);
+    if (isFull && isDone) this.#fullLookAtMs = nowMs + (fullLookMs ?? limits.INBOX_FULL_POLL_MS);
     return rows.map(({ id, kind, payload, options, at_ms: atMs, by }, at) => {
       this.#underWay.set(id, numbers[at]!);
       return { id, kind, payload, options, submittedAtMs: Number(atMs), by };

@@ -12,6 +12,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LogRecord } from "../../ports/log.ts";
 import type { SqlLane } from "../../ports/backends/sql.ts";
+import { LOG_PAGE_RECORDS_MAX, LOG_READ_BYTES_MAX, SNAPSHOT_ATTEMPTS_MAX } from "../limits.ts";
 import type { Applied } from "./applied.ts";
 import {
   bytesOf,
@@ -23,12 +24,6 @@ import {
   recordsOf,
   type StoredHead,
 } from "./log-sql.ts";
-
-const PAGE_RECORDS_MAX = 1_000;
-/** A page has at least one record, whatever its size. */
-const PAGE_BYTES_MAX = 4 * 1024 * 1024;
-/** A snapshot may be replaced while it is read. */
-const SNAPSHOT_ATTEMPTS_MAX = 5;
 
 export interface Page {
   readonly head: StoredHead;
@@ -64,7 +59,7 @@ export class LogReader {
     // A node that has nothing takes the state, not its whole history.
     if (before === 0 && (await this.#restore(lane))) return true;
     const mine = this.#last();
-    const { head, records, beforeEpoch } = await this.page(lane, before, Number.MAX_SAFE_INTEGER, PAGE_RECORDS_MAX);
+    const { head, records, beforeEpoch } = await this.page(lane, before, Number.MAX_SAFE_INTEGER, LOG_PAGE_RECORDS_MAX);
     this.checkEnd(head.position, before);
     if (mine !== null && beforeEpoch !== null && beforeEpoch !== mine.epoch) throw this.#another(before);
     this.#applied.heardOf(head.epoch);
@@ -79,7 +74,7 @@ export class LogReader {
 
   /** Records behind `after`, up to `upTo`. Fewer than there are, where they are large. */
   async page(lane: SqlLane, after: number, upTo: number, max: number): Promise<Page> {
-    const values = [this.#log, after, upTo, Math.min(max, PAGE_RECORDS_MAX), PAGE_BYTES_MAX];
+    const values = [this.#log, after, upTo, Math.min(max, LOG_PAGE_RECORDS_MAX), LOG_READ_BYTES_MAX];
     const rows = await lane.ask<PageRow>(this.#sql.page, values);
     const [first] = rows;
     const head = headOf(first);

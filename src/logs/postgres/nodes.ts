@@ -5,7 +5,7 @@
 //                          └─────── backoff ◀──────┘     for ever; a name that another process has taken ends it
 //
 // The claim is an advisory lock of the session: the server lets go of it at once when the process dies, and after
-// SESSION_IDLE_MS of silence when it is frozen. So a node that is started again need not wait, and two processes with one
+// NODE_SESSION_IDLE_MS of silence when it is frozen. So a node that is started again need not wait, and two processes with one
 // node id are noticed.
 // Nothing is decided by what stands here: who leads is the elector's to say, what counts the log's.
 
@@ -20,17 +20,9 @@ import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { connected } from "../../postgres/desk.ts";
 import { quoteSchema } from "../../postgres/schema/schema.ts";
+import * as limits from "../limits.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
-
-const BEAT_MS = 1_000;
-const SESSION_IDLE_MS = 6_000;
-/** A frozen namesake, or our own session behind a broken connection, has lost the name after SESSION_IDLE_MS. */
-const CLAIM_MS_MAX = SESSION_IDLE_MS + 2_000;
-/** A node that was renamed leaves its old name behind for a day. */
-const TWIN_SILENT_MS_MAX = 5_000;
-const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 1_000;
 
 export interface PostgresNodesOptions {
   readonly log: string;
@@ -143,7 +135,8 @@ export class PostgresNodes {
     const lane = this.#lane;
     this.#lane = null;
     try {
-      if (lane?.hasEnded === false) await lane.ask(this.#sql.leave, [log, nodeId, instance], RETRY_MS_MAX);
+      if (lane?.hasEnded === false)
+        await lane.ask(this.#sql.leave, [log, nodeId, instance], limits.SESSION_RETRY_MS_MAX);
     } catch {
       // They will see that it is silent.
     }
@@ -160,7 +153,7 @@ export class PostgresNodes {
         this.#outages.works();
         assert(this.#site !== null, "a site is known before its nodes are");
         joined(this.#site);
-        await this.#bell.waitFor(BEAT_MS);
+        await this.#bell.waitFor(limits.NODE_BEAT_MS);
       } catch (error) {
         if (this.#isClosed) break;
         this.#lane?.destroy();
@@ -172,7 +165,9 @@ export class PostgresNodes {
           return refused(fault);
         }
         this.#outages.failed(fault);
-        await this.#bell.waitFor(retryInMs(random, ++failures, RETRY_MS_MIN, RETRY_MS_MAX));
+        await this.#bell.waitFor(
+          retryInMs(random, ++failures, limits.SESSION_RETRY_MS_MIN, limits.SESSION_RETRY_MS_MAX),
+        );
       }
     }
     refused(new TenureError("BACKEND_UNAVAILABLE", "the node was stopped before it was known in the database."));
@@ -181,12 +176,14 @@ export class PostgresNodes {
   async #claim(): Promise<SqlLane> {
     const { desk, clock, nameKey, nodeId, log } = this.#options;
     return connected(desk, `tenure node ${nodeId}`, {}, async (lane) => {
-      await lane.ask("select set_config('idle_session_timeout', $1::text, false)", [String(SESSION_IDLE_MS)]);
+      await lane.ask("select set_config('idle_session_timeout', $1::text, false)", [
+        String(limits.NODE_SESSION_IDLE_MS),
+      ]);
       const [row] = await lane.ask<{ site: string }>(this.#sql.site, [log]);
       const site = row?.site ?? "";
       if (this.#site !== null && this.#site !== site) throw anotherSite(this.#site, site);
       this.#site = site;
-      const untilMs = clock.monotonicMs() + CLAIM_MS_MAX;
+      const untilMs = clock.monotonicMs() + limits.NODE_CLAIM_MS_MAX;
       for (;;) {
         const [answer] = await lane.ask<{ granted: boolean }>(this.#sql.claim, [nameKey]);
         if (this.#isClosed) throw new Error("the node was stopped");
@@ -220,7 +217,7 @@ export class PostgresNodes {
   #lookForTwins(): void {
     const { nodeId, url, logger } = this.#options;
     const isTwin = (node: SiteNode): boolean =>
-      node.url === url && node.nodeId !== nodeId && node.silentMs <= TWIN_SILENT_MS_MAX;
+      node.url === url && node.nodeId !== nodeId && node.silentMs <= limits.TWIN_SILENT_MS_MAX;
     const twins = this.#nodes.filter(isTwin).map((node) => node.nodeId);
     for (const twin of twins.filter((one) => !this.#twins.includes(one))) {
       const text = "another node has this node's API URL: clients that are sent to one may come to the other";

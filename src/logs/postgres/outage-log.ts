@@ -5,8 +5,7 @@
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LogFields, Logger } from "../../ports/logger.ts";
-
-const REPEAT_MS = 60_000;
+import { OUTAGE_AGAIN_MS } from "../limits.ts";
 
 export interface OutageLogOptions {
   readonly clock: Clock;
@@ -40,7 +39,7 @@ export class OutageLog {
       code: known,
       failures,
     } = this.#outage ?? { sinceMs: nowMs, toldMs: -Infinity, code, failures: 0 };
-    const isTold = known !== code || nowMs - toldMs >= REPEAT_MS;
+    const isTold = known !== code || nowMs - toldMs >= OUTAGE_AGAIN_MS;
     this.#outage = { sinceMs, toldMs: isTold ? nowMs : toldMs, code, failures: failures + 1 };
     if (!isTold) return;
     logger.warn(

@@ -16,6 +16,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Fold, LogAppended, LogHead, LogOpened, LogRecord, TakingLog } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlDesk } from "../../ports/backends/sql.ts";
+import { LOG_READ_MS } from "../limits.ts";
 import type { FeedBounds } from "../record-feed.ts";
 import { Applied } from "./applied.ts";
 import { Follower } from "./follower.ts";
@@ -25,7 +26,6 @@ import { replay } from "./replay.ts";
 import { SnapshotKeeper, type SnapshotPolicy } from "./snapshot-keeper.ts";
 import { Writer, type WriterCounts } from "./writer.ts";
 
-const POLL_MS = 500;
 const LOG_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 export interface PostgresLogOptions {
@@ -79,7 +79,7 @@ export class PostgresLog implements TakingLog {
       logger,
       sql,
       reader,
-      pollMs: options.pollMs ?? POLL_MS,
+      pollMs: options.pollMs ?? LOG_READ_MS,
       isKnown: (epoch, position) => epoch === applied.epoch && position <= Math.max(applied.position, this.#writer.end),
       onServed: () => {
         if (options.isHot === true) void this.#writer.warm();

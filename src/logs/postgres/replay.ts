@@ -10,10 +10,8 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { sleep } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LogRecord } from "../../ports/log.ts";
+import { REPLAY_PAGE_RECORDS_MAX, REPLAY_RETRY_MS } from "../limits.ts";
 import type { RecordFeed } from "../record-feed.ts";
-
-const PAGE_RECORDS = 500;
-const RETRY_MS = 250;
 
 export interface Replay {
   readonly feed: RecordFeed;
@@ -43,10 +41,10 @@ interface Life {
 async function run({ feed, clock, from, read, tell, compacted }: Replay, life: Life): Promise<void> {
   let next = from;
   while (next < feed.first) {
-    const records = await page(read, next, Math.min(PAGE_RECORDS, feed.first - next));
+    const records = await page(read, next, Math.min(REPLAY_PAGE_RECORDS_MAX, feed.first - next));
     if (life.isStopped) return;
     if (records === "compacted") return compacted();
-    if (records.length === 0) await sleep(clock, RETRY_MS);
+    if (records.length === 0) await sleep(clock, REPLAY_RETRY_MS);
     for (const record of records) {
       if (life.isStopped) return;
       assert(record.position === next, "no record is passed over", () => `${record.position} for ${next}`);

@@ -9,15 +9,12 @@
 import { piecesOf } from "../../core/kit/pieces.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { SqlLane } from "../../ports/backends/sql.ts";
+import { SNAPSHOT_PART_BYTES_MAX, TRIMMED_RECORDS_MAX } from "../limits.ts";
 import { bundled } from "./bundles.ts";
 import type { Applied } from "./applied.ts";
 import type { LogReader } from "./log-reader.ts";
 import { integerOf, type LogStatements } from "./log-sql.ts";
 import type { Opening } from "./writer.ts";
-
-/** Made in one turn. */
-const PART_BYTES_MAX = 1024 * 1024;
-const TRIM_RECORDS_MAX = 1_000;
 
 export interface SnapshotPolicy {
   /** Store one after so many records. */
@@ -84,7 +81,7 @@ export class SnapshotKeeper {
     const session = lane();
     const { position } = applied;
     let part = 0;
-    for (const { data, isLast } of bundled(piecesOf(applied.snapshot()), PART_BYTES_MAX)) {
+    for (const { data, isLast } of bundled(piecesOf(applied.snapshot()), SNAPSHOT_PART_BYTES_MAX)) {
       const values = [log, epoch, opened, position, part++, data, isLast];
       const [row] = await session.ask<{ saved: boolean }>(sql.save, values);
       if (row?.saved !== true) return false;
@@ -99,7 +96,7 @@ export class SnapshotKeeper {
     if (keepRecords === undefined) return;
     const below = Math.min(this.#storedAt - keepRecords + 1, keepFrom?.() ?? Number.MAX_SAFE_INTEGER);
     for (let first = 0; first < below;) {
-      const [row] = await lane().ask<{ first: string }>(sql.trim, [log, epoch, opened, below, TRIM_RECORDS_MAX]);
+      const [row] = await lane().ask<{ first: string }>(sql.trim, [log, epoch, opened, below, TRIMMED_RECORDS_MAX]);
       const next = integerOf(row?.first ?? null);
       if (next <= first) return;
       first = next;

@@ -19,17 +19,12 @@ import { outcomeOfCommit } from "../../core/kit/sql-outcome.ts";
 import type { LogAppended, LogOpened } from "../../ports/log.ts";
 import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
 import { connected } from "../../postgres/desk.ts";
+import { BATCH_RECORDS_MAX, GROUP_BYTES_MAX, GROUP_RECORDS_MAX, WRITER_OPEN_MS_MAX } from "../limits.ts";
 import { misplaced, notOpened, tooLarge, tooMuchWaits } from "../refusals.ts";
 import type { Applied } from "./applied.ts";
 import { joined, type LogReader } from "./log-reader.ts";
 import { integerOf, type LogStatements, type VerdictRow } from "./log-sql.ts";
 
-const BATCH_RECORDS_MAX = 4_096;
-/** What is sent as one transaction. One append alone may be as large as an append may be. */
-const GROUP_RECORDS_MAX = 8_192;
-const GROUP_BYTES_MAX = 2 * 1024 * 1024;
-/** Longer than an open may wait for an append under way. A session that was idle may be dead without anybody knowing. */
-const OPEN_MS_MAX = 2_500;
 const ALIVE = "select 1";
 
 export interface WriterOptions {
@@ -201,7 +196,7 @@ export class Writer {
     try {
       const lane = await this.#connected();
       const before = applied.position;
-      const [row] = await lane.ask<VerdictRow>(sql.open, [log, epoch], OPEN_MS_MAX);
+      const [row] = await lane.ask<VerdictRow>(sql.open, [log, epoch], WRITER_OPEN_MS_MAX);
       assert(row !== undefined, "a function answers with one row");
       const inForce = integerOf(row.epoch);
       if (!row.taken) {

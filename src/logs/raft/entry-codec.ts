@@ -12,9 +12,9 @@ import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import { ENTRY_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { LogHead } from "../../ports/log.ts";
+import { BATCH_RECORDS_MAX } from "../limits.ts";
 
 const LOG_FORMAT_VERSION = 1;
-export const BATCH_RECORDS_MAX = 4_096;
 const ENTRY_MAGIC = 0x4c;
 const SNAPSHOT_MAGIC = 0x6c;
 const KIND_OPEN = 1;

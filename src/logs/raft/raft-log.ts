@@ -21,11 +21,11 @@ import { ENTRY_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Lead, ProposeOutcome, Proposals } from "../../ports/consensus.ts";
 import type { Fold, Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../ports/log.ts";
 import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
+import { BATCH_RECORDS_MAX } from "../limits.ts";
 import { type FeedBounds, RecordFeed } from "../record-feed.ts";
 import { misplaced, notOpened, tooLarge } from "../refusals.ts";
 import {
   appendBytes,
-  BATCH_RECORDS_MAX,
   decodeEntry,
   decodeSnapshot,
   encodeEntry,

@@ -9,13 +9,7 @@
 // lock, TN004 the fence stayed busy, TN005 epochs are used up, TN006 a bad argument, TN007 a change to the state
 // that would give an epoch out twice, TN008 the schema is newer than the library.
 
-/** And three quarters of the session's statement_timeout, so that the caller reads why. */
-const FENCE_WAIT_MS_MAX = 1_500;
-/** How long fenced transactions of the previous leader may still take before they are ended. */
-const FENCE_GRACE_MS = 20;
-const TRANSITIONS_KEPT = 100;
-/** A session can stack one lock (trap 40); more than this is a mistake. */
-const UNLOCKS_MAX = 1_000;
+import { FENCE_GRACE_MS, FENCE_WAIT_MS_MAX, TRANSITIONS_KEPT, UNLOCKS_MAX } from "../limits.ts";
 
 const DEFINER = "language plpgsql volatile security definer set search_path = pg_catalog, pg_temp";
 

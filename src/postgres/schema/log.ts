@@ -21,6 +21,7 @@
 // somebody else has taken, TN010 a row beyond the log's end that no function has written.
 
 import { INTEGER_MAX, JOB_NAME_BYTES_MAX, JSON_DEPTH_MAX } from "../../core/kit/limits.ts";
+import { SUBMISSION_BYTES_MAX } from "../limits.ts";
 
 /** Payload: `<log>:<epoch>:<position>`. */
 const LOG_CHANNEL = "tenure_log";
@@ -51,8 +52,6 @@ const TOO_LARGE_NUMBER = `strict $.** ? (@.type() == "number" && (@ > ${INTEGER_
 /** Without so many digits in a row there is no such number. */
 const MANY_DIGITS = `[0-9]{${String(INTEGER_MAX).length}}`;
 const LOG_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
-/** Of payload and options together: what is submitted must fit into a record of the log, with room for the rest of it. */
-const SUBMISSION_BYTES_MAX = 256 * 1024;
 
 /** Migration 2, inside a DO block; the trigger function exists already. */
 export function logTables(schema: string): string {

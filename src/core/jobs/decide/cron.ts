@@ -7,11 +7,12 @@
 // - one that exists twice, because clocks are put back, runs the first time.
 // A pattern that takes every hour means "so often", not "at this time": it goes on through both, as if nothing happened.
 //
-// Invariants: `nextAfter` is strictly behind `afterMs`, depends on its arguments alone, and looks at SEARCH_DAYS_MAX days at
+// Invariants: `nextAfter` is strictly behind `afterMs`, depends on its arguments alone, and looks at CRON_SEARCH_DAYS_MAX days at
 // most. It holds for zones at most 16 hours away from universal time, whose clocks change by a day at most, and not twice
 // within PROBE_MS on either side of a time: all that there are.
 
 import { TenureError } from "../../kit/errors.ts";
+import { CRON_CHARACTERS_MAX, CRON_SEARCH_DAYS_MAX } from "../limits.ts";
 
 /** Minutes to add to universal time at that moment: 120 for Berlin in summer. */
 export interface Zone {
@@ -35,9 +36,6 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 /** Further from a local time, read as if it were universal, than any zone is, and than any change of a zone's clocks. */
 const PROBE_MS = 26 * HOUR_MS;
-/** The 29th of February can be eight years away (1896 to 1904, 2096 to 2104). */
-const SEARCH_DAYS_MAX = 8 * 366 + 2;
-const EXPRESSION_CHARACTERS_MAX = 256;
 
 interface Field {
   readonly name: string;
@@ -66,7 +64,7 @@ const FIELDS = [MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
 
 /** Throws SCHEDULE_INVALID, which names the field. */
 export function parseCron(expression: string): Cron {
-  const parts = expression.length > EXPRESSION_CHARACTERS_MAX ? [] : expression.trim().split(/[ \t]+/);
+  const parts = expression.length > CRON_CHARACTERS_MAX ? [] : expression.trim().split(/[ \t]+/);
   const [minute, hour, day, month, weekday, ...more] = parts;
   if (minute === undefined || hour === undefined || day === undefined || month === undefined || weekday === undefined) {
     throw invalid(`${JSON.stringify(expression.slice(0, 80))} has not five fields`);
@@ -147,7 +145,7 @@ function changeBetween(zone: Zone, from: number, to: number): number {
 function nextLocal(cron: Cron, local: number): number | null {
   const from = (Math.floor(local / MINUTE_MS) + 1) * MINUTE_MS;
   const firstDay = Math.floor(from / DAY_MS);
-  for (let day = firstDay; day < firstDay + SEARCH_DAYS_MAX; day++) {
+  for (let day = firstDay; day < firstDay + CRON_SEARCH_DAYS_MAX; day++) {
     if (!matchesDay(cron, day)) continue;
     const minute = nextMinute(cron, day === firstDay ? (from - day * DAY_MS) / MINUTE_MS : 0);
     if (minute !== null) return day * DAY_MS + minute * MINUTE_MS;

@@ -6,14 +6,9 @@
 import type { DecideContext } from "../commands.ts";
 import { draft } from "./decision.ts";
 import type { Cancelled, EndCause, EventDraft, Failed, Retried } from "../events.ts";
+import { HANDED_BACK_FREE, HANDED_BACK_MS_MAX, HANDED_BACK_MS_MIN } from "../limits.ts";
 import type { AttemptEnd, JobFailure, JobState } from "../model.ts";
 import type { JobRecord, Run } from "../state/records.ts";
-
-/** So often in a row a job is given back without a pause: its agent stops, and the next one too. */
-const HANDED_BACK_FREE = 2;
-/** From then on, twice as long each time. */
-const HANDED_BACK_BASE_MS = 100;
-const HANDED_BACK_MAX_MS = 5_000;
 
 export interface Ended {
   readonly draft: EventDraft;
@@ -68,8 +63,8 @@ function retryDelayMs(
     // Those before it, of the attempts that are kept.
     const before = ended.length - 1 - ended.findLastIndex(({ end }) => !isGivenBack(end));
     if (before < HANDED_BACK_FREE) return 0;
-    const fullMs = HANDED_BACK_BASE_MS * 2 ** (before - HANDED_BACK_FREE);
-    return jittered(Math.min(HANDED_BACK_MAX_MS, fullMs), random);
+    const fullMs = HANDED_BACK_MS_MIN * 2 ** (before - HANDED_BACK_FREE);
+    return jittered(Math.min(HANDED_BACK_MS_MAX, fullMs), random);
   }
   if (cause === "lost") return losses < policy.lossesMax ? 0 : null;
   const mistakes = failures + 1;

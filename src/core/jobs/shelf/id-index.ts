@@ -4,8 +4,9 @@
 // - A slot stands in the table that its hash names, at its place or behind it, with no empty place between.
 // - No table is more than half full: an id that is not there, as each new one is, is looked for up to the next empty place.
 
+import { ID_PLACES_MIN } from "../limits.ts";
+
 const TABLES = 256;
-const PLACES_MIN = 16;
 const EMPTY = -1;
 
 export class IdIndex {
@@ -17,7 +18,7 @@ export class IdIndex {
   constructor(hashAt: (slot: number) => number, has: (slot: number, text: string) => boolean) {
     this.#hashAt = hashAt;
     this.#has = has;
-    for (let at = 0; at < TABLES; at++) this.#tables.push(new Int32Array(PLACES_MIN).fill(EMPTY));
+    for (let at = 0; at < TABLES; at++) this.#tables.push(new Int32Array(ID_PLACES_MIN).fill(EMPTY));
   }
 
   /** Below 0: nobody has it. */

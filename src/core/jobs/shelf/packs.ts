@@ -8,9 +8,9 @@
 // - Of all bytes that are written, at most half are holes, give or take CHUNKS_SPARE chunks.
 
 import { assert } from "../../kit/assert.ts";
+import { PACK_CHUNK_BYTES } from "../limits.ts";
 import type { Slots } from "./slots.ts";
 
-const CHUNK_BYTES = 256 * 1024;
 const HEAD_BYTES = 8;
 /** Holes of so many chunks are nobody's business. */
 const CHUNKS_SPARE = 8;
@@ -80,19 +80,19 @@ export class Packs {
     chunk.live -= size;
     this.#live -= size;
     if (chunk.live === 0) this.#empty(at, chunk);
-    else if (this.#used > 2 * this.#live + CHUNKS_SPARE * CHUNK_BYTES) this.#moveTogether();
+    else if (this.#used > 2 * this.#live + CHUNKS_SPARE * PACK_CHUNK_BYTES) this.#moveTogether();
   }
 
   /** The one with room for it. */
   #chunkFor(size: number): number {
     const current = this.#chunks[this.#current];
     if (current !== undefined && current.used + size <= current.bytes.length) return this.#current;
-    const bytes = new Uint8Array(Math.max(CHUNK_BYTES, size));
+    const bytes = new Uint8Array(Math.max(PACK_CHUNK_BYTES, size));
     const chunk = { bytes, view: new DataView(bytes.buffer), used: 0, live: 0 };
     const at = this.#freeChunks.pop() ?? this.#chunks.length;
     this.#chunks[at] = chunk;
     // A pack that has a chunk to itself does not end the one that others share.
-    if (size <= CHUNK_BYTES) this.#current = at;
+    if (size <= PACK_CHUNK_BYTES) this.#current = at;
     return at;
   }
 

@@ -11,17 +11,12 @@
 // - Two reads of a packed job may give two objects. They are equal, and never changed.
 
 import { hashOf } from "../../kit/text-map.ts";
+import { RECENT_JOBS_KEPT, RECENT_JOB_BYTES_MAX, SLOTS_FREED_MAX } from "../limits.ts";
 import type { JobRecord } from "../state/records.ts";
 import { IdIndex } from "./id-index.ts";
 import { isFresh, JobBytes } from "./job-bytes.ts";
 import { Packs } from "./packs.ts";
 import { Slots } from "./slots.ts";
-
-/** What was unpacked lately is often asked for again, in the same turn: by whoever decides, and by whoever evolves. */
-const RECENT = 2_048;
-const RECENT_BYTES_MAX = 4 * 1024;
-/** Of the slots that were left while somebody held the shelf, so many go with each job that comes or goes afterwards. */
-const FREED_AT_ONCE_MAX = 8;
 
 export class Shelf {
   readonly slots = new Slots();
@@ -32,8 +27,8 @@ export class Shelf {
     (slot, id) => this.#bytes.hasId(this.#packs.chunkOf(slot), this.#packs.startOf(slot), id),
   );
   readonly #objects = new Map<number, JobRecord>();
-  readonly #recentSlots = new Int32Array(RECENT).fill(-1);
-  readonly #recent: (JobRecord | undefined)[] = new Array<JobRecord | undefined>(RECENT).fill(undefined);
+  readonly #recentSlots = new Int32Array(RECENT_JOBS_KEPT).fill(-1);
+  readonly #recent: (JobRecord | undefined)[] = new Array<JobRecord | undefined>(RECENT_JOBS_KEPT).fill(undefined);
   /** Who was looked for last: whoever changes a job has looked for it just before. */
   #sought = { id: "", hash: hashOf(""), slot: -1 };
   #size = 0;
@@ -65,7 +60,7 @@ export class Shelf {
   at(slot: number): JobRecord {
     const object = this.#objects.get(slot);
     if (object !== undefined) return object;
-    const place = slot & (RECENT - 1);
+    const place = slot & (RECENT_JOBS_KEPT - 1);
     if (this.#recentSlots[place] === slot) return this.#recent[place] as JobRecord;
     const { slots } = this;
     const record = this.#bytes.unpack(this.#packs.get(slot), slots.numberOf(slot), slots.priorityOf(slot));
@@ -167,7 +162,7 @@ export class Shelf {
 
   #freeSome(): void {
     if (this.#holders > 0) return;
-    for (let freed = 0; freed < FREED_AT_ONCE_MAX; freed++) {
+    for (let freed = 0; freed < SLOTS_FREED_MAX; freed++) {
       const slot = this.#left.pop();
       if (slot === undefined) return;
       this.#drop(slot);
@@ -181,14 +176,14 @@ export class Shelf {
   }
 
   #remember(slot: number, record: JobRecord): void {
-    if (record.ticket.bytes > RECENT_BYTES_MAX) return this.#forget(slot);
-    const place = slot & (RECENT - 1);
+    if (record.ticket.bytes > RECENT_JOB_BYTES_MAX) return this.#forget(slot);
+    const place = slot & (RECENT_JOBS_KEPT - 1);
     this.#recentSlots[place] = slot;
     this.#recent[place] = record;
   }
 
   #forget(slot: number): void {
-    const place = slot & (RECENT - 1);
+    const place = slot & (RECENT_JOBS_KEPT - 1);
     if (this.#recentSlots[place] !== slot) return;
     this.#recentSlots[place] = -1;
     this.#recent[place] = undefined;

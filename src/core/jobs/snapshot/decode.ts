@@ -3,9 +3,10 @@
 
 import { ByteReader, DecodeError } from "../../kit/bytes.ts";
 import { TenureError } from "../../kit/errors.ts";
-import { AGENT_SESSIONS_KEPT, JOB_ATTEMPTS_KEPT, JOB_LABELS_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../kit/limits.ts";
+import { AGENT_SESSIONS_KEPT, JOB_ATTEMPTS_KEPT, JOB_LABELS_BYTES_MAX } from "../../kit/limits.ts";
 import type { Json } from "../../kit/json.ts";
 import { parseJson } from "../../kit/parse-json.ts";
+import { SNAPSHOT_NAME_BYTES_MAX, SNAPSHOT_TEXT_BYTES_MAX } from "../limits.ts";
 import type { AgentInfo, JobFailure, JobProgress, Schedule } from "../model.ts";
 import type { EndedRun, JobRecord, Run, Ticket } from "../state/records.ts";
 import {
@@ -26,9 +27,6 @@ import { callerOf } from "../state/key-shares.ts";
 import { ticketBytes } from "../state/weights.ts";
 import type { BookState, PolicySpec } from "../state/state.ts";
 
-/** Names, ids, sessions: far above what any of them may have. */
-const NAME_BYTES_MAX = 4 * 1024;
-const TEXT_BYTES_MAX = SNAPSHOT_BYTES_MAX;
 const NO_ENDED: readonly EndedRun[] = [];
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -278,12 +276,12 @@ class BookDecoder {
   }
 
   #name(): string {
-    return this.#reader.text(NAME_BYTES_MAX);
+    return this.#reader.text(SNAPSHOT_NAME_BYTES_MAX);
   }
 
   /** In one piece: the reader's own texts are put together letter by letter, which takes much memory where they are many. */
   #flatText(): string {
-    return decoder.decode(this.#reader.bytes(TEXT_BYTES_MAX));
+    return decoder.decode(this.#reader.bytes(SNAPSHOT_TEXT_BYTES_MAX));
   }
 }
 

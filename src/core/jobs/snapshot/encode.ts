@@ -13,6 +13,7 @@
 // before it is written. Agents, queues and schedules are few: their records are taken at the begin, and written later too.
 
 import { ByteWriter } from "../../kit/bytes.ts";
+import { SNAPSHOT_RECORD_BYTES, SNAPSHOT_SLICE_BYTES } from "../limits.ts";
 import type { JobClass } from "../state/job-class.ts";
 import type {
   AgentRecord,
@@ -41,16 +42,11 @@ import {
   STATES,
 } from "./format.ts";
 
-/** A slice ends behind the record with which it reaches this: 80 small jobs, well below a millisecond. */
-const SLICE_BYTES = 8 * 1024;
-/** Room for the record that goes past it, as most are. */
-const RECORD_ROOM_BYTES = 4 * 1024;
-
 /** What it is of is fixed at the first `next`, which itself writes next to nothing. */
 export function* encodeBook(
   state: BookState,
   sequence: number,
-  sliceBytes = SLICE_BYTES,
+  sliceBytes = SNAPSHOT_SLICE_BYTES,
 ): Generator<Uint8Array, void, void> {
   const jobs = state.jobs.beginSnapshot();
   const keys = state.keys.beginSnapshot();
@@ -174,7 +170,7 @@ class BookEncoder {
   constructor(canonical: BookState["canonical"], sliceBytes: number) {
     this.#canonical = canonical;
     this.#sliceBytes = sliceBytes;
-    this.#writer = new ByteWriter(sliceBytes + RECORD_ROOM_BYTES);
+    this.#writer = new ByteWriter(sliceBytes + SNAPSHOT_RECORD_BYTES);
   }
 
   get isFull(): boolean {

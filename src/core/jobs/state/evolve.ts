@@ -16,12 +16,10 @@ import {
   type Removed,
   type SchedulePut,
 } from "../events.ts";
+import { READIED_PER_EVENT_MAX } from "../limits.ts";
 import { remember } from "./idempotency.ts";
 import { noteSkip } from "./skips.ts";
 import type { BookState } from "./state.ts";
-
-/** Delayed jobs that become ready with each event: a follower's index must not fall behind a leader's. */
-const READIED_PER_EVENT_MAX = 4;
 
 /** False: it does not fit, and changed nothing. */
 export function evolve(state: BookState, event: JobsEvent): boolean {

@@ -4,11 +4,10 @@
 //
 // Invariants:
 // - No two are equal in the order. What the order looks at does not change while a thing is inside.
-// - No chunk is empty, and none has more than CHUNK_MAX. A chunk in `shared` is never changed.
+// - No chunk is empty, and none has more than RANKED_CHUNK_MAX. A chunk in `shared` is never changed.
 
 import { assert } from "../../kit/assert.ts";
-
-const CHUNK_MAX = 512;
+import { RANKED_CHUNK_MAX } from "../limits.ts";
 
 /** Below 0: the first goes before the second. */
 export type Order<T> = (one: T, other: T) => number;
@@ -37,14 +36,14 @@ export class Ranked<T> {
     const last = this.#chunks.at(-1);
     // Most come in order: they fill one chunk after the other.
     if (last === undefined || this.#order(last[last.length - 1] as T, item) < 0) {
-      if (last === undefined || last.length >= CHUNK_MAX) this.#chunks.push([item]);
+      if (last === undefined || last.length >= RANKED_CHUNK_MAX) this.#chunks.push([item]);
       else this.#own(this.#chunks.length - 1).push(item);
       return;
     }
     const at = this.#chunkOf(item);
     const chunk = this.#own(at);
     chunk.splice(this.#placeIn(chunk, item), 0, item);
-    if (chunk.length > CHUNK_MAX) this.#chunks.splice(at + 1, 0, chunk.splice(CHUNK_MAX / 2));
+    if (chunk.length > RANKED_CHUNK_MAX) this.#chunks.splice(at + 1, 0, chunk.splice(RANKED_CHUNK_MAX / 2));
   }
 
   remove(item: T): void {

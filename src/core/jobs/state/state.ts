@@ -23,6 +23,7 @@ import {
 import { Shards } from "../../kit/shards.ts";
 import { JobClasses } from "./job-class.ts";
 import { KeyShares } from "./key-shares.ts";
+import { POLICIES_KEPT_MAX } from "../limits.ts";
 import type { JobSpec, JobState } from "../model.ts";
 import { NameShares } from "./name-shares.ts";
 import { Ranked } from "./ranked.ts";
@@ -84,8 +85,6 @@ export const BOOK_LIMITS: BookLimits = {
   keyBytesMax: IDEMPOTENCY_BYTES_MAX,
 };
 
-/** Policies that are kept for the next job that has the same; past it all are dropped, which costs memory only. */
-const POLICIES_MAX = 1_024;
 const NOBODY: ReadonlySet<number> = new Set();
 const NO_TOTALS: Totals = { submitted: 0, finished: 0 };
 const TOTALS_KEY = "all";
@@ -193,7 +192,7 @@ export class BookState {
     const id = `${attemptsMax}/${lossesMax}/${baseMs}/${maxMs}/${timeoutMs}/${retentionMs}`;
     const known = this.#policies.get(id);
     if (known !== undefined) return known;
-    if (this.#policies.size >= POLICIES_MAX) this.#policies.clear();
+    if (this.#policies.size >= POLICIES_KEPT_MAX) this.#policies.clear();
     const policy = { id, attemptsMax, lossesMax, baseMs, maxMs, timeoutMs, retentionMs };
     this.#policies.set(id, policy);
     return policy;

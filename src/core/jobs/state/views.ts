@@ -8,6 +8,7 @@ import type { AgentView, JobsStats, LeaseRef, NamesPage, QueueView, ScheduleView
 import { Shards } from "../../kit/shards.ts";
 import type { DecideContext } from "../commands.ts";
 import { reportedBefore } from "../decide/results.ts";
+import { JOBS_SCANNED_MAX } from "../limits.ts";
 import type { AgentInfo, Job, JobState, PendingReason, Schedule } from "../model.ts";
 import { firedUpToMs, isFinal, type JobRecord, jobOf, type Run } from "./records.ts";
 import type { BookState, QueueCount } from "./state.ts";
@@ -76,9 +77,6 @@ export interface LeaseView extends LeaseRef {
 
 type Look = "applied" | "head";
 
-/** In one turn: a millisecond, of a million jobs of which nothing has become. */
-const LOOKED_AT_MAX = 10_000;
-
 export class BookView implements JobsView {
   readonly #state: () => BookState;
   readonly #look: Look;
@@ -111,7 +109,7 @@ export class BookView implements JobsView {
     const ids: string[] = [];
     let through = number;
     let slot = cursor.current;
-    for (let looked = 0; slot !== undefined && looked < LOOKED_AT_MAX && ids.length < max; looked++) {
+    for (let looked = 0; slot !== undefined && looked < JOBS_SCANNED_MAX && ids.length < max; looked++) {
       through = slots.numberOf(slot);
       if (through > had || !shelf.isFresh(slot)) ids.push(shelf.idAt(slot));
       slot = cursor.next();

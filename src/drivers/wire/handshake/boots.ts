@@ -1,16 +1,12 @@
 // Which process speaks for a disk. Every process draws a random mark at its start and shows it in its hello. A process that
 // was replaced by a later one never dials again, because it is dead: one that does is the holder of a copy of that disk,
 // and both may vote (trap 13).
-// Invariant: for each of at most PEERS_MAX disks, the present mark and at most MARKS_MAX former ones are kept; the disks and
+// Invariant: for each of at most BOOTS_PEERS_MAX disks, the present mark and at most BOOTS_MARKS_MAX former ones are kept; the disks and
 // marks that were seen longest ago go first. A thousand copies that took turns would not be noticed; two are what happens.
 
 import type { PeerKey } from "../../../core/kit/ids.ts";
 import { nodeIdOf } from "../../../core/kit/ids.ts";
-
-const PEERS_MAX = 128;
-const MARKS_MAX = 1_024;
-/** So long after the last time it was seen, a copy counts as gone. */
-const CLONED_FOR_MS = 3_600_000;
+import { BOOTS_MARKS_MAX, BOOTS_PEERS_MAX, CLONED_FOR_MS } from "../limits.ts";
 
 interface Marks {
   present: string;
@@ -32,12 +28,12 @@ export class Boots {
     const marks = this.#marks.get(peer) ?? { present: mark, former: new Set() };
     if (marks.present !== mark) {
       marks.former.add(marks.present);
-      if (marks.former.size > MARKS_MAX) marks.former.delete(marks.former.values().next().value!);
+      if (marks.former.size > BOOTS_MARKS_MAX) marks.former.delete(marks.former.values().next().value!);
       marks.present = mark;
     }
     this.#marks.delete(peer);
     this.#marks.set(peer, marks);
-    if (this.#marks.size > PEERS_MAX) this.#marks.delete(this.#marks.keys().next().value!);
+    if (this.#marks.size > BOOTS_PEERS_MAX) this.#marks.delete(this.#marks.keys().next().value!);
   }
 
   /** Node ids of whose disk there were two holders of late. */

@@ -14,11 +14,10 @@ import { ByteReader, ByteWriter, DecodeError } from "../../../core/kit/bytes.ts"
 import { parsePeerKey } from "../../../core/kit/ids.ts";
 import { CLUSTER_ID_BYTES_MAX, PEER_KEY_BYTES_MAX } from "../../../core/kit/limits.ts";
 import { parseAddress } from "../address.ts";
-import { ADDRESS_BYTES_MAX, PEERS_TOLD_BYTES_MAX, PEERS_TOLD_MAX, REASON_BYTES_MAX, URL_BYTES_MAX } from "../limits.ts";
+import * as limits from "../limits.ts";
 import { isRefusalReason, type RefusalReason } from "../refusals.ts";
 
 const MAGIC = "tenure-peer";
-const MARK_BYTES_MAX = 64;
 /**
  * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
  * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates.
@@ -88,7 +87,7 @@ export function decodeHello(bytes: Uint8Array): Decoded<Hello> {
     const introduction = readIntroduction(reader, purpose === "ask");
     const hello = { protocolMin, protocolMax, purpose, ...introduction };
     if (reader.remainingBytes === 0) return { ok: true, value: hello };
-    return { ok: true, value: { ...hello, mark: reader.text(MARK_BYTES_MAX) } };
+    return { ok: true, value: { ...hello, mark: reader.text(limits.MARK_BYTES_MAX) } };
   });
 }
 
@@ -99,9 +98,9 @@ export function encodeAck(ack: Ack): Uint8Array {
   writeIntroduction(writer, ack);
   const told: (readonly [string, string])[] = [];
   let bytes = 0;
-  for (const peer of ack.peers.slice(0, PEERS_TOLD_MAX)) {
+  for (const peer of ack.peers.slice(0, limits.PEERS_TOLD_MAX)) {
     bytes += peer[0].length + peer[1].length + 8;
-    if (bytes <= PEERS_TOLD_BYTES_MAX) told.push(peer);
+    if (bytes <= limits.PEERS_TOLD_BYTES_MAX) told.push(peer);
   }
   writer.u8(told.length);
   for (const [nodeId, address] of told) {
@@ -117,7 +116,7 @@ export function decodeAck(bytes: Uint8Array): Decoded<Ack> {
     if (commonProtocol(protocol, protocol) === null) return protocolRefusal(protocol, protocol);
     const introduction = readIntroduction(reader, false);
     const count = reader.u8();
-    if (count > PEERS_TOLD_MAX) throw new DecodeError("malformed", `${count} peers`);
+    if (count > limits.PEERS_TOLD_MAX) throw new DecodeError("malformed", `${count} peers`);
     const peers = Array.from({ length: count }, () => {
       const nodeId = readNodeId(reader);
       return [nodeId, readAddress(reader)] as const;
@@ -129,7 +128,7 @@ export function decodeAck(bytes: Uint8Array): Decoded<Ack> {
 export function encodeRefuse({ reason, message }: Refuse): Uint8Array {
   const writer = new ByteWriter(256);
   writer.text(reason);
-  writer.text(message.toWellFormed().slice(0, REASON_BYTES_MAX / 4));
+  writer.text(message.toWellFormed().slice(0, limits.REASON_BYTES_MAX / 4));
   return writer.finish();
 }
 
@@ -137,9 +136,9 @@ export function encodeRefuse({ reason, message }: Refuse): Uint8Array {
 export function decodeRefuse(bytes: Uint8Array): Refuse | undefined {
   try {
     const reader = new ByteReader(bytes);
-    const reason = reader.text(REASON_BYTES_MAX);
+    const reason = reader.text(limits.REASON_BYTES_MAX);
     // It ends in our log: no line breaks, no escapes.
-    const message = reader.text(REASON_BYTES_MAX).replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?");
+    const message = reader.text(limits.REASON_BYTES_MAX).replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?");
     return { reason: isRefusalReason(reason) ? reason : "other", message };
   } catch (error) {
     if (error instanceof DecodeError) return undefined;
@@ -189,8 +188,8 @@ function readIntroduction(reader: ByteReader, asks: boolean): Introduction {
   if (!asks && parsePeerKey(`${nodeId}@${incarnation}`) === undefined) {
     throw new DecodeError("malformed", "an incarnation that is none");
   }
-  const address = asks ? reader.text(ADDRESS_BYTES_MAX) : readAddress(reader);
-  const apiUrl = reader.text(URL_BYTES_MAX);
+  const address = asks ? reader.text(limits.ADDRESS_BYTES_MAX) : readAddress(reader);
+  const apiUrl = reader.text(limits.URL_BYTES_MAX);
   if (apiUrl !== "" && !/^https?:\/\/[\x21-\x7e]+$/.test(apiUrl))
     throw new DecodeError("malformed", "a URL that is none");
   return {
@@ -210,7 +209,7 @@ function readNodeId(reader: ByteReader): string {
 }
 
 function readAddress(reader: ByteReader): string {
-  const address = reader.text(ADDRESS_BYTES_MAX);
+  const address = reader.text(limits.ADDRESS_BYTES_MAX);
   if (parseAddress(address) === undefined) throw new DecodeError("malformed", "an address that is none");
   return address;
 }

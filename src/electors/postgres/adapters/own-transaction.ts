@@ -14,6 +14,7 @@
 import { TenureError } from "../../../core/kit/errors.ts";
 import { type SqlOutcome, sqlstateOf, withSqlstate } from "../../../core/kit/sql-outcome.ts";
 import { faultOf } from "../../../postgres/faults.ts";
+import { FENCE_BEGINS_MAX } from "../limits.ts";
 import type { PostgresTerm } from "../fence/fence.ts";
 
 /** A term on Postgres, as far as the adapters use one. */
@@ -44,8 +45,6 @@ const MARK = "declare tenure_open cursor for values (1)";
 const UNMARK = "close tenure_open";
 const NO_SUCH_CURSOR = "34000";
 const FAILED_INSIDE = "25P02";
-/** Above READ COMMITTED a bump may come between snapshot and fence; nothing of `work` has run by then. */
-const ATTEMPTS_MAX = 3;
 
 export async function transactFenced<Trx, R>(
   term: FencedTerm,
@@ -58,7 +57,7 @@ export async function transactFenced<Trx, R>(
     try {
       return await course.run();
     } catch (error) {
-      if (course.hasStarted || sqlstateOf(error) !== "40001" || attempt === ATTEMPTS_MAX) throw error;
+      if (course.hasStarted || sqlstateOf(error) !== "40001" || attempt === FENCE_BEGINS_MAX) throw error;
     }
   }
 }

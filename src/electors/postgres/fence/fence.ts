@@ -23,6 +23,7 @@ import { lentClient } from "./lent-client.ts";
 import { type FenceProof, type FenceRun, fenceThrough } from "./proof.ts";
 import { isIn, staleOr } from "./refusal.ts";
 import { statements } from "../../../postgres/schema/schema.ts";
+import { FENCE_BEGINS_MAX } from "../limits.ts";
 
 export interface PostgresTerm<Client> {
   /**
@@ -56,8 +57,6 @@ export interface FenceTools<Client> {
 }
 
 const ISOLATIONS = ["read committed", "repeatable read", "serializable"] as const;
-/** Above READ COMMITTED a bump may come between snapshot and check; nothing of `work` has run by then. */
-const BEGINS_MAX = 3;
 
 /** Answers ROLLBACK, and succeeds, where the transaction had failed: what it says is looked at. */
 const COMMIT = "commit";
@@ -203,7 +202,7 @@ async function beginFenced(loan: SqlLoan<unknown>, begin: string): Promise<void>
       await loan.query(begin);
       return;
     } catch (error) {
-      if (sqlstateOf(error) !== "40001" || attempt === BEGINS_MAX) throw error;
+      if (sqlstateOf(error) !== "40001" || attempt === FENCE_BEGINS_MAX) throw error;
       await loan.query("rollback");
     }
   }

@@ -22,6 +22,7 @@
 
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { Hold } from "../../../ports/backends/backend.ts";
+import { PROOF_ATTEMPTS_MAX, PROOF_DEPTH_MAX } from "../limits.ts";
 import { isRefusedWith, staleOr } from "./refusal.ts";
 
 /**
@@ -39,16 +40,12 @@ export interface FenceProof {
   readonly show: () => string;
 }
 
-/** Rows inside lists inside results: no client nests them deeper. */
-const DEPTH_MAX = 4;
-/** Of so many scopes that are fenced concurrently in one transaction, one succeeds in each round at least. */
-const ATTEMPTS_MAX = 64;
 const NO_SUCH_SETTING = "42704";
 const ANY_MARK = /^"\w+"\/-?\d+\/\d+$/;
 
 export async function fenceThrough(hold: Hold, proof: FenceProof, run: FenceRun): Promise<void> {
   hold.check();
-  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+  for (let attempt = 1; attempt <= PROOF_ATTEMPTS_MAX; attempt++) {
     await send(hold, run, proof.call);
     const mark = onlyValueOf(await shown(hold, run, proof.show()));
     if (mark === proof.mark) return;
@@ -79,7 +76,7 @@ async function send(hold: Hold, run: FenceRun, text: string): Promise<unknown> {
 }
 
 /** Of the first row with one text and nothing else: in `{ rows }` of pg, Kysely and Drizzle, in a list of postgres.js, in a list within another. */
-function onlyValueOf(answer: unknown, depthLeft = DEPTH_MAX): string | undefined {
+function onlyValueOf(answer: unknown, depthLeft = PROOF_DEPTH_MAX): string | undefined {
   if (typeof answer !== "object" || answer === null || depthLeft === 0) return undefined;
   try {
     const inner: readonly unknown[] = Array.isArray(answer)

@@ -3,8 +3,7 @@
 
 import { StaleEpochError } from "../../../core/kit/errors.ts";
 import type { Hold } from "../../../ports/backends/backend.ts";
-
-const CAUSES_MAX = 8;
+import { CAUSES_MAX } from "../../limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -14,7 +14,8 @@ import type { SqlDriver } from "../../../ports/backends/sql.ts";
 import type { Admission } from "../../../postgres/admission.ts";
 import { faultOf, softened } from "../../../postgres/faults.ts";
 import { beat, bump, type Holder, refuseClash, resign, type Scoped } from "./holder.ts";
-import { ANSWER_MS_MAX, Line } from "../../../postgres/line.ts";
+import { POSTGRES_ANSWER_MS_MAX } from "../../../postgres/limits.ts";
+import { Line } from "../../../postgres/line.ts";
 
 type State =
   | { readonly kind: "idle" }
@@ -59,7 +60,7 @@ export class BlockHolder implements Holder {
 
   async #wait(line: Line): Promise<void> {
     const { key, settings, sql } = this.#scoped;
-    const limitMs = settings.session.lockMs + ANSWER_MS_MAX;
+    const limitMs = settings.session.lockMs + POSTGRES_ANSWER_MS_MAX;
     for (;;) {
       // Its lock_timeout is caught in the server: an error would be in the server's log each second, of each waiter.
       const [row] = await line.ask<{ granted: boolean }>(sql.wait, [key], limitMs);

@@ -6,7 +6,8 @@ import { INTEGER_MAX } from "../../../core/kit/limits.ts";
 import type { Beat, Claim, Grant, LossReason } from "../../../ports/backends/backend.ts";
 import { sqlstateOf } from "../../../core/kit/sql-outcome.ts";
 import { faultOf, softened } from "../../../postgres/faults.ts";
-import { ANSWER_MS_MAX, type Line } from "../../../postgres/line.ts";
+import { POSTGRES_ANSWER_MS_MAX } from "../../../postgres/limits.ts";
+import { type Line } from "../../../postgres/line.ts";
 import type { PostgresSettings } from "../options.ts";
 import { type BeatVerdict, quoteSchema, type statements } from "../../../postgres/schema/schema.ts";
 
@@ -67,7 +68,7 @@ export async function bump(line: Line, { claim, key, settings, sql }: Scoped): P
 export async function beat(line: Line | undefined, scoped: Scoped, epoch: number): Promise<Beat> {
   if (line === undefined) throw lost(scoped, epoch, "session-ended");
   // The elector's own deadline comes first; this only frees a promise that nobody waits for any more.
-  const limitMs = scoped.settings.timing.serverTimeoutMs + ANSWER_MS_MAX;
+  const limitMs = scoped.settings.timing.serverTimeoutMs + POSTGRES_ANSWER_MS_MAX;
   try {
     const { rows, sentAt } = await line.askUrgently<{ verdict: BeatVerdict }>(
       scoped.sql.beat,
@@ -100,7 +101,7 @@ function lost({ claim, where }: Scoped, epoch: number, reason: LossReason): Tenu
 /** Frees row and lock. That the epoch was no longer in force is no error: then it is free of us already. */
 export async function resign(line: Line, { key, settings, sql, claim }: Scoped, epoch: number): Promise<void> {
   try {
-    await line.ask(sql.resign, [key, epoch, "resigned"], settings.timing.releaseTimeoutMs + ANSWER_MS_MAX);
+    await line.ask(sql.resign, [key, epoch, "resigned"], settings.timing.releaseTimeoutMs + POSTGRES_ANSWER_MS_MAX);
   } catch (error) {
     throw softened(faultOf(error, { where: line.where, scope: claim.scope }));
   }

@@ -16,11 +16,9 @@ import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { SqlDriver } from "../../../ports/backends/sql.ts";
 import type { Admission } from "../../../postgres/admission.ts";
 import { Line } from "../../../postgres/line.ts";
+import { NOTIFIED_JITTER_MS } from "../limits.ts";
 import type { PostgresSettings } from "../options.ts";
 import { quoteName } from "../watch-sql.ts";
-
-/** So that a hundred processes that hear of one resignation do not ask in the same millisecond. */
-const NOTIFIED_JITTER_MS = 20;
 
 interface Waiter {
   readonly key: string;

@@ -19,14 +19,9 @@ import { ANSWER_BYTES_MAX } from "../../../core/kit/limits.ts";
 import type { Random } from "../../../core/kit/random.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { LogFields, Logger } from "../../../ports/logger.ts";
+import * as limits from "../../limits.ts";
 import type { Archive } from "../archive.ts";
 
-const PIECE_TIMEOUT_MS = 5_000;
-const RETRY_MS_MIN = 250;
-const RETRY_MS_MAX = 60_000;
-const DOUBLINGS_MAX = 10;
-/** So many segments in a row that nobody has, and the rest waits too. */
-const FAILURES_IN_A_ROW_MAX = 3;
 /** So many rounds without any, and an operator is told. */
 const FAILURES_TOLD = 6;
 
@@ -150,7 +145,12 @@ export class SegmentFetcher {
         this.#isStopped = true;
         break;
       }
-      await this.#wait(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)));
+      await this.#wait(
+        Math.min(
+          limits.FETCH_RETRY_MS_MAX,
+          limits.FETCH_RETRY_MS_MIN * 2 ** Math.min(this.#failures, limits.FETCH_DOUBLINGS_MAX),
+        ),
+      );
     }
     this.#isRunning = false;
   }
@@ -169,7 +169,7 @@ export class SegmentFetcher {
     let failuresInARow = 0;
     const at = missing.findIndex(({ first }) => first > this.#tried[kind]);
     for (const entry of at < 0 ? missing : [...missing.slice(at), ...missing.slice(0, at)]) {
-      if (this.#isStopped || failuresInARow === FAILURES_IN_A_ROW_MAX) break;
+      if (this.#isStopped || failuresInARow === limits.FETCH_FAILURES_MAX) break;
       this.#tried[kind] = entry.first;
       if (await this.#fetch(entry)) {
         fetched++;
@@ -303,7 +303,7 @@ export class SegmentFetcher {
         this.#abandon = null;
         resolve(result);
       };
-      const timer = this.#after(PIECE_TIMEOUT_MS, () => settle(null));
+      const timer = this.#after(limits.PIECE_TIMEOUT_MS, () => settle(null));
       this.#abandon = () => settle(null);
       answer.then(settle, () => settle(null));
     });

@@ -1,0 +1,60 @@
+// The bounds of electors, and the timing that they have unless the caller says otherwise.
+
+/** The same complaint is logged again after this. */
+export const ELECTOR_COMPLAINT_AGAIN_MS = 60_000;
+/** How often a closed gate is polled; and the pause before work that was refused by one runs again. */
+export const GATE_POLL_MS = 20;
+/** Work that winds up for so long, and awaits the end of its own term, is reported. */
+export const SELF_WAIT_MS = 1_000;
+/** Of the pause between two attempts, before its own maximum is applied. */
+export const RETRY_DOUBLINGS_MAX = 16;
+/** Errors inside of errors that are read for what happened. */
+export const CAUSES_MAX = 8;
+export const REMOTE_HEARTBEAT_MS = 1_000;
+export const HEARTBEAT_MS_MIN = 10;
+export const REQUEST_TIMEOUT_MS_MAX = 5_000;
+/** A cluster has 10,000 scopes at most; a server that goes on for longer is not believed. */
+export const SCOPE_PAGES_MAX = 1_000;
+
+// ---- etcd
+
+export const ETCD_TTL_S = 6;
+export const ETCD_TTL_S_MAX = 3_600;
+export const ETCD_PREFIX_BYTES_MAX = 256;
+export const ETCD_POLL_MS_MAX = 2_000;
+/** How often a beat starts again because etcd changed its leader in the middle of it. */
+export const BEAT_ROUNDS_MAX = 3;
+export const PAGE_KEYS_MAX = 1_000;
+/** How often a leader may change between our read and our wish. */
+export const ASK_ATTEMPTS_MAX = 5;
+export const ETCD_HISTORY_RECORDS_MAX = 100;
+/** etcd takes 128 operations in one transaction, as it is shipped; what is left over goes with the next win. */
+export const ETCD_TRIM_RECORDS_MAX = 100;
+
+// ---- servers of Tenure
+
+export const SERVERS_TTL_MS = 6_000;
+export const SERVERS_WAIT_MS_MAX = 20_000;
+/** Between two attempts to reach the leader. */
+export const LEADER_PAUSE_MS_MIN = 20;
+export const LEADER_PAUSE_MS_MAX = 250;
+export const LEADER_DOUBLINGS_MAX = 8;
+/** Redirects in a row without a pause: a chain over three nodes is honest, two that name each other are not. */
+export const LEADER_HOPS_MAX = 3;
+export const LEADER_ANSWER_BYTES_MAX = 1024 * 1024;
+/** How long the first answer that names a leader waits for a better one. */
+export const LEADER_GRACE_MS = 50;
+/** Members, alerts and the history of elections with their votes. */
+export const CLUSTER_BYTES_MAX = 4 * 1024 * 1024;
+/** Between two questions whose answers came early and held nothing new. */
+export const FOLLOW_PAUSE_MS = 250;
+/** A scope with its metadata has at most 10 KB as JSON. */
+export const SCOPES_PAGE_BYTES_MAX = 8 * 1024 * 1024;
+export const REFUSAL_CHARS_MAX = 300;
+
+// ---- in memory, for tests
+
+/** A request that is not answered for so long has failed. */
+export const MEMORY_REQUEST_TIMEOUT_MS = 500;
+/** A loop that sets its timer again without moving time would otherwise hang the test. */
+export const MEMORY_EVENTS_PER_INSTANT_MAX = 100_000;
