@@ -13,8 +13,6 @@ const EXEMPT: Readonly<Record<string, string>> = {
   "src/sim/": "what a seed draws from and what an oracle allows is read next to the scenario",
   "src/electors/conformance/": "constants of a test suite",
   "src/logs/conformance/": "constants of a test suite",
-  "src/cli/server/": "moves with the assembly of nodes",
-  "src/node/": "moves with the assembly of nodes",
 };
 
 /** Names that read like a bound's. */

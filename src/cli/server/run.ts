@@ -17,10 +17,9 @@ import { backendSource } from "../connection/backend.ts";
 import { isEnabled } from "../run/flags.ts";
 import { diagnosticsOf } from "./diagnostics.ts";
 import { followSupervisor, isSupervised, type Supervised } from "./supervised.ts";
+import { STOP_MS_MAX } from "./limits.ts";
 
 const EXIT_SOFTWARE = 70;
-/** A disk that hangs must not keep a node from being stopped. */
-const STOP_MS_MAX = 20_000;
 const STOP_LATE = "stopping took too long, probably because the disk hangs; what was not synced was promised to nobody";
 
 export async function runServer(config: ServerConfig, flags: { readonly bootstrap: boolean }): Promise<number> {

@@ -9,11 +9,10 @@ import { workerName } from "../../supervisor/index.ts";
 import { MEMORY_ENVIRONMENT } from "./memory.ts";
 import { SUPERVISED } from "./supervised.ts";
 import { SPEC, type SupervisorSpec } from "./supervisor-spec.ts";
+import { SPEC_LENGTH_MAX } from "./limits.ts";
 
 /** Jobs of a worker whose node stops may end by themselves for so long. */
 const AGENT_DRAIN = "10s";
-/** Of one variable Linux takes 128 KiB, and characters may be several bytes. */
-const SPEC_LENGTH_MAX = 30_000;
 
 export async function superviseServer(config: ServerConfig, flags: readonly string[]): Promise<number> {
   const spec = specOf(config, flags, process.env);

@@ -5,10 +5,10 @@ import { systemClock } from "../../drivers/system/clock.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { type FromController, SupervisedClearance } from "../../supervisor/index.ts";
+import { CONTROLLER_ALIVE_MS } from "./limits.ts";
 
 /** Set by the supervisor. Whoever else holds a channel to a controller (`npm start`, tests) is no supervisor. */
 export const SUPERVISED = "TENURE_SUPERVISED";
-const ALIVE_EVERY_MS = 500;
 
 export interface Supervised {
   readonly clearance: Clearance;
@@ -22,7 +22,7 @@ export function isSupervised(): boolean {
 
 export function followSupervisor(logger: Logger): Supervised {
   // Also while it is not up yet: whoever reads a long log is no hung one.
-  setInterval(() => tell({ kind: "alive" }), ALIVE_EVERY_MS).unref();
+  setInterval(() => tell({ kind: "alive" }), CONTROLLER_ALIVE_MS).unref();
   // A leader without supervisor could not clear its node; a standby would have nobody to start it again.
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
   process.channel?.unref();

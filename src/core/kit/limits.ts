@@ -319,3 +319,10 @@ export const URLS_MAX = 64;
 export const API_KEY_LENGTH_MAX = 1_024;
 /** Of what is missing in a history; a message that names them has to stay one line. */
 export const RANGES_SHOWN_MAX = 4;
+
+/** Of a map by text (text-map.ts). */
+export const PLACES_MIN = 4;
+/** A map of so few places is left as large as it is. */
+export const PLACES_KEPT = 64;
+/** Texts that meet in one chain; more are in a `Map`, which hashes by a secret. */
+export const CHAIN_MAX = 32;

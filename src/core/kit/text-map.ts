@@ -10,10 +10,7 @@
 // - No chain is longer than `CHAIN_MAX`. Nobody's texts make one that long by chance; those of somebody who chooses them to meet in one
 //   chain are in a `Map`, which hashes by a secret.
 
-const PLACES_MIN = 4;
-/** A map of so few places is left as large as it is. */
-const PLACES_KEPT = 64;
-const CHAIN_MAX = 32;
+import { CHAIN_MAX, PLACES_KEPT, PLACES_MIN } from "./limits.ts";
 
 /** FNV-1a, with its bits mixed at the end: texts may differ in their last letters only. */
 export function hashOf(text: string): number {

@@ -2,9 +2,7 @@
 
 import { type Cron, nextAfter, parseCron } from "../../core/jobs/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-
-/** Cron lines that are kept as they were read, about a kilobyte each; past it the oldest goes. */
-const CRONS_KEPT_MAX = 1_024;
+import { CRONS_KEPT_MAX } from "./limits.ts";
 
 const crons = new Map<string, Cron>();
 

@@ -28,9 +28,7 @@ import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./cons
 import { peerSecret } from "./secret.ts";
 import { serverStats } from "./stats.ts";
 import { Closing, failureOf, SYSTEM, VIEWS_FILE } from "./system.ts";
-
-/** How often a stopping leader looks whether another has taken over. */
-const HAND_OVER_POLL_MS = 5;
+import { HAND_OVER_POLL_MS } from "./limits.ts";
 
 export interface ServerNodeOptions {
   readonly bootstrap: boolean;

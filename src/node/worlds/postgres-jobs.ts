@@ -20,9 +20,9 @@ import { assembleNode, type NodeLog, type NodeServices } from "../assembly/assem
 import { SYSTEM, VIEWS_FILE } from "./system.ts";
 import { workerName } from "../../supervisor/index.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
+import { NODE_GONE_MS } from "./limits.ts";
 
 export const LOG = "jobs";
-const NODE_GONE_MS = 60_000;
 /** Design D1: each timeline of the database begins a new block of epochs, also one that was numbered before (trap 38). */
 const EPOCHS_PER_BLOCK = 2 ** 32;
 

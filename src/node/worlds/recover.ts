@@ -19,9 +19,8 @@ import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
 import { JOBS, serverMachine } from "../assembly/machine.ts";
 import { placeHistory } from "./restore-history.ts";
 import { SYSTEM } from "./system.ts";
+import { GENERATION_MS } from "./limits.ts";
 
-/** Fifty-nine years of generations. */
-const GENERATION_MS = 15 * 60_000;
 /** Clusters that are made of one state share no epoch, unless one grants so many for each millisecond that lies between them. */
 const EPOCHS_PER_MS = Math.floor(EPOCHS_PER_GENERATION / GENERATION_MS);
 const EPOCHS_TEXT =

@@ -11,9 +11,9 @@ import { dirname, join } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
 import { makeDirectories } from "../../drivers/disk/directories.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { SECRET_TEXT_BYTES_MIN } from "./limits.ts";
 
 const SECRET_BYTES = 32;
-const TEXT_BYTES_MIN = 32;
 const OTHERS = 0o077;
 
 interface SecretOptions {
@@ -70,8 +70,8 @@ function read(path: string): Uint8Array {
     const why = `${path} holds the secret by which nodes know each other, and others can read it, or it is another user's. Make it this user's own, with mode 0600, and draw another one if somebody may have read it: remove the file, and restart the nodes.`;
     throw new TenureError("CONFIG_INVALID", why);
   }
-  if (text.length < TEXT_BYTES_MIN) {
-    const why = `${path} holds ${text.length} characters; a secret of peers has at least ${TEXT_BYTES_MIN}. Remove the file, and a node makes another one.`;
+  if (text.length < SECRET_TEXT_BYTES_MIN) {
+    const why = `${path} holds ${text.length} characters; a secret of peers has at least ${SECRET_TEXT_BYTES_MIN}. Remove the file, and a node makes another one.`;
     throw new TenureError("CONFIG_INVALID", why);
   }
   return new TextEncoder().encode(text);
