@@ -18,6 +18,7 @@ const FUNCTION_LINES_MAX = 70;
 /** From here on a warning: read it again, and split it where there are two concepts, not where the limit is. */
 const FILE_LINES_WARNED = 400;
 const FILE_LINES_MAX = 700;
+const FOLDER_FILES_MAX = 25;
 
 interface Exception {
   readonly max: number;
@@ -94,8 +95,21 @@ export function checkTidy(sources: readonly SourceFile[]): TidyReport {
     checkGlobals(file, syntax, report);
     checkHeader(file, syntax, report);
   }
-  violations.push(...staleExceptions(sources, used));
+  violations.push(...fullFolders(sources), ...staleExceptions(sources, used));
   return { files: sources.length, functions, violations, warnings };
+}
+
+/** Tests are not counted: they are next to what they test. */
+function fullFolders(sources: readonly SourceFile[]): Violation[] {
+  const files = sources.filter(({ path }) => path.startsWith("src/") && !isTest(path));
+  const folders = Map.groupBy(files, ({ path }) => path.slice(0, path.lastIndexOf("/")));
+  return [...folders]
+    .filter(([, { length }]) => length > FOLDER_FILES_MAX)
+    .map(([path, { length }]) => ({
+      path,
+      line: 1,
+      message: `has ${length} files; at most ${FOLDER_FILES_MAX}: nobody finds one in a longer list`,
+    }));
 }
 
 /** Every folder directly under src/, and under src/core/, is explained in ARCHITECTURE.md. */

@@ -42,6 +42,15 @@ describe("length", () => {
     expect(messages("src/engine/x.ts", `${HEADER}class A { #step() {${body}} }`)[0]).toContain("step has 81 lines");
   });
 
+  it("of a folder is at most 25 files, without the tests", () => {
+    const folder = (count: number): string[] => {
+      const files = Array.from({ length: count }, (_, n) => ({ path: `src/engine/x${n}.ts`, text: HEADER }));
+      return checkTidy([...files, { path: "src/engine/x.test.ts", text: "" }]).violations.map(text);
+    };
+    expect(folder(25)).toEqual([]);
+    expect(folder(26)).toEqual(["src/engine:1: has 26 files; at most 25: nobody finds one in a longer list"]);
+  });
+
   it("of a test's functions is free", () => {
     expect(messages("src/engine/x.test.ts", functionOf(300))).toEqual([]);
   });

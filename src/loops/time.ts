@@ -1,6 +1,6 @@
 // Waiting, by a clock that tests and the simulator move.
 
-import { restAfterMs } from "../core/kit/giving-way.ts";
+import { restAfterMs } from "./giving-way.ts";
 import type { Random } from "../core/kit/random.ts";
 import type { Clock } from "../ports/clock.ts";
 
