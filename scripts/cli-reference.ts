@@ -14,7 +14,11 @@ export function withFlags(document: string): string {
   return COMMANDS.reduce((text, command) => {
     const section = text.indexOf(`\n## \`tenure ${command.name}\`\n`);
     if (section < 0) return text;
-    const begin = text.indexOf(HEAD, section) + HEAD.length;
+    const head = text.indexOf(HEAD, section);
+    const next = text.indexOf("\n## ", section + 1);
+    if (head < 0 || (next >= 0 && head > next))
+      throw new Error(`${FILE}: no table of flags for tenure ${command.name}`);
+    const begin = head + HEAD.length;
     const end = begin + /^(\|.*\n)*/.exec(text.slice(begin))![0].length;
     const rows = new Map(
       text

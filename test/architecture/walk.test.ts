@@ -103,6 +103,11 @@ it("every path of ARCHITECTURE.md exists", () => {
 function missingIn({ file, functions }: Stop): string[] {
   const text = readFileSync(`src/${file}`, "utf8");
   return functions
-    .filter((name) => !new RegExp(`${name.startsWith("#") ? "" : "\\b"}${name}\\b`).test(text))
+    .filter(
+      (name) =>
+        !new RegExp(`^ *(?:(?:export|async|static|readonly|get|function|const) )*\\*?${name}(?: =|[(<:?])`, "m").test(
+          text,
+        ),
+    )
     .map((name) => `${file} ${name}`);
 }
