@@ -1,6 +1,8 @@
 // A server that can't start, or whose disk fails while it stops, leaves nothing open: whoever runs it in a process of their own
 // starts it again there, on the same directory and the same ports.
 
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { diagnosticsOf } from "../../src/cli/server/diagnostics.ts";
 import { parseServerConfig, type ServerConfig } from "../../src/contract/index.ts";
@@ -42,6 +44,16 @@ async function startsAgain(config: ServerConfig): Promise<void> {
   const node = await start(config);
   await node.stop();
 }
+
+test("where another process has the API's port, the rest is closed", async () => {
+  const config = await configured();
+  const other = createServer().listen(config.api.listen.port, config.api.listen.host);
+  await once(other, "listening");
+  await expect(start(config)).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+  other.close();
+  await once(other, "close");
+  await startsAgain(config);
+});
 
 test("what fails when the API listens already closes it", async () => {
   const config = await configured();
