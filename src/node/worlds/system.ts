@@ -27,9 +27,9 @@ export class Closing {
   }
 
   /** It could not be opened whole: why, and nothing that closing it comes upon. */
-  async because(error: unknown): Promise<never> {
+  async because(why: unknown): Promise<never> {
     await this.all().catch(() => undefined);
-    throw error;
+    throw why;
   }
 
   async #unwind(): Promise<void> {
