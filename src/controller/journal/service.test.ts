@@ -27,11 +27,11 @@ function stage() {
       epoch: () => lead.epoch,
       isTurningOver: () => false,
       confirm: () => Promise.resolve(true),
-      subscribe: (listener: () => void) => {
+      subscribe: (listener) => {
         listeners.add(listener);
         return () => void listeners.delete(listener);
       },
-    } as never,
+    },
   });
   const leads = (epoch: number | null): void => {
     lead.epoch = epoch;
@@ -56,10 +56,9 @@ test("many that wait for a log that does not open are refused together, and not 
   leads(3);
   for (let n = 0; n < 20; n++) create();
   await settled();
-  clock.advance(TURNOVER_WAIT_MS - 1);
-  await settled();
+  await clock.advance(TURNOVER_WAIT_MS - 1);
   expect(codes).toEqual([]);
-  clock.advance(1);
+  await clock.advance(1);
   for (let n = 0; n < 20; n++) await settled();
   expect(codes).toEqual(Array<string>(20).fill("NOT_LEADER"));
 });
