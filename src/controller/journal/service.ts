@@ -3,6 +3,8 @@
 // time, decided on what is applied (`change`).
 
 import type { Random } from "../../core/kit/random.ts";
+import { TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { type Door, Reign } from "../leadership/reign.ts";
 import { NodeTime } from "./event-time.ts";
 import { type Change, JournalReign, type JournalReignOptions } from "./journal-reign.ts";
@@ -19,10 +21,12 @@ export class JournalService {
   readonly #begin: ((reign: JournalReign) => void)[] = [];
   readonly #stops: readonly (() => void)[];
   readonly #reign: Reign<JournalReign>;
+  readonly #clock: Clock;
   #changes: Promise<void> = Promise.resolve();
 
   constructor(options: JournalServiceOptions) {
     const { clock, journal, believedMs } = options;
+    this.#clock = clock;
     this.time = new NodeTime(clock, believedMs ?? (() => clock.wallMs()), journal.chain.timestamp);
     this.#stops = [
       journal.follow(({ event }) => this.time.applied(event.timestamp)),
@@ -61,9 +65,17 @@ export class JournalService {
   }
 
   /** Writes what `make` decides, one change at a time; where that is nothing, resolves once this node is known to lead. */
-  change(make: Change): Promise<void> {
-    const run = this.#changes.then(async () => (this.#reign.now() ?? (await this.#reign.next())).change(make));
+  async change(make: Change): Promise<void> {
+    // At the door, before those who came first are waited for: who does not lead says so at once.
+    this.#reign.now();
+    const untilMs = this.#clock.monotonicMs() + TURNOVER_WAIT_MS;
+    const run = this.#changes.then(async () => (this.#reign.now() ?? (await this.#next(untilMs))).change(make));
     this.#changes = run.catch(() => undefined);
     return run;
+  }
+
+  /** Whoever has waited for so long in the queue does not wait for a change of leaders too: many would, one after the other. */
+  async #next(untilMs: number): Promise<JournalReign> {
+    return this.#clock.monotonicMs() < untilMs ? this.#reign.next() : this.#reign.serving();
   }
 }

@@ -112,6 +112,19 @@ it("texts that somebody has chosen so that they meet in one chain make none that
   expect([...map.keys()].sort()).toEqual(texts.slice(0, 10).sort());
 });
 
+it("whoever walks through it when it is cleared meets none of those that were there", () => {
+  for (const texts of [colliding(600, 10), keysFrom(0)]) {
+    const map = new TextMap<number>();
+    for (const [at, text] of texts.entries()) map.set(text, at);
+    const walk = map.keys();
+    walk.next();
+    map.clear();
+    map.set("new", 1);
+    expect([...walk].filter((key) => key !== "new")).toEqual([]);
+    expect([map.size, [...map.keys()]]).toEqual([1, ["new"]]);
+  }
+});
+
 function keysFrom(from: number): string[] {
   return Array.from({ length: 100 }, (_, n) => `0197a1b2-c3d4-7000-8000-${String(from + n).padStart(12, "0")}`);
 }

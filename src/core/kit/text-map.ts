@@ -72,6 +72,8 @@ export class TextMap<V> {
   }
 
   clear(): void {
+    // Also for those who walk through it.
+    this.#crowded?.clear();
     this.#crowded = null;
     this.#reset(PLACES_MIN);
   }

@@ -141,8 +141,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     };
     return { clusterId, engine, wire, directory, archive, random, election, stop };
   } catch (error) {
-    await undo.all();
-    throw error;
+    return await undo.because(error);
   }
 }
 

@@ -60,17 +60,17 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   // The engine may fail while it starts: what its log holds is applied then.
   const { fail, shownBy } = failureOf(options.onFatal);
   const consensus = await openConsensus(consensusOptions(config, options, machine, fail));
-  const log = startOwnLog(ownLogOptions(config, options, consensus, machine));
-  const { cluster } = log;
-  shownBy(cluster);
-  const loop = startLoopMonitor();
   const closing = new Closing();
-  closing.push(
-    () => consensus.stop(),
-    () => log.stop(),
-    () => loop.stop(),
-  );
+  closing.push(() => consensus.stop());
   try {
+    const log = startOwnLog(ownLogOptions(config, options, consensus, machine));
+    const { cluster } = log;
+    shownBy(cluster);
+    const loop = startLoopMonitor();
+    closing.push(
+      () => log.stop(),
+      () => loop.stop(),
+    );
     const { clusterId, random } = consensus;
     const views = await openViews({ path: join(config.dataDir, VIEWS_FILE), clusterId, logger });
     const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
@@ -84,12 +84,12 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       options,
       tls,
     });
+    closing.push(() => api.stop());
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: consensus.wire.address }, "the node is up");
     return assemble(config, { consensus, log, api, logger, address, closing });
   } catch (error) {
-    await closing.all();
-    throw error;
+    return await closing.because(error);
   }
 }
 
@@ -192,7 +192,6 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     if (mayWork && engine.status().role === "leader") await triedWithin(systemClock, HAND_OVER_MS, transfer(null));
     willingness.set("stopping", true);
     await handOver(consensus);
-    await api.stop();
     await closing.all();
   };
   return {

@@ -72,6 +72,7 @@ export async function startPostgresNode(
     const { cluster } = parts;
     shownBy(cluster);
     const api = await openSiteApi(site, parts, directory, tls, closing);
+    closing.push(() => api.stop());
     const address = await api.listen(config.api.listen);
     options.logs.logger.info(
       { event: "listening", api: showAddress(address), backend: site.desk("").where, site: parts.siteId },
@@ -81,8 +82,7 @@ export async function startPostgresNode(
     parts.start();
     return assemble(site, parts, api, closing);
   } catch (error) {
-    await closing.all();
-    throw error;
+    return await closing.because(error);
   }
 }
 
@@ -238,7 +238,6 @@ function assemble({ config, url, options }: Site, { cluster, campaign }: Parts, 
     // The next one leads while this one still answers what is under way.
     await campaign.stop();
     cluster.stop();
-    await api.stop();
     await closing.all();
   };
   return {

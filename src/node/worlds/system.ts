@@ -13,7 +13,7 @@ export const VIEWS_FILE = "views.sqlite";
 // a new leader looks at its first schedule.
 timeZone("UTC");
 
-/** What a node has opened, closed in the end: the last first, and once. */
+/** What a node has opened, closed in the end: the last first, and once. A step that fails does not keep the others open. */
 export class Closing {
   readonly #steps: (() => Promise<void> | void)[] = [];
   #closed: Promise<void> | null = null;
@@ -26,8 +26,22 @@ export class Closing {
     return (this.#closed ??= this.#unwind());
   }
 
+  /** It could not be opened whole: why, and nothing that closing it comes upon. */
+  async because(why: unknown): Promise<never> {
+    await this.all().catch(() => undefined);
+    throw why;
+  }
+
   async #unwind(): Promise<void> {
-    for (const step of this.#steps.toReversed()) await step();
+    const failures: unknown[] = [];
+    for (const step of this.#steps.toReversed()) {
+      try {
+        await step();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   }
 }
 

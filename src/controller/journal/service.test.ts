@@ -1,0 +1,77 @@
+// Changes of one thing at a time, of a node whose leadership and log a test plays by hand.
+
+import { expect, test } from "vitest";
+import { seededRandom } from "../../core/kit/random.ts";
+import { TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { HandClock, settled } from "../../electors/test-seat.ts";
+import type { Log, LogAppended, LogOpened } from "../../ports/log.ts";
+import { JournalService } from "./service.ts";
+import { SiteJournal } from "./site-journal.ts";
+
+function stage() {
+  const clock = new HandClock();
+  const listeners = new Set<() => void>();
+  const lead = { epoch: null as number | null };
+  const opened = Promise.withResolvers<LogOpened>();
+  const appended = Promise.withResolvers<LogAppended>();
+  const log = { open: () => opened.promise, append: () => appended.promise } as unknown as Log;
+  const service = new JournalService({
+    clock,
+    random: seededRandom("journal"),
+    log,
+    journal: new SiteJournal(systemDigest),
+    author: "site",
+    newId: () => "e1",
+    leadership: {
+      epoch: () => lead.epoch,
+      isTurningOver: () => false,
+      confirm: () => Promise.resolve(true),
+      subscribe: (listener) => {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    },
+  });
+  const leads = (epoch: number | null): void => {
+    lead.epoch = epoch;
+    for (const listener of listeners) listener();
+  };
+  const codes: string[] = [];
+  const create = (): void => {
+    const payload = { role: "viewer", sha256: "0".repeat(64), by: "ada" };
+    const draft = { id: "e1", eventType: "key:created", entityType: "key", entityId: "a", payload } as const;
+    service
+      .change(({ nowMs }) => [{ ...draft, timestamp: nowMs }])
+      .then(
+        () => codes.push("done"),
+        ({ code }: { code: string }) => codes.push(code),
+      );
+  };
+  return { clock, service, leads, opened, codes, create };
+}
+
+test("many that wait for a log that does not open are refused together, and not one after the other", async () => {
+  const { clock, leads, codes, create } = stage();
+  leads(3);
+  for (let n = 0; n < 20; n++) create();
+  await settled();
+  await clock.advance(TURNOVER_WAIT_MS - 1);
+  expect(codes).toEqual([]);
+  await clock.advance(1);
+  for (let n = 0; n < 20; n++) await settled();
+  expect(codes).toEqual(Array<string>(20).fill("NOT_LEADER"));
+});
+
+test("a node that does not lead any more says so, although an append of its own is not answered yet", async () => {
+  const { leads, opened, codes, create } = stage();
+  leads(3);
+  opened.resolve({ outcome: "opened", head: { epoch: 3, position: 0 } });
+  await settled();
+  create();
+  await settled();
+  leads(null);
+  create();
+  await settled();
+  expect(codes).toEqual(["NOT_LEADER"]);
+});
