@@ -17,7 +17,7 @@ export interface MissingGuard {
   readonly passes: readonly TestNumber[];
 }
 
-const SERVICE = "controller/jobs/jobs.ts";
+const SERVICE = "controller/journal/service.ts";
 const RAFT_LOG = "logs/raft/raft-log.ts";
 const SCHEMA_LOG = "postgres/schema/log.ts";
 
@@ -28,12 +28,13 @@ const OPEN_DOOR: Edit = {
   replace: "",
 };
 
-/** What jobs take for their leadership: the node's own, and where that says no, `otherwise`. */
+/** What the journal takes for its leadership: the node's own, and where that says no, `otherwise`. */
 function openGate(otherwise: string): Edit {
   return {
     file: SERVICE,
-    find: "this.#options = options;",
-    replace: `const own = options.leadership;
+    find: "constructor(options: JournalServiceOptions) {",
+    replace: `constructor(given: JournalServiceOptions) {
+    const own = given.leadership;
     let led = null;
     const leadership = {
       epoch: () => (led = own.epoch() ?? ${otherwise}),
@@ -41,15 +42,15 @@ function openGate(otherwise: string): Edit {
       confirm: () => own.confirm(),
       subscribe: (listener) => own.subscribe(listener),
     };
-    const others = Object.getOwnPropertyDescriptors(options);
-    this.#options = Object.defineProperties({}, { ...others, leadership: { value: leadership, enumerable: true } });`,
+    const others = Object.getOwnPropertyDescriptors(given);
+    const options = Object.defineProperties({}, { ...others, leadership: { value: leadership, enumerable: true } });`,
   };
 }
 
 /** A standby takes the epoch that it sees in the log for its own. */
 const EVERYBODY_LEADS: readonly Edit[] = [
   OPEN_DOOR,
-  openGate("(options.log.head().epoch || null)"),
+  openGate("(given.log.head().epoch || null)"),
   {
     file: "controller/leadership/reign.ts",
     find: "now(): T | null {",

@@ -205,9 +205,13 @@ export class SimClocks {
     return true;
   }
 
-  /** A server whose clock is off leads, though a majority is right and nothing is wrong with it; null: none does. */
+  /**
+   * A server whose clock is off leads, though a majority is right and nothing is wrong with it; null: none does. Two jumps may leave a
+   * clock as near to the others as is allowed.
+   */
   offLeader(): string | null {
     const node = this.#options.leader();
-    return this.#options.mood === "one" && node !== undefined && (this.#offMs.get(node) ?? 0) !== 0 ? node : null;
+    if (this.#options.mood !== "one" || node === undefined) return null;
+    return Math.abs(this.#offMs.get(node) ?? 0) > OFF_MS_MAX ? node : null;
   }
 }
