@@ -36,6 +36,8 @@ export function hostile(cluster: Cluster, random: Random, hit: () => void): void
   const isKnown = (): boolean => {
     const status = engine.status();
     if (from !== STRANGER && status.configuration !== configuration) return true;
+    // It led this term until its removal was committed, and is heard within the term (core/raft/admission.ts).
+    if (status.leader === from) return true;
     return isMember(status.configuration, from) || isMember(status.committedConfiguration, from);
   };
   for (const afterMs of [0, 25, 80]) {
