@@ -131,7 +131,7 @@ function garbage(code: string | undefined): [ErrorCode, string] {
         "This port speaks TLS, and the request came without it. Use https:// instead of http://.",
       ];
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return ["BAD_REQUEST", "The request did not arrive in time: it was sent too slowly, or not to its end."];
+      return ["REQUEST_TIMEOUT", "The request did not arrive in time: it was sent too slowly, or not to its end."];
     default:
       return ["BAD_REQUEST", "This is not a well-formed HTTP/1.1 request."];
   }

@@ -214,6 +214,17 @@ describe("trap 65: what is sent again", () => {
     expect(refused).toBe(3);
   });
 
+  it("a request that did not arrive in time is, whatever it would change: with 408 the server says that it did nothing", async () => {
+    const late = [408, { error: "REQUEST_TIMEOUT", message: "sent too slowly" }] as const;
+    const asked = { leader: 0, transfer: 0 };
+    const leads = node("n1", ["n1", N1, 4], () => (++asked.transfer < 4 ? late : MOVED));
+    const net = network({
+      [N1]: (path, sent) => (path === "/leader" && ++asked.leader < 4 ? late : leads(path, sent)),
+    });
+    await clientOf(net, [N1]).transfer();
+    expect(asked).toEqual({ leader: 5, transfer: 4 });
+  });
+
   it("an acquisition whose answer was lost is: the session makes it idempotent", async () => {
     let tries = 0;
     const net = network({
@@ -274,6 +285,14 @@ describe("reads", () => {
   it("go to the next node where one is down or silent", async () => {
     const net = network({ [N2]: () => "never", [N3]: () => view("n3") });
     expect(await clientOf(net, [N1, N2, N3], 60_000).cluster()).toMatchObject({ nodeId: "n3", notReadyReason: null });
+  });
+
+  it("are sent once more over another connection where the server has just given up an idle one", async () => {
+    let asked = 0;
+    const net = network({ [N1]: () => (++asked === 1 ? [408, "<html>"] : view("n1")) });
+    expect(await clientOf(net, [N1]).cluster()).toMatchObject({ nodeId: "n1" });
+    const never = network({ [N1]: () => [408, "<html>"] });
+    await expect(clientOf(never, [N1]).cluster()).rejects.toThrow(/did not arrive there in time/);
   });
 
   it("end with what any node would say: a key that the leader does not know is not tried elsewhere", async () => {

@@ -56,6 +56,13 @@ const NEVER_SENT = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
+/**
+ * The server did not get the whole request, so it did nothing. A server says so also on a connection over which nothing came for
+ * long; over a slow link that meets a request sent a moment later.
+ */
+const REQUEST_TIMEOUT = 408;
+const LATE = Symbol("HTTP 408");
+
 /** Whoever asks again is answered the same. */
 export class AnswerTooLong extends RangeError {
   constructor() {
@@ -64,6 +71,18 @@ export class AnswerTooLong extends RangeError {
 }
 
 export async function exchange(line: Line, url: string, request: ClientRequest): Promise<Answer> {
+  const first = await exchangeOnce(line, url, request);
+  // That connection is closed, so this goes over another one.
+  return first === LATE ? orSilent(await exchangeOnce(line, url, request)) : first;
+}
+
+function orSilent(answer: Answer | typeof LATE): Answer {
+  if (answer !== LATE) return answer;
+  const why = `the request did not arrive there in time (HTTP ${REQUEST_TIMEOUT})`;
+  return { kind: "silent", isSent: false, why, cause: null, code: null };
+}
+
+async function exchangeOnce(line: Line, url: string, request: ClientRequest): Promise<Answer | typeof LATE> {
   const hasBody = request.body !== undefined;
   const body = hasBody ? { body: written(request.body) } : {};
   let response: Response;
@@ -92,6 +111,10 @@ export async function exchange(line: Line, url: string, request: ClientRequest):
     return { kind: "silent", isSent: !neverSent(error), why: reasonOf(error), cause: error, code: null };
   }
   if (response.ok) return { kind: "ok", response };
+  if (response.status === REQUEST_TIMEOUT) {
+    await response.body?.cancel().catch(() => undefined);
+    return LATE;
+  }
   return await refusalOf(response, line.keyAdvice);
 }
 

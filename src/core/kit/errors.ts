@@ -50,6 +50,7 @@ export const ERRORS = {
   CALLER_UNCONFIRMED: { http: 503, exit: 75, retryable: true, number: null },
   UNAUTHENTICATED: { http: 401, exit: 77, retryable: false, number: null },
   BAD_REQUEST: { http: 400, exit: 64, retryable: false, number: null },
+  REQUEST_TIMEOUT: { http: 408, exit: 75, retryable: true, number: null },
   NOT_FOUND: { http: 404, exit: 69, retryable: false, number: null },
   NOT_SUPPORTED: { http: 501, exit: 69, retryable: false, number: null },
   METHOD_NOT_ALLOWED: { http: 405, exit: 64, retryable: false, number: null },

@@ -20,6 +20,7 @@ const NOT_DONE: readonly ErrorCode[] = [
   "UNCOMMITTED_LIMIT",
   "READS_LIMIT",
   "RATE_LIMITED",
+  "REQUEST_TIMEOUT",
   "OVERLOADED",
   "DISK_FULL",
   "CLUSTER_PAUSED",
