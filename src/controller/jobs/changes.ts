@@ -1,11 +1,15 @@
 // What the views are to be told, as events pass: which jobs have changed, what they have logged, which are forgotten. However
 // often a job changes, it is told once. One that is finished is kept as it was then: the book drops it after a while.
+//
+// Whoever has waited longest is taken first: by then most jobs have come to their end, and are written once. In another order a
+// busy node wrote each of them more than once (12 µs of 46 for each job).
 
 import type { StoredEvent } from "../../core/events/index.ts";
 import { FINAL_STATES, type Job, type JobState } from "../../core/jobs/model.ts";
 import { Shards } from "../../core/kit/shards.ts";
 import type { JobLog } from "../../ports/views.ts";
 import type { Slice } from "../slice.ts";
+import { CHANGES_KEPT } from "./limits.ts";
 
 export interface Changes {
   readonly jobs: readonly Job[];
@@ -13,10 +17,20 @@ export interface Changes {
   readonly forgotten: readonly string[];
 }
 
+interface Change {
+  readonly jobId: string;
+  /** Null: as it is when it is taken. */
+  job: Job | null;
+  isForgotten: boolean;
+}
+
 export class JobChanges {
   readonly #job: (jobId: string) => Job | null;
-  /** Null: as it is when it is taken. */
-  readonly #changed = new Shards<Job | null>();
+  readonly #changed = new Shards<Change>();
+  /** In the order of their first change, those that are forgotten meanwhile among them. */
+  #order: Change[] = [];
+  /** So many of them are taken. */
+  #taken = 0;
   readonly #forgotten = new Shards<true>();
   #logs: JobLog[] = [];
   #logChars = 0;
@@ -44,7 +58,7 @@ export class JobChanges {
 
   /** It is told as it is when it is taken. */
   mark(jobId: string): void {
-    if (!this.#changed.has(jobId)) this.#changed.set(jobId, null);
+    if (!this.#changed.has(jobId)) this.#change(jobId, null);
   }
 
   note(event: StoredEvent): void {
@@ -52,12 +66,12 @@ export class JobChanges {
     const { eventType, entityId } = event;
     if (eventType === "build:log") this.#log(logOf(event));
     else if (eventType === "build:forgotten") {
-      this.#changed.delete(entityId);
+      this.#forget(entityId);
       this.#forgotten.set(entityId, true);
     } else {
       // Sent once more by somebody whose views still had it.
       this.#forgotten.delete(entityId);
-      this.#changed.set(entityId, isFinal(eventType) ? this.#job(entityId) : null);
+      this.#change(entityId, isFinal(eventType) ? this.#job(entityId) : null);
     }
   }
 
@@ -67,11 +81,15 @@ export class JobChanges {
    */
   take(jobsMax: number, slice: Pick<Slice, "isOver">): Changes {
     const jobs: Job[] = [];
-    for (const [jobId, kept] of this.#changed.taken()) {
+    while (this.#taken < this.#order.length && jobs.length < jobsMax) {
+      const { jobId, job: kept, isForgotten } = this.#order[this.#taken++]!;
+      if (isForgotten) continue;
+      this.#changed.delete(jobId);
       const job = kept ?? this.#job(jobId);
       if (job !== null) jobs.push(job);
-      if (jobs.length >= jobsMax || slice.isOver) break;
+      if (slice.isOver) break;
     }
+    this.#shorten();
     const forgotten = [...this.#forgotten.keys()];
     this.#forgotten.clear();
     if (this.#changed.size > 0) return { jobs, logs: [], forgotten };
@@ -84,7 +102,7 @@ export class JobChanges {
   /** The views did not take it. Jobs that are live come again from the book, or with their next change. */
   giveBack({ jobs, logs, forgotten }: Changes): void {
     for (const job of jobs) {
-      if (job.finishedAtMs !== null) this.#changed.set(job.id, this.#changed.get(job.id) ?? job);
+      if (job.finishedAtMs !== null) this.#change(job.id, this.#changed.get(job.id)?.job ?? job);
     }
     const newer = this.#logs;
     this.#logs = [];
@@ -95,9 +113,37 @@ export class JobChanges {
 
   clear(): void {
     this.#changed.clear();
+    this.#order = [];
+    this.#taken = 0;
     this.#forgotten.clear();
     this.#logs = [];
     this.#logChars = 0;
+  }
+
+  #change(jobId: string, job: Job | null): void {
+    const known = this.#changed.get(jobId);
+    if (known !== undefined) {
+      known.job = job;
+      return;
+    }
+    const change = { jobId, job, isForgotten: false };
+    this.#changed.set(jobId, change);
+    this.#order.push(change);
+    this.#shorten();
+  }
+
+  #forget(jobId: string): void {
+    const change = this.#changed.get(jobId);
+    if (change === undefined) return;
+    change.isForgotten = true;
+    this.#changed.delete(jobId);
+  }
+
+  /** What is taken or forgotten is at most as much as what waits. */
+  #shorten(): void {
+    if (this.#order.length < 2 * this.#changed.size + CHANGES_KEPT) return;
+    this.#order = this.#order.slice(this.#taken).filter(({ isForgotten }) => !isForgotten);
+    this.#taken = 0;
   }
 
   #log(log: JobLog): void {

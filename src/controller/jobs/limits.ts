@@ -42,6 +42,8 @@ export const PROBLEM_LENGTH_MAX = 500;
 export const PUT_JOBS_MAX = 500;
 /** Of a walk through the book, between two reads of the clock. */
 export const WALKED_PER_LOOK = 16;
+/** Changes of jobs that are taken or forgotten stay in the queue until there are so many of them. */
+export const CHANGES_KEPT = 1_024;
 export const JOBS_WAITING_MAX = 100_000;
 export const LOG_CHARS_WAITING_MAX = 32 * 1024 * 1024;
 export const VIEWS_RETRY_MS = 1_000;
