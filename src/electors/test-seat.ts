@@ -3,24 +3,16 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
-import type { Instant, Timing } from "../core/trust/window.ts";
+import { TIMING } from "../core/trust/test-bench.ts";
+import type { Instant } from "../core/trust/window.ts";
 import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backends/backend.ts";
 import { HandClock, settled } from "../loops/test-clock.ts";
 import type { Leader, Transition } from "../ports/elector.ts";
 import { ScopeElector } from "./elector.ts";
 import type { ElectorOptions } from "./elector-options.ts";
 
+export { TIMING } from "../core/trust/test-bench.ts";
 export { HandClock, settled } from "../loops/test-clock.ts";
-
-export const TIMING: Timing = {
-  serverTimeoutMs: 6_000,
-  marginMs: 1_500,
-  heartbeatMs: 1_000,
-  retryMinMs: 200,
-  retryMaxMs: 800,
-  holdBackMs: 500,
-  releaseTimeoutMs: 1_000,
-};
 
 interface Call<T> {
   readonly sentAt: Instant;

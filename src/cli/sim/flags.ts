@@ -3,7 +3,9 @@
 
 import { TYPO_DISTANCE_MAX } from "../../core/kit/limits.ts";
 import { editDistance } from "../kit/flags.ts";
+import type { Planned } from "../../sim/kernel/index.ts";
 import { SPARES_DRAWN_MAX, THREADS_MAX, VOTERS_DRAWN_MAX } from "../limits.ts";
+import type { Subject } from "./simulators.ts";
 
 export const HELP = `npm run sim -- [options]
 
@@ -51,11 +53,6 @@ const SWITCHES = ["elector", "jobs", "race", "plain", "mutants", "json", "help"]
 type Name = (typeof WITH_VALUE)[number] | (typeof SWITCHES)[number];
 type Values = Partial<Record<Name, string>>;
 
-export interface Planned {
-  readonly atMs: number;
-  readonly kind: string;
-}
-
 /** What the command line is held against. */
 export interface Known {
   readonly membersMax: number;
@@ -70,10 +67,11 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
   ["plan", "seed"],
 ];
 const NOT_WITH_SEED: readonly Name[] = ["seeds", "from", "hours", "mutants"];
-/** Of Raft clusters alone. */
-const NOT_WITH_ELECTOR: readonly Name[] = ["jobs", "learners", "plain", "trace-etcd"];
-/** Jobs run on three servers. */
-const NOT_WITH_JOBS: readonly Name[] = ["nodes", "learners", "plain", "trace-etcd"];
+/** What is simulated instead of Raft clusters, in the order in which it is asked for; why, and with what, it does not go together. */
+const OTHERS: readonly (readonly [Exclude<Subject, "raft">, string, readonly Name[]])[] = [
+  ["elector", "runs no Raft cluster", ["jobs", "learners", "plain", "trace-etcd"]],
+  ["jobs", "runs three servers", ["nodes", "learners", "plain", "trace-etcd"]],
+];
 
 /** The user's mistake, in one line. */
 export class UsageError extends Error {
@@ -101,8 +99,7 @@ export function readFlags(args: readonly string[], known: Known) {
   const seedsAsked = whole("seeds", 1);
   const seeds = seedsAsked ?? 1_000;
   const plain = values.plain !== undefined;
-  const elector = values.elector !== undefined;
-  const jobs = values.jobs !== undefined;
+  const subject: Subject = OTHERS.find(([name]) => values[name] !== undefined)?.[0] ?? "raft";
   const race = values.race !== undefined;
   if (values.only !== undefined) checkMutant(values.only, known.mutants);
   return {
@@ -118,20 +115,18 @@ export function readFlags(args: readonly string[], known: Known) {
     mutants: values.mutants !== undefined,
     only: values.only,
     runs: whole("runs", 1) ?? 1,
-    elector,
-    jobs,
+    subject,
     json: values.json !== undefined,
     help: values.help !== undefined,
     /** What a replay must be given again to be the same run. */
     size: [
-      ...(elector ? ["--elector"] : []),
-      ...(jobs ? ["--jobs"] : []),
+      ...(subject === "raft" ? [] : [`--${subject}`]),
       ...(race ? ["--race"] : []),
       ...(nodes === undefined ? [] : [`--nodes ${nodes}`]),
       ...(learners === undefined ? [] : [`--learners ${learners}`]),
       ...(plain ? ["--plain"] : []),
     ],
-    limits: jobs ? { race } : elector ? { instances: nodes } : { voters, learners, plain },
+    limits: { raft: { voters, learners, plain }, elector: { instances: nodes }, jobs: { race } }[subject],
   };
 }
 
@@ -168,15 +163,11 @@ function checkTogether(values: Values): void {
     if (values[name] !== undefined && values[needed] === undefined)
       throw new UsageError(`--${name} goes only with --${needed}`);
   }
-  const clusters = NOT_WITH_ELECTOR.find((name) => values[name] !== undefined);
-  if (values.elector !== undefined && clusters !== undefined)
-    throw new UsageError(`--elector runs no Raft cluster; it does not go with --${clusters}`);
-  const sized = NOT_WITH_JOBS.find((name) => values[name] !== undefined);
-  if (values.jobs !== undefined && sized !== undefined)
-    throw new UsageError(`--jobs runs three servers; it does not go with --${sized}`);
-  const other = NOT_WITH_SEED.find((name) => values[name] !== undefined);
-  if (values.seed !== undefined && other !== undefined)
-    throw new UsageError(`--seed replays one seed; it does not go with --${other}`);
+  for (const [name, why, others] of [...OTHERS, ["seed", "replays one seed", NOT_WITH_SEED] as const]) {
+    const other = others.find((one) => values[one] !== undefined);
+    if (values[name] !== undefined && other !== undefined)
+      throw new UsageError(`--${name} ${why}; it does not go with --${other}`);
+  }
 }
 
 function checkMutant(only: string, names: readonly string[]): void {

@@ -111,13 +111,23 @@ class Agent {
       // One of an older release shows by its numbers that it was answered.
       ...(agentEpoch === undefined ? { poll: 2, answered: 1 } : {}),
     };
+    this.#call(`ghost/${++this.#polls}`, call);
+  }
+
+  #call(
+    label: string,
+    call: LeaseCall,
+    to: string = this.#believed,
+    signal: AbortSignal = new AbortController().signal,
+    arrived: (answer: Answer<LeaseAnswer>) => void = () => undefined,
+  ): void {
     post<LeaseAnswer>(this.#cluster, {
-      random: this.#random.fork(`ghost/${++this.#polls}`),
+      random: this.#random.fork(label),
       from: this.#name,
-      to: this.#believed,
-      ask: ({ service }) => service.lease(call, new AbortController().signal),
+      to,
+      ask: ({ service }) => service.lease(call, signal),
       judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
-      arrived: () => undefined,
+      arrived,
     });
   }
 
@@ -188,31 +198,13 @@ class Agent {
       gone.abort();
       this.#elsewhere();
     });
-    post<LeaseAnswer>(this.#cluster, {
-      random: this.#random.fork(`poll/${number}`),
-      from: this.#name,
-      to,
-      ask: ({ service }) => service.lease(call, gone.signal),
-      judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
-      arrived: (answer) => this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
-    });
+    this.#call(`poll/${number}`, call, to, gone.signal, (answer) =>
+      this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
+    );
     // Not its first: that registers it, also when it comes behind many others.
     const isSure = this.#epoch !== undefined || this.#answeredUpTo > 0;
-    if (max > 0 && !race && isSure && this.#random.chance(TWICE_RATE)) this.#twice(call, number);
-  }
-
-  /** The same call, that comes late. */
-  #twice(call: LeaseCall, number: number): void {
-    this.#later(this.#random.between(0, TWICE_AFTER_MS), () =>
-      post<LeaseAnswer>(this.#cluster, {
-        random: this.#random.fork(`twice/${number}`),
-        from: this.#name,
-        to: this.#believed,
-        ask: ({ service }) => service.lease(call, new AbortController().signal),
-        judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
-        arrived: () => undefined,
-      }),
-    );
+    if (max > 0 && !race && isSure && this.#random.chance(TWICE_RATE))
+      this.#later(this.#random.between(0, TWICE_AFTER_MS), () => this.#call(`twice/${number}`, call));
   }
 
   /** In this process, if it is still this one. */

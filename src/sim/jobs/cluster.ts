@@ -22,7 +22,7 @@ import type { LogFields, Logger } from "../../ports/logger.ts";
 import { workerName } from "../../supervisor/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
-import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { World, type Boot, type Owner, type Scheduled, type TraceSink } from "../kernel/index.ts";
 import { DiskWitness } from "../raft/index.ts";
 import { SimClocks } from "./clocks.ts";
 import { type Following, followingOf } from "./following.ts";
@@ -200,6 +200,11 @@ export class JobsCluster {
       if (status?.role === "leader" && status.term > (best?.term ?? -1)) best = { name, term: status.term };
     }
     return best?.name;
+  }
+
+  /** Outside of every process. */
+  later(owner: Owner, afterMs: number, fire: () => void): Scheduled {
+    return this.world.scheduler.schedule(this.world.nowMs + afterMs, owner, fire);
   }
 
   /** Where servers work. */

@@ -46,7 +46,7 @@ export class Keepers {
     const { keyChanges, faultsUntilMs } = this.#cluster.knobs;
     for (let at = 0; at < keyChanges; at++) {
       const random = this.#random.fork(`change/${at}`);
-      this.#later(random.between(0.05, 1) * faultsUntilMs, () => {
+      this.#cluster.later(this.#owner, random.between(0.05, 1) * faultsUntilMs, () => {
         if (random.chance(0.25)) return this.#send(random, this.#certificate(`cert-${at}`, random), 0);
         const name = random.pick(NAMES);
         if (random.chance(0.5)) return this.#send(random, this.#revocation(name), 0);
@@ -111,14 +111,9 @@ export class Keepers {
       look: ({ fold }) => cluster.doors.check(to, cluster.oracle.positionOf(to), fold),
       arrived: (answer) => (isAnswered = answer.ok),
     });
-    this.#later(letter.between(...AGAIN_MS), () => {
+    this.#cluster.later(this.#owner, letter.between(...AGAIN_MS), () => {
       if (!isAnswered && times < AGAIN_MAX) this.#send(random, change, times + 1);
     });
-  }
-
-  #later(afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, this.#owner, fire);
   }
 }
 

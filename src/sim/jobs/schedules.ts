@@ -4,7 +4,7 @@
 // deposed, by its own turn (trap 71).
 
 import type { Random } from "../../core/kit/random.ts";
-import type { Schedule } from "../../core/jobs/model.ts";
+import { PLAIN_SPEC, type Schedule } from "../../core/jobs/model.ts";
 import { nextFireBy } from "../../node/assembly/schedules.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Boot, Owner } from "../kernel/index.ts";
@@ -67,11 +67,12 @@ export class ScheduleClient {
     for (let at = 0; at < knobs.schedules; at++) {
       const random = this.#random.fork(`schedule/${at}`);
       const schedule = draw(random, `s${at}`);
-      this.#later(random.between(0, 0.15) * knobs.faultsUntilMs, () => this.#put(schedule));
+      this.#cluster.later(this.#owner, random.between(0, 0.15) * knobs.faultsUntilMs, () => this.#put(schedule));
       if (!random.chance(0.3)) continue;
       const changed = random.chance(0.5) ? { ...draw(random, schedule.name) } : { ...schedule, paused: true };
-      this.#later(random.between(0.3, 0.9) * knobs.faultsUntilMs, () => this.#put(changed));
-      if (random.chance(0.7)) this.#later(knobs.faultsUntilMs, () => this.#put({ ...changed, paused: false }));
+      this.#cluster.later(this.#owner, random.between(0.3, 0.9) * knobs.faultsUntilMs, () => this.#put(changed));
+      if (random.chance(0.7))
+        this.#cluster.later(this.#owner, knobs.faultsUntilMs, () => this.#put({ ...changed, paused: false }));
     }
   }
 
@@ -98,14 +99,9 @@ export class ScheduleClient {
         isAnswered = ok;
       },
     });
-    this.#later(random.between(...AGAIN_MS), () => {
+    this.#cluster.later(this.#owner, random.between(...AGAIN_MS), () => {
       if (!isAnswered) this.#send(request, schedule, times + 1);
     });
-  }
-
-  #later(afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, this.#owner, fire);
   }
 }
 
@@ -122,20 +118,15 @@ function draw(random: Random, name: string): Schedule {
     catchUp: random.fork("catch-up").pick(["all", "all", "all", "last", "none"]),
     paused: false,
     spec: {
+      ...PLAIN_SPEC,
       kind: "work",
       // No client's call.
       payload: { call: -1 },
       queue: name,
-      labels: {},
-      platform: null,
-      priority: 0,
-      notBeforeMs: null,
       attemptsMax: 2,
       lossesMax: 5,
       backoff: { baseMs: 20, maxMs: 200 },
-      timeoutMs: null,
       retentionMs: 600_000,
-      concurrency: null,
     },
   };
 }

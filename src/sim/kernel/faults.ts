@@ -89,6 +89,13 @@ export function apply(world: World, fault: Fault, context: FaultContext): void {
   }
 }
 
+type Unscheduled = Fault extends infer F ? (F extends Fault ? Omit<F, "atMs"> : never) : never;
+
+/** At this moment. */
+export function strike(world: World, fault: Unscheduled, hit: () => void): void {
+  apply(world, { ...fault, atMs: world.nowMs }, { hit });
+}
+
 type Only<K extends FaultKind> = Extract<Fault, { kind: K }>;
 
 function applyToProcess(

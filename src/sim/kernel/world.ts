@@ -224,6 +224,14 @@ export class World {
     this.scheduler.halt();
   }
 
+  /** The first that was reported, in words; null: none was. */
+  finding(): string | null {
+    const first = this.findings[0];
+    if (first === undefined) return null;
+    const text = first.error instanceof Error ? (first.error.stack ?? first.error.message) : String(first.error);
+    return `${first.node} at ${first.atMs.toFixed(3)} ms: ${text}`;
+  }
+
   #fatal(name: string, error: unknown): void {
     const kind = (this.#options.classify ?? classify)(error);
     if (kind === "finding") {

@@ -21,7 +21,7 @@ import { Engine } from "../../engine/engine.ts";
 import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "../../engine/envelope.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { snapshotHead } from "../../core/wal/snapshot-file.ts";
-import { apply, World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { strike, World, type Boot, type TraceSink } from "../kernel/index.ts";
 import { DiskWitness, PROMISE_BYTES_MAX } from "./disk-witness.ts";
 import type { Knobs } from "./knobs.ts";
 import { HashMachine } from "./machine.ts";
@@ -325,11 +325,7 @@ export class Cluster {
     this.#trusted.set(node, new Set(members(configuration).map(nodeIdOf)));
     const { scheduler, nowMs } = this.world;
     scheduler.schedule(nowMs, scheduler.owner("faults"), () => {
-      apply(
-        this.world,
-        { atMs: nowMs, kind: "crash", node, restartAfterMs: 20, silent: false },
-        { hit: () => undefined },
-      );
+      strike(this.world, { kind: "crash", node, restartAfterMs: 20, silent: false }, () => undefined);
     });
   }
 
