@@ -2,6 +2,7 @@
 // What a user can get wrong is found before the first seed runs. Reads text only: files are opened by command.ts.
 
 import { TYPO_DISTANCE_MAX } from "../../core/kit/limits.ts";
+import { describe, kindsOf } from "../kit/description.ts";
 import { editDistance } from "../kit/flags.ts";
 import type { Planned } from "../../sim/kernel/index.ts";
 import { SPARES_DRAWN_MAX, THREADS_MAX, VOTERS_DRAWN_MAX } from "../limits.ts";
@@ -35,22 +36,9 @@ written, 130 interrupted (143 by SIGTERM): running seeds end, the summary is pri
 
 const EXIT_USAGE = 64;
 
-const WITH_VALUE = [
-  "seeds",
-  "from",
-  "hours",
-  "minutes",
-  "threads",
-  "nodes",
-  "learners",
-  "seed",
-  "plan",
-  "trace-etcd",
-  "only",
-  "runs",
-] as const;
-const SWITCHES = ["elector", "jobs", "race", "plain", "mutants", "json", "help"] as const;
-type Name = (typeof WITH_VALUE)[number] | (typeof SWITCHES)[number];
+/** As the help says it: which flags take a value. */
+const KINDS = kindsOf(describe("sim", "", HELP));
+type Name = keyof typeof KINDS;
 type Values = Partial<Record<Name, string>>;
 
 /** What the command line is held against. */
@@ -138,22 +126,23 @@ function parse(args: readonly string[]): Values {
     if (!arg.startsWith("-")) throw new UsageError(`${shown(arg)} belongs to no flag`);
     const [flag = "", ...rest] = arg.split("=");
     const inline = rest.length > 0 ? rest.join("=") : undefined;
-    const valued = WITH_VALUE.find((one) => flag === `--${one}`);
-    const bare = SWITCHES.find((one) => flag === `--${one}`);
-    if (valued !== undefined) {
-      const following = args[at + 1]?.startsWith("--") === true ? undefined : args[at + 1];
-      const value = inline ?? following;
-      if (value === undefined) throw new UsageError(`${flag} takes a value`);
-      if (inline === undefined) at++;
-      values[valued] = value;
-    } else if (bare !== undefined) {
-      if (inline !== undefined) throw new UsageError(`${flag} takes no value`);
-      values[bare] = "";
-    } else {
-      const names = [...WITH_VALUE, ...SWITCHES].map((one) => `--${one}`);
-      const near = close(flag, names);
+    const name = flag.slice(2) as Name;
+    if (!flag.startsWith("--") || !Object.hasOwn(KINDS, name)) {
+      const near = close(
+        flag,
+        Object.keys(KINDS).map((one) => `--${one}`),
+      );
       throw new UsageError(`there is no ${flag}${near.length > 0 ? `; did you mean ${near.join(" or ")}?` : ""}`);
     }
+    if (KINDS[name] === "switch") {
+      if (inline !== undefined) throw new UsageError(`${flag} takes no value`);
+      values[name] = "";
+      continue;
+    }
+    const value = inline ?? (args[at + 1]?.startsWith("--") === true ? undefined : args[at + 1]);
+    if (value === undefined) throw new UsageError(`${flag} takes a value`);
+    if (inline === undefined) at++;
+    values[name] = value;
   }
   return values;
 }

@@ -82,15 +82,8 @@ export class JobsClients {
   }
 
   /** In this turn of the server: nothing of what it has just decided is committed. */
-  cancelNow(node: string, jobId: string): void {
-    this.#now(node, { kind: "cancel", request: UNKEYED, jobId });
-  }
-
-  retryNow(node: string, jobId: string): void {
-    this.#now(node, { kind: "retry", request: UNKEYED, jobId });
-  }
-
-  #now(node: string, command: Extract<Command, { jobId: string }>): void {
+  askNow(node: string, kind: "cancel" | "retry", jobId: string): void {
+    const command: Command = { kind, request: UNKEYED, jobId };
     const { oracle, world } = this.#cluster;
     const server = this.#cluster.server(node);
     if (server === undefined) return;
@@ -99,7 +92,7 @@ export class JobsClients {
     const judge = (answer: Answer<Job>): void => {
       if (this.#cluster.server(node) === server) this.#judge(asked, command, call, answer, server);
     };
-    server.service[command.kind](UNKEYED, command.jobId).then(
+    server.service[kind](UNKEYED, jobId).then(
       (value) => judge({ ok: true, value }),
       (error: unknown) => {
         if (TenureError.is(error)) judge({ ok: false, error });

@@ -28,6 +28,10 @@ export interface Boot {
   readonly random: Random;
   /** The wire, once the process knows from its disk which peer it is. */
   wire(self: PeerKey): Wire;
+  /** Whether it is still this life. */
+  readonly isAlive: () => boolean;
+  /** Goes on with what was promised, in this life alone. */
+  when<T>(promise: Promise<T>, go: (value: T) => void): void;
   /** For errors that reach the process through a promise: it can't go on. */
   fatal(error: unknown): void;
 }
@@ -132,6 +136,12 @@ export class World {
       disk: disk.open(life),
       random: this.random.fork(`node/${name}`).fork(`life/${life.number}`),
       wire: (self) => this.network.wire(life, self),
+      isAlive: () => life.alive,
+      when: (promise, go) =>
+        void promise.then(
+          (value) => life.alive && go(value),
+          (error: unknown) => life.fatal(error),
+        ),
       fatal: (error) => life.fatal(error),
     };
     life.guard(() => this.#options.start(boot));

@@ -126,8 +126,8 @@ const PLAIN_KINDS: readonly OwnKind[] = [
 
 export function drawPlan(random: Random, names: readonly string[], knobs: Knobs): RaftFault[] {
   const untilMs = knobs.faultsUntilMs;
-  const weights = knobs.plain === true ? PLAIN_WEIGHTS : KERNEL_WEIGHTS;
-  const kinds = names.length < 2 ? LONELY_KINDS : knobs.plain === true ? PLAIN_KINDS : OWN_KINDS;
+  const weights = knobs.plain ? PLAIN_WEIGHTS : KERNEL_WEIGHTS;
+  const kinds = names.length < 2 ? LONELY_KINDS : knobs.plain ? PLAIN_KINDS : OWN_KINDS;
   const kernel: RaftFault[] =
     names.length < 2
       ? []
@@ -136,10 +136,10 @@ export function drawPlan(random: Random, names: readonly string[], knobs: Knobs)
     drawOwn(random.fork(`own/${at}`), kinds, names, untilMs),
   );
   // One that certainly has an effect: of a few faults on a small cluster, all may meet nobody (trap 33).
-  const sure = knobs.plain === true ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
-  const loses = knobs.plain !== true && names.length > 2 && random.fork("loses").chance(0.25);
+  const sure = knobs.plain ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
+  const loses = !knobs.plain && names.length > 2 && random.fork("loses").chance(0.25);
   const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse", "oblivion"], names, untilMs)] : [];
-  const returns = knobs.plain !== true && names.length > 2 && random.fork("returns").chance(0.15);
+  const returns = !knobs.plain && names.length > 2 && random.fork("returns").chance(0.15);
   const revenant = returns ? [drawOwn(random.fork("revenant"), ["revenant"], names, Math.min(untilMs, 2_000))] : [];
   const aimed = Array.from({ length: knobs.aims.length === 0 || names.length < 2 ? 0 : AIMED_FAULTS }, (_, at) =>
     drawOwn(random.fork(`aimed/${at}`), knobs.aims, names, untilMs),

@@ -255,10 +255,10 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       return;
     case "stop-node":
       hit();
-      return cluster.stopNode(fault.node);
+      return cluster.moonlight.stop(fault.node);
     case "crash-loop":
       hit();
-      return cluster.crashLoop(fault.node);
+      return cluster.moonlight.crashLoop(fault.node);
     case "usurp-agent":
       return usurp(cluster, fault, hit);
     case "cut-agent":

@@ -46,7 +46,7 @@ const PLOYS = {
     cluster.onResult = (node, jobId) => {
       if (cluster.world.nowMs > untilMs) return;
       hit();
-      cluster.clients?.cancelNow(node, jobId);
+      cluster.clients?.askNow(node, "cancel", jobId);
     };
   },
 
@@ -115,7 +115,7 @@ const PLOYS = {
     strike(cluster.world, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
     for (let afterMs = 0; afterMs < STICKY_MS; afterMs += STEP_MS) {
       later(cluster, afterMs, () => {
-        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
+        cluster.world.call(leader, () => cluster.clients?.askNow(leader, "retry", random.pick(ended)));
       });
     }
     later(cluster, STICKY_MS, () => cluster.world.call(leader, () => cluster.stores.discardViews(leader)));
@@ -143,7 +143,7 @@ const PLOYS = {
         const leader = cluster.leader();
         if (leader === undefined || ended.length === 0) return;
         hit();
-        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
+        cluster.world.call(leader, () => cluster.clients?.askNow(leader, "retry", random.pick(ended)));
       });
     }
   },
