@@ -252,7 +252,7 @@ function stopAndCut(
 
 /** Only what the server answers in the next moment is slow. */
 function delayAndForce(stage: Stage, node: string, { latencyMs, atMs }: OwnFault & { kind: "ask-and-force" }): void {
-  const { latencyMinMs = 1, latencyTailMs = 1 } = stage.knobs.link;
+  const { latencyMinMs, latencyTailMs } = stage.knobs.link;
   const momentMs = 3 * (latencyMinMs + latencyTailMs);
   const slow = { latencyMinMs: latencyMs, latencyTailMs: 0, forMs: momentMs };
   apply(stage.world, { atMs, kind: "slow-link", a: node, b: SERVER, ...slow }, { hit: () => {} });

@@ -61,6 +61,7 @@ class Agent {
   readonly #name: string;
   readonly #session: string;
   readonly #life: number;
+  readonly #isAlive: () => boolean;
   readonly #work = new Map<string, Work>();
   #believed: string;
   #isPolling = false;
@@ -72,12 +73,13 @@ class Agent {
   readonly #isOlder: boolean;
   #isEnding = false;
 
-  constructor(cluster: JobsCluster, { node, life, clock, random }: Boot) {
+  constructor(cluster: JobsCluster, { node, life, clock, random, isAlive }: Boot) {
     this.#cluster = cluster;
     this.#clock = clock;
     this.#random = random.fork("agent");
     this.#name = node;
     this.#life = life;
+    this.#isAlive = isAlive;
     this.#session = `${node}-${life}`;
     this.#believed = this.#random.pick(cluster.names);
     this.#isOlder = this.#random.fork("older").chance(OLDER_RATE);
@@ -140,10 +142,6 @@ class Agent {
     const { oracle } = this.#cluster;
     if (answer.ok) oracle.leaseAnswered(asked, call, answer.value);
     else if (answer.error.code === "STALE_EPOCH") oracle.sessionRefused(asked, call, engine.status().term);
-  }
-
-  get #lives(): boolean {
-    return this.#cluster.world.node(this.#name).process.life?.number === this.#life;
   }
 
   #later(afterMs: number, fire: () => void): void {
@@ -209,7 +207,7 @@ class Agent {
 
   /** In this process, if it is still this one. */
   #here(fire: () => void): void {
-    if (this.#lives) this.#cluster.world.call(this.#name, () => this.#lives && fire());
+    if (this.#isAlive()) this.#cluster.world.call(this.#name, () => this.#isAlive() && fire());
   }
 
   #answered(call: LeaseCall, sentMs: number, answer: Answer<LeaseAnswer>, isOpen: boolean, over: () => void): void {
@@ -281,7 +279,7 @@ class Agent {
     work.untilMs = Math.max(work.untilMs, Math.min(untilMs, work.limitMs));
     const { usurped } = this.#cluster;
     const isHeld = (): boolean =>
-      this.#lives &&
+      this.#isAlive() &&
       work.state === "held" &&
       this.#clock.monotonicMs() < work.untilMs &&
       !usurped.has(this.#name, this.#session);

@@ -19,7 +19,7 @@ const SHORT_BYTES = 64;
 
 /** A process that listens. */
 interface Listener {
-  readonly life: number;
+  readonly isAlive: () => boolean;
   readonly self: PeerKey;
   beacon: (from: PeerKey, beacon: Uint8Array) => void;
   answer: Answering;
@@ -41,9 +41,9 @@ export class SimPeers {
   }
 
   /** As the server of this process, which is that peer, sees the others. */
-  of({ node, life }: Boot, self: PeerKey): Peers & PeerQueries {
+  of({ node, isAlive }: Boot, self: PeerKey): Peers & PeerQueries {
     const own: Listener = {
-      life,
+      isAlive,
       self,
       beacon: () => undefined,
       answer: () => Promise.resolve(null),
@@ -91,7 +91,7 @@ export class SimPeers {
   #connected(from: string, to: string): Listener | undefined {
     const { world } = this.#cluster;
     const listener = this.#listeners.get(to);
-    const isUp = listener !== undefined && world.node(to).process.life?.number === listener.life;
+    const isUp = listener?.isAlive() === true;
     return isUp && world.network.link(from, to).open && world.network.link(to, from).open ? listener : undefined;
   }
 
@@ -112,10 +112,9 @@ export class SimPeers {
   /** In the process that listens there. */
   #at(node: string, what: () => Promise<void>): void {
     const { world } = this.#cluster;
-    const life = this.#listeners.get(node)?.life;
-    const lives = (): boolean => world.node(node).process.life?.number === life;
+    const isAlive = this.#listeners.get(node)?.isAlive;
     world.call(node, () => {
-      if (lives()) what().catch((error: unknown) => lives() && world.report(node, error));
+      if (isAlive?.() === true) what().catch((error: unknown) => isAlive() && world.report(node, error));
     });
   }
 

@@ -9,7 +9,7 @@ import { nextFireBy } from "../../node/assembly/schedules.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Boot, Owner } from "../kernel/index.ts";
 import type { JobsCluster } from "./cluster.ts";
-import { post } from "./post.ts";
+import { insist } from "./post.ts";
 import { CRON_LINES, ZONE_MINUTES } from "./oracle/schedule-ledger.ts";
 
 /** A twelfth of what a quorum waits for its leader; many times what a slice is. */
@@ -78,29 +78,16 @@ export class ScheduleClient {
 
   #put(schedule: Schedule): void {
     const key = `schedule-${++this.#asked}`;
-    this.#send({ caller: "schedules", idempotencyKey: key, bodyHash: key }, schedule, 0);
-  }
-
-  #send(request: Request, schedule: Schedule, times: number): void {
-    if (times > ASK_AGAIN_MAX) return;
-    const { names, ledger } = this.#cluster;
-    const random = this.#random.fork(`${request.idempotencyKey}/${times}`);
-    const to = random.chance(0.8) ? (this.#cluster.leader() ?? random.pick(names)) : random.pick(names);
-    let isAnswered = false;
-    post<void>(this.#cluster, {
-      random,
-      from: null,
-      to,
-      ask: ({ service }) => service.putSchedule(request, schedule),
-      judge: ({ node }, answer) => {
-        if (answer.ok) ledger.answered(node, request.idempotencyKey!);
-      },
-      arrived: ({ ok }) => {
-        isAnswered = ok;
-      },
-    });
-    this.#cluster.later(this.#owner, random.between(...AGAIN_MS), () => {
-      if (!isAnswered) this.#send(request, schedule, times + 1);
+    const request: Request = { caller: "schedules", idempotencyKey: key, bodyHash: key };
+    insist<void>(this.#cluster, {
+      owner: this.#owner,
+      random: (times) => this.#random.fork(`${key}/${times}`),
+      againMs: AGAIN_MS,
+      againMax: ASK_AGAIN_MAX,
+      letter: () => ({
+        ask: ({ service }) => service.putSchedule(request, schedule),
+        judge: ({ node }, answer) => answer.ok && this.#cluster.ledger.answered(node, key),
+      }),
     });
   }
 }

@@ -129,6 +129,7 @@ export class World {
     const { process, disk } = this.node(name);
     if (process.state !== "crashed") return false;
     const life = process.start();
+    const fatal = (error: unknown): void => life.fatal(error);
     const boot: Boot = {
       node: name,
       life: life.number,
@@ -137,12 +138,8 @@ export class World {
       random: this.random.fork(`node/${name}`).fork(`life/${life.number}`),
       wire: (self) => this.network.wire(life, self),
       isAlive: () => life.alive,
-      when: (promise, go) =>
-        void promise.then(
-          (value) => life.alive && go(value),
-          (error: unknown) => life.fatal(error),
-        ),
-      fatal: (error) => life.fatal(error),
+      when: (promise, go) => void promise.then((value) => life.alive && go(value), fatal),
+      fatal,
     };
     life.guard(() => this.#options.start(boot));
     return true;

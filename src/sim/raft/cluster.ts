@@ -115,7 +115,7 @@ export class Cluster {
     for (const name of this.#members.keys()) {
       if (this.world.node(name).process.state === "crashed") this.#ended(name);
     }
-    this.oracle.check(this.knobs.election.enableLease === true);
+    this.oracle.check(this.knobs.election.enableLease);
     for (const { engine } of this.#members.values()) this.#watchTransfer(engine);
   }
 
