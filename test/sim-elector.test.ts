@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { readFlags, UsageError } from "../src/cli/sim/flags.ts";
 import { runPool } from "../src/cli/sim/pool.ts";
-import type { SeedJob } from "../src/cli/sim/worker.ts";
+import type { SeedJob } from "../src/cli/sim/simulators.ts";
 import type { ElectorRunResult } from "../src/sim/elector/index.ts";
 import { ELECTOR_MUTANTS } from "../src/sim/mutants/elector-list.ts";
 import type { Mutant } from "../src/sim/mutants/patch.ts";

@@ -1,7 +1,7 @@
 // Trace hashes of simulated runs, to compare.
 
 import { runPool } from "../src/cli/sim/pool.ts";
-import type { SeedJob } from "../src/cli/sim/worker.ts";
+import type { SeedJob } from "../src/cli/sim/simulators.ts";
 
 /** Of the first seeds, whatever they draw, by seed. */
 export async function hashesOf(seeds: number, reversed: boolean): Promise<Map<number, string>> {

@@ -1,7 +1,7 @@
 // Runs seeds of jobs on simulated servers, for the tests of the simulator: the short ones of npm test and the long ones.
 
 import { runPool } from "../src/cli/sim/pool.ts";
-import type { SeedJob } from "../src/cli/sim/worker.ts";
+import type { SeedJob } from "../src/cli/sim/simulators.ts";
 import type { JobsRunResult } from "../src/sim/jobs/index.ts";
 import { JOBS_MUTANTS } from "../src/sim/mutants/jobs-list.ts";
 import type { Mutant } from "../src/sim/mutants/patch.ts";

@@ -1,5 +1,6 @@
 // A made-up cluster for an agent's tests: what it was asked, and what it answers. Time is the test's.
 
+import { PLAIN_SPEC } from "../core/jobs/model.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import { HandClock, settled } from "../loops/test-clock.ts";
@@ -9,19 +10,12 @@ import type { DeskOptions, LeaseDesk } from "./desk.ts";
 import { type AgentSettings, checkSettings } from "./settings.ts";
 
 const SPEC: JobSpec = {
+  ...PLAIN_SPEC,
   kind: "work",
-  payload: null,
-  queue: "default",
-  labels: {},
-  platform: null,
-  priority: 0,
-  notBeforeMs: null,
   attemptsMax: 3,
   lossesMax: 3,
   backoff: { baseMs: 1_000, maxMs: 10_000 },
-  timeoutMs: null,
   retentionMs: 60_000,
-  concurrency: null,
 };
 
 type Call = Omit<LeaseCall, "leaderEpoch">;

@@ -3,24 +3,17 @@
 
 import { TenureError } from "../core/kit/errors.ts";
 import { seededRandom } from "../core/kit/random.ts";
-import type { Instant, Timing } from "../core/trust/window.ts";
-import type { Backend, Beat, Claim, Grant, Hold, Seat } from "../ports/backends/backend.ts";
+import { TIMING } from "../core/trust/test-bench.ts";
+import type { Instant } from "../core/trust/window.ts";
+import type { Backend, Beat, Claim, Grant, Hold, LossReason, Seat } from "../ports/backends/backend.ts";
 import { HandClock, settled } from "../loops/test-clock.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Leader, Transition } from "../ports/elector.ts";
 import { ScopeElector } from "./elector.ts";
 import type { ElectorOptions } from "./elector-options.ts";
 
+export { TIMING } from "../core/trust/test-bench.ts";
 export { HandClock, settled } from "../loops/test-clock.ts";
-
-export const TIMING: Timing = {
-  serverTimeoutMs: 6_000,
-  marginMs: 1_500,
-  heartbeatMs: 1_000,
-  retryMinMs: 200,
-  retryMaxMs: 800,
-  holdBackMs: 500,
-  releaseTimeoutMs: 1_000,
-};
 
 interface Call<T> {
   readonly sentAt: Instant;
@@ -106,6 +99,21 @@ export class HandSeat implements Seat<Fence> {
     record({ sentAt: this.#clock.now, resolve, reject });
     return promise;
   }
+}
+
+/** A claim, and what was lost of it. */
+export function claimOn(clock: Clock, scope = "s"): { claim: Claim; losses: [number, LossReason][] } {
+  const losses: [number, LossReason][] = [];
+  const claim: Claim = {
+    scope,
+    identity: "me",
+    metadata: {},
+    clock,
+    random: seededRandom(1),
+    logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
+    lost: (epoch, reason) => losses.push([epoch, reason]),
+  };
+  return { claim, losses };
 }
 
 export interface Rig {

@@ -49,55 +49,23 @@ export class HeldDisk implements Disk {
     return this.inner.calls.filter((call) => call.split(" ")[0] === label).length;
   }
 
-  async list(label: string): Promise<string[]> {
-    return this.inner.list(label);
-  }
-
-  async read(name: string, label: string): Promise<Uint8Array> {
-    return this.inner.read(name, label);
-  }
-
-  async sizeBytes(name: string, label: string): Promise<number> {
-    return this.inner.sizeBytes(name, label);
-  }
-
-  async create(name: string, label: string): Promise<DiskFile> {
-    await this.#gate(label);
-    return this.#file(await this.inner.create(name, label));
-  }
-
-  async open(name: string, label: string): Promise<DiskFile> {
-    return this.#file(await this.inner.open(name, label));
-  }
-
-  async rename(from: string, to: string, label: string): Promise<void> {
-    await this.#gate(label);
-    await this.inner.rename(from, to, label);
-  }
-
-  async remove(name: string, label: string): Promise<void> {
-    await this.#gate(label);
-    await this.inner.remove(name, label);
-  }
-
-  async syncDirectory(label: string): Promise<void> {
-    await this.#gate(label);
-    await this.inner.syncDirectory(label);
-  }
+  readonly list: Disk["list"] = (label) => this.inner.list(label);
+  readonly read: Disk["read"] = (name, label) => this.inner.read(name, label);
+  readonly sizeBytes: Disk["sizeBytes"] = (name, label) => this.inner.sizeBytes(name, label);
+  readonly open: Disk["open"] = async (name, label) => this.#file(await this.inner.open(name, label));
+  readonly create: Disk["create"] = async (name, label) =>
+    this.#file(await this.#after(label, () => this.inner.create(name, label)));
+  readonly rename: Disk["rename"] = (from, to, label) => this.#after(label, () => this.inner.rename(from, to, label));
+  readonly remove: Disk["remove"] = (name, label) => this.#after(label, () => this.inner.remove(name, label));
+  readonly syncDirectory: Disk["syncDirectory"] = (label) => this.#after(label, () => this.inner.syncDirectory(label));
 
   #file(file: DiskFile): DiskFile {
     return {
       name: file.name,
-      append: async (bytes, label) => {
-        await this.#gate(label);
-        await file.append(bytes, label);
-      },
+      append: (bytes, label) => this.#after(label, () => file.append(bytes, label)),
       reserve: (sizeBytes, label) => file.reserve(sizeBytes, label),
       truncate: (sizeBytes, label) => file.truncate(sizeBytes, label),
-      fdatasync: async (label) => {
-        await this.#gate(label);
-        await file.fdatasync(label);
-      },
+      fdatasync: (label) => this.#after(label, () => file.fdatasync(label)),
       close: async () => {
         this.inner.calls.push(`close ${file.name}`);
         await file.close();
@@ -105,9 +73,10 @@ export class HeldDisk implements Disk {
     };
   }
 
-  async #gate(label: string): Promise<void> {
+  async #after<T>(label: string, act: () => Promise<T>): Promise<T> {
     const waiting = this.#held.get(label);
     if (waiting !== undefined) await new Promise<void>((go) => waiting.push(go));
+    return act();
   }
 }
 

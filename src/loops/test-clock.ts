@@ -54,6 +54,18 @@ export class ManualClock implements Clock {
     return true;
   }
 
+  /** Both clocks; timers fire in order, and what one wakes runs before the next. */
+  async advance(byMs: number): Promise<void> {
+    const untilMs = this.nowMs + byMs;
+    for (;;) {
+      await settled();
+      if (this.nextMs > untilMs) break;
+      this.nowMs = Math.max(this.nowMs, this.nextMs);
+      this.fireNext();
+    }
+    this.nowMs = Math.max(this.nowMs, untilMs);
+  }
+
   #drop(timer: TestTimer): void {
     this.#timers.delete(timer);
     if (this.#soonest === timer) this.#soonest = undefined;
@@ -92,18 +104,6 @@ export class HandClock extends ManualClock {
 
   get now(): Instant {
     return { monotonicMs: this.nowMs, wallMs: this.nowMs + this.skewMs };
-  }
-
-  /** Both clocks; timers fire in order, and what one wakes runs before the next. */
-  async advance(byMs: number): Promise<void> {
-    const untilMs = this.nowMs + byMs;
-    for (;;) {
-      await settled();
-      if (this.nextMs > untilMs) break;
-      this.nowMs = Math.max(this.nowMs, this.nextMs);
-      this.fireNext();
-    }
-    this.nowMs = Math.max(this.nowMs, untilMs);
   }
 
   /** As a process that was stopped: time passes, and no timer has fired yet. */

@@ -158,12 +158,7 @@ class Story {
     // Founders get the small numbers, in the order of their names.
     this.#names.conf(configuration);
     const id = this.#names.of(raft.peer);
-    const recovered: Durable = {
-      term: status.term,
-      vote: this.#names.orNone(status.vote),
-      log: status.lastIndex,
-      commit: status.commit,
-    };
+    const recovered = this.#durable(status);
     const told = before === undefined ? recovered : this.#takeBack(before, recovered);
     const batch = newBatch();
     const shadow: Shadow = {
@@ -206,17 +201,16 @@ class Story {
     return told.term < recovered.term && kept?.handed?.term === recovered.term ? told : recovered;
   }
 
+  #durable({ term, vote, lastIndex: log, commit }: RaftStatus): Durable {
+    return { term, vote: this.#names.orNone(vote), log, commit };
+  }
+
   #ready(shadow: Shadow, status: RaftStatus): void {
     this.#keepUp(shadow, status);
     if (!shadow.dirty) return;
     const { batch } = shadow;
     batch.ready = this.#line(shadow, "Ready");
-    batch.handed = {
-      term: status.term,
-      vote: this.#names.orNone(status.vote),
-      log: status.lastIndex,
-      commit: status.commit,
-    };
+    batch.handed = this.#durable(status);
     batch.told = { term: shadow.term, vote: shadow.vote, log: shadow.log, commit: shadow.commit };
     shadow.dirty = false;
     shadow.batch = newBatch();

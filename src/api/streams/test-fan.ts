@@ -1,12 +1,10 @@
 // A loop with a counting clock for streams: time passes only where something is written, so what one turn takes is known
 // exactly. Events in memory, readers that keep what they get and may have no room.
 
-import { ManualClock } from "../../loops/test-clock.ts";
+import { ManualClock, settled } from "../../loops/test-clock.ts";
 import type { EventRecord, Events, EventsFilter, EventsPage, EventsWanted } from "../../ports/events.ts";
 import type { Outlet } from "./stream.ts";
 
-/** More than any chain of promises here is long. */
-const MICROTASKS = 50;
 /** More than any test here takes. */
 const TURNS_MAX = 100_000;
 
@@ -28,7 +26,7 @@ export class CountingClock extends ManualClock {
   async #turn(begin: () => void): Promise<void> {
     const startedMs = this.nowMs;
     begin();
-    for (let n = 0; n < MICROTASKS; n++) await Promise.resolve();
+    await settled();
     this.longestTurnMs = Math.max(this.longestTurnMs, this.nowMs - startedMs);
   }
 }

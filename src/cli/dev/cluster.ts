@@ -272,12 +272,7 @@ function sha256(text: string): string {
 function endHelper(seat: Seat): void {
   const pid = seat.thawer?.pid;
   seat.thawer = null;
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It has ended by itself.
-  }
+  if (pid !== undefined) send(-pid, "SIGKILL");
 }
 
 /** What the user has set for other servers must not get into these. */

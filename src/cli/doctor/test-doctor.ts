@@ -1,5 +1,6 @@
 // A healthy server as the doctor sees it, for tests that make one thing wrong at a time.
 
+import { TIMING } from "../../core/trust/test-bench.ts";
 import type { PostgresFacts, ScopeFacts, Server, Setting } from "./postgres.ts";
 import { judgePostgres } from "./postgres-judge.ts";
 import { SETTING_NAMES } from "./postgres-settings.ts";
@@ -13,15 +14,7 @@ export const SETTINGS: PostgresFacts["settings"] = {
   lockKey: undefined,
   channel: "tenure_leader_change",
   epochStaleThresholdMs: undefined,
-  timing: {
-    serverTimeoutMs: 6_000,
-    marginMs: 1_500,
-    heartbeatMs: 1_000,
-    retryMinMs: 200,
-    retryMaxMs: 800,
-    holdBackMs: 250,
-    releaseTimeoutMs: 1_000,
-  },
+  timing: { ...TIMING, holdBackMs: 250 },
   session: { waitingIdleMs: 2_000, lockMs: 1_000, statementMs: 2_000 },
 };
 

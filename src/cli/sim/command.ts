@@ -3,70 +3,28 @@
 
 import { createWriteStream, openSync, readFileSync } from "node:fs";
 import { randomInt } from "node:crypto";
-import { assertNever } from "../../core/kit/assert.ts";
 import { MEMBERS_MAX } from "../../core/kit/limits.ts";
-import { systemDigest } from "../../drivers/system/digest.ts";
 import { etcdTracer } from "../../sim/etcd-trace.ts";
-import {
-  ElectorCampaign,
-  type ElectorFault,
-  type ElectorRunOptions,
-  type ElectorRunResult,
-  runElectorSeed,
-} from "../../sim/elector/index.ts";
-import {
-  JobsCampaign,
-  type JobsFault,
-  type JobsRunOptions,
-  type JobsRunResult,
-  runJobsSeed,
-} from "../../sim/jobs/index.ts";
-import { shrink, type TraceSink } from "../../sim/kernel/index.ts";
-import { ELECTOR_MUTANTS } from "../../sim/mutants/elector-list.ts";
-import { JOBS_MUTANTS } from "../../sim/mutants/jobs-list.ts";
-import { MUTANTS } from "../../sim/mutants/list.ts";
-import { Campaign, runSeed, type RaftFault, type RunOptions, type RunResult } from "../../sim/raft/index.ts";
+import { shrink } from "../../sim/kernel/index.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
 import { EXPLAINED_MAX, LISTED_SEEDS_MAX, SHRINK_TRIES_MAX } from "../limits.ts";
 import { HELP, parsePlan, readFlags, UsageError, type Flags } from "./flags.ts";
 import { firstLine, kindOfViolation, onInterruption, runPool, type Interruption } from "./pool.ts";
-import type { SeedJob, Subject } from "./worker.ts";
+import { type AnyFault, type Result, type RunJob, type SeedJob, SIMULATORS, type Subject } from "./simulators.ts";
 
-/** Within so many seeds each planted mistake is found, whatever the first one is; one that needs luck needs a ploy. */
-const MUTANT_SEEDS_MAX = { raft: 300, elector: 300, jobs: 30 } as const;
 const EXIT_NO_INPUT = 66;
 const EXIT_CANNOT_CREATE = 73;
 /** What a shell reports for a program whose reader went away. */
 const EXIT_BROKEN_PIPE = 141;
 
-const ALL_MUTANTS: readonly Mutant[] = [...MUTANTS, ...ELECTOR_MUTANTS, ...JOBS_MUTANTS];
+const ALL_MUTANTS = Object.values(SIMULATORS).flatMap(({ mutants: some }) => some);
 
-type Result = RunResult | ElectorRunResult | JobsRunResult;
-type AnyFault = RaftFault | ElectorFault | JobsFault;
-type RunJob = SeedJob & { readonly narrate?: TraceSink | undefined; readonly trace?: ReturnType<typeof etcdTracer> };
-
-function runHere(subject: Subject, job: RunJob): Promise<Result> {
-  switch (subject) {
-    case "elector":
-      return runElectorSeed(job as ElectorRunOptions);
-    case "jobs":
-      return runJobsSeed({ ...job, digest: systemDigest } as JobsRunOptions);
-    case "raft":
-      return runSeed({ ...job, digest: systemDigest } as RunOptions);
-    default:
-      return assertNever(subject, "subject");
-  }
+async function runHere(subject: Subject, job: RunJob): Promise<Result> {
+  return (await SIMULATORS[subject].load()).run(job);
 }
 
-/** Adds up runs; each kind of result goes to its own kind of campaign. */
-function newTotal(subject: Subject) {
-  const total = new { raft: Campaign, elector: ElectorCampaign, jobs: JobsCampaign }[subject](() => performance.now());
-  return { total, add: (result: Result) => total.add(result as RunResult & ElectorRunResult & JobsRunResult) };
-}
-
-function subjectOf(flags: Flags): Subject {
-  if (flags.jobs) return "jobs";
-  return flags.elector ? "elector" : "raft";
+async function newTotal({ subject }: Flags) {
+  return (await SIMULATORS[subject].load()).total(() => performance.now());
 }
 
 function readPlan(file: string): AnyFault[] {
@@ -80,19 +38,14 @@ function readPlan(file: string): AnyFault[] {
 }
 
 /** A plan by hand may name what is not there; that the run broke on it is no finding. */
-function checkPlan(file: string, { plan, knobs, violation }: Result): void {
+function checkPlan(file: string, subject: Subject, { plan, knobs, violation }: Result): void {
   const kind = /^the simulation itself failed: .*exhaustive: fault: (.*)/.exec(violation ?? "")?.[1];
   if (kind !== undefined) throw new UsageError(`${file} is no plan: there is no such fault: ${kind}`);
-  const nodes = nodesOf(knobs);
+  const nodes = SIMULATORS[subject].nodesOf(knobs);
   const named = JSON.stringify(plan).matchAll(/"n(\d+)"/g);
   const stranger = [...named].find(([, number]) => Number(number) < 1 || Number(number) > nodes);
   if (violation !== null && stranger !== undefined)
     throw new UsageError(`${file} names ${stranger[0]}, but this seed's cluster has n1 to n${nodes}`);
-}
-
-function nodesOf(knobs: Result["knobs"]): number {
-  if ("servers" in knobs) return knobs.servers;
-  return "instances" in knobs ? knobs.instances : knobs.voters + knobs.learners + knobs.spares;
 }
 
 /** Opened before the run: a directory that is missing should not cost a run first. */
@@ -109,7 +62,7 @@ async function replay(flags: Flags, seed: number): Promise<number> {
   const plan = planFile === undefined ? undefined : readPlan(planFile);
   const out = traceFile === undefined ? null : createWriteStream(traceFile, { fd: openTrace(traceFile) });
   const tracer = out === null ? null : etcdTracer((line) => out.write(`${line}\n`));
-  const result = await runHere(subjectOf(flags), {
+  const result = await runHere(flags.subject, {
     seed,
     limits: flags.limits,
     plan,
@@ -120,10 +73,10 @@ async function replay(flags: Flags, seed: number): Promise<number> {
   });
   tracer?.finish();
   if (out !== null) await new Promise((done) => out.end(done));
-  if (planFile !== undefined) checkPlan(planFile, result);
+  if (planFile !== undefined) checkPlan(planFile, flags.subject, result);
   if (!flags.json) console.log(`\nknobs ${JSON.stringify(result.knobs)}`);
-  const { total: one, add } = newTotal(subjectOf(flags));
-  add(result);
+  const one = await newTotal(flags);
+  one.add(result);
   if (result.violation !== null) await explain(result, flags, { exitCode: null });
   const failed_seeds = result.violation === null ? [] : [seed];
   console.log(
@@ -140,7 +93,7 @@ async function campaign(flags: Flags): Promise<number> {
   const from = flags.from ?? randomInt(1_000_000_000);
   const untilMs = performance.now() + flags.minutes * 60_000;
   console.log(`seeds ${from} to ${from + seeds - 1} on ${flags.threads} ${flags.threads === 1 ? "thread" : "threads"}`);
-  const { total, add } = newTotal(subjectOf(flags));
+  const total = await newTotal(flags);
   const failed: Result[] = [];
   let issued = 0;
   let reportAtMs = performance.now() + 5_000;
@@ -153,7 +106,7 @@ async function campaign(flags: Flags): Promise<number> {
       return more ? { seed: from + issued++, limits: flags.limits } : undefined;
     },
     (result: Result) => {
-      add(result);
+      total.add(result);
       if (result.violation !== null) {
         failed.push(result);
         console.log(`FAILED: seed ${result.seed}: ${firstLine(result.violation)}; ${again(result.seed, flags)}`);
@@ -164,7 +117,7 @@ async function campaign(flags: Flags): Promise<number> {
       }
       return true;
     },
-    subjectOf(flags),
+    flags.subject,
   );
   failed.sort((a, b) => a.seed - b.seed);
   await explainSome(failed, flags, interruption);
@@ -210,7 +163,7 @@ async function explain(result: Result, flags: Flags, interruption: Interruption)
   if (kind === null) return;
   const stillFails = async (plan: readonly AnyFault[]): Promise<boolean> => {
     if (interruption.exitCode !== null) return false;
-    const { violation } = await runHere(subjectOf(flags), { seed, limits: flags.limits, plan });
+    const { violation } = await runHere(flags.subject, { seed, limits: flags.limits, plan });
     return kindOfViolation(violation) === kind;
   };
   const small = await shrink<AnyFault>(result.plan, stillFails, SHRINK_TRIES_MAX);
@@ -223,7 +176,7 @@ async function explain(result: Result, flags: Flags, interruption: Interruption)
 
 async function mutants(flags: Flags): Promise<number> {
   const interruption = onInterruption();
-  const all = mutantsOf(flags);
+  const all = flags.subject === "raft" ? ALL_MUTANTS : SIMULATORS[flags.subject].mutants;
   const chosen = all.filter((mutant) => flags.only === undefined || mutant.name === flags.only);
   const from = flags.from ?? randomInt(1_000_000_000);
   const most = Math.max(...chosen.map((mutant) => seedsMaxOf(mutant, flags)));
@@ -272,13 +225,8 @@ function verdict({ needed, first }: Hunted, seedsMax: number): string {
   return first === null ? `MISSED in ${seedsMax} seeds` : `${took}: ${why}`;
 }
 
-function mutantsOf({ elector, jobs }: Flags): readonly Mutant[] {
-  if (jobs) return JOBS_MUTANTS;
-  return elector ? ELECTOR_MUTANTS : ALL_MUTANTS;
-}
-
 function seedsMaxOf({ subject }: Mutant, { seedsAsked }: Flags): number {
-  return seedsAsked ?? MUTANT_SEEDS_MAX[subject ?? "raft"];
+  return seedsAsked ?? SIMULATORS[subject ?? "raft"].mutantSeedsMax;
 }
 
 /** As many seeds one after the other as it takes to find the mistake `runs` times; each run begins after the seed that ended the last one. */

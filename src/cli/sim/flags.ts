@@ -2,8 +2,11 @@
 // What a user can get wrong is found before the first seed runs. Reads text only: files are opened by command.ts.
 
 import { TYPO_DISTANCE_MAX } from "../../core/kit/limits.ts";
+import { describe, kindsOf } from "../kit/description.ts";
 import { editDistance } from "../kit/flags.ts";
+import type { Planned } from "../../sim/kernel/index.ts";
 import { SPARES_DRAWN_MAX, THREADS_MAX, VOTERS_DRAWN_MAX } from "../limits.ts";
+import type { Subject } from "./simulators.ts";
 
 export const HELP = `npm run sim -- [options]
 
@@ -33,28 +36,10 @@ written, 130 interrupted (143 by SIGTERM): running seeds end, the summary is pri
 
 const EXIT_USAGE = 64;
 
-const WITH_VALUE = [
-  "seeds",
-  "from",
-  "hours",
-  "minutes",
-  "threads",
-  "nodes",
-  "learners",
-  "seed",
-  "plan",
-  "trace-etcd",
-  "only",
-  "runs",
-] as const;
-const SWITCHES = ["elector", "jobs", "race", "plain", "mutants", "json", "help"] as const;
-type Name = (typeof WITH_VALUE)[number] | (typeof SWITCHES)[number];
+/** As the help says it: which flags take a value. */
+const KINDS = kindsOf(describe("sim", "", HELP));
+type Name = keyof typeof KINDS;
 type Values = Partial<Record<Name, string>>;
-
-export interface Planned {
-  readonly atMs: number;
-  readonly kind: string;
-}
 
 /** What the command line is held against. */
 export interface Known {
@@ -70,10 +55,11 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
   ["plan", "seed"],
 ];
 const NOT_WITH_SEED: readonly Name[] = ["seeds", "from", "hours", "mutants"];
-/** Of Raft clusters alone. */
-const NOT_WITH_ELECTOR: readonly Name[] = ["jobs", "learners", "plain", "trace-etcd"];
-/** Jobs run on three servers. */
-const NOT_WITH_JOBS: readonly Name[] = ["nodes", "learners", "plain", "trace-etcd"];
+/** What is simulated instead of Raft clusters, in the order in which it is asked for; why, and with what, it does not go together. */
+const OTHERS: readonly (readonly [Exclude<Subject, "raft">, string, readonly Name[]])[] = [
+  ["elector", "runs no Raft cluster", ["jobs", "learners", "plain", "trace-etcd"]],
+  ["jobs", "runs three servers", ["nodes", "learners", "plain", "trace-etcd"]],
+];
 
 /** The user's mistake, in one line. */
 export class UsageError extends Error {
@@ -101,8 +87,7 @@ export function readFlags(args: readonly string[], known: Known) {
   const seedsAsked = whole("seeds", 1);
   const seeds = seedsAsked ?? 1_000;
   const plain = values.plain !== undefined;
-  const elector = values.elector !== undefined;
-  const jobs = values.jobs !== undefined;
+  const subject: Subject = OTHERS.find(([name]) => values[name] !== undefined)?.[0] ?? "raft";
   const race = values.race !== undefined;
   if (values.only !== undefined) checkMutant(values.only, known.mutants);
   return {
@@ -118,20 +103,18 @@ export function readFlags(args: readonly string[], known: Known) {
     mutants: values.mutants !== undefined,
     only: values.only,
     runs: whole("runs", 1) ?? 1,
-    elector,
-    jobs,
+    subject,
     json: values.json !== undefined,
     help: values.help !== undefined,
     /** What a replay must be given again to be the same run. */
     size: [
-      ...(elector ? ["--elector"] : []),
-      ...(jobs ? ["--jobs"] : []),
+      ...(subject === "raft" ? [] : [`--${subject}`]),
       ...(race ? ["--race"] : []),
       ...(nodes === undefined ? [] : [`--nodes ${nodes}`]),
       ...(learners === undefined ? [] : [`--learners ${learners}`]),
       ...(plain ? ["--plain"] : []),
     ],
-    limits: jobs ? { race } : elector ? { instances: nodes } : { voters, learners, plain },
+    limits: { raft: { voters, learners, plain }, elector: { instances: nodes }, jobs: { race } }[subject],
   };
 }
 
@@ -143,22 +126,23 @@ function parse(args: readonly string[]): Values {
     if (!arg.startsWith("-")) throw new UsageError(`${shown(arg)} belongs to no flag`);
     const [flag = "", ...rest] = arg.split("=");
     const inline = rest.length > 0 ? rest.join("=") : undefined;
-    const valued = WITH_VALUE.find((one) => flag === `--${one}`);
-    const bare = SWITCHES.find((one) => flag === `--${one}`);
-    if (valued !== undefined) {
-      const following = args[at + 1]?.startsWith("--") === true ? undefined : args[at + 1];
-      const value = inline ?? following;
-      if (value === undefined) throw new UsageError(`${flag} takes a value`);
-      if (inline === undefined) at++;
-      values[valued] = value;
-    } else if (bare !== undefined) {
-      if (inline !== undefined) throw new UsageError(`${flag} takes no value`);
-      values[bare] = "";
-    } else {
-      const names = [...WITH_VALUE, ...SWITCHES].map((one) => `--${one}`);
-      const near = close(flag, names);
+    const name = flag.slice(2) as Name;
+    if (!flag.startsWith("--") || !Object.hasOwn(KINDS, name)) {
+      const near = close(
+        flag,
+        Object.keys(KINDS).map((one) => `--${one}`),
+      );
       throw new UsageError(`there is no ${flag}${near.length > 0 ? `; did you mean ${near.join(" or ")}?` : ""}`);
     }
+    if (KINDS[name] === "switch") {
+      if (inline !== undefined) throw new UsageError(`${flag} takes no value`);
+      values[name] = "";
+      continue;
+    }
+    const value = inline ?? (args[at + 1]?.startsWith("--") === true ? undefined : args[at + 1]);
+    if (value === undefined) throw new UsageError(`${flag} takes a value`);
+    if (inline === undefined) at++;
+    values[name] = value;
   }
   return values;
 }
@@ -168,15 +152,11 @@ function checkTogether(values: Values): void {
     if (values[name] !== undefined && values[needed] === undefined)
       throw new UsageError(`--${name} goes only with --${needed}`);
   }
-  const clusters = NOT_WITH_ELECTOR.find((name) => values[name] !== undefined);
-  if (values.elector !== undefined && clusters !== undefined)
-    throw new UsageError(`--elector runs no Raft cluster; it does not go with --${clusters}`);
-  const sized = NOT_WITH_JOBS.find((name) => values[name] !== undefined);
-  if (values.jobs !== undefined && sized !== undefined)
-    throw new UsageError(`--jobs runs three servers; it does not go with --${sized}`);
-  const other = NOT_WITH_SEED.find((name) => values[name] !== undefined);
-  if (values.seed !== undefined && other !== undefined)
-    throw new UsageError(`--seed replays one seed; it does not go with --${other}`);
+  for (const [name, why, others] of [...OTHERS, ["seed", "replays one seed", NOT_WITH_SEED] as const]) {
+    const other = others.find((one) => values[one] !== undefined);
+    if (values[name] !== undefined && other !== undefined)
+      throw new UsageError(`--${name} ${why}; it does not go with --${other}`);
+  }
 }
 
 function checkMutant(only: string, names: readonly string[]): void {

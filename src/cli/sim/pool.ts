@@ -2,20 +2,11 @@
 // comes; and tells one kind of violation from another.
 
 import { Worker } from "node:worker_threads";
-import type { ElectorRunResult } from "../../sim/elector/index.ts";
-import type { JobsRunResult } from "../../sim/jobs/index.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
-import type { RunResult } from "../../sim/raft/index.ts";
 import { SAME_SIGNAL_MS } from "../limits.ts";
-import type { SeedJob, Subject } from "./worker.ts";
+import type { Results, SeedJob, Subject } from "./simulators.ts";
 
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
-
-interface Results {
-  readonly raft: RunResult;
-  readonly elector: ElectorRunResult;
-  readonly jobs: JobsRunResult;
-}
 
 export interface Interruption {
   /** What the process ends with, once a signal has come. */

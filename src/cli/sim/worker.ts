@@ -3,22 +3,8 @@
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
-import { systemDigest } from "../../drivers/system/digest.ts";
-import type { ElectorFault, ElectorLimits, ElectorRunOptions, ElectorRunResult } from "../../sim/elector/index.ts";
-import type { JobsFault, JobsLimits, JobsRunOptions, JobsRunResult } from "../../sim/jobs/index.ts";
-import type { KnobLimits, RaftFault, RunOptions, RunResult } from "../../sim/raft/index.ts";
 import { plant, type Mutant } from "../../sim/mutants/patch.ts";
-
-/** What is simulated: a Raft cluster, electors against a server, or jobs on servers. */
-export type Subject = "raft" | "elector" | "jobs";
-
-export interface SeedJob {
-  readonly seed: number;
-  /** Of its subject. */
-  readonly limits: KnobLimits | ElectorLimits | JobsLimits;
-  readonly plan?: readonly (RaftFault | ElectorFault | JobsFault)[] | undefined;
-  readonly reversed?: boolean | undefined;
-}
+import { type SeedJob, SIMULATORS, type Subject } from "./simulators.ts";
 
 const { mutant, subject } = workerData as { mutant: Mutant | null; subject: Subject };
 if (mutant !== null) {
@@ -33,26 +19,7 @@ if (mutant !== null) {
 }
 
 // Loaded only now: a static import would come before the hooks.
-const run: (job: SeedJob) => Promise<RunResult | ElectorRunResult | JobsRunResult> = await {
-  raft: raftRunner,
-  elector: electorRunner,
-  jobs: jobsRunner,
-}[subject]();
-
-async function electorRunner(): Promise<(job: SeedJob) => Promise<ElectorRunResult>> {
-  const { runElectorSeed } = await import("../../sim/elector/index.ts");
-  return (job) => runElectorSeed(job as ElectorRunOptions);
-}
-
-async function jobsRunner(): Promise<(job: SeedJob) => Promise<JobsRunResult>> {
-  const { runJobsSeed } = await import("../../sim/jobs/index.ts");
-  return (job) => runJobsSeed({ ...job, digest: systemDigest } as JobsRunOptions);
-}
-
-async function raftRunner(): Promise<(job: SeedJob) => Promise<RunResult>> {
-  const { runSeed } = await import("../../sim/raft/index.ts");
-  return (job) => runSeed({ ...job, digest: systemDigest } as RunOptions);
-}
+const simulation = await SIMULATORS[subject].load();
 
 // An invariant that breaks inside a promise of the code under test would end its process: it is a finding of this seed.
 let unhandled: string | null = null;
@@ -62,5 +29,7 @@ process.on("unhandledRejection", (error) => {
 
 parentPort!.on("message", (job: SeedJob) => {
   unhandled = null;
-  void run(job).then((result) => parentPort!.postMessage({ ...result, violation: result.violation ?? unhandled }));
+  void simulation
+    .run(job)
+    .then((result) => parentPort!.postMessage({ ...result, violation: result.violation ?? unhandled }));
 });

@@ -4,7 +4,8 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { type BookLimits, nextAfter, parseCron } from "../../core/jobs/index.ts";
-import type { Job, JobSpec } from "../../core/jobs/model.ts";
+import { type Job, type JobSpec, PLAIN_SPEC } from "../../core/jobs/model.ts";
+import { type ManualClock, settled } from "../../loops/test-clock.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
@@ -14,7 +15,7 @@ import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Vie
 import { JournalService } from "../journal/service.ts";
 import { SiteJournal } from "../journal/site-journal.ts";
 import { JobsService } from "./jobs.ts";
-import { drain, HeldLog, type MovedClock, never } from "../scopes/test-scopes.ts";
+import { HeldLog, never } from "../scopes/test-scopes.ts";
 
 class ManualLeadership implements Leadership {
   isConfirming = true;
@@ -47,19 +48,12 @@ class ManualLeadership implements Leadership {
 }
 
 export const SPEC: JobSpec = {
+  ...PLAIN_SPEC,
   kind: "work",
-  payload: null,
-  queue: "default",
-  labels: {},
-  platform: null,
-  priority: 0,
-  notBeforeMs: null,
   attemptsMax: 3,
   lossesMax: 3,
   backoff: { baseMs: 1_000, maxMs: 10_000 },
-  timeoutMs: null,
   retentionMs: 60_000,
-  concurrency: null,
 };
 
 export const REQUEST: Request = { caller: "tester", idempotencyKey: null, bodyHash: "" };
@@ -134,14 +128,14 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
 }
 
 /** Lets timers fire, each in a turn of its own, until it is so. */
-export async function turns(clock: MovedClock, isSo: () => boolean): Promise<{ readonly longestMs: number }> {
+export async function turns(clock: ManualClock, isSo: () => boolean): Promise<{ readonly longestMs: number }> {
   let longestMs = 0;
   for (let turn = 0; !isSo(); turn++) {
     if (turn > 20_000) throw new Error("it never is so");
     clock.nowMs = Math.max(clock.nowMs, clock.nextMs);
     const beganMs = clock.nowMs;
     clock.fireNext();
-    await drain();
+    await settled();
     longestMs = Math.max(longestMs, clock.nowMs - beganMs);
   }
   return { longestMs };

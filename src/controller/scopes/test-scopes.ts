@@ -10,8 +10,11 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Lead } from "../../ports/consensus.ts";
 import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest } from "../../ports/scopes.ts";
+import { type ManualClock, settled as drain } from "../../loops/test-clock.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
 import { ScopesService } from "./scopes.ts";
+
+export { settled as drain } from "../../loops/test-clock.ts";
 
 const PEER = peerKey("n1", "a1");
 
@@ -179,11 +182,6 @@ export class ScopesStage {
   }
 }
 
-/** Until every promise that can go on by itself has. */
-export async function drain(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await Promise.resolve();
-}
-
 export interface Outcome<T> {
   state: "pending" | "resolved" | "rejected";
   value?: T;
@@ -210,20 +208,7 @@ export function never(): AbortSignal {
   } as unknown as AbortSignal;
 }
 
-/** What of a hand-moved clock is needed to move it; the rooms' directions keep its class out of here. */
-export interface MovedClock {
-  nowMs: number;
-  readonly nextMs: number;
-  fireNext(): void;
-}
-
 /** Time passes, and every timer that comes due fires on time. */
-export async function advance(clock: MovedClock, forMs: number): Promise<void> {
-  const untilMs = clock.nowMs + forMs;
-  while (clock.nextMs <= untilMs) {
-    clock.nowMs = Math.max(clock.nowMs, clock.nextMs);
-    clock.fireNext();
-    await drain();
-  }
-  clock.nowMs = untilMs;
+export function advance(clock: ManualClock, forMs: number): Promise<void> {
+  return clock.advance(forMs);
 }

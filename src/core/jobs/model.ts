@@ -50,6 +50,18 @@ export interface JobSpec {
   readonly concurrency: { readonly key: string; readonly limit: number } | null;
 }
 
+/** What a job asks for that asks for nothing in particular. */
+export const PLAIN_SPEC = {
+  payload: null,
+  queue: "default",
+  labels: {},
+  platform: null,
+  priority: 0,
+  notBeforeMs: null,
+  timeoutMs: null,
+  concurrency: null,
+} as const satisfies Partial<JobSpec>;
+
 export interface Lease {
   /** Its hash: the id itself is the agent's alone. */
   readonly leaseId: string;

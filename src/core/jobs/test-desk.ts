@@ -5,7 +5,7 @@ import type { JobsBook } from "./state/book.ts";
 import type { CommandOf, Decision, JobsAnswers, JobsCommandKind } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
 import type { EventDraft, JobsEvent } from "./events.ts";
-import type { AgentInfo, JobSpec } from "./model.ts";
+import { type AgentInfo, type JobSpec, PLAIN_SPEC } from "./model.ts";
 
 export const REQUEST: Request = { caller: "alice", idempotencyKey: null, bodyHash: "00" };
 
@@ -15,19 +15,13 @@ export function keyed(idempotencyKey: string, bodyHash = "00", caller = "alice")
 
 export function spec(changes: Partial<JobSpec> = {}): JobSpec {
   return {
+    ...PLAIN_SPEC,
     kind: "build",
     payload: { n: 1 },
-    queue: "default",
-    labels: {},
-    platform: null,
-    priority: 0,
-    notBeforeMs: null,
     attemptsMax: 3,
     lossesMax: 2,
     backoff: { baseMs: 1_000, maxMs: 60_000 },
-    timeoutMs: null,
     retentionMs: 86_400_000,
-    concurrency: null,
     ...changes,
   };
 }

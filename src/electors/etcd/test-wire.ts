@@ -1,10 +1,10 @@
 // An etcd for unit tests that says what it is told to: an answer for each path, and a log of what was asked. Watches
 // stay silent until their signal aborts; an answer comes even then, as one that was on its way already.
 
-import { seededRandom } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Claim, LossReason } from "../../ports/backends/backend.ts";
+import type { LossReason } from "../../ports/backends/backend.ts";
 import type { EtcdAnswer, EtcdCall, EtcdStreamEnd, EtcdWire } from "../../ports/backends/etcd.ts";
+import { claimOn } from "../test-seat.ts";
 import { etcdSettings } from "./options.ts";
 import { EtcdSeat } from "./seat.ts";
 import { EtcdSession } from "./session.ts";
@@ -58,16 +58,11 @@ export interface Sat {
 export function sit(says: Record<string, Say>): Sat {
   const wire = new TestWire(says);
   const settings = etcdSettings("http://127.0.0.1:2379");
-  const losses: [number, LossReason][] = [];
   let nowMs = 0;
-  const claim: Claim = {
-    scope: "s",
-    identity: "me",
-    metadata: {},
-    clock: { monotonicMs: () => ++nowMs, wallMs: () => nowMs, setTimer: () => ({ cancel: () => undefined }) },
-    random: seededRandom(1),
-    logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
-    lost: (epoch, reason) => losses.push([epoch, reason]),
-  };
+  const { claim, losses } = claimOn({
+    monotonicMs: () => ++nowMs,
+    wallMs: () => nowMs,
+    setTimer: () => ({ cancel: () => undefined }),
+  });
   return { seat: new EtcdSeat(claim, settings, new EtcdSession(wire, undefined, 1_000)), wire, losses };
 }

@@ -3,9 +3,10 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { seededRandom } from "../../core/kit/random.ts";
-import type { Claim, LossReason } from "../../ports/backends/backend.ts";
+import type { LossReason } from "../../ports/backends/backend.ts";
 import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/backends/servers.ts";
 import { HandClock } from "../../loops/test-clock.ts";
+import { claimOn } from "../test-seat.ts";
 import { serversBackend } from "./index.ts";
 import { LeaderClient } from "./leader-client.ts";
 import { Members } from "./members.ts";
@@ -105,7 +106,6 @@ export interface Sat {
 }
 
 export function sit(servers: TestServers, options: ServersOptions = {}, scope = "s"): Sat {
-  const losses: [number, LossReason][] = [];
   const { clock } = servers;
   const random = seededRandom(1);
   let sessions = 0;
@@ -117,14 +117,6 @@ export function sit(servers: TestServers, options: ServersOptions = {}, scope = 
     newSession,
     connect: () => servers,
   });
-  const claim: Claim = {
-    scope,
-    identity: "me",
-    metadata: {},
-    clock,
-    random,
-    logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
-    lost: (epoch, reason) => losses.push([epoch, reason]),
-  };
+  const { claim, losses } = claimOn(clock, scope);
   return { seat: backend.seat(claim) as ServersSeat, losses };
 }

@@ -195,7 +195,7 @@ export class TestServers {
     const peers = new TestPeers(others, (to, beacon) => this.#carry(node, to, beacon));
     const isFounder = founders.includes(node) && !this.#founded.has(node);
     const configuration = configurationOf(founders.map((name) => peerKey(name, FOUNDER)));
-    Engine.start({
+    const started = Engine.start({
       clusterId: "c",
       nodeId: node,
       disk: boot.disk,
@@ -209,10 +209,8 @@ export class TestServers {
       election,
       swapsNeedClearance: lacks !== undefined,
       onFatal: (error) => boot.fatal(error),
-    }).then(
-      (engine) => this.#started(boot, { engine, machine, inner, peers }),
-      (error: unknown) => boot.fatal(error),
-    );
+    });
+    boot.when(started, (engine) => this.#started(boot, { engine, machine, inner, peers }));
   }
 
   #started(boot: Boot, made: Omit<TestServer, "cluster"> & { readonly peers: TestPeers }): void {

@@ -14,19 +14,6 @@ interface Context {
   readonly drainMs: number;
 }
 
-export type Habit =
-  | "stay"
-  | "return"
-  | "throw"
-  | "retry"
-  | "give-up"
-  | "stop"
-  | "linger"
-  | "overrun"
-  | "lose"
-  | "close"
-  | "by-hand";
-
 /** What a test aborts and throws with: nothing else may come back. */
 const REASON = new Error("the user's own reason");
 
@@ -34,7 +21,7 @@ const REASON = new Error("the user's own reason");
 export const REWOUND = "CLUSTER_MISMATCH";
 
 /** Each returns how `lead` ended, as far as anybody has to know. */
-export const HABITS: Record<Habit, (context: Context) => Promise<unknown>> = {
+export const HABITS = {
   /** Leads, and campaigns again after each loss, until the end of this life. */
   async stay(context) {
     const { user } = context;
@@ -166,7 +153,8 @@ export const HABITS: Record<Habit, (context: Context) => Promise<unknown>> = {
       return expected(context, error, [REASON]);
     }
   },
-};
+} satisfies Record<string, (context: Context) => Promise<unknown>>;
+export type Habit = keyof typeof HABITS;
 
 /** Runs `lead` to its end; whatever it rejects with must be one of these. */
 async function end(

@@ -3,7 +3,7 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { apply, type Fault } from "../kernel/index.ts";
+import { apply, type Fault, weighted } from "../kernel/index.ts";
 import { type Knobs, RATE_MAX, RATE_MIN } from "./knobs.ts";
 import { SERVER, type Stage } from "./stage.ts";
 
@@ -38,40 +38,33 @@ type Shape =
 type OwnFault = Shape extends infer S ? (S extends Shape ? Readonly<S> & { readonly atMs: number } : never) : never;
 export type ElectorFault = Fault | OwnFault;
 
-const KINDS = [
-  "pause",
-  "pause",
-  "pause",
-  "crash",
-  "crash",
-  "cut",
-  "cut",
-  "cut-one-way",
-  "cut-one-way",
-  "flap",
-  "lossy",
-  "duplicating",
-  "slow-link",
-  "clock-rate",
-  "wall-jump",
-  "wall-jump",
-  "wall-blip",
-  "sleep",
-  "sleep",
-  "server-restart",
-  "server-pause",
-  "server-restore",
-  "ask-resign",
-  "force",
-  "stale-proof",
-  "stale-proof",
-  "ask-and-force",
-  "stale-grant",
-  "blind-beat",
-  "blind-blip",
-  "set-back",
-] as const;
-export type Kind = (typeof KINDS)[number];
+const WEIGHTS = {
+  pause: 3,
+  crash: 2,
+  cut: 2,
+  "cut-one-way": 2,
+  flap: 1,
+  lossy: 1,
+  duplicating: 1,
+  "slow-link": 1,
+  "clock-rate": 1,
+  "wall-jump": 2,
+  "wall-blip": 1,
+  sleep: 2,
+  "server-restart": 1,
+  "server-pause": 1,
+  "server-restore": 1,
+  "ask-resign": 1,
+  force: 1,
+  "stale-proof": 2,
+  "ask-and-force": 1,
+  "stale-grant": 1,
+  "blind-beat": 1,
+  "blind-blip": 1,
+  "set-back": 1,
+} as const;
+export type Kind = keyof typeof WEIGHTS;
+const KINDS = weighted<Kind>(WEIGHTS);
 /** Longer than an elector takes to look at its wall clock. */
 const BLIP_HEARTBEATS = 1.5;
 /** Of what a run is aimed at. */
@@ -192,24 +185,16 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
     case "force":
       world.call(SERVER, () => stage.server?.force(fault.told) === true && hit());
       return;
-    case "stale-proof": {
-      const node = stage.holder;
-      if (node === undefined) return;
-      return whenSending(stage, node, "beat", heartbeatMs * 2, () => stopAndCut(stage, node, fault, hit));
-    }
-    case "stale-grant": {
+    case "stale-proof":
+      return whenHolderSends(stage, "beat", (node) => stopAndCut(stage, node, fault, hit));
+    case "stale-grant":
       world.call(SERVER, () => stage.server?.force(true));
-      const node = stage.holder;
-      if (node === undefined) return;
-      return whenSending(stage, node, "ask", heartbeatMs * 2, () => stopAndCut(stage, node, fault, hit));
-    }
+      return whenHolderSends(stage, "ask", (node) => stopAndCut(stage, node, fault, hit));
     case "blind-beat":
     case "blind-blip":
     case "set-back": {
-      const node = stage.holder;
-      if (node === undefined) return;
       const byMs = fault.kind === "set-back" ? -HOUR_MS : HOUR_MS;
-      return whenSending(stage, node, "beat", heartbeatMs * 2, () => {
+      return whenHolderSends(stage, "beat", (node) => {
         hit();
         apply(world, { atMs, kind: "cut", a: node, b: SERVER, forMs: fault.forMs }, { hit: () => {} });
         const jump = (ms: number) => applyKernelFault(stage, { atMs, kind: "wall-jump", node, byMs: ms }, () => {});
@@ -217,12 +202,9 @@ export function applyElectorFault(stage: Stage, fault: ElectorFault, hit: () => 
         if (fault.kind === "blind-blip") after(stage, heartbeatMs * BLIP_HEARTBEATS, () => jump(-byMs));
       });
     }
-    case "ask-and-force": {
-      const node = stage.holder;
-      if (node === undefined) return;
-      ask(stage, hit);
-      return whenSending(stage, node, "beat", heartbeatMs * 2, () => delayAndForce(stage, node, fault));
-    }
+    case "ask-and-force":
+      if (stage.holder !== undefined) ask(stage, hit);
+      return whenHolderSends(stage, "beat", (node) => delayAndForce(stage, node, fault));
     default:
       return applyKernelFault(stage, fault, hit);
   }
@@ -270,7 +252,7 @@ function stopAndCut(
 
 /** Only what the server answers in the next moment is slow. */
 function delayAndForce(stage: Stage, node: string, { latencyMs, atMs }: OwnFault & { kind: "ask-and-force" }): void {
-  const { latencyMinMs = 1, latencyTailMs = 1 } = stage.knobs.link;
+  const { latencyMinMs, latencyTailMs } = stage.knobs.link;
   const momentMs = 3 * (latencyMinMs + latencyTailMs);
   const slow = { latencyMinMs: latencyMs, latencyTailMs: 0, forMs: momentMs };
   apply(stage.world, { atMs, kind: "slow-link", a: node, b: SERVER, ...slow }, { hit: () => {} });
@@ -285,11 +267,13 @@ function ask(stage: Stage, hit: () => void): void {
   });
 }
 
-/** As soon as this node sends such a request. */
-function whenSending(stage: Stage, node: string, what: "beat" | "ask", withinMs: number, fire: () => void): void {
-  const untilMs = stage.world.nowMs + withinMs;
+/** As soon as whoever holds the scope now sends such a request, if that is soon. */
+function whenHolderSends(stage: Stage, what: "beat" | "ask", fire: (node: string) => void): void {
+  const node = stage.holder;
+  if (node === undefined) return;
+  const untilMs = stage.world.nowMs + stage.knobs.timing.heartbeatMs * 2;
   stage.onSending(node, what, () => {
-    if (stage.world.nowMs <= untilMs) after(stage, 0, fire);
+    if (stage.world.nowMs <= untilMs) after(stage, 0, () => fire(node));
   });
 }
 

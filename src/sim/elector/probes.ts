@@ -1,4 +1,4 @@
-// Rare states that a campaign of electors must have been in to be worth anything (as sim/raft/probes.ts).
+// Rare states that a campaign of electors must have been in (kernel/probes.ts).
 
 export const PROBES = [
   "suspended",

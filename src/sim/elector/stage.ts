@@ -1,22 +1,22 @@
 // Electors of production on the nodes of a simulated world, the server that they ask, their users, and the oracle.
 
 import { nodeIdOf, peerKey, type PeerKey } from "../../core/kit/ids.ts";
-import { type Boot, type TraceSink, World } from "../kernel/index.ts";
+import { type Boot, World } from "../kernel/index.ts";
 import type { Disturbance } from "./instance-oracle.ts";
 import { type Knobs, RATE_MIN } from "./knobs.ts";
 import { decode } from "./messages.ts";
 import { Oracle } from "./oracle.ts";
 import { Post } from "./post.ts";
+import type { ElectorRunOptions } from "./run.ts";
 import { Durable, Server } from "./server.ts";
 import { User } from "./user.ts";
 
 export const SERVER = "server";
+const SERVER_PEER = peerKey(SERVER, "1");
 
-export interface StageOptions {
+export interface StageOptions extends Pick<ElectorRunOptions, "narrate" | "reversed"> {
   readonly seed: string;
   readonly knobs: Knobs;
-  readonly narrate?: TraceSink | undefined;
-  readonly reversed?: boolean | undefined;
 }
 
 export class Stage {
@@ -115,7 +115,7 @@ export class Stage {
       flavour: knobs.flavour,
       clock: boot.clock,
       wire,
-      server: this.#serverPeer(),
+      server: SERVER_PEER,
       patienceMs: knobs.patienceMs,
     });
     post.start();
@@ -137,7 +137,7 @@ export class Stage {
       flavour,
       timeoutMs: timing.serverTimeoutMs,
       clock: boot.clock,
-      wire: boot.wire(peerKey(SERVER, "1")),
+      wire: boot.wire(SERVER_PEER),
       durable: this.#durable,
       events: {
         granted: (epoch, session) => {
@@ -161,10 +161,6 @@ export class Stage {
     if (!("body" in frame) || frame.body.kind !== awaited.what) return;
     this.#awaited.delete(node);
     awaited.sent();
-  }
-
-  #serverPeer(): PeerKey {
-    return peerKey(SERVER, "1");
   }
 
   #tell(boot: Boot, text: string): void {

@@ -61,6 +61,7 @@ class Agent {
   readonly #name: string;
   readonly #session: string;
   readonly #life: number;
+  readonly #isAlive: () => boolean;
   readonly #work = new Map<string, Work>();
   #believed: string;
   #isPolling = false;
@@ -72,12 +73,13 @@ class Agent {
   readonly #isOlder: boolean;
   #isEnding = false;
 
-  constructor(cluster: JobsCluster, { node, life, clock, random }: Boot) {
+  constructor(cluster: JobsCluster, { node, life, clock, random, isAlive }: Boot) {
     this.#cluster = cluster;
     this.#clock = clock;
     this.#random = random.fork("agent");
     this.#name = node;
     this.#life = life;
+    this.#isAlive = isAlive;
     this.#session = `${node}-${life}`;
     this.#believed = this.#random.pick(cluster.names);
     this.#isOlder = this.#random.fork("older").chance(OLDER_RATE);
@@ -111,13 +113,23 @@ class Agent {
       // One of an older release shows by its numbers that it was answered.
       ...(agentEpoch === undefined ? { poll: 2, answered: 1 } : {}),
     };
+    this.#call(`ghost/${++this.#polls}`, call);
+  }
+
+  #call(
+    label: string,
+    call: LeaseCall,
+    to: string = this.#believed,
+    signal: AbortSignal = new AbortController().signal,
+    arrived: (answer: Answer<LeaseAnswer>) => void = () => undefined,
+  ): void {
     post<LeaseAnswer>(this.#cluster, {
-      random: this.#random.fork(`ghost/${++this.#polls}`),
+      random: this.#random.fork(label),
       from: this.#name,
-      to: this.#believed,
-      ask: ({ service }) => service.lease(call, new AbortController().signal),
+      to,
+      ask: ({ service }) => service.lease(call, signal),
       judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
-      arrived: () => undefined,
+      arrived,
     });
   }
 
@@ -130,10 +142,6 @@ class Agent {
     const { oracle } = this.#cluster;
     if (answer.ok) oracle.leaseAnswered(asked, call, answer.value);
     else if (answer.error.code === "STALE_EPOCH") oracle.sessionRefused(asked, call, engine.status().term);
-  }
-
-  get #lives(): boolean {
-    return this.#cluster.world.node(this.#name).process.life?.number === this.#life;
   }
 
   #later(afterMs: number, fire: () => void): void {
@@ -188,36 +196,18 @@ class Agent {
       gone.abort();
       this.#elsewhere();
     });
-    post<LeaseAnswer>(this.#cluster, {
-      random: this.#random.fork(`poll/${number}`),
-      from: this.#name,
-      to,
-      ask: ({ service }) => service.lease(call, gone.signal),
-      judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
-      arrived: (answer) => this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
-    });
+    this.#call(`poll/${number}`, call, to, gone.signal, (answer) =>
+      this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
+    );
     // Not its first: that registers it, also when it comes behind many others.
     const isSure = this.#epoch !== undefined || this.#answeredUpTo > 0;
-    if (max > 0 && !race && isSure && this.#random.chance(TWICE_RATE)) this.#twice(call, number);
-  }
-
-  /** The same call, that comes late. */
-  #twice(call: LeaseCall, number: number): void {
-    this.#later(this.#random.between(0, TWICE_AFTER_MS), () =>
-      post<LeaseAnswer>(this.#cluster, {
-        random: this.#random.fork(`twice/${number}`),
-        from: this.#name,
-        to: this.#believed,
-        ask: ({ service }) => service.lease(call, new AbortController().signal),
-        judge: (asked, answer, server) => this.#judge(asked, call, answer, server),
-        arrived: () => undefined,
-      }),
-    );
+    if (max > 0 && !race && isSure && this.#random.chance(TWICE_RATE))
+      this.#later(this.#random.between(0, TWICE_AFTER_MS), () => this.#call(`twice/${number}`, call));
   }
 
   /** In this process, if it is still this one. */
   #here(fire: () => void): void {
-    if (this.#lives) this.#cluster.world.call(this.#name, () => this.#lives && fire());
+    if (this.#isAlive()) this.#cluster.world.call(this.#name, () => this.#isAlive() && fire());
   }
 
   #answered(call: LeaseCall, sentMs: number, answer: Answer<LeaseAnswer>, isOpen: boolean, over: () => void): void {
@@ -289,7 +279,7 @@ class Agent {
     work.untilMs = Math.max(work.untilMs, Math.min(untilMs, work.limitMs));
     const { usurped } = this.#cluster;
     const isHeld = (): boolean =>
-      this.#lives &&
+      this.#isAlive() &&
       work.state === "held" &&
       this.#clock.monotonicMs() < work.untilMs &&
       !usurped.has(this.#name, this.#session);

@@ -3,7 +3,7 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Job, JobSpec } from "../../core/jobs/model.ts";
+import { type Job, type JobSpec, PLAIN_SPEC } from "../../core/jobs/model.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
@@ -63,8 +63,8 @@ export class JobsClients {
         believed: random.pick(names),
         isPinned: random.chance(0.3),
       };
-      if (knobs.race) this.#later(owner, random.between(...RACE_BEGINS_MS), () => this.#race(client));
-      else this.#later(owner, random.between(0, 300), () => this.#next(client));
+      if (knobs.race) this.#cluster.later(owner, random.between(...RACE_BEGINS_MS), () => this.#race(client));
+      else this.#cluster.later(owner, random.between(0, 300), () => this.#next(client));
     }
   }
 
@@ -82,15 +82,8 @@ export class JobsClients {
   }
 
   /** In this turn of the server: nothing of what it has just decided is committed. */
-  cancelNow(node: string, jobId: string): void {
-    this.#now(node, { kind: "cancel", request: UNKEYED, jobId });
-  }
-
-  retryNow(node: string, jobId: string): void {
-    this.#now(node, { kind: "retry", request: UNKEYED, jobId });
-  }
-
-  #now(node: string, command: Extract<Command, { jobId: string }>): void {
+  askNow(node: string, kind: "cancel" | "retry", jobId: string): void {
+    const command: Command = { kind, request: UNKEYED, jobId };
     const { oracle, world } = this.#cluster;
     const server = this.#cluster.server(node);
     if (server === undefined) return;
@@ -99,7 +92,7 @@ export class JobsClients {
     const judge = (answer: Answer<Job>): void => {
       if (this.#cluster.server(node) === server) this.#judge(asked, command, call, answer, server);
     };
-    server.service[command.kind](UNKEYED, command.jobId).then(
+    server.service[kind](UNKEYED, jobId).then(
       (value) => judge({ ok: true, value }),
       (error: unknown) => {
         if (TenureError.is(error)) judge({ ok: false, error });
@@ -121,7 +114,7 @@ export class JobsClients {
     if (this.counts.submitted > 0) return;
     const request: Request = { caller: client.caller, idempotencyKey: "race", bodyHash: "race" };
     const command: Command = { kind: "submit", request, count: RACE_JOBS, spec: RACE_SPEC };
-    this.#send(client, command, 0, () => this.#later(client.owner, GIVE_UP_MS, () => this.#race(client)));
+    this.#send(client, command, 0, () => this.#cluster.later(client.owner, GIVE_UP_MS, () => this.#race(client)));
   }
 
   #next(client: Client): void {
@@ -129,7 +122,7 @@ export class JobsClients {
     const { random } = client;
     const again = (): void => {
       const pauseMs = random.between(0.2, 1.8) * this.#cluster.knobs.clientPauseMs;
-      this.#later(client.owner, pauseMs, () => this.#next(client));
+      this.#cluster.later(client.owner, pauseMs, () => this.#next(client));
     };
     if (this.#known.length > 0 && random.chance(0.2)) {
       this.#read(random);
@@ -170,9 +163,9 @@ export class JobsClients {
       if (!client.isPinned || random.chance(0.2)) client.believed = this.#leaderAsSeenBy(client.believed, random);
       const mayRepeat = command.request.idempotencyKey !== null && times < SAME_AGAIN_MAX && random.chance(0.85);
       if (!mayRepeat) return done();
-      this.#later(client.owner, random.between(5, 120), () => this.#send(client, command, times + 1, done));
+      this.#cluster.later(client.owner, random.between(5, 120), () => this.#send(client, command, times + 1, done));
     };
-    this.#later(client.owner, GIVE_UP_MS, () => settle(false));
+    this.#cluster.later(client.owner, GIVE_UP_MS, () => settle(false));
     this.#remember(command);
     const to = client.believed;
     const letter = { random: random.fork(`call/${call}`), from: null, to };
@@ -264,11 +257,6 @@ export class JobsClients {
     const leader = this.#cluster.server(node)?.engine.status().leader ?? null;
     return leader === null || random.chance(0.2) ? random.pick(this.#cluster.names) : leader.split("@")[0]!;
   }
-
-  #later(owner: Owner, afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, owner, fire);
-  }
 }
 
 interface Client {
@@ -287,13 +275,10 @@ function isRefusal({ code }: TenureError): boolean {
 
 function drawSpec(random: Random, { shortLived }: JobsKnobs): JobSpec {
   return {
+    ...PLAIN_SPEC,
     kind: random.pick(["work", "work", "heavy"]),
-    payload: null,
     queue: random.pick(["default", "other"]),
-    labels: {},
-    platform: null,
     priority: random.below(3),
-    notBeforeMs: null,
     attemptsMax: random.pick([1, 3]),
     lossesMax: random.pick([1, 5, 20]),
     backoff: { baseMs: 100, maxMs: 1_000 },

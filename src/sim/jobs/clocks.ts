@@ -13,8 +13,9 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { WALL_START_MS, type World } from "../kernel/index.ts";
-import { type JobsProbeCounts, reached } from "./probes.ts";
+import { WALL_START_MS } from "../kernel/index.ts";
+import type { JobsCluster } from "./cluster.ts";
+import { reached } from "./probes.ts";
 
 export type ClockMood = "near" | "one" | "some" | "most" | "gap";
 
@@ -95,36 +96,27 @@ export function drawClockFaults(
   }
 }
 
-export interface SimClocksOptions {
-  readonly world: World;
-  readonly names: readonly string[];
-  readonly mood: ClockMood;
-  readonly probes: JobsProbeCounts;
-  readonly leader: () => string | undefined;
-  readonly outage: (forMs: number, hoursMs: number) => void;
-}
-
 export class SimClocks {
-  readonly #options: SimClocksOptions;
+  readonly #cluster: JobsCluster;
   readonly #offMs = new Map<string, number>();
   /** Time that passed while nobody ran, and when that was. */
   #gapMs = 0;
   #gapAtMs = -Infinity;
 
-  constructor(options: SimClocksOptions) {
-    this.#options = options;
+  constructor(cluster: JobsCluster) {
+    this.#cluster = cluster;
   }
 
   apply(fault: ClockFault, hit: () => void): void {
-    const { world, names, leader, outage, probes } = this.#options;
+    const { world, names, probes } = this.#cluster;
     hit();
     switch (fault.kind) {
       case "shift-clocks":
         return this.#shift(fault.nodes, fault.byMs);
       case "shift-leader":
-        return this.#shift([leader() ?? names[0]!], fault.byMs);
+        return this.#shift([this.#cluster.leader() ?? names[0]!], fault.byMs);
       case "outage":
-        outage(fault.forMs, fault.hoursMs);
+        this.#cluster.outage(fault.forMs, fault.hoursMs);
         if (fault.hoursMs >= 24 * HOUR_MS) reached(probes, "nobody-for-days");
         this.#gapMs += fault.hoursMs;
         this.#gapAtMs = world.nowMs;
@@ -136,7 +128,7 @@ export class SimClocks {
 
   #shift(nodes: readonly string[], byMs: number): void {
     for (const node of nodes) {
-      this.#options.world.node(node).process.jumpWall(byMs);
+      this.#cluster.world.node(node).process.jumpWall(byMs);
       this.#offMs.set(node, (this.#offMs.get(node) ?? 0) + byMs);
     }
   }
@@ -145,7 +137,7 @@ export class SimClocks {
 
   /** Whether nobody has a reason to give up leading because of clocks. */
   get areAllRight(): boolean {
-    return this.#options.mood === "near" || this.#options.mood === "gap";
+    return this.#mood === "near" || this.#mood === "gap";
   }
 
   /** The latest time of day that anybody may believe in. */
@@ -155,7 +147,7 @@ export class SimClocks {
 
   /** What a majority of the servers' clocks has reached, by clocks that agree; null: there is no such majority. */
   agreedMs(): number | null {
-    const { world, names } = this.#options;
+    const { world, names } = this.#cluster;
     const walls = names.map((name) => world.node(name).process.machine.wallMs()).sort((a, b) => a - b);
     const needed = Math.floor(names.length / 2) + 1;
     const at = walls.findIndex((wallMs, from) => (walls[from + needed - 1] ?? Infinity) - wallMs <= AGREE_MS);
@@ -163,16 +155,20 @@ export class SimClocks {
   }
 
   get #isMajorityRight(): boolean {
-    return this.#options.mood !== "some" && this.#options.mood !== "most";
+    return this.#mood !== "some" && this.#mood !== "most";
+  }
+
+  get #mood(): ClockMood {
+    return this.#cluster.knobs.clocks;
   }
 
   get #worldsMs(): number {
-    return WALL_START_MS + this.#options.world.nowMs + this.#gapMs;
+    return WALL_START_MS + this.#cluster.world.nowMs + this.#gapMs;
   }
 
   /** What is wrong with the time of an event that is committed now; null: nothing. */
   problemOf(timestamp: number): string | null {
-    const { world } = this.#options;
+    const { world } = this.#cluster;
     if (!this.#isMajorityRight) return null;
     const aheadMs = Math.round(timestamp - this.#worldsMs);
     if (aheadMs > OFF_MS_MAX) return `is stamped ${aheadMs} ms ahead of the time, though most clocks are right`;
@@ -187,18 +183,17 @@ export class SimClocks {
 
   /** When the faults are over: the clock that is off is the leader's own, which so far was right. */
   turn(): void {
-    const { mood, leader, probes } = this.#options;
-    const node = leader();
-    if (mood !== "one" || node === undefined) return;
+    const node = this.#cluster.leader();
+    if (this.#mood !== "one" || node === undefined) return;
     for (const [one, offMs] of this.#offMs) this.#shift([one], -offMs);
     this.#shift([node], 25 * HOUR_MS);
-    reached(probes, "leader-found-off");
+    reached(this.#cluster.probes, "leader-found-off");
   }
 
   /** All clocks together, where nobody relies on them; false: somebody does. */
   jumpAll(byMs: number): boolean {
-    const { names, mood, probes } = this.#options;
-    if (mood !== "some" && mood !== "most") return false;
+    const { names, probes } = this.#cluster;
+    if (this.#isMajorityRight) return false;
     for (const [one, offMs] of this.#offMs) this.#shift([one], -offMs);
     this.#shift(names, byMs);
     reached(probes, "all-clocks-jumped");
@@ -210,8 +205,8 @@ export class SimClocks {
    * clock as near to the others as is allowed.
    */
   offLeader(): string | null {
-    const node = this.#options.leader();
-    if (this.#options.mood !== "one" || node === undefined) return null;
+    const node = this.#cluster.leader();
+    if (this.#mood !== "one" || node === undefined) return null;
     return Math.abs(this.#offMs.get(node) ?? 0) > OFF_MS_MAX ? node : null;
   }
 }

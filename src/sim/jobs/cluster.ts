@@ -20,10 +20,10 @@ import type { Certificates } from "../../ports/certificates.ts";
 import type { Keys } from "../../ports/keys.ts";
 import type { LogFields, Logger } from "../../ports/logger.ts";
 import { workerName } from "../../supervisor/index.ts";
-import type { Digest } from "../../ports/digest.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
-import { World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { World, type Boot, type Owner, type Scheduled } from "../kernel/index.ts";
 import { DiskWitness } from "../raft/index.ts";
+import type { JobsClients } from "./clients.ts";
 import { SimClocks } from "./clocks.ts";
 import { type Following, followingOf } from "./following.ts";
 import { Histories } from "./history.ts";
@@ -35,6 +35,7 @@ import { DoorLedger } from "./oracle/door-ledger.ts";
 import { JobsOracle } from "./oracle/oracle.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { type Reading, readingOf } from "./reading.ts";
+import type { JobsRunOptions } from "./run.ts";
 import { ScheduleLedger } from "./oracle/schedule-ledger.ts";
 import { charged } from "./schedules.ts";
 import { Stores } from "./stores.ts";
@@ -63,26 +64,16 @@ export interface AnsweredAgent {
   readonly life: number;
   readonly session: string;
   readonly epoch: number | undefined;
-  /** What it sends from now on shows that it was registered. */
   /** The last of its calls for jobs that was answered; 0: none. */
   readonly answeredUpTo: number;
+  /** What it sends from now on shows that it was registered. */
   readonly isSure: boolean;
 }
 
-/** What ploys have clients do. */
-export interface PloyClients {
-  cancelNow(node: string, jobId: string): void;
-  retryNow(node: string, jobId: string): void;
-  submitAt(node: string, random: Random): void;
-}
-
-export interface JobsClusterOptions {
+export interface JobsClusterOptions extends Pick<JobsRunOptions, "digest" | "narrate" | "reversed"> {
   readonly seed: string;
   readonly knobs: JobsKnobs;
-  readonly digest: Digest;
   readonly startAgent: (cluster: JobsCluster, boot: Boot) => void;
-  readonly narrate?: TraceSink | undefined;
-  readonly reversed?: boolean | undefined;
 }
 
 export class JobsCluster {
@@ -100,19 +91,21 @@ export class JobsCluster {
   readonly renewals = new Map<string, (to: string) => void>();
   /** In the turn in which a server is told a result. */
   onResult: ((node: string, jobId: string) => void) | null = null;
-  clients: PloyClients | null = null;
+  /** For what ploys have clients do. */
+  clients: JobsClients | null = null;
   readonly secrets: LeaseSecrets;
   readonly clocks: SimClocks;
+  readonly peers: SimPeers;
+  readonly histories: Histories;
   readonly stores: Stores;
   readonly doors: DoorLedger;
+  /** Where servers work. */
+  readonly moonlight: Moonlight;
   readonly chronicle: Chronicle;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
-  readonly #moonlight: Moonlight;
   readonly #witness: DiskWitness;
-  readonly #histories: Histories;
-  readonly #peers: SimPeers;
   readonly #logger: Logger;
   #committedIndex = 0;
   /** Who was elected, and when. */
@@ -135,50 +128,25 @@ export class JobsCluster {
       restartAfterExitMs: RESTART_AFTER_EXIT_MS,
       start: (boot) => {
         if (this.agents.includes(boot.node)) options.startAgent(this, boot);
-        else if (this.#moonlight.isSupervisor(boot.node)) this.#moonlight.supervise(boot);
-        else if (this.#moonlight.isWorker(boot.node)) {
-          if (this.#moonlight.started(boot)) options.startAgent(this, boot);
-        } else if (!this.knobs.moonlights || this.#moonlight.begins(boot)) this.#start(boot);
+        else if (this.moonlight.isSupervisor(boot.node)) this.moonlight.supervise(boot);
+        else if (this.moonlight.isWorker(boot.node)) {
+          if (this.moonlight.started(boot)) options.startAgent(this, boot);
+        } else if (!this.knobs.moonlights || this.moonlight.begins(boot)) this.#start(boot);
       },
       trace: options.narrate,
     });
-    this.#moonlight = new Moonlight(this.world, this.probes, this.knobs.survives);
+    this.moonlight = new Moonlight(this.world, this.probes, this.knobs.survives);
     this.#witness = new DiskWitness(this.world, options.digest);
     this.world.network.hooks.onSend = (_from, _to, bytes) => this.#witness.sent(CLUSTER_ID, bytes);
-    this.clocks = new SimClocks({
-      world: this.world,
-      names: this.names,
-      mood: this.knobs.clocks,
-      probes: this.probes,
-      leader: () => this.leader(),
-      outage: (forMs, hoursMs) => this.#outage(forMs, hoursMs),
-    });
-    this.oracle = new JobsOracle({
-      probes: this.probes,
-      secrets: this.secrets,
-      statesEvery: this.knobs.statesEvery,
-      finished: this.knobs,
-      report: (node, error) => this.world.report(node, error),
-      nowMs: () => this.world.nowMs,
-      timeProblem: (timestamp) => this.clocks.problemOf(timestamp),
-    });
-    const { world, names, knobs, probes } = this;
-    this.#peers = new SimPeers({ world, names, knobs });
-    const { liar } = this.#peers;
-    this.#histories = new Histories({ world, names, knobs, probes, liar, digest: options.digest });
-    this.stores = new Stores({
-      knobs,
-      probes,
-      wipeHistory: (node) => this.#histories.wipe(node),
-      positionOf: (node) => this.oracle.positionOf(node),
-    });
+    this.clocks = new SimClocks(this);
+    this.oracle = new JobsOracle(this);
+    this.peers = new SimPeers(this);
+    this.histories = new Histories(this);
+    this.stores = new Stores(this);
     this.chronicle = new Chronicle((sequence) => this.oracle.record(sequence), options.digest);
-    this.doors = new DoorLedger(probes, (node, what) => world.report(node, new Error(`${node} ${what}`)));
-    this.ledger = new ScheduleLedger({
-      probes: this.probes,
-      latestMs: () => this.clocks.latestMs(),
-      wrong: (node, what) => this.world.report(node, new Error(`${node} ${what}`)),
-    });
+    const wrong = (node: string, what: string): void => this.world.report(node, new Error(`${node} ${what}`));
+    this.doors = new DoorLedger(this.probes, wrong);
+    this.ledger = new ScheduleLedger(this.probes, wrong, () => this.clocks.latestMs());
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
 
@@ -202,22 +170,18 @@ export class JobsCluster {
     return best?.name;
   }
 
-  /** Where servers work. */
-  crashLoop(node: string): void {
-    this.#moonlight.crashLoop(node);
+  /** Outside of every process. */
+  later(owner: Owner, afterMs: number, fire: () => void): Scheduled {
+    return this.world.scheduler.schedule(this.world.nowMs + afterMs, owner, fire);
   }
 
   /** All machines are off for hours: nobody leads, and then everybody begins, with clocks that have gone on. */
-  #outage(forMs: number, hoursMs: number): void {
+  outage(forMs: number, hoursMs: number): void {
     const { world, knobs } = this;
     const down = knobs.moonlights ? this.names.map(supervisorOf) : this.names;
     for (const name of [...down, ...this.names]) world.crash(name);
     for (const { process } of world.nodes) process.jumpWall(hoursMs);
     for (const name of down) world.startAfter(name, forMs);
-  }
-
-  stopNode(node: string): void {
-    this.#moonlight.stop(node);
   }
 
   /**
@@ -258,12 +222,7 @@ export class JobsCluster {
   }
 
   #start(boot: Boot): void {
-    this.#histories.open(boot).then(
-      (archive) => {
-        if (this.world.node(boot.node).process.life?.number === boot.life) this.#startEngine(boot, archive);
-      },
-      (error: unknown) => boot.fatal(error),
-    );
+    boot.when(this.histories.open(boot, this.#options.digest), (archive) => this.#startEngine(boot, archive));
   }
 
   #startEngine(boot: Boot, archive: Archive): void {
@@ -277,7 +236,7 @@ export class JobsCluster {
     machine.keepIn(archive);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     this.oracle.started(node);
-    Engine.start({
+    const started = Engine.start({
       clusterId: CLUSTER_ID,
       nodeId: node,
       disk: boot.disk,
@@ -293,12 +252,8 @@ export class JobsCluster {
       limits: { uncommittedBytesMax: this.knobs.uncommittedBytesMax },
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: 5 },
       onFatal: (error) => boot.fatal(error),
-    }).then(
-      (engine) => {
-        if (this.world.node(node).process.life?.number === boot.life) this.#started(boot, { engine, machine, archive });
-      },
-      (error: unknown) => boot.fatal(error),
-    );
+    });
+    boot.when(started, (engine) => this.#started(boot, { engine, machine, archive }));
   }
 
   /** As node/worlds does it, with the ports of this world. */
@@ -315,17 +270,17 @@ export class JobsCluster {
     });
     // As one who follows events does.
     fold.follow(({ event, bytes }) => {
-      if (this.world.node(node).process.life?.number === life) this.oracle.told(node, event.sequence, bytes);
+      if (boot.isAlive()) this.oracle.told(node, event.sequence, bytes);
     });
     const { moonlights, putJobsMax } = this.knobs;
-    const clearance = moonlights ? this.#moonlight.clearance(boot) : undefined;
+    const clearance = moonlights ? this.moonlight.clearance(boot) : undefined;
     const around = { ...boot, digest: this.#options.digest, logger: this.#logger };
     const log = startOwnLog({
       ...around,
       ...made,
       clusterId: CLUSTER_ID,
       version: "0.0.0",
-      peers: this.#peers.of(boot, engine.peer),
+      peers: this.peers.of(boot, engine.peer),
       protocolOfRevocations: PROTOCOL,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
@@ -338,14 +293,14 @@ export class JobsCluster {
       if (log.fetched().refused > 0) reached(this.probes, "segment-refused");
     });
     const { leading, cluster } = log;
-    if (clearance !== undefined) this.#moonlight.up(boot, leading.leadership, clearance);
+    if (clearance !== undefined) this.moonlight.up(boot, leading.leadership, clearance);
     let ids = 0;
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = this.stores.views(boot);
     const worker = moonlights ? workerName(node) : undefined;
     const { parts } = assembleNode(
       { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax },
-      { ...log, history: this.#histories.watched(archive) },
+      { ...log, history: this.histories.watched(archive) },
     );
     const { jobs: service, events, keys, certificates } = parts;
     const read = { node, clock: boot.clock, cluster, parts };
@@ -364,8 +319,7 @@ export class JobsCluster {
     this.#witness.committed(node, status.commit, term, status.configuration);
   }
 
-  #watched({ node, life }: Boot, fold: SiteJournal): Fold {
-    const lives = (): boolean => this.world.node(node).process.life?.number === life;
+  #watched({ node, isAlive: lives }: Boot, fold: SiteJournal): Fold {
     const hash = (): string => hex(fold.book.stateHash(this.#options.digest));
     return {
       apply: (record: LogRecord) => {

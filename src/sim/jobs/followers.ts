@@ -63,7 +63,7 @@ export class Followers {
       const point = new Point({ after: 0 }, type !== undefined);
       const follower: Follower = { random, owner, point, type, connection: null };
       this.#followers.push(follower);
-      this.#later(owner, random.between(100, 1_500), () => this.#look(follower));
+      this.#cluster.later(owner, random.between(100, 1_500), () => this.#look(follower));
     }
   }
 
@@ -83,7 +83,7 @@ export class Followers {
 
   #look(follower: Follower): void {
     const { random, owner, connection } = follower;
-    this.#later(owner, random.between(...LOOK_MS), () => this.#look(follower));
+    this.#cluster.later(owner, random.between(...LOOK_MS), () => this.#look(follower));
     if (!this.#isStopped) this.#ask(random.fork(`ask/${++this.#calls}`));
     const isGone = connection !== null && this.#cluster.server(connection.node) !== connection.server;
     if (isGone || (connection !== null && !this.#isStopped && random.chance(BREAKS))) this.#break(follower, connection);
@@ -117,7 +117,7 @@ export class Followers {
       const over = (error: unknown): void => {
         if (this.#cluster.server(node) !== server) return;
         this.#judgeEnd(node, error);
-        this.#later(owner, random.between(...AGAIN_MS), () => this.#break(follower, connection));
+        this.#cluster.later(owner, random.between(...AGAIN_MS), () => this.#break(follower, connection));
       };
       server.following
         .open(point.headers, type)
@@ -141,7 +141,7 @@ export class Followers {
       if (signal.aborted) throw GONE;
       const { nowMs } = this.#cluster.world;
       connection.arrivesAtMs = Math.max(connection.arrivesAtMs, nowMs + random.between(...WAY_MS));
-      this.#later(owner, connection.arrivesAtMs - nowMs, () => {
+      this.#cluster.later(owner, connection.arrivesAtMs - nowMs, () => {
         if (follower.connection !== connection) return;
         for (const frame of connection.parser.push(bytes)) this.#take(follower, connection, frame);
       });
@@ -149,7 +149,7 @@ export class Followers {
     };
     const room = (): Promise<void> =>
       new Promise((resolve, reject) => {
-        this.#later(owner, random.between(...FULL_MS), () => {
+        this.#cluster.later(owner, random.between(...FULL_MS), () => {
           this.#cluster.world.call(connection.node, () => (signal.aborted ? reject(GONE) : resolve()));
         });
       });
@@ -261,11 +261,6 @@ export class Followers {
       if (problem !== null) this.#cluster.world.report(to, new Error(`${to} answers a reader of events: ${problem}`));
     };
     post<T>(this.#cluster, { random, from: null, to, ask, judge, arrived: () => undefined });
-  }
-
-  #later(owner: Owner, afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, owner, fire);
   }
 }
 

@@ -4,9 +4,9 @@ import type { Archive } from "../../logs/index.ts";
 import type { NodeLog } from "../../node/assembly/assemble.ts";
 import { openArchive } from "../../node/assembly/history.ts";
 import type { Digest } from "../../ports/digest.ts";
-import type { Boot, World } from "../kernel/index.ts";
-import type { JobsKnobs } from "./knobs.ts";
-import { type JobsProbeCounts, reached } from "./probes.ts";
+import type { Boot } from "../kernel/index.ts";
+import type { JobsCluster } from "./cluster.ts";
+import { reached } from "./probes.ts";
 
 /** Small, so that a run has many segments. */
 const LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
@@ -15,32 +15,23 @@ const LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
 const HISTORY = /^(tmp-|damaged-|former-)?events-/;
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
-interface HistoriesOptions {
-  readonly world: World;
-  readonly names: readonly string[];
-  readonly liar: string | null;
-  readonly digest: Digest;
-  readonly knobs: JobsKnobs;
-  readonly probes: JobsProbeCounts;
-}
-
 export class Histories {
-  readonly #options: HistoriesOptions;
+  readonly #cluster: JobsCluster;
 
-  constructor(options: HistoriesOptions) {
-    this.#options = options;
+  constructor(cluster: JobsCluster) {
+    this.#cluster = cluster;
   }
 
-  async open(boot: Boot): Promise<Archive> {
+  async open(boot: Boot, digest: Digest): Promise<Archive> {
     const { disk, clock } = boot;
-    const { digest, knobs } = this.#options;
+    const { knobs } = this.#cluster;
     const limits = { ...LIMITS, eventsMax: knobs.segmentEvents };
     return openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => boot.fatal(error) });
   }
 
   /** As whoever reads it sees it. */
   watched(archive: Archive): NodeLog["history"] {
-    const { probes } = this.#options;
+    const { probes } = this.#cluster;
     return {
       stats: () => archive.stats(),
       verify: () => archive.verify(),
@@ -56,9 +47,9 @@ export class Histories {
 
   /** While it does not run: its history is gone, but not of what nobody else has. */
   wipe(node: string): void {
-    const { world, names, liar } = this.#options;
+    const { world, names, peers } = this.#cluster;
     const { disk } = world.node(node);
-    const holders = names.filter((name) => name !== node && name !== liar);
+    const holders = names.filter((name) => name !== node && name !== peers.liar);
     const isElsewhere = (name: string): boolean => {
       const bytes = disk.durableContent(name)?.length ?? 0;
       return holders.some((one) => (world.node(one).disk.durableContent(name)?.length ?? -1) >= bytes);

@@ -7,7 +7,7 @@ import type { Request } from "../../ports/jobs.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
 import type { Asked } from "./oracle/oracle.ts";
-import { type Answer, post } from "./post.ts";
+import { insist } from "./post.ts";
 
 const NAMES = ["k1", "k2", "k3"];
 const REQUEST: Request = { caller: "keeper", idempotencyKey: null, bodyHash: "" };
@@ -46,12 +46,12 @@ export class Keepers {
     const { keyChanges, faultsUntilMs } = this.#cluster.knobs;
     for (let at = 0; at < keyChanges; at++) {
       const random = this.#random.fork(`change/${at}`);
-      this.#later(random.between(0.05, 1) * faultsUntilMs, () => {
-        if (random.chance(0.25)) return this.#send(random, this.#certificate(`cert-${at}`, random), 0);
+      this.#cluster.later(this.#owner, random.between(0.05, 1) * faultsUntilMs, () => {
+        if (random.chance(0.25)) return this.#send(random, this.#certificate(`cert-${at}`, random));
         const name = random.pick(NAMES);
-        if (random.chance(0.5)) return this.#send(random, this.#revocation(name), 0);
+        if (random.chance(0.5)) return this.#send(random, this.#revocation(name));
         // Now and then under the hash of another one.
-        this.#send(random, this.#creation(name, `sha-${random.chance(0.15) ? random.below(at + 1) : at}`), 0);
+        this.#send(random, this.#creation(name, `sha-${random.chance(0.15) ? random.below(at + 1) : at}`));
       });
     }
   }
@@ -93,35 +93,22 @@ export class Keepers {
     };
   }
 
-  #send(random: Random, change: Change, times: number): void {
-    const cluster = this.#cluster;
-    const letter = random.fork(`ask/${times}`);
-    const to = letter.chance(0.8) ? (cluster.leader() ?? letter.pick(cluster.names)) : letter.pick(cluster.names);
-    let isAnswered = false;
-    post<unknown>(cluster, {
-      random: letter,
-      from: null,
-      to,
-      ask: change.ask,
-      judge: (asked, answer) => {
-        const error = errorOf(answer);
-        if (change.judge(asked, error) || NOT_NOW.includes(error?.code ?? "")) return;
-        cluster.world.report(to, new Error(`${to} answered a keeper with ${error?.code}: ${error?.message}`));
-      },
-      look: ({ fold }) => cluster.doors.check(to, cluster.oracle.positionOf(to), fold),
-      arrived: (answer) => (isAnswered = answer.ok),
-    });
-    this.#later(letter.between(...AGAIN_MS), () => {
-      if (!isAnswered && times < AGAIN_MAX) this.#send(random, change, times + 1);
+  #send(random: Random, change: Change): void {
+    const { world, doors, oracle } = this.#cluster;
+    insist<unknown>(this.#cluster, {
+      owner: this.#owner,
+      random: (times) => random.fork(`ask/${times}`),
+      againMs: AGAIN_MS,
+      againMax: AGAIN_MAX,
+      letter: (to) => ({
+        ask: change.ask,
+        judge: (asked, answer) => {
+          const error = answer.ok ? null : answer.error;
+          if (change.judge(asked, error) || NOT_NOW.includes(error?.code ?? "")) return;
+          world.report(to, new Error(`${to} answered a keeper with ${error?.code}: ${error?.message}`));
+        },
+        look: ({ fold }) => doors.check(to, oracle.positionOf(to), fold),
+      }),
     });
   }
-
-  #later(afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, this.#owner, fire);
-  }
-}
-
-function errorOf(answer: Answer<unknown>): TenureError | null {
-  return answer.ok ? null : answer.error;
 }

@@ -9,7 +9,7 @@
 
 import { type Agent, checkSettings, type DeskOptions, JobAgent, type LeaseDesk } from "../../agent/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { JobSpec } from "../../core/jobs/model.ts";
+import { type JobSpec, PLAIN_SPEC } from "../../core/jobs/model.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
@@ -42,19 +42,13 @@ const TRANSFER_RATE = 0.3;
 const MOMENTS = ["given", "given", "given", "any", "any", "starting"] as const;
 
 const SPEC: JobSpec = {
+  ...PLAIN_SPEC,
   kind: "leave",
-  payload: null,
   queue: "leavers",
-  labels: {},
-  platform: null,
-  priority: 0,
-  notBeforeMs: null,
   attemptsMax: 1,
   lossesMax: 1,
   backoff: { baseMs: 50, maxMs: 500 },
-  timeoutMs: null,
   retentionMs: 3_600_000,
-  concurrency: null,
 };
 
 /** Null: all of it held. Where servers fail or clocks lie by the run's own nature there are none. */

@@ -101,7 +101,7 @@ export class Moonlight {
   /** SIGTERM to its supervisor. */
   stop(node: string): void {
     const running = this.#supervisors.get(node);
-    if (running !== undefined && this.#isOwn(running.boot)) {
+    if (running !== undefined && running.boot.isAlive()) {
       this.#world.call(supervisorOf(node), () => running.supervisor.stop("SIGTERM"));
     }
   }
@@ -176,7 +176,7 @@ export class Moonlight {
   /** A controller's process begins; false: its supervisor has not asked for it. */
   begins({ node, life, clock, random }: Boot): boolean {
     const channel = this.#channels.get(node);
-    if (channel === undefined || channel.taken !== null || !this.#isOwn(channel.supervisor)) {
+    if (channel === undefined || channel.taken !== null || !channel.supervisor.isAlive()) {
       this.#world.crash(node);
       return false;
     }
@@ -192,7 +192,7 @@ export class Moonlight {
     };
     tick();
     const look = (): void => {
-      if (this.#isOwn(channel.supervisor)) after(clock, part.between(...LOOK_MS), look);
+      if (channel.supervisor.isAlive()) after(clock, part.between(...LOOK_MS), look);
       else this.#kill(node);
     };
     look();
@@ -246,7 +246,7 @@ export class Moonlight {
   started({ node: name, life, clock, random }: Boot): boolean {
     const node = nodeOf(name);
     const wanted = this.#wanted.get(node);
-    if (wanted === undefined || !this.#isOwn(wanted.supervisor)) {
+    if (wanted === undefined || !wanted.supervisor.isAlive()) {
       this.#world.crash(name);
       return false;
     }
@@ -261,7 +261,7 @@ export class Moonlight {
     const [least, most] = part.pick(WORKER_LOOKS_MS);
     const look = (): void => {
       if (this.#isOpen(node)) this.#world.report(node, new Error("a worker lives on a node whose gate is open"));
-      else if (this.#isOwn(supervisor)) after(clock, part.between(least, most), look);
+      else if (supervisor.isAlive()) after(clock, part.between(least, most), look);
       else this.#kill(name);
     };
     look();
@@ -284,10 +284,6 @@ export class Moonlight {
   #isOpen(node: string): boolean {
     const gate = this.#gates.get(node);
     return gate !== undefined && this.#lives(node, gate.life) && gate.leadership.epoch() !== null;
-  }
-
-  #isOwn({ node, life }: Boot): boolean {
-    return this.#lives(node, life);
   }
 
   #lives(name: string, life: number): boolean {

@@ -5,8 +5,8 @@ import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
 import type { Answering, PeerQueries } from "../../ports/peers/queries.ts";
-import type { Boot, World } from "../kernel/index.ts";
-import type { JobsKnobs } from "./knobs.ts";
+import type { Boot } from "../kernel/index.ts";
+import type { JobsCluster } from "./cluster.ts";
 
 /** All servers of a run are of one release. */
 export const PROTOCOL = 1;
@@ -17,15 +17,9 @@ const LIE_RATE = 0.3;
 /** Longer answers are pieces of the history. */
 const SHORT_BYTES = 64;
 
-interface SimPeersOptions {
-  readonly world: World;
-  readonly names: readonly string[];
-  readonly knobs: JobsKnobs;
-}
-
 /** A process that listens. */
 interface Listener {
-  readonly life: number;
+  readonly isAlive: () => boolean;
   readonly self: PeerKey;
   beacon: (from: PeerKey, beacon: Uint8Array) => void;
   answer: Answering;
@@ -34,29 +28,29 @@ interface Listener {
 
 export class SimPeers {
   readonly liar: string | null;
-  readonly #options: SimPeersOptions;
+  readonly #cluster: JobsCluster;
   readonly #listeners = new Map<string, Listener>();
   readonly #random: Random;
   readonly #beacons: Random;
 
-  constructor(options: SimPeersOptions) {
-    this.#options = options;
-    this.#random = options.world.random.fork("histories");
-    this.#beacons = options.world.random.fork("beacons");
-    this.liar = options.knobs.historyLies ? this.#random.pick(options.names) : null;
+  constructor(cluster: JobsCluster) {
+    this.#cluster = cluster;
+    this.#random = cluster.world.random.fork("histories");
+    this.#beacons = cluster.world.random.fork("beacons");
+    this.liar = cluster.knobs.historyLies ? this.#random.pick(cluster.names) : null;
   }
 
   /** As the server of this process, which is that peer, sees the others. */
-  of({ node, life }: Boot, self: PeerKey): Peers & PeerQueries {
+  of({ node, isAlive }: Boot, self: PeerKey): Peers & PeerQueries {
     const own: Listener = {
-      life,
+      isAlive,
       self,
       beacon: () => undefined,
       answer: () => Promise.resolve(null),
       askable: () => undefined,
     };
     this.#listeners.set(node, own);
-    const others = this.#options.names.filter((name) => name !== node);
+    const others = this.#cluster.names.filter((name) => name !== node);
     const heard = others.filter((name) => this.#connected(node, name) !== undefined);
     for (const name of heard) this.#at(name, async () => this.#listeners.get(name)!.askable(self));
     return {
@@ -85,7 +79,7 @@ export class SimPeers {
         const answer = await there.answer(own.self, query);
         if (this.#random.chance(UNANSWERED_RATE)) return;
         const isLong = (answer?.length ?? 0) > SHORT_BYTES;
-        const withinMs = isLong ? ([0, this.#options.knobs.historyFetchMs / 8] as const) : WAY_MS;
+        const withinMs = isLong ? ([0, this.#cluster.knobs.historyFetchMs / 8] as const) : WAY_MS;
         this.#carry(this.#random, [to, node], withinMs, async (back) => {
           if (back === own) resolve(this.#sent(to, answer));
         });
@@ -95,9 +89,9 @@ export class SimPeers {
 
   /** Who listens there; undefined: nobody, or not for this one. */
   #connected(from: string, to: string): Listener | undefined {
-    const { world } = this.#options;
+    const { world } = this.#cluster;
     const listener = this.#listeners.get(to);
-    const isUp = listener !== undefined && world.node(to).process.life?.number === listener.life;
+    const isUp = listener?.isAlive() === true;
     return isUp && world.network.link(from, to).open && world.network.link(to, from).open ? listener : undefined;
   }
 
@@ -107,7 +101,7 @@ export class SimPeers {
     withinMs: readonly [number, number],
     arrived: (there: Listener) => Promise<void>,
   ): void {
-    const { scheduler } = this.#options.world;
+    const { scheduler } = this.#cluster.world;
     const atMs = scheduler.nowMs + random.between(...withinMs);
     scheduler.schedule(atMs, scheduler.owner(`peers/${from}`), () => {
       const there = this.#connected(from, to);
@@ -117,11 +111,10 @@ export class SimPeers {
 
   /** In the process that listens there. */
   #at(node: string, what: () => Promise<void>): void {
-    const { world } = this.#options;
-    const life = this.#listeners.get(node)?.life;
-    const lives = (): boolean => world.node(node).process.life?.number === life;
+    const { world } = this.#cluster;
+    const isAlive = this.#listeners.get(node)?.isAlive;
     world.call(node, () => {
-      if (lives()) what().catch((error: unknown) => lives() && world.report(node, error));
+      if (isAlive?.() === true) what().catch((error: unknown) => isAlive() && world.report(node, error));
     });
   }
 

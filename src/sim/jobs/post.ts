@@ -3,6 +3,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
+import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
 import type { Asked } from "./oracle/oracle.ts";
 
@@ -57,5 +58,24 @@ export function post<T>(cluster: JobsCluster, letter: Letter<T>): void {
       );
       letter.look?.(server);
     });
+  });
+}
+
+/** A client's letter, mostly to whoever leads, and again until it is answered. */
+export interface Insistence<T> {
+  readonly owner: Owner;
+  readonly random: (times: number) => Random;
+  readonly againMs: readonly [number, number];
+  readonly againMax: number;
+  readonly letter: (to: string) => Pick<Letter<T>, "ask" | "judge" | "look">;
+}
+
+export function insist<T>(cluster: JobsCluster, how: Insistence<T>, times = 0): void {
+  const random = how.random(times);
+  const to = random.chance(0.8) ? (cluster.leader() ?? random.pick(cluster.names)) : random.pick(cluster.names);
+  let isAnswered = false;
+  post<T>(cluster, { random, from: null, to, ...how.letter(to), arrived: ({ ok }) => (isAnswered = ok) });
+  cluster.later(how.owner, random.between(...how.againMs), () => {
+    if (!isAnswered && times < how.againMax) insist(cluster, how, times + 1);
   });
 }

@@ -1,5 +1,6 @@
-// Rare states that a simulation of jobs must have been in to be worth anything: a campaign in which one of them stayed at
-// zero proves less than it seems, and fails.
+// Rare states that a campaign of jobs must have been in (kernel/probes.ts).
+
+export { reached } from "../kernel/index.ts";
 
 export const JOBS_PROBES = [
   "append-refused-and-rolled-back",
@@ -99,7 +100,3 @@ export const COMMON_JOBS_PROBES: readonly JobsProbe[] = [
 
 export type JobsProbe = (typeof JOBS_PROBES)[number];
 export type JobsProbeCounts = Partial<Record<JobsProbe, number>>;
-
-export function reached(counts: JobsProbeCounts, probe: JobsProbe): void {
-  counts[probe] = (counts[probe] ?? 0) + 1;
-}

@@ -3,7 +3,7 @@
 // so, or a server was away for so long that the lease ran out. Where leases outlast all faults, a job that has come to an agent never comes to another.
 // At the end ten jobs are completed, each once.
 
-import type { JobSpec } from "../../core/jobs/model.ts";
+import { type JobSpec, PLAIN_SPEC } from "../../core/jobs/model.ts";
 import { type JobsKnobs, LONG_TTL_MS } from "./knobs.ts";
 import type { JobsOracle } from "./oracle/oracle.ts";
 
@@ -12,19 +12,12 @@ export const RACE_JOBS = 10;
 export const RACE_BEGINS_MS: readonly [number, number] = [300, 3_000];
 
 export const RACE_SPEC: JobSpec = {
+  ...PLAIN_SPEC,
   kind: "work",
-  payload: null,
-  queue: "default",
-  labels: {},
-  platform: null,
-  priority: 0,
-  notBeforeMs: null,
   attemptsMax: 100,
   lossesMax: 100,
   backoff: { baseMs: 50, maxMs: 500 },
-  timeoutMs: null,
   retentionMs: 3_600_000,
-  concurrency: null,
 };
 
 export interface RaceResult {

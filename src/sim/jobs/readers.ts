@@ -54,7 +54,7 @@ export class Readers {
     for (let at = 0; at < knobs.readers; at++) {
       const random = world.random.fork(`reader/${at}`);
       const owner = world.scheduler.owner(`reader/${at}`);
-      this.#later(owner, random.between(300, 800), () => this.#next(owner, random));
+      this.#cluster.later(owner, random.between(300, 800), () => this.#next(owner, random));
     }
   }
 
@@ -74,7 +74,7 @@ export class Readers {
   #next(owner: Owner, random: Random): void {
     if (this.#isStopped) return;
     const { readerPauseMs } = this.#cluster.knobs;
-    this.#later(owner, random.between(0.2, 1.8) * readerPauseMs, () => this.#next(owner, random));
+    this.#cluster.later(owner, random.between(0.2, 1.8) * readerPauseMs, () => this.#next(owner, random));
     const what = random.next();
     const node = this.#node(random);
     const jobId = this.#jobAt(node, random);
@@ -233,24 +233,18 @@ export class Readers {
     const node = this.#node(random);
     if (this.#cluster.stores.isRebuilding(node)) reached(this.#cluster.probes, "wait-looked-during-rebuild");
     return new Promise((resolve) => {
-      this.#later(owner, GIVE_UP_MS, () => resolve(undefined));
+      this.#cluster.later(owner, GIVE_UP_MS, () => resolve(undefined));
       this.#read(random, node, jobId, "linearizable", resolve);
     });
   }
 
   #pause(owner: Owner, forMs: number): Promise<void> {
-    return new Promise((resolve) => this.#later(owner, forMs, resolve));
+    return new Promise((resolve) => this.#cluster.later(owner, forMs, resolve));
   }
 
   #cancellable(owner: Owner, afterMs: number, fire: () => void): () => void {
-    const { scheduler } = this.#cluster.world;
-    const scheduled = scheduler.schedule(scheduler.nowMs + afterMs, owner, fire);
+    const scheduled = this.#cluster.later(owner, afterMs, fire);
     return () => scheduled.cancel();
-  }
-
-  #later(owner: Owner, afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, owner, fire);
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { seededRandom } from "../../core/kit/random.ts";
 import type { Digest } from "../../ports/digest.ts";
-import { Injector, type FaultCount, type RunEnd, type TraceSink } from "../kernel/index.ts";
+import { playScene, type RunEnd, type SeedOptions, type SeedResult } from "../kernel/index.ts";
 import { startAgent } from "./agents.ts";
 import { JobsClients, type JobsClientCounts } from "./clients.ts";
 import { JobsCluster } from "./cluster.ts";
@@ -14,7 +14,7 @@ import { leaving } from "./leavers.ts";
 import { historiesProblem } from "./oracle/chronicle.ts";
 import { onTime } from "./oracle/on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./faults/plan.ts";
-import type { JobsProbeCounts } from "./probes.ts";
+import type { JobsProbe } from "./probes.ts";
 import { Readers } from "./readers.ts";
 import { raceProblem, raceResult, type RaceResult } from "./race.ts";
 import { ScheduleClient } from "./schedules.ts";
@@ -28,32 +28,17 @@ const CLIENTS_GO_ON_MS = 500;
 const CLIENTS_GO_ON_MS_MAX = 20_000;
 const STEPS_MAX = 5_000_000;
 
-export interface JobsRunOptions {
-  readonly seed: number;
+export interface JobsRunOptions extends SeedOptions<JobsLimits, JobsFault> {
   readonly digest: Digest;
-  readonly limits?: JobsLimits | undefined;
-  /** Replaces the plan that the seed draws: for shrinking. */
-  readonly plan?: readonly JobsFault[] | undefined;
-  readonly narrate?: TraceSink | undefined;
-  readonly reversed?: boolean | undefined;
 }
 
-export interface JobsRunResult {
-  readonly seed: number;
-  readonly knobs: JobsKnobs;
-  readonly plan: readonly JobsFault[];
-  readonly hash: string;
-  readonly simulatedMs: number;
-  readonly steps: number;
+export interface JobsRunResult extends SeedResult<JobsKnobs, JobsFault, JobsProbe> {
   readonly jobs: number;
   readonly events: number;
   readonly clients: JobsClientCounts;
   readonly readers: Readers["counts"];
-  readonly faults: Record<string, FaultCount>;
-  readonly probes: JobsProbeCounts;
   /** Null: it was none. */
   readonly race: RaceResult | null;
-  readonly violation: string | null;
 }
 
 export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResult> {
@@ -62,60 +47,62 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   const random = seededRandom(seed);
   const knobs = (isRace ? drawRaceKnobs : drawJobsKnobs)(random.fork("knobs"), options.limits);
   const cluster = new JobsCluster({ ...options, seed, knobs, startAgent });
-  const { world, oracle } = cluster;
-  const plan = options.plan ?? drawJobsPlan(random.fork("plan"), cluster, knobs);
-  const injector = new Injector<JobsFault>(world.scheduler, (fault, hit) => applyJobsFault(cluster, fault, hit));
+  const { world, oracle, probes } = cluster;
   const clients = new JobsClients(cluster);
   cluster.clients = clients;
-  injector.schedule(plan);
-  world.startAll();
-  clients.start();
   const readers = new Readers(
     cluster,
     () => clients.known,
     (jobId) => clients.learn(jobId),
   );
-  readers.start();
-  new ScheduleClient(cluster).start();
-  new Keepers(cluster).start();
   const followers = new Followers(cluster);
-  followers.start();
-  let violation: string | null = null;
-  try {
-    await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
-    cluster.calm();
-    cluster.clocks.turn();
-    const calmMs = world.nowMs;
-    violation =
-      finding(cluster) ??
-      (await converge(cluster, clients, readers, followers)) ??
-      (await onTime(cluster, STEPS_MAX)) ??
-      finding(cluster) ??
-      cluster.deposition(calmMs) ??
-      (await leaving(cluster, STEPS_MAX)) ??
-      (await historiesProblem(cluster, STEPS_MAX)) ??
-      finding(cluster);
-  } catch (error) {
-    violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
-  }
-  if (violation === null && isRace) violation = raceProblem(oracle, knobs);
-  if (violation === null && clients.counts.submitted === 0) violation = "no traffic: not one job was submitted";
-  return {
+  const result = await playScene<JobsKnobs, JobsFault, JobsProbe>({
     seed: options.seed,
+    world,
     knobs,
-    plan,
-    hash: world.hash(),
-    simulatedMs: world.nowMs,
-    steps: world.scheduler.steps,
+    plan: options.plan ?? drawJobsPlan(random.fork("plan"), cluster, knobs),
+    probes,
+    strike: (fault, hit) => applyJobsFault(cluster, fault, hit),
+    begin: () => {
+      for (const one of [clients, readers, new ScheduleClient(cluster), new Keepers(cluster), followers]) one.start();
+    },
+    play: () => play(cluster, clients, readers, followers),
+    emptiness: () => {
+      const problem = isRace ? raceProblem(oracle, knobs) : null;
+      return problem ?? (clients.counts.submitted === 0 ? "no traffic: not one job was submitted" : null);
+    },
+  });
+  return {
+    ...result,
     jobs: oracle.jobs.size,
     events: oracle.head,
     clients: clients.counts,
     readers: readers.counts,
-    faults: injector.counts,
-    probes: cluster.probes,
     race: isRace ? raceResult(oracle) : null,
-    violation,
   };
+}
+
+async function play(
+  cluster: JobsCluster,
+  clients: JobsClients,
+  readers: Readers,
+  followers: Followers,
+): Promise<string | null> {
+  const { world, knobs } = cluster;
+  await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
+  cluster.calm();
+  cluster.clocks.turn();
+  const calmMs = world.nowMs;
+  return (
+    world.finding() ??
+    (await converge(cluster, clients, readers, followers)) ??
+    (await onTime(cluster, STEPS_MAX)) ??
+    world.finding() ??
+    cluster.deposition(calmMs) ??
+    (await leaving(cluster, STEPS_MAX)) ??
+    (await historiesProblem(cluster, STEPS_MAX)) ??
+    world.finding()
+  );
 }
 
 async function converge(
@@ -130,7 +117,7 @@ async function converge(
     untilMs: world.nowMs + CLIENTS_GO_ON_MS_MAX,
     stepsMax: STEPS_MAX,
   });
-  if (finding(cluster) !== null) return null;
+  if (world.finding() !== null) return null;
   clients.stop();
   readers.stop();
   followers.stop();
@@ -151,13 +138,13 @@ async function converge(
     boundMs = withinMs();
     end = await world.run(isConverged, { untilMs: startMs + boundMs, stepsMax: STEPS_MAX });
   } while (end === "time" && withinMs() > boundMs);
-  const different = end === "predicate" || finding(cluster) !== null ? null : cluster.difference();
+  const different = end === "predicate" || world.finding() !== null ? null : cluster.difference();
   if (different !== null) return `no convergence within ${boundMs} ms after the last fault: ${different}`;
   const waitsUntilMs = world.nowMs + WAITS_END_WITHIN_MS;
   const late = (): string | null => readers.overdue() ?? followers.overdue();
   await world.run(() => late() === null, { untilMs: waitsUntilMs, stepsMax: STEPS_MAX });
   const overdue = late();
-  return finding(cluster) ?? (overdue === null ? null : `${WAITS_END_WITHIN_MS} ms after all have ended ${overdue}`);
+  return world.finding() ?? (overdue === null ? null : `${WAITS_END_WITHIN_MS} ms after all have ended ${overdue}`);
 }
 
 /**
@@ -174,11 +161,4 @@ function workLeft({ oracle, knobs }: JobsCluster): () => number {
     }
     return CONVERGE_WITHIN_MS + Math.ceil(sumMs / places);
   };
-}
-
-function finding(cluster: JobsCluster): string | null {
-  const first = cluster.world.findings[0];
-  if (first === undefined) return null;
-  const text = first.error instanceof Error ? (first.error.stack ?? first.error.message) : String(first.error);
-  return `${first.node} at ${first.atMs.toFixed(3)} ms: ${text}`;
 }

@@ -4,12 +4,12 @@
 // deposed, by its own turn (trap 71).
 
 import type { Random } from "../../core/kit/random.ts";
-import type { Schedule } from "../../core/jobs/model.ts";
+import { PLAIN_SPEC, type Schedule } from "../../core/jobs/model.ts";
 import { nextFireBy } from "../../node/assembly/schedules.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Boot, Owner } from "../kernel/index.ts";
 import type { JobsCluster } from "./cluster.ts";
-import { post } from "./post.ts";
+import { insist } from "./post.ts";
 import { CRON_LINES, ZONE_MINUTES } from "./oracle/schedule-ledger.ts";
 
 /** A twelfth of what a quorum waits for its leader; many times what a slice is. */
@@ -67,45 +67,28 @@ export class ScheduleClient {
     for (let at = 0; at < knobs.schedules; at++) {
       const random = this.#random.fork(`schedule/${at}`);
       const schedule = draw(random, `s${at}`);
-      this.#later(random.between(0, 0.15) * knobs.faultsUntilMs, () => this.#put(schedule));
+      this.#cluster.later(this.#owner, random.between(0, 0.15) * knobs.faultsUntilMs, () => this.#put(schedule));
       if (!random.chance(0.3)) continue;
       const changed = random.chance(0.5) ? { ...draw(random, schedule.name) } : { ...schedule, paused: true };
-      this.#later(random.between(0.3, 0.9) * knobs.faultsUntilMs, () => this.#put(changed));
-      if (random.chance(0.7)) this.#later(knobs.faultsUntilMs, () => this.#put({ ...changed, paused: false }));
+      this.#cluster.later(this.#owner, random.between(0.3, 0.9) * knobs.faultsUntilMs, () => this.#put(changed));
+      if (random.chance(0.7))
+        this.#cluster.later(this.#owner, knobs.faultsUntilMs, () => this.#put({ ...changed, paused: false }));
     }
   }
 
   #put(schedule: Schedule): void {
     const key = `schedule-${++this.#asked}`;
-    this.#send({ caller: "schedules", idempotencyKey: key, bodyHash: key }, schedule, 0);
-  }
-
-  #send(request: Request, schedule: Schedule, times: number): void {
-    if (times > ASK_AGAIN_MAX) return;
-    const { names, ledger } = this.#cluster;
-    const random = this.#random.fork(`${request.idempotencyKey}/${times}`);
-    const to = random.chance(0.8) ? (this.#cluster.leader() ?? random.pick(names)) : random.pick(names);
-    let isAnswered = false;
-    post<void>(this.#cluster, {
-      random,
-      from: null,
-      to,
-      ask: ({ service }) => service.putSchedule(request, schedule),
-      judge: ({ node }, answer) => {
-        if (answer.ok) ledger.answered(node, request.idempotencyKey!);
-      },
-      arrived: ({ ok }) => {
-        isAnswered = ok;
-      },
+    const request: Request = { caller: "schedules", idempotencyKey: key, bodyHash: key };
+    insist<void>(this.#cluster, {
+      owner: this.#owner,
+      random: (times) => this.#random.fork(`${key}/${times}`),
+      againMs: AGAIN_MS,
+      againMax: ASK_AGAIN_MAX,
+      letter: () => ({
+        ask: ({ service }) => service.putSchedule(request, schedule),
+        judge: ({ node }, answer) => answer.ok && this.#cluster.ledger.answered(node, key),
+      }),
     });
-    this.#later(random.between(...AGAIN_MS), () => {
-      if (!isAnswered) this.#send(request, schedule, times + 1);
-    });
-  }
-
-  #later(afterMs: number, fire: () => void): void {
-    const { scheduler } = this.#cluster.world;
-    scheduler.schedule(scheduler.nowMs + afterMs, this.#owner, fire);
   }
 }
 
@@ -122,20 +105,15 @@ function draw(random: Random, name: string): Schedule {
     catchUp: random.fork("catch-up").pick(["all", "all", "all", "last", "none"]),
     paused: false,
     spec: {
+      ...PLAIN_SPEC,
       kind: "work",
       // No client's call.
       payload: { call: -1 },
       queue: name,
-      labels: {},
-      platform: null,
-      priority: 0,
-      notBeforeMs: null,
       attemptsMax: 2,
       lossesMax: 5,
       backoff: { baseMs: 20, maxMs: 200 },
-      timeoutMs: null,
       retentionMs: 600_000,
-      concurrency: null,
     },
   };
 }

@@ -76,9 +76,11 @@ class Usurpers {
   }
 
   after(afterMs: number, number: number): void {
-    const { scheduler, nowMs } = this.#cluster.world;
-    const owner = scheduler.owner(`usurp/${this.#node}`);
-    scheduler.schedule(nowMs + afterMs, owner, () => this.#try(number));
+    this.#later(afterMs, () => this.#try(number));
+  }
+
+  #later(afterMs: number, fire: () => void): void {
+    this.#cluster.later(this.#cluster.world.scheduler.owner(`usurp/${this.#node}`), afterMs, fire);
   }
 
   #try(number: number): void {
@@ -94,8 +96,7 @@ class Usurpers {
       ({ service }) => service.lease(call, new AbortController().signal),
       (answer) => next(answer.ok),
     );
-    const { scheduler, nowMs } = this.#cluster.world;
-    scheduler.schedule(nowMs + TRY_MS, scheduler.owner(`usurp/${this.#node}`), () => next(false));
+    this.#later(TRY_MS, () => next(false));
     if (number === USURPERS) reached(this.#cluster.probes, "name-taken-often");
   }
 

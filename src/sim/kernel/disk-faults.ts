@@ -2,21 +2,9 @@
 // matches. The modes are independent. They belong to the device: a restart of the process does not mend them.
 // Invariant: each mode tells its `onHit` the first time that an operation really met it (trap 33).
 
+import type { DiskOperation } from "./disk.ts";
 import type { Owner } from "./event-heap.ts";
 import type { Scheduler } from "./scheduler.ts";
-
-export type DiskOperation =
-  | "list"
-  | "read"
-  | "create"
-  | "open"
-  | "rename"
-  | "remove"
-  | "syncDirectory"
-  | "append"
-  | "reserve"
-  | "truncate"
-  | "fdatasync";
 
 export type DiskErrorCode = "EIO" | "ENOSPC" | "ENOENT";
 

@@ -5,8 +5,8 @@
 
 import { InvariantError } from "../../core/kit/assert.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
-import type { SimDisk } from "./disk.ts";
-import { DiskError, type DiskOperation } from "./disk-faults.ts";
+import type { DiskOperation, SimDisk } from "./disk.ts";
+import { DiskError } from "./disk-faults.ts";
 import type { Inode } from "./disk-inode.ts";
 import type { Life } from "./process.ts";
 

@@ -7,7 +7,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import { Directory } from "./disk-directory.ts";
 import { DiskHandle } from "./disk-handle.ts";
-import { DiskFaults, type DiskOperation } from "./disk-faults.ts";
+import { DiskFaults } from "./disk-faults.ts";
 import { type Inode, TEARS, type Tear } from "./disk-inode.ts";
 import type { Life } from "./process.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -33,7 +33,9 @@ const LATENCY_CLASS = {
   reserve: "writeMs",
   truncate: "writeMs",
   fdatasync: "syncMs",
-} as const satisfies Record<DiskOperation, keyof DiskModel>;
+} as const satisfies Record<string, keyof DiskModel>;
+export type DiskOperation = keyof typeof LATENCY_CLASS;
+const OPERATIONS = Object.keys(LATENCY_CLASS) as DiskOperation[];
 
 export interface FileInfo {
   readonly name: string;
@@ -63,17 +65,7 @@ export class SimDisk {
   readonly random: Random;
   readonly faults: DiskFaults;
   readonly counts = {
-    list: 0,
-    read: 0,
-    create: 0,
-    open: 0,
-    rename: 0,
-    remove: 0,
-    syncDirectory: 0,
-    append: 0,
-    reserve: 0,
-    truncate: 0,
-    fdatasync: 0,
+    ...(Object.fromEntries(OPERATIONS.map((operation) => [operation, 0])) as Record<DiskOperation, number>),
     failed: 0,
     slowed: 0,
     parked: 0,

@@ -9,6 +9,7 @@ import type { FileInfo, Region } from "./disk.ts";
 import type { DiskErrorCode } from "./disk-faults.ts";
 import type { Tear } from "./disk-inode.ts";
 import type { LinkModel, LinkWatch } from "./link.ts";
+import { between } from "./network.ts";
 import type { World } from "./world.ts";
 
 interface Pair {
@@ -87,6 +88,13 @@ export function apply(world: World, fault: Fault, context: FaultContext): void {
     default:
       return assertNever(fault, "fault");
   }
+}
+
+type Unscheduled = Fault extends infer F ? (F extends Fault ? Omit<F, "atMs"> : never) : never;
+
+/** At this moment. */
+export function strike(world: World, fault: Unscheduled, hit: () => void): void {
+  apply(world, { ...fault, atMs: world.nowMs }, { hit });
 }
 
 type Only<K extends FaultKind> = Extract<Fault, { kind: K }>;
@@ -170,14 +178,6 @@ function cut(
   after(world, forMs, () => {
     for (const [from, to] of closed) network.openOneWay(from, to);
   });
-}
-
-function between(groups: readonly (readonly string[])[]): [string, string][] {
-  return groups.flatMap((group) =>
-    groups
-      .filter((other) => other !== group)
-      .flatMap((other) => group.flatMap((from) => other.map((to): [string, string] => [from, to]))),
-  );
 }
 
 function flap(world: World, fault: Only<"flap">, hit: () => void): void {

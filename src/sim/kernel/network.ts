@@ -138,14 +138,7 @@ export class SimNetwork {
 
   /** Cuts between nodes of different groups. A node in no group reaches everybody: it is a bridge. */
   partition(groups: readonly (readonly string[])[]): boolean {
-    let changed = false;
-    for (const group of groups) {
-      for (const other of groups) {
-        if (other === group) continue;
-        for (const from of group) for (const to of other) if (this.cutOneWay(from, to)) changed = true;
-      }
-    }
-    return changed;
+    return between(groups).filter(([from, to]) => this.cutOneWay(from, to)).length > 0;
   }
 
   /** One phase of flapping; who toggles, and when, is the fault's business. */
@@ -308,6 +301,15 @@ export class SimNetwork {
     this.#scheduler.trace(what, link.from, link.to);
     this.#scheduler.narrate("net", () => `${what} ${link.from} > ${link.to}`);
   }
+}
+
+/** Each way between nodes of two groups. */
+export function between(groups: readonly (readonly string[])[]): [string, string][] {
+  return groups.flatMap((group) =>
+    groups
+      .filter((other) => other !== group)
+      .flatMap((other) => group.flatMap((from) => other.map((to): [string, string] => [from, to]))),
+  );
 }
 
 /** Never in the order in which nodes were added: what is done in a loop may reach the trace. */

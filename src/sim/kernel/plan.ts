@@ -57,6 +57,12 @@ export function randomPlan(random: Random, options: PlanOptions): Fault[] {
   return faults.sort((left, right) => left.atMs - right.atMs);
 }
 
+/** Each kind as often as it is to be drawn. */
+export function weighted<Kind extends string>(weights: Partial<Record<Kind, number>>): readonly Kind[] {
+  const all = Object.entries(weights) as [Kind, number][];
+  return all.flatMap(([kind, times]) => Array.from({ length: times }, () => kind));
+}
+
 function pickKind(random: Random, { weights }: PlanOptions): DrawnKind {
   if (weights === undefined) return random.pick(DRAWN_KINDS);
   const total = DRAWN_KINDS.reduce((sum, kind) => sum + (weights[kind] ?? 0), 0);

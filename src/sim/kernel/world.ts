@@ -28,6 +28,10 @@ export interface Boot {
   readonly random: Random;
   /** The wire, once the process knows from its disk which peer it is. */
   wire(self: PeerKey): Wire;
+  /** Whether it is still this life. */
+  readonly isAlive: () => boolean;
+  /** Goes on with what was promised, in this life alone. */
+  when<T>(promise: Promise<T>, go: (value: T) => void): void;
   /** For errors that reach the process through a promise: it can't go on. */
   fatal(error: unknown): void;
 }
@@ -125,6 +129,7 @@ export class World {
     const { process, disk } = this.node(name);
     if (process.state !== "crashed") return false;
     const life = process.start();
+    const fatal = (error: unknown): void => life.fatal(error);
     const boot: Boot = {
       node: name,
       life: life.number,
@@ -132,7 +137,9 @@ export class World {
       disk: disk.open(life),
       random: this.random.fork(`node/${name}`).fork(`life/${life.number}`),
       wire: (self) => this.network.wire(life, self),
-      fatal: (error) => life.fatal(error),
+      isAlive: () => life.alive,
+      when: (promise, go) => void promise.then((value) => life.alive && go(value), fatal),
+      fatal,
     };
     life.guard(() => this.#options.start(boot));
     return true;
@@ -222,6 +229,14 @@ export class World {
     this.findings.push({ atMs: this.nowMs, node, error });
     this.scheduler.narrate(node, () => `FINDING: ${String(error)}`);
     this.scheduler.halt();
+  }
+
+  /** The first that was reported, in words; null: none was. */
+  finding(): string | null {
+    const first = this.findings[0];
+    if (first === undefined) return null;
+    const text = first.error instanceof Error ? (first.error.stack ?? first.error.message) : String(first.error);
+    return `${first.node} at ${first.atMs.toFixed(3)} ms: ${text}`;
   }
 
   #fatal(name: string, error: unknown): void {

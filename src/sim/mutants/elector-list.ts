@@ -3,7 +3,7 @@
 // such as a grant after it was abandoned, is caught by the unit tests of the machine.)
 
 import type { ElectorLimits } from "../elector/index.ts";
-import type { Edit, Mutant } from "./patch.ts";
+import { type Mutant, planting } from "./patch.ts";
 
 const MACHINE = "core/trust/machine.ts";
 const WINDOW = "core/trust/window.ts";
@@ -11,13 +11,11 @@ const GATE = "electors/gate.ts";
 const LEAD = "electors/lead.ts";
 const LOOP = "electors/seat-loop.ts";
 
-function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
-  return { name, breaks, edits, subject: "elector" };
-}
+const mutant = planting(undefined, "elector");
 
 /** Chance leads there too seldom: the runs are of this kind, and have more of these faults. */
-function inRunsOf({ pins, ...kind }: ElectorLimits, one: Mutant): Mutant {
-  return { ...one, limits: { ...kind, pins: { restlessness: 0.2, ...pins } } };
+function inRunsOf({ pins, ...kind }: ElectorLimits) {
+  return planting({ ...kind, pins: { restlessness: 0.2, ...pins } }, "elector");
 }
 
 /** Answers of an earlier term come where requests stand for themselves; who is alone leads again before that. */
@@ -41,30 +39,21 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: 'this.submit({ kind: "beaten", epoch, sentAt, resignRequested });',
     replace: 'this.submit({ kind: "beaten", epoch, sentAt: sentAt && this.#now(), resignRequested });',
   }),
-  inRunsOf(
-    { instances: 3, pins: { aims: ["stale-grant"] } },
-    mutant("grant-window-from-the-answer", "trap 44", {
-      file: LOOP,
-      find: '({ epoch, sentAt }) => this.submit({ kind: "granted", attempt, epoch, sentAt }),',
-      replace: '({ epoch }) => this.submit({ kind: "granted", attempt, epoch, sentAt: this.#now() }),',
-    }),
-  ),
-  inRunsOf(
-    { instances: 3, pins: { sleepy: true, aims: ["sleep"] } },
-    mutant("monotonic-clock-only", "trap 45", {
-      file: WINDOW,
-      find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
-      replace: "deadline.monotonicMs - monotonicMs + 0 * wallMs",
-    }),
-  ),
-  inRunsOf(
-    { instances: 3, pins: { sleepy: false, aims: ["set-back"] } },
-    mutant("wall-clock-only", "trap 45", {
-      file: WINDOW,
-      find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
-      replace: "deadline.wallMs - wallMs + 0 * monotonicMs",
-    }),
-  ),
+  inRunsOf({ instances: 3, pins: { aims: ["stale-grant"] } })("grant-window-from-the-answer", "trap 44", {
+    file: LOOP,
+    find: '({ epoch, sentAt }) => this.submit({ kind: "granted", attempt, epoch, sentAt }),',
+    replace: '({ epoch }) => this.submit({ kind: "granted", attempt, epoch, sentAt: this.#now() }),',
+  }),
+  inRunsOf({ instances: 3, pins: { sleepy: true, aims: ["sleep"] } })("monotonic-clock-only", "trap 45", {
+    file: WINDOW,
+    find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
+    replace: "deadline.monotonicMs - monotonicMs + 0 * wallMs",
+  }),
+  inRunsOf({ instances: 3, pins: { sleepy: false, aims: ["set-back"] } })("wall-clock-only", "trap 45", {
+    file: WINDOW,
+    find: "Math.min(deadline.monotonicMs - monotonicMs, deadline.wallMs - wallMs)",
+    replace: "deadline.wallMs - wallMs + 0 * monotonicMs",
+  }),
   mutant("gate-trusts-a-flag", "trap 34", {
     file: GATE,
     find: 'if (leftMs === 0) return this.#refuse("suspended", options);',
@@ -75,36 +64,26 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "return timing.serverTimeoutMs - timing.marginMs;",
     replace: "return timing.serverTimeoutMs;",
   }),
-  inRunsOf(
-    { instances: 3, pins: { aims: ["stale-grant"] } },
-    mutant("late-grant-becomes-a-term", "trap 34", {
-      file: MACHINE,
-      find: "if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {",
-      replace: "if (this.#state.lostEpoch === epoch) {",
-    }),
-  ),
+  inRunsOf({ instances: 3, pins: { aims: ["stale-grant"] } })("late-grant-becomes-a-term", "trap 34", {
+    file: MACHINE,
+    find: "if (this.#state.lostEpoch === epoch || remainingMs(deadline, now.monotonicMs, now.wallMs) === 0) {",
+    replace: "if (this.#state.lostEpoch === epoch) {",
+  }),
   mutant("suspended-is-not-told", "transitions", {
     file: MACHINE,
     find: 'this.#transition(now, { kind: "suspended", epoch: state.epoch });',
-    replace: "",
   }),
-  inRunsOf(
-    ALONE,
-    mutant("late-beat-of-an-earlier-term", "epochs", {
-      file: MACHINE,
-      find: 'if (state.kind !== "leading" || state.epoch !== input.epoch) return;',
-      replace: 'if (state.kind !== "leading") return;',
-    }),
-  ),
-  inRunsOf(
-    ALONE,
-    mutant("loss-of-an-earlier-term", "epochs", {
-      file: LOOP,
-      find: 'if (this.#machine.hold?.epoch === epoch) this.#options.complain("a heartbeat was not answered", error);',
-      replace:
-        'const held = this.#machine.hold?.epoch;\n        if (held !== undefined && held !== epoch) this.submit({ kind: "lost", epoch: held, reason: "lease-gone" });',
-    }),
-  ),
+  inRunsOf(ALONE)("late-beat-of-an-earlier-term", "epochs", {
+    file: MACHINE,
+    find: 'if (state.kind !== "leading" || state.epoch !== input.epoch) return;',
+    replace: 'if (state.kind !== "leading") return;',
+  }),
+  inRunsOf(ALONE)("loss-of-an-earlier-term", "epochs", {
+    file: LOOP,
+    find: 'if (this.#machine.hold?.epoch === epoch) this.#options.complain("a heartbeat was not answered", error);',
+    replace:
+      'const held = this.#machine.hold?.epoch;\n        if (held !== undefined && held !== epoch) this.submit({ kind: "lost", epoch: held, reason: "lease-gone" });',
+  }),
   mutant("released-before-the-work-settled", "trap 48", {
     file: LEAD,
     find: "term.windUp(reason);",
@@ -113,11 +92,7 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "campaign-before-the-work-settled",
     "one work",
-    {
-      file: LEAD,
-      find: "if (!(await settlesWithin(on.clock, outcome, drainMs))) throw overrun(term, drainMs);",
-      replace: "",
-    },
+    { file: LEAD, find: "if (!(await settlesWithin(on.clock, outcome, drainMs))) throw overrun(term, drainMs);" },
     { file: LEAD, find: "error: errorIn(await outcome) };", replace: "error: undefined };" },
   ),
   mutant(
@@ -162,7 +137,6 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
   mutant("campaign-given-up-and-not-abandoned", "trap 39", {
     file: MACHINE,
     find: 'if (this.#state.kind === "acquiring") this.#effects.push({ kind: "abandon" });',
-    replace: "",
   }),
   mutant("lost-hold-not-abandoned", "trap 39", {
     file: MACHINE,
@@ -174,53 +148,33 @@ export const ELECTOR_MUTANTS: readonly Mutant[] = [
     find: "this.#holdBackUntilMs = now.monotonicMs + holdBackMs;",
     replace: "this.#holdBackUntilMs = now.monotonicMs + 0 * holdBackMs;",
   }),
-  inRunsOf(
-    { pins: { sleepy: false, aims: ["blind-blip"] } },
-    mutant("closed-gate-opens-by-itself", "transitions", {
-      file: MACHINE,
-      find: "state.deadline = OVER;\n      this.#transition",
-      replace: "this.#transition",
-    }),
-  ),
-  inRunsOf(
-    { flavour: "session", pins: { aims: ["blind-beat"] } },
-    mutant("wall-clock-not-looked-at", "trap 45", {
-      file: MACHINE,
-      find: "return Math.min(beatMs, deadlineMs, endMs, state.lookMs);",
-      replace: "return Math.min(beatMs, deadlineMs, endMs);",
-    }),
-  ),
-  inRunsOf(
-    { pins: { restlessness: 0.9, aims: ["force"] } },
-    mutant("outcome-of-a-lost-term-kept", "lead", {
-      file: LEAD,
-      find: "      return again(event.reason);",
-      replace:
-        '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
-    }),
-  ),
-  inRunsOf(
-    { instances: 2, pins: { aims: ["server-restore"] } },
-    mutant("leads-in-an-epoch-of-an-older-state", "decision 35", {
-      file: MACHINE,
-      find: "if (epoch <= this.#state.floor) return this.#rewound(epoch, this.#state.floor);",
-      replace: "",
-    }),
-  ),
-  inRunsOf(
-    { instances: 3, pins: { aims: ["server-restore"] } },
-    mutant("epochs-of-others-do-not-count", "decision 35", {
-      file: MACHINE,
-      find: "this.#knownEpoch = Math.max(this.#knownEpoch, input.epoch);",
-      replace: "",
-    }),
-  ),
-  inRunsOf(
-    { pins: { hostile: true } },
-    mutant("what-a-callback-throws-reaches-the-loop", "trap 80", {
-      file: "core/kit/user-code.ts",
-      find: "  } catch (thrown) {\n    report(thrown);",
-      replace: "  } catch (thrown) {\n    report(thrown);\n    throw thrown;",
-    }),
-  ),
+  inRunsOf({ pins: { sleepy: false, aims: ["blind-blip"] } })("closed-gate-opens-by-itself", "transitions", {
+    file: MACHINE,
+    find: "state.deadline = OVER;\n      this.#transition",
+    replace: "this.#transition",
+  }),
+  inRunsOf({ flavour: "session", pins: { aims: ["blind-beat"] } })("wall-clock-not-looked-at", "trap 45", {
+    file: MACHINE,
+    find: "return Math.min(beatMs, deadlineMs, endMs, state.lookMs);",
+    replace: "return Math.min(beatMs, deadlineMs, endMs);",
+  }),
+  inRunsOf({ pins: { restlessness: 0.9, aims: ["force"] } })("outcome-of-a-lost-term-kept", "lead", {
+    file: LEAD,
+    find: "      return again(event.reason);",
+    replace:
+      '      {\n        const late = await outcome;\n        if (late.kind === "value") return { kind: "done", value: late.value };\n      }\n      return again(event.reason);',
+  }),
+  inRunsOf({ instances: 2, pins: { aims: ["server-restore"] } })("leads-in-an-epoch-of-an-older-state", "decision 35", {
+    file: MACHINE,
+    find: "if (epoch <= this.#state.floor) return this.#rewound(epoch, this.#state.floor);",
+  }),
+  inRunsOf({ instances: 3, pins: { aims: ["server-restore"] } })("epochs-of-others-do-not-count", "decision 35", {
+    file: MACHINE,
+    find: "this.#knownEpoch = Math.max(this.#knownEpoch, input.epoch);",
+  }),
+  inRunsOf({ pins: { hostile: true } })("what-a-callback-throws-reaches-the-loop", "trap 80", {
+    file: "core/kit/user-code.ts",
+    find: "  } catch (thrown) {\n    report(thrown);",
+    replace: "  } catch (thrown) {\n    report(thrown);\n    throw thrown;",
+  }),
 ];

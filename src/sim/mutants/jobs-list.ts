@@ -2,9 +2,9 @@
 // with leases. Each must be found by the simulation of jobs (sim/jobs).
 
 import { CLOCK_MUTANTS } from "./clock-list.ts";
-import type { JobsKnobs } from "../jobs/index.ts";
-import type { Edit, Mutant } from "./patch.ts";
+import { type Mutant, planting } from "./patch.ts";
 import { HISTORY_MUTANTS } from "./history-list.ts";
+import { inRunsOf, QUIET } from "./jobs-runs.ts";
 import { STOP_MUTANTS } from "./stop-list.ts";
 import { VIEWS_MUTANTS } from "./views-list.ts";
 
@@ -29,25 +29,8 @@ const TABLE = "core/jobs/state/table.ts";
 const CLEARED = "controller/leadership/cleared-leadership.ts";
 const NODE = "core/supervise/node.ts";
 
-function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
-  return { name, breaks, edits, subject: "jobs" };
-}
+const mutant = planting(undefined, "jobs");
 
-/** Chance leads there too seldom: the runs are of this kind, and have more of these faults (`aims`). */
-function inRunsOf(pins: Partial<JobsKnobs>, one: Mutant): Mutant {
-  return { ...one, limits: { pins } };
-}
-
-/** Little else goes wrong than what the runs are aimed at. */
-const QUIET = {
-  faults: 2,
-  wallJumps: 0,
-  clocks: "near",
-  schedules: 0,
-  outages: 0,
-  moonlights: false,
-  usurpations: 0,
-} as const;
 /** No job waits for another, or for an agent that has room. */
 const AT_LEISURE = { ...QUIET, clients: 1, clientPauseMs: 400, jobsMax: 60 } as const;
 /** Much is submitted, done and forgotten. */
@@ -76,35 +59,21 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "await (decided.written ?? this.#reign.confirmed());",
     replace: "if (decided.written === null) await this.#reign.confirmed();",
   }),
-  mutant("lease-given-before-commit", "D11", {
-    file: LEASING,
-    find: "await given.written;",
-    replace: "",
+  mutant("lease-given-before-commit", "D11", { file: LEASING, find: "await given.written;" }),
+  inRunsOf({ aims: ["hasty-cancel"] })("early-rejection", "D11", {
+    file: REIGN,
+    find: "await this.#reign.confirmed();\n      throw decided.error;",
+    replace: "throw decided.error;",
   }),
-  inRunsOf(
-    { aims: ["hasty-cancel"] },
-    mutant("early-rejection", "D11", {
-      file: REIGN,
-      find: "await this.#reign.confirmed();\n      throw decided.error;",
-      replace: "throw decided.error;",
-    }),
-  ),
-  inRunsOf(
-    { ...QUIET, agents: 4, disk: SLOW_DISK, aims: ["reborn"] },
-    mutant("session-refused-early", "D11", {
-      file: LEASING,
-      find: "await this.#options.confirmed();\n      throw first.error;",
-      replace: "throw first.error;",
-    }),
-  ),
-  inRunsOf(
-    { aims: ["hasty-cancel"] },
-    mutant("rejection-without-the-head-committed", "D11", {
-      file: JOURNAL_REIGN,
-      find: "await this.#writer.settled();",
-      replace: "",
-    }),
-  ),
+  inRunsOf({ ...QUIET, agents: 4, disk: SLOW_DISK, aims: ["reborn"] })("session-refused-early", "D11", {
+    file: LEASING,
+    find: "await this.#options.confirmed();\n      throw first.error;",
+    replace: "throw first.error;",
+  }),
+  inRunsOf({ aims: ["hasty-cancel"] })("rejection-without-the-head-committed", "D11", {
+    file: JOURNAL_REIGN,
+    find: "await this.#writer.settled();",
+  }),
   mutant(
     "jobs-gate-before-the-no-op",
     "D9",
@@ -118,11 +87,7 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
       find: "!this.#isClosed) void this.#open(epoch);",
       replace: "!this.#isClosed) {\n      this.#begin(epoch, 0);\n      void this.#open(epoch);\n    }",
     },
-    {
-      file: LED,
-      find: 'if (opened.outcome === "opened") this.#begin(epoch, opened.head.position);',
-      replace: "",
-    },
+    { file: LED, find: 'if (opened.outcome === "opened") this.#begin(epoch, opened.head.position);' },
   ),
   mutant("read-from-head", "D11", {
     file: SERVICE,
@@ -134,68 +99,55 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "const { applied } = this.#fold.book;",
     replace: "const applied = this.#fold.book.head;",
   }),
-  inRunsOf(
-    { ...BUSY, workMs: [100, 2_000], aims: ["deposed"] },
-    mutant("renewal-without-confirmation", "D15", {
-      file: LEASING,
-      find: "if (renew.length > 0 || (this.#isOver && leases.length === 0)) {",
-      replace: "if (this.#isOver && leases.length === Infinity) {",
-    }),
-  ),
-  inRunsOf(
-    { ...QUIET, workMs: [500, 2_500], wallJumps: 12 },
-    mutant(
-      "lease-by-wall-clock",
-      "trap 56b",
-      {
-        file: TIMERS,
-        find: "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, nowMs);",
-        replace:
-          "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, this.#clock.wallMs());",
-      },
-      {
-        file: TIMERS,
-        find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
-        replace: "this.#leases.touch(jobId, jobEpoch, this.#clock.wallMs());",
-      },
-      {
-        file: TIMERS,
-        find: "const soonMs = Math.min(this.#leases.nextMs,",
-        replace: "const soonMs = Math.min(nowMs + this.#leases.nextMs - this.#clock.wallMs(),",
-      },
-      {
-        file: TIMERS,
-        find: "this.#leases.takeEach(nowMs,",
-        replace: "this.#leases.takeEach(this.#clock.wallMs(),",
-      },
-    ),
-  ),
-  inRunsOf(
-    { ...QUIET, workMs: [1_500, 3_000], ttlMs: 1_000 },
-    mutant("renewal-does-not-move-the-end", "D15", {
+  inRunsOf({ ...BUSY, workMs: [100, 2_000], aims: ["deposed"] })("renewal-without-confirmation", "D15", {
+    file: LEASING,
+    find: "if (renew.length > 0 || (this.#isOver && leases.length === 0)) {",
+    replace: "if (this.#isOver && leases.length === Infinity) {",
+  }),
+  inRunsOf({ ...QUIET, workMs: [500, 2_500], wallJumps: 12 })(
+    "lease-by-wall-clock",
+    "trap 56b",
+    {
+      file: TIMERS,
+      find: "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, nowMs);",
+      replace:
+        "const nowMs = this.#clock.monotonicMs();\n    if (!this.#leases.has(jobId, jobEpoch)) this.#leases.start(jobId, jobEpoch, ttlMs, this.#clock.wallMs());",
+    },
+    {
       file: TIMERS,
       find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
-      replace: "",
-    }),
-  ),
-  inRunsOf(
-    {
-      ...AT_LEISURE,
-      clientPauseMs: 150,
-      faults: 0,
-      lossRate: 0,
-      agents: 1,
-      agentCapacity: 10,
-      workMs: [2_000, 4_000],
-      ttlMs: 1_000,
-      aims: ["lapse"],
+      replace: "this.#leases.touch(jobId, jobEpoch, this.#clock.wallMs());",
     },
-    mutant("result-without-job-epoch", "trap 50", {
-      file: RESULTS,
-      find: "return run !== null && run.session === session && isSameLease(run, ref);",
-      replace: "return run !== null && run.session === session && ref.jobId !== undefined;",
-    }),
+    {
+      file: TIMERS,
+      find: "const soonMs = Math.min(this.#leases.nextMs,",
+      replace: "const soonMs = Math.min(nowMs + this.#leases.nextMs - this.#clock.wallMs(),",
+    },
+    {
+      file: TIMERS,
+      find: "this.#leases.takeEach(nowMs,",
+      replace: "this.#leases.takeEach(this.#clock.wallMs(),",
+    },
   ),
+  inRunsOf({ ...QUIET, workMs: [1_500, 3_000], ttlMs: 1_000 })("renewal-does-not-move-the-end", "D15", {
+    file: TIMERS,
+    find: "this.#leases.touch(jobId, jobEpoch, this.#clock.monotonicMs());",
+  }),
+  inRunsOf({
+    ...AT_LEISURE,
+    clientPauseMs: 150,
+    faults: 0,
+    lossRate: 0,
+    agents: 1,
+    agentCapacity: 10,
+    workMs: [2_000, 4_000],
+    ttlMs: 1_000,
+    aims: ["lapse"],
+  })("result-without-job-epoch", "trap 50", {
+    file: RESULTS,
+    find: "return run !== null && run.session === session && isSameLease(run, ref);",
+    replace: "return run !== null && run.session === session && ref.jobId !== undefined;",
+  }),
   mutant("export-before-commit", "D11", {
     file: JOURNAL,
     find: "events.push(...sealed);",
@@ -206,180 +158,132 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
     find: "const takenBack = this.#options.journal.rollback(append.after);",
     replace: "const takenBack = [];",
   }),
-  inRunsOf(
-    { ...QUIET, aims: ["orphan"] },
-    mutant("unknown-told-as-not-done", "trap 66", {
-      file: WRITER,
-      find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
-      replace: '          new TenureError(\n            "NOT_LEADER",',
-    }),
+  inRunsOf({ ...QUIET, aims: ["orphan"] })("unknown-told-as-not-done", "trap 66", {
+    file: WRITER,
+    find: '          new TenureError(\n            "OUTCOME_UNKNOWN",',
+    replace: '          new TenureError(\n            "NOT_LEADER",',
+  }),
+  inRunsOf({ ...FORGETFUL, viewsDelayMs: 3_000, aims: ["serial-forgetting"] })("forgotten-by-views-that-lag", "D10", {
+    file: RETENTION,
+    find: "if (position < Math.max(knownFrom, fold.book.droppedUpTo)) return false;",
+  }),
+  inRunsOf({ ...FORGETFUL, viewsDelayMs: 1, snapshotAfterEntries: 10, aims: ["missed-forgetting"] })(
+    "views-skip-what-they-missed",
+    "trap 56d",
+    { file: FEEDER, find: "if (position < through && history !== null) this.#gap = { after: position, through };" },
   ),
-  inRunsOf(
-    { ...FORGETFUL, viewsDelayMs: 3_000, aims: ["serial-forgetting"] },
-    mutant("forgotten-by-views-that-lag", "D10", {
-      file: RETENTION,
-      find: "if (position < Math.max(knownFrom, fold.book.droppedUpTo)) return false;",
-      replace: "",
-    }),
-  ),
-  inRunsOf(
-    { ...FORGETFUL, viewsDelayMs: 1, snapshotAfterEntries: 10, aims: ["missed-forgetting"] },
-    mutant("views-skip-what-they-missed", "trap 56d", {
-      file: FEEDER,
-      find: "if (position < through && history !== null) this.#gap = { after: position, through };",
-      replace: "",
-    }),
-  ),
-  inRunsOf(
-    { ...AT_LEISURE, agents: 4, agentCapacity: 3, workMs: [5, 60], failures: { work: 0.7, heavy: 0.7 } },
-    mutant("what-is-due-stays-due", "D15", {
+  inRunsOf({ ...AT_LEISURE, agents: 4, agentCapacity: 3, workMs: [5, 60], failures: { work: 0.7, heavy: 0.7 } })(
+    "what-is-due-stays-due",
+    "D15",
+    {
       file: LEASE,
       find: "readyNow(state, context);\n  if (state.isOvergrown) return;",
       replace: "if (state.isOvergrown) return;",
-    }),
+    },
   ),
-  inRunsOf(
-    { ...BUSY, workMs: [500, 2_500], lossRate: 0.15 },
-    mutant("takes-back-what-was-answered", "0011", {
-      file: AGENTS,
-      find: "run.poll <= answered || run.poll >= poll",
-      replace: "run.poll >= poll",
-    }),
-  ),
+  inRunsOf({ ...BUSY, workMs: [500, 2_500], lossRate: 0.15 })("takes-back-what-was-answered", "0011", {
+    file: AGENTS,
+    find: "run.poll <= answered || run.poll >= poll",
+    replace: "run.poll >= poll",
+  }),
   mutant("answered-without-taking-back", "0011", {
     file: LEASING,
     find: "if (answered >= poll - 1) return null;",
     replace: "if (answered >= 0) return null;",
   }),
-  inRunsOf(
-    { ...QUIET, usurpations: 4 },
-    mutant("agent-epoch-not-compared", "trap 75", {
-      file: LEASE,
-      find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
-      replace: "isOld : past.includes(session)",
-    }),
-  ),
-  inRunsOf(
-    { ...QUIET, usurpations: 4 },
-    mutant("older-agent-takes-its-name-back", "trap 75", {
-      file: LEASE,
-      find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
-      replace: "isOld : agentEpoch !== undefined || past.includes(session)",
-    }),
-  ),
-  inRunsOf(
-    { ...QUIET, usurpations: 4 },
-    mutant(
-      "agent-epoch-forgotten-at-removal",
-      "trap 75",
-      {
-        file: EVOLVE,
-        find: 'isKept ? { ...before, state: "removed", sinceMs: atMs, owner: null } : undefined',
-        replace: "isKept ? undefined : undefined",
-      },
-      {
-        file: LEASE,
-        find: "if (agentEpoch === undefined) return null;",
-        replace: "if (agentEpoch !== -1) return null;",
-      },
-    ),
-  ),
-  inRunsOf(
+  inRunsOf({ ...QUIET, usurpations: 4 })("agent-epoch-not-compared", "trap 75", {
+    file: LEASE,
+    find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
+    replace: "isOld : past.includes(session)",
+  }),
+  inRunsOf({ ...QUIET, usurpations: 4 })("older-agent-takes-its-name-back", "trap 75", {
+    file: LEASE,
+    find: "isOld : goesOn || agentEpoch !== undefined || past.includes(session)",
+    replace: "isOld : agentEpoch !== undefined || past.includes(session)",
+  }),
+  inRunsOf({ ...QUIET, usurpations: 4 })(
+    "agent-epoch-forgotten-at-removal",
+    "trap 75",
     {
-      ...BUSY,
-      jobsMax: 150,
-      disk: SLOW_WRITES,
-      snapshotAfterEntries: 30,
-      snapshotSliceBytes: 1,
-      statesEvery: 1,
-      aims: ["power-cut"],
+      file: EVOLVE,
+      find: 'isKept ? { ...before, state: "removed", sinceMs: atMs, owner: null } : undefined',
+      replace: "isKept ? undefined : undefined",
     },
-    mutant("snapshot-of-no-one-moment", "D10", {
-      file: TABLE,
-      find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
-      replace: "",
-    }),
+    {
+      file: LEASE,
+      find: "if (agentEpoch === undefined) return null;",
+      replace: "if (agentEpoch !== -1) return null;",
+    },
   ),
-  inRunsOf(
-    MOONLIT,
-    mutant("gate-open-beside-the-worker", "specification §2.3", {
-      file: CLEARED,
-      find: "return this.#isOpen && epoch === this.#held ? epoch : null;",
-      replace: "return epoch;",
-    }),
-  ),
-  inRunsOf(
-    MOONLIT,
-    mutant("cleared-before-the-worker-is-gone", "specification §2.3", {
-      file: NODE,
-      find: "if (this.#clearing !== null && isGone(this.#agent)) {",
-      replace: "if (this.#clearing !== null) {",
-    }),
-  ),
-  inRunsOf(
-    MOONLIT,
-    mutant("worker-started-beside-a-leader", "specification §2.3", {
-      file: NODE,
-      find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
-      replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
-    }),
-  ),
-  inRunsOf(
-    { ...MOONLIT, survives: 0.5, aims: ["crash-leader", "transfer"] },
-    mutant("survivor-taken-for-dead", "specification §2.3", {
+  inRunsOf({
+    ...BUSY,
+    jobsMax: 150,
+    disk: SLOW_WRITES,
+    snapshotAfterEntries: 30,
+    snapshotSliceBytes: 1,
+    statesEvery: 1,
+    aims: ["power-cut"],
+  })("snapshot-of-no-one-moment", "D10", {
+    file: TABLE,
+    find: "for (const kept of this.#snapshots) if (!kept.has(key)) kept.set(key, before);",
+  }),
+  inRunsOf(MOONLIT)("gate-open-beside-the-worker", "specification §2.3", {
+    file: CLEARED,
+    find: "return this.#isOpen && epoch === this.#held ? epoch : null;",
+    replace: "return epoch;",
+  }),
+  inRunsOf(MOONLIT)("cleared-before-the-worker-is-gone", "specification §2.3", {
+    file: NODE,
+    find: "if (this.#clearing !== null && isGone(this.#agent)) {",
+    replace: "if (this.#clearing !== null) {",
+  }),
+  inRunsOf(MOONLIT)("worker-started-beside-a-leader", "specification §2.3", {
+    file: NODE,
+    find: "if (this.#plan.moonlights && !this.#isHeld && !this.#isDrained && isDue) {",
+    replace: "if (this.#plan.moonlights && !this.#isDrained && isDue) {",
+  }),
+  inRunsOf({ ...MOONLIT, survives: 0.5, aims: ["crash-leader", "transfer"] })(
+    "survivor-taken-for-dead",
+    "specification §2.3",
+    {
       file: NODE,
       find: "if (survivors > 0 && !isTimeUp) {",
       replace: "if (survivors > 1_000 && !isTimeUp) {",
-    }),
+    },
   ),
-  inRunsOf(
-    { ...MOONLIT, aims: ["crash-supervisor", "crash-leading-supervisor"] },
-    mutant("worker-of-the-supervisor-before-forgotten", "specification §2.3", {
+  inRunsOf({ ...MOONLIT, aims: ["crash-supervisor", "crash-leading-supervisor"] })(
+    "worker-of-the-supervisor-before-forgotten",
+    "specification §2.3",
+    {
       file: NODE,
       find: '#agent: Agent = { phase: "unknown" };',
       replace: '#agent: Agent = { phase: "off" };',
-    }),
+    },
   ),
-  inRunsOf(
-    SCHEDULED,
-    mutant("catch-up-without-a-slice", "trap 71", {
-      file: SCHEDULES,
-      find: "} while (!slice.isOver);",
-      replace: "} while (slice !== null);",
-    }),
-  ),
-  inRunsOf(
-    SCHEDULED,
-    mutant("catch-up-over-a-rollback", "0023", {
-      file: SCHEDULES,
-      find: " || before.firedUpToMs !== work.upToMs",
-      replace: "",
-    }),
-  ),
-  inRunsOf(
-    SCHEDULED,
-    mutant("walk-resumed-too-late", "0023", {
-      file: CATCH_UP,
-      find: "this.#atMs = at;",
-      replace: "this.#atMs = at + MINUTE_MS;",
-    }),
-  ),
-  inRunsOf(
-    SCHEDULED,
-    mutant("firing-not-remembered", "0011", {
-      file: EVOLVE,
-      find: "{ ...before, lastAtMs: atMs }",
-      replace: "{ ...before, lastAtMs: before.lastAtMs }",
-    }),
-  ),
-  inRunsOf(
-    SCHEDULED,
-    mutant("missed-times-are-passed-by", "0011", {
-      file: SCHEDULES,
-      find: "new DueWalk(catchUp, next, upToMs, clock.wallMs())",
-      replace: "new DueWalk(catchUp, next, Math.max(upToMs, clock.wallMs() - 60_000), clock.wallMs())",
-    }),
-  ),
+  inRunsOf(SCHEDULED)("catch-up-without-a-slice", "trap 71", {
+    file: SCHEDULES,
+    find: "} while (!slice.isOver);",
+    replace: "} while (slice !== null);",
+  }),
+  inRunsOf(SCHEDULED)("catch-up-over-a-rollback", "0023", {
+    file: SCHEDULES,
+    find: " || before.firedUpToMs !== work.upToMs",
+  }),
+  inRunsOf(SCHEDULED)("walk-resumed-too-late", "0023", {
+    file: CATCH_UP,
+    find: "this.#atMs = at;",
+    replace: "this.#atMs = at + MINUTE_MS;",
+  }),
+  inRunsOf(SCHEDULED)("firing-not-remembered", "0011", {
+    file: EVOLVE,
+    find: "{ ...before, lastAtMs: atMs }",
+    replace: "{ ...before, lastAtMs: before.lastAtMs }",
+  }),
+  inRunsOf(SCHEDULED)("missed-times-are-passed-by", "0011", {
+    file: SCHEDULES,
+    find: "new DueWalk(catchUp, next, upToMs, clock.wallMs())",
+    replace: "new DueWalk(catchUp, next, Math.max(upToMs, clock.wallMs() - 60_000), clock.wallMs())",
+  }),
   ...CLOCK_MUTANTS,
   ...STOP_MUTANTS,
   ...VIEWS_MUTANTS,

@@ -4,7 +4,7 @@
 // verify, are caught by golden transcripts and unit tests instead.)
 
 import type { KnobLimits } from "../raft/index.ts";
-import type { Edit, Mutant } from "./patch.ts";
+import { type Edit, type Mutant, planting } from "./patch.ts";
 
 const RAFT = "core/raft/raft.ts";
 const STATE = "core/raft/state.ts";
@@ -14,19 +14,17 @@ const PATIENCE = "core/raft/patience.ts";
 const LEADER = "core/raft/leader/leader.ts";
 const LOG = "core/raft/log.ts";
 
-function mutant(name: string, breaks: string, ...edits: readonly Edit[]): Mutant {
-  return { name, breaks, edits };
-}
-
 const THREE = { voters: 3, learners: 0, spares: 0 } as const;
 
-function withLease(one: Mutant): Mutant {
-  return { ...one, limits: { ...THREE, ...one.limits, lease: true } };
+const mutant = planting();
+
+function withLease(aims?: KnobLimits["aims"]) {
+  return planting({ ...THREE, aims, lease: true });
 }
 
 /** Chance leads there too seldom: the runs have more of these faults. */
-function aimedBy(aims: KnobLimits["aims"], one: Mutant, limits: KnobLimits = {}): Mutant {
-  return { ...one, limits: { ...limits, aims } };
+function aimedBy(aims: KnobLimits["aims"], limits: KnobLimits = {}) {
+  return planting({ ...limits, aims });
 }
 
 /** A message of this type does not wait for the disk. */
@@ -39,15 +37,11 @@ function leavesAtOnce(type: string): Edit {
 }
 
 export const MUTANTS: readonly Mutant[] = [
-  aimedBy(
-    ["figure-8"],
-    mutant("prior-term-committed-by-counting", "trap 1", {
-      file: RAFT,
-      find: "if (index <= this.#log.commit || this.#log.termAt(index) !== this.#state.term) return;",
-      replace: "if (index <= this.#log.commit) return;",
-    }),
-    THREE,
-  ),
+  aimedBy(["figure-8"], THREE)("prior-term-committed-by-counting", "trap 1", {
+    file: RAFT,
+    find: "if (index <= this.#log.commit || this.#log.termAt(index) !== this.#state.term) return;",
+    replace: "if (index <= this.#log.commit) return;",
+  }),
   mutant("vote-told-before-durable", "trap 2", leavesAtOnce("MsgVoteResp")),
   mutant("candidacy-told-before-durable", "trap 2", leavesAtOnce("MsgVote"), {
     file: RAFT,
@@ -60,15 +54,11 @@ export const MUTANTS: readonly Mutant[] = [
     find: "= vote === message.from || (vote === null && leader === null);",
     replace: "= true;",
   }),
-  aimedBy(
-    ["figure-8", "succession"],
-    mutant("logs-compared-by-index-alone", "trap 4", {
-      file: LOG,
-      find: "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
-      replace: "return lastIndex >= this.lastIndex;",
-    }),
-    THREE,
-  ),
+  aimedBy(["figure-8", "succession"], THREE)("logs-compared-by-index-alone", "trap 4", {
+    file: LOG,
+    find: "return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);",
+    replace: "return lastIndex >= this.lastIndex;",
+  }),
   mutant("vote-without-comparing-logs", "§5.4.1", {
     file: RAFT,
     find: "const granted = free && !promised && this.#log.isUpToDate(message.index, message.logTerm);",
@@ -103,15 +93,11 @@ export const MUTANTS: readonly Mutant[] = [
       replace: "this.#next = Math.max(Math.min(rejectedIndex, hintIndex + 1), 1);",
     },
   ),
-  aimedBy(
-    ["membership", "schism"],
-    mutant("joint-commit-by-one-half", "trap 8", {
-      file: "core/raft/membership/quorum.ts",
-      find: "const index = Math.min(incoming, outgoing);",
-      replace: "const index = incoming;",
-    }),
-    { spares: 3 },
-  ),
+  aimedBy(["membership", "schism"], { spares: 3 })("joint-commit-by-one-half", "trap 8", {
+    file: "core/raft/membership/quorum.ts",
+    find: "const index = Math.min(incoming, outgoing);",
+    replace: "const index = incoming;",
+  }),
   mutant("commit-on-one-replica", "§5.3", {
     file: "core/raft/membership/quorum.ts",
     find: "const incoming = majorityIndex(configuration.voters, ackedIndexOf);",
@@ -127,24 +113,16 @@ export const MUTANTS: readonly Mutant[] = [
     find: "return Math.floor(count / 2) + 1;",
     replace: "return Math.ceil(count / 2);",
   }),
-  aimedBy(
-    ["schism"],
-    mutant("change-before-the-last-one-committed", "trap 10", {
-      file: "core/raft/leader/membership.ts",
-      find: "if (!leader.committedInTerm || log.hasPendingConfChange) {",
-      replace: "if (!leader.committedInTerm) {",
-    }),
-    { spares: 3 },
-  ),
-  aimedBy(
-    ["schism"],
-    mutant("configuration-outlives-its-entry", "trap 11", {
-      file: "core/raft/membership/configurations.ts",
-      find: "if (termAt(last.index) === last.term) return;",
-      replace: "if (termAt(last.index) !== -1) return;",
-    }),
-    { spares: 3 },
-  ),
+  aimedBy(["schism"], { spares: 3 })("change-before-the-last-one-committed", "trap 10", {
+    file: "core/raft/leader/membership.ts",
+    find: "if (!leader.committedInTerm || log.hasPendingConfChange) {",
+    replace: "if (!leader.committedInTerm) {",
+  }),
+  aimedBy(["schism"], { spares: 3 })("configuration-outlives-its-entry", "trap 11", {
+    file: "core/raft/membership/configurations.ts",
+    find: "if (termAt(last.index) === last.term) return;",
+    replace: "if (termAt(last.index) !== -1) return;",
+  }),
   mutant("configuration-only-once-committed", "decision 3", {
     file: STATE,
     find: "return this.#configurations.effective;",
@@ -161,56 +139,38 @@ export const MUTANTS: readonly Mutant[] = [
     replace:
       'if (result.ok && result.index % 5 === 0) return Promise.resolve({ outcome: "refused", code: "NOT_LEADER", message: "" });\n    if (result.ok) return this.#measured(this.#waiters.proposal(result.index, result.term));',
   }),
-  aimedBy(
-    ["oblivion"],
-    mutant(
-      "new-disk-is-the-old-voter",
-      "D5",
-      {
-        file: ADMISSION,
-        find: 'if (message.to !== peer) return "not-for-us";',
-        replace: 'if (nodeIdOf(message.to) !== nodeIdOf(peer)) return "not-for-us";',
-      },
-      {
-        file: ADMISSION,
-        find: "if (state.hasMember(peer)) return true;",
-        replace:
-          "if (state.hasMember(peer) || members(state.configuration).some((one) => nodeIdOf(one) === nodeIdOf(peer))) return true;",
-      },
-      {
-        file: "core/raft/election.ts",
-        find: "return voteResult(configuration, (peer) => this.#votes.get(peer));",
-        replace:
-          'return voteResult(configuration, (peer) => [...this.#votes].find(([voter]) => voter.split("@")[0] === peer.split("@")[0])?.[1]);',
-      },
-    ),
+  aimedBy(["oblivion"])(
+    "new-disk-is-the-old-voter",
+    "D5",
+    {
+      file: ADMISSION,
+      find: 'if (message.to !== peer) return "not-for-us";',
+      replace: 'if (nodeIdOf(message.to) !== nodeIdOf(peer)) return "not-for-us";',
+    },
+    {
+      file: ADMISSION,
+      find: "if (state.hasMember(peer)) return true;",
+      replace:
+        "if (state.hasMember(peer) || members(state.configuration).some((one) => nodeIdOf(one) === nodeIdOf(peer))) return true;",
+    },
+    {
+      file: "core/raft/election.ts",
+      find: "return voteResult(configuration, (peer) => this.#votes.get(peer));",
+      replace:
+        'return voteResult(configuration, (peer) => [...this.#votes].find(([voter]) => voter.split("@")[0] === peer.split("@")[0])?.[1]);',
+    },
   ),
-  aimedBy(
-    ["lapse"],
-    mutant("damaged-disk-keeps-its-vote", "D5", {
-      file: "engine/data-directory.ts",
-      find: "return replace(options, directory, options.newIncarnation(), damage);",
-      replace: 'return replace(options, directory, options.bootstrap?.incarnation ?? "a1", damage);',
-    }),
-  ),
-  aimedBy(
-    ["handover"],
-    mutant("transfer-never-forgotten", "trap 17", {
-      file: "core/raft/leader/transfer.ts",
-      find: "    this.#transfer = null;\n    outbox.emit(",
-      replace: "    if (this.#transfer !== null) this.#transfer.deadlineMs = Infinity;\n    outbox.emit(",
-    }),
-  ),
-  withLease(
-    aimedBy(
-      ["handover"],
-      mutant("lease-survives-timeout-now", "trap 18", {
-        file: LEADER,
-        find: "this.#leaseVoid = true;",
-        replace: "",
-      }),
-    ),
-  ),
+  aimedBy(["lapse"])("damaged-disk-keeps-its-vote", "D5", {
+    file: "engine/data-directory.ts",
+    find: "return replace(options, directory, options.newIncarnation(), damage);",
+    replace: 'return replace(options, directory, options.bootstrap?.incarnation ?? "a1", damage);',
+  }),
+  aimedBy(["handover"])("transfer-never-forgotten", "trap 17", {
+    file: "core/raft/leader/transfer.ts",
+    find: "    this.#transfer = null;\n    outbox.emit(",
+    replace: "    if (this.#transfer !== null) this.#transfer.deadlineMs = Infinity;\n    outbox.emit(",
+  }),
+  withLease(["handover"])("lease-survives-timeout-now", "trap 18", { file: LEADER, find: "this.#leaseVoid = true;" }),
   mutant("read-without-a-round", "trap 20", {
     file: LEADER,
     find: "else this.#reads.add({ context, from }, log.commit);",
@@ -221,84 +181,55 @@ export const MUTANTS: readonly Mutant[] = [
     find: "if (!this.committedInTerm) this.#reads.addBeforeTerm({ context, from });\n    else if",
     replace: "if",
   }),
-  withLease(
-    mutant("lease-from-the-answer", "trap 21", {
-      file: LEADER,
-      find: "return this.#rounds.confirmedSentMs + leaseMs(this.state.config);",
-      replace: "return this.#beatDueMs + leaseMs(this.state.config);",
-    }),
+  withLease()("lease-from-the-answer", "trap 21", {
+    file: LEADER,
+    find: "return this.#rounds.confirmedSentMs + leaseMs(this.state.config);",
+    replace: "return this.#beatDueMs + leaseMs(this.state.config);",
+  }),
+  withLease(["drift"])("lease-without-drift", "trap 21", {
+    file: "core/raft/config.ts",
+    find: "return (config.electionTimeoutMinMs * (1 - CLOCK_DRIFT_MAX)) / (1 + CLOCK_DRIFT_MAX);",
+    replace: "return config.electionTimeoutMinMs;",
+  }),
+  withLease(["usurp"])("restart-forgets-the-lease", "trap 21", {
+    file: PATIENCE,
+    find: "if (state.config.enableLease) this.#quietUntilMs = state.nowMs + state.config.electionTimeoutMaxMs;",
+  }),
+  withLease(["hearsay"])(
+    "lease-waived-by-a-reset",
+    "D6",
+    {
+      file: RAFT,
+      find: "if (peer !== leader || this.#config.enableLease || this.#patience.isWaived) return ACCEPTED;",
+      replace: "if (peer !== leader || this.#patience.isWaived) return ACCEPTED;",
+    },
+    {
+      file: "core/raft/patience.ts",
+      find: "if (!config.enableLease) return false;",
+      replace:
+        "const waived = this.#waivedTerm;\n    if (!config.enableLease || (waived >= 0 && waived >= this.#state.term - 1)) return false;",
+    },
   ),
-  withLease(
-    aimedBy(
-      ["drift"],
-      mutant("lease-without-drift", "trap 21", {
-        file: "core/raft/config.ts",
-        find: "return (config.electionTimeoutMinMs * (1 - CLOCK_DRIFT_MAX)) / (1 + CLOCK_DRIFT_MAX);",
-        replace: "return config.electionTimeoutMinMs;",
-      }),
-    ),
-  ),
-  withLease(
-    aimedBy(
-      ["usurp"],
-      mutant("restart-forgets-the-lease", "trap 21", {
-        file: PATIENCE,
-        find: "if (state.config.enableLease) this.#quietUntilMs = state.nowMs + state.config.electionTimeoutMaxMs;",
-        replace: "",
-      }),
-    ),
-  ),
-  withLease(
-    aimedBy(
-      ["hearsay"],
-      mutant(
-        "lease-waived-by-a-reset",
-        "D6",
-        {
-          file: RAFT,
-          find: "if (peer !== leader || this.#config.enableLease || this.#patience.isWaived) return ACCEPTED;",
-          replace: "if (peer !== leader || this.#patience.isWaived) return ACCEPTED;",
-        },
-        {
-          file: "core/raft/patience.ts",
-          find: "if (!config.enableLease) return false;",
-          replace:
-            "const waived = this.#waivedTerm;\n    if (!config.enableLease || (waived >= 0 && waived >= this.#state.term - 1)) return false;",
-        },
-      ),
-    ),
-  ),
-  withLease(
-    aimedBy(
-      ["hearsay"],
-      mutant("promise-forgotten-with-the-leader", "trap 21", {
-        file: "core/raft/patience.ts",
-        find: "return nowMs < this.#quietUntilMs || nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;",
-        replace: "return nowMs < this.#quietUntilMs;",
-      }),
-    ),
-  ),
+  withLease(["hearsay"])("promise-forgotten-with-the-leader", "trap 21", {
+    file: "core/raft/patience.ts",
+    find: "return nowMs < this.#quietUntilMs || nowMs - this.#lastHeardMs < config.electionTimeoutMinMs;",
+    replace: "return nowMs < this.#quietUntilMs;",
+  }),
   mutant("failed-sync-ignored", "trap 23", {
     file: "loops/durable-file.ts",
     find: "throw syncFailed(file.name, error);",
     replace: "void error;",
   }),
-  aimedBy(
-    ["lapse"],
-    mutant("damage-taken-for-a-torn-tail", "trap 24", {
-      file: "core/wal/log-files.ts",
-      find: "if (testimonyBytes > trouble.at) return damaged(",
-      replace: "if (testimonyBytes < 0) return damaged(",
-    }),
-  ),
-  aimedBy(
-    ["lapse"],
-    mutant("zeros-in-the-middle-taken-for-the-end", "decision 10", {
-      file: "core/wal/log-files.ts",
-      find: "if (isZeroFrom(file.bytes, trouble.at))",
-      replace: "if (file.bytes[trouble.at] === 0)",
-    }),
-  ),
+  aimedBy(["lapse"])("damage-taken-for-a-torn-tail", "trap 24", {
+    file: "core/wal/log-files.ts",
+    find: "if (testimonyBytes > trouble.at) return damaged(",
+    replace: "if (testimonyBytes < 0) return damaged(",
+  }),
+  aimedBy(["lapse"])("zeros-in-the-middle-taken-for-the-end", "decision 10", {
+    file: "core/wal/log-files.ts",
+    find: "if (isZeroFrom(file.bytes, trouble.at))",
+    replace: "if (file.bytes[trouble.at] === 0)",
+  }),
   mutant("leader-counts-itself-before-its-sync", "trap 25", {
     file: LEADER,
     find: "=> this.#progress.get(peer)?.match ?? 0;",
@@ -314,23 +245,15 @@ export const MUTANTS: readonly Mutant[] = [
     find: "this.#configurations = configurationsFrom(snapshot);\n    this.outbox",
     replace: "this.outbox",
   }),
-  aimedBy(
-    ["membership"],
-    mutant("snapshot-with-a-later-configuration", "trap 27", {
-      file: STATE,
-      find: "return { index, term, configuration: this.#configurations.at(index) };",
-      replace: "return { index, term, configuration: this.configuration };",
-    }),
-    { spares: 3, snapshotAfterEntries: 20 },
-  ),
-  aimedBy(
-    ["forged"],
-    mutant("wild-term-believed", "trap 31", {
-      file: ADMISSION,
-      find: 'if (message.term > term + this.#riseAllowed) return "wild-term";',
-      replace: "",
-    }),
-  ),
+  aimedBy(["membership"], { spares: 3, snapshotAfterEntries: 20 })("snapshot-with-a-later-configuration", "trap 27", {
+    file: STATE,
+    find: "return { index, term, configuration: this.#configurations.at(index) };",
+    replace: "return { index, term, configuration: this.configuration };",
+  }),
+  aimedBy(["forged"])("wild-term-believed", "trap 31", {
+    file: ADMISSION,
+    find: 'if (message.term > term + this.#riseAllowed) return "wild-term";',
+  }),
   mutant(
     "non-members-may-lead",
     "trap 72",
@@ -384,16 +307,13 @@ export const MUTANTS: readonly Mutant[] = [
   mutant("torn-tail-not-cut", "wal", {
     file: "engine/data-directory.ts",
     find: 'if (cut !== null && cut.name === tail.name) await file.truncate(cut.sizeBytes, "wal-truncate");',
-    replace: "",
   }),
   mutant("new-segment-without-directory-sync", "wal", {
     file: "engine/wal-writer.ts",
     find: 'await syncDirectory(disk, "wal-sync-directory");',
-    replace: "",
   }),
   mutant("log-not-synced", "wal", {
     file: "engine/wal-writer.ts",
     find: 'await syncFile(this.#file, "wal-fdatasync");',
-    replace: "",
   }),
 ];

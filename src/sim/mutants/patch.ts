@@ -10,7 +10,8 @@ export interface Edit {
   /** Below src/. */
   readonly file: string;
   readonly find: string;
-  readonly replace: string;
+  /** By default nothing: the line is left out. */
+  readonly replace?: string | undefined;
 }
 
 export interface Mutant {
@@ -24,10 +25,21 @@ export interface Mutant {
   readonly subject?: "elector" | "jobs" | undefined;
 }
 
+/** How mistakes are planted into runs of one kind: what `limits` decides is not left to the seed. */
+export function planting(limits?: Mutant["limits"], subject?: Mutant["subject"]) {
+  return (name: string, breaks: string, ...edits: readonly Edit[]): Mutant => ({
+    name,
+    breaks,
+    edits,
+    limits,
+    subject,
+  });
+}
+
 export function plant(source: string, edit: Edit): string {
   const parts = source.split(edit.find);
   if (parts.length !== 2) {
     throw new Error(`${edit.file}: the line to change stands there ${parts.length - 1} times: ${edit.find}`);
   }
-  return parts.join(edit.replace);
+  return parts.join(edit.replace ?? "");
 }

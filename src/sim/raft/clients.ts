@@ -5,7 +5,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import { nodeIdOf } from "../../core/kit/ids.ts";
 import type { Owner } from "../kernel/index.ts";
-import type { Cluster, Traffic } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
 import { writeCommand } from "./machine.ts";
 import { reached } from "./probes.ts";
 
@@ -13,15 +13,14 @@ const GIVE_UP_MS = 1_500;
 const READ_TIMEOUT_MS = 700;
 const KEYS = 4;
 
-export interface ClientCounts {
-  acknowledged: number;
-  refused: number;
-  unknown: number;
+type WriteEnd = "acknowledged" | "refused" | "unknown";
+
+export interface ClientCounts extends Record<WriteEnd, number> {
   reads: number;
   readsUnanswered: number;
 }
 
-export class Clients implements Traffic {
+export class Clients {
   readonly counts: ClientCounts = { acknowledged: 0, refused: 0, unknown: 0, reads: 0, readsUnanswered: 0 };
   readonly #cluster: Cluster;
   #nextId = 0;
@@ -88,18 +87,13 @@ export class Clients implements Traffic {
     return nodeIdOf(leader);
   }
 
-  #write(
-    random: Random,
-    owner: Owner,
-    node: string,
-    done: (answer: "acknowledged" | "refused" | "unknown") => void,
-  ): void {
+  #write(random: Random, owner: Owner, node: string, done: (end: WriteEnd) => void): void {
     const { oracle } = this.#cluster;
     const floor = oracle.floor();
     const data = writeCommand(`k${random.below(KEYS)}`, this.#nextId++, this.#cluster.knobs.paddingBytes);
     const batch = random.chance(0.1) ? [writeCommand("pad", this.#nextId++, 0), data] : [data];
     let open = true;
-    const settle = (answer: "acknowledged" | "refused" | "unknown"): void => {
+    const settle = (answer: WriteEnd): void => {
       if (!open) return;
       open = false;
       this.counts[answer]++;

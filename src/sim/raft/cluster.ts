@@ -14,38 +14,26 @@ import {
   type MessageType,
   type MsgVoteResp,
   type RaftEvent,
-  type RaftOptions,
   type Configuration,
 } from "../../core/raft/index.ts";
 import { Engine } from "../../engine/engine.ts";
 import { ENVELOPE_HEADER_BYTES, sealEnvelope } from "../../engine/envelope.ts";
-import type { Digest } from "../../ports/digest.ts";
 import { snapshotHead } from "../../core/wal/snapshot-file.ts";
-import { apply, World, type Boot, type TraceSink } from "../kernel/index.ts";
+import { strike, World, type Boot } from "../kernel/index.ts";
+import type { Clients } from "./clients.ts";
 import { DiskWitness, PROMISE_BYTES_MAX } from "./disk-witness.ts";
 import type { Knobs } from "./knobs.ts";
 import { HashMachine } from "./machine.ts";
 import { Memory } from "./memory.ts";
 import { Oracle } from "./oracle.ts";
 import { reached, type ProbeCounts } from "./probes.ts";
+import type { RunOptions } from "./run.ts";
 
 const CLUSTER_ID = "sim";
 
-export interface ClusterOptions {
+export interface ClusterOptions extends Pick<RunOptions, "digest" | "narrate" | "trace" | "reversed"> {
   readonly seed: number | string;
   readonly knobs: Knobs;
-  readonly digest: Digest;
-  readonly narrate?: TraceSink | undefined;
-  readonly trace?: RaftOptions["trace"];
-  /** What the engines report, for a narrator; nothing may depend on it. */
-  readonly onEvent?: ((node: string, event: RaftEvent) => void) | undefined;
-  /** The order in which nodes are handed to the world: nothing may depend on it. */
-  readonly reversed?: boolean | undefined;
-}
-
-export interface Traffic {
-  writeAt(node: string): void;
-  readAt(node: string): void;
 }
 
 interface Member {
@@ -61,7 +49,7 @@ export class Cluster {
   readonly knobs: Knobs;
   readonly names: readonly string[];
   /** Single requests of clients, for faults that need one at the right place and time. */
-  traffic: Traffic | null = null;
+  traffic: Clients | null = null;
   readonly #options: ClusterOptions;
   readonly #random: Random;
   readonly #members = new Map<string, Member>();
@@ -127,7 +115,7 @@ export class Cluster {
     for (const name of this.#members.keys()) {
       if (this.world.node(name).process.state === "crashed") this.#ended(name);
     }
-    this.oracle.check(this.knobs.election.enableLease === true);
+    this.oracle.check(this.knobs.election.enableLease);
     for (const { engine } of this.#members.values()) this.#watchTransfer(engine);
   }
 
@@ -159,7 +147,7 @@ export class Cluster {
     const machine = new HashMachine((index, _term, data, hash) => this.oracle.applied(node, index, data, hash));
     const founder = this.#founders.find((peer) => nodeIdOf(peer) === node);
     const { voters } = this.knobs;
-    Engine.start({
+    const started = Engine.start({
       clusterId: CLUSTER_ID,
       nodeId: node,
       disk: boot.disk,
@@ -177,21 +165,8 @@ export class Cluster {
               configuration: configurationOf(this.#founders.slice(0, voters), this.#founders.slice(voters)),
             },
       election: { ...this.knobs.election, nodePriority: this.knobs.priorities[this.names.indexOf(node)] ?? 0 },
-      limits: {
-        uncommittedBytesMax: this.knobs.uncommittedBytesMax,
-        inflightMessagesMax: this.knobs.inflightMessagesMax,
-        appendBytesMax: this.knobs.appendBytesMax,
-        compactionHoldEntriesMax: this.knobs.compactionHoldEntriesMax,
-        compactionKeptBytesMax: this.knobs.compactionKeptBytesMax,
-        commitNoticeMs: this.knobs.commitNoticeMs,
-        priorityStableMs: this.knobs.priorityStableMs,
-        priorityIntervalMs: 2 * this.knobs.priorityStableMs,
-      },
-      snapshots: {
-        afterEntries: this.knobs.snapshotAfterEntries,
-        keepEntries: this.knobs.snapshotKeepEntries,
-        memoryBytesMax: this.knobs.snapshotMemoryBytesMax,
-      },
+      limits: this.knobs.limits,
+      snapshots: this.knobs.snapshots,
       segmentBytesMax: this.knobs.segmentBytesMax,
       reserveBytes: this.knobs.reserveBytes,
       sponsors: this.names,
@@ -199,12 +174,8 @@ export class Cluster {
       trace: this.#options.trace,
       onEvent: (event) => this.#event(node, event),
       onFatal: (error) => this.#fatal(boot, error),
-    }).then(
-      (engine) => {
-        if (this.world.node(node).process.life?.number === boot.life) this.#started(boot, engine, machine);
-      },
-      (error: unknown) => boot.fatal(error),
-    );
+    });
+    boot.when(started, (engine) => this.#started(boot, engine, machine));
   }
 
   #started(boot: Boot, engine: Engine, machine: HashMachine): void {
@@ -269,7 +240,6 @@ export class Cluster {
 
   #event(node: string, event: RaftEvent): void {
     this.world.scheduler.narrate(node, () => JSON.stringify(event));
-    this.#options.onEvent?.(node, event);
     const engine = this.#members.get(node)?.engine;
     if (engine === undefined) return;
     switch (event.kind) {
@@ -325,11 +295,7 @@ export class Cluster {
     this.#trusted.set(node, new Set(members(configuration).map(nodeIdOf)));
     const { scheduler, nowMs } = this.world;
     scheduler.schedule(nowMs, scheduler.owner("faults"), () => {
-      apply(
-        this.world,
-        { atMs: nowMs, kind: "crash", node, restartAfterMs: 20, silent: false },
-        { hit: () => undefined },
-      );
+      strike(this.world, { kind: "crash", node, restartAfterMs: 20, silent: false }, () => undefined);
     });
   }
 

@@ -1,7 +1,7 @@
 // The hands with which faults reach into a cluster: small acts on nodes and links, done now or a little later.
 
 import { nodeIdOf } from "../../core/kit/ids.ts";
-import { apply } from "../kernel/index.ts";
+import { strike } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 
 /** Who leads, and the rest. */
@@ -26,11 +26,11 @@ export function crash(
   hit: () => void,
   tear: "random" | "keep" | "vanish" = "random",
 ): void {
-  apply(cluster.world, { atMs: cluster.world.nowMs, kind: "crash", node, restartAfterMs, silent: true, tear }, { hit });
+  strike(cluster.world, { kind: "crash", node, restartAfterMs, silent: true, tear }, hit);
 }
 
 export function cut(cluster: Cluster, a: string, b: string, forMs: number, hit: () => void): void {
-  if (a !== b) apply(cluster.world, { atMs: cluster.world.nowMs, kind: "cut", a, b, forMs }, { hit });
+  if (a !== b) strike(cluster.world, { kind: "cut", a, b, forMs }, hit);
 }
 
 export function later(cluster: Cluster, afterMs: number, fire: () => void): void {

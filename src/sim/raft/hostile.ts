@@ -9,7 +9,7 @@ import { nodeIdOf, parsePeerKey, type PeerKey } from "../../core/kit/ids.ts";
 import { TERM_JUMP_MAX, TERM_RISE_AT_START, TERM_RISE_PER_S_MAX } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { configurationOf, isMember, members, type Message, type RaftStatus } from "../../core/raft/index.ts";
-import { apply } from "../kernel/index.ts";
+import { strike } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { crash, later } from "./hands.ts";
 import { presentPeer } from "./operators.ts";
@@ -159,7 +159,7 @@ export function revenant(cluster: Cluster, random: Random, hit: () => void): voi
   const node = nodeIdOf(old);
   if (!cluster.memory.mayLose(node, configuration, committedIndex)) return;
   cluster.memory.lost(node);
-  apply(cluster.world, { atMs: cluster.world.nowMs, kind: "disk-wipe", node, restartAfterMs: 20 }, { hit });
+  strike(cluster.world, { kind: "disk-wipe", node, restartAfterMs: 20 }, hit);
   later(cluster, random.between(...SWAP_MS), () => {
     const now = cluster.leader()?.engine;
     const { committedConfiguration, configuration: inForce } = now?.status() ?? {};

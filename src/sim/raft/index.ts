@@ -1,6 +1,6 @@
 // The door of the simulated Raft cluster.
 
-export { Campaign } from "./campaign.ts";
+export { raftCampaign } from "./campaign.ts";
 export type { KnobLimits } from "./knobs.ts";
 export type { RaftFault } from "./plan.ts";
 export { runSeed, type RunOptions, type RunResult } from "./run.ts";

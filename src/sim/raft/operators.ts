@@ -13,7 +13,7 @@ import {
   type Configuration,
 } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { apply } from "../kernel/index.ts";
+import { strike } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { later } from "./hands.ts";
 import { reached } from "./probes.ts";
@@ -65,7 +65,7 @@ function emptyRemoved(cluster: Cluster, engine: Engine, { operations }: ConfChan
     later(cluster, 0, () => {
       if (presentPeer(cluster, node) !== peer) return;
       cluster.memory.lost(node);
-      apply(cluster.world, { atMs: cluster.world.nowMs, kind: "disk-wipe", node, restartAfterMs: 20 }, { hit });
+      strike(cluster.world, { kind: "disk-wipe", node, restartAfterMs: 20 }, hit);
     });
   }
   return removed.length > 0;

@@ -5,7 +5,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { nodeIdOf } from "../../core/kit/ids.ts";
 import { DISK_HUNG_TIMEOUTS } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { apply, randomPlan, type DrawnKind, type Fault } from "../kernel/index.ts";
+import { apply, randomPlan, type DrawnKind, type Fault, weighted } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Knobs } from "./knobs.ts";
 import { changeMembership, drain, transferLeadership } from "./operators.ts";
@@ -58,50 +58,34 @@ const KERNEL_WEIGHTS: Partial<Record<DrawnKind, number>> = {
   "disk-full": 1,
   garbage: 1,
 };
-/** Each as often as it stands here. */
-const OWN_KINDS: readonly OwnKind[] = [
-  "membership",
-  "membership",
-  "membership",
-  "membership",
-  "transfer",
-  "transfer",
-  "replace",
-  "crash-leader",
-  "crash-leader",
-  "pause-leader",
-  "isolate-leader",
-  "isolate-leader",
-  "drain-leader",
-  "hang-leader-disk",
-  "reset-leader",
-  "bounce",
-  "power-loss",
-  "crash-on-send",
-  "crash-on-send",
-  "forged",
-  "hostile",
-  "hostile",
-  "hostile",
-  "mad-member",
-  "contest",
-  "usurp",
-  "amnesia",
-  "amnesia",
-  "amnesia",
-  "drift",
-  "succession",
-  "succession",
-  "figure-8",
-  "figure-8",
-  "schism",
-  "stale-read",
-  "stale-read",
-  "relapse",
-  "relapse",
-  "hearsay",
-  "handover",
-];
+const OWN_KINDS = weighted<OwnKind>({
+  membership: 4,
+  transfer: 2,
+  replace: 1,
+  "crash-leader": 2,
+  "pause-leader": 1,
+  "isolate-leader": 2,
+  "drain-leader": 1,
+  "hang-leader-disk": 1,
+  "reset-leader": 1,
+  bounce: 1,
+  "power-loss": 1,
+  "crash-on-send": 2,
+  forged: 1,
+  hostile: 3,
+  "mad-member": 1,
+  contest: 1,
+  usurp: 1,
+  amnesia: 3,
+  drift: 1,
+  succession: 2,
+  "figure-8": 2,
+  schism: 1,
+  "stale-read": 2,
+  relapse: 2,
+  hearsay: 1,
+  handover: 1,
+});
 
 /** What can happen to a node that is alone. */
 const LONELY_KINDS: readonly OwnKind[] = [
@@ -142,8 +126,8 @@ const PLAIN_KINDS: readonly OwnKind[] = [
 
 export function drawPlan(random: Random, names: readonly string[], knobs: Knobs): RaftFault[] {
   const untilMs = knobs.faultsUntilMs;
-  const weights = knobs.plain === true ? PLAIN_WEIGHTS : KERNEL_WEIGHTS;
-  const kinds = names.length < 2 ? LONELY_KINDS : knobs.plain === true ? PLAIN_KINDS : OWN_KINDS;
+  const weights = knobs.plain ? PLAIN_WEIGHTS : KERNEL_WEIGHTS;
+  const kinds = names.length < 2 ? LONELY_KINDS : knobs.plain ? PLAIN_KINDS : OWN_KINDS;
   const kernel: RaftFault[] =
     names.length < 2
       ? []
@@ -152,10 +136,10 @@ export function drawPlan(random: Random, names: readonly string[], knobs: Knobs)
     drawOwn(random.fork(`own/${at}`), kinds, names, untilMs),
   );
   // One that certainly has an effect: of a few faults on a small cluster, all may meet nobody (trap 33).
-  const sure = knobs.plain === true ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
-  const loses = knobs.plain !== true && names.length > 2 && random.fork("loses").chance(0.25);
+  const sure = knobs.plain ? [] : [drawOwn(random.fork("sure"), ["power-loss"], names, untilMs)];
+  const loses = !knobs.plain && names.length > 2 && random.fork("loses").chance(0.25);
   const lapse = loses ? [drawOwn(random.fork("lapse"), ["lapse", "oblivion"], names, untilMs)] : [];
-  const returns = knobs.plain !== true && names.length > 2 && random.fork("returns").chance(0.15);
+  const returns = !knobs.plain && names.length > 2 && random.fork("returns").chance(0.15);
   const revenant = returns ? [drawOwn(random.fork("revenant"), ["revenant"], names, Math.min(untilMs, 2_000))] : [];
   const aimed = Array.from({ length: knobs.aims.length === 0 || names.length < 2 ? 0 : AIMED_FAULTS }, (_, at) =>
     drawOwn(random.fork(`aimed/${at}`), knobs.aims, names, untilMs),
@@ -203,7 +187,12 @@ function drawOwn(random: Random, kinds: readonly OwnKind[], names: readonly stri
   }
 }
 
+function isPloy(fault: RaftFault): fault is Extract<ClusterFault, { kind: PloyKind }> {
+  return Object.hasOwn(PLOYS, fault.kind);
+}
+
 export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => void): void {
+  if (isPloy(fault)) return PLOYS[fault.kind](cluster, cluster.world.random.fork(`${fault.kind}/${fault.draw}`), hit);
   switch (fault.kind) {
     case "membership":
       return changeMembership(cluster, fault.draw, fault.count, hit);
@@ -226,24 +215,6 @@ export function applyRaftFault(cluster: Cluster, fault: RaftFault, hit: () => vo
     case "drain-leader":
     case "reset-leader":
       return applyToLeader(cluster, fault, hit);
-    case "forged":
-    case "hostile":
-    case "mad-member":
-    case "revenant":
-    case "contest":
-    case "usurp":
-    case "amnesia":
-    case "drift":
-    case "succession":
-    case "figure-8":
-    case "schism":
-    case "stale-read":
-    case "relapse":
-    case "lapse":
-    case "oblivion":
-    case "hearsay":
-    case "handover":
-      return PLOYS[fault.kind](cluster, cluster.world.random.fork(`${fault.kind}/${fault.draw}`), hit);
     case "disk-wipe":
     case "disk-corrupt": {
       // Raft promises nothing once a majority has lost its memory: at most a minority of disks is lost at a time.

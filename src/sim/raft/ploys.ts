@@ -3,31 +3,13 @@
 
 import { nodeIdOf, parsePeerKey, peerKey, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { apply, type FileInfo, type Region } from "../kernel/index.ts";
+import { apply, type FileInfo, type Region, strike } from "../kernel/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { figure8 } from "./figure-8.ts";
 import { hostile, madMember, revenant } from "./hostile.ts";
 import { campaign, crash, cut, later, leaderAndOthers } from "./hands.ts";
 import { addVoter, presentPeer, swapVoters, transferLeadership } from "./operators.ts";
 
-export type PloyKind =
-  | "forged"
-  | "hostile"
-  | "mad-member"
-  | "revenant"
-  | "contest"
-  | "usurp"
-  | "amnesia"
-  | "drift"
-  | "succession"
-  | "figure-8"
-  | "schism"
-  | "stale-read"
-  | "relapse"
-  | "lapse"
-  | "oblivion"
-  | "hearsay"
-  | "handover";
 type Ploy = (cluster: Cluster, random: Random, hit: () => void) => void;
 
 /** What a node has just promised when it dies. */
@@ -37,7 +19,7 @@ export type SentType = (typeof SENT_TYPES)[number];
 /** As much of the log's end as a few writes take. */
 const LAPSE_BYTES = 600;
 
-export const PLOYS: Record<PloyKind, Ploy> = {
+export const PLOYS = {
   forged,
   hostile,
   "mad-member": madMember,
@@ -55,7 +37,8 @@ export const PLOYS: Record<PloyKind, Ploy> = {
   oblivion: (cluster, random, hit) => forgetting(cluster, random, hit, "disk-wipe"),
   hearsay,
   handover,
-};
+} satisfies Record<string, Ploy>;
+export type PloyKind = keyof typeof PLOYS;
 
 /** Well-formed messages that no honest peer sends: from strangers, for other disks, with wild terms. */
 function forged(cluster: Cluster, random: Random, hit: () => void): void {
@@ -116,7 +99,7 @@ function amnesia(cluster: Cluster, random: Random, hit: () => void): void {
   cut(cluster, leader, knows, 900, hit);
   later(cluster, random.between(152, 165), () => {
     // What it promises is told before it is written, if anybody tells it so early.
-    apply(cluster.world, { atMs: cluster.world.nowMs, kind: "disk-hang", node: forgets, forMs: 60 }, { hit });
+    strike(cluster.world, { kind: "disk-hang", node: forgets, forMs: 60 }, hit);
     crashOnSend(cluster, forgets, forgets === voter ? "MsgVoteResp" : "MsgHeartbeat", random.between(8, 20), hit);
     campaign(cluster, candidate);
     later(cluster, random.between(6, 14), () => cut(cluster, voter, candidate, 700, hit));
@@ -132,7 +115,7 @@ function drift(cluster: Cluster, random: Random, hit: () => void): void {
   world.node(leader).process.setClockRate(0.8);
   for (const name of others) world.node(name).process.setClockRate(1.2);
   later(cluster, random.between(100, 300), () => {
-    apply(world, { atMs: world.nowMs, kind: "partition", groups: [[leader], others], forMs: 500 }, { hit });
+    strike(world, { kind: "partition", groups: [[leader], others], forMs: 500 }, hit);
     for (let at = 0; at < 15; at++) later(cluster, 60 + at * 9, () => campaign(cluster, random.pick(others)));
   });
 }
@@ -145,11 +128,7 @@ function succession(cluster: Cluster, random: Random, hit: () => void): void {
     if (rounds-- === 0) return;
     if (leader !== undefined && others.length > 0) {
       const aloneMs = random.between(2, 60);
-      apply(
-        cluster.world,
-        { atMs: cluster.world.nowMs, kind: "partition", groups: [[leader], others], forMs: aloneMs },
-        { hit },
-      );
+      strike(cluster.world, { kind: "partition", groups: [[leader], others], forMs: aloneMs }, hit);
       later(cluster, aloneMs * random.between(0.5, 1.2), () =>
         crash(cluster, leader, random.between(20, 250), hit, "keep"),
       );
@@ -173,11 +152,7 @@ function schism(cluster: Cluster, random: Random, hit: () => void): void {
   );
   const inside = cluster.names.filter((name) => name !== node && !outside.includes(name));
   if (outside.length === 0 || inside.length === 0) return;
-  apply(
-    cluster.world,
-    { atMs: cluster.world.nowMs, kind: "partition", groups: [[node, ...outside], inside], forMs: 700 },
-    { hit },
-  );
+  strike(cluster.world, { kind: "partition", groups: [[node, ...outside], inside], forMs: 700 }, hit);
   if (random.chance(0.5)) {
     later(cluster, 5, () => swapVoters(cluster, leader.engine, inside, outside));
     return;
@@ -195,7 +170,7 @@ function relapse(cluster: Cluster, random: Random, hit: () => void): void {
   const { leader, others } = leaderAndOthers(cluster);
   if (leader === undefined || others.length < 2) return;
   const { world } = cluster;
-  apply(world, { atMs: world.nowMs, kind: "partition", groups: [[leader], others], forMs: 330 }, { hit });
+  strike(world, { kind: "partition", groups: [[leader], others], forMs: 330 }, hit);
   for (let at = 0; at < 4; at++) {
     later(cluster, 5 + at, () => cluster.traffic?.writeAt(leader));
     later(cluster, 290 + at * 9, () => {
@@ -204,9 +179,7 @@ function relapse(cluster: Cluster, random: Random, hit: () => void): void {
     });
   }
   // A slow disk, so that the write that replaces them is long under way when the power goes.
-  later(cluster, 325, () =>
-    apply(world, { atMs: world.nowMs, kind: "disk-slow", node: leader, factor: 40, forMs: 250 }, { hit }),
-  );
+  later(cluster, 325, () => strike(world, { kind: "disk-slow", node: leader, factor: 40, forMs: 250 }, hit));
   const lastTerm = (): number => cluster.member(leader)?.engine.status().lastTerm ?? 0;
   const before = lastTerm();
   const pull = (triesLeft: number): void => {
@@ -214,7 +187,7 @@ function relapse(cluster: Cluster, random: Random, hit: () => void): void {
     if (lastTerm() === before) return later(cluster, 0.25, () => pull(triesLeft - 1));
     later(cluster, random.between(0.3, 4), () => {
       const tear = random.pick(["torn", "sectors"] as const);
-      apply(world, { atMs: world.nowMs, kind: "disk-torn", node: leader, tear, restartAfterMs: 20 }, { hit });
+      strike(world, { kind: "disk-torn", node: leader, tear, restartAfterMs: 20 }, hit);
     });
   };
   later(cluster, 331, () => pull(600));
@@ -237,7 +210,7 @@ function forgetting(cluster: Cluster, random: Random, hit: () => void, how: "dis
   const forgetful = nodeIdOf(forgets);
   const ahead = cluster.names.filter((name) => name !== forgetful && !behind.includes(name));
   const part = (away: readonly string[], forMs: number): void =>
-    apply(world, { atMs: world.nowMs, kind: "partition", groups: [ahead, away], forMs }, { hit });
+    strike(world, { kind: "partition", groups: [ahead, away], forMs }, hit);
   part(behind, 1_000);
   for (let at = 0; at < 6; at++) later(cluster, 10 + at * 15, () => cluster.traffic?.writeAt(leader));
   later(cluster, 105, () => {
@@ -302,11 +275,7 @@ function handover(cluster: Cluster, random: Random, hit: () => void): void {
 function staleRead(cluster: Cluster, random: Random, hit: () => void): void {
   const { leader, others } = leaderAndOthers(cluster);
   if (leader === undefined || others.length < 2) return;
-  apply(
-    cluster.world,
-    { atMs: cluster.world.nowMs, kind: "partition", groups: [[leader], others], forMs: 450 },
-    { hit },
-  );
+  strike(cluster.world, { kind: "partition", groups: [[leader], others], forMs: 450 }, hit);
   for (let at = 0; at < 14; at++) {
     later(cluster, 130 + at * 15, () => {
       if (at < 4) campaign(cluster, random.pick(others));

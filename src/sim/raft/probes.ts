@@ -1,5 +1,6 @@
-// Rare states that a simulation must have been in to be worth anything. A run counts what it met; a whole
-// campaign of seeds in which one of them stayed at zero proves less than it seems, and fails.
+// Rare states that a campaign of Raft clusters must have been in (kernel/probes.ts).
+
+export { reached } from "../kernel/index.ts";
 
 export const PROBES = [
   "prior-term-entry-overwritten",
@@ -43,7 +44,3 @@ export const PROBES = [
 
 export type Probe = (typeof PROBES)[number];
 export type ProbeCounts = Partial<Record<Probe, number>>;
-
-export function reached(counts: ProbeCounts, probe: Probe): void {
-  counts[probe] = (counts[probe] ?? 0) + 1;
-}

@@ -5,92 +5,53 @@ import { isJoint, members, type RaftOptions } from "../../core/raft/index.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Digest } from "../../ports/digest.ts";
-import { Injector, type FaultCount, type TraceSink } from "../kernel/index.ts";
+import { noEffect, playScene, type SeedOptions, type SeedResult } from "../kernel/index.ts";
 import { Clients, type ClientCounts } from "./clients.ts";
 import { Cluster } from "./cluster.ts";
 import { drawKnobs, type KnobLimits, type Knobs } from "./knobs.ts";
 import { applyRaftFault, drawPlan, type RaftFault } from "./plan.ts";
-import type { ProbeCounts } from "./probes.ts";
+import type { Probe } from "./probes.ts";
 
 const CONVERGE_WITHIN_MS = 30_000;
-/** Fewer than this may all have met a node that was just dead. */
-const FAULTS_FOR_AN_EFFECT = 3;
 const PROBE_INTERVAL_MS = 20;
 const CLIENTS_GO_ON_MS = 500;
 const STEPS_MAX = 5_000_000;
 
-export interface RunOptions {
-  readonly seed: number;
+export interface RunOptions extends SeedOptions<KnobLimits, RaftFault> {
   readonly digest: Digest;
-  readonly limits?: KnobLimits | undefined;
-  /** Replaces the plan that the seed draws: for shrinking. */
-  readonly plan?: readonly RaftFault[] | undefined;
-  readonly narrate?: TraceSink | undefined;
   readonly trace?: RaftOptions["trace"];
-  readonly reversed?: boolean | undefined;
 }
 
-export interface RunResult {
-  readonly seed: number;
-  readonly knobs: Knobs;
-  readonly plan: readonly RaftFault[];
-  readonly hash: string;
-  readonly simulatedMs: number;
-  readonly steps: number;
+export interface RunResult extends SeedResult<Knobs, RaftFault, Probe> {
   readonly elections: number;
   readonly clients: ClientCounts;
-  readonly faults: Record<string, FaultCount>;
-  readonly probes: ProbeCounts;
-  /** The first sentence of the contract that was not true, or null. */
-  readonly violation: string | null;
 }
 
 export async function runSeed(options: RunOptions): Promise<RunResult> {
   const random = seededRandom(`raft/${options.seed}`);
   const knobs = drawKnobs(random.fork("knobs"), options.limits);
   const cluster = new Cluster({ ...options, seed: `raft/${options.seed}`, knobs });
-  const plan = options.plan ?? drawPlan(random.fork("plan"), cluster.names, knobs);
-  const injector = new Injector<RaftFault>(cluster.world.scheduler, (fault, hit) =>
-    applyRaftFault(cluster, fault, hit),
-  );
   const clients = new Clients(cluster);
   cluster.traffic = clients;
-  injector.schedule(plan);
-  cluster.world.startAll();
-  clients.start();
-
-  let violation: string | null = null;
-  try {
-    await run(cluster, knobs.faultsUntilMs, () => false);
-    cluster.calm();
-    violation = finding(cluster) ?? (await converge(cluster, clients)) ?? finding(cluster);
-  } catch (error) {
-    violation = `the simulation itself failed: ${String(error instanceof Error ? error.stack : error)}`;
-  }
-  cluster.collect();
-  violation ??= emptiness(clients, injector, plan);
-  return {
+  const { world, probes } = cluster;
+  const result = await playScene<Knobs, RaftFault, Probe>({
     seed: options.seed,
+    world,
     knobs,
-    plan,
-    hash: cluster.world.hash(),
-    simulatedMs: cluster.world.nowMs,
-    steps: cluster.world.scheduler.steps,
-    elections: cluster.oracle.elections,
-    clients: clients.counts,
-    faults: injector.counts,
-    probes: cluster.probes,
-    violation,
-  };
-}
-
-/** A run in which nothing happened proves nothing, and fails (trap 33). */
-function emptiness(clients: Clients, injector: Injector<RaftFault>, plan: readonly RaftFault[]): string | null {
-  if (clients.counts.acknowledged === 0) return "no traffic: not one write was acknowledged";
-  const fired = Object.values(injector.counts).reduce((sum, { fired: some }) => sum + some, 0);
-  return plan.length >= FAULTS_FOR_AN_EFFECT && fired === 0
-    ? `no faults: of ${plan.length} that were scheduled, none had an effect`
-    : null;
+    plan: options.plan ?? drawPlan(random.fork("plan"), cluster.names, knobs),
+    probes,
+    strike: (fault, hit) => applyRaftFault(cluster, fault, hit),
+    begin: () => clients.start(),
+    play: async () => {
+      await run(cluster, knobs.faultsUntilMs, () => false);
+      cluster.calm();
+      return world.finding() ?? (await converge(cluster, clients)) ?? world.finding();
+    },
+    emptiness: (faults) =>
+      clients.counts.acknowledged === 0 ? "no traffic: not one write was acknowledged" : noEffect(faults),
+  });
+  cluster.collect();
+  return { ...result, elections: cluster.oracle.elections, clients: clients.counts };
 }
 
 function run(cluster: Cluster, untilMs: number, done: () => boolean): Promise<unknown> {
@@ -107,7 +68,7 @@ function run(cluster: Cluster, untilMs: number, done: () => boolean): Promise<un
 async function converge(cluster: Cluster, clients: Clients): Promise<string | null> {
   const trouble = await settle(cluster, clients, null);
   const leader = cluster.leader();
-  if (trouble !== null || leader === undefined || finding(cluster) !== null) return trouble;
+  if (trouble !== null || leader === undefined || cluster.world.finding() !== null) return trouble;
   if (leader.engine.status().committedConfiguration.voters.length < 3) return null;
   // A majority must be enough: whoever leads now dies and does not come back.
   const dead = nodeIdOf(leader.engine.peer);
@@ -167,11 +128,4 @@ function unlikeness(cluster: Cluster, peer: PeerKey, member: Member, leader: Mem
     return `${name} has ${own.applied}/${own.lastIndex}, the leader ${status.applied}/${status.lastIndex}`;
   }
   return member.machine.hash === leader.machine.hash ? null : `${name} has another state at index ${own.applied}`;
-}
-
-function finding(cluster: Cluster): string | null {
-  const first = cluster.world.findings[0];
-  if (first === undefined) return null;
-  const text = first.error instanceof Error ? (first.error.stack ?? first.error.message) : String(first.error);
-  return `${first.node} at ${first.atMs.toFixed(3)} ms: ${text}`;
 }

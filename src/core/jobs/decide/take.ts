@@ -8,24 +8,17 @@ import { checkSpecs } from "./jobs.ts";
 import { TenureError } from "../../kit/errors.ts";
 import { decided, draft } from "./decision.ts";
 import type { Failed, Submitted } from "../events.ts";
-import type { JobSpec } from "../model.ts";
+import { type JobSpec, PLAIN_SPEC } from "../model.ts";
 import { nameProblem, payloadProblem, specProblem } from "./spec-problem.ts";
 import type { BookState } from "../state/state.ts";
 
 /** In place of a specification that can't be taken as it is. */
 const UNUSABLE: Omit<JobSpec, "kind"> = {
-  payload: null,
-  queue: "default",
-  labels: {},
-  platform: null,
-  priority: 0,
-  notBeforeMs: null,
+  ...PLAIN_SPEC,
   attemptsMax: 1,
   lossesMax: 1,
   backoff: { baseMs: 0, maxMs: 0 },
-  timeoutMs: null,
   retentionMs: 7 * 86_400_000,
-  concurrency: null,
 };
 const UNUSABLE_KIND = "unusable";
 /** As the API wants it: it goes into paths, labels of metrics and terminals. */

@@ -3,10 +3,10 @@
 import { assertNever } from "../../../core/kit/assert.ts";
 import { DISK_HUNG_TIMEOUTS } from "../../../core/kit/limits.ts";
 import type { Random } from "../../../core/kit/random.ts";
-import { apply, randomPlan, type DrawnKind, type Fault } from "../../kernel/index.ts";
+import { apply, randomPlan, type DrawnKind, type Fault, weighted } from "../../kernel/index.ts";
 import { type ClockFault, drawClockFaults } from "../clocks.ts";
 import type { JobsCluster } from "../cluster.ts";
-import type { JobsAim, JobsKnobs } from "../knobs.ts";
+import type { JobsKnobs } from "../knobs.ts";
 import { supervisorOf } from "../moonlight.ts";
 import { JOBS_PLOYS, type JobsPloyKind, ploy } from "./ploys.ts";
 import { reached } from "../probes.ts";
@@ -49,50 +49,34 @@ const WEIGHTS: Partial<Record<DrawnKind, number>> = {
   "disk-slow": 2,
   "disk-hang": 1,
 };
-const OWN_KINDS: readonly OwnKind[] = [
-  "crash-leader",
-  "crash-leader",
-  "pause-leader",
-  "pause-leader",
-  "isolate-leader",
-  "isolate-leader",
-  "isolate-leader",
-  "hang-leader-disk",
-  "transfer",
-  "jump-leader",
-  "jump-leader",
-  "crash-agent",
-  "crash-agent",
-  "pause-agent",
-  "pause-agent",
-  "cut-agent",
-];
+const OWN_KINDS = weighted<OwnKind>({
+  "crash-leader": 2,
+  "pause-leader": 2,
+  "isolate-leader": 3,
+  "hang-leader-disk": 1,
+  transfer: 1,
+  "jump-leader": 2,
+  "crash-agent": 2,
+  "pause-agent": 2,
+  "cut-agent": 1,
+});
 /** Of servers that work. */
 const MOONLIGHT_KINDS: readonly OwnKind[] = [
   ...OWN_KINDS,
-  "crash-leader",
-  "crash-leading-supervisor",
-  "crash-leading-supervisor",
-  "crash-supervisor",
-  "crash-supervisor",
-  "pause-supervisor",
-  "pause-supervisor",
-  "pause-worker",
-  "pause-worker",
-  "transfer",
-  "crash-worker",
-  "crash-loop",
-  "stop-node",
+  ...weighted<OwnKind>({
+    "crash-leader": 1,
+    "crash-leading-supervisor": 2,
+    "crash-supervisor": 2,
+    "pause-supervisor": 2,
+    "pause-worker": 2,
+    transfer: 1,
+    "crash-worker": 1,
+    "crash-loop": 1,
+    "stop-node": 1,
+  }),
 ];
 /** Of a race: leaders die, are cut off, stand still and give up. */
-const RACE_KINDS: readonly OwnKind[] = [
-  "crash-leader",
-  "crash-leader",
-  "isolate-leader",
-  "isolate-leader",
-  "pause-leader",
-  "transfer",
-];
+const RACE_KINDS = weighted<OwnKind>({ "crash-leader": 2, "isolate-leader": 2, "pause-leader": 1, transfer: 1 });
 const RACE_WEIGHTS: Partial<Record<DrawnKind, number>> = { crash: 2, cut: 1, "cut-one-way": 1, partition: 3, lossy: 1 };
 const DURATION_MS: readonly [number, number] = [40, 3_000];
 /** Of clocks that are right otherwise; those that are days off: clocks.ts. */
@@ -167,8 +151,12 @@ function drawPloy(random: Random, { race, faultsUntilMs }: JobsKnobs): JobsFault
   return [{ atMs, kind: random.pick(JOBS_PLOYS), draw: random.below(2 ** 30) }];
 }
 
-function isPloy(kind: JobsAim): kind is JobsPloyKind {
+function isPloy(kind: string): kind is JobsPloyKind {
   return JOBS_PLOYS.some((one) => one === kind);
+}
+
+function isPloyFault(fault: JobsFault): fault is PloyFault {
+  return isPloy(fault.kind);
 }
 
 /** Early: it takes longer than most faults. */
@@ -242,6 +230,7 @@ function drawOwn(
 }
 
 export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () => void): void {
+  if (isPloyFault(fault)) return ploy(cluster, fault.kind, fault.draw, hit);
   switch (fault.kind) {
     case "crash-leader":
     case "crash-leading-supervisor":
@@ -252,11 +241,13 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
     case "transfer":
       return applyToLeader(cluster, fault, hit);
     case "pause-supervisor":
+    case "pause-agent":
       return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
     case "pause-worker":
       if (isThere(cluster, fault.node)) apply(cluster.world, { ...fault, kind: "pause" }, { hit });
       return;
     case "crash-supervisor":
+    case "crash-agent":
       return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
     case "crash-worker":
       // Its supervisor starts the next.
@@ -264,28 +255,12 @@ export function applyJobsFault(cluster: JobsCluster, fault: JobsFault, hit: () =
       return;
     case "stop-node":
       hit();
-      return cluster.stopNode(fault.node);
+      return cluster.moonlight.stop(fault.node);
     case "crash-loop":
       hit();
-      return cluster.crashLoop(fault.node);
+      return cluster.moonlight.crashLoop(fault.node);
     case "usurp-agent":
       return usurp(cluster, fault, hit);
-    case "hasty-cancel":
-    case "deposed":
-    case "orphan":
-    case "lapse":
-    case "reborn":
-    case "power-cut":
-    case "serial-forgetting":
-    case "missed-forgetting":
-    case "vain-retry":
-    case "cut-doubt":
-    case "revived":
-      return ploy(cluster, fault.kind, fault.draw, hit);
-    case "crash-agent":
-      return apply(cluster.world, { ...fault, kind: "crash" }, { hit });
-    case "pause-agent":
-      return apply(cluster.world, { ...fault, kind: "pause" }, { hit });
     case "cut-agent":
       // Its letters are no messages of the network's own: that nobody reads them is the effect.
       hit();

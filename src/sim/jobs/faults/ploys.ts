@@ -15,23 +15,8 @@
 //   revived           jobs of schedules that have ended are sent once more, again and again, also those that the book has dropped
 
 import type { Random } from "../../../core/kit/random.ts";
-import { apply, type Fault } from "../../kernel/index.ts";
+import { strike } from "../../kernel/index.ts";
 import type { JobsCluster } from "../cluster.ts";
-
-export const JOBS_PLOYS = [
-  "hasty-cancel",
-  "deposed",
-  "orphan",
-  "lapse",
-  "reborn",
-  "power-cut",
-  "serial-forgetting",
-  "missed-forgetting",
-  "vain-retry",
-  "cut-doubt",
-  "revived",
-] as const;
-export type JobsPloyKind = (typeof JOBS_PLOYS)[number];
 
 type Ploy = (cluster: JobsCluster, random: Random, hit: () => void) => void;
 
@@ -55,20 +40,20 @@ export function ploy(cluster: JobsCluster, kind: JobsPloyKind, draw: number, hit
   PLOYS[kind](cluster, cluster.random.fork(`${kind}/${draw}`), hit);
 }
 
-const PLOYS: Record<JobsPloyKind, Ploy> = {
+const PLOYS = {
   "hasty-cancel": (cluster, _random, hit) => {
     const untilMs = cluster.world.nowMs + HASTY_MS;
     cluster.onResult = (node, jobId) => {
       if (cluster.world.nowMs > untilMs) return;
       hit();
-      cluster.clients?.cancelNow(node, jobId);
+      cluster.clients?.askNow(node, "cancel", jobId);
     };
   },
 
   deposed: (cluster, random, hit) => {
     const { leader, others } = leaderAndOthers(cluster);
     if (leader === undefined) return;
-    strike(cluster, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
+    strike(cluster.world, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
     for (let afterMs = STICKY_MS; afterMs < GIVES_UP_MS + 5 * STEP_MS; afterMs += STEP_MS) {
       later(cluster, afterMs, () => {
         if (cluster.leader() === leader) campaign(cluster, random.pick(others));
@@ -80,7 +65,8 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
   orphan: (cluster, random, hit) => {
     const { leader, others } = leaderAndOthers(cluster);
     if (leader === undefined) return;
-    for (const from of others) strike(cluster, { kind: "cut-one-way", from, to: leader, forMs: 3 * GIVES_UP_MS }, hit);
+    for (const from of others)
+      strike(cluster.world, { kind: "cut-one-way", from, to: leader, forMs: 3 * GIVES_UP_MS }, hit);
     for (let afterMs = 0; afterMs < GIVES_UP_MS; afterMs += 2 * STEP_MS) {
       later(cluster, afterMs, () => cluster.clients?.submitAt(leader, random.fork(`${afterMs}`)));
     }
@@ -91,58 +77,18 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
     const forMs = cluster.knobs.ttlMs * random.between(...LEASES);
     // Its letters are no messages of the network's own: that nobody reads them is the effect.
     hit();
-    strike(cluster, { kind: "partition", groups: [[node], cluster.names], forMs }, hit);
+    strike(cluster.world, { kind: "partition", groups: [[node], cluster.names], forMs }, hit);
   },
 
   reborn: (cluster, random, hit) => {
     for (const node of cluster.agents) {
-      strike(cluster, { kind: "crash", node, restartAfterMs: random.between(1, 20) }, hit);
+      strike(cluster.world, { kind: "crash", node, restartAfterMs: random.between(1, 20) }, hit);
     }
   },
 
   "power-cut": (cluster, random, hit) => {
     for (const node of cluster.names)
-      strike(cluster, { kind: "crash", node, restartAfterMs: random.between(1, 50) }, hit);
-  },
-
-  "vain-retry": (cluster, random, hit) => {
-    const { leader, others } = leaderAndOthers(cluster);
-    const ended = [...cluster.oracle.jobs].filter(([, { isFinal }]) => isFinal).map(([jobId]) => jobId);
-    if (leader === undefined || ended.length === 0) return;
-    strike(cluster, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
-    for (let afterMs = 0; afterMs < STICKY_MS; afterMs += STEP_MS) {
-      later(cluster, afterMs, () => {
-        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
-      });
-    }
-    later(cluster, STICKY_MS, () => cluster.world.call(leader, () => cluster.stores.discardViews(leader)));
-  },
-
-  "cut-doubt": (cluster, _random, hit) => {
-    const { leader } = leaderAndOthers(cluster);
-    if (leader === undefined) return;
-    let isCut = false;
-    strike(cluster, { kind: "disk-hang", node: leader, forMs: HUNG_MS }, hit);
-    later(cluster, STEP_MS, () => cluster.world.call(leader, () => cluster.stores.crashViews(leader)));
-    for (let afterMs = STEP_MS; afterMs < HUNG_MS; afterMs += LOOK_MS) {
-      later(cluster, afterMs, () => {
-        if (isCut || cluster.stores.viewsDoubted(leader) === 0) return;
-        isCut = true;
-        strike(cluster, { kind: "crash", node: leader, restartAfterMs: 1 }, hit);
-      });
-    }
-  },
-
-  revived: (cluster, random, hit) => {
-    for (let afterMs = 0; afterMs < REVIVED_MS; afterMs += REVIVE_EVERY_MS) {
-      later(cluster, afterMs, () => {
-        const ended = cluster.ledger.ended();
-        const leader = cluster.leader();
-        if (leader === undefined || ended.length === 0) return;
-        hit();
-        cluster.world.call(leader, () => cluster.clients?.retryNow(leader, random.pick(ended)));
-      });
-    }
+      strike(cluster.world, { kind: "crash", node, restartAfterMs: random.between(1, 50) }, hit);
   },
 
   "serial-forgetting": (cluster, _random, hit) => handOverAtForgetting(cluster, HAND_OVERS, hit),
@@ -157,11 +103,53 @@ const PLOYS: Record<JobsPloyKind, Ploy> = {
     const backMs = cutMs + FIRST_LOOK_MS * random.between(0.8, 1);
     later(cluster, cutMs, () => {
       const rest = cluster.names.filter((name) => name !== away);
-      strike(cluster, { kind: "partition", groups: [[away!], rest], forMs: backMs - cutMs }, hit);
+      strike(cluster.world, { kind: "partition", groups: [[away!], rest], forMs: backMs - cutMs }, hit);
     });
     for (const afterMs of [200, 400, 600]) later(cluster, backMs + afterMs, () => transfer(cluster, away!));
   },
-};
+
+  "vain-retry": (cluster, random, hit) => {
+    const { leader, others } = leaderAndOthers(cluster);
+    const ended = [...cluster.oracle.jobs].filter(([, { isFinal }]) => isFinal).map(([jobId]) => jobId);
+    if (leader === undefined || ended.length === 0) return;
+    strike(cluster.world, { kind: "partition", groups: [[leader], others], forMs: 2 * GIVES_UP_MS }, hit);
+    for (let afterMs = 0; afterMs < STICKY_MS; afterMs += STEP_MS) {
+      later(cluster, afterMs, () => {
+        cluster.world.call(leader, () => cluster.clients?.askNow(leader, "retry", random.pick(ended)));
+      });
+    }
+    later(cluster, STICKY_MS, () => cluster.world.call(leader, () => cluster.stores.discardViews(leader)));
+  },
+
+  "cut-doubt": (cluster, _random, hit) => {
+    const { leader } = leaderAndOthers(cluster);
+    if (leader === undefined) return;
+    let isCut = false;
+    strike(cluster.world, { kind: "disk-hang", node: leader, forMs: HUNG_MS }, hit);
+    later(cluster, STEP_MS, () => cluster.world.call(leader, () => cluster.stores.crashViews(leader)));
+    for (let afterMs = STEP_MS; afterMs < HUNG_MS; afterMs += LOOK_MS) {
+      later(cluster, afterMs, () => {
+        if (isCut || cluster.stores.viewsDoubted(leader) === 0) return;
+        isCut = true;
+        strike(cluster.world, { kind: "crash", node: leader, restartAfterMs: 1 }, hit);
+      });
+    }
+  },
+
+  revived: (cluster, random, hit) => {
+    for (let afterMs = 0; afterMs < REVIVED_MS; afterMs += REVIVE_EVERY_MS) {
+      later(cluster, afterMs, () => {
+        const ended = cluster.ledger.ended();
+        const leader = cluster.leader();
+        if (leader === undefined || ended.length === 0) return;
+        hit();
+        cluster.world.call(leader, () => cluster.clients?.askNow(leader, "retry", random.pick(ended)));
+      });
+    }
+  },
+} satisfies Record<string, Ploy>;
+export type JobsPloyKind = keyof typeof PLOYS;
+export const JOBS_PLOYS = Object.keys(PLOYS) as JobsPloyKind[];
 
 function handOverAtForgetting(cluster: JobsCluster, times: number, hit: () => void): void {
   const forgotten = (): number => cluster.probes["job-forgotten"] ?? 0;
@@ -182,12 +170,6 @@ function handOverAtForgetting(cluster: JobsCluster, times: number, hit: () => vo
 function leaderAndOthers(cluster: JobsCluster): { leader: string | undefined; others: readonly string[] } {
   const leader = cluster.leader();
   return { leader, others: cluster.names.filter((name) => name !== leader) };
-}
-
-type Shape = Fault extends infer F ? (F extends Fault ? Omit<F, "atMs"> : never) : never;
-
-function strike(cluster: JobsCluster, shape: Shape, hit: () => void): void {
-  apply(cluster.world, { ...shape, atMs: cluster.world.nowMs }, { hit });
 }
 
 /** Unless it is on its way already: asked again, a candidate starts over. */

@@ -13,7 +13,8 @@ import type { LeaseAnswer, LeaseCall, ResultAnswer, ResultCall } from "../../../
 import type { LeaseSecrets } from "../../../controller/jobs/lease-secrets.ts";
 import { JobHistory, isFinal, type LeaseEnd, type Moment, type SeenEvent } from "./history.ts";
 import { type Belief, goesOn, Holders } from "./holders.ts";
-import { isForgotten, isReported, isSame, type JobsOracleOptions } from "./kit.ts";
+import { isForgotten, isReported, isSame } from "./kit.ts";
+import type { JobsCluster } from "../cluster.ts";
 import { type JobsProbeCounts, reached } from "../probes.ts";
 import { ReadsOracle } from "./reads.ts";
 
@@ -30,10 +31,10 @@ const decoder = new TextDecoder();
 export class JobsOracle {
   readonly probes: JobsProbeCounts;
   readonly jobs = new Map<string, JobHistory>();
-  readonly holders = new Holders((node, what) => this.#wrong(node, what));
+  readonly holders = new Holders((node, what) => this.wrong(node, what));
   /** What readers are answered. */
   readonly reads: ReadsOracle;
-  readonly #options: JobsOracleOptions;
+  readonly #cluster: JobsCluster;
   readonly #records: Uint8Array[] = [];
   readonly #submitted: number[] = [0];
   readonly #states = new Map<number, string>();
@@ -53,16 +54,11 @@ export class JobsOracle {
   /** Agents name what they have, and events its hashes. */
   readonly #secrets: LeaseSecrets;
 
-  constructor(options: JobsOracleOptions) {
-    this.#options = options;
-    this.probes = options.probes;
-    this.#secrets = options.secrets;
-    this.reads = new ReadsOracle(options, {
-      jobs: this.jobs,
-      head: () => this.head,
-      positionOf: (node) => this.positionOf(node),
-      wrong: (node, what) => this.#wrong(node, what),
-    });
+  constructor(cluster: JobsCluster) {
+    this.#cluster = cluster;
+    this.probes = cluster.probes;
+    this.#secrets = cluster.secrets;
+    this.reads = new ReadsOracle(cluster, this);
   }
 
   /** The last committed event's sequence. */
@@ -91,23 +87,23 @@ export class JobsOracle {
 
   committed(node: string, position: number, data: Uint8Array): void {
     const before = this.positionOf(node);
-    if (position !== before + 1) this.#wrong(node, `applied ${position} behind ${before}`);
+    if (position !== before + 1) this.wrong(node, `applied ${position} behind ${before}`);
     this.#positions.set(node, position);
     const known = this.#records[position - 1];
     if (known !== undefined) {
-      if (!isSame(known, data)) this.#wrong(node, `applied another event ${position} than others`);
+      if (!isSame(known, data)) this.wrong(node, `applied another event ${position} than others`);
       return;
     }
     this.#records.push(data.slice());
     const event = JSON.parse(decoder.decode(data)) as SeenEvent;
-    if (event.sequence !== position) this.#wrong(node, `event ${event.sequence} stands at ${position}`);
+    if (event.sequence !== position) this.wrong(node, `event ${event.sequence} stands at ${position}`);
     this.#submitted.push(this.#submitted.at(-1)! + (event.eventType === "build:submitted" ? 1 : 0));
     if (event.leaderEpoch < this.#epoch)
-      this.#wrong(node, `event ${position} of epoch ${event.leaderEpoch} behind ${this.#epoch}`);
+      this.wrong(node, `event ${position} of epoch ${event.leaderEpoch} behind ${this.#epoch}`);
     if (event.leaderEpoch > this.#epoch) reached(this.probes, "failover");
     this.#epoch = event.leaderEpoch;
-    const mistimed = this.#options.timeProblem(event.timestamp);
-    if (mistimed !== null) this.#wrong(node, `event ${position} ${mistimed}`);
+    const mistimed = this.#cluster.clocks.problemOf(event.timestamp);
+    if (mistimed !== null) this.wrong(node, `event ${position} ${mistimed}`);
     this.#requested(node, event);
     if (event.eventType.startsWith("build:")) this.#build(node, event);
     if (event.eventType === "worker:registered") this.#registered(event);
@@ -117,11 +113,11 @@ export class JobsOracle {
   /** The state behind the last applied record. */
   folded(node: string, hash: () => string): void {
     const position = this.positionOf(node);
-    if (position % this.#options.statesEvery === 0) this.state(node, hash());
+    if (position % this.#cluster.knobs.statesEvery === 0) this.state(node, hash());
   }
 
   restored(node: string, position: number, hash: string): void {
-    if (position > this.head) this.#wrong(node, `restored event ${position}, which nobody has`);
+    if (position > this.head) this.wrong(node, `restored event ${position}, which nobody has`);
     if (position > 0) reached(this.probes, "snapshot-restored");
     this.#positions.set(node, position);
     this.state(node, hash);
@@ -135,15 +131,15 @@ export class JobsOracle {
     const position = this.positionOf(node);
     const known = this.#states.get(position);
     if (known === undefined) this.#states.set(position, hash);
-    else if (known !== hash) this.#wrong(node, `has another state than others at event ${position}`);
+    else if (known !== hash) this.wrong(node, `has another state than others at event ${position}`);
   }
 
   /** A follower was told of this event. */
   told(node: string, sequence: number, bytes: Uint8Array): void {
     const known = this.#records[sequence - 1];
     if (known === undefined || this.positionOf(node) < sequence)
-      this.#wrong(node, `told of event ${sequence} before it was committed`);
-    else if (!isSame(known, bytes)) this.#wrong(node, `told of another event ${sequence} than the committed one`);
+      this.wrong(node, `told of event ${sequence} before it was committed`);
+    else if (!isSame(known, bytes)) this.wrong(node, `told of another event ${sequence} than the committed one`);
   }
 
   #requested(node: string, { payload, sequence, eventType }: SeenEvent): void {
@@ -151,14 +147,14 @@ export class JobsOracle {
     if (mark !== undefined) {
       const id = `${mark.caller}/${mark.key}`;
       const first = this.#requests.get(id);
-      if (first !== undefined) this.#wrong(node, `request ${id} was done at ${first} and again at ${sequence}`);
+      if (first !== undefined) this.wrong(node, `request ${id} was done at ${first} and again at ${sequence}`);
       this.#requests.set(id, sequence);
     }
     if (eventType !== "build:submitted") return;
     const { call } = (payload["spec"] as { payload: { call: number } }).payload;
     this.#done.add(call);
     if (this.#notDone.has(call))
-      this.#wrong(node, `call ${call} was told that nothing was done, and is committed at ${sequence}`);
+      this.wrong(node, `call ${call} was told that nothing was done, and is committed at ${sequence}`);
     if (this.#unknown.has(call)) reached(this.probes, "unknown-but-committed");
   }
 
@@ -181,16 +177,16 @@ export class JobsOracle {
     const { entityId: jobId, eventType, sequence, payload } = event;
     const job = this.jobs.get(jobId);
     if (eventType === "build:submitted") {
-      if (job !== undefined) this.#wrong(node, `job ${jobId} is submitted twice, again at ${sequence}`);
+      if (job !== undefined) this.wrong(node, `job ${jobId} is submitted twice, again at ${sequence}`);
       this.jobs.set(jobId, new JobHistory(event));
       return;
     }
-    if (job === undefined) return this.#wrong(node, `${eventType} at ${sequence} of a job that was never submitted`);
+    if (job === undefined) return this.wrong(node, `${eventType} at ${sequence} of a job that was never submitted`);
     if (eventType === "build:forgotten") reached(this.probes, "job-forgotten");
     if (eventType === "build:forgotten" && this.reads.mayBeDropped(jobId))
       reached(this.probes, "dropped-job-forgotten");
-    const trouble = job.take(event, this.#options.nowMs());
-    if (trouble !== null) return this.#wrong(node, `job ${jobId} at ${sequence}: ${trouble}`);
+    const trouble = job.take(event, this.#cluster.world.nowMs);
+    if (trouble !== null) return this.wrong(node, `job ${jobId} at ${sequence}: ${trouble}`);
     this.#count(node, jobId, job);
     if (job.isFinal && eventType !== "build:forgotten") this.reads.finished(sequence);
     if (eventType === "build:assigned") this.holders.assigned(node, event);
@@ -211,7 +207,7 @@ export class JobsOracle {
     this.#running.set(key, running);
     if (now.leaseId === null) running.delete(jobId);
     else running.add(jobId);
-    if (running.size > limit) this.#wrong(node, `${running.size} jobs run with ${key}, and ${limit} may`);
+    if (running.size > limit) this.wrong(node, `${running.size} jobs run with ${key}, and ${limit} may`);
     if (running.size === limit) reached(this.probes, "concurrency-limit-reached");
   }
 
@@ -240,7 +236,7 @@ export class JobsOracle {
     const session = this.#secrets.sessionHash(call.agent.session);
     const { from, to } = this.#replaced.get(session) ?? { from: Infinity, to: Infinity };
     if (goesOn(call) && from <= asked.from && asked.from < to)
-      this.#wrong(node, `answered ${call.agent.session}, whose name ${call.agent.name} another process has taken`);
+      this.wrong(node, `answered ${call.agent.session}, whose name ${call.agent.name} another process has taken`);
     this.holders.polled(node, session, asked.from, call);
     for (const { jobId, leaseId: secret, jobEpoch } of answer.leases) {
       const leaseId = this.#secrets.leaseHash(secret);
@@ -249,7 +245,7 @@ export class JobsOracle {
         this.head,
         (moment) => moment.leaseId === leaseId && moment.jobEpoch === jobEpoch && moment.session === session,
       );
-      if (isTrue === false) this.#wrong(node, `gave lease ${leaseId} of ${jobId}, which is not committed`);
+      if (isTrue === false) this.wrong(node, `gave lease ${leaseId} of ${jobId}, which is not committed`);
     }
     for (const { jobId, leaseId: secret, outcome } of answer.renewed) {
       const leaseId = this.#secrets.leaseHash(secret);
@@ -266,13 +262,13 @@ export class JobsOracle {
           (ever((moment) => !isHolders(moment)) && !this.#isReportKnown(jobId, job.ends.get(leaseId))),
         committed: () => isReported(job.ends.get(leaseId)?.cause),
       }[outcome]();
-      if (!isTrue) this.#wrong(node, `said ${outcome} of lease ${leaseId} of ${jobId}, which is not committed`);
+      if (!isTrue) this.wrong(node, `said ${outcome} of lease ${leaseId} of ${jobId}, which is not committed`);
       if (outcome === "lost") reached(this.probes, "lease-lost-told");
       if (outcome === "committed") reached(this.probes, "committed-told-by-renewal");
       if (outcome === "cancelled") reached(this.probes, "cancelled-told-by-renewal");
     }
     if (call.renew.length > 0 && answer.leaderEpoch < asked.term)
-      this.#wrong(node, `answered an agent in epoch ${answer.leaderEpoch}, though ${asked.term} had begun`);
+      this.wrong(node, `answered an agent in epoch ${answer.leaderEpoch}, though ${asked.term} had begun`);
   }
 
   /** A report that was taken; what a book has dropped, and a retry by hand brought back, has lost the reports of its leases. */
@@ -290,18 +286,18 @@ export class JobsOracle {
     const end = job.ends.get(leaseId);
     if (answer.ok) {
       if (end?.cause !== call.outcome.kind)
-        this.#wrong(node, `took result ${call.outcome.kind} of lease ${leaseId} of ${jobId}, which is not committed`);
+        this.wrong(node, `took result ${call.outcome.kind} of lease ${leaseId} of ${jobId}, which is not committed`);
       else if (end.state !== answer.state)
-        this.#wrong(node, `said that ${jobId} is ${answer.state} by lease ${leaseId}, which made it ${end.state}`);
+        this.wrong(node, `said that ${jobId} is ${answer.state} by lease ${leaseId}, which made it ${end.state}`);
       if (answer.isRepeated) reached(this.probes, "repeated-result");
       return;
     }
     if (answer.code === "NOT_FOUND") {
       if (job.everBetween(asked.from, this.head, isForgotten) || this.reads.mayBeDropped(jobId, asked.from)) return;
-      return this.#wrong(node, `does not know job ${jobId}`);
+      return this.wrong(node, `does not know job ${jobId}`);
     }
     if (answer.leaderEpoch < asked.term)
-      this.#wrong(node, `said stale in epoch ${answer.leaderEpoch}, though ${asked.term} had begun`);
+      this.wrong(node, `said stale in epoch ${answer.leaderEpoch}, though ${asked.term} had begun`);
     if (answer.leaderEpoch !== call.leaderEpoch) return reached(this.probes, "old-leader-epoch-told");
     reached(this.probes, "stale-result-told");
     const isTrue = job.everBetween(
@@ -309,7 +305,7 @@ export class JobsOracle {
       this.head,
       (moment) => moment.leaseId !== leaseId || moment.session !== session,
     );
-    if (!isTrue) this.#wrong(node, `said stale of lease ${leaseId} of ${jobId}, which is held`);
+    if (!isTrue) this.wrong(node, `said stale of lease ${leaseId} of ${jobId}, which is held`);
   }
 
   /** A lease call was refused as of an old process: for good, so a newer one is committed. */
@@ -317,8 +313,8 @@ export class JobsOracle {
     reached(this.probes, "old-session-refused");
     if (agentEpoch !== undefined) reached(this.probes, "old-agent-epoch-refused");
     if (!this.#replaced.has(this.#secrets.sessionHash(agent.session)))
-      this.#wrong(node, `refused ${agent.session}, the newest of ${agent.name}`);
-    if (termNow < term) this.#wrong(node, `refused ${agent.session} in term ${termNow}, though ${term} had begun`);
+      this.wrong(node, `refused ${agent.session}, the newest of ${agent.name}`);
+    if (termNow < term) this.wrong(node, `refused ${agent.session} in term ${termNow}, though ${term} had begun`);
   }
 
   // ---- clients -------------------------------------------------------------------------------------
@@ -333,13 +329,13 @@ export class JobsOracle {
   cancelAnswered({ node }: Asked, shown: Job): void {
     const job = this.#job(node, shown.id);
     const isTrue = job?.everBetween(0, this.head, ({ state }) => state === "cancelling" || state === "cancelled");
-    if (isTrue === false) this.#wrong(node, `said that ${shown.id} is cancelled, which is not committed`);
+    if (isTrue === false) this.wrong(node, `said that ${shown.id} is cancelled, which is not committed`);
   }
 
   retryAnswered({ node }: Asked, shown: Job, key: string | null, caller: string): void {
     this.#job(node, shown.id);
     if (key !== null && !this.#requests.has(`${caller}/${key}`))
-      this.#wrong(node, `said that ${shown.id} is sent once more, which is not committed`);
+      this.wrong(node, `said that ${shown.id} is sent once more, which is not committed`);
   }
 
   /** A refusal for good, about this job. */
@@ -352,7 +348,7 @@ export class JobsOracle {
   ): void {
     reached(this.probes, "refusal-told");
     if (termNow < term)
-      this.#wrong(node, `refused ${command} in term ${termNow} (${error.code}), though ${term} had begun`);
+      this.wrong(node, `refused ${command} in term ${termNow} (${error.code}), though ${term} had begun`);
     if (error.code === "IDEMPOTENCY_MISMATCH") return reached(this.probes, "idempotency-mismatch-told");
     const job = jobId === null ? undefined : this.jobs.get(jobId);
     if (error.code === "NOT_FOUND" && job?.everBetween(from, this.head, isForgotten) === true) return;
@@ -363,13 +359,13 @@ export class JobsOracle {
     if (isTrue && command === "cancel" && this.reads.mayBeDropped(jobId!, from))
       reached(this.probes, "dropped-job-found-finished");
     if (!isKnown || !isTrue)
-      this.#wrong(node, `refused ${command} of ${jobId} (${error.code}), which is not so: ${error.message}`);
+      this.wrong(node, `refused ${command} of ${jobId} (${error.code}), which is not so: ${error.message}`);
   }
 
   /** A call was told that nothing of it was done. */
   notDone(node: string, call: number): void {
     this.#notDone.add(call);
-    if (this.#done.has(call)) this.#wrong(node, `told call ${call} that nothing was done, and it is committed`);
+    if (this.#done.has(call)) this.wrong(node, `told call ${call} that nothing was done, and it is committed`);
   }
 
   unknown(call: number): void {
@@ -380,7 +376,7 @@ export class JobsOracle {
 
   counted(node: string, submitted: number): void {
     const should = this.#submitted[this.positionOf(node)];
-    if (submitted !== should) this.#wrong(node, `shows ${submitted} submitted jobs; committed here are ${should}`);
+    if (submitted !== should) this.wrong(node, `shows ${submitted} submitted jobs; committed here are ${should}`);
   }
 
   #sameAnswer(node: string, id: string | null, answer: string): void {
@@ -388,17 +384,17 @@ export class JobsOracle {
     const first = this.#answers.get(id);
     if (first !== undefined) reached(this.probes, "repeated-idempotent-answer");
     if (first !== undefined && first !== answer)
-      this.#wrong(node, `answered request ${id} with ${answer}, before with ${first}`);
+      this.wrong(node, `answered request ${id} with ${answer}, before with ${first}`);
     this.#answers.set(id, answer);
   }
 
   #job(node: string, jobId: string): JobHistory | undefined {
     const job = this.jobs.get(jobId);
-    if (job === undefined) this.#wrong(node, `told somebody of job ${jobId}, which is not committed`);
+    if (job === undefined) this.wrong(node, `told somebody of job ${jobId}, which is not committed`);
     return job;
   }
 
-  #wrong(node: string, what: string): void {
-    this.#options.report(node, new Error(`${node} ${what}`));
+  wrong(node: string, what: string): void {
+    this.#cluster.world.report(node, new Error(`${node} ${what}`));
   }
 }

@@ -10,18 +10,12 @@
 
 import { JOBS_FINISHED_BYTES_MAX } from "../../../core/kit/limits.ts";
 import type { Job, JobState } from "../../../core/jobs/model.ts";
-import { isFinal, type JobHistory, type Moment } from "./history.ts";
-import { describe, isForgotten, type JobsOracleOptions } from "./kit.ts";
-import type { Asked } from "./oracle.ts";
+import { isFinal, type Moment } from "./history.ts";
+import { describe, isForgotten } from "./kit.ts";
+import type { Asked, JobsOracle } from "./oracle.ts";
+import type { JobsCluster } from "../cluster.ts";
 import { reached } from "../probes.ts";
 import type { How, ShownJob, ShownPage } from "../reading.ts";
-
-export interface ReadsOracleParts {
-  readonly jobs: ReadonlyMap<string, JobHistory>;
-  readonly head: () => number;
-  readonly positionOf: (node: string) => number;
-  readonly wrong: (node: string, what: string) => void;
-}
 
 /** When a read began: at which node, and what was applied there and committed anywhere by then. */
 export interface ReadBegun extends Asked {
@@ -33,14 +27,14 @@ export interface ReadBegun extends Asked {
 }
 
 export class ReadsOracle {
-  readonly #options: Pick<JobsOracleOptions, "finished" | "probes">;
-  readonly #parts: ReadsOracleParts;
+  readonly #cluster: JobsCluster;
+  readonly #oracle: JobsOracle;
   /** Sequences of the events that finished a job. */
   readonly #finishes: number[] = [];
 
-  constructor(options: JobsOracleOptions, parts: ReadsOracleParts) {
-    this.#options = options;
-    this.#parts = parts;
+  constructor(cluster: JobsCluster, oracle: JobsOracle) {
+    this.#cluster = cluster;
+    this.#oracle = oracle;
   }
 
   finished(sequence: number): void {
@@ -48,9 +42,9 @@ export class ReadsOracle {
   }
 
   /** Whether a book may have dropped it at some time between the two events, as one of those that were finished first. */
-  mayBeDropped(jobId: string, from = this.#parts.head(), to = this.#parts.head()): boolean {
-    const { finishedMax, finishedBytesMax } = this.#options.finished;
-    const job = this.#parts.jobs.get(jobId);
+  mayBeDropped(jobId: string, from = this.#oracle.head, to = this.#oracle.head): boolean {
+    const { finishedMax, finishedBytesMax } = this.#cluster.knobs;
+    const job = this.#oracle.jobs.get(jobId);
     return (job?.during(from, to) ?? []).some(({ moment, through }) => {
       if (!isFinal(moment.state)) return false;
       const since = this.#finishes.filter((sequence) => sequence > moment.sequence && sequence <= through).length;
@@ -60,30 +54,30 @@ export class ReadsOracle {
 
   /** What a node shows of its book is what its own applied events make. */
   shown(node: string, jobId: string, job: Job | null): void {
-    const at = this.#parts.positionOf(node);
-    const moment = this.#parts.jobs.get(jobId)?.at(at) ?? null;
+    const at = this.#oracle.positionOf(node);
+    const moment = this.#oracle.jobs.get(jobId)?.at(at) ?? null;
     const known = moment === null || isForgotten(moment) ? null : moment;
     if (job === null && known !== null && this.mayBeDropped(jobId, at, at))
-      return reached(this.#options.probes, "book-dropped-a-job");
+      return reached(this.#cluster.probes, "book-dropped-a-job");
     const [is, should] = [
       describe(job?.state, job?.jobEpoch, job?.lease?.leaseId),
       describe(known?.state, known?.jobEpoch, known?.leaseId),
     ];
-    if (is !== should) this.#wrong(node, `shows ${jobId} as ${is}; by what is committed here it is ${should}`);
+    if (is !== should) this.#oracle.wrong(node, `shows ${jobId} as ${is}; by what is committed here it is ${should}`);
   }
 
   /** Null: it was answered that there is none. */
   jobAnswered(begun: ReadBegun, how: How, jobId: string, shown: ShownJob | null): void {
     this.#count(begun, how);
     const { node } = begun;
-    const job = this.#parts.jobs.get(jobId);
-    if (job === undefined) return this.#wrong(node, `was asked for ${jobId}, which is not committed`);
+    const job = this.#oracle.jobs.get(jobId);
+    if (job === undefined) return this.#oracle.wrong(node, `was asked for ${jobId}, which is not committed`);
     const from = how === "linearizable" ? begun.from : begun.applied;
     const isSo = shown === null ? isUnknown : (moment: Moment) => isAs(moment, shown);
-    if (job.everBetween(from, this.#parts.head(), isSo) || (shown === null && job.at(from) === null)) return;
+    if (job.everBetween(from, this.#oracle.head, isSo) || (shown === null && job.at(from) === null)) return;
     const is = shown === null ? "unknown" : `${shown.state}/${shown.jobEpoch}`;
     const was = job.at(from);
-    this.#wrong(
+    this.#oracle.wrong(
       node,
       `answers a ${how} read of ${jobId} with ${is}, though it was ${was?.state}/${was?.jobEpoch} at event ${from} already`,
     );
@@ -93,45 +87,44 @@ export class ReadsOracle {
   listAnswered(begun: ReadBegun, how: How, state: JobState | undefined, { jobs, position, isLast }: ShownPage): void {
     this.#count(begun, how);
     const { node } = begun;
-    const head = this.#parts.head();
+    const head = this.#oracle.head;
     const what = `a ${how} list of ${state ?? "all"} jobs as of event ${position}`;
-    if (position > head) return this.#wrong(node, `answers ${what}, and ${head} is committed`);
+    if (position > head) return this.#oracle.wrong(node, `answers ${what}, and ${head} is committed`);
     if (how === "linearizable" && position < begun.from)
-      return this.#wrong(node, `answers ${what}, though ${begun.from} was committed when it was asked`);
+      return this.#oracle.wrong(node, `answers ${what}, though ${begun.from} was committed when it was asked`);
     for (const one of jobs) {
-      const job = this.#parts.jobs.get(one.id);
+      const job = this.#oracle.jobs.get(one.id);
       if (job?.everBetween(position, head, (moment) => isAs(moment, one)) === true) continue;
       const was = job?.at(position);
-      return this.#wrong(
+      return this.#oracle.wrong(
         node,
         `answers ${what} with ${one.id} ${one.state}/${one.jobEpoch}, which was ${was?.state}/${was?.jobEpoch} then, and never so since`,
       );
     }
     if (!isLast) return;
     const listed = new Set(jobs.map(({ id }) => id));
-    for (const [id, job] of this.#parts.jobs) {
+    for (const [id, job] of this.#oracle.jobs) {
       const isMeant = (moment: Moment): boolean =>
         !isForgotten(moment) && (state === undefined || moment.state === state);
       if (listed.has(id) || job.at(position) === null) continue;
       if (!job.everBetween(position, head, (moment) => !isMeant(moment)))
-        return this.#wrong(node, `answers ${what} without ${id}, which was ${job.at(position)?.state} all the time`);
+        return this.#oracle.wrong(
+          node,
+          `answers ${what} without ${id}, which was ${job.at(position)?.state} all the time`,
+        );
     }
   }
 
   /** It was refused because the views there are not far enough. */
   tooStale(begun: ReadBegun): void {
-    reached(this.#options.probes, begun.isRebuilding ? "too-stale-during-rebuild" : "too-stale");
+    reached(this.#cluster.probes, begun.isRebuilding ? "too-stale-during-rebuild" : "too-stale");
   }
 
   #count({ isRebuilding, isDropped }: ReadBegun, how: How): void {
-    const { probes } = this.#options;
+    const { probes } = this.#cluster;
     if (isDropped) reached(probes, "dropped-job-read");
     if (isRebuilding) reached(probes, "read-during-rebuild");
     if (isDropped && isRebuilding) reached(probes, `dropped-job-read-during-rebuild-${how}`);
-  }
-
-  #wrong(node: string, what: string): void {
-    this.#parts.wrong(node, what);
   }
 }
 

@@ -37,12 +37,6 @@ interface Seen {
   readonly leaderEpoch: number;
 }
 
-export interface ScheduleLedgerOptions {
-  readonly probes: JobsProbeCounts;
-  readonly wrong: (node: string, what: string) => void;
-  readonly latestMs: () => number;
-}
-
 const decoder = new TextDecoder();
 
 export class ScheduleLedger {
@@ -56,7 +50,7 @@ export class ScheduleLedger {
   readonly #live = new Map<string, Set<string>>();
 
   /** `latestMs`: no server may believe that it is later; Infinity where most clocks may be wrong. */
-  constructor({ probes, wrong, latestMs }: ScheduleLedgerOptions) {
+  constructor(probes: JobsProbeCounts, wrong: (node: string, what: string) => void, latestMs: () => number) {
     this.#probes = probes;
     this.#wrong = wrong;
     this.#latest = latestMs;
