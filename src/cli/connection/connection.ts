@@ -17,6 +17,7 @@ import { type ConnectionFlag, URL_DEFAULT } from "../kit/connection-help.ts";
 import { oneOf, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS } from "../kit/output.ts";
 import { LEADER_WAIT_MS } from "../limits.ts";
+import { warn } from "../kit/print.ts";
 
 const DEFAULT = "default";
 
@@ -146,7 +147,7 @@ function defaultTold(fetch: ClientFetch): ClientFetch {
     } catch (error) {
       if (!isTold && init.signal?.aborted !== true) {
         const text = `${URL_DEFAULT} is the default, and does not answer. Name your servers with --url or TENURE_URL.`;
-        process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+        warn(text);
       }
       isTold = true;
       throw error;

@@ -7,7 +7,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { urlDriver } from "../../drivers/postgres/index.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { faultOf } from "../../postgres/faults.ts";
+import { faultOf, textOf } from "../../postgres/faults.ts";
 import {
   applySchema,
   checkSchema,
@@ -19,6 +19,7 @@ import {
 import type { SqlSession } from "../../ports/backends/sql.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { printed } from "../kit/print.ts";
 
 const VERBS = verbsOf(SCHEMA);
 const FLAGS = kindsOf(SCHEMA);
@@ -30,17 +31,13 @@ interface Target {
 
 export async function schema(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(args.map(long), FLAGS);
-  if (values.help !== undefined || words[0] === "help") {
-    process.stdout.write(SCHEMA.help);
-    return 0;
-  }
+  if (values.help !== undefined || words[0] === "help") return printed(SCHEMA.help);
   const verb = verbOf(words, rest);
   const json = oneOf("-o", values.output ?? "text", ["text", "json"]) === "json";
   if (verb === "print") {
     const name = values.schema ?? process.env["TENURE_PG_SCHEMA"] ?? DEFAULT_SCHEMA;
     const sql = schemaSql(name);
-    process.stdout.write(json ? `${JSON.stringify({ schema: name, version: SCHEMA_VERSION, sql })}\n` : sql);
-    return 0;
+    return printed(json ? `${JSON.stringify({ schema: name, version: SCHEMA_VERSION, sql })}\n` : sql);
   }
   const source = backendSource(backendUrl(values.backend, process.env), process.env);
   if (source.kind !== "postgres") throw new UsageError("schema is for Postgres; the other backends need none");
@@ -142,12 +139,6 @@ function adviceOf(error: unknown, sqlstate: string | undefined, name: string, wh
     default:
       return [faultOf(error, { where, scope: "" }).code, "Nothing was changed."];
   }
-}
-
-/** Several addresses of one host fail as one error without a text of its own. */
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
 }
 
 function verbOf(words: readonly string[], rest: readonly string[] | undefined): (typeof VERBS)[number] {

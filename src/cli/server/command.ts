@@ -13,16 +13,14 @@ import { readConfigFile } from "../files/config.ts";
 import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
 import { withLargePages } from "./memory.ts";
+import { printed } from "../kit/print.ts";
 
 const VERBS = verbsOf(SERVER);
 const FLAGS = kindsOf(SERVER);
 
 export async function server(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), FLAGS);
-  if (values.help !== undefined) {
-    process.stdout.write(SERVER.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(SERVER.help);
   const verb = verbOf(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
   if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend"]);
@@ -128,6 +126,5 @@ function checkBackend(url: string): string | undefined {
 }
 
 function report(facts: { readonly text: string; readonly data: object }, output: (typeof OUTPUTS)[number]): number {
-  process.stdout.write(output === "json" ? json(facts.data) : facts.text);
-  return 0;
+  return printed(output === "json" ? json(facts.data) : facts.text);
 }

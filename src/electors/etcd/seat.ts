@@ -28,7 +28,7 @@ import { type ScopeKeys, scopeKeys } from "./keys.ts";
 import type { EtcdSettings } from "./options.ts";
 import { OwedLeases } from "./owed-leases.ts";
 import { BEAT_ROUNDS_MAX } from "../limits.ts";
-import { persist } from "../persistence.ts";
+import { passing, persist } from "../persistence.ts";
 import { leaderOf } from "./records.ts";
 import type { EtcdSession } from "./session.ts";
 import { type EtcdTerm, etcdTerm } from "./term.ts";
@@ -270,12 +270,6 @@ function stateIn(answer: TxnAnswer): KeyState {
 /** As far as following needs it. */
 function ownKey(key: string, epoch: number): KeyValue {
   return { key, value: "", createRevision: epoch, modRevision: epoch, lease: "0" };
-}
-
-/** What worked before will work again, whoever has to mend it: an elector that runs does not give up, but for epochs that went back. */
-function passing(error: unknown): unknown {
-  if (!TenureError.is(error) || error.retryable || error.code === "CLUSTER_MISMATCH") return error;
-  return new TenureError("BACKEND_UNAVAILABLE", error.message, { cause: error });
 }
 
 function shortLease(got: number, wanted: number): TenureError {

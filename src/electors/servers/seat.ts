@@ -16,7 +16,7 @@ import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Beat, Claim, Grant, LossReason, Seat } from "../../ports/backends/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
-import { persist } from "../persistence.ts";
+import { passing, persist } from "../persistence.ts";
 import type { ScopeState } from "./answers.ts";
 import { follow, pauseEarly } from "./follow.ts";
 import { givenUp, type LeaderClient } from "./leader-client.ts";
@@ -228,10 +228,4 @@ export class ServersSeat implements Seat {
 
 function reasonOf(state: ScopeState, epoch: number): LossReason {
   return state.epoch > epoch ? "superseded" : "lease-gone";
-}
-
-/** What worked before will work again, whoever has to mend it; but nobody mends that this is another cluster. */
-function passing(error: unknown): unknown {
-  if (!TenureError.is(error) || error.retryable || error.code === "CLUSTER_MISMATCH") return error;
-  return new TenureError("BACKEND_UNAVAILABLE", error.message, { cause: error });
 }

@@ -1,9 +1,8 @@
 // Opening, appending and reading while nothing goes wrong.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Case } from "./case-list.ts";
-import { textOf } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, textOf } from "./stage.ts";
 
 const PIPELINED = 10;
 

@@ -1,8 +1,7 @@
 // One epoch at a time: what a higher one does to those below.
 
-import type { Case } from "./case-list.ts";
-import { expect } from "./world.ts";
-import { said } from "./stage.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, said } from "./stage.ts";
 
 const UNDER_WAY = 20;
 

@@ -4,7 +4,10 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Log, LogAppended, LogHead, LogRecord } from "../../ports/log.ts";
-import { expect, LogConformanceFailure, type LogFault, type LogWorld } from "./world.ts";
+import { ConformanceFailure, expect, type WrittenCase } from "../../loops/conformance.ts";
+import type { LogFault, LogWorld } from "./world.ts";
+
+export type Case = WrittenCase<LogStage, LogFault>;
 
 const STEP_MS = 5;
 const PATIENCE_MS = 30_000;
@@ -167,7 +170,7 @@ export class LogStage {
 
   async until(condition: () => boolean, what: string, limitMs = PATIENCE_MS): Promise<void> {
     for (let waitedMs = 0; !condition(); waitedMs += STEP_MS) {
-      if (waitedMs >= limitMs) throw new LogConformanceFailure(`waited ${limitMs} ms in vain for ${what}`);
+      if (waitedMs >= limitMs) throw new ConformanceFailure(`waited ${limitMs} ms in vain for ${what}`);
       await this.world.advance(STEP_MS);
     }
   }

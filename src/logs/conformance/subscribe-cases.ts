@@ -1,8 +1,8 @@
 // Who subscribes sees every committed record once, in order, without gaps (trap 67).
 
-import type { Case } from "./case-list.ts";
+import { expect } from "../../loops/conformance.ts";
+import type { Case } from "./stage.ts";
 import type { LogRecord } from "../../ports/log.ts";
-import { expect } from "./world.ts";
 
 export const SUBSCRIBE_CASES: readonly Case[] = [
   {
