@@ -39,8 +39,9 @@ async function epochGranted(config: ServerConfig, scope: string, bootstrap: bool
   const node = await startServerNode(config, { bootstrap, version: "0", logs, diagnostics, onFatal });
   onTestFinished(() => node.stop());
   await waitFor("it to lead", () => node.cluster.view().role === "LEADER");
-  const { acquire } = createClient({ urls: [node.apiUrl], key: KEY }).scopes;
-  const grant = await acquire({ scope, session: randomUUID(), identity: "one", ttlMs: 10_000, waitMs: 10_000 });
+  const { scopes } = createClient({ urls: [node.apiUrl], key: KEY });
+  const campaign = { scope, session: randomUUID(), identity: "one", ttlMs: 10_000, waitMs: 10_000 };
+  const grant = await scopes.acquire(campaign);
   await node.stop();
   if (!grant.granted) throw new Error(`${scope} was not granted`);
   return grant.epoch;

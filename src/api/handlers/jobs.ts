@@ -30,15 +30,14 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
   /** How often the history was replaced. */
   let histories = 0;
   events.onReplaced(() => void histories++);
-  const nameOf = ({ name }: { readonly name: string }): string => name;
-  const named = async <T extends object>(
+  const named = async <Key extends string, T extends Readonly<Record<Key, string>>>(
     what: string,
     listed: (of: NamesPage) => readonly T[],
-    key: (one: T) => string,
+    key: Key,
     query: Page & Consistency,
   ): Promise<Answer> => {
     await beFresh(service, query);
-    const { page, next } = paged(listed, key, query);
+    const { page, next } = paged(listed, (one) => one[key], query);
     return { body: { [what]: page.map((one) => toSnake(one)), next } };
   };
   return {
@@ -62,15 +61,9 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
       const begun = histories;
       return logs(service, parts, call, () => histories === begun);
     },
-    agents: ({ query }) => named("agents", (of) => jobs.agents(of), nameOf, query),
-    queues: ({ query }) =>
-      named(
-        "queues",
-        (of) => jobs.queues(of),
-        ({ queue }) => queue,
-        query,
-      ),
-    schedules: ({ query }) => named("schedules", (of) => jobs.schedules(of), nameOf, query),
+    agents: ({ query }) => named("agents", (of) => jobs.agents(of), "name", query),
+    queues: ({ query }) => named("queues", (of) => jobs.queues(of), "queue", query),
+    schedules: ({ query }) => named("schedules", (of) => jobs.schedules(of), "name", query),
     stats: async ({ query }) => {
       await beFresh(service, query);
       const { first, sequence } = events.head();

@@ -6,14 +6,11 @@ import type { Client, JobBrief } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
 import { readAgentFlags } from "./flags.ts";
 import { agentDetails, agentObject, agentsTable, agentText } from "./view.ts";
-import { clientOf, readConnection } from "../connection/connection.ts";
+import { clientOf, FRESH, readConnection } from "../connection/connection.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
 import { named } from "../kit/words.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
-
-/** Everything that was confirmed before is in the answer: whoever looks behind a change sees it. */
-const FRESH = { consistency: "linearizable" } as const;
 
 export async function agent(args: readonly string[]): Promise<number> {
   // Loaded for whoever runs one: the others only ask.

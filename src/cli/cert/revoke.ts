@@ -6,7 +6,7 @@ import type { RevokedCertificateView } from "../../client/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { inspect } from "../../drivers/pki/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
-import { clientOf, type ConnectionValues, readConnection } from "../connection/connection.ts";
+import { clientOf, FRESH, type ConnectionValues, readConnection } from "../connection/connection.ts";
 import { type Paint } from "../kit/colour.ts";
 import { isoTime, json, printable, table } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
@@ -21,7 +21,7 @@ export async function revoke(file: string, values: ConnectionValues): Promise<nu
 
 export async function revoked(values: ConnectionValues): Promise<number> {
   const connection = await readConnection(values, process.env);
-  const found = await clientOf(connection).certificates.revoked({ consistency: "linearizable" });
+  const found = await clientOf(connection).certificates.revoked(FRESH);
   return printed(
     connection.output === "json"
       ? json({ certificates: found.map(certificateObject) })

@@ -21,7 +21,16 @@ import { warn } from "../kit/print.ts";
 
 const DEFAULT = "default";
 
+/** Everything that was confirmed before is in the answer: whoever asks after a change sees it. */
+export const FRESH = { consistency: "linearizable" } as const;
+
 export type ConnectionValues = Partial<Record<ConnectionFlag, string>>;
+/** What a command line asks for, and of whom. */
+export interface StepFlags<Step> {
+  readonly step: Step;
+  readonly connection: ConnectionValues;
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Connection {

@@ -13,7 +13,7 @@ import { KEY } from "./help.ts";
 import { type KeyView, newKey, type NewKey } from "../../client/index.ts";
 import { API_ROLES, type ApiRole } from "../../core/kit/api-role.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { clientOf, readConnection } from "../connection/connection.ts";
+import { clientOf, FRESH, readConnection } from "../connection/connection.ts";
 import { type Paint } from "../kit/colour.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { isoTime, json, printable, table, withLongOutput } from "../kit/output.ts";
@@ -45,7 +45,7 @@ export async function key(args: readonly string[]): Promise<number> {
       return printCreated(await clientOf(connection).keys.create(request, { key: made }), made, isJson);
     }
     case "list": {
-      const keys = await clientOf(connection).keys.list({ consistency: "linearizable" });
+      const keys = await clientOf(connection).keys.list(FRESH);
       return printed(isJson ? json({ keys: keys.map(keyObject) }) : keysTable(keys, stdoutPaint()));
     }
     case "revoke":

@@ -6,7 +6,7 @@ import { verbsOf } from "../kit/description.ts";
 import { QUEUE } from "./help.ts";
 import type { Client, QueueView } from "../../client/index.ts";
 import { assertNever, TenureError } from "../../contract/errors.ts";
-import { clientOf, type ConnectionValues, readConnection } from "../connection/connection.ts";
+import { clientOf, FRESH, readConnection, type StepFlags } from "../connection/connection.ts";
 import { parseFlags, suggestion } from "../kit/flags.ts";
 import { listText } from "../kit/list-output.ts";
 import { type Paint, paintState, PLAIN } from "../kit/colour.ts";
@@ -29,7 +29,7 @@ export async function queue(args: readonly string[]): Promise<number> {
   const isJson = connection.output === "json";
   switch (step.verb) {
     case "list": {
-      const queues = await client.queues({ consistency: "linearizable" });
+      const queues = await client.queues(FRESH);
       return printed(
         listText(connection.output, "queues", queues.map(queueObject), () => queuesTable(queues, stdoutPaint())),
       );
@@ -64,7 +64,7 @@ export async function strangerText(
   name: string,
 ): Promise<string | null> {
   if (name === QUEUE_DEFAULT) return null;
-  const queues = await client.queues({ consistency: "linearizable" });
+  const queues = await client.queues(FRESH);
   if (queues.some((one) => one.queue === name && one.pending + one.running > 0)) return null;
   const scheduled = (await client.schedules()).map(({ spec }) => spec.queue);
   if (scheduled.includes(name)) return null;
@@ -77,9 +77,7 @@ export async function strangerText(
   return `no job is in the queue ${name}${near === "" ? ", and no schedule has it" : near}`;
 }
 
-export function readQueueFlags(
-  args: readonly string[],
-): { readonly step: QueueStep; readonly connection: ConnectionValues } | "help" {
+export function readQueueFlags(args: readonly string[]): StepFlags<QueueStep> | "help" {
   const { values, words: before, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
   if (values.help !== undefined) return "help";
   const words = [...before, ...(rest ?? [])];

@@ -3,7 +3,7 @@
 import { SCHEDULE } from "./help.ts";
 import type { ScheduleRequest } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { clientOf, readConnection } from "../connection/connection.ts";
+import { clientOf, FRESH, readConnection } from "../connection/connection.ts";
 import { readJsonFile, readPayload } from "../files/payload.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
@@ -11,9 +11,6 @@ import { readScheduleFlags, type ScheduleStep } from "./flags.ts";
 import { scheduleObject, scheduleOfFile, schedulesTable, scheduleText } from "./view.ts";
 import { named } from "../kit/words.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
-
-/** Everything that was confirmed before is in the answer: whoever looks behind a change sees it. */
-const FRESH = { consistency: "linearizable" } as const;
 
 export async function schedule(args: readonly string[]): Promise<number> {
   const flags = readScheduleFlags(args);

@@ -18,8 +18,9 @@ import {
 } from "../../postgres/schema/schema.ts";
 import type { SqlSession } from "../../ports/backends/sql.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
-import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { printed } from "../kit/print.ts";
+import { chosen, noName } from "../kit/words.ts";
 
 const VERBS = verbsOf(SCHEMA);
 const FLAGS = kindsOf(SCHEMA);
@@ -32,7 +33,8 @@ interface Target {
 export async function schema(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(args.map(long), FLAGS);
   if (values.help !== undefined || words[0] === "help") return printed(SCHEMA.help);
-  const verb = verbOf(words, rest);
+  const verb = chosen(words[0], VERBS);
+  noName([...words, ...(rest ?? [])]);
   const json = oneOf("-o", values.output ?? "text", ["text", "json"]) === "json";
   if (verb === "print") {
     const name = values.schema ?? process.env["TENURE_PG_SCHEMA"] ?? DEFAULT_SCHEMA;
@@ -139,18 +141,6 @@ function adviceOf(error: unknown, sqlstate: string | undefined, name: string, wh
     default:
       return [faultOf(error, { where, scope: "" }).code, "Nothing was changed."];
   }
-}
-
-function verbOf(words: readonly string[], rest: readonly string[] | undefined): (typeof VERBS)[number] {
-  const [word, extra = rest?.[0]] = words;
-  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
-  const verb = VERBS.find((one) => one === word);
-  if (verb === undefined)
-    throw new UsageError(
-      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
-    );
-  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
-  return verb;
 }
 
 function long(arg: string): string {

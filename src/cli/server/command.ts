@@ -10,10 +10,11 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { electionConfig } from "../../core/raft/index.ts";
 import { backendSource } from "../connection/backend.ts";
 import { readConfigFile } from "../files/config.ts";
-import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
 import { withLargePages } from "./memory.ts";
 import { printed } from "../kit/print.ts";
+import { chosen, noName } from "../kit/words.ts";
 
 const VERBS = verbsOf(SERVER);
 const FLAGS = kindsOf(SERVER);
@@ -21,7 +22,8 @@ const FLAGS = kindsOf(SERVER);
 export async function server(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), FLAGS);
   if (values.help !== undefined) return printed(SERVER.help);
-  const verb = verbOf(words);
+  const verb = chosen(words[0], VERBS);
+  noName(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
   if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend"]);
   const config = readConfig(values.config, values.backend);
@@ -69,18 +71,6 @@ export async function server(args: readonly string[]): Promise<number> {
     default:
       return assertNever(verb, "tenure server");
   }
-}
-
-function verbOf(words: readonly string[]): (typeof VERBS)[number] {
-  const [word, extra] = words;
-  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
-  const verb = VERBS.find((one) => one === word);
-  if (verb === undefined)
-    throw new UsageError(
-      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
-    );
-  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
-  return verb;
 }
 
 function refuseFlags(verb: string, values: Partial<Record<string, string>>, names: readonly string[]): void {

@@ -121,6 +121,20 @@ export class LogStage {
     if (answer.outcome === "rejected") expect(TenureError.is(answer.error), `${why}: ${String(answer.error)}`);
   }
 
+  /** It is of an epoch that is over. */
+  async fenced(append: Append): Promise<void> {
+    await this.answered(append);
+    expect(append.answer?.outcome === "fenced", `an append of an epoch that is over is ${said(append.answer)}`);
+  }
+
+  /** Until its first records are not kept any more; the number of the last. */
+  async overfill(leader: Leader): Promise<number> {
+    const count = this.world.forgottenAfterRecords + this.world.keptRecordsMin;
+    for (let sent = 0; sent < count; sent += 10) this.send(leader, Math.min(10, count - sent));
+    await this.reaches(leader.node, count);
+    return count;
+  }
+
   answered(...appends: readonly Append[]): Promise<void> {
     return this.until(
       () => appends.every(({ answer, lost }) => answer !== null || lost),

@@ -108,11 +108,8 @@ export const SUBSCRIBE_CASES: readonly Case[] = [
   {
     name: "who asks for what is not kept any more is told so once, and nothing else",
     async play(stage) {
-      const { forgottenAfterRecords, keptRecordsMin } = stage.world;
       const leader = await stage.lead(stage.a);
-      const count = forgottenAfterRecords + keptRecordsMin;
-      for (let sent = 0; sent < count; sent += 10) stage.send(leader, Math.min(10, count - sent));
-      await stage.reaches(stage.a, count);
+      const count = await stage.overfill(leader);
       const told = stage.subscribe(stage.a, 1);
       await stage.until(() => told.compacted > 0, "to be told that the first records are gone");
       const recent = stage.subscribe(stage.a, count);

@@ -136,6 +136,6 @@ export function withFoldSnapshot(
   snapshot: Uint8Array,
   change: (fold: Uint8Array, head: LogHead) => Uint8Array,
 ): Uint8Array {
-  const decoded = decodeSnapshot(snapshot) ?? { head: { position: 0, epoch: 0 }, fold: new Uint8Array(0) };
-  return encodeSnapshot({ head: decoded.head, fold: change(decoded.fold, decoded.head) });
+  const { head, fold } = decodeSnapshot(snapshot) ?? { head: { position: 0, epoch: 0 }, fold: new Uint8Array(0) };
+  return encodeSnapshot({ head, fold: change(fold, head) });
 }

@@ -146,7 +146,7 @@ async function openParts(site: Site, directory: DataDirectory, closing: Closing)
     instance,
     url,
     version: options.version,
-    nameKey: lockKeyOf(`${scopeOf(settings)}/node/${nodeId}`, systemDigest.sha256).toString(),
+    nameKey: lockKeyOf(`${scopeOf(settings)}/node/${nodeId}`, (bytes) => systemDigest.sha256(bytes)).toString(),
     applied: () => log.head().position,
     onFatal: fail,
   });
