@@ -63,8 +63,6 @@ export function expectIndexesOf(book: JobsBook): void {
   expect(state.byState).toEqual(byState);
   expect(Object.fromEntries(state.byQueue)).toEqual(queues);
   expect([state.liveBytes, state.finishedBytes]).toEqual([liveBytes, finishedBytes]);
-  const sum = <T>(all: Iterable<T>, weigh: (one: T) => number): number =>
-    [...all].reduce((total, one) => total + weigh(one), 0);
   expect(state.keyBytes).toBe(sum(state.keys.values(), (one) => state.weights.key(one)));
   expect(state.agentBytes).toBe(sum(state.agents.values(), (one) => state.weights.agent(one)));
   expect(state.scheduleBytes).toBe(sum(state.schedules.values(), (one) => state.weights.schedule(one)));
@@ -80,13 +78,11 @@ export function expectIndexesOf(book: JobsBook): void {
   const numbers = records.map(({ ticket }) => ticket.number).sort((one, other) => one - other);
   expect([...state.byNumber].map((slot) => state.shelf.slots.numberOf(slot))).toEqual(numbers);
   const inOrder = records.toSorted((one, other) => one.ticket.number - other.ticket.number);
-  const idsOf = (of: readonly JobRecord[]): string[] => of.map(({ ticket }) => ticket.id);
   expect(book.head.behind(0, 0, Infinity)).toEqual({ ids: idsOf(inOrder), through: null });
   const touched = inOrder.filter(({ state: is, jobEpoch }) => is !== "pending" || jobEpoch > 0);
   expect(book.head.behind(0, Infinity, Infinity)).toEqual({ ids: idsOf(touched), through: null });
   const finished = records.filter(({ state: is }) => isFinal(is)).map(({ finishedBy }) => finishedBy);
   expect([...state.finished].map(({ finishedBy }) => finishedBy)).toEqual(finished.sort((one, other) => one - other));
-  const classes = (of: readonly JobRecord[]): number => new Set(of.map(({ ticket }) => ticket.class.id)).size;
   expect(state.classes.size).toBe(classes(records));
   expect(state.classes.live).toBe(classes(records.filter(({ state: is }) => !isFinal(is))));
   expectLanesOf(book, records);
@@ -109,4 +105,16 @@ function expectLanesOf({ state }: JobsBook, records: readonly JobRecord[]): void
     [...ready.classesWith(kind)].flatMap((one) => [...one.open].map(({ key, limit }) => `${one.id} ${key} ${limit}`)),
   );
   expect(open.sort()).toEqual([...expected].sort());
+}
+
+function sum<T>(all: Iterable<T>, weigh: (one: T) => number): number {
+  return [...all].reduce((total, one) => total + weigh(one), 0);
+}
+
+function idsOf(records: readonly JobRecord[]): string[] {
+  return records.map(({ ticket }) => ticket.id);
+}
+
+function classes(records: readonly JobRecord[]): number {
+  return new Set(records.map(({ ticket }) => ticket.class.id)).size;
 }

@@ -30,9 +30,9 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
   /** How often the history was replaced. */
   let histories = 0;
   events.onReplaced(() => void histories++);
-  const named = async <Key extends string, T extends Readonly<Record<Key, string>>>(
+  const named = async <Key extends string>(
     what: string,
-    listed: (of: NamesPage) => readonly T[],
+    listed: (of: NamesPage) => readonly Readonly<Record<Key, string>>[],
     key: Key,
     query: Page & Consistency,
   ): Promise<Answer> => {

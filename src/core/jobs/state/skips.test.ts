@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CLOCK_SKIPS_MAX, IDEMPOTENCY_MS } from "../../kit/limits.ts";
-import { JobsBook } from "./book.ts";
+import type { JobsBook } from "./book.ts";
 import { newBook } from "../../../../test/jobs-book.ts";
 import { Desk, keyed, REQUEST, spec } from "../test-desk.ts";
 
