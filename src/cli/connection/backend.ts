@@ -44,7 +44,11 @@ const ETCD_KNOBS: Knobs = {
   TENURE_ETCD_USER: { option: "user", read: asText },
   TENURE_ETCD_PASSWORD: { option: "password", read: asText },
 };
-const ETCD_TLS_KNOBS = tlsKnobs("TENURE_ETCD");
+const ETCD_TLS_KNOBS: Knobs = {
+  TENURE_ETCD_CA_FILE: { option: "ca", read: fileText },
+  TENURE_ETCD_CERT_FILE: { option: "cert", read: fileText },
+  TENURE_ETCD_KEY_FILE: { option: "key", read: fileText },
+};
 
 /** The later goes first, as with `tenure cluster`: `TENURE_API_KEY` before `TENURE_API_KEY_FILE`. */
 const SERVERS_KNOBS: Knobs = {
@@ -54,12 +58,11 @@ const SERVERS_KNOBS: Knobs = {
   TENURE_API_KEY_FILE: { option: "key", read: (name, path) => fileText(name, path).trim() },
   TENURE_API_KEY: { option: "key", read: asText },
 };
-const SERVERS_TLS_KNOBS = tlsKnobs("TENURE_SERVERS");
-
-function tlsKnobs(prefix: string): Knobs {
-  const knob = (option: string) => [`${prefix}_${option.toUpperCase()}_FILE`, { option, read: fileText }];
-  return Object.fromEntries(["ca", "cert", "key"].map(knob)) as Knobs;
-}
+const SERVERS_TLS_KNOBS: Knobs = {
+  TENURE_SERVERS_CA_FILE: { option: "ca", read: fileText },
+  TENURE_SERVERS_CERT_FILE: { option: "cert", read: fileText },
+  TENURE_SERVERS_KEY_FILE: { option: "key", read: fileText },
+};
 
 /** What the environment says, the first that is set. The last is that of the commands that ask a cluster: whoever steers one has set it. */
 const URL_VARIABLES = ["TENURE_BACKEND", "TENURE_PG_CONN_STRING", "TENURE_URL"] as const;
