@@ -100,6 +100,13 @@ const WORDS = [
   "src/core/events/names.ts",
   "src/core/kit/api-role.ts",
   "src/core/kit/json.ts",
+  "src/ports/audit.ts",
+  "src/ports/certificates.ts",
+  "src/ports/cluster.ts",
+  "src/ports/jobs.ts",
+  "src/ports/keys.ts",
+  "src/ports/scopes.ts",
+  "src/ports/views.ts",
 ];
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */
 const HOUSES = ["core", "drivers", "node"];

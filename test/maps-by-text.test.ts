@@ -6,7 +6,9 @@ import { expect, it } from "vitest";
 import { readSources, type SourceFile } from "../scripts/source.ts";
 
 const ROOMS = ["src/core/jobs/", "src/controller/jobs/", "src/controller/journal/", "src/controller/leases.ts"];
-const BY_TEXT = /(#?\w+)(?:: [^=:\n]+)? = new (?:Map|Set)<string\b/g;
+/** Also one whose type is said on the left, or follows from the ids that it is made of. */
+const BY_TEXT =
+  /(#?\w+)(?:: [^=:\n]+)? = new (?:(?:Map|Set)<string\b|Set\([^\n]*\(\{ \w*[iI]d \}\))|(#?\w+): (?:Readonly)?(?:Map|Set)<string\b[^=:\n]*> = new (?:Map|Set)\(/g;
 
 const BY_NAME = new Set([
   // Of kinds, queues, agents, schedules and callers; of policies and classes; of tenants.
@@ -31,8 +33,6 @@ const BY_NAME = new Set([
   "src/controller/jobs/schedules.ts #fired",
   "src/controller/jobs/timers.ts #sessions",
   "src/controller/journal/journal.ts states",
-  // Of jobs that could not be taken over from the database: a few, if any.
-  "src/controller/jobs/submissions.ts #alone",
 ]);
 
 function mapsByText(sources: readonly SourceFile[]): string[] {
@@ -40,7 +40,7 @@ function mapsByText(sources: readonly SourceFile[]): string[] {
     ROOMS.some((room) => path.startsWith(room)) && !/\.test\.ts$|\/test-[^/]+$/.test(path);
   return sources
     .filter(isOfJobs)
-    .flatMap(({ path, text }) => Array.from(text.matchAll(BY_TEXT), ([, name]) => `${path} ${name}`));
+    .flatMap(({ path, text }) => Array.from(text.matchAll(BY_TEXT), ([, name, typed]) => `${path} ${name ?? typed}`));
 }
 
 it("maps by text in the rooms of jobs are by names, of which there are few", () => {
@@ -48,9 +48,13 @@ it("maps by text in the rooms of jobs are by names, of which there are few", () 
 });
 
 it("a set of job ids is seen", () => {
-  const text = "class A {\n  readonly #gone = new Set<string>();\n  #b: Map<string, X> = new Map<string, X>();\n}";
-  expect(mapsByText([{ path: "src/controller/jobs/x.ts", text }])).toEqual([
-    "src/controller/jobs/x.ts #gone",
-    "src/controller/jobs/x.ts #b",
-  ]);
+  const text = [
+    "readonly #gone = new Set<string>();",
+    "#b: Map<string, X> = new Map<string, X>();",
+    "let taken: ReadonlySet<string> = new Set();",
+    "const ids = new Set(found.map(({ id }) => id));",
+  ].join("\n");
+  expect(mapsByText([{ path: "src/controller/jobs/x.ts", text }])).toEqual(
+    ["#gone", "#b", "taken", "ids"].map((name) => `src/controller/jobs/x.ts ${name}`),
+  );
 });

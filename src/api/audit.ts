@@ -6,29 +6,12 @@
 // written within bounds: the same refusal once in a window, so many of one caller, so many of all. The rest is counted, and the
 // counts are written when the window ends. So nobody fills the log, or empties the memory, with what nobody allowed.
 
-import type { Role } from "../contract/index.ts";
+import type { AuditRecord } from "../ports/audit.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { AUDIT_RECORDS_MAX } from "./limits.ts";
 import type { Caller } from "./traffic/callers.ts";
 import type { ApiLimits } from "./options.ts";
-
-export interface AuditRecord {
-  readonly atMs: number;
-  readonly nodeId: string;
-  readonly who: string;
-  readonly how: "key" | "certificate" | "anonymous";
-  readonly role: Role | null;
-  readonly address: string;
-  readonly operation: string;
-  readonly target: string | null;
-  readonly forced: boolean;
-  /** "OK", or the error's code. */
-  readonly outcome: string;
-  readonly status: number;
-  readonly durationMs: number;
-  readonly requestId: string;
-}
 
 /** As much as is known before anything is done. */
 type Begun = Omit<AuditRecord, "who" | "how" | "role" | "outcome" | "status" | "durationMs">;

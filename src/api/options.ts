@@ -100,89 +100,56 @@ export interface ExtraRoute {
   }): Promise<{ readonly status?: number | undefined; readonly body: unknown }>;
 }
 
-export interface ApiLimits {
-  readonly bodyBytesMax: number;
-  /** Of the routes that take jobs and results. */
-  readonly largeBodyBytesMax: number;
-  /** Request line and headers together. */
-  readonly headerBytesMax: number;
-  readonly headersMax: number;
-  readonly connectionsMax: number;
-  /** Of these: whose requests were not admitted yet, from one address and in all. The oldest goes for the next one. */
-  readonly unauthenticatedPerAddress: number;
-  readonly unauthenticatedMax: number;
-  /** The share of one caller in connections, requests, streams and bytes of answers. */
-  readonly connectionsPerCaller: number;
-  readonly requestsPerCaller: number;
-  readonly streamsPerCaller: number;
-  readonly answerBytesPerCaller: number;
-  /** How long a connection is used; its streams end with it, and can be resumed on another one. */
-  readonly connectionAgeMs: number;
-  /** TLS's own handshake must be over by then. */
-  readonly handshakeTimeoutMs: number;
-  /** An answer must be taken within so long, and longer by its size at this rate. */
-  readonly answerStallMs: number;
-  readonly answerBytesPerS: number;
-  /** Being answered at one moment, long polls included. */
-  readonly requestsMax: number;
-  /** A request's headers, and all of it, must have arrived after so long (slow loris). */
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  /** A connection on which nothing moves, in neither direction; longer than the longest poll. */
-  readonly idleTimeoutMs: number;
-  /** How long a linearizable read waits for a leader's confirmation. */
-  readonly catchUpTimeoutMs: number;
-  /** The same before a key that this node does not know is refused; such rounds, and those who wait for one. */
-  readonly keyCatchUpTimeoutMs: number;
-  readonly keyRoundEveryMs: number;
-  readonly keyWaitersMax: number;
-  /** Calls of one caller in each window. */
-  readonly rateWindowMs: number;
-  readonly adminPerWindow: number;
-  readonly acquirePerWindow: number;
-  /** Refused calls that the audit writes one by one in a window: of one caller, and of all. The rest is counted there. */
-  readonly auditWindowMs: number;
-  readonly auditRefusalsPerCaller: number;
-  readonly auditRefusalsMax: number;
-  /** Streams of events that are open at one moment. */
-  readonly streamsMax: number;
-  /** A stream on which nothing happens says so after so long. */
-  readonly heartbeatMs: number;
-  /** A reader of a stream that takes nothing for so long is cut. */
-  readonly streamStallMs: number;
-}
-
-export const API_LIMITS: ApiLimits = {
+export const API_LIMITS = {
   bodyBytesMax: 64 * 1024,
+  /** Of the routes that take jobs and results. */
   largeBodyBytesMax: ENTRY_BYTES_MAX,
+  /** Request line and headers together. */
   headerBytesMax: 16 * 1024,
   headersMax: 100,
   connectionsMax: 10_000,
+  /** Of these: whose requests were not admitted yet, from one address and in all. The oldest goes for the next one. */
   unauthenticatedPerAddress: 1_000,
   unauthenticatedMax: 5_000,
+  /** The share of one caller in connections, requests, streams and bytes of answers. */
   connectionsPerCaller: 9_000,
   requestsPerCaller: 18_000,
   streamsPerCaller: 500,
   answerBytesPerCaller: 64 * 1024 * 1024,
+  /** How long a connection is used; its streams end with it, and can be resumed on another one. */
   connectionAgeMs: 3_600_000,
+  /** TLS's own handshake must be over by then. */
   handshakeTimeoutMs: HANDSHAKE_MS,
+  /** An answer must be taken within so long, and longer by its size at this rate. */
   answerStallMs: 10_000,
   answerBytesPerS: 64 * 1024,
+  /** Being answered at one moment, long polls included. */
   requestsMax: 20_000,
+  /** A request's headers, and all of it, must have arrived after so long (slow loris). */
   headersTimeoutMs: HEADERS_MS,
   requestTimeoutMs: REQUEST_ARRIVES_MS,
+  /** A connection on which nothing moves, in neither direction; longer than the longest poll. */
   idleTimeoutMs: CONNECTION_IDLE_MS,
+  /** How long a linearizable read waits for a leader's confirmation. */
   catchUpTimeoutMs: LINEARIZABLE_WAIT_MS,
+  /** The same before a key that this node does not know is refused; such rounds, and those who wait for one. */
   keyCatchUpTimeoutMs: KEY_WAIT_MS,
   keyRoundEveryMs: 50,
   keyWaitersMax: 1_000,
+  /** Calls of one caller in each window. */
   rateWindowMs: 10_000,
   adminPerWindow: 200,
   acquirePerWindow: 10_000,
+  /** Refused calls that the audit writes one by one in a window: of one caller, and of all. The rest is counted there. */
   auditWindowMs: 60_000,
   auditRefusalsPerCaller: 32,
   auditRefusalsMax: 1_024,
+  /** Streams of events that are open at one moment. */
   streamsMax: 1_000,
+  /** A stream on which nothing happens says so after so long. */
   heartbeatMs: STREAM_HEARTBEAT_MS,
+  /** A reader of a stream that takes nothing for so long is cut. */
   streamStallMs: STREAM_STALL_MS,
 };
+
+export type ApiLimits = { readonly [Name in keyof typeof API_LIMITS]: number };

@@ -9,6 +9,7 @@ import { paintFor } from "./kit/colour.ts";
 import { complaint, complaintLines } from "./kit/complaint.ts";
 import { COMMANDS as DESCRIBED } from "./completion/table.ts";
 import { EXIT_USAGE, suggestion, UsageError } from "./kit/flags.ts";
+import { printed } from "./kit/print.ts";
 
 /** It is for who has the repository, and packed with nothing (`files` of the two packages). */
 const DEV = "dev";
@@ -106,13 +107,11 @@ function manifest(): { readonly version: string; readonly engines: { readonly no
 }
 
 async function version(): Promise<number> {
-  process.stdout.write(`${manifest().version}\n`);
-  return 0;
+  return printed(`${manifest().version}\n`);
 }
 
 async function help(): Promise<number> {
-  process.stdout.write(HELP);
-  return 0;
+  return printed(HELP);
 }
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

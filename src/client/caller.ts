@@ -11,7 +11,7 @@ import { assertNever, type ErrorCode, TenureError } from "../contract/errors.ts"
 import { toCamel } from "../contract/snake-case.ts";
 import { ATTEMPT_MS } from "../contract/timeouts.ts";
 import { Addresses } from "./addresses.ts";
-import { discover, type Discovery, finalOf, type Found, voiceText } from "./discovery.ts";
+import { discover, type Discovery, finalOf, voiceText } from "./discovery.ts";
 import {
   type Answer,
   AnswerTooLong,
@@ -25,6 +25,7 @@ import {
 import { CALL_ATTEMPTS_MAX, CALL_HOPS_MAX, MEMBERS_TIMEOUT_MS } from "./limits.ts";
 import { Pauses } from "./pauses.ts";
 import { isFinal, isFinalAnswer, race, readError, silenceCode } from "./race.ts";
+import type { LeaderView } from "./views.ts";
 
 export interface CallerOptions {
   readonly urls: readonly string[];
@@ -139,11 +140,11 @@ export class Caller {
     );
   }
 
-  async leader(options: CallOptions): Promise<Found> {
+  async leader(options: CallOptions): Promise<LeaderView> {
     return await this.#leaderOn(this.line(options), options);
   }
 
-  async #leaderOn(line: Line, options: CallOptions): Promise<Found> {
+  async #leaderOn(line: Line, options: CallOptions): Promise<LeaderView> {
     const pauses = new Pauses(this.#options.leaderWaitMs);
     for (;;) {
       const { found, voices } = await this.#discover(line);

@@ -6,16 +6,7 @@ import type { Addresses } from "./addresses.ts";
 import { exchange, jsonOf, type Line } from "./exchange.ts";
 import { DISCOVERY_GRACE_MS } from "./limits.ts";
 import { isFinalAnswer } from "./race.ts";
-
-export interface Found {
-  readonly leaderId: string;
-  readonly term: number;
-  /** Where to send requests for the leader; null where it is at no known address. */
-  readonly url: string | null;
-  /** What the nodes say its address is, known or not. */
-  readonly leaderUrl: string | null;
-  readonly leaderAddress: string | null;
-}
+import type { LeaderView } from "./views.ts";
 
 export type Voice =
   | {
@@ -38,7 +29,7 @@ export type Voice =
   | { readonly kind: "silent"; readonly from: string; readonly why: string; readonly code: ErrorCode | null };
 
 export interface Discovery {
-  readonly found: Found | null;
+  readonly found: LeaderView | null;
   /** Who said what until then, for a message to people. */
   readonly voices: readonly Voice[];
 }
@@ -69,7 +60,7 @@ export async function discover(line: Line, addresses: Addresses): Promise<Discov
 }
 
 /** Pure: the highest term; among its voices the leader's own, whose address is certain to be right. */
-function best(voices: readonly Voice[], addresses: Pick<Addresses, "known">): Found | null {
+function best(voices: readonly Voice[], addresses: Pick<Addresses, "known">): LeaderView | null {
   const leaders = voices.filter((voice) => voice.kind === "leader");
   const term = Math.max(...leaders.map((voice) => voice.term));
   const newest = leaders.filter((voice) => voice.term === term);

@@ -10,7 +10,7 @@ export type { ClientJobs, JobsQuery, MutateOptions } from "./jobs.ts";
 export { type ClientKeys, newKey, type NewKey } from "./keys.ts";
 export type { LogsOptions } from "./logs.ts";
 export { HistoryRewrittenError } from "./rewritten.ts";
-export type { AcquireRequest, ClientScopes, ScopeHold } from "./scopes.ts";
+export type { ClientScopes, ScopeHold } from "./scopes.ts";
 export type { StreamOptions } from "./streams.ts";
 export type * from "./views.ts";
 export type * from "./work.ts";

@@ -1,8 +1,7 @@
 // Jobs, agents, queues, schedules, events and keys as the SDK shows them: docs/reference describes each field. What a job is, is
-// core/jobs/model.ts; a lease's id is shown to nobody.
+// core/jobs/model.ts, and what a server says of the others is in ports/; a lease's id is shown to nobody.
 
 import type {
-  AgentInfo,
   Attempt,
   Job,
   JobProgress,
@@ -15,10 +14,12 @@ import type {
 } from "../core/jobs/model.ts";
 import type { ApiRole } from "../core/kit/api-role.ts";
 import type { Json } from "../core/kit/json.ts";
+import type { JobsStats } from "../ports/jobs.ts";
 
-export type { Json };
-
-export type { JobState, JobTimelineEntry };
+export type { RevokedCertificate as RevokedCertificateView } from "../ports/certificates.ts";
+export type { AgentView, QueueView, ScheduleView } from "../ports/jobs.ts";
+export type { KeyView } from "../ports/keys.ts";
+export type { JobState, JobTimelineEntry, Json };
 
 /** What is to be done; all but the kind has a default. */
 export type JobRequest = Pick<JobSpec, "kind"> & {
@@ -47,24 +48,6 @@ export interface JobBrief
   readonly errorMessage: string | null;
 }
 
-export interface AgentView extends AgentInfo {
-  /** `draining`: it is there, and is given nothing more. */
-  readonly state: "online" | "draining" | "offline";
-  readonly registeredAtMs: number;
-  readonly running: number;
-  /** Grows with each process that registers under this name; absent where it was registered by an older release. */
-  readonly epoch?: number;
-  /** Who registered it, and may register it again: `key:NAME`, `certificate:SPIFFE ID` or `anonymous`; absent: nobody. */
-  readonly owner?: string;
-}
-
-export interface QueueView {
-  readonly queue: string;
-  readonly paused: boolean;
-  readonly pending: number;
-  readonly running: number;
-}
-
 export interface ScheduleRequest {
   /** Five fields. */
   readonly cron: string;
@@ -76,40 +59,12 @@ export interface ScheduleRequest {
   readonly paused?: boolean | undefined;
 }
 
-export interface ScheduleView extends Schedule {
-  readonly lastAtMs: number | null;
-  readonly nextAtMs: number | null;
-}
-
-export interface StatsView {
-  readonly byState: Readonly<Record<JobState, number>>;
-  readonly submitted: number;
-  readonly finished: number;
-  readonly agentsOnline: number;
-  readonly staleRejected: number;
+export interface StatsView extends JobsStats {
   readonly firstSequence: number;
   readonly lastSequence: number;
 }
 
 export type KeyRole = ApiRole;
-
-export interface KeyView {
-  readonly name: string;
-  readonly role: KeyRole;
-  readonly createdAtMs: number;
-  readonly createdBy: string;
-}
-
-/** A client certificate that is let in no more. */
-export interface RevokedCertificateView {
-  /** Of the certificate (DER), lower-case hex. */
-  readonly sha256: string;
-  /** The SPIFFE id in it. */
-  readonly id: string;
-  readonly notAfterMs: number;
-  readonly revokedAtMs: number;
-  readonly revokedBy: string;
-}
 
 /** A sealed event of the log. */
 export interface EventView {

@@ -3,6 +3,7 @@
 
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
+import type { JobQuery } from "../ports/views.ts";
 import { certificatesOf, type ClientCertificates } from "./certificates.ts";
 import { type Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
 import { eventItems, type EventsOptions, followEvents } from "./events.ts";
@@ -11,7 +12,6 @@ import type {
   EventView,
   JobBrief,
   JobRequest,
-  JobState,
   JobView,
   LogPiece,
   QueueView,
@@ -32,16 +32,11 @@ export interface MutateOptions extends CallOptions {
   readonly leaderEpoch?: number | undefined;
 }
 
-export type JobsQuery = ReadOptions & {
-  readonly states?: readonly JobState[] | undefined;
-  readonly kind?: string | undefined;
-  readonly queue?: string | undefined;
-  readonly agent?: string | undefined;
-  /** Words. */
-  readonly search?: string | undefined;
-  /** Of one page; all pages are asked for, one after the other. */
-  readonly pageSize?: number | undefined;
-};
+export type JobsQuery = ReadOptions &
+  Omit<JobQuery, "cursor" | "limit"> & {
+    /** Of one page; all pages are asked for, one after the other. */
+    readonly pageSize?: number | undefined;
+  };
 
 export interface ClientJobs {
   /** Resolves to the job's id. */

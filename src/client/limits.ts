@@ -28,8 +28,6 @@ export const JSON_ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const EXCHANGE_CAUSES_MAX = 4;
 /** Pages of one list: a server that sends more is in error. */
 export const JOB_PAGES_MAX = 100_000;
-/** A cluster has at most 10,000 scopes, and a page 256. */
-export const SCOPE_PAGES_MAX = 1_000;
 
 /** `wait`: for how long no node may answer; each answer begins the time anew. */
 export const WAIT_OUTAGE_MS = 600_000;

@@ -5,21 +5,11 @@
 // and a hold that is over can be resigned as often as one likes.
 
 import { TenureError } from "../contract/errors.ts";
+import { SCOPE_PAGES_MAX } from "../contract/limits.ts";
 import { ATTEMPT_MS, RENEWAL_ATTEMPT_MS } from "../contract/timeouts.ts";
 import type { Caller, CallOptions, ReadOptions } from "./caller.ts";
 import { readQuery } from "./caller.ts";
-import { SCOPE_PAGES_MAX } from "./limits.ts";
-import type { ScopeGrant, ScopeRenewal, ScopeTransitionView, ScopeView } from "./views.ts";
-
-export interface AcquireRequest {
-  readonly scope: string;
-  /** Random, new for each campaign. */
-  readonly session: string;
-  readonly identity: string;
-  readonly metadata?: Readonly<Record<string, string>> | undefined;
-  readonly ttlMs: number;
-  readonly waitMs: number;
-}
+import type { AcquireRequest, ScopeGrant, ScopeRenewal, ScopeTransitionView, ScopeView } from "./views.ts";
 
 export interface ScopeHold {
   readonly scope: string;

@@ -1,4 +1,23 @@
-// What the servers answer, as the SDK shows it: docs/reference describes each field. The wire's spelling is the contract's.
+// What the servers answer, as the SDK shows it: docs/reference describes each field. The wire's spelling is the contract's. What a server
+// says of itself is in ports/; here are the differences: what older servers do not say, and what newer ones may say beside it.
+
+import type { AuditRecord } from "../ports/audit.ts";
+import type * as server from "../ports/cluster.ts";
+import type * as scopes from "../ports/scopes.ts";
+
+export type { MemberChange, SnapshotView, TransferView } from "../ports/cluster.ts";
+export type {
+  AcquireAnswer as ScopeGrant,
+  RenewAnswer as ScopeRenewal,
+  ScopeHolder as ScopeHolderView,
+  ScopeTransition as ScopeTransitionView,
+  ScopeView,
+} from "../ports/scopes.ts";
+
+/** These fields may be left out: by whoever asks, or by older servers. */
+type Optional<View, Field extends keyof View> = Omit<View, Field> & {
+  readonly [Name in Field]?: View[Name] | undefined;
+};
 
 export interface LeaderView {
   readonly leaderId: string;
@@ -9,36 +28,14 @@ export interface LeaderView {
   readonly leaderAddress: string | null;
 }
 
-export interface ClusterView {
-  readonly clusterId: string;
-  readonly nodeId: string;
-  readonly incarnation: string;
-  readonly version: string;
-  /** What keeps the log: the nodes themselves, or a database. */
-  readonly backend: "raft" | "postgres";
-  readonly role: "LEADER" | "STANDBY" | "DRAINING";
-  readonly term: number;
-  readonly leader: { readonly nodeId: string; readonly address: string | null; readonly url: string | null } | null;
-  readonly commit: number;
-  readonly applied: number;
-  readonly firstIndex: number;
-  readonly lastIndex: number;
-  readonly stalenessMs: number | null;
-  readonly isJoint: boolean;
+type Differing = "members" | "elections" | "alerts";
+type Newer = "ancestors" | "isPaused" | "isDraining";
+
+export interface ClusterView extends Omit<Optional<server.ClusterView, Newer>, Differing> {
   readonly members: readonly MemberView[];
   /** Newest first. */
   readonly elections: readonly ElectionView[];
   readonly alerts: readonly AlertView[];
-  readonly snapshot: SnapshotView | null;
-  readonly disk: { readonly state: "ok" | "low" | "full" | "stalled"; readonly freeBytes: number | null };
-  /** The clusters that it was recovered or restored from, the newest first. Older servers do not say. */
-  readonly ancestors?: readonly string[] | undefined;
-  /** Restored, and not resumed yet: it leases no job, fires no schedule and grants no scope. */
-  readonly isPaused?: boolean | undefined;
-  /** An operator has taken it out: it does not want to lead. Older servers do not say. */
-  readonly isDraining?: boolean | undefined;
-  readonly isReady: boolean;
-  readonly notReadyReason: string | null;
 }
 
 export interface ResumeView {
@@ -54,59 +51,15 @@ export interface NodeDrainView {
   readonly leaderEpoch: number | null;
 }
 
-export interface MemberView {
-  readonly nodeId: string;
-  readonly incarnation: string;
-  /** "node": of a site on a database, where nobody votes. */
-  readonly kind: "voter" | "learner" | "leaving" | "joining" | "node";
-  readonly isLeader: boolean;
-  readonly address: string | null;
-  readonly url: string | null;
-  readonly isConnected: boolean;
-  /** It answers that node, and one of the two does not accept who the other is: why. Older servers do not say. */
-  readonly refusal?: string | null | undefined;
-  /** What only the leader knows. */
-  readonly progress: {
-    readonly match: number;
-    readonly next: number;
-    readonly lag: number;
-    readonly state: "probe" | "replicate" | "snapshot";
-    readonly lastContactMs: number;
-    readonly healthy: boolean;
-  } | null;
-}
+export type MemberView = Optional<server.MemberView, "refusal">;
 
-export interface ElectionView {
-  readonly term: number;
-  readonly stage: "pre-vote" | "vote";
-  readonly reason: "timeout" | "leader-gone" | "transfer" | "requested";
-  /** `<node id>@<incarnation>`, as all of them. */
-  readonly candidate: string;
-  readonly candidates: readonly string[];
-  readonly votes: readonly { readonly voter: string; readonly granted: boolean }[];
-  /** Wall time. */
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  /** Failed pre-votes in a row are one record. */
-  readonly repeated?: number | undefined;
-  readonly result: "won" | "lost" | "timed-out" | "superseded";
-}
+export type ElectionView = Optional<server.ElectionView, "repeated">;
 
-export interface AlertView {
+export interface AlertView extends Omit<server.AlertView, "name"> {
   readonly name: string;
-  readonly severity: "warning" | "critical";
-  readonly message: string;
-  readonly sinceWallMs: number;
-  readonly nodeId: string | null;
 }
 
-export interface SnapshotView {
-  readonly index: number;
-  readonly term: number;
-  readonly bytes: number;
-}
-
-export interface SavedSnapshotView extends SnapshotView {
+export interface SavedSnapshotView extends server.SnapshotView {
   /** Of the node that saved it. Older servers do not say. */
   readonly role?: ClusterView["role"] | undefined;
 }
@@ -117,75 +70,14 @@ export interface StoredSnapshotView {
   readonly atMs: number;
 }
 
-export interface TransferView {
-  readonly success: boolean;
-  readonly message: string;
-  readonly oldLeaderId: string;
-  readonly newLeaderId: string | null;
-}
-
-export type MemberChange =
-  /** As a learner; with `promote`, as a voter once it has caught up. */
-  | { readonly op: "add"; readonly nodeId: string; readonly promote?: boolean | undefined }
-  | { readonly op: "promote"; readonly nodeId: string }
-  /** `force`: though events of the history may be lost with the disk that leaves. */
-  | { readonly op: "replace" | "remove"; readonly nodeId: string; readonly force?: boolean | undefined };
-
-export interface MemberChangeView {
-  readonly op: MemberChange["op"];
-  readonly nodeId: string;
-  readonly message: string;
+export interface MemberChangeView extends Omit<server.MemberChangeView, "members"> {
   readonly members: readonly MemberView[];
 }
 
-export interface ScopeHolderView {
-  readonly epoch: number;
-  readonly identity: string;
-  readonly metadata: Readonly<Record<string, string>>;
-}
-
-export type ScopeGrant =
-  | { readonly granted: true; readonly epoch: number; readonly ttlMs: number }
-  | { readonly granted: false; readonly holder: ScopeHolderView | null };
-
-export interface ScopeRenewal {
-  readonly epoch: number;
-  readonly ttlMs: number;
-  readonly resignRequested: boolean;
-}
-
-export interface ScopeView {
-  readonly scope: string;
-  /** The last that was granted. */
-  readonly epoch: number;
-  readonly holder:
-    | (ScopeHolderView & { readonly ttlMs: number; readonly acquiredAtMs: number; readonly resignRequested: boolean })
-    | null;
-}
-
-export interface ScopeTransitionView {
-  readonly atMs: number;
-  readonly epoch: number;
-  readonly identity: string;
-  readonly reason: "acquired" | "resigned" | "expired" | "forced";
-  readonly heldMs: number | null;
-}
+/** `session`: random, new for each campaign. */
+export type AcquireRequest = Optional<scopes.AcquireRequest, "metadata">;
 
 /** What one node has written down of the calls that steer: newest first. */
 export interface AuditView {
-  readonly records: readonly {
-    readonly atMs: number;
-    readonly nodeId: string;
-    readonly who: string;
-    readonly how: "key" | "certificate" | "anonymous";
-    readonly role: "viewer" | "submitter" | "agent" | "client" | "backup" | "operator" | null;
-    readonly address: string;
-    readonly operation: string;
-    readonly target: string | null;
-    readonly forced: boolean;
-    readonly outcome: string;
-    readonly status: number;
-    readonly durationMs: number;
-    readonly requestId: string;
-  }[];
+  readonly records: readonly AuditRecord[];
 }

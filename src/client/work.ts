@@ -5,90 +5,27 @@
 import { TenureError } from "../contract/errors.ts";
 import { toSnake } from "../contract/snake-case.ts";
 import { RENEWAL_ATTEMPT_MS } from "../contract/timeouts.ts";
+import type { LeaseAnswer, LeaseCall, LeaseRef, ResultAnswer, ResultCall } from "../ports/jobs.ts";
 import type { Caller, CallOptions } from "./caller.ts";
-import type { JobSpecView, JobState, Json } from "./job-views.ts";
 
-export interface LeaseRef {
-  readonly jobId: string;
-  readonly jobEpoch: number;
-  readonly leaseId: string;
-}
+export type { LeaseRef, ResultAnswer as ResultReply, ResultCall as ResultRequest } from "../ports/jobs.ts";
 
-export interface LeaseRequest {
-  readonly agent: {
-    readonly name: string;
-    readonly session: string;
-    readonly kinds: readonly string[];
-    readonly labels: Readonly<Record<string, string>>;
-    readonly platform: string;
-    readonly capacity: number;
-  };
-  readonly renew: readonly LeaseRef[];
-  readonly progress: readonly (LeaseRef & {
-    readonly progress: { readonly share: number | null; readonly message: string | null };
-  })[];
-  readonly logs: readonly (LeaseRef & { readonly chunk: { readonly offset: number; readonly text: string } })[];
-  readonly max: number;
-  readonly waitMs: number;
-  readonly ttlMs: number;
-  /** As the first answer has it; of every call of this process from then on. */
-  readonly agentEpoch?: number | undefined;
-  /** Of a call with `max` above 0, one at a time: its number within the session, from 1 up. */
-  readonly poll?: number | undefined;
-  /** The last of them that was answered: what those between were given has reached nobody, and is taken back. */
-  readonly answered?: number | undefined;
-}
+/** `agentEpoch`: as the first answer has it, in every call of this process from then on. */
+export type LeaseRequest = Omit<LeaseCall, "caller" | "leaderEpoch">;
 
-export interface LeaseReply {
-  readonly leaderEpoch: number;
-  /** Absent from an older server. */
-  readonly agentEpoch?: number | undefined;
-  readonly renewed: readonly (LeaseRef & {
-    readonly outcome: "renewed" | "cancelled" | "committed" | "lost";
-    readonly state: JobState | null;
-  })[];
-  readonly leases: readonly (LeaseRef & {
-    readonly leaderEpoch: number;
-    readonly attempt: number;
-    readonly ttlMs: number;
-    readonly spec: JobSpecView;
-  })[];
-  readonly logEnds: readonly (number | null)[];
-  readonly isDraining: boolean;
-}
-
-export interface ResultRequest extends LeaseRef {
-  readonly leaderEpoch: number;
-  readonly outcome:
-    | { readonly kind: "completed"; readonly result: Json }
-    | {
-        readonly kind: "failed";
-        readonly error: { readonly message: string; readonly detail: Json };
-        readonly retry: boolean;
-      }
-    | { readonly kind: "cancelled" }
-    | { readonly kind: "handed-back" };
-}
-
-export type ResultReply =
-  | { readonly ok: true; readonly state: JobState; readonly isRepeated: boolean }
-  | {
-      readonly ok: false;
-      readonly code: "STALE_EPOCH" | "NOT_FOUND";
-      readonly message: string;
-      readonly leaderEpoch: number;
-    };
+/** `agentEpoch` is absent from an older server. */
+export type LeaseReply = Omit<LeaseAnswer, "takenFrom">;
 
 export interface ClientWork {
   /** With `max` 0 it only renews and reports, and is repeated where that is safe; with more, it is sent once. */
   lease(request: LeaseRequest, options?: CallOptions): Promise<LeaseReply>;
   /** An answer for each, in order. */
-  results(session: string, results: readonly ResultRequest[], options?: CallOptions): Promise<readonly ResultReply[]>;
+  results(session: string, results: readonly ResultCall[], options?: CallOptions): Promise<readonly ResultAnswer[]>;
 }
 
 type WireResult =
-  | Extract<ResultReply, { ok: true }>
-  | (Omit<Extract<ResultReply, { ok: false }>, "code"> & {
+  | Extract<ResultAnswer, { ok: true }>
+  | (Omit<Extract<ResultAnswer, { ok: false }>, "code"> & {
       readonly error: "STALE_EPOCH" | "NOT_FOUND";
     });
 
@@ -137,12 +74,12 @@ function refOf({ jobId, jobEpoch, leaseId }: LeaseRef): LeaseRef {
   return { jobId, jobEpoch, leaseId };
 }
 
-function wireOf({ leaderEpoch, outcome, ...ref }: ResultRequest): object {
+function wireOf({ leaderEpoch, outcome, ...ref }: ResultCall): object {
   const { kind, ...fields } = outcome;
   return { ...refOf(ref), leaderEpoch, outcome: kind, ...fields };
 }
 
-function replyOf(one: WireResult): ResultReply {
+function replyOf(one: WireResult): ResultAnswer {
   if (one.ok) return one;
   const { error: code, message, leaderEpoch } = one;
   return { ok: false, code, message, leaderEpoch };

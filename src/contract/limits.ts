@@ -1,5 +1,7 @@
 // The bounds of what a request, a page or a file of configuration may hold, beyond those of core/kit/limits.ts.
 
+export { SCOPE_PAGES_MAX } from "../core/kit/limits.ts";
+
 /** A day: who allows more staleness than that does not care. */
 export const STALE_MS_MAX = 86_400_000;
 /** What one answer lists is made at once, and the leader's heartbeats wait for it. */

@@ -59,6 +59,17 @@ export const COMMON_ERRORS = [
 ] as const satisfies readonly ErrorCode[];
 
 export const READ_ERRORS = ["TOO_STALE", "ERR_NO_LEADER"] as const;
+/** What most reads are; a route says what differs. */
+export const READ = {
+  method: "GET",
+  role: "viewer",
+  params: null,
+  body: null,
+  isAdmin: false,
+  limited: null,
+  kind: "read",
+  errors: READ_ERRORS,
+} as const;
 export const WRITE_ERRORS = [
   "NOT_LEADER",
   "ERR_NO_LEADER",

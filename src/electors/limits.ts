@@ -13,8 +13,6 @@ export const CAUSES_MAX = 8;
 export const REMOTE_HEARTBEAT_MS = 1_000;
 export const HEARTBEAT_MS_MIN = 10;
 export const REQUEST_TIMEOUT_MS_MAX = 5_000;
-/** A cluster has 10,000 scopes at most; a server that goes on for longer is not believed. */
-export const SCOPE_PAGES_MAX = 1_000;
 
 // ---- etcd
 

@@ -20,21 +20,16 @@ import {
 import type { Digest } from "../ports/digest.ts";
 import type { StateMachine } from "../ports/state-machine.ts";
 
-export interface SnapshotPolicy {
-  readonly afterEntries: number;
-  readonly afterBytes: number;
-  /** How much of the log is kept below a snapshot, so that a slow follower need not be sent the whole state. */
-  readonly keepEntries: number;
-  /** A larger one is on the disk alone, and read again for a follower that needs it. */
-  readonly memoryBytesMax: number;
-}
-
-const DEFAULT_POLICY: SnapshotPolicy = {
+const DEFAULT_POLICY = {
   afterEntries: SNAPSHOT_AFTER_ENTRIES,
   afterBytes: SNAPSHOT_AFTER_BYTES,
+  /** How much of the log is kept below a snapshot, so that a slow follower need not be sent the whole state. */
   keepEntries: SNAPSHOT_KEEP_ENTRIES,
+  /** A larger one is on the disk alone, and read again for a follower that needs it. */
   memoryBytesMax: SNAPSHOT_MEMORY_BYTES_MAX,
 };
+
+export type SnapshotPolicy = { readonly [Name in keyof typeof DEFAULT_POLICY]: number };
 
 /** One that is in memory, or was read again. */
 export interface SnapshotContents {

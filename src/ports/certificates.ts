@@ -18,12 +18,14 @@ export interface Certificates {
 }
 
 export interface CertificateToRevoke {
+  /** Of the certificate (DER), lower-case hex. */
   readonly sha256: string;
   /** Its SPIFFE id, for people. */
   readonly id: string;
   readonly notAfterMs: number;
 }
 
+/** A client certificate that is let in no more. */
 export interface RevokedCertificate extends CertificateToRevoke {
   readonly revokedAtMs: number;
   readonly revokedBy: string;

@@ -2,8 +2,6 @@
 // shown comes from memory; everything that steers works on the leader alone and rejects with NOT_LEADER elsewhere, but for
 // `drain` and the snapshots, which are about this node.
 
-import type { ElectionRecord } from "../core/raft/types.ts";
-
 export interface Cluster {
   /** From memory; never waits. */
   view(): ClusterView;
@@ -48,8 +46,8 @@ export interface ClusterView {
   readonly stalenessMs: number | null;
   readonly isJoint: boolean;
   readonly members: readonly MemberView[];
-  /** Newest first, bounded; times are wall times. `repeated`: so many pre-votes in a row that came to nothing. */
-  readonly elections: readonly (ElectionRecord & { readonly repeated: number })[];
+  /** Newest first, bounded. */
+  readonly elections: readonly ElectionView[];
   readonly alerts: readonly AlertView[];
   readonly snapshot: SnapshotView | null;
   readonly disk: DiskView;
@@ -91,6 +89,22 @@ export interface MemberView {
     readonly lastContactMs: number;
     readonly healthy: boolean;
   } | null;
+}
+
+/** As core/raft writes it down (ElectionRecord); peers are `<node id>@<incarnation>`. */
+export interface ElectionView {
+  readonly term: number;
+  readonly stage: "pre-vote" | "vote";
+  readonly reason: "timeout" | "leader-gone" | "transfer" | "requested";
+  readonly candidate: string;
+  readonly candidates: readonly string[];
+  readonly votes: readonly { readonly voter: string; readonly granted: boolean }[];
+  /** Wall time. */
+  readonly startedAtMs: number;
+  readonly durationMs: number;
+  /** Failed pre-votes in a row are one record. */
+  readonly repeated: number;
+  readonly result: "won" | "lost" | "timed-out" | "superseded";
 }
 
 export interface AlertView {
@@ -146,7 +160,7 @@ export interface TransferView {
 
 export type MemberChange =
   /** As a learner; with `promote`, as a voter once it has caught up. */
-  | { readonly op: "add"; readonly nodeId: string; readonly promote: boolean }
+  | { readonly op: "add"; readonly nodeId: string; readonly promote?: boolean | undefined }
   | { readonly op: "promote"; readonly nodeId: string }
   /** `force`: though events of the history may be lost with the disk that leaves. */
   | { readonly op: "replace" | "remove"; readonly nodeId: string; readonly force?: boolean | undefined };

@@ -189,9 +189,9 @@ export interface AgentView extends AgentInfo {
   readonly registeredAtMs: number;
   /** Jobs that it has. */
   readonly running: number;
-  /** Absent: not known, of a release before agents had one. */
+  /** Grows with each process that registers under this name; absent where it was registered by an older release. */
   readonly epoch?: number;
-  /** See AgentCaller; absent: nobody's. */
+  /** Who registered it, and may register it again (see AgentCaller); absent: nobody. */
   readonly owner?: string;
 }
 

@@ -116,3 +116,26 @@ export interface JobsCounts {
   /** How long after its time a schedule fired. */
   readonly scheduleLagMs: HistogramSnapshot;
 }
+
+/** What the API counts, by the routes of the contract. */
+export interface HttpStats {
+  readonly requests: readonly { readonly route: string; readonly status: number; readonly count: number }[];
+  /** From the headers' arrival to the last byte handed over, by route. Waiting on purpose counts too. */
+  readonly durationMs: readonly { readonly route: string; readonly histogram: HistogramSnapshot }[];
+  /** Being answered at this moment. */
+  readonly inFlight: number;
+  /** Connections that were closed unheard, at the limit. */
+  readonly droppedConnections: number;
+  /** What came was no HTTP, or came too slowly. */
+  readonly badConnections: number;
+  /** Connections that were cut, by why: see traffic/connections.ts. */
+  readonly cutConnections: Readonly<Record<CutReason, number>>;
+  /** Connections that are open. */
+  readonly connections: number;
+  /** Of events and logs, open at this moment. */
+  readonly streams: number;
+  /** When a snapshot of this node was last reported as stored elsewhere, by the wall clock; 0: not since this process began. */
+  readonly lastBackupAtMs: number;
+}
+
+export type CutReason = "newcomer" | "slow-reader" | "age" | "pipelined";

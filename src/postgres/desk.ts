@@ -5,7 +5,9 @@
 // append is an update that waits and then looks again; and synchronous_commit is never off, because "committed" is a promise.
 
 import type { TenureError } from "../core/kit/errors.ts";
+import type { Random } from "../core/kit/random.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
 import type { SqlDesk, SqlDriver, SqlEvents, SqlLane } from "../ports/backends/sql.ts";
 import { Admission } from "./admission.ts";
 import { faultOf } from "./faults.ts";
@@ -14,6 +16,14 @@ import type { SessionRules } from "./ready.ts";
 
 const PROMISES = `select set_config('default_transaction_isolation', 'read committed', false),
   case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', false) end`;
+
+/** What a part that keeps a session of its own is made with. */
+export interface SqlTools {
+  readonly desk: SqlDesk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
 
 export class PostgresDesk implements SqlDesk {
   readonly where: string;

@@ -122,7 +122,7 @@ function hintOf(sqlstate: string, error: unknown): string {
 }
 
 /** Several addresses of one host fail as one error without a text of its own. */
-function textOf(error: unknown): string {
+export function textOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
   return messageOf(error);
 }

@@ -1,7 +1,8 @@
 // Logs with a planted mistake each: the suite must find every one of them, by the case that is about it.
 
 import { expect, it } from "vitest";
-import { logConformance, LogConformanceFailure, type LogWorld } from "../../src/logs/conformance/index.ts";
+import { ConformanceFailure } from "../../src/loops/conformance.ts";
+import { logConformance, type LogWorld } from "../../src/logs/conformance/index.ts";
 import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../src/ports/log.ts";
 import { type Disguise, memoryLogWorld, raftLogWorld } from "./test-log-worlds.ts";
 
@@ -184,7 +185,7 @@ for (const [Mistake, makeWorld, about] of MISTAKES) {
     for (const { name, run } of logConformance(() => makeWorld((log) => new Mistake(log)))) {
       if (!name.includes(about)) continue;
       await run().catch((error: unknown) => {
-        expect(error).toBeInstanceOf(LogConformanceFailure);
+        expect(error).toBeInstanceOf(ConformanceFailure);
         failed.push(name);
       });
     }

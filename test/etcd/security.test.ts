@@ -10,7 +10,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { type EtcdServer, startEtcd } from "../servers/index.ts";
 import { findProgram } from "../servers/server-process.ts";
 import { EtcdSession } from "../../src/electors/etcd/session.ts";
-import { httpWire, type TlsFiles } from "../../src/drivers/etcd/index.ts";
+import { httpWire } from "../../src/drivers/etcd/index.ts";
+import type { TlsFiles } from "../../src/ports/backends/backend.ts";
 import { api, freshScope, never, noEtcd, QUICK, quickEtcd, seatAt } from "./test-seat.ts";
 
 const openssl = findProgram("openssl");

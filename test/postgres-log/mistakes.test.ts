@@ -2,7 +2,8 @@
 // conformance suite must find each of them; the races of races.test.ts are about the same guard.
 
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { logConformance, LogConformanceFailure } from "../../src/logs/conformance/index.ts";
+import { ConformanceFailure } from "../../src/loops/conformance.ts";
+import { logConformance } from "../../src/logs/conformance/index.ts";
 import { schemaSql } from "../../src/postgres/schema/schema.ts";
 import { TenureError } from "../../src/core/kit/errors.ts";
 import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../src/ports/log.ts";
@@ -117,7 +118,7 @@ async function failuresOf(database: string, { found: about, disguise }: Mistake)
   for (const { name, run } of logConformance(() => postgresLogWorld(server, database, dress))) {
     if (!name.includes(about)) continue;
     await run().catch((error: unknown) => {
-      failed.push(`${name}: ${error instanceof LogConformanceFailure ? "found" : "broken"}: ${String(error)}`);
+      failed.push(`${name}: ${error instanceof ConformanceFailure ? "found" : "broken"}: ${String(error)}`);
     });
   }
   return failed;

@@ -15,7 +15,7 @@ import type { Job, JobState, NamesPage } from "../../ports/jobs.ts";
 import type { JobPage } from "../../ports/views.ts";
 import { PAGE_CHARACTERS_MAX, VIEWS_POLL_MS } from "../limits.ts";
 import { mustBeKnown } from "../streams/event-point.ts";
-import type { Call, Handlers, JobsParts, Service } from "./handler.ts";
+import type { Answer, Call, Handlers, JobsParts, Service } from "./handler.ts";
 import { followLog, logPage } from "../streams/log-stream.ts";
 import { beFresh, type Consistency } from "./reads.ts";
 import { Refusal } from "../refusal.ts";
@@ -30,6 +30,16 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
   /** How often the history was replaced. */
   let histories = 0;
   events.onReplaced(() => void histories++);
+  const named = async <Key extends string>(
+    what: string,
+    listed: (of: NamesPage) => readonly Readonly<Record<Key, string>>[],
+    key: Key,
+    query: Page & Consistency,
+  ): Promise<Answer> => {
+    await beFresh(service, query);
+    const { page, next } = paged(listed, (one) => one[key], query);
+    return { body: { [what]: page.map((one) => toSnake(one)), next } };
+  };
   return {
     openapi: () => {
       document ??= JSON.stringify(openApi(ROUTES, service.cluster.view().version));
@@ -51,33 +61,9 @@ export function jobHandlers(service: Service, parts: JobsParts): Pick<Handlers, 
       const begun = histories;
       return logs(service, parts, call, () => histories === begun);
     },
-    agents: async ({ query }) => {
-      await beFresh(service, query);
-      const { page, next } = paged(
-        (of) => jobs.agents(of),
-        ({ name }) => name,
-        query,
-      );
-      return { body: { agents: page.map((agent) => toSnake(agent)), next } };
-    },
-    queues: async ({ query }) => {
-      await beFresh(service, query);
-      const { page, next } = paged(
-        (of) => jobs.queues(of),
-        ({ queue }) => queue,
-        query,
-      );
-      return { body: { queues: page.map((queue) => toSnake(queue)), next } };
-    },
-    schedules: async ({ query }) => {
-      await beFresh(service, query);
-      const { page, next } = paged(
-        (of) => jobs.schedules(of),
-        ({ name }) => name,
-        query,
-      );
-      return { body: { schedules: page.map((schedule) => toSnake(schedule)), next } };
-    },
+    agents: ({ query }) => named("agents", (of) => jobs.agents(of), "name", query),
+    queues: ({ query }) => named("queues", (of) => jobs.queues(of), "queue", query),
+    schedules: ({ query }) => named("schedules", (of) => jobs.schedules(of), "name", query),
     stats: async ({ query }) => {
       await beFresh(service, query);
       const { first, sequence } = events.head();

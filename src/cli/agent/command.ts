@@ -6,23 +6,17 @@ import type { Client, JobBrief } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
 import { readAgentFlags } from "./flags.ts";
 import { agentDetails, agentObject, agentsTable, agentText } from "./view.ts";
-import { clientOf, readConnection } from "../connection/connection.ts";
-import { paintFor } from "../kit/colour.ts";
+import { clientOf, FRESH, readConnection } from "../connection/connection.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
 import { named } from "../kit/words.ts";
-
-/** Everything that was confirmed before is in the answer: whoever looks behind a change sees it. */
-const FRESH = { consistency: "linearizable" } as const;
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 export async function agent(args: readonly string[]): Promise<number> {
   // Loaded for whoever runs one: the others only ask.
   if (args[0] === "start") return await (await import("./start.ts")).agentStart(args.slice(1));
   const flags = readAgentFlags(args);
-  if (flags === "help") {
-    process.stdout.write(AGENT.help);
-    return 0;
-  }
+  if (flags === "help") return printed(AGENT.help);
   const { step } = flags;
   const connection = await readConnection(flags.connection, process.env, step.verb === "list" ? LIST_OUTPUTS : OUTPUTS);
   const client = clientOf(connection);
@@ -31,31 +25,27 @@ export async function agent(args: readonly string[]): Promise<number> {
     case "list": {
       const agents = await client.agents(FRESH);
       const text = listText(connection.output, "agents", agents.map(agentObject), () =>
-        agentsTable(agents, paintFor(process.stdout, process.env)),
+        agentsTable(agents, stdoutPaint()),
       );
-      process.stdout.write(text);
-      return 0;
+      return printed(text);
     }
     case "show": {
       const one = named("agent", step.name, await client.agents(FRESH));
       const held = await heldBy(client, one.name);
-      process.stdout.write(isJson ? json(agentDetails(one, held)) : agentText(one, held));
-      return 0;
+      return printed(isJson ? json(agentDetails(one, held)) : agentText(one, held));
     }
     case "drain":
       await client.drainAgent(step.name, !step.undo);
-      process.stdout.write(
+      return printed(
         isJson ? json({ name: step.name, draining: !step.undo }) : drainedText(printable(step.name), step.undo),
       );
-      return 0;
     case "remove":
       await client.removeAgent(step.name);
-      process.stdout.write(
+      return printed(
         isJson
           ? json({ name: step.name })
           : `${printable(step.name)} is removed; the jobs that it held are lost to it, and go to others\n`,
       );
-      return 0;
     default:
       return assertNever(step, "agent");
   }

@@ -3,7 +3,7 @@
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { AGENT } from "./help.ts";
-import type { ConnectionValues } from "../connection/connection.ts";
+import type { StepFlags } from "../connection/connection.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { withLongOutput } from "../kit/output.ts";
 import { chosen, noName, oneName, refuseStray } from "../kit/words.ts";
@@ -18,12 +18,7 @@ export type AgentStep =
   | { readonly verb: "drain"; readonly name: string; readonly undo: boolean }
   | { readonly verb: "remove"; readonly name: string };
 
-export interface AgentFlags {
-  readonly step: AgentStep;
-  readonly connection: ConnectionValues;
-}
-
-export function readAgentFlags(args: readonly string[]): AgentFlags | "help" {
+export function readAgentFlags(args: readonly string[]): StepFlags<AgentStep> | "help" {
   const { values: given, words: before, rest } = parseFlags(withLongOutput(args), KINDS);
   if (given.help !== undefined) return "help";
   const { undo, ...values } = given;

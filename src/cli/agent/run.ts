@@ -13,7 +13,6 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { Complaints, ExecJobs, jobEnvironment } from "../../agent/index.ts";
 import type { Client } from "../../client/index.ts";
-import type { LogLevel } from "../../contract/index.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import type { Json } from "../../core/kit/json.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
@@ -24,20 +23,13 @@ import { openLogSink } from "../../drivers/telemetry/log-sink.ts";
 import { type Agent, createAgent } from "../../entry/agent.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { ALIVE_EVERY_MS, HURRY_MS, JOB_KILL_MS } from "./limits.ts";
+import type { AgentStartFlags } from "./start-flags.ts";
 
-export interface AgentRunOptions {
+export interface AgentRunOptions extends Omit<AgentStartFlags, "connection" | "name"> {
   readonly client: Pick<Client, "work">;
   /** Reads the client's certificates again; rejects where they can't be used. */
   readonly reload: () => Promise<void>;
   readonly name: string;
-  readonly capacity: number;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly platform: string;
-  readonly leaseMs: number;
-  /** From SIGTERM to SIGKILL for a job. */
-  readonly graceMs: number;
-  readonly drainMs: number;
-  readonly logLevel: LogLevel;
 }
 
 /** New with each process: a supervisor's cookie may be the next agent's too, which is not ours to kill. */

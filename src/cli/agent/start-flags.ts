@@ -22,6 +22,7 @@ export interface AgentStartFlags {
   readonly labels: Readonly<Record<string, string>>;
   readonly platform: string;
   readonly leaseMs: number;
+  /** From SIGTERM to SIGKILL for a job. */
   readonly graceMs: number;
   readonly drainMs: number;
   readonly logLevel: LogLevel;

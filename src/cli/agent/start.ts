@@ -7,13 +7,11 @@ import { runAgent } from "./run.ts";
 import { readAgentStartFlags } from "./start-flags.ts";
 import { type Connection, readConnection, renewableClientOf } from "../connection/connection.ts";
 import { UsageError } from "../kit/flags.ts";
+import { printed } from "../kit/print.ts";
 
 export async function agentStart(args: readonly string[]): Promise<number> {
   const flags = readAgentStartFlags(args, process.env);
-  if (flags === "help") {
-    process.stdout.write(START_HELP);
-    return 0;
-  }
+  if (flags === "help") return printed(START_HELP);
   if (process.platform === "win32")
     throw new UsageError("start needs process groups and signals, which Windows does not have");
   const { connection, name, ...options } = flags;

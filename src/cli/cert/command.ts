@@ -25,15 +25,13 @@ import { type CertFlags, readCertFlags } from "./flags.ts";
 import { UsageError } from "../kit/flags.ts";
 import { columns, json, printable } from "../kit/output.ts";
 import { HOSTS_MAX } from "../limits.ts";
+import { printed } from "../kit/print.ts";
 
 type Flags<Verb extends CertFlags["verb"]> = Extract<CertFlags, { verb: Verb }>;
 
 export async function cert(args: readonly string[]): Promise<number> {
   const flags = readCertFlags(args);
-  if (flags === "help") {
-    process.stdout.write(CERT.help);
-    return 0;
-  }
+  if (flags === "help") return printed(CERT.help);
   switch (flags.verb) {
     case "init":
       return await init(flags);
@@ -73,8 +71,7 @@ async function init({ dir, trustDomain, days, force, output }: Flags<"init">): P
     `${files.keyFile}  its key; keep it away from the nodes: whoever has it can be anybody`,
     `next: tenure cert issue --dir ${dir} --out ${dir}/n1 --node-id n1 --host n1.example.net, for each node (--host: what clients call it)`,
   ];
-  process.stdout.write(output === "json" ? json(object) : `${text.join("\n")}\n`);
-  return 0;
+  return printed(output === "json" ? json(object) : `${text.join("\n")}\n`);
 }
 
 async function issueOne(flags: Flags<"issue">): Promise<number> {
@@ -114,8 +111,7 @@ async function issueOne(flags: Flags<"issue">): Promise<number> {
     [trusted.certFile, trustText(trusted)],
     ...(kind === "server" ? [["names", hostsText(hosts)]] : []),
   ];
-  process.stdout.write(output === "json" ? json(object) : columns(rows));
-  return 0;
+  return printed(output === "json" ? json(object) : columns(rows));
 }
 
 async function authorityIn(dir: string): Promise<KeyPair> {
@@ -183,8 +179,7 @@ async function show({ files, output }: Flags<"show">): Promise<number> {
   }
   const objects = found.map(({ file, certificate }) => certificateObject(file, certificate));
   const tables = found.map(({ file, certificate }) => certificateTable(file, certificate)).join("\n");
-  process.stdout.write(output === "json" ? json({ certificates: objects }) : tables);
-  return 0;
+  return printed(output === "json" ? json({ certificates: objects }) : tables);
 }
 
 async function inspectFile(file: string, nowMs: number): Promise<readonly Inspected[]> {

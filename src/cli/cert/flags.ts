@@ -6,8 +6,9 @@ import { CERT, DIRECTORY_DEFAULT } from "./help.ts";
 import { isIP } from "node:net";
 import { type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../../core/kit/spiffe.ts";
 import type { ConnectionValues } from "../connection/connection.ts";
-import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { chosen } from "../kit/words.ts";
 import { CERTIFICATE_DAYS_MAX, CERTIFICATE_FILES_MAX, HOSTS_MAX, TRUST_DOMAIN_LETTERS_MAX } from "../limits.ts";
 
 const VERBS = verbsOf(CERT);
@@ -67,12 +68,7 @@ export function readCertFlags(args: readonly string[]): CertFlags | "help" {
   const { values, words, rest } = parseFlags<Flag>(withLongOutput(args), KINDS);
   if (values.help !== undefined) return "help";
   const [verbWord, ...others] = [...words, ...(rest ?? [])];
-  if (verbWord === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
-  const verb = VERBS.find((one) => one === verbWord);
-  if (verb === undefined) {
-    const near = suggestion(verbWord, VERBS);
-    throw new UsageError(`there is no ${JSON.stringify(verbWord)}${near === "" ? `; give ${VERBS.join(", ")}` : near}`);
-  }
+  const verb = chosen(verbWord, VERBS);
   const stray = (Object.keys(values) as Flag[]).find((flag) => !ALLOWED[verb].includes(flag));
   if (stray !== undefined) throw new UsageError(`--${stray} does not belong to ${verb}`);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);

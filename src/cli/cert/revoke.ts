@@ -6,28 +6,27 @@ import type { RevokedCertificateView } from "../../client/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { inspect } from "../../drivers/pki/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
-import { clientOf, type ConnectionValues, readConnection } from "../connection/connection.ts";
-import { type Paint, paintFor } from "../kit/colour.ts";
+import { clientOf, FRESH, type ConnectionValues, readConnection } from "../connection/connection.ts";
+import { type Paint } from "../kit/colour.ts";
 import { isoTime, json, printable, table } from "../kit/output.ts";
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 export async function revoke(file: string, values: ConnectionValues): Promise<number> {
   const connection = await readConnection(values, process.env);
   const wanted = await read(file);
   const view = await clientOf(connection).certificates.revoke(wanted);
   const text = `${view.id}, the certificate ${view.sha256.slice(0, 16)}… that ends ${isoTime(view.notAfterMs)}, is let in no more`;
-  process.stdout.write(connection.output === "json" ? json(certificateObject(view)) : `${printable(text)}\n`);
-  return 0;
+  return printed(connection.output === "json" ? json(certificateObject(view)) : `${printable(text)}\n`);
 }
 
 export async function revoked(values: ConnectionValues): Promise<number> {
   const connection = await readConnection(values, process.env);
-  const found = await clientOf(connection).certificates.revoked({ consistency: "linearizable" });
-  process.stdout.write(
+  const found = await clientOf(connection).certificates.revoked(FRESH);
+  return printed(
     connection.output === "json"
       ? json({ certificates: found.map(certificateObject) })
-      : certificatesTable(found, paintFor(process.stdout, process.env)),
+      : certificatesTable(found, stdoutPaint()),
   );
-  return 0;
 }
 
 async function read(file: string) {

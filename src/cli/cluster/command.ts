@@ -28,21 +28,17 @@ import {
   statusOf,
   statusText,
 } from "./view.ts";
-import { paintFor } from "../kit/colour.ts";
-import { warningText } from "../kit/complaint.ts";
 import { oneOf } from "../kit/flags.ts";
 import { duration, isoTime, json, OUTPUTS } from "../kit/output.ts";
 import { untilSignal } from "../kit/until-signal.ts";
 import { HAND_OVER_LIMIT_MS, WATCH_EVERY_MS } from "../limits.ts";
+import { printed, stdoutPaint, warn } from "../kit/print.ts";
 
 const CLEAR_SCREEN = "\u001B[H\u001B[J";
 
 export async function cluster(args: readonly string[]): Promise<number> {
   const flags = readClusterFlags(args);
-  if (flags === "help") {
-    process.stdout.write(CLUSTER.help);
-    return 0;
-  }
+  if (flags === "help") return printed(CLUSTER.help);
   const { step } = flags;
   // Offline: neither a key nor a certificate is looked for.
   if (step.verb === "snapshot-verify") return await verify(step.file, step.history, flags.connection.output);
@@ -88,7 +84,7 @@ async function save(
     const { saved, object } = await work(clientOf(connection), end.signal);
     process.stdout.write(connection.output === "json" ? json(object) : snapshotText(saved));
     for (const text of savedWarnings(saved)) {
-      process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+      warn(text);
     }
     return 0;
   } catch (error) {
@@ -116,9 +112,7 @@ async function status(connection: Connection): Promise<number> {
   const answers = await clientOf(connection).nodes();
   refuseStrangers(answers);
   const found = statusOf(answers);
-  process.stdout.write(
-    connection.output === "json" ? json(statusObject(found)) : statusText(found, paintFor(process.stdout, process.env)),
-  );
+  process.stdout.write(connection.output === "json" ? json(statusObject(found)) : statusText(found, stdoutPaint()));
   return found.leader === null ? ERRORS.ERR_NO_LEADER.exit : 0;
 }
 
@@ -133,7 +127,7 @@ async function watch(connection: Connection): Promise<number> {
       if (connection.output === "json") process.stdout.write(json({ at, ...statusObject(found) }));
       else
         process.stdout.write(
-          `${isScreen ? CLEAR_SCREEN : ""}${at}\n${statusText(found, paintFor(process.stdout, process.env))}${isScreen ? "" : "\n"}`,
+          `${isScreen ? CLEAR_SCREEN : ""}${at}\n${statusText(found, stdoutPaint())}${isScreen ? "" : "\n"}`,
         );
       await sleep(WATCH_EVERY_MS, undefined, { signal: end.signal });
     }
@@ -155,7 +149,7 @@ async function elections(connection: Connection): Promise<number> {
   const isJson = connection.output === "json";
   const note = electionsNote(answers);
   if (isJson) process.stdout.write(json({ elections: found.map(electionObject) }));
-  else if (note === null) process.stdout.write(electionsTable(found, paintFor(process.stdout, process.env)));
+  else if (note === null) process.stdout.write(electionsTable(found, stdoutPaint()));
   if (note !== null) process.stderr.write(`tenure: ${note}\n`);
   // Each node remembers its own campaigns, so what a silent one did is missing.
   for (const { url, why } of silent) process.stderr.write(`tenure: without those of ${url}: ${why}\n`);
@@ -166,8 +160,7 @@ async function resume(connection: Connection): Promise<number> {
   const { clusterId, isPaused } = await clientOf(connection).resume();
   const object = { cluster_id: clusterId, paused: isPaused };
   const text = `cluster ${clusterId} is not paused: jobs are leased, schedules fire, scopes are granted\n`;
-  process.stdout.write(connection.output === "json" ? json(object) : text);
-  return 0;
+  return printed(connection.output === "json" ? json(object) : text);
 }
 
 async function transfer(connection: Connection, target: string | undefined, force: boolean): Promise<number> {

@@ -3,7 +3,7 @@
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { CLUSTER } from "./help.ts";
-import type { ConnectionValues } from "../connection/connection.ts";
+import type { StepFlags } from "../connection/connection.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { withLongOutput } from "../kit/output.ts";
 import { chosen, oneName, refuseStray } from "../kit/words.ts";
@@ -24,12 +24,7 @@ export type ClusterStep =
   | { readonly verb: "snapshot-keep"; readonly directory: string; readonly keep: number }
   | { readonly verb: "snapshot-verify"; readonly file: string; readonly history: string | undefined };
 
-export interface ClusterFlags {
-  readonly step: ClusterStep;
-  readonly connection: ConnectionValues;
-}
-
-export function readClusterFlags(args: readonly string[]): ClusterFlags | "help" {
+export function readClusterFlags(args: readonly string[]): StepFlags<ClusterStep> | "help" {
   const { values, words: before, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) return "help";
   const words = [...before, ...(rest ?? [])];

@@ -6,20 +6,17 @@ import { COMMANDS, valueFlags } from "./table.ts";
 import { type Description, type FlagLine, flagsOf, kindsOf, type Offer, verbsOf, wordsOf } from "../kit/description.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { chosen } from "../kit/words.ts";
+import { printed } from "../kit/print.ts";
 
 const SHELLS = verbsOf(COMPLETION);
 
 export async function completion(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(args, kindsOf(COMPLETION));
-  if (values.help !== undefined) {
-    process.stdout.write(COMPLETION.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(COMPLETION.help);
   const [word, more] = [...words, ...(rest ?? [])];
   const shell = chosen(word, SHELLS);
   if (more !== undefined) throw new UsageError(`${shell} takes no ${JSON.stringify(more)}`);
-  process.stdout.write(SCRIPTS[shell]());
-  return 0;
+  return printed(SCRIPTS[shell]());
 }
 
 /** What may follow these words. */

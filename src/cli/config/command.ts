@@ -12,8 +12,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { Security } from "../../drivers/wire/handshake/security.ts";
 import { nameWarning } from "../../node/worlds/certificate-names.ts";
-import { paintFor, paintState } from "../kit/colour.ts";
-import { warningText } from "../kit/complaint.ts";
+import { paintState } from "../kit/colour.ts";
 import { clientSettings } from "./client.ts";
 import { readConfigFile } from "../files/config.ts";
 import { settingsOf, settingsText, variableWarnings } from "./show.ts";
@@ -22,6 +21,7 @@ import { columns, duration, json, type Output, OUTPUTS, withLongOutput } from ".
 import { chosen } from "../kit/words.ts";
 import { CERTIFICATE_SOON_MS } from "../limits.ts";
 import { configOf } from "../server/command.ts";
+import { printed, stdoutPaint, warn } from "../kit/print.ts";
 
 const VERBS = verbsOf(CONFIG);
 /** /proc and /sys, as Linux numbers them: access says that root may write there, and no file can be made. */
@@ -31,10 +31,7 @@ const KINDS = kindsOf(CONFIG);
 
 export async function config(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
-  if (values.help !== undefined) {
-    process.stdout.write(CONFIG.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(CONFIG.help);
   const [verb, file, more] = [...words, ...(rest ?? [])];
   const step = chosen(verb, VERBS);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
@@ -53,19 +50,13 @@ export async function config(args: readonly string[]): Promise<number> {
 
 function show(file: string, raw: unknown, found: ServerConfig, output: Output): number {
   const settings = settingsOf(raw, found, process.env);
-  process.stdout.write(
-    output === "json" ? json({ file, settings }) : settingsText(settings, paintFor(process.stdout, process.env)),
-  );
-  return 0;
+  return printed(output === "json" ? json({ file, settings }) : settingsText(settings, stdoutPaint()));
 }
 
 async function showClient(output: Output): Promise<number> {
   const { file, settings, warnings } = await clientSettings(process.env);
-  for (const warning of warnings) process.stderr.write(warningText(warning, paintFor(process.stderr, process.env)));
-  process.stdout.write(
-    output === "json" ? json({ file, settings }) : settingsText(settings, paintFor(process.stdout, process.env)),
-  );
-  return 0;
+  for (const warning of warnings) warn(warning);
+  return printed(output === "json" ? json({ file, settings }) : settingsText(settings, stdoutPaint()));
 }
 
 function check(file: string, found: ServerConfig, output: Output): number {
@@ -73,10 +64,7 @@ function check(file: string, found: ServerConfig, output: Output): number {
   if (problems.length > 1) throw new TenureError("CONFIG_INVALID", [`${file}:`, ...problems].join("\n  "));
   if (problems.length === 1) throw new TenureError("CONFIG_INVALID", `${file}: ${problems[0]}.`);
   const warnings = [...configWarnings(found, systemClock.wallMs()), ...variableWarnings(process.env)];
-  process.stdout.write(
-    output === "json" ? json(configObject(file, found, warnings)) : configText(file, found, warnings),
-  );
-  return 0;
+  return printed(output === "json" ? json(configObject(file, found, warnings)) : configText(file, found, warnings));
 }
 
 /** What would keep the server from starting. */
@@ -256,7 +244,7 @@ function configText(
     ["API at", placeText(api)],
     ...(backend === null ? [["others", Object.keys(peers).join(", ") || "none"]] : []),
     ["keys", keys.map(({ name, role }) => `${name} (${role})`).join(", ") || "none"],
-    ...warnings.map((warning) => [paintState("warning", paintFor(process.stdout, process.env)), warning]),
+    ...warnings.map((warning) => [paintState("warning", stdoutPaint()), warning]),
   ];
   return columns(rows);
 }

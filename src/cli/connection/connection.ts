@@ -17,10 +17,20 @@ import { type ConnectionFlag, URL_DEFAULT } from "../kit/connection-help.ts";
 import { oneOf, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS } from "../kit/output.ts";
 import { LEADER_WAIT_MS } from "../limits.ts";
+import { warn } from "../kit/print.ts";
 
 const DEFAULT = "default";
 
+/** Everything that was confirmed before is in the answer: whoever asks after a change sees it. */
+export const FRESH = { consistency: "linearizable" } as const;
+
 export type ConnectionValues = Partial<Record<ConnectionFlag, string>>;
+/** What a command line asks for, and of whom. */
+export interface StepFlags<Step> {
+  readonly step: Step;
+  readonly connection: ConnectionValues;
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Connection {
@@ -146,7 +156,7 @@ function defaultTold(fetch: ClientFetch): ClientFetch {
     } catch (error) {
       if (!isTold && init.signal?.aborted !== true) {
         const text = `${URL_DEFAULT} is the default, and does not answer. Name your servers with --url or TENURE_URL.`;
-        process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+        warn(text);
       }
       isTold = true;
       throw error;

@@ -7,7 +7,6 @@ import { etcdSettings } from "../../electors/etcd/index.ts";
 import { settingsOf } from "../../electors/postgres/index.ts";
 import { serversSettings } from "../../electors/servers/index.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
-import { paintFor } from "../kit/colour.ts";
 import { judgeEtcd } from "./etcd.ts";
 import { lookAtEtcd } from "./etcd-look.ts";
 import { judgePostgres } from "./postgres-judge.ts";
@@ -17,15 +16,13 @@ import { lookAtServers } from "./servers-look.ts";
 import { type Check, exitCode, reportObject, reportText } from "./report.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 const KINDS = kindsOf(DOCTOR);
 
 export async function doctor(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), KINDS);
-  if (values.help !== undefined) {
-    process.stdout.write(DOCTOR.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(DOCTOR.help);
   if (words.length > 0)
     throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag, and doctor takes flags alone`);
   if (values.scope === "") throw new UsageError("--scope must not be empty");
@@ -34,7 +31,7 @@ export async function doctor(args: readonly string[]): Promise<number> {
   process.stdout.write(
     output === "json"
       ? json(reportObject(kind, where, checks))
-      : reportText(`${kind} at ${where}`, checks, paintFor(process.stdout, process.env)),
+      : reportText(`${kind} at ${where}`, checks, stdoutPaint()),
   );
   return exitCode(checks, values.strict !== undefined);
 }

@@ -1,6 +1,7 @@
 // Where a connection to Postgres failed, from the error: name, network, TLS, login, database. Pure.
 
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
+import { textOf } from "../../postgres/faults.ts";
 import type { FailedStage } from "./postgres.ts";
 import { type Check, problem } from "./report.ts";
 
@@ -41,11 +42,6 @@ function ofServer(sqlstate: string, text: string): FailedStage {
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
 }
 
 const REMEDIES: Readonly<Record<FailedStage, { readonly what: string; readonly advice: string }>> = {

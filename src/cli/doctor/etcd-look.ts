@@ -10,7 +10,7 @@ import type { EtcdWire } from "../../ports/backends/etcd.ts";
 import type { EtcdFacts, MemberFacts } from "./etcd.ts";
 import { DOCTOR_ANSWER_MS_MAX } from "./limits.ts";
 import { sampleLatency } from "./postgres-measure.ts";
-import type { Fact } from "./report.ts";
+import { factOf } from "./report.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -47,15 +47,6 @@ export async function lookAtEtcd(settings: EtcdSettings): Promise<EtcdFacts> {
     };
   } finally {
     session.close();
-  }
-}
-
-async function factOf<T>(look: () => Promise<T>): Promise<Fact<T>> {
-  try {
-    return { value: await look() };
-  } catch (error) {
-    if (TenureError.is(error)) return { unknown: error.message };
-    throw error;
   }
 }
 

@@ -3,6 +3,7 @@
 
 import { HEARTBEAT_JITTER } from "../../core/kit/limits.ts";
 import type { EtcdSettings } from "../../electors/etcd/index.ts";
+import type { Latency } from "./postgres.ts";
 import { type Check, type Fact, judged, ok, problem, warning } from "./report.ts";
 
 export interface EtcdFacts {
@@ -15,7 +16,7 @@ export interface EtcdFacts {
   readonly grantedTtlSeconds: Fact<number>;
   /** `NOSPACE`, `CORRUPT`. */
   readonly alarms: Fact<readonly string[]>;
-  readonly latency: Fact<{ readonly samples: number; readonly p50Ms: number; readonly p99Ms: number }>;
+  readonly latency: Fact<Latency>;
 }
 
 /** One endpoint of the URL. */
@@ -119,7 +120,7 @@ function lease(grantedSeconds: number, wantedSeconds: number): Check {
 }
 
 function judgeLatency(
-  { samples, p50Ms, p99Ms }: { samples: number; p50Ms: number; p99Ms: number },
+  { samples, p50Ms, p99Ms }: Latency,
   { serverTimeoutMs, marginMs, heartbeatMs }: EtcdSettings["timing"],
   requestTimeoutMs: number,
 ): Check {

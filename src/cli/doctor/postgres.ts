@@ -2,8 +2,11 @@
 // over them (postgres-judge.ts, postgres-scopes.ts) is pure.
 
 import type { PostgresSettings } from "../../electors/postgres/index.ts";
+import type { SessionRecord } from "../../ports/backends/scope-admin.ts";
 import type { SchemaState } from "../../postgres/schema/schema.ts";
 import type { Fact } from "./report.ts";
+
+export { quoteName } from "../../electors/postgres/watch-sql.ts";
 
 export interface PostgresFacts {
   /** `host:port/database`. */
@@ -137,13 +140,7 @@ export interface ScopeFacts {
   readonly fenceHolders: readonly Occupant[];
 }
 
-export interface Occupant {
-  /** Null for a prepared transaction. */
-  readonly pid: number | null;
-  readonly user: string | null;
-  readonly applicationName: string | null;
-  readonly client: string | null;
-  readonly prepared: string | null;
+export interface Occupant extends SessionRecord {
   readonly ageMs: number | null;
 }
 
@@ -161,10 +158,6 @@ export interface Latency {
   readonly samples: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-}
-
-export function quoteName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }
 
 export function quoteText(text: string): string {

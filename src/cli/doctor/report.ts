@@ -1,6 +1,7 @@
 // What a doctor says: one row for each check, how bad it is, what was seen, what that means and what mends it. Pure.
 
 import { assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import { type Paint, paintState, PLAIN } from "../kit/colour.ts";
 import { columns, printable } from "../kit/output.ts";
 
@@ -48,6 +49,15 @@ function bad(name: string, level: Level, seen: string, { means, advice = "", sql
 
 /** What a look at the world gave, or why it gave nothing. */
 export type Fact<T> = { readonly value: T } | { readonly unknown: string };
+
+export async function factOf<T>(look: () => Promise<T>): Promise<Fact<T>> {
+  try {
+    return { value: await look() };
+  } catch (error) {
+    if (TenureError.is(error)) return { unknown: error.message };
+    throw error;
+  }
+}
 
 export function judged<T>(name: string, fact: Fact<T>, judge: (value: T) => Check[]): Check[] {
   return "unknown" in fact ? [unknown(name, fact.unknown)] : judge(fact.value);

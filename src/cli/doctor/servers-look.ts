@@ -7,7 +7,7 @@ import { refusalOf } from "../../electors/servers/refusals.ts";
 import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
 import { DOCTOR_ANSWER_BYTES_MAX, DOCTOR_ANSWER_MS_MAX } from "./limits.ts";
 import { sampleLatency } from "./postgres-measure.ts";
-import type { Fact } from "./report.ts";
+import { factOf } from "./report.ts";
 import type { NodeFacts, NodeView, ServersFacts } from "./servers.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -78,13 +78,4 @@ function viewOf(body: Fields): NodeView {
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : "unknown";
-}
-
-async function factOf<T>(look: () => Promise<T>): Promise<Fact<T>> {
-  try {
-    return { value: await look() };
-  } catch (error) {
-    if (TenureError.is(error)) return { unknown: error.message };
-    throw error;
-  }
 }

@@ -3,6 +3,7 @@
 
 import { HEARTBEAT_JITTER } from "../../core/kit/limits.ts";
 import type { ServersSettings } from "../../electors/servers/index.ts";
+import type { Latency } from "./postgres.ts";
 import { type Check, type Fact, judged, ok, problem, warning } from "./report.ts";
 
 export interface ServersFacts {
@@ -11,7 +12,7 @@ export interface ServersFacts {
   /** One for each URL that was given. */
   readonly nodes: readonly NodeFacts[];
   /** Of linearizable reads, wherever they were answered. */
-  readonly latency: Fact<{ readonly samples: number; readonly p50Ms: number; readonly p99Ms: number }>;
+  readonly latency: Fact<Latency>;
 }
 
 export interface NodeFacts {
@@ -148,7 +149,7 @@ function alerts(seen: readonly Seen[]): Check {
 }
 
 function judgeLatency(
-  { samples, p50Ms, p99Ms }: { samples: number; p50Ms: number; p99Ms: number },
+  { samples, p50Ms, p99Ms }: Latency,
   { serverTimeoutMs, marginMs, heartbeatMs }: ServersSettings["timing"],
   requestTimeoutMs: number,
 ): Check {

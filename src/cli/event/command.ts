@@ -18,13 +18,11 @@ import { verifyNotes, verifyObject, verifyText } from "./verify-view.ts";
 import { eventLine, isWanted } from "./view.ts";
 import { json, LIST_OUTPUTS, OUTPUTS } from "../kit/output.ts";
 import { untilSignal } from "../kit/until-signal.ts";
+import { printed } from "../kit/print.ts";
 
 export async function event(args: readonly string[]): Promise<number> {
   const flags = readEventFlags(args);
-  if (flags === "help") {
-    process.stdout.write(EVENT.help);
-    return 0;
-  }
+  if (flags === "help") return printed(EVENT.help);
   const { step } = flags;
   const connection = await readConnection(flags.connection, process.env, step.verb === "tail" ? LIST_OUTPUTS : OUTPUTS);
   const end = untilSignal();

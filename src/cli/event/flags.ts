@@ -5,7 +5,7 @@ import { kindsOf, verbsOf } from "../kit/description.ts";
 import { EVENT } from "./help.ts";
 import { ENTITY_TYPES, type EntityType, EVENT_TYPES } from "../../core/events/names.ts";
 import { readEventPoint } from "../../contract/event-point.ts";
-import type { ConnectionValues } from "../connection/connection.ts";
+import type { StepFlags } from "../connection/connection.ts";
 import { parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { wholeNumber } from "../job/spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
@@ -31,12 +31,7 @@ export interface TailStep {
 }
 export type EventStep = TailStep | { readonly verb: "verify" };
 
-export interface EventFlags {
-  readonly step: EventStep;
-  readonly connection: ConnectionValues;
-}
-
-export function readEventFlags(args: readonly string[]): EventFlags | "help" {
+export function readEventFlags(args: readonly string[]): StepFlags<EventStep> | "help" {
   const { values, lists, words: before, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) return "help";
   const words = [...before, ...(rest ?? [])];

@@ -19,6 +19,7 @@ import { isFinished, jobsTable, jobText, outcomeText, pendingText, terminalText 
 import { type Waited, waitForJobs } from "./wait.ts";
 import { duration, json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
 import { untilSignal } from "../kit/until-signal.ts";
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 /** A job that failed or was cancelled. */
 const EXIT_NOT_COMPLETED = 1;
@@ -28,10 +29,7 @@ type StepOf<Verb extends JobStep["verb"]> = Extract<JobStep, { readonly verb: Ve
 
 export async function job(args: readonly string[]): Promise<number> {
   const flags = readJobFlags(args, Date.now());
-  if (flags === "help") {
-    process.stdout.write(JOB.help);
-    return 0;
-  }
+  if (flags === "help") return printed(JOB.help);
   const { step } = flags;
   const connection = await readConnection(flags.connection, process.env, step.verb === "show" ? OUTPUTS : LIST_OUTPUTS);
   switch (step.verb) {
@@ -59,10 +57,7 @@ async function submit(connection: Connection, step: StepOf<"submit">): Promise<n
   const isTable = connection.output === "table";
   const whole = payloadFile === null ? request : { ...request, payload: await readPayload(payloadFile) };
   const id = await client.submit(whole, { idempotencyKey });
-  if (detach) {
-    process.stdout.write(isTable ? `${id}\n` : json({ id }));
-    return 0;
-  }
+  if (detach) return printed(isTable ? `${id}\n` : json({ id }));
   say(`job ${id}`);
   const end = untilSignal();
   const tell = ({ kind, text }: Told): void => {
@@ -102,7 +97,7 @@ async function list(connection: Connection, { query, limit }: StepOf<"list">): P
     const paused = pending.length > 0 ? await pausedQueues(client, how) : null;
     const ready = pending.filter(({ queue, readyAtMs }) => readyAtMs <= nowMs && paused?.has(queue) !== true);
     const reasons = await whyTheyWait(client, ready, how);
-    process.stdout.write(jobsTable(jobs, nowMs, paintFor(process.stdout, process.env), { paused, reasons }));
+    process.stdout.write(jobsTable(jobs, nowMs, stdoutPaint(), { paused, reasons }));
   }
   if (hasMore) say(`these are the newest ${limit}, and there are more: --limit N shows more of them`);
   return 0;
@@ -149,10 +144,7 @@ async function fresh<T>(
 async function show(connection: Connection, id: string): Promise<number> {
   const client = clientOf(connection);
   const { found } = await fresh(async (how) => await client.job(id, how));
-  process.stdout.write(
-    connection.output === "json" ? json(jobObject(found)) : jobText(found, paintFor(process.stdout, process.env)),
-  );
-  return 0;
+  return printed(connection.output === "json" ? json(jobObject(found)) : jobText(found, stdoutPaint()));
 }
 
 async function logs(connection: Connection, { id, attempt, follow }: StepOf<"logs">): Promise<number> {
@@ -224,8 +216,7 @@ async function wait(connection: Connection, { ids, timeoutMs }: StepOf<"wait">):
     if (refusal !== null) sayRefusal(id, refusal);
     else if (found === null || !isFinished(found)) {
       say(`${id} is ${found?.state ?? "not finished, as far as is known,"} after ${duration(timeoutMs ?? 0)}`);
-    } else if (output === "table")
-      process.stdout.write(`${id}  ${outcomeText(found, paintFor(process.stdout, process.env))}\n`);
+    } else if (output === "table") process.stdout.write(`${id}  ${outcomeText(found, stdoutPaint())}\n`);
   };
   try {
     const all = await waitForJobs(clientOf(connection), ids, { signal: end.signal, timeoutMs, tell });

@@ -7,7 +7,7 @@ import { JOB, LIST_LIMIT } from "./help.ts";
 import type { JobsQuery } from "../../client/index.ts";
 import { JOB_STATES, type JobState } from "../../core/jobs/model.ts";
 import { assertNever } from "../../contract/errors.ts";
-import type { ConnectionValues } from "../connection/connection.ts";
+import type { ConnectionValues, StepFlags } from "../connection/connection.ts";
 import { parseDuration, type ParsedFlags, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
 import { chosen } from "../kit/words.ts";
 import { nameOf, readSpec, type Spec, SPEC_FLAGS, wholeNumber } from "./spec-flags.ts";
@@ -39,13 +39,8 @@ export type JobStep =
   | { readonly verb: "cancel" | "retry"; readonly ids: readonly string[] }
   | { readonly verb: "wait"; readonly ids: readonly string[]; readonly timeoutMs: number | null };
 
-export interface JobFlags {
-  readonly step: JobStep;
-  readonly connection: ConnectionValues;
-}
-
 /** `nowMs`: what "in ten minutes" is counted from. */
-export function readJobFlags(args: readonly string[], nowMs: number): JobFlags | "help" {
+export function readJobFlags(args: readonly string[], nowMs: number): StepFlags<JobStep> | "help" {
   const parsed = parseFlags(withLongOutput(args), KINDS);
   const { values } = parsed;
   if (values.help !== undefined) return "help";

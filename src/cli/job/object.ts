@@ -3,7 +3,7 @@
 import type { JobBrief, JobProgressView, JobView, LogPiece, PendingReasonView } from "../../client/index.ts";
 import type { ErrorCode } from "../../contract/errors.ts";
 import { pendingText } from "./view.ts";
-import { isoTime } from "../kit/output.ts";
+import { isoTime, timeOrNull } from "../kit/output.ts";
 
 /** Why a step was not done for one of several jobs. */
 export interface JobRefusal {
@@ -54,10 +54,6 @@ export function briefObject(job: JobBrief) {
 
 function progressObject(progress: JobProgressView | null) {
   return progress === null ? null : { share: progress.share, message: progress.message, at: isoTime(progress.atMs) };
-}
-
-function timeOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
 }
 
 export function jobObject(job: JobView) {

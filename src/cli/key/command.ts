@@ -13,11 +13,12 @@ import { KEY } from "./help.ts";
 import { type KeyView, newKey, type NewKey } from "../../client/index.ts";
 import { API_ROLES, type ApiRole } from "../../core/kit/api-role.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { clientOf, readConnection } from "../connection/connection.ts";
-import { type Paint, paintFor } from "../kit/colour.ts";
+import { clientOf, FRESH, readConnection } from "../connection/connection.ts";
+import { type Paint } from "../kit/colour.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { isoTime, json, printable, table, withLongOutput } from "../kit/output.ts";
 import { chosen } from "../kit/words.ts";
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 const VERBS = verbsOf(KEY);
 /** Of a name that nobody chose. */
@@ -32,10 +33,7 @@ export type KeyStep =
 
 export async function key(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
-  if (values.help !== undefined) {
-    process.stdout.write(KEY.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(KEY.help);
   const step = readStep([...words, ...(rest ?? [])], values);
   const connection = await readConnection(values, process.env);
   const isJson = connection.output === "json";
@@ -47,16 +45,12 @@ export async function key(args: readonly string[]): Promise<number> {
       return printCreated(await clientOf(connection).keys.create(request, { key: made }), made, isJson);
     }
     case "list": {
-      const keys = await clientOf(connection).keys.list({ consistency: "linearizable" });
-      process.stdout.write(
-        isJson ? json({ keys: keys.map(keyObject) }) : keysTable(keys, paintFor(process.stdout, process.env)),
-      );
-      return 0;
+      const keys = await clientOf(connection).keys.list(FRESH);
+      return printed(isJson ? json({ keys: keys.map(keyObject) }) : keysTable(keys, stdoutPaint()));
     }
     case "revoke":
       await clientOf(connection).keys.revoke(step.name);
-      process.stdout.write(isJson ? json({ name: step.name }) : `${step.name} is let in no more\n`);
-      return 0;
+      return printed(isJson ? json({ name: step.name }) : `${step.name} is let in no more\n`);
     default:
       return assertNever(step, "key");
   }
@@ -96,28 +90,20 @@ function nameOf(flag: string, text: string): string {
 }
 
 function printCreated(view: KeyView, { secret }: NewKey, isJson: boolean): number {
-  if (isJson) {
-    process.stdout.write(json({ ...keyObject(view), key: secret }));
-    return 0;
-  }
+  if (isJson) return printed(json({ ...keyObject(view), key: secret }));
   process.stderr.write(`${view.name}, ${view.role}; keep it, nobody can show it again:\n`);
-  process.stdout.write(`${secret}\n`);
-  return 0;
+  return printed(`${secret}\n`);
 }
 
 function printOffline(request: Pick<KeyView, "name" | "role">, { secret, sha256 }: NewKey, isJson: boolean): number {
   const entry = { name: request.name, sha256, role: request.role };
-  if (isJson) {
-    process.stdout.write(json({ ...request, key: secret, entry }));
-    return 0;
-  }
+  if (isJson) return printed(json({ ...request, key: secret, entry }));
   process.stderr.write(
     `put this into the configuration of every node, and start it anew (in JSON: into "keys", as an object):\n` +
       `[[keys]]\nname = ${JSON.stringify(entry.name)}\nsha256 = "${sha256}"\nrole = "${entry.role}"\n` +
       `${request.name}, ${request.role}; keep it, it stands nowhere else:\n`,
   );
-  process.stdout.write(`${secret}\n`);
-  return 0;
+  return printed(`${secret}\n`);
 }
 
 function keyObject({ name, role, createdAtMs, createdBy }: KeyView) {

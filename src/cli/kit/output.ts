@@ -68,3 +68,7 @@ function two(number: number): string {
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+export function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoTime(ms);
+}

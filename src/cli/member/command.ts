@@ -7,12 +7,12 @@ import { kindsOf, verbsOf } from "../kit/description.ts";
 import { MEMBER } from "./help.ts";
 import type { ClusterView, MemberChange, MemberView } from "../../client/index.ts";
 import { clientOf, readConnection } from "../connection/connection.ts";
-import { type Paint, paintFor, paintState } from "../kit/colour.ts";
-import { warningText } from "../kit/complaint.ts";
+import { type Paint, paintState } from "../kit/colour.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { json, printable, table, withLongOutput } from "../kit/output.ts";
 import { chosen } from "../kit/words.ts";
 import { CHANGE_LIMIT_MS } from "../limits.ts";
+import { printed, stdoutPaint, warn } from "../kit/print.ts";
 
 const VERBS = verbsOf(MEMBER);
 const NODE_ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
@@ -21,10 +21,7 @@ const KINDS = { ...CONNECTION_KINDS, ...kindsOf(MEMBER) };
 
 export async function member(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
-  if (values.help !== undefined) {
-    process.stdout.write(MEMBER.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(MEMBER.help);
   const change = readChange([...words, ...(rest ?? [])], {
     isVoter: values.voter !== undefined,
     isForced: values.force !== undefined,
@@ -35,17 +32,14 @@ export async function member(args: readonly string[]): Promise<number> {
     // What the warning can't be made of does not stop the change: the leader itself says what is wrong.
     const view = await client.cluster().catch(() => null);
     for (const warning of view === null ? [] : removalWarnings(view, change.nodeId)) {
-      process.stderr.write(warningText(warning, paintFor(process.stderr, process.env)));
+      warn(warning);
     }
   }
   const { op, nodeId, message, members } = await client.changeMember(change);
   const object = { op, node_id: nodeId, message, members: members.map(memberObject) };
-  process.stdout.write(
-    connection.output === "json"
-      ? json(object)
-      : `${printable(message)}\n\n${membersTable(members, paintFor(process.stdout, process.env))}`,
+  return printed(
+    connection.output === "json" ? json(object) : `${printable(message)}\n\n${membersTable(members, stdoutPaint())}`,
   );
-  return 0;
 }
 
 export function readChange(

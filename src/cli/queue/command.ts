@@ -6,13 +6,13 @@ import { verbsOf } from "../kit/description.ts";
 import { QUEUE } from "./help.ts";
 import type { Client, QueueView } from "../../client/index.ts";
 import { assertNever, TenureError } from "../../contract/errors.ts";
-import { clientOf, type ConnectionValues, readConnection } from "../connection/connection.ts";
-import { warningText } from "../kit/complaint.ts";
+import { clientOf, FRESH, readConnection, type StepFlags } from "../connection/connection.ts";
 import { parseFlags, suggestion } from "../kit/flags.ts";
 import { listText } from "../kit/list-output.ts";
-import { type Paint, paintFor, paintState, PLAIN } from "../kit/colour.ts";
+import { type Paint, paintState, PLAIN } from "../kit/colour.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable, withLongOutput, table } from "../kit/output.ts";
 import { chosen, noName, oneName } from "../kit/words.ts";
+import { printed, stdoutPaint, warn } from "../kit/print.ts";
 
 const VERBS = verbsOf(QUEUE);
 /** Where a job waits that names no queue: it may be meant before there is any. */
@@ -22,23 +22,17 @@ export type QueueStep = { readonly verb: "list" } | { readonly verb: "pause" | "
 
 export async function queue(args: readonly string[]): Promise<number> {
   const flags = readQueueFlags(args);
-  if (flags === "help") {
-    process.stdout.write(QUEUE.help);
-    return 0;
-  }
+  if (flags === "help") return printed(QUEUE.help);
   const { step } = flags;
   const connection = await readConnection(flags.connection, process.env, step.verb === "list" ? LIST_OUTPUTS : OUTPUTS);
   const client = clientOf(connection);
   const isJson = connection.output === "json";
   switch (step.verb) {
     case "list": {
-      const queues = await client.queues({ consistency: "linearizable" });
-      process.stdout.write(
-        listText(connection.output, "queues", queues.map(queueObject), () =>
-          queuesTable(queues, paintFor(process.stdout, process.env)),
-        ),
+      const queues = await client.queues(FRESH);
+      return printed(
+        listText(connection.output, "queues", queues.map(queueObject), () => queuesTable(queues, stdoutPaint())),
       );
-      return 0;
     }
     case "pause":
       await client.pauseQueue(step.name);
@@ -61,7 +55,7 @@ async function tellStranger(client: Client, name: string): Promise<void> {
     if (TenureError.is(error)) return null;
     throw error;
   });
-  if (text !== null) process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
+  if (text !== null) warn(text);
 }
 
 /** Null for a queue that a job has, or had while it is kept, or a schedule. Others are meant for jobs to come, or mistyped. */
@@ -70,7 +64,7 @@ export async function strangerText(
   name: string,
 ): Promise<string | null> {
   if (name === QUEUE_DEFAULT) return null;
-  const queues = await client.queues({ consistency: "linearizable" });
+  const queues = await client.queues(FRESH);
   if (queues.some((one) => one.queue === name && one.pending + one.running > 0)) return null;
   const scheduled = (await client.schedules()).map(({ spec }) => spec.queue);
   if (scheduled.includes(name)) return null;
@@ -83,9 +77,7 @@ export async function strangerText(
   return `no job is in the queue ${name}${near === "" ? ", and no schedule has it" : near}`;
 }
 
-export function readQueueFlags(
-  args: readonly string[],
-): { readonly step: QueueStep; readonly connection: ConnectionValues } | "help" {
+export function readQueueFlags(args: readonly string[]): StepFlags<QueueStep> | "help" {
   const { values, words: before, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
   if (values.help !== undefined) return "help";
   const words = [...before, ...(rest ?? [])];

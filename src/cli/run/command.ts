@@ -11,15 +11,13 @@ import { guardPlan, readRunFlags } from "./flags.ts";
 import { ASK_WHO_AFTER_MS, CLOSE_MS_MAX } from "./limits.ts";
 import { Notices } from "./notices.ts";
 import { RunSession } from "./session.ts";
+import { printed } from "../kit/print.ts";
 
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
 
 export async function run(args: readonly string[]): Promise<number> {
   const flags = readRunFlags(args, process.env);
-  if (flags === "help") {
-    process.stdout.write(RUN.help);
-    return 0;
-  }
+  if (flags === "help") return printed(RUN.help);
   // Without groups and signals there is no guard, and without a guard nothing is promised.
   if (process.platform === "win32")
     throw new UsageError("needs process groups and signals, which Windows does not have");

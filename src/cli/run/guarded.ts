@@ -12,21 +12,24 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { assertNever } from "../../core/kit/assert.ts";
-import type { GuardPlan, GuardReason, Moment } from "../../core/supervise/guard.ts";
+import type { GuardReason, Moment } from "../../core/supervise/guard.ts";
 import { childrenOf, livingMembers, signalGroup } from "../../drivers/processes/index.ts";
-import { encode, type Ended, type FromGuard, GUARD_FD, Lines, moment, type ToGuard } from "./guard-protocol.ts";
+import {
+  encode,
+  type Ended,
+  type FromGuard,
+  GUARD_FD,
+  Lines,
+  moment,
+  type Start,
+  type ToGuard,
+} from "./guard-protocol.ts";
 import * as limits from "./limits.ts";
 
 /** Beside this file, with this file's extension: unbuilt and built. */
 const GUARD_FILE = fileURLToPath(new URL(`./guard${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 
-export interface GuardedStart {
-  readonly deadline: Moment;
-  readonly plan: GuardPlan;
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
-}
+export type GuardedStart = Omit<Start, "kind">;
 
 export type Over =
   /** The command could not be started. */

@@ -3,24 +3,18 @@
 import { SCHEDULE } from "./help.ts";
 import type { ScheduleRequest } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { clientOf, readConnection } from "../connection/connection.ts";
-import { paintFor } from "../kit/colour.ts";
+import { clientOf, FRESH, readConnection } from "../connection/connection.ts";
 import { readJsonFile, readPayload } from "../files/payload.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS, printable } from "../kit/output.ts";
 import { readScheduleFlags, type ScheduleStep } from "./flags.ts";
 import { scheduleObject, scheduleOfFile, schedulesTable, scheduleText } from "./view.ts";
 import { named } from "../kit/words.ts";
-
-/** Everything that was confirmed before is in the answer: whoever looks behind a change sees it. */
-const FRESH = { consistency: "linearizable" } as const;
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 export async function schedule(args: readonly string[]): Promise<number> {
   const flags = readScheduleFlags(args);
-  if (flags === "help") {
-    process.stdout.write(SCHEDULE.help);
-    return 0;
-  }
+  if (flags === "help") return printed(SCHEDULE.help);
   const { step } = flags;
   const connection = await readConnection(flags.connection, process.env, step.verb === "list" ? LIST_OUTPUTS : OUTPUTS);
   const client = clientOf(connection);
@@ -29,25 +23,21 @@ export async function schedule(args: readonly string[]): Promise<number> {
     case "list": {
       const all = await client.schedules(FRESH);
       const text = listText(connection.output, "schedules", all.map(scheduleObject), () =>
-        schedulesTable(all, paintFor(process.stdout, process.env)),
+        schedulesTable(all, stdoutPaint()),
       );
-      process.stdout.write(text);
-      return 0;
+      return printed(text);
     }
     case "show": {
       const one = named("schedule", step.name, await client.schedules(FRESH));
-      process.stdout.write(isJson ? json(scheduleObject(one)) : scheduleText(one));
-      return 0;
+      return printed(isJson ? json(scheduleObject(one)) : scheduleText(one));
     }
     case "put":
     case "put-file":
       await client.putSchedule(step.name, await requestOf(step));
-      process.stdout.write(isJson ? json({ name: step.name }) : `${step.name} is put\n`);
-      return 0;
+      return printed(isJson ? json({ name: step.name }) : `${step.name} is put\n`);
     case "delete":
       await client.deleteSchedule(step.name);
-      process.stdout.write(isJson ? json({ name: step.name }) : `${printable(step.name)} is deleted\n`);
-      return 0;
+      return printed(isJson ? json({ name: step.name }) : `${printable(step.name)} is deleted\n`);
     default:
       return assertNever(step, "schedule");
   }

@@ -6,7 +6,7 @@ import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { SCHEDULE } from "./help.ts";
 import type { ScheduleRequest } from "../../client/index.ts";
-import type { ConnectionValues } from "../connection/connection.ts";
+import type { StepFlags } from "../connection/connection.ts";
 import { oneOf, type ParsedFlags, parseFlags, UsageError } from "../kit/flags.ts";
 import { nameOf, readSpec } from "../job/spec-flags.ts";
 import { withLongOutput } from "../kit/output.ts";
@@ -30,12 +30,7 @@ export type ScheduleStep =
     }
   | { readonly verb: "put-file"; readonly name: string; readonly file: string };
 
-export interface ScheduleFlags {
-  readonly step: ScheduleStep;
-  readonly connection: ConnectionValues;
-}
-
-export function readScheduleFlags(args: readonly string[]): ScheduleFlags | "help" {
+export function readScheduleFlags(args: readonly string[]): StepFlags<ScheduleStep> | "help" {
   const parsed = parseFlags(withLongOutput(args), KINDS);
   const { values, words, rest } = parsed;
   return values.help === undefined ? { step: stepOf(parsed, words, rest), connection: values } : "help";

@@ -6,7 +6,7 @@ import { toCamel, toSnake } from "../../contract/snake-case.ts";
 import { labelsText } from "../agent/view.ts";
 import { UsageError } from "../kit/flags.ts";
 import { type Paint, PLAIN } from "../kit/colour.ts";
-import { columns, duration, isoTime, printable, table } from "../kit/output.ts";
+import { columns, duration, isoTime, printable, table, timeOrNull } from "../kit/output.ts";
 
 export function scheduleObject(schedule: ScheduleView) {
   const { name, cron, timeZone, spec, overlap, catchUp, paused, lastAtMs, nextAtMs } = schedule;
@@ -78,8 +78,4 @@ export function scheduleText(schedule: ScheduleView): string {
     ["payload", JSON.stringify(spec.payload)],
   ];
   return columns(rows.map((row) => row.map(printable)));
-}
-
-function timeOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
 }

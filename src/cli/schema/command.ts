@@ -7,7 +7,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { urlDriver } from "../../drivers/postgres/index.ts";
 import { sqlstateOf } from "../../core/kit/sql-outcome.ts";
-import { faultOf } from "../../postgres/faults.ts";
+import { faultOf, textOf } from "../../postgres/faults.ts";
 import {
   applySchema,
   checkSchema,
@@ -18,7 +18,9 @@ import {
 } from "../../postgres/schema/schema.ts";
 import type { SqlSession } from "../../ports/backends/sql.ts";
 import { backendSource, backendUrl } from "../connection/backend.ts";
-import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
+import { printed } from "../kit/print.ts";
+import { chosen, noName } from "../kit/words.ts";
 
 const VERBS = verbsOf(SCHEMA);
 const FLAGS = kindsOf(SCHEMA);
@@ -30,17 +32,14 @@ interface Target {
 
 export async function schema(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(args.map(long), FLAGS);
-  if (values.help !== undefined || words[0] === "help") {
-    process.stdout.write(SCHEMA.help);
-    return 0;
-  }
-  const verb = verbOf(words, rest);
+  if (values.help !== undefined || words[0] === "help") return printed(SCHEMA.help);
+  const verb = chosen(words[0], VERBS);
+  noName([...words, ...(rest ?? [])]);
   const json = oneOf("-o", values.output ?? "text", ["text", "json"]) === "json";
   if (verb === "print") {
     const name = values.schema ?? process.env["TENURE_PG_SCHEMA"] ?? DEFAULT_SCHEMA;
     const sql = schemaSql(name);
-    process.stdout.write(json ? `${JSON.stringify({ schema: name, version: SCHEMA_VERSION, sql })}\n` : sql);
-    return 0;
+    return printed(json ? `${JSON.stringify({ schema: name, version: SCHEMA_VERSION, sql })}\n` : sql);
   }
   const source = backendSource(backendUrl(values.backend, process.env), process.env);
   if (source.kind !== "postgres") throw new UsageError("schema is for Postgres; the other backends need none");
@@ -142,24 +141,6 @@ function adviceOf(error: unknown, sqlstate: string | undefined, name: string, wh
     default:
       return [faultOf(error, { where, scope: "" }).code, "Nothing was changed."];
   }
-}
-
-/** Several addresses of one host fail as one error without a text of its own. */
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return textOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
-}
-
-function verbOf(words: readonly string[], rest: readonly string[] | undefined): (typeof VERBS)[number] {
-  const [word, extra = rest?.[0]] = words;
-  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
-  const verb = VERBS.find((one) => one === word);
-  if (verb === undefined)
-    throw new UsageError(
-      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
-    );
-  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
-  return verb;
 }
 
 function long(arg: string): string {

@@ -14,7 +14,6 @@ import { createElector } from "../../entry/index.ts";
 import { servers } from "../../entry/servers.ts";
 import type { ScopeAdmin, ScopeRecord } from "../../ports/backends/scope-admin.ts";
 import { backendFrom, backendSource } from "../connection/backend.ts";
-import { paintFor } from "../kit/colour.ts";
 import { suggestion } from "../kit/flags.ts";
 import { duration, isoTime, json, printable } from "../kit/output.ts";
 import { readScopeFlags, type ScopeFlags } from "./flags.ts";
@@ -29,6 +28,7 @@ import {
 } from "./view.ts";
 import { untilSignal } from "../kit/until-signal.ts";
 import { NAMES_LISTED_MAX, SCOPE_POLL_MS } from "../limits.ts";
+import { printed, stdoutPaint } from "../kit/print.ts";
 
 const EXIT_NO_SCOPE = 66;
 const EXIT_STILL_LEADS = 75;
@@ -40,10 +40,7 @@ interface Desk {
 
 export async function scope(args: readonly string[]): Promise<number> {
   const flags = readScopeFlags(args, process.env);
-  if (flags === "help") {
-    process.stdout.write(SCOPE.help);
-    return 0;
-  }
+  if (flags === "help") return printed(SCOPE.help);
   const desk = openDesk(flags.backend);
   try {
     return await answer(desk, flags);
@@ -74,10 +71,7 @@ async function answer(desk: Desk, flags: ScopeFlags): Promise<number> {
     const records = await desk.admin.list();
     const moment = momentNow();
     const scopes = records.map((record) => scopeObject(record, moment));
-    process.stdout.write(
-      asJson ? json({ scopes }) : scopeTable(records, moment, paintFor(process.stdout, process.env)),
-    );
-    return 0;
+    return printed(asJson ? json({ scopes }) : scopeTable(records, moment, stdoutPaint()));
   }
   const record = await desk.admin.find(flags.scope);
   if (record === null) return unknownScope(flags.scope, await desk.admin.list());
@@ -86,14 +80,12 @@ async function answer(desk: Desk, flags: ScopeFlags): Promise<number> {
     case "show": {
       const details = (await desk.admin.details?.(record.scope)) ?? null;
       const view = asJson ? json(detailsObject(record, details, moment)) : detailsTable(record, details, moment);
-      process.stdout.write(view);
-      return 0;
+      return printed(view);
     }
     case "history": {
       const transitions = await desk.admin.history(record.scope);
       const object = { scope: record.scope, transitions: transitions.map(transitionObject) };
-      process.stdout.write(asJson ? json(object) : transitionTable(transitions, paintFor(process.stdout, process.env)));
-      return 0;
+      return printed(asJson ? json(object) : transitionTable(transitions, stdoutPaint()));
     }
     case "watch":
       return await watch(flags);

@@ -3,8 +3,9 @@
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { SCOPE } from "./help.ts";
 import { backendUrl } from "../connection/backend.ts";
-import { oneOf, parseDuration, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { oneOf, parseDuration, parseFlags, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
+import { chosen } from "../kit/words.ts";
 import { SCOPE_CHANGE_MS } from "../limits.ts";
 
 const VERBS = verbsOf(SCOPE);
@@ -29,12 +30,7 @@ export function readScopeFlags(args: readonly string[], environment: Environment
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
   if (values.help !== undefined) return "help";
   const [verbWord, ...names] = [...words, ...(rest ?? [])];
-  if (verbWord === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
-  const verb = VERBS.find((one) => one === verbWord);
-  if (verb === undefined) {
-    const near = suggestion(verbWord, VERBS);
-    throw new UsageError(`there is no ${JSON.stringify(verbWord)}${near === "" ? `; give ${VERBS.join(", ")}` : near}`);
-  }
+  const verb = chosen(verbWord, VERBS);
   if (verb !== "resign" && (values.wait !== undefined || values.force !== undefined)) {
     throw new UsageError(`--${values.wait === undefined ? "force" : "wait"} belongs to resign, not to ${verb}`);
   }

@@ -10,20 +10,20 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { electionConfig } from "../../core/raft/index.ts";
 import { backendSource } from "../connection/backend.ts";
 import { readConfigFile } from "../files/config.ts";
-import { oneOf, parseFlags, suggestion, UsageError } from "../kit/flags.ts";
+import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { json, OUTPUTS, withLongOutput } from "../kit/output.ts";
 import { withLargePages } from "./memory.ts";
+import { printed } from "../kit/print.ts";
+import { chosen, noName } from "../kit/words.ts";
 
 const VERBS = verbsOf(SERVER);
 const FLAGS = kindsOf(SERVER);
 
 export async function server(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), FLAGS);
-  if (values.help !== undefined) {
-    process.stdout.write(SERVER.help);
-    return 0;
-  }
-  const verb = verbOf(words);
+  if (values.help !== undefined) return printed(SERVER.help);
+  const verb = chosen(words[0], VERBS);
+  noName(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
   if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend"]);
   const config = readConfig(values.config, values.backend);
@@ -73,18 +73,6 @@ export async function server(args: readonly string[]): Promise<number> {
   }
 }
 
-function verbOf(words: readonly string[]): (typeof VERBS)[number] {
-  const [word, extra] = words;
-  if (word === undefined) throw new UsageError(`say what to do: ${VERBS.join(", ")}`);
-  const verb = VERBS.find((one) => one === word);
-  if (verb === undefined)
-    throw new UsageError(
-      `there is no ${JSON.stringify(word)}${suggestion(word, VERBS) || `; give ${VERBS.join(", ")}`}`,
-    );
-  if (extra !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(extra)}`);
-  return verb;
-}
-
 function refuseFlags(verb: string, values: Partial<Record<string, string>>, names: readonly string[]): void {
   const given = names.find((name) => values[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is not for ${verb}`);
@@ -128,6 +116,5 @@ function checkBackend(url: string): string | undefined {
 }
 
 function report(facts: { readonly text: string; readonly data: object }, output: (typeof OUTPUTS)[number]): number {
-  process.stdout.write(output === "json" ? json(facts.data) : facts.text);
-  return 0;
+  return printed(output === "json" ? json(facts.data) : facts.text);
 }

@@ -23,15 +23,13 @@ import { chosen } from "../kit/words.ts";
 import { BUNDLED_BYTES_MAX, SUPPORT_ANSWER_MS } from "../limits.ts";
 import { hider } from "./secrets.ts";
 import { type TarFile, tarOf } from "./tar.ts";
+import { printed } from "../kit/print.ts";
 
 const VERBS = verbsOf(SUPPORT);
 
 export async function support(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), CONNECTION_KINDS);
-  if (values.help !== undefined) {
-    process.stdout.write(SUPPORT.help);
-    return 0;
-  }
+  if (values.help !== undefined) return printed(SUPPORT.help);
   const [verb, named, more] = [...words, ...(rest ?? [])];
   chosen(verb, VERBS);
   if (more !== undefined) throw new UsageError("bundle takes one file");
@@ -47,8 +45,7 @@ export async function support(args: readonly string[]): Promise<number> {
     await target.sync();
     await target.name();
     const object = { file, bytes: bytes.length, nodes };
-    process.stdout.write(connection.output === "json" ? json(object) : textOf(object));
-    return 0;
+    return printed(connection.output === "json" ? json(object) : textOf(object));
   } finally {
     await target.close();
   }

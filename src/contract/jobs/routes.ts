@@ -3,7 +3,7 @@
 import * as answers from "./answers.ts";
 import * as requests from "./requests.ts";
 import { NoQuery, ReadQuery } from "../requests.ts";
-import { READ_ERRORS, type Route } from "../route.ts";
+import { READ, READ_ERRORS, type Route } from "../route.ts";
 import { either, shape } from "../shape.ts";
 
 const noQuery = shape(NoQuery);
@@ -27,24 +27,34 @@ const FENCED_ERRORS = [
 const KEYED_ERRORS = [...FENCED_ERRORS, "IDEMPOTENCY_MISMATCH"] as const;
 const KEPT_ERRORS = [...READ_ERRORS, "LOG_COMPACTED", "EVENTS_LOST"] as const;
 
-const READ = {
-  method: "GET",
-  role: "viewer",
-  params: null,
-  body: null,
-  isAdmin: false,
-  limited: null,
-  kind: "read",
-  errors: READ_ERRORS,
-} as const;
 const FENCED = { query: noQuery, kind: "write", isAdmin: false, limited: null, isFenced: true } as const;
 const KEYED = { ...FENCED, headers: ["Idempotency-Key"], errors: KEYED_ERRORS } as const;
+const SUBMITTER = { ...KEYED, method: "POST", role: "submitter" } as const;
+const AGENT = {
+  ...FENCED,
+  method: "POST",
+  role: "agent",
+  params: null,
+  errors: FENCED_ERRORS,
+  isLarge: true,
+} as const;
+const OPERATOR = { role: "operator", isAdmin: true, limited: "admin" } as const;
 const STEER = {
   ...KEYED,
-  role: "operator",
-  isAdmin: true,
-  limited: "admin",
+  ...OPERATOR,
+  method: "POST",
+  answer: answers.DoneAnswer,
   errors: [...KEYED_ERRORS, "RATE_LIMITED"],
+} as const;
+/** The very same once more is no error, so it takes no Idempotency-Key. */
+const UNKEYED = { ...STEER, headers: [], errors: [...FENCED_ERRORS, "RATE_LIMITED"] } as const;
+const OPERATOR_READ = { ...READ, ...OPERATOR, query: readQuery, errors: [...READ_ERRORS, "RATE_LIMITED"] } as const;
+const BY_NAME = { ...READ, query: namesQuery } as const;
+const STREAM = {
+  ...READ,
+  contentType: "text/event-stream",
+  headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
+  errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
 } as const;
 
 const READS = {
@@ -76,47 +86,23 @@ const READS = {
     errors: [...READ_ERRORS, "EVENTS_LOST"],
   },
   jobLogs: {
-    ...READ,
+    ...STREAM,
     path: "/v1/jobs/:id/logs",
     summary: "What an attempt has printed; with follow as a stream.",
     params: idParams,
     query: shape(requests.LogsQuery),
     answer: answers.LogsAnswer,
-    contentType: "text/event-stream",
-    headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
-    errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
   },
-  agents: {
-    ...READ,
-    path: "/v1/agents",
-    summary: "Agents, by name.",
-    query: namesQuery,
-    answer: answers.AgentsAnswer,
-  },
-  queues: {
-    ...READ,
-    path: "/v1/queues",
-    summary: "Queues, by name.",
-    query: namesQuery,
-    answer: answers.QueuesAnswer,
-  },
-  schedules: {
-    ...READ,
-    path: "/v1/schedules",
-    summary: "Schedules, by name.",
-    query: namesQuery,
-    answer: answers.SchedulesAnswer,
-  },
+  agents: { ...BY_NAME, path: "/v1/agents", summary: "Agents, by name.", answer: answers.AgentsAnswer },
+  queues: { ...BY_NAME, path: "/v1/queues", summary: "Queues, by name.", answer: answers.QueuesAnswer },
+  schedules: { ...BY_NAME, path: "/v1/schedules", summary: "Schedules, by name.", answer: answers.SchedulesAnswer },
   stats: { ...READ, path: "/v1/stats", summary: "Jobs, counted.", query: readQuery, answer: answers.StatsAnswer },
   events: {
-    ...READ,
+    ...STREAM,
     path: "/v1/events",
     summary: "Events as they are committed, as a stream that any node can resume.",
     query: shape(requests.EventsQuery),
     answer: null,
-    contentType: "text/event-stream",
-    headers: ["Last-Event-ID", "X-Tenure-Event-Point"],
-    errors: [...KEPT_ERRORS, "HISTORY_REWRITTEN"],
   },
   eventsProof: {
     ...READ,
@@ -146,11 +132,9 @@ const READS = {
 
 const WORK = {
   submit: {
-    ...KEYED,
-    method: "POST",
+    ...SUBMITTER,
     path: "/v1/jobs",
     summary: "Submit a job, or many: all or none.",
-    role: "submitter",
     params: null,
     body: either(requests.OneJobBody, requests.ManyJobsBody, "jobs", "one job"),
     answer: answers.SubmitAnswer,
@@ -158,57 +142,42 @@ const WORK = {
     isLarge: true,
   },
   cancelJob: {
-    ...KEYED,
-    method: "POST",
+    ...SUBMITTER,
     path: "/v1/jobs/:id/cancel",
     summary: "Cancel a job that is not finished.",
-    role: "submitter",
     params: idParams,
     body: fencedBody,
     answer: answers.JobAnswer,
     errors: [...KEYED_ERRORS, "JOB_FINISHED"],
   },
   retryJob: {
-    ...KEYED,
-    method: "POST",
+    ...SUBMITTER,
     path: "/v1/jobs/:id/retry",
     summary: "Run a finished job once more, with fresh budgets.",
-    role: "submitter",
     params: idParams,
     body: fencedBody,
     answer: answers.JobAnswer,
     errors: [...KEYED_ERRORS, "QUOTA_EXCEEDED", "EVENTS_LOST"],
   },
   lease: {
-    ...FENCED,
-    method: "POST",
+    ...AGENT,
     path: "/v1/leases",
     summary: "An agent's call: lease jobs, renew, report progress and logs, learn of cancellations.",
-    role: "agent",
-    params: null,
     body: shape(requests.LeasesBody),
     answer: answers.LeasesAnswer,
-    errors: FENCED_ERRORS,
-    isLarge: true,
   },
   results: {
-    ...FENCED,
-    method: "POST",
+    ...AGENT,
     path: "/v1/results",
     summary: "Report how attempts ended, one or many, with an answer for each.",
-    role: "agent",
-    params: null,
     body: either(requests.OneResultBody, requests.ManyResultsBody, "results", "one result"),
     answer: answers.ResultsAnswer,
-    errors: FENCED_ERRORS,
-    isLarge: true,
   },
   putSchedule: {
-    ...KEYED,
+    ...SUBMITTER,
     method: "PUT",
     path: "/v1/schedules/:name",
     summary: "Make a schedule, or change it.",
-    role: "submitter",
     params: nameParams,
     body: shape(requests.ScheduleBody),
     answer: answers.DoneAnswer,
@@ -216,11 +185,10 @@ const WORK = {
     isLarge: true,
   },
   deleteSchedule: {
-    ...KEYED,
+    ...SUBMITTER,
     method: "DELETE",
     path: "/v1/schedules/:name",
     summary: "End a schedule.",
-    role: "submitter",
     params: nameParams,
     query: fencedQuery,
     body: null,
@@ -237,38 +205,30 @@ const STEERING = {
     params: nameParams,
     query: fencedQuery,
     body: null,
-    answer: answers.DoneAnswer,
   },
   drainAgent: {
     ...STEER,
-    method: "POST",
     path: "/v1/agents/:name/drain",
     summary: "Give an agent no new jobs, or give them again; what it has goes on.",
     params: nameParams,
     body: shape(requests.DrainBody),
-    answer: answers.DoneAnswer,
   },
   pauseQueue: {
     ...STEER,
-    method: "POST",
     path: "/v1/queues/:queue/pause",
     summary: "Lease no more jobs of a queue.",
     params: queueParams,
     body: fencedBody,
-    answer: answers.DoneAnswer,
   },
   resumeQueue: {
     ...STEER,
-    method: "POST",
     path: "/v1/queues/:queue/resume",
     summary: "Lease jobs of a queue again.",
     params: queueParams,
     body: fencedBody,
-    answer: answers.DoneAnswer,
   },
   drain: {
     ...STEER,
-    method: "POST",
     path: "/v1/admin/drain",
     summary: "Give no new leases, or give them again; of this leader's term.",
     params: null,
@@ -278,60 +238,43 @@ const STEERING = {
     errors: ["NOT_LEADER", "STALE_EPOCH", "OUTCOME_UNKNOWN", "RATE_LIMITED"],
   },
   createKey: {
-    ...STEER,
-    method: "POST",
+    ...UNKEYED,
     path: "/v1/keys",
     summary: "Let a key in; its hash is all that is kept.",
     params: null,
     body: shape(requests.KeyBody),
     answer: answers.KeyAnswer,
-    headers: [],
     errors: [...FENCED_ERRORS, "KEY_EXISTS", "RATE_LIMITED"],
   },
   keys: {
-    ...READ,
+    ...OPERATOR_READ,
     path: "/v1/keys",
     summary: "Keys that were created through this API.",
-    role: "operator",
-    query: readQuery,
     answer: answers.KeysAnswer,
-    isAdmin: true,
-    limited: "admin",
-    errors: [...READ_ERRORS, "RATE_LIMITED"],
   },
   revokeKey: {
-    ...STEER,
+    ...UNKEYED,
     method: "DELETE",
     path: "/v1/keys/:name",
     summary: "Let a key in no more.",
     params: shape(requests.KeyParams),
     query: fencedQuery,
     body: null,
-    answer: answers.DoneAnswer,
-    headers: [],
-    errors: [...FENCED_ERRORS, "RATE_LIMITED"],
   },
   revokeCertificate: {
-    ...STEER,
-    method: "POST",
+    ...UNKEYED,
     path: "/v1/certificates/revoked",
     summary: "Let a client certificate in no more.",
     params: null,
     body: shape(requests.RevokeCertificateBody),
     answer: answers.RevokedCertificateAnswer,
-    headers: [],
     errors: [...FENCED_ERRORS, "NOT_SUPPORTED", "OVERLOADED", "RATE_LIMITED"],
   },
   revokedCertificates: {
-    ...READ,
+    ...OPERATOR_READ,
     path: "/v1/certificates/revoked",
     summary: "Client certificates that were revoked and have not expired.",
-    role: "operator",
-    query: readQuery,
     answer: answers.RevokedCertificatesAnswer,
-    isAdmin: true,
-    limited: "admin",
-    errors: [...READ_ERRORS, "RATE_LIMITED"],
   },
 } as const satisfies Readonly<Record<string, Route>>;
 

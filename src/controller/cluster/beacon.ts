@@ -6,7 +6,7 @@
 // on its way, is counted and dropped: leaders step down and people are woken by what beacons say.
 // States of the loop: idle ─start▶ running ─stop▶ stopped; each safe to call twice.
 
-import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { ByteReader, ByteWriter, decoded } from "../../core/kit/bytes.ts";
 import type { Beacon, ChainPoint } from "../../core/health/index.ts";
 import { parsePeerKey, type PeerKey } from "../../core/kit/ids.ts";
 import { BEACON_BYTES_MAX, PEER_KEY_BYTES_MAX } from "../../core/kit/limits.ts";
@@ -54,12 +54,10 @@ export function encodeBeacon(beacon: Beacon, digest: Digest): Uint8Array {
 export function decodeBeacon(bytes: Uint8Array, digest: Digest): Beacon | null {
   if (bytes.length < CHECKSUM_BYTES || bytes.length > BEACON_BYTES_MAX) return null;
   if (checksumOf(bytes).getUint32(0) !== digest.crc32(bytes.subarray(CHECKSUM_BYTES))) return null;
-  try {
-    return readBeacon(new ByteReader(bytes, CHECKSUM_BYTES));
-  } catch (error) {
-    if (error instanceof DecodeError) return null;
-    throw error;
-  }
+  return decoded(
+    () => readBeacon(new ByteReader(bytes, CHECKSUM_BYTES)),
+    () => null,
+  );
 }
 
 function checksumOf(bytes: Uint8Array): DataView {

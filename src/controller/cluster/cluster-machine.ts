@@ -15,7 +15,7 @@
 //   must be proposed only once every member runs a release that knows it.
 
 import { assert } from "../../core/kit/assert.ts";
-import { DecodeError, ByteReader, ByteWriter, tagged } from "../../core/kit/bytes.ts";
+import { DecodeError, decoded, ByteReader, ByteWriter, tagged } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { ANCESTORS_MAX, CLUSTER_ID_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
@@ -324,18 +324,19 @@ export function encodeClusterCommand(command: ClusterCommand): Uint8Array {
 
 /** Null for everything that this release does not know or can't read. */
 function decodeClusterCommand(data: Uint8Array): ClusterCommand | null {
-  const reader = new ByteReader(data);
-  try {
-    if (reader.u8() !== TAG_CLUSTER || reader.u8() !== COMMAND_VERSION) return null;
-    const command = readCommand(reader, reader.u8());
-    return reader.remainingBytes === 0 ? command : null;
-  } catch (error) {
-    if (error instanceof DecodeError) return null;
-    throw error;
-  }
+  return decoded(
+    () => readCommand(new ByteReader(data)),
+    () => null,
+  );
 }
 
-function readCommand(reader: ByteReader, kind: number): ClusterCommand | null {
+function readCommand(reader: ByteReader): ClusterCommand | null {
+  if (reader.u8() !== TAG_CLUSTER || reader.u8() !== COMMAND_VERSION) return null;
+  const command = readFields(reader, reader.u8());
+  return reader.remainingBytes === 0 ? command : null;
+}
+
+function readFields(reader: ByteReader, kind: number): ClusterCommand | null {
   if (kind === KIND_SETTLED) return { kind: "settled", nodeId: reader.text(NODE_ID_BYTES_MAX) };
   if (kind === KIND_RESUMED) return { kind: "resumed" };
   if (kind !== KIND_INVITE) return null;

@@ -116,7 +116,7 @@ export class Membership {
     const { op, nodeId } = change;
     switch (op) {
       case "add":
-        return this.#add(nodeId, change.promote);
+        return this.#add(nodeId, change.promote === true);
       case "promote":
         return this.#inTurn(() => this.#promote(nodeId));
       case "replace":

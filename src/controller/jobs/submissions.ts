@@ -10,6 +10,7 @@
 
 import type { TakenJob } from "../../core/jobs/index.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
+import { TextMap } from "../../core/kit/text-map.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -50,7 +51,7 @@ export class Submissions {
   /** In a row. */
   #failures = 0;
   /** How often each has failed by itself; only of those that were found last. */
-  #alone = new Map<string, number>();
+  #alone = new TextMap<number>();
   #timer: { readonly timer: Timer; readonly resolve: () => void } | null = null;
   #isClosed = false;
 
@@ -85,12 +86,12 @@ export class Submissions {
 
   async #run(inbox: Inbox): Promise<void> {
     const { logger } = this.#options;
-    let taken: ReadonlySet<string> = new Set();
+    let taken = idsOf([]);
     while (this.#inbox === inbox) {
       let found: readonly Submitted[] = [];
       try {
         found = await inbox.next(limits.SUBMISSIONS_TAKEN_MAX);
-        const ids = new Set(found.map(({ id }) => id));
+        const ids = idsOf(found);
         for (const id of this.#alone.keys()) if (!ids.has(id)) this.#alone.delete(id);
         const left: unknown[] = [];
         for (const part of parts(found)) left.push(...(await this.#takeAll(part)));
@@ -169,6 +170,13 @@ const OF_THE_WORLD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PERMISSION_DENIED",
   "SCHEMA_MISSING",
 ]);
+
+/** Not the engine's own set: ids are many, and new ones all the time (decision 52). */
+function idsOf(found: readonly Submitted[]): TextMap<true> {
+  const ids = new TextMap<true>();
+  for (const { id } of found) ids.set(id, true);
+  return ids;
+}
 
 function comesBack({ id }: Submitted): TenureError {
   return new TenureError(

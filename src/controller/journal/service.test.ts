@@ -6,6 +6,7 @@ import { TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { HandClock, settled } from "../../electors/test-seat.ts";
 import type { Log, LogAppended, LogOpened } from "../../ports/log.ts";
+import { OPEN_RETRY_MS } from "../leadership/limits.ts";
 import { JournalService } from "./service.ts";
 import { SiteJournal } from "./site-journal.ts";
 
@@ -74,4 +75,31 @@ test("a node that does not lead any more says so, although an append of its own 
   create();
   await settled();
   expect(codes).toEqual(["NOT_LEADER"]);
+});
+
+test("where one service can't begin, those that have begun are ended, and all begin again", async () => {
+  const { clock, service, leads, opened } = stage();
+  const lives: string[] = [];
+  const failures = [new Error("no room yet")];
+  const first = service.serve((reign) => {
+    const name = `first ${lives.length}`;
+    lives.push(name);
+    reign.watch({ takenBack: () => undefined, settled: () => undefined, ended: () => lives.push(`${name} ended`) });
+    return name;
+  });
+  service.serve(() => {
+    const failure = failures.pop();
+    if (failure !== undefined) throw failure;
+    return "second";
+  });
+  leads(3);
+  opened.resolve({ outcome: "opened", head: { epoch: 3, position: 0 } });
+  for (let n = 0; n < 5; n++) await settled();
+  expect(first.current).toBe(null);
+  expect(lives).toEqual(["first 0", "first 0 ended"]);
+  await clock.advance(2 * OPEN_RETRY_MS);
+  for (let n = 0; n < 5; n++) await settled();
+  expect(first.current).toBe("first 2");
+  leads(null);
+  expect(lives).toEqual(["first 0", "first 0 ended", "first 2", "first 2 ended"]);
 });

@@ -36,7 +36,13 @@ export class JournalService {
       ...options,
       begin: ({ epoch, onOver }) => {
         const reign = new JournalReign({ ...options, time: this.time, epoch, onOver });
-        for (const begin of this.#begin) begin(reign);
+        try {
+          for (const begin of this.#begin) begin(reign);
+        } catch (error) {
+          // The epoch is tried again, with others: those that have begun must not serve in it too.
+          reign.end();
+          throw error;
+        }
         return reign;
       },
     });

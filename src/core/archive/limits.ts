@@ -25,17 +25,13 @@ export const SEGMENTS_MAX = 1_048_576;
 /** In an answer to another node, 16 bytes each: far below the 256 KiB of an answer. */
 export const LACKS_RANGES_MAX = 4_096;
 
-export interface SegmentLimits {
-  readonly eventsMax: number;
-  readonly bytesMax: number;
-  readonly blockBytesMax: number;
-}
-
-export const SEGMENT_LIMITS: SegmentLimits = {
+export const SEGMENT_LIMITS = {
   eventsMax: SEGMENT_EVENTS_MAX,
   bytesMax: SEGMENT_BYTES_MAX,
   blockBytesMax: BLOCK_BYTES_MAX,
 };
+
+export type SegmentLimits = { readonly [Name in keyof typeof SEGMENT_LIMITS]: number };
 
 /** 53 hashes, each with its length, and a head. */
 export const FRONTIER_BYTES_MAX = 2_048;

@@ -8,7 +8,7 @@
 // u8 1 | start uint53 | reached uint53 | count u32 | count × (first uint53 | last uint53): what was let go, up to which event
 // the rest speaks, and what lacks of that, in order. A release that does not know one of them answers nothing: it may have everything.
 
-import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
+import { ByteReader, ByteWriter, decoded } from "../kit/bytes.ts";
 import { LACKS_RANGES_MAX } from "./limits.ts";
 
 const KIND_SEGMENT = 1;
@@ -144,10 +144,8 @@ export function rangesOf(segments: readonly EventRange[]): EventRange[] {
 }
 
 function readable<T>(bytes: Uint8Array, read: (reader: ByteReader) => T): T | null {
-  try {
-    return read(new ByteReader(bytes));
-  } catch (error) {
-    if (error instanceof DecodeError) return null;
-    throw error;
-  }
+  return decoded(
+    () => read(new ByteReader(bytes)),
+    () => null,
+  );
 }

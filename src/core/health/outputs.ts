@@ -1,7 +1,7 @@
 // What goes into and comes out of the health of one node: the times, the reports of other nodes, and what the loop has to
 // log or do. An output is given once, when something begins or ends, never again while it lasts.
 
-import type { AlertView } from "../../ports/cluster.ts";
+import type { AlertView, ElectionView } from "../../ports/cluster.ts";
 import type { ErrorCode } from "../kit/errors.ts";
 import type { ClockView } from "./clocks.ts";
 import type { PeerKey } from "../kit/ids.ts";
@@ -68,7 +68,7 @@ export interface Observation {
 }
 
 /** `repeated`: how many failed pre-votes in a row this stands for; 1 for every other record. */
-export type KeptElection = ElectionRecord & { readonly repeated: number };
+export type KeptElection = ElectionRecord & Pick<ElectionView, "repeated">;
 
 export type HealthOutput =
   | { readonly kind: "alert-raised"; readonly alert: AlertView; readonly code: ErrorCode | null }

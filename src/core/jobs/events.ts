@@ -7,7 +7,7 @@
 import type { EventDraft, EventPayload, StoredEvent } from "../events/index.ts";
 import type { EventType } from "../events/names.ts";
 import type { Json } from "../kit/json.ts";
-import type { Attempt, Job, JobFailure, JobProgress, JobSpec, Schedule } from "./model.ts";
+import type { AgentInfo, Attempt, Job, JobFailure, JobProgress, JobSpec, Schedule } from "./model.ts";
 
 export type { EventDraft, EventPayload };
 
@@ -122,12 +122,8 @@ export interface Cancelled extends Marked {
   readonly cause: EndCause;
 }
 
-export interface Registered extends Marked {
+export interface Registered extends Marked, Omit<AgentInfo, "name" | "session"> {
   readonly sessionHash: string;
-  readonly kinds: readonly string[];
-  readonly labels: Readonly<Record<string, string>>;
-  readonly platform: string;
-  readonly capacity: number;
   /**
    * An operator's word about this session: all else is as it was. Not a type of its own, at which a node of an older release
    * would stop in the middle of an upgrade; that one gives jobs to the agent while it leads (decision 0020).

@@ -35,6 +35,16 @@ export class DecodeError extends Error {
   }
 }
 
+/** What `read` returns, or what `refused` makes of bytes that make no sense. */
+export function decoded<T, Refused>(read: () => T, refused: (error: DecodeError) => Refused): T | Refused {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof DecodeError) return refused(error);
+    throw error;
+  }
+}
+
 /**
  * Grows as needed; a good `capacityBytes` saves the copying. One writer may write many records into one
  * buffer: allocating a buffer for each took two thirds of the time that a heartbeat needs to be encoded.

@@ -165,6 +165,8 @@ export const SCOPE_HISTORY_MAX = 32;
 export const SCOPES_MAX = 10_000;
 /** What one answer lists is made at once, and the leader's heartbeats wait for it: 256 of the largest scopes take a few ms. */
 export const SCOPES_PER_PAGE_MAX = 256;
+/** A server that goes on for longer is not believed. */
+export const SCOPE_PAGES_MAX = 1_000;
 /** Campaigns that wait for one scope, or for all scopes together, on one leader. */
 export const SCOPE_WAITERS_MAX = 1_000;
 export const SCOPE_WAITERS_TOTAL_MAX = 20_000;

@@ -44,33 +44,22 @@ export interface RaftOptions {
 
 export type Trace = (name: TraceName, message: Message | null, change: ConfChange | null) => void;
 
-export interface RaftLimits {
-  readonly appendBytesMax: number;
-  readonly inflightMessagesMax: number;
-  readonly inflightBytesMax: number;
-  readonly uncommittedBytesMax: number;
-  readonly applyBytesMax: number;
-  /** How long a follower that has everything may wait to hear that it is committed: the next append mostly says it first. */
-  readonly commitNoticeMs: number;
-  /** Entries that are kept for a healthy follower that still needs them, past those that are always kept. */
-  readonly compactionHoldEntriesMax: number;
-  readonly compactionKeptBytesMax: number;
-  readonly priorityStableMs: number;
-  readonly priorityIntervalMs: number;
-}
-
-export const RAFT_LIMITS: RaftLimits = {
+export const RAFT_LIMITS = {
   appendBytesMax: APPEND_BYTES_MAX,
   inflightMessagesMax: INFLIGHT_MESSAGES_MAX,
   inflightBytesMax: INFLIGHT_BYTES_MAX,
   uncommittedBytesMax: UNCOMMITTED_BYTES_MAX,
   applyBytesMax: APPLY_BYTES_MAX,
+  /** How long a follower that has everything may wait to hear that it is committed: the next append mostly says it first. */
   commitNoticeMs: 0,
+  /** Entries that are kept for a healthy follower that still needs them, past those that are always kept. */
   compactionHoldEntriesMax: COMPACTION_HOLD_ENTRIES_MAX,
   compactionKeptBytesMax: COMPACTION_KEPT_BYTES_MAX,
   priorityStableMs: PRIORITY_STABLE_MS,
   priorityIntervalMs: PRIORITY_INTERVAL_MS,
 };
+
+export type RaftLimits = { readonly [Name in keyof typeof RAFT_LIMITS]: number };
 
 export interface RaftStatus {
   readonly peer: PeerKey;

@@ -3,6 +3,7 @@
 
 import type { ErrorCode } from "../kit/errors.ts";
 import type { PeerKey } from "../kit/ids.ts";
+import type { ElectionView } from "../../ports/cluster.ts";
 
 // ---- the log ---------------------------------------------------------------------------------------
 
@@ -255,18 +256,12 @@ export interface TransferResult {
   readonly isUnknown: boolean;
 }
 
-export interface ElectionRecord {
-  readonly term: number;
-  readonly stage: "pre-vote" | "vote";
-  readonly reason: "timeout" | "leader-gone" | "transfer" | "requested";
+export interface ElectionRecord extends Omit<ElectionView, "repeated"> {
   readonly candidate: PeerKey;
   /** Everybody seen asking for votes in this term, this node included. */
   readonly candidates: readonly PeerKey[];
   /** The answers that reached the candidate. */
   readonly votes: readonly { readonly voter: PeerKey; readonly granted: boolean }[];
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  readonly result: "won" | "lost" | "timed-out" | "superseded";
 }
 
 export type RaftEvent =

@@ -2,20 +2,12 @@
 // makes it true by appending the events before anything else is decided.
 
 import { assertNever } from "../kit/assert.ts";
-import type { Metadata, ScopeEvent } from "./events.ts";
+import type { Granted, ScopeEvent } from "./events.ts";
 import type { ScopesReader } from "./fold.ts";
 import { epochAt, type HoldState } from "./scope-state.ts";
 
 export type ScopeCommand =
-  | {
-      readonly kind: "acquire";
-      readonly scope: string;
-      readonly session: string;
-      readonly identity: string;
-      readonly metadata: Metadata;
-      readonly ttlMs: number;
-      readonly atMs: number;
-    }
+  | (Omit<Granted, "kind"> & { readonly kind: "acquire" })
   | {
       readonly kind: "resign";
       readonly scope: string;

@@ -6,7 +6,7 @@
 // A grant does not name its epoch: it is made of the place that its record gets in the log.
 
 import { assertNever } from "../kit/assert.ts";
-import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
+import { ByteReader, ByteWriter, decoded, DecodeError } from "../kit/bytes.ts";
 import {
   SCOPE_BYTES_MAX,
   SCOPE_IDENTITY_BYTES_MAX,
@@ -64,12 +64,10 @@ export function encodeEvent(event: ScopeEvent): Uint8Array {
 }
 
 export function decodeEvent(bytes: Uint8Array): DecodedEvent {
-  try {
-    return read(new ByteReader(bytes));
-  } catch (error) {
-    if (error instanceof DecodeError) return { kind: "malformed" };
-    throw error;
-  }
+  return decoded(
+    () => read(new ByteReader(bytes)),
+    () => ({ kind: "malformed" }),
+  );
 }
 
 function read(reader: ByteReader): DecodedEvent {

@@ -4,8 +4,9 @@
 // another; what is read is bounded; nothing is told after the signal has aborted.
 
 import type { IncomingMessage } from "node:http";
+import type { TlsFiles } from "../../ports/backends/backend.ts";
 import type { EtcdAnswer, EtcdCall, EtcdRefusal, EtcdStreamEnd, EtcdWire } from "../../ports/backends/etcd.ts";
-import { HttpClient, parseObject, type ReadAnswer, readText, type TlsFiles } from "../http/index.ts";
+import { HttpClient, parseObject, type ReadAnswer, readText } from "../http/index.ts";
 import { ETCD, notEtcd, refusalIn, refusalOf, WORDS } from "./failures.ts";
 import { ETCD_ANSWER_BYTES_MAX } from "./limits.ts";
 import { LineSplitter } from "./line-splitter.ts";

@@ -1,4 +1,3 @@
 // The door to etcd.
 
-export type { TlsFiles } from "../http/index.ts";
 export { httpWire } from "./http-wire.ts";

@@ -7,19 +7,12 @@
 import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { TenureError } from "../../core/kit/errors.ts";
+import type { TlsFiles } from "../../ports/backends/backend.ts";
 import { HTTP_KEEPALIVE_MS } from "./limits.ts";
 
 // Bound when this file is loaded, so that a user's fake timers can't keep a request waiting for ever.
 const startTimer = setTimeout;
 const stopTimer = clearTimeout;
-
-/** PEM text or bytes, as node:tls takes them. */
-export interface TlsFiles {
-  readonly ca?: string | Uint8Array | undefined;
-  readonly cert?: string | Uint8Array | undefined;
-  readonly key?: string | Uint8Array | undefined;
-  readonly servername?: string | undefined;
-}
 
 export interface HttpRequest {
   readonly method: "GET" | "POST";

@@ -5,8 +5,9 @@
 
 import type { IncomingMessage } from "node:http";
 import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
+import type { TlsFiles } from "../../ports/backends/backend.ts";
 import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/backends/servers.ts";
-import { HttpClient, parseObject, readText, type TlsFiles } from "../http/index.ts";
+import { HttpClient, parseObject, readText } from "../http/index.ts";
 import { foreignAnswer, SERVER, tooLong, WORDS } from "./failures.ts";
 
 const CLUSTER_HEADER = "x-tenure-cluster";

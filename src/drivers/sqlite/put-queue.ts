@@ -17,14 +17,8 @@ import type { Thread } from "./thread.ts";
 /** What a row costs beside its text, about. */
 const ROW_BYTES = 64;
 
-interface Put {
-  readonly position: number;
-  readonly line: string | null;
-  readonly isPast: boolean;
-  readonly settles: boolean;
+interface Put extends Pick<PutPiece, "position" | "line" | "isPast" | "settles" | "logs" | "forgotten"> {
   readonly jobs: readonly Job[];
-  readonly logs: readonly JobLog[];
-  readonly forgotten: readonly string[];
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
   isRefused: boolean;
@@ -58,7 +52,7 @@ export class PutQueue {
     jobs: readonly Job[],
     logs: readonly JobLog[],
     forgotten: readonly string[],
-    { line = null, isPast = false, settles = false }: PutHow,
+    { line = null, isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
     assert(Number.isSafeInteger(position) && position >= 0, "a position is a whole number", () => String(position));
     if (this.#refusal === null && this.#waiting >= PUTS_WAITING_MAX) {

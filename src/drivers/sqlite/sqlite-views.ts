@@ -10,12 +10,10 @@ import type { Logger } from "../../ports/logger.ts";
 import type {
   ExpiredJobs,
   ExpiredPlace,
-  JobLog,
   JobLogPage,
   JobPage,
   JobQuery,
   JobRow,
-  PutHow,
   Views,
   ViewsHole,
   ViewsHoles,
@@ -103,14 +101,8 @@ export class SqliteViews implements Views {
     return this.#writer.ask({ kind: "line" });
   }
 
-  put(
-    position: number,
-    jobs: readonly Job[],
-    logs: readonly JobLog[],
-    forgotten: readonly string[],
-    how: PutHow = {},
-  ): Promise<void> {
-    return this.#puts.put(position, jobs, logs, forgotten, how);
+  put(...put: Parameters<Views["put"]>): Promise<void> {
+    return this.#puts.put(...put);
   }
 
   async doubt(nowMs: number): Promise<void> {

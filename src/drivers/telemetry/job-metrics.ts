@@ -2,11 +2,11 @@
 // leader: over all nodes each job counts once. Gauges are of the state as this node has applied it: take one node's, or the
 // largest, never the sum.
 
-import { counter, gauge, histogram, labelled, type ServerMetric } from "./metric-kit.ts";
+import { by, counter, gauge, histogram, labelled, type ServerMetric } from "./metric-kit.ts";
 
 export const JOB_METRICS: readonly ServerMetric[] = [
   labelled("tenure_jobs", "gauge", "Jobs in memory, by state; finished ones for a while.", ({ jobs }) =>
-    Object.entries(jobs.byState).map(([state, value]) => ({ labels: { state }, value })),
+    by("state", jobs.byState),
   ),
   counter("tenure_jobs_submitted_total", "Jobs that this node has taken as leader.", (s) => s.jobs.counts.submitted),
   counter(
@@ -18,13 +18,13 @@ export const JOB_METRICS: readonly ServerMetric[] = [
     "tenure_jobs_finished_total",
     "counter",
     "Jobs that were finished under this leader, by state.",
-    ({ jobs }) => Object.entries(jobs.counts.finished).map(([state, value]) => ({ labels: { state }, value })),
+    ({ jobs }) => by("state", jobs.counts.finished),
   ),
   labelled(
     "tenure_jobs_retried_total",
     "counter",
     "Jobs that were sent round again under this leader, by what ended the attempt before.",
-    ({ jobs }) => Object.entries(jobs.counts.retried).map(([cause, value]) => ({ labels: { cause }, value })),
+    ({ jobs }) => by("cause", jobs.counts.retried),
   ),
   histogram("tenure_job_commit_ms", "From a submission to its commit, on the leader.", (s) => s.jobs.counts.commitMs),
   histogram(

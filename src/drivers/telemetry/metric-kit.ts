@@ -1,29 +1,17 @@
 // How one metric is read from what a server has counted, and the makers of its kinds.
 
 import type { HistogramSnapshot } from "../../ports/elector.ts";
-import type { JobsServerStats, ServerStats } from "../../ports/server-stats.ts";
+import type { HttpStats, JobsServerStats, ServerStats } from "../../ports/server-stats.ts";
 
 export interface MetricsSource {
   readonly server: ServerStats;
   readonly jobs: JobsServerStats;
-  readonly http: HttpSource;
+  readonly http: Omit<HttpStats, "lastBackupAtMs">;
   /** Null without TLS. */
   readonly apiCertificateNotAfterMs: number | null;
   readonly droppedLogLines: number;
   /** 0: none since this process began. Null where a database keeps the log. */
   readonly lastBackupAtMs: number | null;
-}
-
-/** As api/http-stats.ts counts it. */
-export interface HttpSource {
-  readonly requests: readonly { readonly route: string; readonly status: number; readonly count: number }[];
-  readonly durationMs: readonly { readonly route: string; readonly histogram: HistogramSnapshot }[];
-  readonly inFlight: number;
-  readonly droppedConnections: number;
-  readonly badConnections: number;
-  readonly cutConnections: Readonly<Record<string, number>>;
-  readonly connections: number;
-  readonly streams: number;
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -63,6 +51,11 @@ export function labelled(
   read: ServerMetric["read"],
 ): ServerMetric {
   return { name, type, help, read };
+}
+
+/** One sample for each of these numbers, labelled with its name. */
+export function by(label: string, counts: Readonly<Record<string, number>>): readonly Sample[] {
+  return Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }));
 }
 
 function plain(value: number | null): readonly Sample[] {

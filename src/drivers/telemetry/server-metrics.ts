@@ -2,7 +2,7 @@
 // nowhere else. docs/reference/metrics.md explains each; a test compares both ways.
 
 import { JOB_METRICS } from "./job-metrics.ts";
-import { buckets, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
+import { buckets, by, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
 
 export const SERVER_METRICS: readonly ServerMetric[] = [
   counter(
@@ -122,7 +122,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     "tenure_peer_connections_refused_total",
     "counter",
     "Connections refused or ended for cause, by reason.",
-    ({ server }) => Object.entries(server.wire.refused).map(([reason, value]) => ({ labels: { reason }, value })),
+    ({ server }) => by("reason", server.wire.refused),
   ),
   labelled(
     "tenure_certificate_not_after_seconds",
@@ -156,7 +156,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
   gauge("tenure_http_streams", "Streams of events and logs that are open.", (s) => s.http.streams),
   gauge("tenure_http_connections", "Connections of clients that are open.", (s) => s.http.connections),
   labelled("tenure_http_connections_cut_total", "counter", "Connections cut, by why.", ({ http }) =>
-    Object.entries(http.cutConnections).map(([why, value]) => ({ labels: { why }, value })),
+    by("why", http.cutConnections),
   ),
   counter("tenure_http_connections_bad_total", "Connections with no proper HTTP.", (s) => s.http.badConnections),
   counter(

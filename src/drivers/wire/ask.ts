@@ -5,27 +5,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Logger } from "../../ports/logger.ts";
 import { type Address, requireAddress, requireLoopback } from "./address.ts";
 import { Dial, type DialFailure } from "./dial.ts";
 import { PROTOCOL_MAX, PROTOCOL_MIN, type Refuse } from "./handshake/hello.ts";
 import { ASK_INTERVAL_MS, CONTRADICTION_MS, SILENT_SEED_MS } from "./limits.ts";
 import { type RefusalReason, Refusals } from "./refusals.ts";
-import type { Channel, PeerTls } from "./handshake/security.ts";
-import { channelOf } from "./tcp-wire.ts";
+import type { Channel } from "./handshake/security.ts";
+import { channelOf, type WireOptions } from "./tcp-wire.ts";
 
 /** A node that says so might say more another time. */
 const PASSING: ReadonlySet<RefusalReason> = new Set(["handshake-timeout", "starting"]);
 const OF_CERTIFICATES: ReadonlySet<RefusalReason> = new Set(["certificate", "certificate-identity", "tls"]);
 
-export interface AskOptions {
-  readonly nodeId: string;
-  readonly seeds: Readonly<Record<string, string>>;
-  readonly tls: PeerTls | null;
-  /** As in WireOptions. */
-  readonly secret?: Uint8Array | undefined;
-  readonly logger: Logger;
-}
+export type AskOptions = Pick<WireOptions, "nodeId" | "seeds" | "tls" | "secret" | "logger">;
 
 /** Asks until somebody answers. Rejects with CLUSTER_MISMATCH where two say different things, or with the signal's reason. */
 export async function askCluster(

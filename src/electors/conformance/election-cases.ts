@@ -1,8 +1,7 @@
 // Who leads: exactly one, with an epoch that nobody had before, and whoever led before can't act.
 
-import type { Case } from "./case-list.ts";
-import { type Actor, countAborts, type Stage } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, type Actor, countAborts, type Stage } from "./stage.ts";
 
 export const ELECTION_CASES: readonly Case[] = [
   { name: "of several that acquire at once exactly one leads", play: exactlyOne },

@@ -3,9 +3,8 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Elector, Term } from "../../ports/elector.ts";
-import type { Case } from "./case-list.ts";
-import { type Actor, countAborts, errorCode, type Stage } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, type Actor, countAborts, errorCode, type Stage } from "./stage.ts";
 
 export const LEAD_CASES: readonly Case[] = [
   { name: "lead: work returns while its term holds: resign, resolve", play: returns },

@@ -1,8 +1,7 @@
 // Beginning, giving up and ending: nothing is left behind that keeps the scope from others.
 
-import type { Case } from "./case-list.ts";
-import { errorCode, type Actor, type Stage } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, errorCode, type Actor, type Stage } from "./stage.ts";
 
 export const LIFECYCLE_CASES: readonly Case[] = [
   { name: "transitions are told in order, and none is dropped", play: transitionsInOrder },

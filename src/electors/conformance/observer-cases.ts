@@ -1,8 +1,7 @@
 // What those hear who only look: the present leader, each change, null for nobody.
 
-import type { Case } from "./case-list.ts";
-import { collect, type Stage } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, collect, type Stage } from "./stage.ts";
 
 export const OBSERVER_CASES: readonly Case[] = [
   { name: "observers learn the leader with its epoch and metadata, and null when it resigns", play: learnEachChange },

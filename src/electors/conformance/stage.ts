@@ -5,7 +5,10 @@
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
 import type { Elector, Leader, Term, Transition } from "../../ports/elector.ts";
-import { ConformanceFailure, type ConformanceTools, type ConformanceWorld, expect, type Fault } from "./world.ts";
+import { ConformanceFailure, expect, type WrittenCase } from "../../loops/conformance.ts";
+import type { ConformanceTools, ConformanceWorld, Fault } from "./world.ts";
+
+export type Case = WrittenCase<Stage, Fault>;
 
 /** Beyond what the backend's timing explains: for a slow machine, or a connection that has to be built. */
 const PATIENCE_MS = 15_000;

@@ -1,6 +1,7 @@
 // What the suite needs of whoever runs it: backends as several processes would have them, a place where writes are
 // checked, and the faults that this place can play. Nothing here knows a test framework.
 
+import type { RunnableCase } from "../../loops/conformance.ts";
 import type { Backend } from "../../ports/backends/backend.ts";
 import type { Elector, Transition } from "../../ports/elector.ts";
 
@@ -31,6 +32,8 @@ export interface ConformanceWorld {
   readonly dispose: () => Promise<void>;
 }
 
+export type ConformanceCase = RunnableCase<Fault>;
+
 export type MakeWorld = () => ConformanceWorld | Promise<ConformanceWorld>;
 
 /** What is given to the suite by its composition root. */
@@ -45,33 +48,6 @@ export interface ConformanceTools {
   }): Elector;
   realNowMs(): number;
   realSleep(ms: number): Promise<void>;
-}
-
-/** A runner's context: vitest and node:test pass one that can mark a test as skipped. */
-export interface RunnerContext {
-  readonly skip?: ((reason: string) => unknown) | undefined;
-}
-
-export interface ConformanceCase {
-  readonly name: string;
-  /** The faults without which this case can't be played. */
-  readonly needs: readonly Fault[];
-  /**
-   * Rejects with a ConformanceFailure that says what was expected. Where a fault is missing, it marks itself as skipped
-   * through the runner's context, and rejects if there is none: it never passes without having run.
-   */
-  readonly run: (context?: RunnerContext) => Promise<void>;
-}
-
-export class ConformanceFailure extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "ConformanceFailure";
-  }
-}
-
-export function expect(condition: boolean, message: string): asserts condition {
-  if (!condition) throw new ConformanceFailure(message);
 }
 
 /** Whether the world can play a fault: one that can be started and, where it has an end, ended. */

@@ -2,7 +2,8 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
-import { ASK_ATTEMPTS_MAX, PAGE_KEYS_MAX, SCOPE_PAGES_MAX } from "../limits.ts";
+import { SCOPE_PAGES_MAX } from "../../core/kit/limits.ts";
+import { ASK_ATTEMPTS_MAX, PAGE_KEYS_MAX } from "../limits.ts";
 import type { KeyValue } from "./answers.ts";
 import { readKey } from "./follow.ts";
 import { putTransition, readHistory } from "./history.ts";

@@ -10,7 +10,8 @@ import { EtcdSeat } from "./seat.ts";
 import { EtcdSession } from "./session.ts";
 import type { EtcdTerm } from "./term.ts";
 
-export { etcdSettings, type EtcdOptions, type EtcdSettings, type EtcdTls } from "./options.ts";
+export type { TlsFiles as EtcdTls } from "../../ports/backends/backend.ts";
+export { etcdSettings, type EtcdOptions, type EtcdSettings } from "./options.ts";
 export type { EtcdGuard, EtcdTerm, EtcdTxn, EtcdTxnResult } from "./term.ts";
 
 export interface EtcdBackend extends Backend<EtcdTerm> {

@@ -2,6 +2,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";
+import type { TlsFiles } from "../../ports/backends/backend.ts";
 import * as limits from "../limits.ts";
 import { endpointTexts, leaseTiming } from "../remote-options.ts";
 import type { Credentials } from "./session.ts";
@@ -23,14 +24,7 @@ export interface EtcdOptions {
   /** Sent with each request, for a proxy in front of etcd. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** PEM text or bytes. Without `ca`, the authorities that Node trusts (NODE_EXTRA_CA_CERTS adds to them). */
-  readonly tls?: EtcdTls | undefined;
-}
-
-export interface EtcdTls {
-  readonly ca?: string | Uint8Array | undefined;
-  readonly cert?: string | Uint8Array | undefined;
-  readonly key?: string | Uint8Array | undefined;
-  readonly servername?: string | undefined;
+  readonly tls?: TlsFiles | undefined;
 }
 
 export interface EtcdSettings {
@@ -38,7 +32,7 @@ export interface EtcdSettings {
   readonly endpoints: readonly URL[];
   readonly credentials: Credentials | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  readonly tls: EtcdTls;
+  readonly tls: TlsFiles;
   readonly prefix: string;
   readonly ttlSeconds: number;
   readonly timing: Timing;

@@ -26,9 +26,9 @@ import { follow, type KeyState, readKey } from "./follow.ts";
 import { trimHistory } from "./history.ts";
 import { type ScopeKeys, scopeKeys } from "./keys.ts";
 import type { EtcdSettings } from "./options.ts";
-import { OwedLeases } from "./owed-leases.ts";
 import { BEAT_ROUNDS_MAX } from "../limits.ts";
-import { persist } from "../persistence.ts";
+import { Owed } from "../owed.ts";
+import { passing, persist } from "../persistence.ts";
 import { leaderOf } from "./records.ts";
 import type { EtcdSession } from "./session.ts";
 import { type EtcdTerm, etcdTerm } from "./term.ts";
@@ -53,7 +53,7 @@ export class EtcdSeat implements Seat<EtcdTerm> {
   readonly #session: EtcdSession;
   readonly #keys: ScopeKeys;
   readonly #life = new AbortController();
-  readonly #owed: OwedLeases;
+  readonly #owed: Owed<null>;
   #attempt = new AbortController();
   #campaign: Promise<unknown> = Promise.resolve();
   #holding: Holding | undefined;
@@ -65,7 +65,7 @@ export class EtcdSeat implements Seat<EtcdTerm> {
     this.#settings = settings;
     this.#session = session;
     this.#keys = scopeKeys(settings.prefix, claim.scope);
-    this.#owed = new OwedLeases(session, this.#life.signal);
+    this.#owed = new Owed((lease, _, signal) => session.revoke(lease, signal), this.#life.signal);
   }
 
   async acquire(signal: AbortSignal): Promise<Grant> {
@@ -186,7 +186,7 @@ export class EtcdSeat implements Seat<EtcdTerm> {
       if (ttlSeconds > this.#settings.ttlSeconds) this.#tellLonger(ttlSeconds);
       return { grant: { epoch: answer.revision, sentAt } };
     } finally {
-      if (this.#holding?.lease !== lease) this.#owed.owe(lease);
+      if (this.#holding?.lease !== lease) this.#owed.owe(lease, null);
     }
   }
 
@@ -254,7 +254,7 @@ export class EtcdSeat implements Seat<EtcdTerm> {
     if (holding === undefined) return;
     this.#holding = undefined;
     holding.life.abort();
-    this.#owed.owe(holding.lease);
+    this.#owed.owe(holding.lease, null);
   }
 
   #now(): Instant {
@@ -270,12 +270,6 @@ function stateIn(answer: TxnAnswer): KeyState {
 /** As far as following needs it. */
 function ownKey(key: string, epoch: number): KeyValue {
   return { key, value: "", createRevision: epoch, modRevision: epoch, lease: "0" };
-}
-
-/** What worked before will work again, whoever has to mend it: an elector that runs does not give up, but for epochs that went back. */
-function passing(error: unknown): unknown {
-  if (!TenureError.is(error) || error.retryable || error.code === "CLUSTER_MISMATCH") return error;
-  return new TenureError("BACKEND_UNAVAILABLE", error.message, { cause: error });
 }
 
 function shortLease(got: number, wanted: number): TenureError {

@@ -1,9 +1,9 @@
 // What `tenure scope` asks of Tenure's own servers.
 
-import { SCOPES_PER_PAGE_MAX } from "../../core/kit/limits.ts";
+import { SCOPE_PAGES_MAX, SCOPES_PER_PAGE_MAX } from "../../core/kit/limits.ts";
 import type { ScopeAdmin, ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { SCOPES_PAGE_BYTES_MAX, SCOPE_PAGES_MAX } from "../limits.ts";
+import { SCOPES_PAGE_BYTES_MAX } from "../limits.ts";
 import { askedEpochOf, type Fields, scopePageOf, scopeRecordOf, transitionsOf } from "./answers.ts";
 import type { LeaderClient } from "./leader-client.ts";
 import { FRESH, scopePath } from "./scopes-client.ts";

@@ -12,7 +12,8 @@ import type { ServersSettings } from "./options.ts";
 import { ServersSeat } from "./seat.ts";
 import { scopePath } from "./scopes-client.ts";
 
-export { serversSettings, type ServersOptions, type ServersSettings, type ServersTls } from "./options.ts";
+export type { TlsFiles as ServersTls } from "../../ports/backends/backend.ts";
+export { serversSettings, type ServersOptions, type ServersSettings } from "./options.ts";
 
 export interface ServersBackend extends Backend {
   readonly kind: "servers";

@@ -3,6 +3,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { API_KEY_LENGTH_MAX, SCOPE_TTL_MS_MAX, SCOPE_TTL_MS_MIN, URLS_MAX } from "../../core/kit/limits.ts";
 import type { Timing } from "../../core/trust/window.ts";
+import type { TlsFiles } from "../../ports/backends/backend.ts";
 import { REQUEST_TIMEOUT_MS_MAX, SERVERS_TTL_MS, SERVERS_WAIT_MS_MAX } from "../limits.ts";
 import { endpointTexts, leaseTiming } from "../remote-options.ts";
 
@@ -10,7 +11,7 @@ export interface ServersOptions {
   /** The API key that the nodes know (`X-API-Key`); `client` is the role that it needs, `operator` for asking others to resign. */
   readonly key?: string | undefined;
   /** PEM text or bytes. Without `ca`, the authorities that Node trusts (NODE_EXTRA_CA_CERTS adds to them). */
-  readonly tls?: ServersTls | undefined;
+  readonly tls?: TlsFiles | undefined;
   /** How long the cluster keeps the scope for a leader that went silent. Default 6000. */
   readonly ttlMs?: number | undefined;
   /** Default 1000, less where the TTL is short. */
@@ -24,18 +25,11 @@ export interface ServersOptions {
   readonly learnMembers?: boolean | undefined;
 }
 
-export interface ServersTls {
-  readonly ca?: string | Uint8Array | undefined;
-  readonly cert?: string | Uint8Array | undefined;
-  readonly key?: string | Uint8Array | undefined;
-  readonly servername?: string | undefined;
-}
-
 export interface ServersSettings {
   /** As `serverUrl` writes them. */
   readonly urls: readonly string[];
   readonly key: string | undefined;
-  readonly tls: ServersTls;
+  readonly tls: TlsFiles;
   readonly learnMembers: boolean;
   readonly timing: Timing;
   /** For one try at one node. */

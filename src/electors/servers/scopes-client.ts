@@ -12,14 +12,10 @@ import {
   type ScopeState,
   scopeStateOf,
 } from "./answers.ts";
+import type { AcquireRequest } from "../../ports/scopes.ts";
 import type { LeaderClient } from "./leader-client.ts";
 
-export interface Candidacy {
-  readonly session: string;
-  readonly identity: string;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly ttlMs: number;
-  readonly waitMs: number;
+export interface Candidacy extends Omit<AcquireRequest, "scope"> {
   /** As `Question.sent`. */
   readonly sent: () => void;
 }

@@ -9,19 +9,20 @@
 // - Trust starts when a request left that the lease was counted from after it (trap 44). That is a renewal, or an acquire
 //   that was the only one of its session and was answered at once; a grant that was waited for, or that an earlier request
 //   may have caused, is renewed before it is believed.
-// - A session that may hold the scope and is not held by us is owed (owed-sessions.ts).
+// - A session that may hold the scope and is not held by us is owed (owed.ts), so that we never wait for ourselves. What a request does
+//   that arrives after it was resigned, the TTL ends.
 // - Epochs are indices of the cluster's log. They grow for as long as it is the same cluster (members.ts sees to that).
 
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Beat, Claim, Grant, LossReason, Seat } from "../../ports/backends/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
-import { persist } from "../persistence.ts";
+import { Owed } from "../owed.ts";
+import { passing, persist } from "../persistence.ts";
 import type { ScopeState } from "./answers.ts";
 import { follow, pauseEarly } from "./follow.ts";
 import { givenUp, type LeaderClient } from "./leader-client.ts";
 import type { ServersSettings } from "./options.ts";
-import { OwedSessions } from "./owed-sessions.ts";
 import { ScopesClient } from "./scopes-client.ts";
 
 /** An acquire that took longer than this part of the heartbeat was waited for. */
@@ -43,7 +44,8 @@ export class ServersSeat implements Seat {
   readonly #scopes: ScopesClient;
   readonly #newSession: () => string;
   readonly #life = new AbortController();
-  readonly #owed: OwedSessions;
+  /** With the epoch that it held; null where its grant, if there was one, was never heard of. */
+  readonly #owed: Owed<number | null>;
   #attempt = new AbortController();
   #campaign: Promise<unknown> = Promise.resolve();
   #holding: Holding | undefined;
@@ -56,7 +58,7 @@ export class ServersSeat implements Seat {
     this.#client = client;
     this.#scopes = new ScopesClient(client, claim.scope);
     this.#newSession = newSession;
-    this.#owed = new OwedSessions(this.#scopes, claim.identity, this.#life.signal);
+    this.#owed = new Owed((session, epoch, signal) => this.#resign(session, epoch, signal), this.#life.signal);
   }
 
   async acquire(signal: AbortSignal): Promise<Grant> {
@@ -214,6 +216,17 @@ export class ServersSeat implements Seat {
     });
   }
 
+  async #resign(session: string, epoch: number | null, signal: AbortSignal): Promise<void> {
+    const held = epoch ?? (await this.#epochOfOurs(signal));
+    // Another session's hold is not touched by this, although it may have our identity: the server compares sessions.
+    if (held !== null) await this.#scopes.resign(session, held, signal);
+  }
+
+  async #epochOfOurs(signal: AbortSignal): Promise<number | null> {
+    const { leader } = await this.#scopes.read(signal);
+    return leader?.identity === this.#claim.identity ? leader.epoch : null;
+  }
+
   /** Told at once, before anybody knows whether another holds it by now. */
   #gone(epoch: number): StaleEpochError {
     if (this.#holding?.epoch === epoch) this.#claim.lost(epoch, "lease-gone");
@@ -228,10 +241,4 @@ export class ServersSeat implements Seat {
 
 function reasonOf(state: ScopeState, epoch: number): LossReason {
   return state.epoch > epoch ? "superseded" : "lease-gone";
-}
-
-/** What worked before will work again, whoever has to mend it; but nobody mends that this is another cluster. */
-function passing(error: unknown): unknown {
-  if (!TenureError.is(error) || error.retryable || error.code === "CLUSTER_MISMATCH") return error;
-  return new TenureError("BACKEND_UNAVAILABLE", error.message, { cause: error });
 }

@@ -3,7 +3,7 @@
 import type { Chain, ChainPoint, ChainWalk, CommittedEvent } from "../../core/archive/index.ts";
 import { bytesOfHash, eventHashOf, MerkleFrontier, Verifier } from "../../core/events/index.ts";
 import { assert } from "../../core/kit/assert.ts";
-import { DecodeError } from "../../core/kit/bytes.ts";
+import { decoded } from "../../core/kit/bytes.ts";
 import type { Digest } from "../../ports/digest.ts";
 
 export function eventChain(digest: Digest): Chain {
@@ -18,13 +18,11 @@ export function eventChain(digest: Digest): Chain {
 
 function treeAt({ sequence, frontier }: ChainPoint, digest: Digest): MerkleFrontier | null {
   if (sequence === 0) return frontier.length === 0 ? new MerkleFrontier(digest) : null;
-  try {
-    const tree = MerkleFrontier.decode(frontier, digest);
-    return tree.size === sequence ? tree : null;
-  } catch (error) {
-    if (error instanceof DecodeError) return null;
-    throw error;
-  }
+  const tree = decoded(
+    () => MerkleFrontier.decode(frontier, digest),
+    () => null,
+  );
+  return tree?.size === sequence ? tree : null;
 }
 
 class EventWalk implements ChainWalk {

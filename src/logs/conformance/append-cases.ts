@@ -1,9 +1,8 @@
 // Opening, appending and reading while nothing goes wrong.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Case } from "./case-list.ts";
-import { textOf } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, textOf } from "./stage.ts";
 
 const PIPELINED = 10;
 
@@ -130,11 +129,9 @@ export const APPEND_CASES: readonly Case[] = [
   {
     name: "what is not kept any more is refused, and what is kept is read",
     async play(stage) {
-      const { forgottenAfterRecords, keptRecordsMin } = stage.world;
+      const { keptRecordsMin } = stage.world;
       const leader = await stage.lead(stage.a);
-      const count = forgottenAfterRecords + keptRecordsMin;
-      for (let sent = 0; sent < count; sent += 10) stage.send(leader, Math.min(10, count - sent));
-      await stage.reaches(stage.a, count);
+      const count = await stage.overfill(leader);
       const got = await stage.outcome(leader.log.read(1, 1), "reading what is long gone");
       expect("outcome" in got, "the first record is kept for ever, or something else was read in its place");
       expect(TenureError.is(got.error) && got.error.code === "LOG_COMPACTED", `refused with ${String(got.error)}`);

@@ -1,9 +1,8 @@
 // Leaders that are cut off or die: what was said of an append must be true in the end, and what is not known is `unknown`.
 
 import { seededRandom } from "../../core/kit/random.ts";
-import type { Case } from "./case-list.ts";
-import { type Append, type Leader, type LogStage, said } from "./stage.ts";
-import { expect } from "./world.ts";
+import { expect } from "../../loops/conformance.ts";
+import { type Case, type Append, type Leader, type LogStage, said } from "./stage.ts";
 
 const WALKS = 3;
 const STEPS = 25;

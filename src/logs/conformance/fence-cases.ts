@@ -1,8 +1,7 @@
 // One epoch at a time: what a higher one does to those below.
 
-import type { Case } from "./case-list.ts";
-import { expect } from "./world.ts";
-import { said } from "./stage.ts";
+import { expect } from "../../loops/conformance.ts";
+import type { Case } from "./stage.ts";
 
 const UNDER_WAY = 20;
 
@@ -35,15 +34,11 @@ export const FENCE_CASES: readonly Case[] = [
       await stage.commit(next);
       await stage.reaches(stage.a, 2);
       for (const after of [1, 2]) {
-        const late = stage.send(old, 1, after);
-        await stage.answered(late);
-        expect(late.answer?.outcome === "fenced", `an append of an epoch that is over is ${said(late.answer)}`);
+        await stage.fenced(stage.send(old, 1, after));
       }
       // Its node leads again, in a new epoch: the old one stays over.
       const again = await stage.lead(stage.a);
-      const late = stage.send({ ...old, log: again.log }, 1, again.end);
-      await stage.answered(late);
-      expect(late.answer?.outcome === "fenced", `an append of an epoch that is over is ${said(late.answer)}`);
+      await stage.fenced(stage.send({ ...old, log: again.log }, 1, again.end));
       await stage.commit(again);
     },
   },
@@ -88,9 +83,7 @@ export const FENCE_CASES: readonly Case[] = [
       // Whatever got in did so before the epoch was opened: the head that `open` told is where the next one goes.
       await stage.commit(next, 2);
       await stage.answered(...underWay);
-      const late = stage.send(old);
-      await stage.answered(late);
-      expect(late.answer?.outcome === "fenced", `an append of an epoch that is over is ${said(late.answer)}`);
+      await stage.fenced(stage.send(old));
     },
   },
   {

@@ -4,7 +4,10 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Log, LogAppended, LogHead, LogRecord } from "../../ports/log.ts";
-import { expect, LogConformanceFailure, type LogFault, type LogWorld } from "./world.ts";
+import { ConformanceFailure, expect, type WrittenCase } from "../../loops/conformance.ts";
+import type { LogFault, LogWorld } from "./world.ts";
+
+export type Case = WrittenCase<LogStage, LogFault>;
 
 const STEP_MS = 5;
 const PATIENCE_MS = 30_000;
@@ -118,6 +121,20 @@ export class LogStage {
     if (answer.outcome === "rejected") expect(TenureError.is(answer.error), `${why}: ${String(answer.error)}`);
   }
 
+  /** It is of an epoch that is over. */
+  async fenced(append: Append): Promise<void> {
+    await this.answered(append);
+    expect(append.answer?.outcome === "fenced", `an append of an epoch that is over is ${said(append.answer)}`);
+  }
+
+  /** Until its first records are not kept any more; the number of the last. */
+  async overfill(leader: Leader): Promise<number> {
+    const count = this.world.forgottenAfterRecords + this.world.keptRecordsMin;
+    for (let sent = 0; sent < count; sent += 10) this.send(leader, Math.min(10, count - sent));
+    await this.reaches(leader.node, count);
+    return count;
+  }
+
   answered(...appends: readonly Append[]): Promise<void> {
     return this.until(
       () => appends.every(({ answer, lost }) => answer !== null || lost),
@@ -167,7 +184,7 @@ export class LogStage {
 
   async until(condition: () => boolean, what: string, limitMs = PATIENCE_MS): Promise<void> {
     for (let waitedMs = 0; !condition(); waitedMs += STEP_MS) {
-      if (waitedMs >= limitMs) throw new LogConformanceFailure(`waited ${limitMs} ms in vain for ${what}`);
+      if (waitedMs >= limitMs) throw new ConformanceFailure(`waited ${limitMs} ms in vain for ${what}`);
       await this.world.advance(STEP_MS);
     }
   }

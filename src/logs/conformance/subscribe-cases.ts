@@ -1,8 +1,8 @@
 // Who subscribes sees every committed record once, in order, without gaps (trap 67).
 
-import type { Case } from "./case-list.ts";
+import { expect } from "../../loops/conformance.ts";
+import type { Case } from "./stage.ts";
 import type { LogRecord } from "../../ports/log.ts";
-import { expect } from "./world.ts";
 
 export const SUBSCRIBE_CASES: readonly Case[] = [
   {
@@ -108,11 +108,8 @@ export const SUBSCRIBE_CASES: readonly Case[] = [
   {
     name: "who asks for what is not kept any more is told so once, and nothing else",
     async play(stage) {
-      const { forgottenAfterRecords, keptRecordsMin } = stage.world;
       const leader = await stage.lead(stage.a);
-      const count = forgottenAfterRecords + keptRecordsMin;
-      for (let sent = 0; sent < count; sent += 10) stage.send(leader, Math.min(10, count - sent));
-      await stage.reaches(stage.a, count);
+      const count = await stage.overfill(leader);
       const told = stage.subscribe(stage.a, 1);
       await stage.until(() => told.compacted > 0, "to be told that the first records are gone");
       const recent = stage.subscribe(stage.a, count);

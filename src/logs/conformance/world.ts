@@ -33,33 +33,6 @@ export interface LogWorld {
 
 export type MakeLogWorld = () => LogWorld | Promise<LogWorld>;
 
-/** A runner's context: vitest and node:test pass one that can mark a test as skipped. */
-export interface RunnerContext {
-  readonly skip?: ((reason: string) => unknown) | undefined;
-}
-
-export interface LogConformanceCase {
-  readonly name: string;
-  /** The faults without which this case can't be played. */
-  readonly needs: readonly LogFault[];
-  /**
-   * Rejects with a LogConformanceFailure that says what was expected. Where a fault is missing, it marks itself as skipped
-   * through the runner's context, and rejects if there is none: it never passes without having run.
-   */
-  readonly run: (context?: RunnerContext) => Promise<void>;
-}
-
-export class LogConformanceFailure extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "LogConformanceFailure";
-  }
-}
-
-export function expect(condition: boolean, message: string): asserts condition {
-  if (!condition) throw new LogConformanceFailure(message);
-}
-
 export function plays(world: LogWorld, fault: LogFault): boolean {
   switch (fault) {
     case "cut":

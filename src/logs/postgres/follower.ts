@@ -7,25 +7,18 @@
 // Invariants: reading is the truth, NOTIFY only makes it sooner (trap 46); what this node has appended itself, or has
 // under way, is no news, so a leader does not read its own records back.
 
-import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { Bell } from "../../loops/bell.ts";
 import { retryInMs } from "../../loops/time.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
-import { connected } from "../../postgres/desk.ts";
+import type { SqlLane } from "../../ports/backends/sql.ts";
+import { connected, type SqlTools } from "../../postgres/desk.ts";
 import { SESSION_RETRY_MS_MAX, SESSION_RETRY_MS_MIN } from "../limits.ts";
 import type { LogReader } from "./log-reader.ts";
 import { LOG_CHANNEL, type LogStatements, noticeOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 
-export interface FollowerOptions {
+export interface FollowerOptions extends SqlTools {
   readonly log: string;
-  readonly desk: SqlDesk;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
   readonly sql: LogStatements;
   readonly reader: LogReader;
   readonly pollMs: number;

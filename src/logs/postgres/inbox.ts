@@ -18,13 +18,10 @@
 
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Random } from "../../core/kit/random.ts";
 import { Bell } from "../../loops/bell.ts";
 import { retryInMs } from "../../loops/time.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
-import { connected } from "../../postgres/desk.ts";
+import type { SqlLane } from "../../ports/backends/sql.ts";
+import { connected, type SqlTools } from "../../postgres/desk.ts";
 import { quoteSchema } from "../../postgres/schema/schema.ts";
 import * as limits from "../limits.ts";
 import { InboxMarks } from "./inbox-marks.ts";
@@ -46,11 +43,7 @@ export interface Submission {
   readonly by: string;
 }
 
-export interface PostgresInboxOptions {
-  readonly desk: SqlDesk;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
+export interface PostgresInboxOptions extends SqlTools {
   readonly schema: string;
   /** Whose submissions. */
   readonly log: string;

@@ -12,24 +12,17 @@
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { CLOCK_HEARD_MS_MAX, CLOCK_SKEW_MS_MAX, MEMBERS_MAX } from "../../core/kit/limits.ts";
-import type { Random } from "../../core/kit/random.ts";
 import { Bell } from "../../loops/bell.ts";
 import { retryInMs } from "../../loops/time.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk, SqlLane } from "../../ports/backends/sql.ts";
-import { connected } from "../../postgres/desk.ts";
+import type { SqlLane } from "../../ports/backends/sql.ts";
+import { connected, type SqlTools } from "../../postgres/desk.ts";
 import { quoteSchema } from "../../postgres/schema/schema.ts";
 import * as limits from "../limits.ts";
 import { integerOf } from "./log-sql.ts";
 import { OutageLog } from "./outage-log.ts";
 
-export interface PostgresNodesOptions {
+export interface PostgresNodesOptions extends SqlTools {
   readonly log: string;
-  readonly desk: SqlDesk;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
   readonly schema: string;
   readonly nodeId: string;
   /** Of this process. */

@@ -10,12 +10,9 @@
 // - Where the table is not the log that was applied (a restored backup, a promotion that lost its end), or the fold can't
 //   apply a record, nothing goes on: `onFatal`, and every call is refused.
 
-import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { Fold, LogAppended, LogHead, LogOpened, LogRecord, TakingLog } from "../../ports/log.ts";
-import type { Logger } from "../../ports/logger.ts";
-import type { SqlDesk } from "../../ports/backends/sql.ts";
+import type { SqlTools } from "../../postgres/desk.ts";
 import { LOG_READ_MS } from "../limits.ts";
 import type { FeedBounds } from "../record-feed.ts";
 import { Applied } from "./applied.ts";
@@ -28,14 +25,10 @@ import { Writer, type WriterCounts } from "./writer.ts";
 
 const LOG_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-export interface PostgresLogOptions {
+export interface PostgresLogOptions extends SqlTools {
   /** Its name in the tables: lower-case letters, digits, "-" and "_". */
   readonly log: string;
   readonly fold: Fold;
-  readonly desk: SqlDesk;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
   /** The Postgres schema with Tenure's tables. */
   readonly schema: string;
   readonly kept?: FeedBounds | undefined;

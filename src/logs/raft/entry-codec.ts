@@ -8,7 +8,7 @@
 // entry that others apply has another state from there on, and must not go on.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import { ByteReader, ByteWriter, DecodeError } from "../../core/kit/bytes.ts";
+import { ByteReader, ByteWriter, decoded, DecodeError } from "../../core/kit/bytes.ts";
 import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import { ENTRY_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { LogHead } from "../../ports/log.ts";
@@ -59,12 +59,10 @@ export function encodeEntry(entry: LogEntry): Uint8Array {
 
 /** The records are views of `bytes`. */
 export function decodeEntry(bytes: Uint8Array): DecodedEntry {
-  try {
-    return read(new ByteReader(bytes));
-  } catch (error) {
-    if (error instanceof DecodeError) return { kind: "malformed" };
-    throw error;
-  }
+  return decoded(
+    () => read(new ByteReader(bytes)),
+    () => ({ kind: "malformed" }),
+  );
 }
 
 function read(reader: ByteReader): DecodedEntry {
@@ -138,6 +136,6 @@ export function withFoldSnapshot(
   snapshot: Uint8Array,
   change: (fold: Uint8Array, head: LogHead) => Uint8Array,
 ): Uint8Array {
-  const decoded = decodeSnapshot(snapshot) ?? { head: { position: 0, epoch: 0 }, fold: new Uint8Array(0) };
-  return encodeSnapshot({ head: decoded.head, fold: change(decoded.fold, decoded.head) });
+  const { head, fold } = decodeSnapshot(snapshot) ?? { head: { position: 0, epoch: 0 }, fold: new Uint8Array(0) };
+  return encodeSnapshot({ head, fold: change(fold, head) });
 }

@@ -8,6 +8,7 @@ import type { LoopMonitor } from "../../drivers/telemetry/index.ts";
 import type { PostgresLog, PostgresNodes } from "../../logs/index.ts";
 import type { Elector } from "../../ports/elector.ts";
 import type { ServerStats } from "../../ports/server-stats.ts";
+import { nodeStats } from "./stats.ts";
 
 export interface SiteCounted {
   readonly cluster: SiteCluster;
@@ -21,16 +22,10 @@ export interface SiteCounted {
 const NEVER = new Histogram().snapshot();
 
 export function siteStats({ cluster, nodes, log, elector, directory, loop }: SiteCounted): ServerStats {
-  const { nodeId, leader, role, term, commit, applied } = cluster.view();
   const { acquiredTotal, acquireAttemptsTotal, acquireLatencyMs } = elector.stats();
   const { appends, unknown } = log.counts;
   return {
-    nodeId,
-    leaderId: leader?.nodeId ?? null,
-    role,
-    term,
-    commit,
-    applied,
+    ...nodeStats(cluster.view(), directory, loop),
     health: {
       electionsStarted: acquireAttemptsTotal,
       electionsWon: acquiredTotal,
@@ -64,8 +59,5 @@ export function siteStats({ cluster, nodes, log, elector, directory, loop }: Sit
       refused: {},
       certificateNotAfterMs: null,
     },
-    disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
-    loopDelayMs: loop.snapshot(),
-    loopTurns: loop.turns(),
   };
 }

@@ -7,7 +7,7 @@
 // Sessions of one node: its name, the log, its appends (also before it leads: nobody waits for a session then), who leads, the
 // queue of those who want to; a leader has one more, for the inbox.
 
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { Api, ApiTls } from "../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../contract/index.ts";
 import { ClearedLeadership } from "../../controller/leadership/cleared-leadership.ts";
@@ -146,7 +146,7 @@ async function openParts(site: Site, directory: DataDirectory, closing: Closing)
     instance,
     url,
     version: options.version,
-    nameKey: lockKeyOf(`${scopeOf(settings)}/node/${nodeId}`, sha256).toString(),
+    nameKey: lockKeyOf(`${scopeOf(settings)}/node/${nodeId}`, (bytes) => systemDigest.sha256(bytes)).toString(),
     applied: () => log.head().position,
     onFatal: fail,
   });
@@ -246,8 +246,4 @@ function assemble({ config, url, options }: Site, { cluster, campaign }: Parts, 
     reload: () => reloadApi(config, api, options.logs.logger),
     stop: () => (stopping ??= stop()),
   };
-}
-
-function sha256(bytes: Uint8Array): Uint8Array {
-  return createHash("sha256").update(bytes).digest();
 }

@@ -11,6 +11,7 @@ import { openDataDirectory, type DataDirectory } from "../../drivers/disk/index.
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { forceNewCluster, restoreSnapshot } from "../../engine/recovery-tools.ts";
 import { captureFrom, withCapture, withFoldSnapshot } from "../../logs/index.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { asNewCluster, lineOf } from "../../controller/cluster/cluster-machine.ts";
 import { newClusterId, newIncarnation } from "./consensus.ts";
@@ -26,12 +27,15 @@ const EPOCHS_PER_MS = Math.floor(EPOCHS_PER_GENERATION / GENERATION_MS);
 const EPOCHS_TEXT =
   "Epochs go on above all that were granted before. Recover or restore this state once, and stop what is left of the old cluster.";
 
+type WallClock = Pick<Clock, "wallMs">;
+
 interface Facts {
   readonly text: string;
   readonly data: object;
 }
 
-export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
+/** By the clock, the epochs of the new cluster lie above all that the old one may have granted. */
+export async function recoverDirectory(config: ServerConfig, clock: WallClock = SYSTEM.clock): Promise<Facts> {
   const directory = await openDataDirectory(config.dataDir, config.disk);
   const { machine, jobs, keepIn } = serverMachine(systemDigest);
   const notes: string[] = [];
@@ -53,9 +57,9 @@ export async function recoverDirectory(config: ServerConfig): Promise<Facts> {
         refuseAhead(archive, jobs.fold.chain.sequence);
         const start = await archive.startBehindMissing();
         cut.start = start;
-        const recovered = newLine(data, { clusterId, from, isPaused: false }, (captured) =>
-          start === null ? captured : captureFrom(captured, start, systemDigest).bytes,
-        );
+        const cutOff = (captured: Uint8Array): Uint8Array =>
+          start === null ? captured : captureFrom(captured, start, systemDigest).bytes;
+        const recovered = newLine(data, { clusterId, from, isPaused: false }, cutOff, clock.wallMs());
         cut.isPaused = lineOf(recovered).isPaused;
         return recovered;
       },
@@ -90,7 +94,11 @@ export interface Restore {
   readonly isPaused: boolean;
 }
 
-export async function restoreDirectory(config: ServerConfig, asked: Restore): Promise<Facts> {
+export async function restoreDirectory(
+  config: ServerConfig,
+  asked: Restore,
+  clock: WallClock = SYSTEM.clock,
+): Promise<Facts> {
   const { path, historyFrom } = asked;
   const file = readSnapshotFile(path);
   const directory = await openDataDirectory(config.dataDir, config.disk);
@@ -108,11 +116,12 @@ export async function restoreDirectory(config: ServerConfig, asked: Restore): Pr
       file,
       transform: (data, from) => {
         // Sealed segments are not part of a snapshot: but for those that were placed, there is nobody to fetch them from.
-        const restored = newLine(data, { clusterId, from, isPaused: asked.isPaused }, (captured) => {
+        const cutOff = (captured: Uint8Array): Uint8Array => {
           const { startSequence, bytes } = captureFrom(captured, history?.start ?? null, systemDigest);
           kept.startSequence = startSequence;
           return bytes;
-        });
+        };
+        const restored = newLine(data, { clusterId, from, isPaused: asked.isPaused }, cutOff, clock.wallMs());
         Object.assign(kept, lineOf(restored));
         return restored;
       },
@@ -146,8 +155,9 @@ function newLine(
   data: Uint8Array,
   names: { readonly clusterId: string; readonly from: string | null; readonly isPaused: boolean },
   history: (captured: Uint8Array) => Uint8Array,
+  nowMs: number,
 ): Uint8Array {
-  const sinceMs = Date.now() - Date.UTC(2026, 0, 1);
+  const sinceMs = nowMs - Date.UTC(2026, 0, 1);
   const generation = Math.max(0, Math.floor(sinceMs / GENERATION_MS));
   const place = (Math.max(0, sinceMs) % GENERATION_MS) * EPOCHS_PER_MS + randomInt(EPOCHS_PER_MS);
   const change = (log: Uint8Array, at: number): Uint8Array =>

@@ -1,8 +1,10 @@
 // What a server with a log of its own counts beside its jobs, gathered at one moment.
 
 import type { ClusterService } from "../../controller/cluster/cluster.ts";
+import type { DataDirectory } from "../../drivers/disk/index.ts";
 import type { LoopMonitor } from "../../drivers/telemetry/index.ts";
 import type { WireStats } from "../../drivers/wire/index.ts";
+import type { ClusterView } from "../../ports/cluster.ts";
 import type { ServerStats } from "../../ports/server-stats.ts";
 import type { ConsensusNode } from "./consensus.ts";
 
@@ -11,21 +13,23 @@ export function serverStats(
   cluster: ClusterService,
   loop: LoopMonitor,
 ): ServerStats {
-  const { nodeId, leader, role, term, commit, applied } = cluster.view();
   return {
-    nodeId,
-    leaderId: leader?.nodeId ?? null,
-    role,
-    term,
-    commit,
-    applied,
+    ...nodeStats(cluster.view(), directory, loop),
     health: cluster.stats(),
     engine: engine.stats(),
     wire: wireStats(wire.stats()),
-    disk: { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" },
-    loopDelayMs: loop.snapshot(),
-    loopTurns: loop.turns(),
   };
+}
+
+/** What every node counts, whatever keeps its log. */
+export function nodeStats(
+  { nodeId, leader, role, term, commit, applied }: ClusterView,
+  directory: Pick<DataDirectory, "freeBytes" | "state">,
+  loop: LoopMonitor,
+): Omit<ServerStats, "health" | "engine" | "wire"> {
+  const disk = { freeBytes: directory.freeBytes(), isFull: directory.state() === "full" };
+  const loopStats = { loopDelayMs: loop.snapshot(), loopTurns: loop.turns() };
+  return { nodeId, leaderId: leader?.nodeId ?? null, role, term, commit, applied, disk, ...loopStats };
 }
 
 function wireStats(stats: WireStats): ServerStats["wire"] {

@@ -21,6 +21,14 @@ export interface Backend<Extras extends object = object> {
   seat(claim: Claim): Seat<Extras>;
 }
 
+/** What a backend over TLS is given: PEM text or bytes, as node:tls takes them. */
+export interface TlsFiles {
+  readonly ca?: string | Uint8Array | undefined;
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+  readonly servername?: string | undefined;
+}
+
 /** Who asks for what, and what the backend may use. */
 export interface Claim {
   readonly scope: string;

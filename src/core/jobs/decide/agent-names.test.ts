@@ -8,6 +8,7 @@ import { JobsBook } from "../state/book.ts";
 import type { CommandOf } from "../commands.ts";
 import type { Registered } from "../events.ts";
 import type { BookLimits } from "../state/state.ts";
+import { newBook } from "../../../../test/jobs-book.ts";
 import { agent, Desk, replayed, REQUEST, spec } from "../test-desk.ts";
 
 type Lease = Partial<CommandOf<"lease">>;
@@ -17,10 +18,6 @@ const OTHERS: AgentCaller = { owner: "key:others", mayTakeOver: false };
 const MALLORY: AgentCaller = { owner: "key:mallory", mayTakeOver: false };
 const OPERATOR: AgentCaller = { owner: "key:root", mayTakeOver: true };
 const RESTARTS = AGENT_SESSIONS_KEPT + 2;
-
-function newBook(): JobsBook {
-  return new JobsBook({ canonical: (value) => canonicalJson(value, INTEGER_MAX) });
-}
 
 /** Refused: the code. Otherwise the epoch of the name. */
 function call(desk: Desk, session: string, options: Lease = {}): string | number {

@@ -1,14 +1,8 @@
 // An agent that drains is given nothing more, and loses nothing.
 
 import { describe, expect, it } from "vitest";
-import { canonicalJson } from "../../events/index.ts";
-import { INTEGER_MAX } from "../../kit/limits.ts";
-import { JobsBook } from "../state/book.ts";
+import { newBook } from "../../../../test/jobs-book.ts";
 import { agent, COMPLETED, Desk, keyed, replayed, REQUEST, spec } from "../test-desk.ts";
-
-function newBook(): JobsBook {
-  return new JobsBook({ canonical: (value) => canonicalJson(value, INTEGER_MAX) });
-}
 
 function drain(desk: Desk, draining = true, name = "a1"): boolean {
   return desk.do<"drain-agent">({ kind: "drain-agent", request: REQUEST, name, draining }).isChanged;

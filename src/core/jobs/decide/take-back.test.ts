@@ -1,15 +1,10 @@
 // What was given in an answer that never reached its agent.
 
 import { describe, expect, it } from "vitest";
-import { canonicalJson } from "../../events/index.ts";
 import { INTEGER_MAX } from "../../kit/limits.ts";
 import type { GivenLease } from "../../../ports/jobs.ts";
-import { JobsBook } from "../state/book.ts";
+import { newBook } from "../../../../test/jobs-book.ts";
 import { agent, COMPLETED, Desk, replayed, REQUEST, spec } from "../test-desk.ts";
-
-function newBook(): JobsBook {
-  return new JobsBook({ canonical: (value) => canonicalJson(value, INTEGER_MAX) });
-}
 
 function newDesk(): Desk {
   return new Desk(newBook());

@@ -53,17 +53,7 @@ export interface Ticket {
 }
 
 /** The attempt that goes on. */
-export interface Run {
-  /** Its hash, as the session's: see commands.ts. */
-  readonly leaseId: string;
-  readonly jobEpoch: number;
-  readonly leaderEpoch: number;
-  readonly attempt: number;
-  readonly agent: string;
-  readonly session: string;
-  readonly ttlMs: number;
-  readonly assignedAtMs: number;
-  readonly startedAtMs: number | null;
+export interface Run extends Omit<Attempt, "endedAtMs" | "end"> {
   /** Of its log. */
   readonly logBytes: number;
   /** The agent's number of the call that it was given by; 0 without one, and of an attempt that ended. */

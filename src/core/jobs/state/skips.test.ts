@@ -1,14 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { CLOCK_SKIPS_MAX, IDEMPOTENCY_MS, INTEGER_MAX } from "../../kit/limits.ts";
-import { canonicalJson } from "../../events/index.ts";
-import { JobsBook } from "./book.ts";
+import { CLOCK_SKIPS_MAX, IDEMPOTENCY_MS } from "../../kit/limits.ts";
+import type { JobsBook } from "./book.ts";
+import { newBook } from "../../../../test/jobs-book.ts";
 import { Desk, keyed, REQUEST, spec } from "../test-desk.ts";
 
 const HOUR_MS = 3_600_000;
-
-function newBook(): JobsBook {
-  return new JobsBook({ canonical: (value) => canonicalJson(value, INTEGER_MAX) });
-}
 
 /** The events' clock jumps; the next event says so, as the controller has it say. */
 function jump(desk: Desk, byMs: number): void {

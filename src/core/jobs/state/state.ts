@@ -49,20 +49,6 @@ export interface BookOptions {
   readonly limits?: Partial<BookLimits> | undefined;
 }
 
-export interface BookLimits {
-  readonly liveMax: number;
-  readonly liveBytesMax: number;
-  readonly grownBytesMax: number;
-  readonly classesMax: number;
-  readonly finishedMax: number;
-  readonly finishedBytesMax: number;
-  readonly agentsMax: number;
-  readonly agentBytesMax: number;
-  readonly scheduleBytesMax: number;
-  readonly keysMax: number;
-  readonly keyBytesMax: number;
-}
-
 export type PolicySpec = Pick<JobSpec, "attemptsMax" | "lossesMax" | "backoff" | "timeoutMs" | "retentionMs">;
 
 export interface QueueCount {
@@ -71,7 +57,7 @@ export interface QueueCount {
 }
 
 /** What holds unless a book is made with others. An object, because tests of whole processes make it smaller (test/servers). */
-export const BOOK_LIMITS: BookLimits = {
+export const BOOK_LIMITS = {
   liveMax: JOBS_LIVE_MAX,
   liveBytesMax: JOBS_LIVE_BYTES_MAX,
   grownBytesMax: JOBS_GROWN_BYTES_MAX,
@@ -84,6 +70,8 @@ export const BOOK_LIMITS: BookLimits = {
   keysMax: IDEMPOTENCY_KEYS_MAX,
   keyBytesMax: IDEMPOTENCY_BYTES_MAX,
 };
+
+export type BookLimits = { readonly [Name in keyof typeof BOOK_LIMITS]: number };
 
 const NOBODY: ReadonlySet<number> = new Set();
 const NO_TOTALS: Totals = { submitted: 0, finished: 0 };
