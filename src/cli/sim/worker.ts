@@ -19,7 +19,7 @@ if (mutant !== null) {
 }
 
 // Loaded only now: a static import would come before the hooks.
-const simulation = await SIMULATORS[subject].load();
+const sim = await SIMULATORS[subject].load();
 
 // An invariant that breaks inside a promise of the code under test would end its process: it is a finding of this seed.
 let unhandled: string | null = null;
@@ -29,7 +29,5 @@ process.on("unhandledRejection", (error) => {
 
 parentPort!.on("message", (job: SeedJob) => {
   unhandled = null;
-  void simulation
-    .run(job)
-    .then((result) => parentPort!.postMessage({ ...result, violation: result.violation ?? unhandled }));
+  void sim.run(job).then((result) => parentPort!.postMessage({ ...result, violation: result.violation ?? unhandled }));
 });
