@@ -82,8 +82,11 @@ export class JobChanges {
   take(jobsMax: number, slice: Pick<Slice, "isOver">): Changes {
     const jobs: Job[] = [];
     while (this.#taken < this.#order.length && jobs.length < jobsMax) {
-      const { jobId, job: kept, isForgotten } = this.#order[this.#taken++]!;
+      const change = this.#order[this.#taken++]!;
+      const { jobId, job: kept, isForgotten } = change;
       if (isForgotten) continue;
+      // It stays in the queue for a while, and a job may be large.
+      change.job = null;
       this.#changed.delete(jobId);
       const job = kept ?? this.#job(jobId);
       if (job !== null) jobs.push(job);
@@ -136,6 +139,7 @@ export class JobChanges {
     const change = this.#changed.get(jobId);
     if (change === undefined) return;
     change.isForgotten = true;
+    change.job = null;
     this.#changed.delete(jobId);
   }
 
