@@ -54,6 +54,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/health": ["type core/raft"],
   "core/jobs": ["type core/events"],
   "core/archive": ["type core/events"],
+  "core/mesh": ["core/events", "type core/archive", "type core/jobs"],
   ports: ["type core"],
 
   loops: ["core", "ports"],
@@ -97,6 +98,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Words that everybody shares: states, shapes, names. They import types alone, so browsers may load them too. */
 const WORDS = [
   "src/core/jobs/model.ts",
+  "src/core/mesh/model.ts",
   "src/core/events/names.ts",
   "src/core/kit/api-role.ts",
   "src/core/kit/json.ts",
@@ -105,6 +107,7 @@ const WORDS = [
   "src/ports/cluster.ts",
   "src/ports/jobs.ts",
   "src/ports/keys.ts",
+  "src/ports/mesh.ts",
   "src/ports/scopes.ts",
   "src/ports/views.ts",
 ];
