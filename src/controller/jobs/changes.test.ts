@@ -40,4 +40,22 @@ describe("changes of jobs for the views", () => {
     all.giveBack(refused);
     expect(all.take(9, NO_HURRY).jobs.map(({ id }) => id)).toEqual(["job-2", "later", "job-0", "job-1"]);
   });
+
+  it("of a job that was retried while the views refused it as finished are taken as it is now; as it was, where the book has dropped it", () => {
+    const book = new Map<string, Job>();
+    const all = new JobChanges((id) => book.get(id) ?? null);
+    for (const id of ["retried", "dropped"]) {
+      book.set(id, { id, finishedAtMs: 1 } as Job);
+      all.note(event("completed", id));
+    }
+    const refused = all.take(9, NO_HURRY);
+    book.set("retried", { id: "retried", finishedAtMs: null } as Job);
+    for (const id of ["retried", "dropped"]) all.note(event("retried", id));
+    book.delete("dropped");
+    all.giveBack(refused);
+    expect(all.take(9, NO_HURRY).jobs).toEqual([
+      { id: "retried", finishedAtMs: null },
+      { id: "dropped", finishedAtMs: 1 },
+    ]);
+  });
 });

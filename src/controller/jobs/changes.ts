@@ -21,6 +21,8 @@ interface Change {
   readonly jobId: string;
   /** Null: as it is when it is taken. */
   job: Job | null;
+  /** As it was when the views did not take it: for one that has changed since, and that the book drops before it is taken again. */
+  before: Job | null;
   isForgotten: boolean;
 }
 
@@ -83,12 +85,12 @@ export class JobChanges {
     const jobs: Job[] = [];
     while (this.#taken < this.#order.length && jobs.length < jobsMax) {
       const change = this.#order[this.#taken++]!;
-      const { jobId, job: kept, isForgotten } = change;
+      const { jobId, job: kept, before, isForgotten } = change;
       if (isForgotten) continue;
       // It stays in the queue for a while, and a job may be large.
-      change.job = null;
+      change.job = change.before = null;
       this.#changed.delete(jobId);
-      const job = kept ?? this.#job(jobId);
+      const job = kept ?? this.#job(jobId) ?? before;
       if (job !== null) jobs.push(job);
       if (slice.isOver) break;
     }
@@ -105,7 +107,11 @@ export class JobChanges {
   /** The views did not take it. Jobs that are live come again from the book, or with their next change. */
   giveBack({ jobs, logs, forgotten }: Changes): void {
     for (const job of jobs) {
-      if (job.finishedAtMs !== null) this.#change(job.id, this.#changed.get(job.id)?.job ?? job);
+      if (job.finishedAtMs === null) continue;
+      const newer = this.#changed.get(job.id);
+      // One that was retried meanwhile is not finished any more.
+      if (newer === undefined) this.#change(job.id, job);
+      else newer.before = job;
     }
     const newer = this.#logs;
     this.#logs = [];
@@ -129,7 +135,7 @@ export class JobChanges {
       known.job = job;
       return;
     }
-    const change = { jobId, job, isForgotten: false };
+    const change = { jobId, job, before: null, isForgotten: false };
     this.#changed.set(jobId, change);
     this.#order.push(change);
     this.#shorten();
@@ -139,7 +145,7 @@ export class JobChanges {
     const change = this.#changed.get(jobId);
     if (change === undefined) return;
     change.isForgotten = true;
-    change.job = null;
+    change.job = change.before = null;
     this.#changed.delete(jobId);
   }
 
