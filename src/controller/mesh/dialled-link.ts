@@ -192,11 +192,11 @@ class DialledLink implements LinkEnd {
     this.#isUp = this.#wasUp = true;
     this.#options.noted(null);
     this.#options.host.up(this);
-    void this.#deliverForEver(introduction.id);
+    void this.#deliverForEver();
   }
 
   /** The way up. Whatever fails ends the link: it is dialled again. */
-  async #deliverForEver(_parent: string): Promise<void> {
+  async #deliverForEver(): Promise<void> {
     const { clock, heads, heartbeatMs } = this.#options;
     const signal = this.#over.signal;
     const sent = heads.forLink();
@@ -247,7 +247,7 @@ class DialledLink implements LinkEnd {
     const answer = await this.#patiently(() => sites.deliver(this.url, delivery, this.#over.signal));
     if (answer === null) return;
     this.#roundTripMs = clock.monotonicMs() - sentMs;
-    if (answer.heads.length > 0) host.heads(this, answer.heads, Math.floor(clock.wallMs()));
+    if (answer.heads.length > 0) host.heads(this, answer.heads, null);
     if (sending === null || this.#sending !== sending) return;
     this.#sending = null;
     sending.sent.resolve(sentOutcomeOf(answer.pages[0], sending.page));

@@ -29,7 +29,8 @@ export interface LinkHost {
   up(end: LinkEnd): void;
   /** Safe to call twice. */
   down(end: LinkEnd): void;
-  heads(end: LinkEnd, notes: readonly string[], atMs: number): void;
+  /** `atMs`: the other side's wall clock, where it says it. */
+  heads(end: LinkEnd, notes: readonly string[], atMs: number | null): void;
   page(end: LinkEnd, page: unknown): Promise<PageOutcome>;
   wish(end: LinkEnd, wish: Wish): void;
 }

@@ -9,7 +9,6 @@ import type { LineSource } from "../../ports/mesh-lines.ts";
 
 interface Head {
   readonly line: LineId;
-  readonly size: number;
   readonly note: string;
 }
 
@@ -40,9 +39,8 @@ export class OwnHeads {
   async #make(): Promise<readonly Head[]> {
     const heads: Head[] = [];
     for (const line of this.#lines.lines()) {
-      const size = this.#lines.size(line);
-      const note = size === 0 ? null : await this.#note(line);
-      if (note !== null) heads.push({ line, size, note });
+      const note = this.#lines.size(line) === 0 ? null : await this.#note(line);
+      if (note !== null) heads.push({ line, note });
     }
     return heads;
   }
