@@ -63,11 +63,11 @@ export class Registry {
     const evidence = this.#forks.get(line);
     if (evidence !== undefined) return { kind: "forked", evidence };
     const site = this.#sites.get(controller);
-    const pinned = site?.lines.find((one) => one.line === line);
-    if (site === undefined || pinned === undefined) return { kind: "unknown" };
+    const found = site?.lines.find((one) => one.line === line);
+    if (site === undefined || found === undefined) return { kind: "unknown" };
     if (site.isEvicted) return { kind: "evicted" };
     if (accept === "approved" && !site.isApproved) return { kind: "unapproved" };
-    return { kind: "wanted", firstRing: pinned.ring };
+    return { kind: "wanted", firstRing: found.ring };
   }
 
   apply(event: StoredEvent): void {
