@@ -35,17 +35,28 @@ export interface OwnLineView {
   readonly controller: string;
   readonly name: string;
   readonly urls: readonly string[];
+  /** Of the last generation. */
   readonly line: LineId;
   readonly generation: number;
   readonly size: number;
   /** The first event that is kept. */
   readonly first: number;
-  /** With which the line began: its hash is the line's name. */
-  readonly firstRing: Ring;
-  readonly firstRingHash: string;
   /** In force. */
   readonly ring: Ring;
   readonly ringHash: string;
+  /** Of all generations that are remembered, in order. */
+  readonly lines: readonly OwnGenerationView[];
+}
+
+export interface OwnGenerationView {
+  readonly line: LineId;
+  readonly generation: number;
+  /** The sequence before its first event. */
+  readonly after: number;
+  readonly size: number;
+  /** With which the line began: its hash is in the line's name. */
+  readonly firstRing: Ring;
+  readonly firstRingHash: string;
   readonly ringChanges: number;
 }
 

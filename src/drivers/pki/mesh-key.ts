@@ -4,7 +4,7 @@
 //
 // Invariant: a key that others may read is refused, not used.
 
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import {
   closeSync,
   fsyncSync,
@@ -18,14 +18,12 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { Signer } from "../../ports/signatures.ts";
 import { makeDirectories } from "../disk/directories.ts";
 
 const OTHERS = 0o077;
-const PUBLIC_KEY_BYTES = 32;
 
 /** The key of this file, which is made where there is none. Throws CONFIG_INVALID where it can't be kept or must not be used. */
-export function openMeshKey(path: string): Signer {
+export function openMeshKey(path: string): KeyObject {
   try {
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) make(path);
   } catch (error) {
@@ -37,18 +35,14 @@ export function openMeshKey(path: string): Signer {
 }
 
 /** Throws CONFIG_INVALID where there is none, or it must not be used. */
-export function readMeshKey(path: string): Signer {
+export function readMeshKey(path: string): KeyObject {
   const { text, mode, uid } = contentsOf(path);
   const own = process.geteuid?.() ?? uid;
   if ((mode & OTHERS) !== 0 || (uid !== own && uid !== 0)) {
     const why = `${path} holds the key with which this node signs for its site, and others can read it, or it is another user's. Make it this user's own, with mode 0600. If somebody may have read it, remove it: the node makes another one, and its site's ring of keys changes.`;
     throw new TenureError("CONFIG_INVALID", why);
   }
-  const key = privateKeyOf(path, text);
-  const { x = "" } = createPublicKey(key).export({ format: "jwk" });
-  const publicKey = new Uint8Array(Buffer.from(x, "base64url"));
-  if (publicKey.length !== PUBLIC_KEY_BYTES) throw notOurs(path, "its public key is not of 32 bytes");
-  return { publicKey, sign: (message) => new Uint8Array(sign(null, message, key)) };
+  return privateKeyOf(path, text);
 }
 
 /** Whole or not at all, and only once. */
