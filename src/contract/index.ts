@@ -22,6 +22,7 @@ export {
   specOf,
 } from "./jobs/wire.ts";
 export { JOB_ROUTES } from "./jobs/routes.ts";
+export { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
 export { openApi } from "./openapi.ts";
 export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./limits.ts";
 export { COMMON_ERRORS, type Route } from "./route.ts";

@@ -24,9 +24,11 @@ import type { Digest } from "../../ports/digest.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { MeshLines } from "../../ports/mesh-lines.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { Views } from "../../ports/views.ts";
+import { assembleMesh, keepLines, type LineLog } from "./mesh.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -74,11 +76,15 @@ export interface NodeLog {
   /** Whoever was revoked must stay out after a restart too. */
   onRevoked?(): void;
   archive(): ArchiveCounted;
+  /** Of logs in which a site can have a line of its own. */
+  readonly line?: LineLog | undefined;
 }
 
 export interface NodeServices {
   readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
   readonly scopes: Scopes;
+  /** Undefined: the site is standalone. */
+  readonly lines: MeshLines | undefined;
   stats(): JobsServerStats;
   /** Answers nobody any more; the log and what is under it go on. */
   stop(): Promise<void>;
@@ -101,6 +107,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     leadership,
     believedMs: () => log.believedMs(),
   });
+  const meshed = { ...around, journal, fold, author: () => log.author, digest, logger };
+  keepLines(log.line, meshed);
   const jobs = new JobsService({
     ...around,
     journal,
@@ -119,6 +127,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
+  const mesh = assembleMesh(log.line, meshed, { events, leads: () => leadership.epoch() !== null });
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
@@ -127,8 +136,10 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   return {
     parts: { jobs, views, events, keys, certificates },
     scopes: scopes ?? noScopes(),
+    lines: mesh?.lines,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
+      mesh?.stop();
       journal.close();
       scopes?.close();
       stopMeter();

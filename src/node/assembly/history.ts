@@ -1,6 +1,7 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
 import { withWorkerAnswers } from "../../controller/cluster/worker-queries.ts";
+import { type MeshAnswers, withMeshAnswers } from "../../controller/mesh/key-queries.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { members as membersOf } from "../../core/raft/index.ts";
 import { readStampOf } from "../../engine/stamp-reader.ts";
@@ -62,11 +63,13 @@ interface ExchangedHistory extends Omit<ExchangeOptions, "queries" | "members"> 
   readonly engine: Pick<Engine, "status">;
   readonly peers: PeerQueries;
   readonly clearance: Clearance | undefined;
+  /** Null: nothing of the mesh is answered. */
+  readonly mesh: () => MeshAnswers | null;
 }
 
 /** Serves the others, and fetches what is missing here, until it is stopped; before the archive is closed. */
 export function exchangeHistory(options: ExchangedHistory): SegmentFetcher {
-  const { engine, peers, clearance, ...exchanged } = options;
+  const { engine, peers, clearance, mesh, ...exchanged } = options;
   const members = (): readonly string[] | null => {
     const { peer, configuration } = engine.status();
     const all = membersOf(configuration);
@@ -76,7 +79,10 @@ export function exchangeHistory(options: ExchangedHistory): SegmentFetcher {
   const queries: PeerQueries = {
     askable: () => peers.askable(),
     ask: (peer, query) => peers.ask(peer, query),
-    onQuery: (answer) => peers.onQuery(clearance === undefined ? answer : withWorkerAnswers(clearance, answer)),
+    onQuery: (answer) => {
+      const answering = withMeshAnswers(mesh, answer);
+      peers.onQuery(clearance === undefined ? answering : withWorkerAnswers(clearance, answering));
+    },
     onAskable: (listener) => peers.onAskable(listener),
   };
   return exchangeSegments({ ...exchanged, queries, members });

@@ -5,9 +5,12 @@
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
 import { membersBelow } from "../../controller/cluster/cluster-view.ts";
 import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
+import type { MeshAnswers } from "../../controller/mesh/key-queries.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { PeerKey } from "../../core/kit/ids.ts";
+import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
+import type { ChainPoint } from "../../core/archive/index.ts";
+import { members } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { type Archive, lacksOf, ownLacks, type SegmentFetcher } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
@@ -16,6 +19,7 @@ import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { NodeLog, NodeWorld } from "./assemble.ts";
 import { diskRefusal, type DiskState, pauseRefusal } from "./guards.ts";
 import { exchangeHistory, historyRefusal, retainHistory } from "./history.ts";
+import type { LineLog, MeshMembers, MeshSettings } from "./mesh.ts";
 import type { ServerMachine } from "./machine.ts";
 
 export interface OwnLogOptions
@@ -33,6 +37,13 @@ export interface OwnLogOptions
   readonly keepDays: number | null;
   /** Where a supervisor may run a worker on this node. */
   readonly clearance?: Clearance | undefined;
+  /** Undefined: the site is standalone. */
+  readonly mesh?: OwnMeshOptions | undefined;
+}
+
+export interface OwnMeshOptions extends MeshSettings {
+  /** From which protocol on a peer reads records of the mesh. */
+  readonly protocol: number;
 }
 
 export interface OwnLog extends NodeLog {
@@ -53,7 +64,8 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   const listeners: (() => void)[] = [];
   const changed = (): void => listeners.forEach((listener) => listener());
   const around = { clock, random: random.fork("history"), logger };
-  const fetcher = exchangeHistory({ ...around, engine, peers, archive, clearance, changed });
+  const { line, meshAnswers } = lineLogOf(options);
+  const fetcher = exchangeHistory({ ...around, engine, peers, archive, clearance, changed, mesh: meshAnswers });
   const retention = retainHistory(archive, options.keepDays, { isPaused: () => machine.isPaused, clock, logger });
   const cluster = new ClusterService({
     ...options,
@@ -95,6 +107,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
     onRevoked: () => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot()),
     archive: () => archive.stats(),
+    line,
     stop: async () => {
       await fetcher.stop();
       await retention.stop();
@@ -102,6 +115,38 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
       leading.close();
     },
   };
+}
+
+/** The site's own line, and what the other members are answered about it. */
+function lineLogOf({ archive, engine, peers, machine, own, mesh }: OwnLogOptions): {
+  readonly line: LineLog;
+  readonly meshAnswers: () => MeshAnswers | null;
+} {
+  let answers: MeshAnswers | null = null;
+  const head = (): ChainPoint => archive.head();
+  if (mesh === undefined) return { line: { head, mesh: null }, meshAnswers: () => null };
+  const others = (): readonly PeerKey[] => {
+    const { configuration, peer: self } = engine.status();
+    return members(configuration).filter((peer) => peer !== self);
+  };
+  const urls = (): readonly string[] => {
+    const nodes = new Set(others().map(nodeIdOf));
+    const theirs = peers.list().flatMap(({ nodeId, apiUrl }) => (apiUrl !== null && nodes.has(nodeId) ? [apiUrl] : []));
+    return own.url === null ? theirs : [own.url, ...theirs];
+  };
+  const meshed: MeshMembers = {
+    ...mesh,
+    history: archive,
+    others,
+    expected: () => machine.machine.invited,
+    unready: () => membersBelow(mesh.protocol, peers, engine.status()),
+    urls,
+    peers,
+    answerWith: (given) => {
+      answers = given;
+    },
+  };
+  return { line: { head, mesh: meshed }, meshAnswers: () => answers };
 }
 
 function snapshotsOf(engine: Engine): ClusterOptions["snapshots"] {
