@@ -38,3 +38,6 @@ export const RECENT_BYTES_MAX = 8 * 1024 * 1024;
 export const RECEIPTS_READ_MAX = 256;
 /** Lines of which hashes of blocks are kept for proofs. */
 export const PROVEN_LINES_KEPT_MAX = 64;
+/** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
+export const RECEIPTS_WAITING_MAX = 1_024;
+export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;

@@ -3,7 +3,7 @@
 // often won while the rest of a server is opened.
 
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
-import { membersBelow } from "../../controller/cluster/cluster-view.ts";
+import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
 import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
 import type { MeshAnswers } from "../../controller/mesh/key-queries.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
@@ -18,7 +18,7 @@ import type { Peers } from "../../ports/peers/peers.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { NodeLog, NodeWorld } from "./assemble.ts";
 import { diskRefusal, type DiskState, pauseRefusal } from "./guards.ts";
-import { exchangeHistory, historyRefusal, retainHistory } from "./history.ts";
+import { exchangeHistory, historyRefusal, receiptsRefusal, retainHistory } from "./history.ts";
 import type { LineLog, MeshMembers, MeshSettings } from "./mesh.ts";
 import type { ServerMachine } from "./machine.ts";
 
@@ -27,6 +27,8 @@ export interface OwnLogOptions
   readonly engine: Engine;
   readonly machine: ServerMachine;
   readonly archive: Archive;
+  /** Of receipts; null: pages of other sites are not kept. */
+  readonly receipts: Archive | null;
   readonly peers: Peers & PeerQueries;
   /** From which protocol on a peer reads a revoked certificate. */
   readonly protocolOfRevocations: number;
@@ -56,8 +58,8 @@ export interface OwnLog extends NodeLog {
 }
 
 export function startOwnLog(options: OwnLogOptions): OwnLog {
-  const { engine, archive, peers, disk, clock, random, logger, clearance } = options;
-  const { machine, scopes, jobs, attach } = options.machine;
+  const { engine, archive, receipts, peers, disk, clock, random, logger, clearance } = options;
+  const { machine, scopes, jobs, mesh, attach } = options.machine;
   const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(peers, peer) };
   const leading = raftLeading({ consensus: engine, clock, logger, worker });
   attach(engine);
@@ -65,8 +67,11 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   const changed = (): void => listeners.forEach((listener) => listener());
   const around = { clock, random: random.fork("history"), logger };
   const { line, meshAnswers } = lineLogOf(options);
-  const fetcher = exchangeHistory({ ...around, engine, peers, archive, clearance, changed, mesh: meshAnswers });
-  const retention = retainHistory(archive, options.keepDays, { isPaused: () => machine.isPaused, clock, logger });
+  const exchange = exchangeHistory({ ...around, engine, peers, archive, receipts, clearance, changed, mesh: meshAnswers });
+  const fetcher = exchange.events;
+  const archives = receipts === null ? [archive] : [archive, receipts];
+  const retained = { isPaused: () => machine.isPaused, clock, logger };
+  const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
   const cluster = new ClusterService({
     ...options,
     ...leading,
@@ -94,6 +99,14 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     author: options.clusterId,
     journal: jobs,
     scopes,
+    receipts: receipts && {
+      ...mesh,
+      archive: receipts,
+      // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
+      unready: () =>
+        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(options.protocolOfMesh, peers, engine.status()),
+      refuses: () => diskRefusal(disk) ?? receiptsRefusal(archive, receipts),
+    },
     leadership: leading.leadership,
     history: archive,
     onHistoryChanged: (listener) => void listeners.push(listener),
@@ -110,7 +123,8 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     line,
     stop: async () => {
       await fetcher.stop();
-      await retention.stop();
+      await exchange.receipts?.stop();
+      for (const retention of retentions) await retention.stop();
       cluster.stop();
       leading.close();
     },
