@@ -22,6 +22,7 @@ export {
   specOf,
 } from "./jobs/wire.ts";
 export { JOB_ROUTES } from "./jobs/routes.ts";
+export { LINKS_ROUTES } from "./mesh/links-routes.ts";
 export { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
 export { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 export { openApi } from "./openapi.ts";
