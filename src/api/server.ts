@@ -6,7 +6,7 @@
 // answered, and after `graceMs` the rest is cut.
 
 import type { FastifyInstance } from "fastify";
-import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
+import { JOB_ROUTES, type ListenAddress, REGISTRY_ROUTES, type Role, showAddress } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./handlers/admin.ts";
@@ -27,6 +27,7 @@ import { KeyRounds } from "./traffic/key-rounds.ts";
 import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
+import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./handlers/scopes.ts";
@@ -216,7 +217,8 @@ class ApiServer implements Api {
   }
 }
 
-type JobHandlers = Pick<Handlers, keyof typeof JOB_ROUTES>;
+const SITE_ROUTES = { ...JOB_ROUTES, ...REGISTRY_ROUTES };
+type JobHandlers = Pick<Handlers, keyof typeof SITE_ROUTES>;
 
 function withJobs(service: Service, parts: JobsParts): JobHandlers {
   return {
@@ -224,6 +226,7 @@ function withJobs(service: Service, parts: JobsParts): JobHandlers {
     ...jobMutations(service, parts),
     ...eventHandlers(service, parts),
     ...steeringHandlers(service, parts),
+    ...registryHandlers(service, parts.controllers),
   };
 }
 
@@ -231,7 +234,7 @@ function withoutJobs({ nodeId }: Service): JobHandlers {
   const absent = (): never => {
     throw new Refusal("NOT_FOUND", `Node ${nodeId} serves no jobs.`);
   };
-  return Object.fromEntries(Object.keys(JOB_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
+  return Object.fromEntries(Object.keys(SITE_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
 }
 
 /** Keys of the replicated state may not be known yet: they end it later, without a word. */
