@@ -104,7 +104,11 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
       archive: receipts,
       // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
       unready: () =>
-        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(options.protocolOfMesh, peers, engine.status()),
+        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(
+          options.protocolOfMesh,
+          peers,
+          engine.status(),
+        ),
       refuses: () => diskRefusal(disk) ?? receiptsRefusal(archive, receipts),
     },
     leadership: leading.leadership,
