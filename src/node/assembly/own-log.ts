@@ -40,12 +40,7 @@ export interface OwnLogOptions
   /** Where a supervisor may run a worker on this node. */
   readonly clearance?: Clearance | undefined;
   /** Undefined: the site is standalone. */
-  readonly mesh?: OwnMeshOptions | undefined;
-}
-
-export interface OwnMeshOptions extends MeshSettings {
-  /** From which protocol on a peer reads records of the mesh. */
-  readonly protocol: number;
+  readonly mesh?: MeshSettings | undefined;
 }
 
 export interface OwnLog extends NodeLog {
@@ -136,7 +131,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
 }
 
 /** The site's own line, and what the other members are answered about it. */
-function lineLogOf({ archive, engine, peers, machine, own, mesh }: OwnLogOptions): {
+function lineLogOf({ archive, engine, peers, machine, own, mesh, protocolOfMesh }: OwnLogOptions): {
   readonly line: LineLog;
   readonly meshAnswers: () => MeshAnswers | null;
 } {
@@ -157,7 +152,7 @@ function lineLogOf({ archive, engine, peers, machine, own, mesh }: OwnLogOptions
     history: archive,
     others,
     expected: () => machine.machine.invited,
-    unready: () => membersBelow(mesh.protocol, peers, engine.status()),
+    unready: () => membersBelow(protocolOfMesh, peers, engine.status()),
     urls,
     peers,
     answerWith: (given) => {
