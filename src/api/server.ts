@@ -29,6 +29,7 @@ import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
 import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
+import { meshLinksHandlers } from "./handlers/mesh-links.ts";
 import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
@@ -154,6 +155,7 @@ class ApiServer implements Api {
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines),
+      ...meshLinksHandlers(options.links),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);

@@ -31,10 +31,12 @@ import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { MeshLinks } from "../../ports/mesh-links.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
+import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
 import { assembleMesh, keepLines, type LineLog } from "./mesh.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
@@ -53,7 +55,7 @@ export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newI
   readonly worker: string | undefined;
   readonly putJobsMax?: JobsFeederOptions["putJobsMax"];
   /** Undefined: it takes part in no mesh. */
-  readonly mesh?: Pick<ReceiptsServiceOptions, "maxSkewMs"> | undefined;
+  readonly mesh?: (Pick<ReceiptsServiceOptions, "maxSkewMs"> & LinksWorld) | undefined;
   /** This site, as others know it. */
   readonly site: SiteWorld;
 }
@@ -118,6 +120,7 @@ export interface NodeServices {
   readonly scopes: Scopes;
   /** Undefined: the site is standalone. */
   readonly lines: MeshLines | undefined;
+  readonly links: MeshLinks | undefined;
   /** Null: this site takes part in no mesh. */
   readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
@@ -163,10 +166,12 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
-  const mesh = assembleMesh(log.line, meshed, { events, leads: () => leadership.epoch() !== null });
+  const foreign = foreignLines(world, log);
+  const mesh = assembleMesh(log.line, meshed, { events, foreign, leads: () => leadership.epoch() !== null });
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const controllers = controllersOf(world, log, journal);
+  const links = assembleLinks(world, log, { journal, controllers, receipts, lines: mesh?.lines });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
@@ -174,10 +179,13 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     parts: { jobs, views, events, keys, certificates, controllers },
     scopes: scopes ?? noScopes(),
     lines: mesh?.lines,
+    links,
     receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
+      links?.close();
       mesh?.stop();
+      foreign?.close();
       controllers.close();
       journal.close();
       scopes?.close();
