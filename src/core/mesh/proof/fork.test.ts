@@ -11,6 +11,18 @@ import { compareHeads, settle } from "./fork.ts";
 import { exampleSite, forkedSite, readTo, toolsOf } from "./test-attacks.ts";
 
 const tools = toolsOf(digest);
+// Written into the histories of all sites (`controller:forked`): it never changes.
+const GOLDEN_EVIDENCE =
+  '{"larger":"site-a.7d3953beb8ddb59e64f07e950b91bd27\\n3\\nBm7d5uCtXH6MEhDTQqEx+oNn2zlOlhPvfWDfBS194cU=\\n' +
+  "withheld 3 0000000000000000000000000000000000000000000000000000000000000000\\n\\n" +
+  '— site-a/n1 R+954PL+hBKVUNNGVZfU81EbVAXYVGf1wZnSADbcUCAKvpnZtP0SEEOTiCP9mRO+Y5phdRhWpJxpkheqNJhrf/QbuVQ=\\n",' +
+  '"line":"site-a.7d3953beb8ddb59e64f07e950b91bd27",' +
+  '"path":["58709e7cc0d881e60982d1cb3029ac6b34e19a6a98207120cde796f91514159f"],' +
+  '"ring":"7d3953beb8ddb59e64f07e950b91bd27fd098ced5178103b4f8e02502ed8e8ca",' +
+  '"rootAt":"23c46b27e9dc59cc1a6677b33fe9447500ae9c39d65f2947725d0c08a4b6b84c",' +
+  '"smaller":"site-a.7d3953beb8ddb59e64f07e950b91bd27\\n2\\n0rWL7vcVIuDoy5mE/QXzYrLa4rnMMxuRGAgMrXDdqtI=\\n' +
+  "withheld 2 0000000000000000000000000000000000000000000000000000000000000000\\n\\n" +
+  '— site-a/n1 R+954ArSVCUeLPlZU2LaiSTuDk2OmsP7DOk44VRsC68BUz+GR02LAFSpOVsd+KmQ8kdFXKh9UT8VNHtwIxzNMrs3gq8=\\n"}';
 const sizes = fc.integer({ min: 1, max: 20 });
 
 describe("two signed heads", () => {
@@ -87,6 +99,12 @@ describe("evidence", () => {
   test("puts the smaller one first, whoever is named first", () => {
     expect(verifyEvidence(evidence, site.ring, tools)).toBe(true);
     expect(evidence).toMatchObject({ smaller: site.head(10), larger: other.head(14), rootAt: other.root(10) });
+  });
+
+  test("is this text, for ever", () => {
+    const other = forkedSite(digest, 1, 3);
+    const small = evidenceOf([site.head(2), other.head(3)], other.prefix(2, 3), site.ring, tools);
+    expect(canonicalJson(small)).toBe(GOLDEN_EVIDENCE);
   });
 
   test("takes signatures of two keys of the ring", () => {
