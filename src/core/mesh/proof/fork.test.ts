@@ -8,7 +8,7 @@ import { fakeSigner } from "../test-signatures.ts";
 import { ringOf } from "../test-site.ts";
 import { evidenceOf, verifyEvidence } from "./evidence.ts";
 import { compareHeads, settle } from "./fork.ts";
-import { exampleSite, forkedSite, readTo, toolsOf } from "./test-attacks.ts";
+import { exampleSite, forkedSite, readTo, toolsOf } from "./test-pages.ts";
 
 const tools = toolsOf(digest);
 // Written into the histories of all sites (`controller:forked`): it never changes.

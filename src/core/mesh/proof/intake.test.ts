@@ -12,7 +12,7 @@ import { ringOf, TestSite } from "../test-site.ts";
 import { checkPage, type Verdict } from "./intake.ts";
 import { SLICE_ITEMS } from "./limits.ts";
 import { emptyLine } from "./line-state.ts";
-import { changed, exampleSite, readTo, signedPage, toolsOf, verdictOf } from "./test-attacks.ts";
+import { changed, exampleSite, readTo, signedPage, toolsOf, verdictOf } from "./test-pages.ts";
 
 const tools = toolsOf(digest);
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -5,7 +5,7 @@ import { DecodeError } from "../../kit/bytes.ts";
 import type { LineState } from "../model.ts";
 import { ringOf, TestSite } from "../test-site.ts";
 import { decodeLineState, emptyLine, encodeLineState, rootOf } from "./line-state.ts";
-import { exampleSite, readTo, toolsOf } from "./test-attacks.ts";
+import { exampleSite, readTo, toolsOf } from "./test-pages.ts";
 
 const site = exampleSite(digest);
 const state = readTo(site, [12], toolsOf(digest));

@@ -4,7 +4,7 @@ import type { LineState } from "../model.ts";
 import { ringOf, TestSite } from "../test-site.ts";
 import { lineIdOf } from "./line-id.ts";
 import { readRecovered, type Recovered, recoveredPayload, type RecoveredProof, successorOf } from "./successor.ts";
-import { exampleSite, readTo, toolsOf, verdictOf } from "./test-attacks.ts";
+import { exampleSite, readTo, toolsOf, verdictOf } from "./test-pages.ts";
 
 const tools = toolsOf(digest);
 const old = exampleSite(digest);
