@@ -58,7 +58,10 @@ type Input =
 export type SpreadInput = Input & { readonly nowMs: number };
 
 export type SpreadEffect =
-  /** Cut one page after `after` and send it. At most one is under way on a link. */
+  /**
+   * Send what follows `after` in one request: one page, or consecutive ones as far as a request goes (a site that has many small pages of
+   * another one would need a round trip for each). At most one `send` is under way on a link.
+   */
   | { readonly kind: "send"; readonly link: LinkId; readonly line: LineId; readonly after: number }
   | { readonly kind: "graft"; readonly link: LinkId; readonly line: LineId; readonly after: number }
   | { readonly kind: "prune"; readonly link: LinkId; readonly line: LineId };

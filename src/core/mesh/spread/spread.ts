@@ -207,7 +207,8 @@ export class Spread {
         this.#reaches(lane, through);
         if (through <= line.arrived) return;
         line.arrived = through;
-        return this.#progress(line);
+        this.#progress(line);
+        return this.#endMutual(lane);
       case "duplicate":
         this.#reaches(lane, through);
         if (!lane.incoming || incomingOf(line) > 1) this.#prune(lane);
@@ -222,6 +223,16 @@ export class Spread {
         return this.#replace(line);
       default:
         return assertNever(outcome, "outcome of a page");
+    }
+  }
+
+  /**
+   * Two sites that asked each other push nothing back, so no duplicate ever shows that one of the two has no other source. What came over
+   * another link shows it.
+   */
+  #endMutual(source: Lane): void {
+    for (const lane of source.line.lanes.values()) {
+      if (lane !== source && source.incoming && lane.incoming && lane.outgoing) this.#prune(lane);
     }
   }
 

@@ -1,0 +1,2 @@
+import type { Mutant } from "./patch.ts";
+export const SPREAD_MUTANTS: readonly Mutant[] = [];
