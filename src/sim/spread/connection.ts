@@ -4,7 +4,7 @@
 
 import type { Random } from "../../core/kit/random.ts";
 import type { LineId } from "../../core/mesh/model.ts";
-import type { SentOutcome } from "../../core/mesh/spread/index.ts";
+import type { Head, SentOutcome } from "../../core/mesh/spread/index.ts";
 import type { World } from "../kernel/index.ts";
 
 /** As it was cut by the author. */
@@ -27,7 +27,7 @@ export interface SentPages {
 
 export type Message =
   | SentPages
-  | { readonly kind: "heads"; readonly heads: readonly (readonly [LineId, number])[] }
+  | { readonly kind: "heads"; readonly heads: readonly Head[] }
   | { readonly kind: "answer"; readonly line: LineId; readonly outcome: SentOutcome }
   | { readonly kind: "graft"; readonly line: LineId; readonly after: number }
   | { readonly kind: "prune"; readonly line: LineId };
@@ -38,7 +38,7 @@ export interface End {
   readonly peer: string;
   readonly isDialler: boolean;
   /** What the other side was notified of: heads are sent when they change. */
-  readonly reported: Map<LineId, number>;
+  readonly reported: Map<LineId, string>;
   send(message: Message): void;
 }
 
@@ -79,7 +79,7 @@ export class Connection {
         lastMs = Math.max(lastMs, scheduler.nowMs + latencyMs * random.between(0.8, 1.2));
         scheduler.schedule(lastMs, scheduler.owner(peer.name), () => this.#arrive(peer, message));
       };
-      return { site, end: { id, peer: peer.name, isDialler, reported: new Map<LineId, number>(), send } };
+      return { site, end: { id, peer: peer.name, isDialler, reported: new Map<LineId, string>(), send } };
     };
     this.#sides = [endOf(dialler, other, true), endOf(other, dialler, false)];
     for (const { site, end } of this.#sides) site.connected(end);

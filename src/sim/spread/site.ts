@@ -5,7 +5,13 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { LineId } from "../../core/mesh/model.ts";
-import { type PageOutcome, Spread, type SpreadEffect, type SpreadInput } from "../../core/mesh/spread/index.ts";
+import {
+  type Head,
+  type PageOutcome,
+  Spread,
+  type SpreadEffect,
+  type SpreadInput,
+} from "../../core/mesh/spread/index.ts";
 import type { Scheduled, World } from "../kernel/index.ts";
 import type { End, Message, Receiver, SentPages, SimPage } from "./connection.ts";
 import type { SpreadKnobs } from "./knobs.ts";
@@ -245,9 +251,10 @@ export class Site implements Receiver {
   }
 
   #reportTo(end: End): void {
-    const changed = [...this.sizes].filter(([line, size]) => end.reported.get(line) !== size);
+    const heads = [...this.sizes].map(([line, size]): Head => [line, size, this.#spread?.hops(line)]);
+    const changed = heads.filter((head) => end.reported.get(head[0]) !== String(head));
     if (changed.length === 0) return;
-    for (const [line, size] of changed) end.reported.set(line, size);
+    for (const head of changed) end.reported.set(head[0], String(head));
     end.send({ kind: "heads", heads: changed });
   }
 
