@@ -205,7 +205,7 @@ export class Spread {
 
   #isShorter(lane: Lane): boolean {
     const { line, size, outgoing, hops, askedMs } = lane;
-    const isSource = size >= line.have && !outgoing && hasIncoming(line);
+    const isSource = hops < Infinity && size >= line.have && !outgoing && hasIncoming(line);
     return isSource && hops + 1 + HOPS_SAVED_MIN <= hopsTo(line) && this.#nowMs - askedMs >= SHORTER_WAY_AGAIN_MS;
   }
 
