@@ -169,6 +169,8 @@ export class SpreadOracle {
   #checkSend(site: Site, link: string, line: LineId): void {
     const endKey = endKeyOf(site, link);
     this.#check(site, this.#asked.has(keyOf(site, link, line)), () => `it pushes ${line} over ${link} unasked`);
+    const isExcused = (this.#excusedUntilMs.get(keyOf(site, link, line)) ?? 0) > this.#world.nowMs;
+    this.#check(site, !isExcused, () => `it sends ${line} again over ${link}, where it was just refused`);
     this.#check(site, !this.#underWay.has(endKey), () => `a second page is under way over ${link}`);
     this.#underWay.set(endKey, line);
     this.#passed.delete(keyOf(site, link, line));
