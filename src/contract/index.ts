@@ -2,7 +2,7 @@
 
 export { allows, allowsSite, closes, type Role, ROLES } from "./roles.ts";
 export { requestText } from "./body-hash.ts";
-export { certificateCaller, type ClientCertificate } from "./certificate-role.ts";
+export { authorityOf, certificateCaller, type CertificatePeer, type ClientCertificate } from "./certificate-role.ts";
 export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
 export { errorBody, type ErrorBody, type LeaderFields, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
@@ -28,13 +28,7 @@ export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./li
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
 export type { MeshConfig, MeshPeer } from "./config/mesh.ts";
-export {
-  type ApiKey,
-  type LogLevel,
-  type MeshFlags,
-  parseServerConfig,
-  type ServerConfig,
-} from "./config/server.ts";
+export { type ApiKey, type LogLevel, type MeshFlags, parseServerConfig, type ServerConfig } from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
 export { describeMistakes, type Shape, shape, typedQuery, type ValueOf } from "./shape.ts";
 export { snakeKey, toSnake } from "./snake-case.ts";
