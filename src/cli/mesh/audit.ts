@@ -6,8 +6,8 @@
 //
 // Invariants:
 // - Nothing that the server says is believed: its rings count because the name of their line is their hash, its events because the ring in
-//   force has signed their tree. What was given (a ring's hash or a key) must be that of the site's last generation.
-// - A next generation counts where a key that the last ring of the generation before had signs it, or where its ring was given.
+//   force has signed their tree. A ring whose hash was given must be the first or the last one of one of the lines.
+// - A next generation counts where a key of the last ring of the generation before signs it, or where its first ring was given.
 // - Memory: two pages, and the state of one line.
 
 import { bytesOfHash, decodeEvent, eventHashOf, MerkleFrontier, verifyConsistency } from "../../core/events/index.ts";
@@ -43,7 +43,7 @@ export interface AuditedLine {
 
 /** What the caller knows of the site. */
 export interface Pin {
-  /** Of the first ring or the last one of the site's last generation; null: none is known. */
+  /** Of the first or the last ring of one of the site's lines; null: none is known. */
   readonly ringHash: string | null;
   /** Public key in base64, of the ring in force. */
   readonly publicKey: string | null;
@@ -92,6 +92,7 @@ export async function audit(options: Audit, pin: Pin): Promise<Proven> {
   const { digest } = options;
   const shown = await options.site.lines();
   const lines: ProvenLine[] = [];
+  const hashes: string[] = [];
   let state: LineState | null = null;
   for (const one of shown) {
     const ring = shownRing(one, digest);
@@ -100,10 +101,10 @@ export async function audit(options: Audit, pin: Pin): Promise<Proven> {
     await compareHead(options, through.state);
     lines.push(provenLine(opened.state, through, digest));
     state = through.state;
+    hashes.push(ringHashOf(ring, digest), ringHashOf(state.ring, digest));
   }
   if (state === null) throw new AuditFailed("the site", null, "it shows no line");
-  const first = shownRing(shown.at(-1)!, digest);
-  comparePin(pin, first, state, digest);
+  comparePin(pin, hashes, state);
   const isPinned = pin.ringHash !== null || pin.publicKey !== null;
   return { controller: controllerOf(state.line), lines, ringHash: ringHashOf(state.ring, digest), isPinned };
 }
@@ -255,19 +256,10 @@ async function compareHead(options: Audit, state: LineState): Promise<void> {
   );
 }
 
-function comparePin(
-  { ringHash, publicKey }: Pin,
-  first: Ring,
-  { line, ring }: LineState,
-  digest: ProofTools["digest"],
-): void {
-  const hashes = [ringHashOf(first, digest), ringHashOf(ring, digest)];
+function comparePin({ ringHash, publicKey }: Pin, hashes: readonly string[], { line, ring }: LineState): void {
   if (ringHash !== null && !hashes.includes(ringHash)) {
-    throw new AuditFailed(
-      line,
-      null,
-      `its ring is ${hashes[1]}, and not ${ringHash}: it is another site, or another generation of it`,
-    );
+    const why = `its ring is ${hashes.at(-1)}, and not ${ringHash}: it is another site, or a generation that this one does not continue`;
+    throw new AuditFailed(line, null, why);
   }
   if (publicKey === null || ring.keys.some(({ key }) => key === publicKey)) return;
   throw new AuditFailed(line, null, `the key ${publicKey} is not in its ring`);
