@@ -14,6 +14,7 @@ import {
 } from "../core/kit/timeouts.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Controllers } from "../ports/controllers.ts";
 import type { Events } from "../ports/events.ts";
 import type { Jobs } from "../ports/jobs.ts";
 import type { Certificates } from "../ports/certificates.ts";
@@ -79,6 +80,7 @@ export interface JobsParts {
   readonly events: Events;
   readonly keys: Keys;
   readonly certificates: Certificates;
+  readonly controllers: Controllers;
 }
 
 /** PEM texts. */

@@ -153,7 +153,7 @@ describe("anonymous callers", () => {
       await using api = await startApi({ keys });
       return (await api.call("POST", "/api/controllers/b/heartbeat", {}, null)).status;
     };
-    expect(await heartbeat([])).toBe(501);
+    expect(await heartbeat([])).toBe(404);
     for (const role of ["operator", "viewer", "controller"] as const) expect(await heartbeat(keysOf(role))).toBe(401);
   });
 

@@ -30,6 +30,7 @@ import { type OwnLog, type OwnLogOptions, startOwnLog } from "../assembly/own-lo
 import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
 import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
 import { peerSecret } from "./secret.ts";
+import { checkControllerId, siteWorld } from "./site.ts";
 import { serverStats } from "./stats.ts";
 import { Closing, failureOf, SYSTEM, VIEWS_FILE } from "./system.ts";
 import { HAND_OVER_POLL_MS } from "./limits.ts";
@@ -78,7 +79,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const { clusterId, random } = consensus;
     const views = await openViews({ path: join(config.dataDir, VIEWS_FILE), clusterId, logger });
     const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
-    const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, log);
+    checkControllerId(config, clusterId, machine.jobs.fold.controllers);
+    const site = siteWorld(config, options.version, clusterId, () => cluster.view().leader?.url ?? null);
+    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site }, log);
     closing.push(() => services.stop());
     const api = await openApi(config, {
       cluster,
@@ -120,6 +123,7 @@ function consensusOptions(
     snapshots: config.snapshots,
     minFreeBytes: config.disk.minFreeBytes,
     bootstrap: options.bootstrap,
+    foundingId: config.mesh.controllerId,
     machine,
     openArchive: async (disk, clusterId) => {
       machine.belongsTo(clusterId);
