@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { done, leadsAlone } from "../server/test-last-resorts.ts";
 import type { TenureCluster, TenureNode } from "../servers/index.ts";
-import { auditOf, happen, liar, ownOf, ringOf, startSite } from "./test-site.ts";
+import { auditOf, happen, HIDDEN, liar, ownOf, ringOf, startSite } from "./test-site.ts";
 
 type Items = (string | { hash: string })[];
 
@@ -71,6 +71,12 @@ describe("a site of one node", () => {
     const found = await auditOf(lying.url, "--ring", ring);
     expect(found).toMatchObject({ code: 1, valid: false, problem: expect.any(String) });
     if (place !== null) expect(found.sequence).toBe(place);
+  });
+
+  test("a server that hides events that it has signed, is named", async () => {
+    const none = await liar(node.url, () => HIDDEN);
+    onTestFinished(() => none.end());
+    expect(await auditOf(none.url, "--ring", ring)).toMatchObject({ code: 1, sequence: 1 });
   });
 
   test("a forged signature is named", async () => {

@@ -90,8 +90,11 @@ interface ShownPage {
   checkpoint: string;
 }
 
-/** Says what the site says, but for pages, which `change` may change. Ends with what it returns. */
-export async function liar(site: string, change: (page: ShownPage) => void): Promise<{ url: string; end(): void }> {
+/** Of a page: the site says that there is none. */
+export const HIDDEN = Symbol("hidden");
+
+/** Says what the site says, but for pages, which `change` may change, or hide. */
+export async function liar(site: string, change: (page: ShownPage) => unknown): Promise<{ url: string; end(): void }> {
   const server = createServer((request, answer) => {
     void (async () => {
       const key = request.headers["x-api-key"] as string;
@@ -99,8 +102,8 @@ export async function liar(site: string, change: (page: ShownPage) => void): Pro
       let text = await real.text();
       if (request.url?.startsWith("/v1/mesh/pages") === true) {
         const { page } = JSON.parse(text) as { page: ShownPage | null };
-        if (page !== null) change(page);
-        text = JSON.stringify({ page });
+        const isHidden = page !== null && change(page) === HIDDEN;
+        text = JSON.stringify({ page: isHidden ? null : page });
       }
       answer.writeHead(real.status, { "content-type": "application/json" }).end(text);
     })();

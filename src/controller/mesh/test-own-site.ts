@@ -12,6 +12,7 @@ import type { EventPayload } from "../../core/events/index.ts";
 import type { Ring } from "../../core/mesh/model.ts";
 import { lineIdOf, recoveredPayload, ringKeyOf } from "../../core/mesh/proof/index.ts";
 import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
+import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import type { Signer } from "../../ports/signatures.ts";
 import { EventsService } from "../journal/events.ts";
@@ -134,6 +135,7 @@ export class OwnSiteStage {
       history: { pointAt: (size) => Promise.resolve(this.point(size)) },
       key: { node, signer: counted },
       verify: fakeVerify(digest),
+      clock: { ...systemClock, setTimer: (_atMs, fire) => (queueMicrotask(fire), { cancel: () => undefined }) },
       digest,
       askNote: () => Promise.resolve(null),
       ringWaits: () => null,
