@@ -73,6 +73,14 @@ describe("two signed heads", () => {
     expect(compareHeads({ state, known, note: other.head(10) }, tools).kind).toBe("suspected");
   });
 
+  test("contradict nothing where nothing is known: a changed first page is its deliverer's", () => {
+    const site = exampleSite(digest);
+    expect(settle({ state: site.start, note: site.head(), proof: null }, tools)).toEqual({ kind: "consistent" });
+    const odd = { ...site.checkpoint(0), root: site.root(1) };
+    const state = readTo(site, [12], tools);
+    expect(settle({ state, note: site.sign(odd), proof: null }, tools).kind).toBe("unproven");
+  });
+
   test("say what is known: no signature is asked for", () => {
     const site = exampleSite(digest);
     const state = readTo(site, [12], tools);

@@ -56,7 +56,7 @@ export function keyNameOf(controller: string, node: string): string {
 }
 
 /** The first four bytes of SHA-256(key name ‖ 0x0A ‖ 0x01 ‖ public key). */
-export function keyIdOf(keyName: string, publicKey: Uint8Array, digest: Pick<Digest, "sha256">): Uint8Array {
+function keyIdOf(keyName: string, publicKey: Uint8Array, digest: Pick<Digest, "sha256">): Uint8Array {
   return digest
     .sha256(joined(textEncoder.encode(keyName), Uint8Array.from(ALGORITHM), publicKey))
     .slice(0, KEY_ID_BYTES);

@@ -81,7 +81,7 @@ describe("what a recovered event carries", () => {
     { frontier: 1 },
     { frontier: "" },
     { frontier: "AAAA" },
-    { frontier: `${String(payload["frontier"])}AAAA` },
+    { frontier: `${payload["frontier"] as string}AAAA` },
   ])("is not %j", (more) => {
     expect(readRecovered({ ...payload, ...more }, digest)).toBeNull();
   });
