@@ -186,7 +186,7 @@ export class MeshRows {
     const words = wordsOf([kind, queue, platform, agent, submittedBy, error, ...labels.flat()]);
     const values = [STATE_NUMBERS[state], kind ?? "", queue ?? "", agent, site, words, JSON.stringify(shown)] as const;
     this.#statements.putJob.run(BigInt(key), id, ...values);
-    if (before?.["words"] === words) return;
+    if (before?.["searched"] === words) return;
     if (before !== undefined) deleteWords.run(BigInt(key));
     this.#statements.insertWords.run(BigInt(key), words);
   }
@@ -243,9 +243,9 @@ const SQL = {
   after: "SELECT id FROM merged_rows WHERE line = ? AND kind = 'job' AND sequence > ?",
   contested:
     "SELECT id FROM merged_rows AS own WHERE line = ? AND kind = 'job' AND EXISTS (SELECT 1 FROM merged_rows AS other WHERE other.kind = 'job' AND other.id = own.id AND other.line <> own.line)",
-  findJob: "SELECT sequence, words FROM jobs WHERE id = ?",
+  findJob: "SELECT sequence, searched FROM jobs WHERE id = ?",
   putJob:
-    "INSERT OR REPLACE INTO jobs (sequence, id, state, kind, queue, agent, site, words, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT OR REPLACE INTO jobs (sequence, id, state, kind, queue, agent, site, searched, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
   deleteJob: "DELETE FROM jobs WHERE sequence = ?",
   insertWords: "INSERT INTO words (rowid, text) VALUES (?, ?)",
   deleteWords: "DELETE FROM words WHERE rowid = ?",
@@ -261,5 +261,11 @@ const SQL = {
 } as const;
 
 function statementsOf(database: DatabaseSync): Statements {
-  return Object.fromEntries(Object.entries(SQL).map(([name, text]) => [name, database.prepare(text)])) as Statements;
+  const prepare = (text: string): StatementSync => {
+    const statement = database.prepare(text);
+    // What is run says which row it inserted last, and the words' own tables have keys that are no number of JavaScript's.
+    if (!text.startsWith("SELECT")) statement.setReadBigInts(true);
+    return statement;
+  };
+  return Object.fromEntries(Object.entries(SQL).map(([name, text]) => [name, prepare(text)])) as Statements;
 }

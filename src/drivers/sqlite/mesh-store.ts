@@ -39,7 +39,7 @@ const SCHEMA = `
     queue TEXT NOT NULL,
     agent TEXT,
     site TEXT NOT NULL,
-    words TEXT NOT NULL,
+    searched TEXT NOT NULL,
     json TEXT NOT NULL
   );
   CREATE INDEX jobs_state ON jobs (state, sequence, kind, queue, agent, site);
