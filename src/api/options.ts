@@ -20,6 +20,7 @@ import type { Certificates } from "../ports/certificates.ts";
 import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scopes } from "../ports/scopes.ts";
+import type { MeshViews } from "../ports/mesh-views.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
 
@@ -28,6 +29,8 @@ export interface ApiOptions {
   readonly scopes: Scopes;
   /** Absent: this node serves no jobs, and their routes are 404. */
   readonly jobs?: JobsParts | undefined;
+  /** Absent: this site is standalone, and the routes of the mesh's state are 501. */
+  readonly meshState?: MeshState | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -76,6 +79,13 @@ export interface JobsParts {
   readonly events: Events;
   readonly keys: Keys;
   readonly certificates: Certificates;
+}
+
+/** What this site knows of the state of all sites. */
+export interface MeshState {
+  readonly views: Pick<MeshViews, "jobs" | "agents">;
+  /** When a line was last heard of, an event of it or its head, by this node's wall clock; of the own line it is now. Null: not yet. */
+  heardMs(line: string): number | null;
 }
 
 /** PEM texts. */

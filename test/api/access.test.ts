@@ -43,6 +43,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/events/proof": "viewer",
   "GET /api/events/since/:sequence": "viewer",
   "GET /api/events/verify": "viewer",
+  "GET /v1/mesh/jobs": "viewer",
+  "GET /v1/mesh/agents": "viewer",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",

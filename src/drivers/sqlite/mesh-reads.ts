@@ -65,21 +65,16 @@ export function readAgents(database: DatabaseSync, { site, cursor, limit }: Mesh
     }),
   );
   const last = agents.length < count ? undefined : agents.at(-1);
-  const next = last === undefined ? null : JSON.stringify([last.name, last.line]);
+  const next = last === undefined ? null : Buffer.from(`${last.line}\n${last.name}`).toString("base64url");
   return { agents, next, through: readPosition(database) };
 }
 
 function cursorOf(cursor: string | undefined): readonly [string, string] {
   if (cursor === undefined) return ["", ""];
-  let parsed: unknown;
-  try {
-    parsed = parseJson(cursor);
-  } catch {
-    parsed = null;
-  }
-  if (Array.isArray(parsed) && parsed.length === 2 && parsed.every((one) => typeof one === "string")) {
-    return parsed as [string, string];
-  }
+  const text = Buffer.from(cursor, "base64url").toString();
+  // No line has one.
+  const end = text.indexOf("\n");
+  if (end > 0) return [text.slice(end + 1), text.slice(0, end)];
   throw new TenureError("BAD_REQUEST", "this cursor is of no page of agents: send the `next` of the page before.");
 }
 
