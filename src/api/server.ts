@@ -32,6 +32,7 @@ import { HttpCounters } from "./http-stats.ts";
 import { jobHandlers } from "./handlers/jobs.ts";
 import { jobMutations } from "./handlers/job-mutations.ts";
 import { KeyRounds } from "./traffic/key-rounds.ts";
+import { meshStateHandlers } from "./handlers/mesh-state.ts";
 import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
@@ -166,6 +167,7 @@ class ApiServer implements Api {
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines, options.links),
       ...meshLinksHandlers(options.links),
+      ...meshStateHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);

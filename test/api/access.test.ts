@@ -53,6 +53,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/mesh/sites": "viewer",
   "POST /v1/mesh/sites/:id/approve": "operator",
   "POST /v1/mesh/sites/:id/evict": "operator",
+  "GET /v1/mesh/jobs": "viewer",
+  "GET /v1/mesh/agents": "viewer",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",
