@@ -72,6 +72,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   web: ["client", "contract", "words", "npm"],
 
   drivers: ["core/kit", "type core", "ports", "drivers/http", "drivers/disk", "node:", "npm"],
+  // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.
+  "drivers/sqlite": ["core/events", "core/mesh"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],
@@ -91,6 +93,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cli/config": CLI_ROOT,
   "cli/agent": CLI_ROOT,
   "cli/support": CLI_ROOT,
+  "cli/mesh": CLI_ROOT,
   "cli/dev": CLI_ROOT,
   "cli/sim": [...CLI_ROOT, "sim"],
 };

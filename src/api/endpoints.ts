@@ -24,7 +24,7 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
     app.route({
       method: route.method,
       url: route.path,
-      bodyLimit: route.isLarge === true ? service.limits.largeBodyBytesMax : service.limits.bodyBytesMax,
+      bodyLimit: bodyBytesMax(route, service),
       config: { registered: about },
       handler: async (request, reply) => {
         const turn = about.isProbe ? null : share.enter();
@@ -45,6 +45,10 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
       },
     });
   }
+}
+
+function bodyBytesMax({ bodyBytesMax: own, isLarge }: Route, { limits }: Service): number {
+  return own ?? (isLarge === true ? limits.largeBodyBytesMax : limits.bodyBytesMax);
 }
 
 /**
@@ -68,6 +72,7 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
         isWrite,
         isFenced: false,
         isOwnView: false,
+        isForSites: false,
         isProbe: false,
       },
     };
@@ -89,11 +94,12 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
 }
 
 function registered(id: RouteId, route: Route): Registered {
-  const { method, path, role, isAdmin, limited, kind, isFenced = false, isOwnView = false } = route;
+  const { method, path, role, isAdmin, limited, kind } = route;
+  const { isFenced = false, isOwnView = false, isForSites = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
   const isProbe = id === "livez" || id === "readyz";
   const operation = isAdmin ? id : null;
-  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isProbe };
+  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isForSites, isProbe };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */

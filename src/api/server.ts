@@ -6,7 +6,14 @@
 // answered, and after `graceMs` the rest is cut.
 
 import type { FastifyInstance } from "fastify";
-import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
+import {
+  type CertificatePeer,
+  JOB_ROUTES,
+  type ListenAddress,
+  REGISTRY_ROUTES,
+  type Role,
+  showAddress,
+} from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./handlers/admin.ts";
@@ -19,14 +26,19 @@ import { registerEndpoints, registerExtras } from "./endpoints.ts";
 import { makeFramework, tlsOptions } from "./framework.ts";
 import { eventHandlers } from "./handlers/events.ts";
 import type { Handlers, JobsParts, Service } from "./handlers/handler.ts";
+import type { MeshLines } from "../ports/mesh-lines.ts";
 import type { HttpStats } from "../ports/server-stats.ts";
 import { HttpCounters } from "./http-stats.ts";
 import { jobHandlers } from "./handlers/jobs.ts";
 import { jobMutations } from "./handlers/job-mutations.ts";
 import { KeyRounds } from "./traffic/key-rounds.ts";
+import { meshStateHandlers } from "./handlers/mesh-state.ts";
 import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
+import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
+import { meshLinksHandlers } from "./handlers/mesh-links.ts";
+import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./handlers/scopes.ts";
@@ -76,12 +88,14 @@ class ApiServer implements Api {
   readonly #counters = new HttpCounters();
   readonly #routes: KnownRoute[] = [];
   #certificate: string | null;
+  #peers: readonly CertificatePeer[];
   #stopped: Promise<void> | undefined;
 
   constructor(options: ApiOptions) {
     const { tls = null, keys, jobs, isLoopback, sha256, trustDomain } = options;
     this.#options = options;
     this.#certificate = tls?.cert ?? null;
+    this.#peers = tls?.peers ?? [];
     this.#limits = { ...API_LIMITS, ...options.limits };
     this.#audit = new Audit(options.audit, options.clock, this.#limits);
     this.#polls = new LongPolls(options.clock);
@@ -97,6 +111,7 @@ class ApiServer implements Api {
       isLoopback,
       sha256,
       trustDomain,
+      peers: () => this.#peers,
       hasClientCa,
       parseTime: options.parseTime,
       wallMs: () => options.clock.wallMs(),
@@ -150,7 +165,10 @@ class ApiServer implements Api {
       ...scopeHandlers(service),
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
-      ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs)),
+      ...meshLinesHandlers(options.lines, options.links),
+      ...meshLinksHandlers(service, options.links),
+      ...meshStateHandlers(service),
+      ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
     registerExtras(app, this.#options.extraRoutes ?? [], this.#traffic);
@@ -184,6 +202,7 @@ class ApiServer implements Api {
     const server = this.#app.server as { setSecureContext?: (options: object) => void };
     server.setSecureContext?.(tlsOptions(tls));
     this.#certificate = tls.cert;
+    this.#peers = tls.peers ?? [];
     this.#callers.forget();
     this.#connections.retireAll();
     this.#polls.review();
@@ -216,14 +235,16 @@ class ApiServer implements Api {
   }
 }
 
-type JobHandlers = Pick<Handlers, keyof typeof JOB_ROUTES>;
+const SITE_ROUTES = { ...JOB_ROUTES, ...REGISTRY_ROUTES };
+type JobHandlers = Pick<Handlers, keyof typeof SITE_ROUTES>;
 
-function withJobs(service: Service, parts: JobsParts): JobHandlers {
+function withJobs(service: Service, parts: JobsParts, lines: MeshLines | undefined): JobHandlers {
   return {
     ...jobHandlers(service, parts),
     ...jobMutations(service, parts),
-    ...eventHandlers(service, parts),
+    ...eventHandlers(service, parts, lines),
     ...steeringHandlers(service, parts),
+    ...registryHandlers(service, parts.controllers),
   };
 }
 
@@ -231,7 +252,7 @@ function withoutJobs({ nodeId }: Service): JobHandlers {
   const absent = (): never => {
     throw new Refusal("NOT_FOUND", `Node ${nodeId} serves no jobs.`);
   };
-  return Object.fromEntries(Object.keys(JOB_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
+  return Object.fromEntries(Object.keys(SITE_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
 }
 
 /** Keys of the replicated state may not be known yet: they end it later, without a word. */

@@ -1,7 +1,7 @@
 // The contract's small parts: names in both cases, mistakes in words, addresses, certificates.
 
 import { describe, expect, it } from "vitest";
-import { certificateCaller } from "./certificate-role.ts";
+import { authorityOf, certificateCaller } from "./certificate-role.ts";
 import { errorBody, notLeaderBody } from "./error-body.ts";
 import { isLoopback, isWildcard, parseAddress, showAddress } from "./config/listen-address.ts";
 import { allows, closes, type Role, ROLES } from "./roles.ts";
@@ -70,7 +70,8 @@ describe("addresses", () => {
 });
 
 describe("certificates", () => {
-  const roleOf = (subjectaltname?: string) => certificateCaller({ subjectaltname }, "tenure")?.role ?? null;
+  const roleOf = (subjectaltname?: string) =>
+    certificateCaller({ subjectaltname }, { trustDomain: "tenure", peers: [] })?.role ?? null;
   it.each([
     ["URI:spiffe://tenure/operator/ada", "operator"],
     ["URI:spiffe://tenure/viewer/eve", "viewer"],
@@ -79,6 +80,8 @@ describe("certificates", () => {
     ["URI:spiffe://tenure/submitter/ci", "submitter"],
     ["URI:spiffe://tenure/agent/a-1", "agent"],
     ["URI:spiffe://tenure/backup/nightly", "backup"],
+    ["URI:spiffe://tenure/controller/site-b", "controller"],
+    ["URI:spiffe://tenure/controller/Site.B", null],
     ["URI:spiffe://tenure/tc/x", null],
     ["URI:spiffe://tenure/operator/a, URI:spiffe://tenure/operator/b", null],
     ["URI:spiffe://tenure/operator/a, URI:https://example.org", null],
@@ -89,15 +92,55 @@ describe("certificates", () => {
   ])("%s is %s", (names, role) => expect(roleOf(names)).toBe(role));
 });
 
-it("everybody may read, operators may do everything, and the rest nothing of one another's", () => {
-  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "backup", "operator"]);
-  const table = ROLES.map((held) => ROLES.map((needed) => (allows(held, needed) ? 1 : 0)).join(""));
-  expect(table).toEqual(["100000", "110000", "101000", "100100", "000010", "111111"]);
+describe("certificates of other sites", () => {
+  const peers = [
+    { id: "b", trustDomain: "b.example", authorities: ["B1", "B2"] },
+    { id: "c", trustDomain: "tenure", authorities: null },
+    { id: "d", trustDomain: "d.example", authorities: null },
+  ];
+  const roleOf = (uri: string, authority?: string) =>
+    certificateCaller({ subjectaltname: `URI:spiffe://${uri}` }, { trustDomain: "tenure", peers }, authority)?.role ??
+    null;
+  it.each([
+    ["b.example/controller/b", "B2", "controller"],
+    // An authority of another site vouches for that site, and for nothing else.
+    ["b.example/controller/c", "B1", null],
+    ["b.example/operator/b", "B1", null],
+    ["tenure/controller/b", "B1", null],
+    ["tenure/operator/ada", "B1", null],
+    ["d.example/controller/d", "B1", null],
+    // This cluster's own authority: everything in its own domain, and the sites that it signs for.
+    ["tenure/operator/ada", "OWN", "operator"],
+    ["tenure/controller/c", "OWN", "controller"],
+    ["d.example/controller/d", "OWN", "controller"],
+    ["d.example/operator/d", "OWN", null],
+    ["b.example/controller/b", "OWN", null],
+    // Nobody knows whose it is.
+    ["tenure/operator/ada", undefined, null],
+    ["b.example/controller/b", undefined, null],
+  ])("%s by %s is %s", (uri, authority, role) => expect(roleOf(uri, authority)).toBe(role));
+
+  it("have the authority at the end of their chain, where that is known", () => {
+    const root: Record<string, unknown> = { fingerprint256: "R" };
+    root["issuerCertificate"] = root;
+    const chain = { fingerprint256: "L", issuerCertificate: { fingerprint256: "I", issuerCertificate: root } };
+    expect([authorityOf(root), authorityOf(chain)]).toEqual(["R", "R"]);
+    expect(authorityOf({ fingerprint256: "L", issuerCertificate: { fingerprint256: "I" } })).toBeUndefined();
+    const endless = { fingerprint256: "0", issuerCertificate: {} as object };
+    endless.issuerCertificate = { fingerprint256: "1", issuerCertificate: endless };
+    expect(authorityOf(endless)).toBeUndefined();
+  });
 });
 
-it("a key closes what needs a role of its rank or above to those without one", () => {
+it("everybody may read, operators may do everything, and the rest nothing of one another's", () => {
+  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "backup", "controller", "operator"]);
+  const table = ROLES.map((held) => ROLES.map((needed) => (allows(held, needed) ? 1 : 0)).join(""));
+  expect(table).toEqual(["1000000", "1100000", "1010000", "1001000", "0000100", "0000010", "1111111"]);
+});
+
+it("a key closes what needs a role of its rank or above to those without one, and any key what other sites may do", () => {
   const table = ROLES.map((given) => ROLES.map((needed) => (closes(given, needed) ? 1 : 0)).join(""));
-  expect(table).toEqual(["111111", "011111", "011111", "011111", "011111", "000001"]);
+  expect(table).toEqual(["1111111", "0111111", "0111111", "0111111", "0111111", "0111111", "0000011"]);
 });
 
 it("a role of a newer release may do nothing here, and closes everything", () => {

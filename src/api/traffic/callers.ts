@@ -12,8 +12,11 @@
 
 import {
   allows,
+  allowsSite,
   type ApiKey,
+  authorityOf,
   certificateCaller,
+  type CertificatePeer,
   type ClientCertificate,
   closes,
   isLoopback,
@@ -50,7 +53,7 @@ export type Caller =
 /** As much of a TLS socket as is asked. */
 export interface CallerSocket {
   readonly authorized?: boolean;
-  getPeerCertificate?: () => ClientCertificate & { readonly subject?: unknown };
+  getPeerCertificate?: (isDetailed: true) => ClientCertificate & { readonly subject?: unknown };
 }
 
 interface Doorman {
@@ -67,6 +70,8 @@ interface Doorman {
   readonly parseTime: (text: string) => number;
   readonly wallMs: () => number;
   readonly trustDomain: string;
+  /** Other sites, with authorities of their own or with this cluster's. */
+  readonly peers: () => readonly CertificatePeer[];
 }
 
 const ANONYMOUS: Caller = { how: "anonymous", name: "anonymous", role: null };
@@ -98,7 +103,7 @@ export class Callers {
     if (!this.#doorman.hasClientCa || socket.getPeerCertificate === undefined) return ANONYMOUS;
     let known = this.#bySocket.get(socket);
     if (known === undefined) {
-      const certificate = socket.getPeerCertificate() ?? {};
+      const certificate = socket.getPeerCertificate(true) ?? {};
       known = {
         caller: this.#byCertificate(socket, certificate),
         notAfterMs: this.#doorman.parseTime(certificate.valid_to ?? ""),
@@ -135,23 +140,28 @@ export class Callers {
    * The same caller, or, where this node would refuse a key of the replicated state, who it is by everything that is committed
    * now. Throws CALLER_UNCONFIRMED or OVERLOADED where that can't be known at present.
    */
-  async confirmed(caller: Caller, needed: Role): Promise<Caller> {
+  async confirmed(caller: Caller, needed: Role, about: Pick<Registered, "isForSites">): Promise<Caller> {
     if (caller.how === "anonymous" || caller.sha256 === undefined) return caller;
-    if (caller.how !== "refused" && allows(caller.role, needed)) return caller;
+    if (caller.how !== "refused" && (allows(caller.role, needed) || allowsSite(caller.role, about))) return caller;
     await this.#doorman.rounds.next();
     return this.#byHash(caller.sha256);
   }
 
   /** Throws UNAUTHENTICATED, PERMISSION_DENIED or CALLER_UNCONFIRMED. */
-  admit(caller: Caller, needed: Role, { isOwnView }: Pick<Registered, "isOwnView">, host: string | undefined): void {
+  admit(
+    caller: Caller,
+    needed: Role,
+    about: Pick<Registered, "isOwnView" | "isForSites">,
+    host: string | undefined,
+  ): void {
     switch (caller.how) {
       case "refused":
         throw this.#unauthenticated(caller.why);
       case "anonymous":
-        return this.#admitAnonymous(needed, isOwnView, host);
+        return this.#admitAnonymous(needed, about.isOwnView, host);
       case "key":
       case "certificate":
-        if (allows(caller.role, needed)) return;
+        if (allows(caller.role, needed) || allowsSite(caller.role, about)) return;
         throw new Refusal(
           "PERMISSION_DENIED",
           `${caller.how === "key" ? "The key" : "The certificate"} ${JSON.stringify(caller.name)} has the role ${caller.role}, and this needs ${needed}.`,
@@ -225,14 +235,14 @@ export class Callers {
     if (Object.keys(certificate).length === 0) return ANONYMOUS;
     const why = "The client certificate is not signed by this node's client CA, or is not valid now.";
     if (socket.authorized !== true) return { how: "refused", name: "unverified certificate", role: null, why };
-    const { trustDomain } = this.#doorman;
-    const caller = certificateCaller(certificate, trustDomain);
+    const { trustDomain, peers } = this.#doorman;
+    const caller = certificateCaller(certificate, { trustDomain, peers: peers() }, authorityOf(certificate));
     if (caller !== null) return { how: "certificate", name: caller.id, role: caller.role };
     return {
       how: "refused",
       name: "unknown certificate",
       role: null,
-      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /backup/, /viewer/, /server/.`,
+      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /backup/, /controller/, /viewer/, /server/.`,
     };
   }
 }

@@ -50,9 +50,11 @@ export interface ConsensusOptions {
   readonly minFreeBytes?: number | undefined;
   /** Found a cluster of this node alone, if the directory is empty and no peer has one. */
   readonly bootstrap: boolean;
+  /** Of a cluster that this node founds; null: one that is drawn. */
+  readonly foundingId?: string | null | undefined;
   readonly machine: StateMachine;
   /** The history of what the machine applies, opened before the first entry is; absent: there is none. */
-  readonly openArchive?: ((disk: Disk, clusterId: string) => Promise<Archive>) | undefined;
+  readonly openArchive?: ((disk: Disk, clusterId: string) => Promise<Archives>) | undefined;
   readonly logger: Logger;
   /** Ends a join that waits for its peers. */
   readonly signal?: AbortSignal | undefined;
@@ -63,12 +65,18 @@ export interface ConsensusOptions {
   readonly wrapWire?: ((wire: Wire) => Wire) | undefined;
 }
 
+/** Of a site's own events, and of receipts: pages of other sites. */
+export interface Archives {
+  readonly events: Archive;
+  readonly receipts: Archive;
+}
+
 export interface ConsensusNode {
   readonly clusterId: string;
   readonly engine: Engine;
   readonly wire: TcpWire;
   readonly directory: DataDirectory;
-  readonly archive: Archive | null;
+  readonly archives: Archives | null;
   readonly random: Random;
   readonly election: ElectionConfig;
   /** Stops sending, finishes the last write, frees the directory. Safe to call twice. */
@@ -109,8 +117,11 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     });
     undo.push(() => wire.close());
     options.signal?.throwIfAborted();
-    const archive = (await options.openArchive?.(disk, clusterId)) ?? null;
-    undo.push(async () => archive?.close());
+    const archives = (await options.openArchive?.(disk, clusterId)) ?? null;
+    undo.push(async () => {
+      await archives?.events.close();
+      await archives?.receipts.close();
+    });
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,
@@ -123,7 +134,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       newIncarnation,
       bootstrap: founding,
       isAlone: Object.keys(options.seeds).every((id) => id === options.nodeId),
-      witness: archive === null ? undefined : async (log) => historyAhead(archive, log, systemDigest),
+      witness: archives === null ? undefined : async (log) => historyAhead(archives, log, systemDigest),
       onSetAside: (damage) => options.logger.error({ event: "disk-damaged", damage }, SET_ASIDE),
       sponsors: Object.keys(options.seeds),
       trusted: options.trusted,
@@ -139,7 +150,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       if (directory.state() === "full") void directory.close();
       return undo.all();
     };
-    return { clusterId, engine, wire, directory, archive, random, election, stop };
+    return { clusterId, engine, wire, directory, archives, random, election, stop };
   } catch (error) {
     return await undo.because(error);
   }
@@ -167,7 +178,7 @@ async function findCluster(options: ConsensusOptions, disk: Disk): Promise<Belon
   if (bootstrap) {
     const probe = { nodeId, seeds, tls, secret, waitMs: PROBE_MS, logger, signal: options.signal };
     const theirs = hasPeers ? await probeCluster(probe) : null;
-    if (theirs === null) return foundCluster(found?.clusterId ?? newClusterId(), nodeId, logger);
+    if (theirs === null) return foundCluster(found?.clusterId ?? options.foundingId ?? newClusterId(), nodeId, logger);
     logger.warn({ cluster: theirs }, "bootstrap was asked for, but a peer has a cluster already: joining it instead");
     return { clusterId: theirs, founding: null };
   }

@@ -17,6 +17,7 @@ import { PostgresInbox, type PostgresLog, type PostgresNodes } from "../../logs/
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Site } from "./postgres.ts";
 import { assembleNode, type NodeLog, type NodeServices } from "../assembly/assemble.ts";
+import { siteWorld } from "./site.ts";
 import { SYSTEM, VIEWS_FILE } from "./system.ts";
 import { workerName } from "../../supervisor/index.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
@@ -39,7 +40,8 @@ export async function startSiteJobs(site: Site, line: SiteLog): Promise<NodeServ
   const { logger } = options.logs;
   const views = await viewsBeside(site, line);
   const worker = isMoonlighting(site) ? workerName(site.config.nodeId) : undefined;
-  const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, nodeLog(site, line));
+  const about = siteWorld(site.config, options.version, line.siteId, () => null);
+  const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site: about }, nodeLog(site, line));
   const submissions = new Submissions({
     leadership: line.leadership,
     open: () => inboxOf(site),
@@ -61,6 +63,11 @@ export async function startSiteJobs(site: Site, line: SiteLog): Promise<NodeServ
 const NOT_OURS = { usedBytes: 0, quotaBytes: null, missingSegments: 0, lostSegments: 0, unsyncedBytes: 0 };
 
 function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: SiteLog): NodeLog {
+  // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
+  const unready = (): string[] => {
+    const others = nodes.all.filter(({ version }) => version !== options.version);
+    return others.filter(({ silentMs }) => silentMs < NODE_GONE_MS).map(({ nodeId }) => nodeId);
+  };
   return {
     // With the epoch that the reign has opened: a promoted standby is another author (design D13).
     get author() {
@@ -68,15 +75,13 @@ function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: Si
     },
     journal: { log, fold },
     scopes: null,
+    receipts: null,
     leadership,
     history: new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock }),
     believedMs: () => nodes.believedMs(),
     refusesJobs: () => null,
-    // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
-    unready: () => {
-      const others = nodes.all.filter(({ version }) => version !== options.version);
-      return others.filter(({ silentMs }) => silentMs < NODE_GONE_MS).map(({ nodeId }) => nodeId);
-    },
+    unready,
+    unreadyForMesh: unready,
     archive: () => NOT_OURS,
   };
 }
