@@ -46,7 +46,7 @@ async function write(server: ServerMachine, keys: number): Promise<void> {
 async function receive(server: ServerMachine, after: number, size: number): Promise<void> {
   const { log } = server.mesh;
   await log.open(1);
-  const { page, from, state } = verified(siteOf("far", size), after, size);
+  const { page, from, state } = verified(siteOf("far", size, digest), after, size);
   const pages = [recordedPage(encodePage(page), from, state)];
   await log.append(1, log.head().position, [encodeRecord({ arrivedMs: 5, floorMs: 0, pages })]);
 }
