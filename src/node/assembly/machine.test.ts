@@ -24,7 +24,7 @@ async function started(disk = new TestDisk()) {
   const propose: Proposals["propose"] = async ([data]) => {
     const index = server.machine.head.index + 1;
     const result = server.machine.apply({ index, term: 1, data: data! });
-    return { outcome: "committed", index, term: 1, result } as Awaited<ReturnType<Proposals["propose"]>>;
+    return { outcome: "committed", index, term: 1, result };
   };
   const status = (): RaftStatus => ({ role: "leader", term: 1, established: true }) as RaftStatus;
   server.attach({ propose, status });
