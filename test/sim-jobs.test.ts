@@ -53,6 +53,7 @@ describe("npm run sim -- --jobs", () => {
     "list-states-the-position-of-the-log",
     "stream-skips-the-event-it-resumes-at",
     "revoked-key-found-by-its-hash",
+    "known-events-of-a-page-counted-again",
   ])("finds %s", { timeout: MINUTES }, async (name) => {
     expect(await isFound(name, MUTANT_SEEDS)).toBe(true);
   });

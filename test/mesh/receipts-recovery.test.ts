@@ -21,7 +21,7 @@ import { serverMachine } from "../../src/node/assembly/machine.ts";
 import { recoverDirectory, restoreDirectory } from "../../src/node/worlds/recover.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tenure-receipts-"));
-const SITE = siteOf("far", 40);
+const SITE = siteOf("far", 40, systemDigest);
 /** Few, so that there are sealed segments. */
 const LIMITS = { eventsMax: 4, bytesMax: 1024 * 1024, blockBytesMax: 4_096 };
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -110,7 +110,12 @@ test("another site's clock moves what is sealed, and not the time on this node: 
   const leader = new SiteJournal(systemDigest, { floorMs: () => floorMs });
   const follower = new SiteJournal(systemDigest, { floorMs: () => floorMs });
   const around = { clock, random: seededRandom("journal"), author: "site", newId: () => "e1" };
-  const idle = { epoch: () => null, isTurningOver: () => false, confirm: async () => false, subscribe: () => () => undefined };
+  const idle = {
+    epoch: () => null,
+    isTurningOver: () => false,
+    confirm: async () => false,
+    subscribe: () => () => undefined,
+  };
   const log = {} as unknown as Log;
   const services = [leader, follower].map(
     (journal) => new JournalService({ ...around, log, journal, leadership: idle, believedMs: () => null }),

@@ -15,7 +15,7 @@ import { siteOf, verified } from "./test-receipts.ts";
 async function played(seed: string, steps: number) {
   const random = seededRandom(seed);
   const events = sealedEvents(60);
-  const sites = [siteOf("far", 60), siteOf("near", 60)];
+  const sites = [siteOf("far", 60, digest), siteOf("near", 60, digest)];
   const { archive: own } = await open(new TestDisk());
   const { archive: receipts } = await open(new TestDisk(), { of: RECEIPTS });
   const fold = new ReceiptsFold({ digest, own: () => own.lastSequence });
@@ -79,7 +79,7 @@ describe("arrivals", () => {
   });
 
   test("include what is withheld, by its hash", async () => {
-    const site = siteOf("far", 1);
+    const site = siteOf("far", 1, digest);
     site.write({ eventType: "build:log" });
     const { archive: own } = await open(new TestDisk());
     const { archive: receipts } = await open(new TestDisk(), { of: RECEIPTS });

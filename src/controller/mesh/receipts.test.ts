@@ -5,7 +5,13 @@ import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import { seededRandom } from "../../core/kit/random.ts";
-import { decodeRecord, encodePage, encodeRecord, recordedPage, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
+import {
+  decodeRecord,
+  encodePage,
+  encodeRecord,
+  recordedPage,
+  type SealedReceipt,
+} from "../../core/mesh/receipts/index.ts";
 import { ManualClock, settled } from "../../loops/test-clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
@@ -14,7 +20,7 @@ import { ReceiptsFold } from "./receipts-fold.ts";
 import { ReceiptsService, type ReceiptsServiceOptions } from "./receipts.ts";
 import { siteOf, TestLog, verified } from "./test-receipts.ts";
 
-const site = siteOf("far", 12);
+const site = siteOf("far", 12, digest);
 const NOW_MS = 1_790_000_000_000;
 
 function stage(more: Partial<ReceiptsServiceOptions> = {}) {
@@ -78,7 +84,7 @@ describe("a page", () => {
 
   test("that comes while another is written waits, and goes with all others that wait", async () => {
     const { service, log } = stage();
-    const other = siteOf("near", 4);
+    const other = siteOf("near", 4, digest);
     const first = service.receive([verified(site, 0, 3)]);
     await settled();
     const later = [
@@ -217,7 +223,7 @@ describe("what is refused at the door", () => {
 describe("the floor of the clock", () => {
   test("is the latest event that is not too far ahead of the leader's time", async () => {
     const { service, log, fold } = stage();
-    const ahead = siteOf("ahead", 0);
+    const ahead = siteOf("ahead", 0, digest);
     ahead.write({ timestamp: NOW_MS + 200.25 });
     ahead.write({ timestamp: NOW_MS + 1_000 });
     ahead.write({ timestamp: NOW_MS + 1_001 });

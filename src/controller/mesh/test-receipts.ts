@@ -1,14 +1,14 @@
 // What the tests of receipts share: pages of scripted sites, verified, and a log that answers as a test says.
 
-import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import type { LineState } from "../../core/mesh/model.ts";
 import { checkPage } from "../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../core/mesh/test-site.ts";
+import type { Digest } from "../../ports/digest.ts";
 import type { Fold, Log, LogAppended, LogHead, LogOpened } from "../../ports/log.ts";
 import type { VerifiedPage } from "./receipts-reign.ts";
 
-export function siteOf(name: string, events: number): TestSite {
+export function siteOf(name: string, events: number, digest: Digest): TestSite {
   const site = new TestSite(ringOf(name, ["n1"], digest), digest);
   site.writeMany(events);
   return site;
@@ -22,6 +22,7 @@ export function verified(site: TestSite, after: number, size: number, from = aft
 }
 
 function accepted(state: LineState, site: TestSite, after: number, size: number): Omit<VerifiedPage, "page" | "from"> {
+  const { digest } = site;
   const check = checkPage({ state, page: site.page(after, size), digest, verify: fakeVerify(digest) });
   for (;;) {
     const step = check.next();

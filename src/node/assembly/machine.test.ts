@@ -24,7 +24,7 @@ async function started(disk = new TestDisk()) {
   const propose: Proposals["propose"] = async ([data]) => {
     const index = server.machine.head.index + 1;
     const result = server.machine.apply({ index, term: 1, data: data! });
-    return { outcome: "committed", index, term: 1, result } as Awaited<ReturnType<Proposals["propose"]>>;
+    return { outcome: "committed", index, term: 1, result };
   };
   const status = (): RaftStatus => ({ role: "leader", term: 1, established: true }) as RaftStatus;
   server.attach({ propose, status });
@@ -46,7 +46,7 @@ async function write(server: ServerMachine, keys: number): Promise<void> {
 async function receive(server: ServerMachine, after: number, size: number): Promise<void> {
   const { log } = server.mesh;
   await log.open(1);
-  const { page, from, state } = verified(siteOf("far", size), after, size);
+  const { page, from, state } = verified(siteOf("far", size, digest), after, size);
   const pages = [recordedPage(encodePage(page), from, state)];
   await log.append(1, log.head().position, [encodeRecord({ arrivedMs: 5, floorMs: 0, pages })]);
 }

@@ -16,7 +16,7 @@ import { type Archive, lacksOf, ownLacks, type SegmentFetcher } from "../../logs
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
-import type { NodeLog, NodeWorld } from "./assemble.ts";
+import type { NodeLog, NodeReceipts, NodeWorld } from "./assemble.ts";
 import { diskRefusal, type DiskState, pauseRefusal } from "./guards.ts";
 import { exchangeHistory, historyRefusal, receiptsRefusal, retainHistory } from "./history.ts";
 import type { LineLog, MeshMembers, MeshSettings } from "./mesh.ts";
@@ -54,7 +54,7 @@ export interface OwnLog extends NodeLog {
 
 export function startOwnLog(options: OwnLogOptions): OwnLog {
   const { engine, archive, receipts, peers, disk, clock, random, logger, clearance } = options;
-  const { machine, scopes, jobs, mesh, attach } = options.machine;
+  const { machine, scopes, jobs, attach } = options.machine;
   const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(peers, peer) };
   const leading = raftLeading({ consensus: engine, clock, logger, worker });
   attach(engine);
@@ -103,18 +103,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     author: options.clusterId,
     journal: jobs,
     scopes,
-    receipts: receipts && {
-      ...mesh,
-      archive: receipts,
-      // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
-      unready: () =>
-        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(
-          options.protocolOfMesh,
-          peers,
-          engine.status(),
-        ),
-      refuses: () => diskRefusal(disk) ?? receiptsRefusal(archive, receipts),
-    },
+    receipts: receipts && receiptsOf(options, receipts),
     leadership: leading.leadership,
     history: archive,
     onHistoryChanged: (listener) => void listeners.push(listener),
@@ -170,6 +159,20 @@ function lineLogOf({ archive, engine, peers, machine, own, mesh, protocolOfMesh 
     },
   };
   return { line: { head, mesh: meshed }, meshAnswers: () => answers };
+}
+
+function receiptsOf(
+  { machine: { mesh }, engine, peers, disk, archive, protocolOfMesh }: OwnLogOptions,
+  receipts: Archive,
+): NodeReceipts {
+  return {
+    ...mesh,
+    archive: receipts,
+    // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
+    unready: () =>
+      (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(protocolOfMesh, peers, engine.status()),
+    refuses: () => diskRefusal(disk) ?? receiptsRefusal(archive, receipts),
+  };
 }
 
 function snapshotsOf(engine: Engine): ClusterOptions["snapshots"] {

@@ -118,10 +118,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     undo.push(() => wire.close());
     options.signal?.throwIfAborted();
     const archives = (await options.openArchive?.(disk, clusterId)) ?? null;
-    undo.push(async () => {
-      await archives?.events.close();
-      await archives?.receipts.close();
-    });
+    undo.push(() => closed(archives));
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,
@@ -154,6 +151,11 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
   } catch (error) {
     return await undo.because(error);
   }
+}
+
+async function closed(archives: Archives | null): Promise<void> {
+  await archives?.events.close();
+  await archives?.receipts.close();
 }
 
 const SET_ASIDE =

@@ -92,6 +92,11 @@ ${EPOCHS_TEXT}
   }
 }
 
+/** But for what was placed, nobody has the sealed segments. */
+function keptFrom(start: ChainPoint | null): (captured: Uint8Array) => Uint8Array {
+  return (captured) => captureFrom(captured, start, systemDigest).bytes;
+}
+
 function cutAt(start: ChainPoint | null): (captured: Uint8Array) => Uint8Array {
   return (captured) => (start === null ? captured : captureFrom(captured, start, systemDigest).bytes);
 }
@@ -131,9 +136,7 @@ export async function restoreDirectory(
           kept.startSequence = startSequence;
           return bytes;
         };
-        const cutReceipts = (captured: Uint8Array): Uint8Array =>
-          captureFrom(captured, history?.receiptsStart ?? null, systemDigest).bytes;
-        const histories = { [JOBS]: cutOff, [MESH]: cutReceipts };
+        const histories = { [JOBS]: cutOff, [MESH]: keptFrom(history?.receiptsStart ?? null) };
         const restored = newLine(data, { clusterId, from, isPaused: asked.isPaused }, histories, clock.wallMs());
         Object.assign(kept, lineOf(restored));
         return restored;

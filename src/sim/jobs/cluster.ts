@@ -337,7 +337,17 @@ export class JobsCluster {
     const read = { node, clock: boot.clock, cluster, parts };
     const [reading, following] = [readingOf(read), followingOf(read)];
     const server = {
-      ...{ ...leading, engine, fold, service, reading, following, archive, receipts, events, keys, certificates },
+      ...leading,
+      engine,
+      fold,
+      service,
+      reading,
+      following,
+      archive,
+      receipts,
+      events,
+      keys,
+      certificates,
       mesh: made.machine.mesh.fold,
       receive: async (pages: readonly VerifiedPage[]) => (await taking?.receive(pages)) ?? [],
       pause: (ms: number) => pause(boot.clock, ms),

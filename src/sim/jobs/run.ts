@@ -68,7 +68,8 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     probes,
     strike: (fault, hit) => applyJobsFault(cluster, fault, hit),
     begin: () => {
-      for (const one of [clients, readers, new ScheduleClient(cluster), new Keepers(cluster), followers, foreign]) one.start();
+      for (const one of [clients, readers, new ScheduleClient(cluster), new Keepers(cluster), followers, foreign])
+        one.start();
     },
     play: () => play(cluster, clients, readers, followers, foreign),
     emptiness: () => {
@@ -116,7 +117,10 @@ async function play(
 async function foreignArrived({ world }: JobsCluster, foreign: ForeignSites): Promise<string | null> {
   foreign.stop();
   if (foreign.difference() === null) return null;
-  await world.run(() => foreign.difference() === null, { untilMs: world.nowMs + FOREIGN_WITHIN_MS, stepsMax: STEPS_MAX });
+  await world.run(() => foreign.difference() === null, {
+    untilMs: world.nowMs + FOREIGN_WITHIN_MS,
+    stepsMax: STEPS_MAX,
+  });
   const problem = world.finding() === null ? foreign.difference() : null;
   return problem === null ? null : `${FOREIGN_WITHIN_MS} ms after the last fault ${problem}`;
 }

@@ -7,8 +7,6 @@ export const RECORD_BYTES_MAX = ENTRY_BYTES_MAX - 64 * 1024;
 /** Of pages that are gathered into one record: it is applied in one turn on every node. A page alone may have more. */
 export const RECORD_GATHERED_BYTES_MAX = 256 * 1024;
 export const RECORD_PAGES_MAX = 64;
-/** Of a receipt: a page, and less than 200 bytes. */
-export const RECEIPT_BYTES_MAX = RECORD_BYTES_MAX;
 /** Of a line's state: 255 keys of a ring, the frontier, a note. */
 export const LINE_STATE_BYTES_MAX = 48 * 1024;
 /** All of them are in memory and in each snapshot. */

@@ -8,7 +8,7 @@
 
 import { ByteReader, ByteWriter, decoded, DecodeError } from "../../kit/bytes.ts";
 import type { Digest } from "../../../ports/digest.ts";
-import { RECEIPT_BYTES_MAX } from "./limits.ts";
+import { RECORD_BYTES_MAX } from "./limits.ts";
 import { decodePage, type HeldPage, readHash, writeHash } from "./page-bytes.ts";
 
 const RECEIPT_VERSION = 1;
@@ -69,7 +69,7 @@ function read(reader: ByteReader): Receipt {
   const [sequence, previousHash] = [reader.uint53(), readHash(reader)];
   const [epoch, timestamp, own, foreign] = [reader.uint53(), reader.uint53(), reader.uint53(), reader.uint53()];
   const first = reader.uint53();
-  const page = decodePage(reader.bytes(RECEIPT_BYTES_MAX));
+  const page = decodePage(reader.bytes(RECORD_BYTES_MAX));
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", "bytes follow a receipt");
   if (first <= page.after || first > lastOf(page)) throw new DecodeError("malformed", "nothing of its page is new");
   return { sequence, previousHash, epoch, timestamp, own, foreign, first, page };
