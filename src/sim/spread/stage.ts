@@ -128,7 +128,7 @@ export class Stage {
   }
 
   #dialAfter(joint: Joint, afterMs: number): void {
-    this.#after(afterMs, joint.sites[0].name, () => this.#dial(joint));
+    this.#after(afterMs, `${joint.sites[0].name}-${joint.sites[1].name}`, () => this.#dial(joint));
   }
 
   #dial(joint: Joint): void {
