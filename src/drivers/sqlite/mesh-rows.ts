@@ -69,7 +69,7 @@ export class MeshRows {
     if (receipt !== null) this.#putReceipt(receipt);
     this.setPosition(through);
     if (missing > 0) this.#statements.addMissing.run(BigInt(missing), BigInt(missing));
-    this.#statements.dropEvents.run(BigInt(through - MESH_EVENTS_KEPT), BigInt(MESH_EVENTS_DROPPED_MAX));
+    
   }
 
   setPosition(position: number): void {
@@ -77,6 +77,7 @@ export class MeshRows {
   }
 
   mark(line: string, mark: LineMark | null): void {
+    if (this.#standingOf(line).mark === mark) return;
     this.#touchLine(line, 0);
     this.#statements.setMark.run(mark, line);
     for (const row of this.#statements.contested.all(line)) this.#show(row["id"] as string);
@@ -183,7 +184,8 @@ export class MeshRows {
       return;
     }
     const { state, kind, queue, agent, site, platform, submittedBy, error, labels } = shown;
-    const words = wordsOf([kind, queue, platform, agent, submittedBy, error, ...labels.flat()]);
+    // Not the agent: it changes with every attempt, and the words would be written again each time.
+    const words = wordsOf([kind, queue, platform, submittedBy, error, ...labels.flat()]);
     const values = [STATE_NUMBERS[state], kind ?? "", queue ?? "", agent, site, words, JSON.stringify(shown)] as const;
     this.#statements.putJob.run(BigInt(key), id, ...values);
     if (before?.["searched"] === words) return;
