@@ -69,7 +69,7 @@ export class MeshRows {
     if (receipt !== null) this.#putReceipt(receipt);
     this.setPosition(through);
     if (missing > 0) this.#statements.addMissing.run(BigInt(missing), BigInt(missing));
-    
+    this.#statements.dropEvents.run(BigInt(through - MESH_EVENTS_KEPT), BigInt(MESH_EVENTS_DROPPED_MAX));
   }
 
   setPosition(position: number): void {
