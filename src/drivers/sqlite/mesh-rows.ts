@@ -9,6 +9,7 @@
 import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { decodeEvent, eventHashOf, type StoredEvent } from "../../core/events/index.ts";
+import { assertNever } from "../../core/kit/assert.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import {
   type ControllerRow,
@@ -168,6 +169,9 @@ export class MeshRows {
         return;
       case "controller":
         this.#showController(id);
+        return;
+      default:
+        assertNever(kind, "kind of row");
     }
   }
 
