@@ -39,6 +39,33 @@ describe("a site of one node", () => {
     expect(JSON.stringify(body)).not.toContain("key:created");
   });
 
+  test("heads, proofs and what there is not are answered", async () => {
+    const { line, size } = (await ownOf(node))!;
+    const call = (path: string) => node.call(path, { key: site.key });
+    const unknown = `beta.${"0".repeat(32)}`;
+    for (const path of ["pages?after=0&", "checkpoint?", "consistency?from=1&to=1&"]) {
+      expect(await call(`/v1/mesh/${path}line=${unknown}`)).toMatchObject({
+        status: 404,
+        body: { error: "NOT_FOUND" },
+      });
+    }
+    expect(await call(`/v1/mesh/pages?after=0&line=x`)).toMatchObject({ status: 400 });
+    expect(await call(`/v1/mesh/pages?after=${size + 5}&line=${line}`)).toMatchObject({
+      status: 200,
+      body: { page: null },
+    });
+    const proof = await call(`/v1/events/proof?line=${line}&sequence=3&tree_size=7`);
+    expect(proof.body).toMatchObject({ kind: "inclusion", sequence: 3, tree_size: 7 });
+    const { body } = await call(`/v1/mesh/consistency?line=${line}&from=7&to=${size}`);
+    expect(body["fromRoot"]).toBe(proof.body["root"]);
+    expect(await call(`/v1/events/proof?line=${unknown}&sequence=3`)).toMatchObject({ status: 404 });
+    const access = ["--url", node.url, "--key", site.key];
+    const { body: sites } = await call("/v1/mesh/sites");
+    expect(sites).toMatchObject({ status: "signing", why: null, own: { controller: "alpha", generation: 1 } });
+    for (const verb of ["key", "sites", "status"]) expect(await done("mesh", verb, ...access)).toContain(line);
+    expect(await done("mesh", "key", "--key-file", `${node.dataDir}/mesh.key`)).toBe(`${String(sites["node_key"])}\n`);
+  });
+
   test("another ring, and a key that is not in it, are refused", async () => {
     expect(await auditOf(node.url, "--ring", "0".repeat(64))).toMatchObject({ code: 1, valid: false });
     const key = `${"A".repeat(43)}=`;

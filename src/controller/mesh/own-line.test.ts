@@ -45,7 +45,7 @@ async function pulled(own: OwnLine, from: LineState): Promise<{ state: LineState
 
 describe("pages of the own line", () => {
   test("are taken in by another site, from the first event on, also those before the ring", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.grow(600);
     stage.ring("n1");
     stage.grow(700);
@@ -55,7 +55,7 @@ describe("pages of the own line", () => {
   });
 
   test("begin anywhere", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(1_200);
     const own = stage.lineAt("n1");
@@ -77,7 +77,7 @@ describe("pages of the own line", () => {
   });
 
   test("end at 512 KiB; a larger event has a page of its own", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     const letters = (count: number): { text: string } => ({ text: "é".repeat(count / 2) });
     for (const bytes of [200_000, 200_000, 200_000, 700_000, 10, 10]) stage.write("queue:paused", letters(bytes));
@@ -86,7 +86,7 @@ describe("pages of the own line", () => {
   });
 
   test("have no text of an event that is withheld", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.write("build:log", { chunk: "a secret" });
     stage.write("key:revoked", { by: "a secret" });
@@ -97,7 +97,7 @@ describe("pages of the own line", () => {
   });
 
   test("what retention has cut off is LOG_COMPACTED; another line is NOT_FOUND", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(10);
     stage.startSequence = 4;
@@ -111,7 +111,7 @@ describe("pages of the own line", () => {
 
 describe("a change of the ring", () => {
   test("ends its page, which a key of the ring before signs", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(5);
     const changed = stage.ring("n1", "n2");
@@ -122,7 +122,7 @@ describe("a change of the ring", () => {
   });
 
   test("a node that came later asks one that has a key of the ring before, and believes no other note", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(5);
     stage.ring("n1", "n2");
@@ -150,7 +150,7 @@ describe("a change of the ring", () => {
 
 describe("the head", () => {
   test("is signed once for each size, and covers no items", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(9);
     const own = stage.lineAt("n1");
@@ -169,7 +169,7 @@ describe("the head", () => {
   });
 
   test("and proofs that the line only grew", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(40);
     const own = stage.lineAt("n1");
@@ -182,7 +182,7 @@ describe("the head", () => {
   });
 
   test("nothing is signed while something holds it, nor before there is a ring, nor by a key that is not in it", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.grow(2);
     const why = { now: "heads are compared" as string | null };
     const own = stage.lineAt("n1", { held: () => why.now, ringWaits: () => "waiting for n2" });
@@ -203,7 +203,7 @@ describe("the head", () => {
 
 describe("after a recovery", () => {
   test("the line ends with its last event, and the next one is continued from there", async () => {
-    const stage = new OwnSiteStage();
+    const stage = new OwnSiteStage(digest);
     stage.ring("n1");
     stage.grow(20);
     const recovered = stage.recover();
@@ -234,7 +234,7 @@ describe("after a recovery", () => {
 });
 
 test("the lines come back from a snapshot", () => {
-  const stage = new OwnSiteStage();
+  const stage = new OwnSiteStage(digest);
   expect(stage.fold.snapshot(), "a site without a ring has nothing that an older release could not read").toBeNull();
   stage.ring("n1");
   stage.grow(2);

@@ -15,7 +15,7 @@ function keyOf(name: string): string {
 
 /** The leader n1 and its members, of which some answer. */
 class Leader {
-  readonly stage = new OwnSiteStage();
+  readonly stage = new OwnSiteStage(digest);
   readonly clock = new ManualClock();
   leads = true;
   members: string[] = [];

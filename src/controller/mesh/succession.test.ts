@@ -4,6 +4,7 @@ import { toBase64 } from "../../core/mesh/proof/index.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
 import type { JournalService } from "../journal/service.ts";
 import { continueLines } from "./succession.ts";
+import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { OwnSiteStage } from "./test-own-site.ts";
 
 /** What a new reign writes in the turn in which it begins. */
@@ -29,7 +30,7 @@ function begun(stage: OwnSiteStage, author: string): EventDraft[] {
 }
 
 test("a recovered cluster names where its line has ended, first of all and once", () => {
-  const stage = new OwnSiteStage();
+  const stage = new OwnSiteStage(digest);
   stage.ring("n1");
   stage.grow(4);
   const { line } = stage.fold.lines!.generations[0]!;
@@ -49,7 +50,7 @@ test("a recovered cluster names where its line has ended, first of all and once"
 });
 
 test("the same cluster goes on, and a site without a ring has no line to continue", () => {
-  const stage = new OwnSiteStage();
+  const stage = new OwnSiteStage(digest);
   stage.grow(3);
   expect(begun(stage, "c-2")).toEqual([]);
   stage.ring("n1");

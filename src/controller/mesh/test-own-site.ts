@@ -12,14 +12,24 @@ import type { EventPayload } from "../../core/events/index.ts";
 import type { Ring } from "../../core/mesh/model.ts";
 import { lineIdOf, recoveredPayload, ringKeyOf } from "../../core/mesh/proof/index.ts";
 import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
-import { systemClock } from "../../drivers/system/clock.ts";
-import { systemDigest as digest } from "../../drivers/system/digest.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Signer } from "../../ports/signatures.ts";
 import { EventsService } from "../journal/events.ts";
 import { OwnLine, type OwnLineOptions } from "./own-line.ts";
 import { OwnLineFold } from "./own-line-fold.ts";
 
-export const CONTROLLER = "alpha";
+const CONTROLLER = "alpha";
+
+/** Whose timers fire as soon as nothing else is done. */
+const SOON: Clock = {
+  monotonicMs: () => 0,
+  wallMs: () => 0,
+  setTimer: (_atMs, fire) => {
+    void Promise.resolve().then(fire);
+    return { cancel: () => undefined };
+  },
+};
 
 export class OwnSiteStage {
   readonly all: SealedEvent[] = [];
@@ -30,10 +40,13 @@ export class OwnSiteStage {
   generation = 1;
   readonly #followers = new Set<(sealed: SealedEvent) => void>();
   readonly #restored = new Set<() => void>();
-  #sealer = new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "c-one", leaderEpoch: 1, digest });
+  readonly #digest: Digest;
+  #sealer: Sealer;
   readonly events: EventsService;
 
-  constructor() {
+  constructor(digest: Digest) {
+    this.#digest = digest;
+    this.#sealer = new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "c-one", leaderEpoch: 1, digest });
     const { all } = this;
     const chain = (): ChainHead => this.#sealer.head;
     this.events = new EventsService({
@@ -89,14 +102,14 @@ export class OwnSiteStage {
   ring(...nodes: string[]): number {
     const ring = this.ringOf(...nodes);
     const last = this.fold.lines?.generations.at(-1);
-    const line = last === undefined || last.end !== null ? lineIdOf(ring, digest) : last.line;
+    const line = last === undefined || last.end !== null ? lineIdOf(ring, this.#digest) : last.line;
     const { generation, author } = ring;
     const keys = ring.keys.map(({ node, key }) => ({ node, key }));
     return this.write("controller:registered", { name: "A", urls: [], line, generation, author, keys }, CONTROLLER);
   }
 
   ringOf(...nodes: string[]): Ring {
-    const keys = nodes.toSorted().map((node) => ringKeyOf(node, fakeSigner(node, digest).publicKey));
+    const keys = nodes.toSorted().map((node) => ringKeyOf(node, fakeSigner(node, this.#digest).publicKey));
     return { controller: CONTROLLER, generation: this.generation, author: this.author, keys };
   }
 
@@ -108,12 +121,17 @@ export class OwnSiteStage {
     const state = { line, ring: rings.at(-1)!.ring, checkpoint: null, ...old };
     this.author = `c-${this.generation + 1}`;
     this.generation++;
-    this.#sealer = new Sealer({ head: this.#sealer.head, sourceControllerId: this.author, leaderEpoch: 2, digest });
+    this.#sealer = new Sealer({
+      head: this.#sealer.head,
+      sourceControllerId: this.author,
+      leaderEpoch: 2,
+      digest: this.#digest,
+    });
     return this.write("controller:recovered", recoveredPayload(state), CONTROLLER);
   }
 
   point(size: number): { size: number; hash: string | null; timestamp: number; frontier: Uint8Array } {
-    const tree = new MerkleFrontier(digest);
+    const tree = new MerkleFrontier(this.#digest);
     for (const { event } of this.all.slice(0, size)) tree.append(bytesOfHash(event.eventHash));
     const last = this.all[size - 1]?.event;
     return { size, hash: last?.eventHash ?? null, timestamp: last?.timestamp ?? 0, frontier: tree.encode() };
@@ -121,7 +139,7 @@ export class OwnSiteStage {
 
   /** As a node shows it. */
   lineAt(node: string, options: Partial<OwnLineOptions> = {}): OwnLine {
-    const signer = fakeSigner(node, digest);
+    const signer = fakeSigner(node, this.#digest);
     const counted: Signer = {
       publicKey: signer.publicKey,
       sign: (message) => {
@@ -134,9 +152,9 @@ export class OwnSiteStage {
       events: this.events,
       history: { pointAt: (size) => Promise.resolve(this.point(size)) },
       key: { node, signer: counted },
-      verify: fakeVerify(digest),
-      clock: { ...systemClock, setTimer: (_atMs, fire) => (queueMicrotask(fire), { cancel: () => undefined }) },
-      digest,
+      verify: fakeVerify(this.#digest),
+      clock: SOON,
+      digest: this.#digest,
       askNote: () => Promise.resolve(null),
       ringWaits: () => null,
       ...options,
