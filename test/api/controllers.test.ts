@@ -90,7 +90,7 @@ it("another ring under a known id is 409 until an operator approves it, which is
   expect((await t.call("POST", "/v1/mesh/sites/nobody/evict", {})).status).toBe(404);
   const all = await t.call("GET", "/api/controllers?all=true", undefined, "viewer-key");
   const active = await t.call("GET", "/api/controllers", undefined, "viewer-key");
-  expect([all, active].map(({ json }) => (json?.["controllers"] as unknown[]).length)).toEqual([2, 1]);
+  expect([all, active].map(({ json }) => (json!["controllers"] as unknown[]).length)).toEqual([2, 1]);
   const { json } = await t.call("GET", "/v1/admin/audit");
   const records = json?.["records"] as Record<string, unknown>[];
   expect(records.map((one) => [one["operation"], one["target"], one["outcome"]])).toEqual([

@@ -14,7 +14,7 @@ type Mesh = NonNullable<ServerConfigFile["mesh"]>;
 
 interface Site {
   readonly directory: string;
-  configured(mesh: Mesh): ServerConfig;
+  readonly configured: (mesh: Mesh) => ServerConfig;
 }
 
 async function site(): Promise<Site> {

@@ -3,7 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
 import { electionConfig } from "../../core/raft/config.ts";
-import { type MeshFlags, parseServerConfig } from "./server.ts";
+import type { MeshFlags } from "./mesh.ts";
+import { parseServerConfig } from "./server.ts";
 
 const MINIMAL = { node_id: "n1", data_dir: "data" };
 const TLS = { api: { tls: { cert_file: "a.crt", key_file: "a.key" } } };

@@ -157,3 +157,28 @@ function peerMistakes({ peers, controllerId }: MeshConfig, { hasApiTls, hasClien
     return mistakes;
   });
 }
+
+/** Of the command line, by their fields in `[mesh]`. */
+export interface MeshFlags {
+  readonly mode?: string | undefined;
+  readonly controller_id?: string | undefined;
+  readonly controller_name?: string | undefined;
+  readonly parent_urls?: readonly string[] | undefined;
+}
+
+/** `[mesh]` of the file with the flags before it; nothing where there are none. */
+export function withMeshFlags(file: Readonly<Record<string, unknown>>, flags: MeshFlags): { readonly mesh?: object } {
+  const given = Object.entries(flags).filter(([, value]) => value !== undefined);
+  if (given.length === 0) return {};
+  const { parent_url: parent, ...rest } = (file["mesh"] ?? {}) as Record<string, unknown>;
+  // Parents of the command line replace those of the file, however they are spelled there.
+  const kept = parent === undefined || flags.parent_urls !== undefined ? rest : { ...rest, parent_url: parent };
+  return { mesh: { ...kept, ...Object.fromEntries(given) } };
+}
+
+/** The flag that has said what is in this field; null: the file has. */
+export function meshFlagOf(field: string, flags: MeshFlags): string | null {
+  const [, name = ""] = /^mesh\.(\w+)/.exec(field) ?? [];
+  if ((flags as Readonly<Record<string, unknown>>)[name] === undefined) return null;
+  return `--${name.replace("parent_urls", "parent_url").replaceAll("_", "-")}`;
+}

@@ -5,7 +5,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { ElectionConfig } from "../../core/raft/config.ts";
 import { isLoopback, isWildcard, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
-import { type MeshConfig, meshMistakes, meshOf } from "./mesh.ts";
+import { type MeshConfig, meshFlagOf, type MeshFlags, meshMistakes, meshOf, withMeshFlags } from "./mesh.ts";
 import type { Role } from "../roles.ts";
 import { checkFile } from "./server-mistakes.ts";
 import { SERVER_DEFAULTS, SERVER_ENVIRONMENT, type ServerConfigFile } from "./server-schema.ts";
@@ -93,13 +93,6 @@ export interface ConfigSurroundings {
   readonly checkElection: (given: Partial<ElectionConfig>) => unknown;
   /** What is wrong with the parameters of the backend's URL, as it follows its name; undefined: nothing. */
   readonly checkBackend?: ((url: string) => string | undefined) | undefined;
-}
-
-export interface MeshFlags {
-  readonly mode?: string | undefined;
-  readonly controller_id?: string | undefined;
-  readonly controller_name?: string | undefined;
-  readonly parent_urls?: readonly string[] | undefined;
 }
 
 const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -247,22 +240,15 @@ function withEnvironment(raw: unknown, { environment, backend, mesh = {} }: Conf
     else if (isPlainObject(file[section] ?? {})) file[section] = { ...(file[section] as object), [field]: value };
   }
   if (backend !== undefined) file["backend"] = backend;
-  const given = Object.entries(mesh).filter(([, value]) => value !== undefined);
-  if (given.length > 0 && isPlainObject(file["mesh"] ?? {})) {
-    const { parent_url: parent, ...rest } = (file["mesh"] ?? {}) as Record<string, unknown>;
-    // Parents of the command line replace those of the file, however they are spelled there.
-    const kept = parent === undefined || mesh.parent_urls !== undefined ? rest : { ...rest, parent_url: parent };
-    file["mesh"] = { ...kept, ...Object.fromEntries(given) };
-  }
+  if (isPlainObject(file["mesh"] ?? {})) Object.assign(file, withMeshFlags(file, mesh));
   return file;
 }
 
 /** Who gave a flag or set a variable looks for its name, not for the field's. */
 function namedByPlace(mistake: Mistake, { environment, backend, mesh = {} }: ConfigSurroundings): Mistake {
   if (mistake.field === "backend" && backend !== undefined) return { ...mistake, field: "--backend" };
-  const [, ofMesh = ""] = /^mesh\.(\w+)/.exec(mistake.field) ?? [];
-  const isFlag = (mesh as Readonly<Record<string, unknown>>)[ofMesh] !== undefined;
-  if (isFlag) return { ...mistake, field: `--${ofMesh.replace("parent_urls", "parent_url").replaceAll("_", "-")}` };
+  const flag = meshFlagOf(mistake.field, mesh);
+  if (flag !== null) return { ...mistake, field: flag };
   const found = Object.entries(SERVER_ENVIRONMENT).find(([, path]) => path.join(".") === mistake.field)?.[0];
   return found !== undefined && isSet(environment[found]?.trim()) ? { ...mistake, field: found } : mistake;
 }

@@ -9,7 +9,7 @@ import { CONSISTENCY, NODE_ID_PATTERN } from "../requests.ts";
 import { integer, json, matching, oneOf, strict, text } from "../schema-kit.ts";
 
 /** The same alphabet as a node's id. */
-export const ControllerId = matching(
+const ControllerId = matching(
   NODE_ID_PATTERN,
   "a controller id: a–z, 0–9 and -, at most 63, not beginning with -",
 );

@@ -43,12 +43,6 @@ export function ownView(own: OwnController, written: OwnSite | null, times: OwnT
 
 export function standalone(own: OwnController, ttlMs: number, clock: Pick<Clock, "wallMs">): Controllers {
   const startedMs = clock.wallMs();
-  const disabled = async (): Promise<never> => {
-    throw new TenureError(
-      "MESH_DISABLED",
-      'This site is standalone. Set mode = "distributed" in [mesh] to join sites; see docs/mesh.md.',
-    );
-  };
   return {
     register: disabled,
     heartbeat: disabled,
@@ -56,4 +50,11 @@ export function standalone(own: OwnController, ttlMs: number, clock: Pick<Clock,
     evict: disabled,
     list: () => [ownView(own, null, { wallMs: clock.wallMs(), startedMs, ttlMs })],
   };
+}
+
+async function disabled(): Promise<never> {
+  throw new TenureError(
+    "MESH_DISABLED",
+    'This site is standalone. Set mode = "distributed" in [mesh] to join sites; see docs/mesh.md.',
+  );
 }

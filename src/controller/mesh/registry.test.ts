@@ -49,7 +49,7 @@ function stage() {
   };
   const pass = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += CHECK_MS / 2) {
-      clock.advance(CHECK_MS / 2);
+      await clock.advance(CHECK_MS / 2);
       await settled();
     }
   };

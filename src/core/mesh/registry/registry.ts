@@ -114,7 +114,7 @@ export class Registry {
     this.#sites.clear();
     this.#forks.clear();
     const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0 };
-    const { own, sites, forks, resumedAt } = text === null ? empty : (parseJson(text) as unknown as Written);
+    const { own, sites, forks, resumedAt } = text === null ? empty : (parseJson(text) as Written);
     this.#own = own;
     this.#resumedAt = resumedAt;
     for (const site of sites) this.#sites.set(site.id, site);
