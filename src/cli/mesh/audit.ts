@@ -10,6 +10,7 @@
 // - A next generation counts where a key of the last ring of the generation before signs it, or where its first ring was given.
 // - Memory: two pages, and the state of one line.
 
+import { assertNever } from "../../core/kit/assert.ts";
 import { bytesOfHash, decodeEvent, eventHashOf, verifyConsistency } from "../../core/events/index.ts";
 import type { Checkpoint, LineState, Page, Ring } from "../../core/mesh/model.ts";
 import {
@@ -207,6 +208,8 @@ function checked(options: Audit, state: LineState, page: Page) {
     case "gap":
     case "duplicate":
       throw new AuditFailed(line, size + 1, "a page of another place was sent");
+    default:
+      return assertNever(verdict, "verdict");
   }
 }
 

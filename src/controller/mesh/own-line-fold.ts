@@ -84,7 +84,7 @@ export class OwnLineFold implements Tenant {
   }
 
   restore(text: string | null): void {
-    this.#lines = text === null ? null : (parseJson(text) as unknown as OwnLines);
+    this.#lines = text === null ? null : (parseJson(text) as OwnLines);
   }
 }
 

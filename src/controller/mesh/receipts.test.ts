@@ -253,7 +253,7 @@ describe("the fold", () => {
     let told = 0;
     restored.onRestored(() => void told++);
     const bytes = wholeOf(fold.snapshot());
-    for (const step of restored.prepare(bytes)) void step;
+    Array.from(restored.prepare(bytes));
     restored.restore(bytes);
     expect(told).toBe(1);
     setOwn(9);

@@ -39,8 +39,8 @@ function recoveredDraft(
   if (own === null || last === undefined || last.end !== null) return null;
   const ring = ringOf(last);
   if (ring.author === author()) return null;
-  const { sequence: size, hash, timestamp, frontier } = head();
-  const payload = recoveredPayload({ line: last.line, ring, size, hash, timestamp, frontier, checkpoint: null });
+  const { sequence: size, hash, frontier } = head();
+  const payload = recoveredPayload({ line: last.line, size, hash, frontier });
   return {
     id: newId(),
     eventType: "controller:recovered",

@@ -7,7 +7,16 @@
 
 import { assert } from "./assert.ts";
 
-export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "backup", "viewer", "controller"] as const;
+export const IDENTITY_KINDS = [
+  "server",
+  "operator",
+  "sdk",
+  "submitter",
+  "agent",
+  "backup",
+  "viewer",
+  "controller",
+] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
 /** Of `tenure cert init`. */

@@ -53,6 +53,11 @@ export interface LineState {
   readonly line: LineId;
   /** In force for what follows. */
   readonly ring: Ring;
+  /**
+   * The line has stated its ring (its site's own `controller:registered`): from then on every event is of the ring's author. A site that was
+   * recovered before it first had a ring has events of other authors before that.
+   */
+  readonly isStated: boolean;
   /** Of the last event that is known: the tree's size. 0: none. */
   readonly size: number;
   /** The `eventHash` of that event; null where there is none. */

@@ -53,7 +53,7 @@ function make(path: string): void {
   try {
     const file = openSync(draft, "wx", 0o600);
     try {
-      writeSync(file, privateKey.export({ type: "pkcs8", format: "pem" }) as string);
+      writeSync(file, privateKey.export({ type: "pkcs8", format: "pem" }));
       fsyncSync(file);
     } finally {
       closeSync(file);

@@ -117,7 +117,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
     onRevoked: () => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot()),
     archive: () => archive.stats(),
-    lineState: (id) => mesh.fold.state.line(id) ?? null,
+    lineState: (id) => options.machine.mesh.fold.state.line(id) ?? null,
     line,
     stop: async () => {
       await fetcher.stop();

@@ -193,7 +193,7 @@ export class Site implements Receiver {
     if (spread === null) return;
     const { world, oracle } = this.#context;
     if (input.kind === "sent") oracle.settled(this, input.link, input.line, input.outcome);
-    const effects = spread.step({ ...input, nowMs: world.nowMs } as SpreadInput);
+    const effects = spread.step({ ...input, nowMs: world.nowMs });
     for (const effect of effects) this.#act(effect, input.kind);
     oracle.stepped(this, spread);
     this.#arm(spread);

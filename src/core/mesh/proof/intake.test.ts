@@ -259,7 +259,7 @@ describe("registrations", () => {
     site.register(one);
     expect(verdict(site.start, site.page(0, 1))).toMatchObject({
       kind: "accepted",
-      state: { ring: one, line: site.line },
+      state: { ring: one, line: site.line, isStated: true },
     });
   });
 

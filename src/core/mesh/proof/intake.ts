@@ -132,6 +132,7 @@ class Walk {
   #sequence: number;
   #head: ChainHead;
   #ring: Ring;
+  #isStated: boolean;
 
   constructor(question: PageQuestion) {
     const { state, page, digest } = question;
@@ -141,6 +142,7 @@ class Walk {
     this.#sequence = page.after;
     this.#head = { sequence: state.size, hash: state.hash, timestamp: state.timestamp };
     this.#ring = state.ring;
+    this.#isStated = state.isStated;
   }
 
   take(item: PageItem): void {
@@ -162,6 +164,7 @@ class Walk {
     return {
       line: state.line,
       ring: this.#ring,
+      isStated: this.#isStated,
       size: sequence,
       hash,
       timestamp,
@@ -196,7 +199,8 @@ class Walk {
 
   #problemOf(event: ChainEvent): string | null {
     const { ring } = this.#question.state;
-    if (event.sourceControllerId !== ring.author) return `its author is not ${ring.author}`;
+    // A site that was recovered before it first had a ring has earlier authors.
+    if (this.#isStated && event.sourceControllerId !== ring.author) return `its author is not ${ring.author}`;
     if (isWithheld(event.eventType)) return `${event.eventType} is withheld, and never has a text`;
     if (this.#isFirst(event.sequence)) return recoveredProblem(event, this.#question.state);
     if (event.eventType === "controller:registered" && event.entityId === ring.controller) return this.#register(event);
@@ -212,6 +216,7 @@ class Walk {
   /** The site's own registration: it states the ring, and may change it. */
   #register(event: ChainEvent): string | null {
     const { state } = this.#question;
+    if (event.sourceControllerId !== state.ring.author) return `its author is not ${state.ring.author}`;
     const stated = ringOfRegistration(state.ring.controller, event.payload);
     if (stated.kind === "malformed") return stated.problem;
     const { ring } = stated;
@@ -221,6 +226,7 @@ class Walk {
       ring.author !== state.ring.author
     )
       return "it registers the site for another line";
+    this.#isStated = true;
     if (haveSameKeys(ring, state.ring)) return null;
     if (event.sequence !== this.#end) return "a change of the ring ends its page";
     this.#ring = ring;

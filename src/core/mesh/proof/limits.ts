@@ -28,3 +28,6 @@ export const PATH_HASHES_MAX = 54;
 export const FRONTIER_BYTES_MAX = 2_048;
 /** Of a timestamp in decimal digits. */
 export const TIMESTAMP_TEXT_MAX = 32;
+
+/** Of a name or a key in a line's state. */
+export const NAME_BYTES_MAX = 128;

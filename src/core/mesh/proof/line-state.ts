@@ -9,18 +9,18 @@ import { ByteReader, ByteWriter, DecodeError } from "../../kit/bytes.ts";
 import { EVENT_SOURCE_BYTES_MAX, EVENT_TIMESTAMP_MAX } from "../../kit/limits.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import type { LineState, Ring, RingKey } from "../model.ts";
-import { FRONTIER_BYTES_MAX, NOTE_LENGTH_MAX, RING_KEYS_MAX, TIMESTAMP_TEXT_MAX } from "./limits.ts";
+import { FRONTIER_BYTES_MAX, NAME_BYTES_MAX, NOTE_LENGTH_MAX, RING_KEYS_MAX, TIMESTAMP_TEXT_MAX } from "./limits.ts";
 import { isLineId, lineIdOf } from "./line-id.ts";
 import { ringProblem } from "./ring.ts";
 
 const STATE_VERSION = 1;
-const NAME_BYTES_MAX = 128;
 
 /** The line that this ring begins, before its first event. Of generation 1: later ones continue another line (successor.ts). */
 export function emptyLine(firstRing: Ring, digest: Pick<Digest, "sha256Hex">): LineState {
   assert(firstRing.generation === 1, "only a first generation begins without events");
   const line = lineIdOf(firstRing, digest);
-  return { line, ring: firstRing, size: 0, hash: null, timestamp: 0, frontier: new Uint8Array(0), checkpoint: null };
+  const frontier = new Uint8Array(0);
+  return { line, ring: firstRing, isStated: false, size: 0, hash: null, timestamp: 0, frontier, checkpoint: null };
 }
 
 /** The tree of the state, to be appended to. */
@@ -46,6 +46,7 @@ export function encodeLineState(state: LineState): Uint8Array {
     writer.text(node);
     writer.text(key);
   }
+  writer.bool(state.isStated);
   writer.uint53(state.size);
   writer.bytes(state.hash === null ? new Uint8Array(0) : bytesOfHash(state.hash));
   writer.text(String(state.timestamp));
@@ -62,6 +63,7 @@ export function decodeLineState(bytes: Uint8Array): LineState {
   const line = reader.text(NAME_BYTES_MAX);
   if (!isLineId(line)) throw new DecodeError("malformed", "a line's id");
   const ring = readRing(reader);
+  const isStated = reader.bool();
   const size = reader.uint53();
   const hash = readHash(reader);
   const timestamp = readTimestamp(reader);
@@ -70,7 +72,7 @@ export function decodeLineState(bytes: Uint8Array): LineState {
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", "bytes follow a line's state");
   if ((size === 0) !== (hash === null) || (size === 0) !== (frontier.length === 0))
     throw new DecodeError("malformed", "a line's size does not fit its hash or its tree");
-  return { line, ring, size, hash, timestamp, frontier, checkpoint: checkpoint === "" ? null : checkpoint };
+  return { line, ring, isStated, size, hash, timestamp, frontier, checkpoint: checkpoint === "" ? null : checkpoint };
 }
 
 function readRing(reader: ByteReader): Ring {

@@ -51,7 +51,7 @@ const NOTE = /^([^\n]+)\n(\d{1,16})\n([^\n]{44})\nwithheld (\d{1,16}) ([0-9a-f]{
 const KEY_NAME = /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9-]{0,62})$/;
 const textEncoder = new TextEncoder();
 
-export function keyNameOf(controller: string, node: string): string {
+function keyNameOf(controller: string, node: string): string {
   return `${controller}/${node}`;
 }
 

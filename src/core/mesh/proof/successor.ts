@@ -54,7 +54,7 @@ export type Succession =
   | { readonly kind: "refused"; readonly problem: string };
 
 /** What the recovered event of a line that continues `old` carries. */
-export function recoveredPayload(old: LineState): EventPayload {
+export function recoveredPayload(old: Pick<LineState, "line" | "size" | "hash" | "frontier">): EventPayload {
   return { line: old.line, through: old.size, hash: old.hash, frontier: toBase64(old.frontier) };
 }
 
@@ -95,7 +95,16 @@ export function successorOf({ old, ring, recovered, proof, digest }: SuccessionQ
   }
   // Of an earlier event than the last one the time is not known.
   const timestamp = through === old.size ? old.timestamp : 0;
-  const state = { line: lineIdOf(ring, digest), ring, size: through, hash, timestamp, frontier, checkpoint: null };
+  const state = {
+    line: lineIdOf(ring, digest),
+    ring,
+    isStated: true,
+    size: through,
+    hash,
+    timestamp,
+    frontier,
+    checkpoint: null,
+  };
   return { kind: "line", state };
 }
 

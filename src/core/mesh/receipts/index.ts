@@ -2,7 +2,7 @@
 
 export { archived, countsOf, receiptChain } from "./chain.ts";
 export { LINES_MAX, RECORD_BYTES_MAX, RECORD_GATHERED_BYTES_MAX, RECORD_PAGES_MAX } from "./limits.ts";
-export { encodePage, pageOf } from "./page-bytes.ts";
+export { encodePage, type HeldPage, pageOf } from "./page-bytes.ts";
 export { decodeReceipt, newEvents, type Receipt, type SealedReceipt } from "./receipt.ts";
 export {
   decodeRecord,

@@ -13,7 +13,7 @@ type Unstamped = SpreadInput extends infer I ? (I extends SpreadInput ? Omit<I, 
 function bench(sizes: readonly (readonly [string, number])[] = [], unwanted: readonly string[] = []) {
   const spread = new Spread({ sizes, unwanted });
   let nowMs = 0;
-  const step = (input: Unstamped): string[] => spread.step({ ...input, nowMs } as SpreadInput).map(said);
+  const step = (input: Unstamped): string[] => spread.step({ ...input, nowMs }).map(said);
   for (const link of ["a", "b", "c"]) step({ kind: "up", link, controller: link });
   return {
     spread,
@@ -23,7 +23,7 @@ function bench(sizes: readonly (readonly [string, number])[] = [], unwanted: rea
       step({ kind: "page", link, line: X, through, outcome }),
     taken: (link: string, line: string, through: number) =>
       step({ kind: "sent", link, line, outcome: { kind: "taken", through } }),
-    later(ms: number): string[] {
+    later: (ms: number): string[] => {
       nowMs += ms;
       return step({ kind: "time" });
     },
