@@ -65,8 +65,8 @@ describe("a record", () => {
     const bytes = recordOf(site, 2, 5, 3, 77);
     expect([bytes.length, digest.sha256Hex(bytes)]).toMatchInlineSnapshot(`
       [
-        1604,
-        "768d949bd4914a18ed8d579cd8356466ea2df74ad1190a67ff605171f1d969b9",
+        1605,
+        "d532e268d50c6a88ef7c65f9ad9960ab8352857aa2da7076b2aa5f091d0a9ffe",
       ]
     `);
     expect(hexOf(bytes.subarray(0, 40))).toMatchInlineSnapshot(
