@@ -37,7 +37,7 @@ import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
 import { PEERS_BLAMED_MAX } from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
-import type { PageOutcome, VerifiedPage } from "./receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "./receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
 
 const textEncoder = new TextEncoder();
@@ -55,7 +55,7 @@ export interface MeshServiceOptions {
   readonly controllers: Pick<Controllers, "register" | "heartbeat">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
-    receive(page: VerifiedPage): Promise<PageOutcome>;
+    receive(page: VerifiedPage): Promise<PageReceived>;
     /** Called when more of a line of another site is applied. */
     onGrown(listener: (line: LineId) => void): () => void;
   };

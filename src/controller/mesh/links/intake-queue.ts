@@ -21,7 +21,7 @@ import type { VerifySignature } from "../../../ports/signatures.ts";
 import type { PageError, PageOutcome } from "../../../ports/sites.ts";
 import { Slice } from "../../slice.ts";
 import type { Blame } from "./blame.ts";
-import type { PageOutcome as Received, VerifiedPage } from "../receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../receipts-reign.ts";
 import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
 
 /** What this site knows of lines, as it is applied. */
@@ -43,7 +43,7 @@ export interface IntakeOptions {
   readonly verify: VerifySignature;
   readonly lines: KnownLines;
   /** Resolves when it is applied here. Rejects as a write to the log does. */
-  readonly receive: (page: VerifiedPage, events: Accepted["events"]) => Promise<Received>;
+  readonly receive: (page: VerifiedPage, events: Accepted["events"]) => Promise<PageReceived>;
   readonly blame: Blame;
   /** A page whose signature is valid, and whose bytes do not give the signed root after what is known here. */
   readonly suspected: (peer: string, page: Page, note: string) => void;
