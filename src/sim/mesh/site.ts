@@ -1,0 +1,164 @@
+// One site of a simulated mesh: its servers of production, one or three, in a world that other sites share. Names of nodes begin with the
+// site's, so that several sites have streams, links and disks of their own.
+
+import { peerKey } from "../../core/kit/ids.ts";
+import type { Random } from "../../core/kit/random.ts";
+import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
+import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import { Engine } from "../../engine/engine.ts";
+import type { Archive } from "../../logs/index.ts";
+import { assembleNode, type NodeServices } from "../../node/assembly/assemble.ts";
+import { historyAhead } from "../../node/assembly/history-ahead.ts";
+import { openArchive } from "../../node/assembly/history.ts";
+import { nextFireBy } from "../../node/assembly/schedules.ts";
+import { serverMachine } from "../../node/assembly/machine.ts";
+import { type OwnLogOptions, startOwnLog } from "../../node/assembly/own-log.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
+import type { Boot, World } from "../kernel/index.ts";
+import { PROTOCOL, SimPeers } from "../jobs/peers.ts";
+import { SimViews, StoredRows } from "../jobs/views.ts";
+import type { MeshKnobs } from "./knobs.ts";
+import type { Ledger } from "./ledger.ts";
+
+const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
+const FOUNDER = "a1";
+const TRIO = 3;
+const ARCHIVE_LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
+const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
+
+export interface SiteServer {
+  readonly node: string;
+  readonly engine: Engine;
+  readonly fold: SiteJournal;
+  readonly parts: NodeServices["parts"];
+}
+
+export interface SiteStage {
+  readonly world: World;
+  readonly knobs: MeshKnobs;
+  readonly digest: Digest;
+  readonly ledger: Ledger;
+}
+
+export class SimSite {
+  readonly id: string;
+  readonly names: readonly string[];
+  readonly world: World;
+  readonly random: Random;
+  readonly knobs: MeshKnobs;
+  readonly #stage: SiteStage;
+  readonly #peers: SimPeers;
+  readonly #servers = new Map<string, { readonly life: number; readonly server: SiteServer }>();
+  readonly #founded = new Set<string>();
+  readonly #rows = new Map<string, StoredRows>();
+
+  constructor(id: string, stage: SiteStage) {
+    this.id = id;
+    this.#stage = stage;
+    this.world = stage.world;
+    this.knobs = stage.knobs;
+    this.random = stage.world.random.fork(`site/${id}`);
+    this.names = namesOf(id, stage.knobs);
+    this.#peers = new SimPeers(this);
+  }
+
+  /** Undefined while it is dead, or has not come up. */
+  server(name: string): SiteServer | undefined {
+    const one = this.#servers.get(name);
+    return one !== undefined && this.world.node(name).process.life?.number === one.life ? one.server : undefined;
+  }
+
+  /** The one of the highest term that takes itself for the leader. */
+  leader(): string | undefined {
+    let best: { name: string; term: number } | undefined;
+    for (const name of this.names) {
+      const status = this.server(name)?.engine.status();
+      if (status?.role === "leader" && status.term > (best?.term ?? -1)) best = { name, term: status.term };
+    }
+    return best?.name;
+  }
+
+  start(boot: Boot): void {
+    const { disk, clock } = boot;
+    const { digest, knobs } = this.#stage;
+    const limits = { ...ARCHIVE_LIMITS, eventsMax: knobs.segmentEvents };
+    const failed = (error: unknown): void => boot.fatal(error);
+    boot.when(openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed }), (archive) =>
+      this.#startEngine(boot, archive),
+    );
+  }
+
+  #startEngine(boot: Boot, archive: Archive): void {
+    const { node } = boot;
+    const { digest, knobs } = this.#stage;
+    const machine = serverMachine(digest, { watched: (fold) => this.#watched(boot, fold) });
+    machine.keepIn(archive);
+    const founders = this.names.map((name) => peerKey(name, FOUNDER));
+    const started = Engine.start({
+      clusterId: this.id,
+      nodeId: node,
+      disk: boot.disk,
+      clock: boot.clock,
+      digest,
+      random: boot.random,
+      connect: (self) => boot.wire(self),
+      stateMachine: machine.machine,
+      newIncarnation: () => `b${boot.life}`,
+      bootstrap: this.#founded.has(node) ? null : { incarnation: FOUNDER, configuration: configurationOf(founders) },
+      witness: async (log) => historyAhead(archive, log, digest),
+      snapshots: { afterEntries: knobs.snapshotAfterEntries, keepEntries: 5 },
+      onFatal: (error) => boot.fatal(error),
+    });
+    boot.when(started, (engine) => this.#started(boot, { engine, machine, archive }));
+  }
+
+  /** As node/worlds does it, with the ports of this world. */
+  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive">): void {
+    const { node, life } = boot;
+    const { engine, machine } = made;
+    const { digest } = this.#stage;
+    this.#founded.add(node);
+    const around = { ...boot, digest, logger: NO_LOGGER };
+    const log = startOwnLog({
+      ...around,
+      ...made,
+      clusterId: this.id,
+      version: "0.0.0",
+      peers: this.#peers.of(boot, engine.peer),
+      protocolOfRevocations: PROTOCOL,
+      own: { address: `${node}:7000`, url: `http://${node}` },
+      electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
+      disk: { state: () => "ok", freeBytes: () => null },
+      keepDays: null,
+    });
+    let ids = 0;
+    const newId = (): string => `${node}.${life}.${++ids}`;
+    const views = this.#views(boot);
+    const { parts } = assembleNode({ ...around, newId, newJobId: newId, nextFire, views, worker: undefined }, log);
+    this.#servers.set(node, { life, server: { node, engine, fold: machine.jobs.fold, parts } });
+  }
+
+  #views({ node, clock, random }: Boot): SimViews {
+    const rows = this.#rows.get(node) ?? new StoredRows();
+    this.#rows.set(node, rows);
+    return new SimViews(rows, clock, random.fork("views"), this.knobs.viewsDelayMs, {});
+  }
+
+  /** The ledger sees each record before the code under test does. */
+  #watched({ node, isAlive }: Boot, fold: SiteJournal): Fold {
+    const { ledger } = this.#stage;
+    return {
+      apply: (record: LogRecord) => {
+        if (isAlive()) ledger.own(this.id, node, record.position, record.data);
+        fold.apply(record);
+      },
+      snapshot: () => fold.snapshot(),
+      restore: (data: Uint8Array, head: LogHead) => fold.restore(data, head),
+    };
+  }
+}
+
+export function namesOf(site: string, { trio }: Pick<MeshKnobs, "trio">): readonly string[] {
+  return Array.from({ length: site === trio ? TRIO : 1 }, (_, at) => `${site}-n${at + 1}`);
+}
