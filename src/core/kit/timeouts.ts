@@ -55,6 +55,19 @@ export const STREAM_OPEN_MS = 6_500;
 /** On an open stream nothing was heard. */
 export const STREAM_SILENCE_MS = 40_000;
 
+// ---- a site, for another one -----------------------------------------------------------------------
+
+/** A page of another site, until it is verified, replicated and applied here: past it the sender is refused, and sends it again. */
+export const PAGE_TAKEN_MS = 5_000;
+/** One request to another site. */
+export const SITE_CALL_MS = 10_000;
+/** Signed heads, and what each link is asked to send. */
+export const SITE_HEADS_MS = 1_000;
+/** On the stream of another site nothing was heard. */
+export const SITE_SILENCE_MS = 10_000;
+/** Between two attempts to reach a parent, at most. */
+export const SITE_REDIAL_MS_MAX = 30_000;
+
 // ---- an agent --------------------------------------------------------------------------------------
 
 /** A poll's answer, after the time that the poll itself may wait. */

@@ -6,10 +6,9 @@
 import type { IncomingMessage } from "node:http";
 import type { TlsFiles } from "../../ports/backends/backend.ts";
 import type { EtcdAnswer, EtcdCall, EtcdRefusal, EtcdStreamEnd, EtcdWire } from "../../ports/backends/etcd.ts";
-import { HttpClient, parseObject, type ReadAnswer, readText } from "../http/index.ts";
+import { HttpClient, LineSplitter, parseObject, type ReadAnswer, readText } from "../http/index.ts";
 import { ETCD, notEtcd, refusalIn, refusalOf, WORDS } from "./failures.ts";
-import { ETCD_ANSWER_BYTES_MAX } from "./limits.ts";
-import { LineSplitter } from "./line-splitter.ts";
+import { ETCD_ANSWER_BYTES_MAX, WATCH_LINE_BYTES_MAX } from "./limits.ts";
 
 export interface HttpWireOptions {
   /** `http://` or `https://`, without credentials; a path is put in front of `/v3`. At least one. */
@@ -94,7 +93,7 @@ async function readLines(
   endpoint: string,
   tell: (message: unknown) => void,
 ): Promise<EtcdRefusal | undefined> {
-  const splitter = new LineSplitter();
+  const splitter = new LineSplitter(WATCH_LINE_BYTES_MAX);
   for await (const chunk of response as AsyncIterable<Buffer>) {
     for (const line of split(splitter, chunk, endpoint)) {
       const message = parseObject(line, endpoint, ETCD);

@@ -2,3 +2,4 @@
 
 export { connectionFailure, isUntrusted, parseObject, type Peer, quote } from "./failures.ts";
 export { HttpClient, type HttpWords, type ReadAnswer, readText } from "./http-client.ts";
+export { LineSplitter } from "./line-splitter.ts";

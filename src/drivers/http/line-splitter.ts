@@ -1,7 +1,5 @@
-// Cuts a stream of bytes into lines. etcd's gateway sends one JSON message a line; chunks end wherever the network
-// ended them, inside a message or inside a character. A line that grows past the bound throws: what comes is not etcd.
-
-import { WATCH_LINE_BYTES_MAX } from "./limits.ts";
+// Cuts a stream of bytes into lines: one JSON message each. Chunks end wherever the network ended them, inside a message or
+// inside a character. A line that grows past the bound throws: what comes is not what was asked for.
 
 const NEWLINE = 10;
 
@@ -10,7 +8,7 @@ export class LineSplitter {
   #parts: Uint8Array[] = [];
   #bytes = 0;
 
-  constructor(bytesMax: number = WATCH_LINE_BYTES_MAX) {
+  constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 

@@ -7,7 +7,7 @@ test("lines come out whole, wherever the network cut them", () => {
   const text = '{"a":"ü€😀"}\n\n{"b":1}\r\n{"c"';
   const whole = bytes.encode(text);
   for (let size = 1; size <= whole.length; size++) {
-    const splitter = new LineSplitter();
+    const splitter = new LineSplitter(1_024);
     const lines: string[] = [];
     for (let at = 0; at < whole.length; at += size) lines.push(...splitter.push(whole.subarray(at, at + size)));
     expect(lines.map((line) => line.trim())).toEqual(['{"a":"ü€😀"}', '{"b":1}']);

@@ -1,0 +1,3 @@
+// The door to other sites of a mesh.
+
+export { httpSites, type SiteAccess } from "./http-sites.ts";

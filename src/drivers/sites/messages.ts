@@ -1,0 +1,70 @@
+// What other sites send, from JSON to the shapes of the port. Unknown fields are passed over, so that a newer site is understood; what
+// is missing or of another type makes the whole message foreign. Pages stay unchecked: core/mesh/proof judges them.
+
+import type { Delivered, LineConsistency, LinkMessage, PageError, PageOutcome, SiteRefusal } from "../../ports/sites.ts";
+import { SITE_URLS_MAX } from "./limits.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Null: not one that this release knows. A newer site may send more kinds. */
+export function linkMessageOf(fields: Fields): LinkMessage | null {
+  const { page, heads, at, controller, graft, prune, bye, urls } = fields;
+  if (isObject(page)) return { kind: "page", page };
+  if (isTexts(heads) && typeof at === "number" && typeof controller === "string") {
+    return { kind: "heads", controller, heads, atMs: at };
+  }
+  if (isObject(graft) && typeof graft["line"] === "string" && isSize(graft["after"])) {
+    return { kind: "graft", graft: { line: graft["line"], after: graft["after"] } };
+  }
+  if (isObject(prune) && typeof prune["line"] === "string") return { kind: "prune", line: prune["line"] };
+  if (bye === true) return { kind: "bye", urls: isTexts(urls) ? urls.slice(0, SITE_URLS_MAX) : [] };
+  return null;
+}
+
+/** Null: not an answer to so many pages. */
+export function deliveredOf({ pages, heads }: Fields, pagesSent: number): Delivered | null {
+  if (!Array.isArray(pages) || pages.length !== pagesSent || !isTexts(heads)) return null;
+  const outcomes = (pages as unknown[]).map(outcomeOf);
+  return outcomes.includes(null) ? null : { pages: outcomes as PageOutcome[], heads };
+}
+
+function outcomeOf(value: unknown): PageOutcome | null {
+  if (!isObject(value) || typeof value["line"] !== "string") return null;
+  const { line, accepted, duplicates, error, sequence, have } = value;
+  if (isSize(accepted) && isSize(duplicates)) return { line, accepted, duplicates };
+  if (typeof error !== "string") return null;
+  // An error that a newer site names is treated as any other: the page is not there, and is sent again in time.
+  const named = error as PageError;
+  return { line, error: named, ...(isSize(sequence) ? { sequence } : {}), ...(isSize(have) ? { have } : {}) };
+}
+
+export function consistencyOf({ fromRoot, root, path }: Fields): LineConsistency | null {
+  if (typeof fromRoot !== "string" || typeof root !== "string" || !isTexts(path)) return null;
+  return { fromRoot, root, path };
+}
+
+export function refusalOf(status: number, retryAfter: string | undefined, fields: Fields): SiteRefusal {
+  const { error, message, urls, leader_url: leaderUrl } = fields;
+  const named = isTexts(urls) ? urls.slice(0, SITE_URLS_MAX) : [];
+  return {
+    kind: "refused",
+    status,
+    code: typeof error === "string" ? error : "",
+    message: typeof message === "string" ? message : "",
+    retryAfterMs: /^\d{1,4}$/.test(retryAfter ?? "") ? Number(retryAfter) * 1_000 : null,
+    // The leader first.
+    urls: typeof leaderUrl === "string" ? [leaderUrl, ...named.filter((url) => url !== leaderUrl)] : named,
+  };
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
+}
+
+function isSize(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
