@@ -7,3 +7,5 @@ export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 export const ZONES_KEPT_MAX = 128;
 /** Of each zone: somewhat more than a year. */
 export const DAYS_KEPT_MAX = 400;
+/** Public keys of other sites that are kept ready to verify with; begun anew when it is full. */
+export const PUBLIC_KEYS_KEPT_MAX = 1_024;

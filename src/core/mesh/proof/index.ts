@@ -1,0 +1,19 @@
+// The door of the proof: who may sign a line, what a signed checkpoint says, whether a page continues a line, and what proves a fork.
+
+export { fromBase64, toBase64 } from "./base64.ts";
+export { PAGE_BYTES_MAX, PAGE_ITEM_BYTES_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
+export { controllerOf, isLineId, lineIdOf } from "./line-id.ts";
+export { decodeLineState, emptyLine, encodeLineState, rootOf } from "./line-state.ts";
+export {
+  checkNote,
+  keyNameOf,
+  type NodeKey,
+  type NoteChecked,
+  type NoteRead,
+  type ProofTools,
+  readNote,
+  signCheckpoint,
+} from "./note.ts";
+export { itemBytes, pageProblem } from "./page.ts";
+export { isControllerId, ringHashOf, ringKeyOf, ringOfRegistration, ringProblem } from "./ring.ts";
+export { isWithheld, withheldHash } from "./withheld.ts";
