@@ -1,9 +1,10 @@
-// A site's journal with all of its tenants: the jobs' book, the API keys and the revoked certificates.
+// A site's journal with all of its tenants: the jobs' book, the API keys, the revoked certificates and the sites of the mesh.
 
 import type { JobsBook } from "../../core/jobs/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { CertificatesFold } from "../keys/certificates-fold.ts";
 import { KeysFold } from "../keys/keys-fold.ts";
+import { ControllersFold } from "../mesh/controllers-fold.ts";
 import { JobsTenant, type JobsTenantOptions } from "./jobs-tenant.ts";
 import { Journal } from "./journal.ts";
 import type { Tenant } from "./tenant.ts";
@@ -20,13 +21,16 @@ export class SiteJournal extends Journal {
   readonly book: JobsBook;
   readonly keys: KeysFold;
   readonly certificates: CertificatesFold;
+  readonly controllers: ControllersFold;
 
   constructor(digest: Digest, options: SiteJournalOptions = {}) {
-    const [keys, certificates, jobs] = [new KeysFold(), new CertificatesFold(), new JobsTenant(options)];
-    super(digest, [keys, certificates, ...(options.tenants ?? [])], jobs);
+    const [keys, certificates, controllers] = [new KeysFold(), new CertificatesFold(), new ControllersFold()];
+    const jobs = new JobsTenant(options);
+    super(digest, [keys, certificates, controllers, ...(options.tenants ?? [])], jobs);
     this.jobs = jobs;
     this.keys = keys;
     this.certificates = certificates;
+    this.controllers = controllers;
     this.book = jobs.book;
   }
 }

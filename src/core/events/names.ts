@@ -26,5 +26,11 @@ export const EVENT_TYPES = [
   "key:revoked",
   "certificate:revoked",
   "controller:recovered",
+  "controller:registered",
+  "controller:expired",
+  "controller:approved",
+  "controller:evicted",
+  "controller:forked",
+  "controller:resumed",
 ] as const satisfies readonly `${EntityType}:${string}`[];
 export type EventType = (typeof EVENT_TYPES)[number];

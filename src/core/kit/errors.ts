@@ -64,6 +64,8 @@ export const ERRORS = {
   JOB_FINISHED: { http: 409, exit: 69, retryable: false, number: null },
   IDEMPOTENCY_MISMATCH: { http: 422, exit: 64, retryable: false, number: null },
   QUOTA_EXCEEDED: { http: 507, exit: 75, retryable: true, number: null },
+  CONTROLLER_CONFLICT: { http: 409, exit: 69, retryable: false, number: null },
+  MESH_DISABLED: { http: 501, exit: 78, retryable: false, number: null },
   KEY_EXISTS: { http: 409, exit: 69, retryable: false, number: null },
   SCHEDULE_INVALID: { http: 400, exit: 64, retryable: false, number: null },
   EVENT_INVALID: { http: 400, exit: 65, retryable: false, number: null },

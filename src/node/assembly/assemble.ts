@@ -69,6 +69,8 @@ export interface NodeLog {
   readonly refusesJobs: () => TenureError | null;
   readonly refusesHolds?: (() => TenureError | null) | undefined;
   readonly unready: CertificatesServiceOptions["unready"];
+  /** Nodes that are not known to be of a release that reads records of the mesh: such a record would stop them. */
+  readonly unreadyForMesh: () => readonly string[];
   /** Whoever was revoked must stay out after a restart too. */
   onRevoked?(): void;
   archive(): ArchiveCounted;

@@ -26,6 +26,8 @@ export interface OwnLogOptions
   readonly peers: Peers & PeerQueries;
   /** From which protocol on a peer reads a revoked certificate. */
   readonly protocolOfRevocations: number;
+  /** From which protocol on a peer reads records of the mesh. */
+  readonly protocolOfMesh: number;
   readonly disk: DiskState;
   /** Null: for ever. */
   readonly keepDays: number | null;
@@ -88,6 +90,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     refusesJobs: () => diskRefusal(disk) ?? historyRefusal(archive),
     refusesHolds: () => pauseRefusal(machine) ?? diskRefusal(disk),
     unready: () => membersBelow(options.protocolOfRevocations, peers, engine.status()),
+    unreadyForMesh: () => membersBelow(options.protocolOfMesh, peers, engine.status()),
     // A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
     onRevoked: () => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot()),

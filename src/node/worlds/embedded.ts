@@ -14,7 +14,7 @@ import { openViews } from "../../drivers/sqlite/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
-import { type PeerTls, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
+import { type PeerTls, PROTOCOL_OF_MESH, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -151,6 +151,7 @@ function ownLogOptions(
     archive,
     peers: wire,
     protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
+    protocolOfMesh: PROTOCOL_OF_MESH,
     own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
     electionTimeoutMaxMs: election.electionTimeoutMaxMs,
     disk: directory,

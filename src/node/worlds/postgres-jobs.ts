@@ -61,6 +61,11 @@ export async function startSiteJobs(site: Site, line: SiteLog): Promise<NodeServ
 const NOT_OURS = { usedBytes: 0, quotaBytes: null, missingSegments: 0, lostSegments: 0, unsyncedBytes: 0 };
 
 function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: SiteLog): NodeLog {
+  // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
+  const unready = (): string[] => {
+    const others = nodes.all.filter(({ version }) => version !== options.version);
+    return others.filter(({ silentMs }) => silentMs < NODE_GONE_MS).map(({ nodeId }) => nodeId);
+  };
   return {
     // With the epoch that the reign has opened: a promoted standby is another author (design D13).
     get author() {
@@ -72,11 +77,8 @@ function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: Si
     history: new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock }),
     believedMs: () => nodes.believedMs(),
     refusesJobs: () => null,
-    // Whoever was not heard for so long is no node of the site; one that comes back with an older release stops, and says why.
-    unready: () => {
-      const others = nodes.all.filter(({ version }) => version !== options.version);
-      return others.filter(({ silentMs }) => silentMs < NODE_GONE_MS).map(({ nodeId }) => nodeId);
-    },
+    unready,
+    unreadyForMesh: unready,
     archive: () => NOT_OURS,
   };
 }

@@ -20,12 +20,14 @@ import { isRefusalReason, type RefusalReason } from "../refusals.ts";
 const MAGIC = "tenure-peer";
 /**
  * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
- * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates.
+ * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates. 5: the same frames;
+ * who says so reads records of the mesh: registered sites, and what other sites sent.
  */
 export const PROTOCOL_MIN = 1;
-export const PROTOCOL_MAX = 4;
+export const PROTOCOL_MAX = 5;
 export const PROTOCOL_OF_QUERIES = 2;
 export const PROTOCOL_OF_REVOCATIONS = 4;
+export const PROTOCOL_OF_MESH = 5;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;

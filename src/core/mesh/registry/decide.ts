@@ -1,0 +1,162 @@
+// What the registry's leader decides: who may register under which id and with which ring, and what an operator may do. Decided on what is
+// applied; the answer is the payload of an event, nothing to write, or a refusal.
+//
+// A site proves that it has a key of its line by a signature (`provenBy`, verified before). What it may register with:
+// - its line is pinned here: a key of the line's first ring, or of the ring in force as far as this site has the line;
+// - it is new here: a key of the ring that it shows, which becomes the first ring of its line;
+// - another line than the pinned one: the next generation, by a key of the last one. Anything else is a conflict, until an operator
+//   approves that ring by its hash, which also stands for the proof.
+
+import type { ErrorCode } from "../../kit/errors.ts";
+import { canonicalJson } from "../../events/index.ts";
+import { INTEGER_MAX } from "../../kit/limits.ts";
+import type { Json } from "../../kit/json.ts";
+import type { LineId, Ring } from "../model.ts";
+import type { SiteApproved, SiteEvicted, SiteRegistered } from "./events.ts";
+import { SITES_MAX } from "./limits.ts";
+import type { KnownSite, PinnedLine } from "./model.ts";
+import type { Registry } from "./registry.ts";
+
+interface Refused {
+  readonly kind: "refused";
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export type Decision<P> = { readonly kind: "write"; readonly payload: P } | { readonly kind: "unchanged" } | Refused;
+
+export interface Registration {
+  readonly id: string;
+  readonly url: string;
+  readonly name: string;
+  readonly urls: readonly string[];
+  readonly version: string | null;
+  /** Null: it shows no ring, and sends no events. */
+  readonly shown: ShownRing | null;
+  readonly metadata: { readonly [key: string]: Json };
+}
+
+export interface ShownRing extends PinnedLine {
+  readonly ringHash: string;
+  /** The public key (base64) that has signed the proof; null: none has. */
+  readonly provenBy: string | null;
+}
+
+/** The ring in force of a line, as far as this site has the line; null: it has nothing of it. */
+export type RingInForce = (line: LineId) => Ring | null;
+
+export function decideRegister(
+  registry: Registry,
+  asked: Registration,
+  ringInForce: RingInForce,
+): Decision<SiteRegistered> {
+  const { id, url, name, urls, version, shown, metadata } = asked;
+  if (registry.own?.controllerId === id) {
+    return refused("CONTROLLER_CONFLICT", `${id} is the controller id of this site. Give the other site another id.`);
+  }
+  const known = registry.site(id);
+  if (known?.isEvicted === true) {
+    return refused("PERMISSION_DENIED", `${id} was evicted. An operator takes it back: \`tenure mesh approve ${id}\`.`);
+  }
+  if (known === undefined && registry.size >= SITES_MAX) return noRoom();
+  const refusal = shown === null ? null : ringRefusal(id, known, shown, ringInForce);
+  if (refusal !== null) return refusal;
+  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring };
+  const payload = { url, name, urls, version, ...ring, metadata };
+  if (known === undefined || known.isExpired || !isSame(known, payload)) return { kind: "write", payload };
+  return { kind: "unchanged" };
+}
+
+export function decideApprove(registry: Registry, id: string, approved: SiteApproved): Decision<SiteApproved> {
+  const site = registry.site(id);
+  if (registry.own?.controllerId === id) return refused("BAD_REQUEST", `${id} is this site itself.`);
+  if (site === undefined) {
+    // Whoever knows its ring may approve a site before it has registered; a bare id might be anybody's.
+    if (approved.ring === null) return unknownSite(id);
+    return registry.size < SITES_MAX ? { kind: "write", payload: approved } : noRoom();
+  }
+  if (registry.status(site) === "forked" && approved.ring === null && site.approvedRing === null) {
+    return refused(
+      "BAD_REQUEST",
+      `The line of ${id} has forked and stays frozen. Approve the ring of its next generation: \`tenure mesh approve ${id} --ring HASH\`.`,
+    );
+  }
+  if (site.isApproved && !site.isEvicted && (approved.ring === null || approved.ring === site.approvedRing)) {
+    return { kind: "unchanged" };
+  }
+  return { kind: "write", payload: { ...approved, ring: approved.ring ?? site.approvedRing } };
+}
+
+export function decideEvict(
+  registry: Registry,
+  id: string,
+  by: string,
+  sizeOf: (line: LineId) => number,
+): Decision<SiteEvicted> {
+  const site = registry.site(id);
+  if (site === undefined) return unknownSite(id);
+  if (site.isEvicted) return { kind: "unchanged" };
+  const through = Object.fromEntries(site.lines.map(({ line }) => [line, sizeOf(line)]));
+  return { kind: "write", payload: { by, through } };
+}
+
+/** Those among them that are to expire: known, and not expired yet. */
+export function decideExpire(registry: Registry, silent: readonly string[]): readonly string[] {
+  return silent.filter((id) => {
+    const site = registry.site(id);
+    return site !== undefined && !site.isExpired && !site.isEvicted;
+  });
+}
+
+function ringRefusal(
+  id: string,
+  known: KnownSite | undefined,
+  shown: ShownRing,
+  ringInForce: RingInForce,
+): Refused | null {
+  const { line, ring, ringHash, provenBy } = shown;
+  if (known?.approvedRing === ringHash) return null;
+  const newest = known?.lines.at(-1);
+  const pinned = known?.lines.find((one) => one.line === line);
+  if (newest === undefined || pinned !== undefined) {
+    if (isKeyOf(provenBy, [ring, ringInForce(line)])) return null;
+    return refused(
+      "PERMISSION_DENIED",
+      `The proof is not signed by a key of ${line} that is known here. If ${id} has changed its keys, an operator approves its first ring: \`tenure mesh approve ${id} --ring ${ringHash}\`.`,
+    );
+  }
+  const isNext = ring.generation > newest.ring.generation;
+  if (isNext && isKeyOf(provenBy, [newest.ring, ringInForce(newest.line)])) return null;
+  return refused(
+    "CONTROLLER_CONFLICT",
+    `${id} is registered here with another ring, of the line ${newest.line}. If this is the same site with new keys, an operator says so: \`tenure mesh approve ${id} --ring ${ringHash}\`. If not, give it another controller id.`,
+  );
+}
+
+function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {
+  return key !== null && rings.some((ring) => ring?.keys.some((one) => one.key === key));
+}
+
+function isSame(known: KnownSite, payload: SiteRegistered): boolean {
+  const { url, name, urls, version, metadata, line } = payload;
+  const isPinned = line === undefined || known.lines.some((one) => one.line === line);
+  const before = [known.url, known.name, known.urls, known.version, known.metadata];
+  return isPinned && textOf(before) === textOf([url, name, urls, version, metadata ?? {}]);
+}
+
+/** Whatever the order of the names in it. */
+function textOf(value: Parameters<typeof canonicalJson>[0]): string {
+  return canonicalJson(value, INTEGER_MAX);
+}
+
+function noRoom(): Refused {
+  return refused("OVERLOADED", `There are ${SITES_MAX} sites in the registry, and no room for another one.`);
+}
+
+function unknownSite(id: string): Refused {
+  return refused("NOT_FOUND", `There is no site ${id} in the registry.`);
+}
+
+function refused(code: ErrorCode, message: string): Refused {
+  return { kind: "refused", code, message };
+}

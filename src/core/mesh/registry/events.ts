@@ -1,0 +1,54 @@
+// The payloads of the registry's events, as they are in the journal. The entity is a site, under its controller id.
+
+import type { Json } from "../../kit/json.ts";
+import type { LineId, Ring, RingKey } from "../model.ts";
+
+export const REGISTRY_EVENTS = [
+  "controller:registered",
+  "controller:expired",
+  "controller:approved",
+  "controller:evicted",
+  "controller:forked",
+  "controller:resumed",
+] as const;
+export type RegistryEventType = (typeof REGISTRY_EVENTS)[number];
+
+/** `controller:registered` of the site that writes it: its ring from here on. Only this one has `keys`. */
+export interface OwnRegistered {
+  readonly name: string;
+  readonly urls: readonly string[];
+  readonly line: LineId;
+  readonly generation: number;
+  readonly author: string;
+  readonly keys: readonly RingKey[];
+}
+
+/** `controller:registered` of another site. */
+export interface SiteRegistered {
+  readonly url: string;
+  readonly name: string;
+  readonly urls: readonly string[];
+  readonly version: string | null;
+  /** With `ring`, the first one of this line; or neither. */
+  readonly line?: LineId | undefined;
+  readonly ring?: Ring | undefined;
+  readonly metadata?: { readonly [key: string]: Json } | undefined;
+}
+
+/** `controller:approved`. `ring`: the hash of the ring that the site may register with in place of the one that is pinned. */
+export interface SiteApproved {
+  readonly by: string;
+  readonly ring: string | null;
+}
+
+/** `controller:evicted`. `through`: how much of each of its lines had been taken. */
+export interface SiteEvicted {
+  readonly by: string;
+  readonly through: Readonly<Record<LineId, number>>;
+}
+
+/** `controller:forked`: two histories under one name, which anybody can verify. */
+export interface LineForked {
+  readonly line: LineId;
+  readonly evidence: { readonly [key: string]: Json };
+}

@@ -1,0 +1,5 @@
+export * from "./decide.ts";
+export * from "./events.ts";
+export * from "./limits.ts";
+export * from "./model.ts";
+export * from "./registry.ts";

@@ -1,0 +1,273 @@
+import { describe, expect, it } from "vitest";
+import type { StoredEvent } from "../../events/index.ts";
+import type { Ring } from "../model.ts";
+import { decideApprove, decideEvict, decideExpire, decideRegister, type Registration } from "./decide.ts";
+import { LINES_PER_SITE_MAX, SITES_MAX } from "./limits.ts";
+import { Registry } from "./registry.ts";
+
+const ring = (controller: string, key: string, generation = 1): Ring => ({
+  controller,
+  generation,
+  author: controller,
+  keys: [{ node: "n1", key }],
+});
+
+/** The line of a ring is named by its key here. */
+const shown = (made: Ring, provenBy: string | null = made.keys[0]!.key): Registration["shown"] => {
+  const ringHash = `hash-${made.generation}-${made.keys[0]!.key}`;
+  return { line: `${made.controller}.${ringHash}`, ring: made, ringHash, provenBy };
+};
+
+const asked = (id: string, change: Partial<Registration> = {}): Registration => ({
+  id,
+  url: `http://${id}:7070`,
+  name: id,
+  urls: [],
+  version: null,
+  shown: null,
+  metadata: {},
+  ...change,
+});
+
+class Stage {
+  readonly registry = new Registry();
+  sequence = 0;
+  inForce = new Map<string, Ring>();
+
+  apply(eventType: StoredEvent["eventType"], entityId: string, payload: object): void {
+    const event = { eventType, entityId, payload, sequence: ++this.sequence, timestamp: 1_000.5 + this.sequence };
+    this.registry.apply(event as unknown as StoredEvent);
+  }
+
+  own(key: string, generation = 1): void {
+    const { line } = shown(ring("home", key, generation))!;
+    const payload = { name: "home", urls: [], line, generation, author: "home", keys: [{ node: "n1", key }] };
+    this.apply("controller:registered", "home", payload);
+  }
+
+  /** "written", "unchanged" or the refusal's code. */
+  register(registration: Registration): string {
+    const decision = decideRegister(this.registry, registration, (line) => this.inForce.get(line) ?? null);
+    if (decision.kind === "write") this.apply("controller:registered", registration.id, decision.payload);
+    return decision.kind === "refused" ? decision.code : decision.kind;
+  }
+
+  approve(id: string, hash: string | null = null): string {
+    const decision = decideApprove(this.registry, id, { by: "ada", ring: hash });
+    if (decision.kind === "write") this.apply("controller:approved", id, decision.payload);
+    return decision.kind === "refused" ? decision.code : decision.kind;
+  }
+
+  evict(id: string): string {
+    const decision = decideEvict(this.registry, id, "ada", () => 7);
+    if (decision.kind === "write") this.apply("controller:evicted", id, decision.payload);
+    return decision.kind === "refused" ? decision.code : decision.kind;
+  }
+
+  status(id: string): string {
+    return this.registry.status(this.registry.site(id)!);
+  }
+}
+
+describe("the own site", () => {
+  it("has the ring of its last registration, and the first ring of each of its lines", () => {
+    const stage = new Stage();
+    stage.own("k1");
+    const { line } = stage.registry.own!;
+    stage.apply("controller:registered", "home", {
+      name: "home",
+      urls: ["http://a"],
+      line,
+      generation: 1,
+      author: "home",
+      keys: [{ node: "n1", key: "k2" }],
+    });
+    expect(stage.registry.own).toMatchObject({ keys: [{ key: "k2" }], urls: ["http://a"], since: 2, generation: 1 });
+    expect(stage.registry.own!.lines).toEqual([{ line, ring: ring("home", "k1") }]);
+    stage.own("k3", 2);
+    expect(stage.registry.own!.lines.map((one) => one.ring.generation)).toEqual([1, 2]);
+  });
+
+  it("keeps its controller id, and nobody else registers under it", () => {
+    const stage = new Stage();
+    stage.own("k1");
+    stage.apply("controller:registered", "other", { ...stage.registry.own!, keys: [] });
+    expect(stage.registry.own!.controllerId).toBe("home");
+    expect(stage.register(asked("home"))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.approve("home", "hash")).toBe("BAD_REQUEST");
+  });
+});
+
+describe("registering", () => {
+  it("writes what is new, and nothing when the same comes again", () => {
+    const stage = new Stage();
+    expect(stage.register(asked("b"))).toBe("write");
+    expect(stage.register(asked("b"))).toBe("unchanged");
+    expect(stage.register(asked("b", { url: "http://b:2" }))).toBe("write");
+    expect(stage.register(asked("b", { url: "http://b:2", shown: shown(ring("b", "k1")) }))).toBe("write");
+    expect(stage.register(asked("b", { url: "http://b:2", shown: shown(ring("b", "k1")) }))).toBe("unchanged");
+    expect(stage.registry.site("b")).toMatchObject({ url: "http://b:2", registeredAtMs: 1_003 });
+    stage.register(asked("c", { metadata: { a: 1, b: { c: 2, d: 3 } } }));
+    expect(stage.register(asked("c", { metadata: { b: { d: 3, c: 2 }, a: 1 } }))).toBe("unchanged");
+  });
+
+  it("needs a proof by a key of the ring that is shown", () => {
+    const stage = new Stage();
+    expect(stage.register(asked("b", { shown: shown(ring("b", "k1"), null) }))).toBe("PERMISSION_DENIED");
+    expect(stage.register(asked("b", { shown: shown(ring("b", "k1"), "k2") }))).toBe("PERMISSION_DENIED");
+    expect(stage.registry.size).toBe(0);
+  });
+
+  it("with another ring under a known id is a conflict, until an operator approves that ring by its hash", () => {
+    const stage = new Stage();
+    stage.register(asked("b", { shown: shown(ring("b", "k1")) }));
+    const other = shown(ring("b", "k2"), null)!;
+    expect(stage.register(asked("b", { shown: other }))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.register(asked("b", { shown: shown(ring("b", "k2", 2)) }))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.approve("b", "hash-of-another")).toBe("write");
+    expect(stage.register(asked("b", { shown: other }))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.approve("b", other.ringHash)).toBe("write");
+    expect(stage.register(asked("b", { shown: other }))).toBe("write");
+    expect(stage.registry.site("b")).toMatchObject({ approvedRing: null, isApproved: true });
+    expect(stage.registry.site("b")!.lines.map((one) => one.ring.keys[0]!.key)).toEqual(["k1", "k2"]);
+  });
+
+  it("of the next generation needs a key of the one before; the same generation twice is a conflict", () => {
+    const stage = new Stage();
+    stage.register(asked("b", { shown: shown(ring("b", "k1")) }));
+    const next = {
+      ...ring("b", "k2", 2),
+      keys: [
+        { node: "n1", key: "k2" },
+        { node: "n2", key: "k1" },
+      ],
+    };
+    expect(stage.register(asked("b", { shown: shown(next, "k2") }))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.register(asked("b", { shown: shown(next, "k1") }))).toBe("write");
+    expect(stage.register(asked("b", { shown: shown(ring("b", "k1", 2), "k1") }))).toBe("CONTROLLER_CONFLICT");
+  });
+
+  it("takes a proof by the ring in force of a line that this site has", () => {
+    const stage = new Stage();
+    const first = shown(ring("b", "k1"))!;
+    stage.register(asked("b", { shown: first }));
+    expect(stage.register(asked("b", { shown: { ...first, provenBy: "k9" } }))).toBe("PERMISSION_DENIED");
+    stage.inForce.set(first.line, ring("b", "k9"));
+    expect(stage.register(asked("b", { shown: { ...first, provenBy: "k9" } }))).toBe("unchanged");
+  });
+
+  it("is bounded", () => {
+    const stage = new Stage();
+    for (let at = 0; at < SITES_MAX; at++) stage.register(asked(`s${at}`));
+    expect(stage.register(asked("one-more"))).toBe("OVERLOADED");
+    expect(stage.approve("one-more", "hash")).toBe("OVERLOADED");
+    stage.apply("controller:registered", "one-more", { url: "", name: "", urls: [], version: null });
+    expect(stage.registry.size).toBe(SITES_MAX);
+  });
+
+  it("keeps the newest lines of a site", () => {
+    const stage = new Stage();
+    for (let at = 1; at <= LINES_PER_SITE_MAX + 1; at++) {
+      expect(stage.register(asked("b", { shown: shown(ring("b", "k1", at)) }))).toBe("write");
+    }
+    expect(
+      stage.registry
+        .site("b")!
+        .lines.map((one) => one.ring.generation)
+        .slice(0, 1),
+    ).toEqual([2]);
+  });
+});
+
+describe("what becomes of a site", () => {
+  it("expires once, keeps its approval and its lines, and comes back when it registers again", () => {
+    const stage = new Stage();
+    const first = shown(ring("b", "k1"))!;
+    stage.register(asked("b", { shown: first }));
+    stage.approve("b");
+    expect(decideExpire(stage.registry, ["b", "nobody"])).toEqual(["b"]);
+    stage.apply("controller:expired", "b", {});
+    expect([stage.status("b"), decideExpire(stage.registry, ["b"])]).toEqual(["expired", []]);
+    expect(stage.registry.standingOf("b", first.line, "approved")).toMatchObject({ kind: "wanted" });
+    expect(stage.register(asked("b", { shown: first }))).toBe("write");
+    expect(stage.status("b")).toBe("approved");
+  });
+
+  it("is evicted, with how much was taken of its lines, and refused until it is approved", () => {
+    const stage = new Stage();
+    const first = shown(ring("b", "k1"))!;
+    stage.register(asked("b", { shown: first }));
+    expect(decideEvict(stage.registry, "b", "ada", () => 7)).toEqual({
+      kind: "write",
+      payload: { by: "ada", through: { [first.line]: 7 } },
+    });
+    expect([stage.evict("b"), stage.evict("b"), stage.evict("nobody")]).toEqual(["write", "unchanged", "NOT_FOUND"]);
+    expect(stage.register(asked("b", { shown: first }))).toBe("PERMISSION_DENIED");
+    expect(stage.registry.standingOf("b", first.line, "vouched")).toEqual({ kind: "evicted" });
+    expect(decideExpire(stage.registry, ["b"])).toEqual([]);
+    expect([stage.approve("b"), stage.approve("b"), stage.status("b")]).toEqual(["write", "unchanged", "approved"]);
+    expect(stage.register(asked("b", { shown: first }))).toBe("unchanged");
+  });
+
+  it("is taken only when approved, where that is asked for; a line that nobody registered is unknown", () => {
+    const stage = new Stage();
+    const first = shown(ring("b", "k1"))!;
+    stage.register(asked("b", { shown: first }));
+    const { registry } = stage;
+    expect(registry.standingOf("b", first.line, "vouched")).toEqual({ kind: "wanted", firstRing: first.ring });
+    expect(registry.standingOf("b", first.line, "approved")).toEqual({ kind: "unapproved" });
+    expect(registry.standingOf("b", "b.other", "vouched")).toEqual({ kind: "unknown" });
+    expect(registry.standingOf("c", "c.line", "vouched")).toEqual({ kind: "unknown" });
+  });
+
+  it("stays frozen after a fork, and returns with another line that an operator approved", () => {
+    const stage = new Stage();
+    const first = shown(ring("b", "k1"))!;
+    stage.register(asked("b", { shown: first }));
+    stage.apply("controller:forked", "b", { line: first.line, evidence: {} });
+    stage.apply("controller:forked", "b", { line: first.line, evidence: {} });
+    expect(stage.registry.standingOf("b", first.line, "vouched")).toEqual({ kind: "forked", evidence: 2 });
+    expect([stage.status("b"), stage.approve("b")]).toEqual(["forked", "BAD_REQUEST"]);
+    const next = shown(ring("b", "k2", 2))!;
+    stage.approve("b", next.ringHash);
+    expect([stage.status("b"), stage.register(asked("b", { shown: next })), stage.status("b")]).toEqual([
+      "forked",
+      "write",
+      "approved",
+    ]);
+    expect(stage.registry.standingOf("b", first.line, "vouched").kind).toBe("forked");
+  });
+
+  it("may be approved by its ring before it registers, and then needs no proof; by its bare id it may not", () => {
+    const stage = new Stage();
+    const rotated = shown(ring("b", "k1"), "k9")!;
+    expect(stage.approve("b")).toBe("NOT_FOUND");
+    expect(stage.approve("b", rotated.ringHash)).toBe("write");
+    expect([stage.status("b"), stage.registry.site("b")!.lines]).toEqual(["expired", []]);
+    expect(stage.register(asked("b", { shown: rotated }))).toBe("write");
+    expect(stage.status("b")).toBe("approved");
+  });
+});
+
+describe("written down", () => {
+  it("is nothing where nothing happened, and comes back whole", () => {
+    const stage = new Stage();
+    stage.apply("build:submitted", "j1", {});
+    expect(stage.registry.encode()).toBeNull();
+    stage.own("k0");
+    stage.register(asked("b", { shown: shown(ring("b", "k1")), metadata: { rack: 3 }, version: "1.2.3" }));
+    stage.apply("controller:forked", "x", { line: "x.1", evidence: {} });
+    stage.apply("controller:resumed", "home", {});
+    const other = new Registry();
+    other.restore(stage.registry.encode());
+    expect(other.encode()).toBe(stage.registry.encode());
+    expect([other.own, other.site("b"), other.forkOf("x.1"), other.resumedAt]).toEqual([
+      stage.registry.own,
+      stage.registry.site("b"),
+      4,
+      5,
+    ]);
+    other.restore(null);
+    expect([other.encode(), other.size, other.own]).toEqual([null, 0, null]);
+  });
+});

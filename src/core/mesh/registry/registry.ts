@@ -1,0 +1,175 @@
+// The state of the registry, and what each event makes of it, the same on every node. Events were decided by this site's own leader
+// (decide.ts), so they are taken as they are; what was decided twice because of a change of leaders changes nothing the second time.
+
+import { parseJson } from "../../kit/parse-json.ts";
+import { TextMap } from "../../kit/text-map.ts";
+import type { StoredEvent } from "../../events/index.ts";
+import type { LineId } from "../model.ts";
+import type { LineForked, OwnRegistered, RegistryEventType, SiteApproved, SiteRegistered } from "./events.ts";
+import { FORKS_MAX, LINES_PER_SITE_MAX, SITES_MAX } from "./limits.ts";
+import type { Accept, KnownSite, LineStanding, OwnSite, PinnedLine, SiteStatus } from "./model.ts";
+
+interface Written {
+  readonly own: OwnSite | null;
+  readonly sites: readonly KnownSite[];
+  readonly forks: readonly (readonly [LineId, number])[];
+  readonly resumedAt: number;
+}
+
+export class Registry {
+  #own: OwnSite | null = null;
+  #resumedAt = 0;
+  readonly #sites = new Map<string, KnownSite>();
+  /** Lines that are proven to have forked: the sequence of the own event that has the evidence. */
+  readonly #forks = new TextMap<number>();
+
+  /** Null: this site has written no ring yet. */
+  get own(): OwnSite | null {
+    return this.#own;
+  }
+
+  /** The sequence of the last `controller:resumed`; 0: none. */
+  get resumedAt(): number {
+    return this.#resumedAt;
+  }
+
+  get size(): number {
+    return this.#sites.size;
+  }
+
+  site(id: string): KnownSite | undefined {
+    return this.#sites.get(id);
+  }
+
+  /** By id. */
+  sites(): readonly KnownSite[] {
+    return [...this.#sites.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  forkOf(line: LineId): number | undefined {
+    return this.#forks.get(line);
+  }
+
+  status(site: KnownSite): SiteStatus {
+    const newest = site.lines.at(-1);
+    if (newest !== undefined && this.#forks.has(newest.line)) return "forked";
+    if (site.isEvicted) return "evicted";
+    if (site.isExpired) return "expired";
+    return site.isApproved ? "approved" : "registered";
+  }
+
+  /** Whether pages of a line are taken. `controller`: the site whose line it is. */
+  standingOf(controller: string, line: LineId, accept: Accept): LineStanding {
+    const evidence = this.#forks.get(line);
+    if (evidence !== undefined) return { kind: "forked", evidence };
+    const site = this.#sites.get(controller);
+    const found = site?.lines.find((one) => one.line === line);
+    if (site === undefined || found === undefined) return { kind: "unknown" };
+    if (site.isEvicted) return { kind: "evicted" };
+    if (accept === "approved" && !site.isApproved) return { kind: "unapproved" };
+    return { kind: "wanted", firstRing: found.ring };
+  }
+
+  apply(event: StoredEvent): void {
+    const { entityId: id, payload, sequence } = event;
+    switch (event.eventType as RegistryEventType) {
+      case "controller:registered":
+        return "keys" in payload
+          ? this.#registeredSelf(id, payload as unknown as OwnRegistered, sequence)
+          : this.#registered(id, payload as unknown as SiteRegistered, event.timestamp);
+      case "controller:expired":
+        return this.#change(id, { isExpired: true });
+      case "controller:approved":
+        return this.#approved(id, payload as unknown as SiteApproved);
+      case "controller:evicted":
+        return this.#change(id, { isEvicted: true, isApproved: false, approvedRing: null });
+      case "controller:forked":
+        return this.#forked(payload as unknown as LineForked, sequence);
+      case "controller:resumed":
+        this.#resumedAt = sequence;
+        return;
+      default:
+      // Of another tenant.
+    }
+  }
+
+  /** Null: nothing was ever written of it, and whoever reads this state need not know of it. */
+  encode(): string | null {
+    if (this.#own === null && this.#sites.size === 0 && this.#forks.size === 0 && this.#resumedAt === 0) return null;
+    const written: Written = {
+      own: this.#own,
+      sites: this.sites(),
+      forks: [...this.#forks.entries()].toSorted(([, a], [, b]) => a - b),
+      resumedAt: this.#resumedAt,
+    };
+    return JSON.stringify(written);
+  }
+
+  restore(text: string | null): void {
+    this.#sites.clear();
+    this.#forks.clear();
+    const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0 };
+    const { own, sites, forks, resumedAt } = text === null ? empty : (parseJson(text) as unknown as Written);
+    this.#own = own;
+    this.#resumedAt = resumedAt;
+    for (const site of sites) this.#sites.set(site.id, site);
+    for (const [line, sequence] of forks) this.#forks.set(line, sequence);
+  }
+
+  #registeredSelf(controllerId: string, { name, urls, ...ring }: OwnRegistered, since: number): void {
+    const before = this.#own;
+    if (before !== null && before.controllerId !== controllerId) return;
+    const { line, generation, author, keys } = ring;
+    const lines = pinned(before?.lines ?? [], { line, ring: { controller: controllerId, generation, author, keys } });
+    this.#own = { controllerId, name, urls, line, generation, author, keys, since, lines };
+  }
+
+  #registered(id: string, payload: SiteRegistered, timestamp: number): void {
+    const before = this.#sites.get(id);
+    if (before === undefined && this.#sites.size >= SITES_MAX) return;
+    const { url, name, urls, version, line, ring, metadata = {} } = payload;
+    const lines = before?.lines ?? [];
+    this.#sites.set(id, {
+      id,
+      url,
+      name,
+      urls,
+      version,
+      metadata,
+      registeredAtMs: Math.floor(timestamp),
+      lines: line === undefined || ring === undefined ? lines : pinned(lines, { line, ring }),
+      isExpired: false,
+      isApproved: before?.isApproved ?? false,
+      isEvicted: before?.isEvicted ?? false,
+      // Used up by the line that it was given for.
+      approvedRing:
+        lines.some((one) => one.line === line) || line === undefined ? (before?.approvedRing ?? null) : null,
+    });
+  }
+
+  #approved(id: string, { ring }: SiteApproved): void {
+    if (!this.#sites.has(id) && this.#sites.size < SITES_MAX) this.#sites.set(id, unheard(id));
+    this.#change(id, { isApproved: true, isEvicted: false, approvedRing: ring });
+  }
+
+  #forked({ line }: LineForked, sequence: number): void {
+    if (!this.#forks.has(line) && this.#forks.size < FORKS_MAX) this.#forks.set(line, sequence);
+  }
+
+  #change(id: string, change: Partial<KnownSite>): void {
+    const site = this.#sites.get(id);
+    if (site !== undefined) this.#sites.set(id, { ...site, ...change });
+  }
+}
+
+/** Approved before it registered. */
+function unheard(id: string): KnownSite {
+  const nothing = { url: "", urls: [], version: null, registeredAtMs: 0, lines: [], metadata: {} };
+  return { id, name: id, ...nothing, isExpired: true, isApproved: false, isEvicted: false, approvedRing: null };
+}
+
+/** The first ring of a line stays; a line that is new is the last. */
+function pinned(lines: readonly PinnedLine[], next: PinnedLine): readonly PinnedLine[] {
+  if (lines.some(({ line }) => line === next.line)) return lines;
+  return [...lines, next].slice(-LINES_PER_SITE_MAX);
+}
