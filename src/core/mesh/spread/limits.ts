@@ -1,0 +1,6 @@
+// The bounds of spreading pages between sites.
+
+/** The other sides have more of a line and nothing new has come for so long: one of them is asked. */
+export const GRAFT_AFTER_MS = 1_000;
+/** A page that was refused is not sent again, and whoever sent one that had to be refused is not asked again, before this is over. */
+export const REFUSED_PAUSE_MS = 5_000;
