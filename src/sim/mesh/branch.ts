@@ -1,7 +1,14 @@
 // A history of a site as somebody tells it: the one that is true, or one in which an event is another and everything after it is linked to
 // that. Both are sealed as production seals, so that only signatures and roots tell them apart.
 
-import { bytesOfHash, consistencyRanges, decodeEvent, eventHashOf, hexOf, MerkleFrontier } from "../../core/events/index.ts";
+import {
+  bytesOfHash,
+  consistencyRanges,
+  decodeEvent,
+  eventHashOf,
+  hexOf,
+  MerkleFrontier,
+} from "../../core/events/index.ts";
 import { encodeEvent } from "../../core/events/event.ts";
 import { isWithheld } from "../../core/mesh/proof/index.ts";
 import type { PageItem } from "../../core/mesh/model.ts";

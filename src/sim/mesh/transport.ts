@@ -17,12 +17,10 @@ import type {
   Sites,
 } from "../../ports/sites.ts";
 import type { Boot, World } from "../kernel/index.ts";
+import { dial } from "./stream.ts";
 
 /** As the driver's patience with a request. */
 const CALL_GIVES_UP_MS = 5_000;
-/** A stream that carried nothing for so long is dead: heads come each second. */
-const STREAM_GIVES_UP_MS = 4_000;
-
 export interface Weather {
   readonly wayMs: readonly [number, number];
   readonly lossRate: number;
@@ -60,34 +58,51 @@ export type Parcel =
   | { readonly kind: "question"; readonly question: Question }
   | { readonly kind: "answer"; readonly to: Question; readonly answer: SiteAnswer<unknown> }
   | { readonly kind: "opening"; readonly opening: Opening }
-  | { readonly kind: "message"; readonly message: LinkMessage };
+  | { readonly kind: "message"; readonly message: LinkMessage }
+  /** Of a stream, by the end that was dialled. */
+  | { readonly kind: "ended"; readonly answer: SiteAnswer<null> };
 
 export interface Tap {
   /** In the sender's turn. */
   sent(from: string, to: string, parcel: Parcel): void;
   /** What arrives instead: a liar's. Null: nothing. */
   changed(from: string, to: string, parcel: Parcel): Parcel | null;
+  /** One page more or fewer is under way. */
+  underWay(from: string, to: string, by: 1 | -1): void;
   /** A message met this weather. */
   met(what: "cut" | "lost" | "twice" | "late" | "overtaken"): void;
+}
+
+/** How a parcel is carried. */
+export interface Carriage {
+  readonly from: string;
+  readonly to: string;
+  readonly parcel: Parcel;
+  /** As over one connection: nothing is lost, doubled or overtaken. */
+  readonly isOrdered: boolean;
+  /** In the process that listens there. */
+  readonly arrived: (parcel: Parcel, door: Door) => void;
+  /** Nobody listens there. */
+  readonly refused: () => void;
 }
 
 export class Transport {
   readonly #world: World;
   readonly #random: Random;
-  readonly #tap: Tap;
   readonly #doors = new Map<string, Door>();
   /** By way: when the last message that was sent there arrives. */
   readonly #latestMs = new Map<string, number>();
+  readonly tap: Tap;
   weather: Weather;
-  #calls = 0;
 
   constructor(world: World, weather: Weather, tap: Tap) {
     this.#world = world;
     this.#random = world.random.fork("sites");
-    this.#tap = tap;
+    this.tap = tap;
     this.weather = weather;
   }
 
+  /** A process of this node answers from now on. */
   listen(node: string, door: Door): void {
     this.#doors.set(node, door);
   }
@@ -101,35 +116,37 @@ export class Transport {
       heartbeat: (url, id, signal) => ask(url, { kind: "heartbeat", id }, signal),
       deliver: (url, delivery, signal) => ask<Delivered>(url, { kind: "deliver", delivery }, signal),
       consistency: (url, asked, signal) => ask<LineConsistency>(url, { kind: "consistency", ...asked }, signal),
-      stream: (url, opening, signal, receive) => new StreamEnd(this, boot, nodeOf(url), signal, receive).open(opening),
+      stream: (url, opening, signal, receive) => dial(this, boot, { to: nodeOf(url), opening, signal, receive }),
       close: () => undefined,
     };
   }
 
-  /** Carries a parcel; `arrived` is called in the process that listens there, if it still is that one. */
-  carry(from: string, to: string, parcel: Parcel, isOrdered: boolean, arrived: (parcel: Parcel) => void): void {
-    this.#tap.sent(from, to, parcel);
-    const copy = JSON.parse(JSON.stringify(parcel)) as Parcel;
-    const changed = this.#tap.changed(from, to, copy);
+  carry(carriage: Carriage): void {
+    const { from, to, parcel, isOrdered } = carriage;
+    this.tap.sent(from, to, parcel);
+    const changed = this.tap.changed(from, to, JSON.parse(JSON.stringify(parcel)) as Parcel);
     if (changed === null) return;
-    this.#deliver(from, to, changed, isOrdered, arrived);
-    if (isOrdered || !this.#random.chance(this.weather.twiceRate)) return;
-    this.#tap.met("twice");
-    this.#deliver(from, to, changed, isOrdered, arrived);
+    const [lossRate, twiceRate] = isOrdered ? [0, 0] : [this.weather.lossRate, this.weather.twiceRate];
+    if (this.#random.chance(lossRate)) return this.tap.met("lost");
+    this.#send(carriage, changed);
+    if (!this.#random.chance(twiceRate)) return;
+    this.tap.met("twice");
+    this.#send(carriage, changed);
   }
 
-  door(node: string): Door | undefined {
-    const door = this.#doors.get(node);
-    return door?.isAlive() === true ? door : undefined;
+  isOpen(from: string, to: string): boolean {
+    return this.#world.network.link(from, to).open;
   }
 
-  /** In that process, once it is not paused. */
+  /** In that process, once it is not paused, if it still lives. */
   at(node: string, isAlive: () => boolean, fire: () => void): void {
+    if (!isAlive()) return;
     this.#world.call(node, () => {
       if (isAlive()) fire();
     });
   }
 
+  /** Outside of every process. */
   after(node: string, afterMs: number, fire: () => void): void {
     const { scheduler } = this.#world;
     scheduler.schedule(scheduler.nowMs + afterMs, scheduler.owner(`sites/${node}`), fire);
@@ -141,59 +158,72 @@ export class Transport {
 
   #ask(boot: Boot, to: string, question: Question, signal: AbortSignal): Promise<SiteAnswer<unknown>> {
     const { node, isAlive } = boot;
-    this.#calls++;
+    const pages = question.kind === "deliver" ? (question.delivery.pages?.length ?? 0) : 0;
+    let isOver = false;
+    const over = (end: () => void): void => {
+      if (isOver) return;
+      isOver = true;
+      for (let page = 0; page < pages; page++) this.tap.underWay(node, to, -1);
+      this.at(node, isAlive, end);
+    };
+    for (let page = 0; page < pages; page++) this.tap.underWay(node, to, 1);
     return new Promise((resolve, reject) => {
-      const failed = (why: string): void =>
-        this.at(node, isAlive, () => reject(new TenureError("BACKEND_UNAVAILABLE", `${to}: ${why}`)));
+      const failed = (why: string): void => over(() => reject(unreachable(to, why)));
       if (signal.aborted) return failed("given up");
       signal.addEventListener("abort", () => failed("given up"), { once: true });
       this.after(node, CALL_GIVES_UP_MS, () => failed("no answer"));
-      this.carry(node, to, { kind: "question", question }, false, (asked) => {
-        const door = this.door(to);
-        if (door === undefined) return this.after(node, this.#wayMs(), () => failed("nobody listens"));
-        if (asked.kind !== "question") return;
-        door.answer(asked.question).then(
-          (answer) => {
-            if (!door.isAlive()) return;
-            this.carry(to, node, { kind: "answer", to: asked.question, answer }, false, (back) => {
-              if (back.kind === "answer") this.at(node, isAlive, () => resolve(back.answer));
-            });
-          },
-          (error: unknown) => {
-            if (door.isAlive()) this.report(to, error);
-          },
-        );
-      });
+      const refused = (): void => this.after(to, this.#wayMs(), () => failed("nobody listens"));
+      const parcel: Parcel = { kind: "question", question };
+      const arrived = (asked: Parcel, door: Door): void => {
+        if (asked.kind === "question")
+          this.#answer(to, door, asked.question, node, (answer) => over(() => resolve(answer)));
+      };
+      this.carry({ from: node, to, parcel, isOrdered: false, arrived, refused });
     });
   }
 
-  #deliver(from: string, to: string, parcel: Parcel, isOrdered: boolean, arrived: (parcel: Parcel) => void): void {
+  #answer(
+    node: string,
+    door: Door,
+    question: Question,
+    asker: string,
+    answered: (answer: SiteAnswer<unknown>) => void,
+  ): void {
+    door.answer(question).then(
+      (answer) => {
+        if (!door.isAlive()) return;
+        const parcel: Parcel = { kind: "answer", to: question, answer };
+        const arrived = (back: Parcel): void => {
+          if (back.kind === "answer") answered(back.answer);
+        };
+        this.carry({ from: node, to: asker, parcel, isOrdered: false, arrived, refused: () => undefined });
+      },
+      (error: unknown) => {
+        if (door.isAlive()) this.report(node, error);
+      },
+    );
+  }
+
+  #send({ from, to, isOrdered, arrived, refused }: Carriage, parcel: Parcel): void {
     const { scheduler, network } = this.#world;
     const way = `${from}>${to}`;
-    // A stream's bytes are sent again until they arrive, or the stream breaks.
-    if (!isOrdered && this.#random.chance(this.weather.lossRate)) return this.#tap.met("lost");
     const isLate = this.#random.chance(this.weather.lateRate);
-    if (isLate) this.#tap.met("late");
+    if (isLate) this.tap.met("late");
     const latestMs = this.#latestMs.get(way) ?? 0;
     let atMs = scheduler.nowMs + this.#wayMs() * (isLate ? this.weather.lateFactor : 1);
     if (isOrdered) atMs = Math.max(atMs, latestMs);
-    else if (atMs < latestMs) this.#tap.met("overtaken");
+    else if (atMs < latestMs) this.tap.met("overtaken");
     this.#latestMs.set(way, Math.max(latestMs, atMs));
     scheduler.schedule(atMs, scheduler.owner(`sites/${from}`), () => {
       const link = network.link(from, to);
       if (!link.open) {
         link.watch.cut?.();
-        return this.#tap.met("cut");
+        return this.tap.met("cut");
       }
       scheduler.trace(parcel.kind, from, to);
-      const door = this.door(to);
-      this.at(
-        to,
-        () => door === undefined || door.isAlive(),
-        () => arrived(parcel),
-      );
-      // A machine that is off sends nothing back; where only the process is gone, its kernel refuses.
-      if (door === undefined && this.#world.node(to).process.life === undefined) arrived(parcel);
+      const door = this.#doors.get(to);
+      if (door === undefined || !door.isAlive()) return refused();
+      this.at(to, door.isAlive, () => arrived(parcel, door));
     });
   }
 
@@ -202,115 +232,8 @@ export class Transport {
   }
 }
 
-/** The end of a stream that was dialled; the other end is the loop of `open`. */
-class StreamEnd {
-  readonly #transport: Transport;
-  readonly #boot: Boot;
-  readonly #to: string;
-  readonly #signal: AbortSignal;
-  readonly #receive: (message: LinkMessage) => Promise<void>;
-  readonly #there = new AbortController();
-  #heard = 0;
-  #taken = 0;
-  #isOver = false;
-
-  constructor(
-    transport: Transport,
-    boot: Boot,
-    to: string,
-    signal: AbortSignal,
-    receive: (message: LinkMessage) => Promise<void>,
-  ) {
-    this.#transport = transport;
-    this.#boot = boot;
-    this.#to = to;
-    this.#signal = signal;
-    this.#receive = receive;
-  }
-
-  open(opening: Opening): Promise<SiteAnswer<null>> {
-    const { node, isAlive } = this.#boot;
-    const transport = this.#transport;
-    return new Promise((resolve, reject) => {
-      const over = (end: () => void): void => {
-        if (this.#isOver) return;
-        this.#isOver = true;
-        transport.at(node, isAlive, end);
-      };
-      const broken = (why: string): void =>
-        over(() => reject(new TenureError("BACKEND_UNAVAILABLE", `${this.#to}: ${why}`)));
-      if (this.#signal.aborted) return broken("given up");
-      this.#signal.addEventListener("abort", () => broken("given up"), { once: true });
-      this.#watch(
-        node,
-        () => this.#heard,
-        () => broken("nothing was heard"),
-      );
-      transport.carry(node, this.#to, { kind: "opening", opening }, false, (parcel) => {
-        const door = transport.door(this.#to);
-        if (door === undefined) return transport.after(node, 1, () => broken("nobody listens"));
-        if (parcel.kind !== "opening") return;
-        this.#serve(door, parcel.opening, (answer) => over(() => resolve(answer)));
-      });
-    });
-  }
-
-  #serve(door: Door, opening: Opening, ended: (answer: SiteAnswer<null>) => void): void {
-    const transport = this.#transport;
-    const { node } = this.#boot;
-    const abort = (): void => transport.at(this.#to, door.isAlive, () => this.#there.abort());
-    this.#watch(this.#to, () => this.#taken, abort);
-    this.#heard++;
-    door
-      .stream(opening, this.#there.signal, (message) => this.#send(door, message))
-      .then(
-        (answer) => {
-          if (!door.isAlive()) return;
-          transport.carry(this.#to, node, { kind: "answer", to: { kind: "heartbeat", id: "" }, answer }, true, () =>
-            ended(answer),
-          );
-        },
-        (error: unknown) => {
-          if (door.isAlive()) transport.report(this.#to, error);
-        },
-      );
-  }
-
-  /** One message is under way: the promise resolves when it was taken there. */
-  #send(door: Door, message: LinkMessage): Promise<void> {
-    const transport = this.#transport;
-    const { node, isAlive } = this.#boot;
-    return new Promise((resolve, reject) => {
-      const refused = (): void => reject(new TenureError("BACKEND_UNAVAILABLE", `${node}: the stream is over`));
-      if (this.#there.signal.aborted) return refused();
-      this.#there.signal.addEventListener("abort", refused, { once: true });
-      transport.carry(this.#to, node, { kind: "message", message }, true, (parcel) => {
-        if (this.#isOver || !isAlive() || parcel.kind !== "message") return;
-        this.#heard++;
-        this.#receive(parcel.message).then(
-          () => {
-            if (!isAlive()) return;
-            transport.after(node, 1, () => {
-              this.#taken++;
-              transport.at(this.#to, door.isAlive, resolve);
-            });
-          },
-          (error: unknown) => {
-            if (isAlive()) transport.report(node, error);
-          },
-        );
-      });
-    });
-  }
-
-  /** Nothing has moved for a while: whoever is at this end gives up. */
-  #watch(node: string, moved: () => number, dead: () => void): void {
-    const before = moved();
-    this.#transport.after(node, STREAM_GIVES_UP_MS, () => {
-      if (this.#isOver || moved() === before) return dead();
-      this.#watch(node, moved, dead);
-    });
-  }
+export function unreachable(node: string, why: string): TenureError {
+  return new TenureError("BACKEND_UNAVAILABLE", `${node}: ${why}`);
 }
 
 /** `http://a-n1`. */
