@@ -22,8 +22,10 @@ export interface Graft {
 
 /** What the dialled site sends on the stream. */
 export type LinkMessage =
-  /** First, and then each second: signed notes, and the sender's wall clock. */
-  | { readonly kind: "heads"; readonly controller: string; readonly heads: readonly string[]; readonly atMs: number }
+  /** First: who it is. */
+  | { readonly kind: "hello"; readonly introduction: Introduction }
+  /** Then, and each second: signed notes of all lines, later of those that grew; and the sender's wall clock. */
+  | { readonly kind: "heads"; readonly heads: readonly string[]; readonly atMs: number }
   | { readonly kind: "page"; readonly page: unknown }
   | { readonly kind: "graft"; readonly graft: Graft }
   /** The sender has this line from elsewhere: it wants no pages of it over this link. */

@@ -8,17 +8,21 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Null: not one that this release knows. A newer site may send more kinds. */
 export function linkMessageOf(fields: Fields): LinkMessage | null {
-  const { page, heads, at, controller, graft, prune, bye, urls } = fields;
+  const { page, hello, heads, at, graft, prune, bye, urls } = fields;
   if (isObject(page)) return { kind: "page", page };
-  if (isTexts(heads) && typeof at === "number" && typeof controller === "string") {
-    return { kind: "heads", controller, heads, atMs: at };
-  }
+  if (isObject(hello)) return helloOf(hello);
+  if (isTexts(heads) && typeof at === "number") return { kind: "heads", heads, atMs: at };
   if (isObject(graft) && typeof graft["line"] === "string" && isSize(graft["after"])) {
     return { kind: "graft", graft: { line: graft["line"], after: graft["after"] } };
   }
   if (isObject(prune) && typeof prune["line"] === "string") return { kind: "prune", line: prune["line"] };
   if (bye === true) return { kind: "bye", urls: isTexts(urls) ? urls.slice(0, SITE_URLS_MAX) : [] };
   return null;
+}
+
+function helloOf({ id, url, name, metadata }: Fields): LinkMessage | null {
+  if (typeof id !== "string" || typeof url !== "string" || typeof name !== "string" || !isObject(metadata)) return null;
+  return { kind: "hello", introduction: { id, url, name, metadata } };
 }
 
 /** Null: not an answer to so many pages. */

@@ -141,6 +141,11 @@ export class Archive {
     return this.#headSequence;
   }
 
+  /** The chain after the last event that is here. */
+  head(): ChainPoint {
+    return this.#walk.point();
+  }
+
   /** Events up to here are synced. */
   get durableThrough(): number {
     return this.#queue.durableThrough;

@@ -19,7 +19,15 @@ export function toBase64(bytes: Uint8Array): string {
 
 /** Null for what is not the text of so many bytes. */
 export function fromBase64(text: string, lengthBytes: number): Uint8Array | null {
-  if (text.length !== 4 * Math.ceil(lengthBytes / 3)) return null;
+  const bytes = bytesOfBase64(text);
+  return bytes?.length === lengthBytes ? bytes : null;
+}
+
+/** Null for what is not the text of any bytes. The text's length is the caller's business to bound. */
+export function bytesOfBase64(text: string): Uint8Array | null {
+  if (text.length % 4 !== 0) return null;
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const lengthBytes = (text.length / 4) * 3 - padding;
   const bytes = new Uint8Array(lengthBytes);
   for (let at = 0, into = 0; at < text.length; at += 4, into += 3) {
     const group =

@@ -1,6 +1,17 @@
 // The door of the proof: who may sign a line, what a signed checkpoint says, whether a page continues a line, and what proves a fork.
 
 export { fromBase64, toBase64 } from "./base64.ts";
+export { type Evidence, evidenceOf, type PrefixProof, verifyEvidence } from "./evidence.ts";
+export {
+  compareHeads,
+  type HeadCompared,
+  type HeadQuestion,
+  type KnownRoot,
+  settle,
+  type Settled,
+  type Suspicion,
+} from "./fork.ts";
+export { type CheckedEvent, checkPage, type PageQuestion, type Stub, type Verdict } from "./intake.ts";
 export { PAGE_BYTES_MAX, PAGE_ITEM_BYTES_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
 export { controllerOf, isLineId, lineIdOf } from "./line-id.ts";
 export { decodeLineState, emptyLine, encodeLineState, rootOf } from "./line-state.ts";
@@ -16,4 +27,13 @@ export {
 } from "./note.ts";
 export { itemBytes, pageProblem } from "./page.ts";
 export { isControllerId, ringHashOf, ringKeyOf, ringOfRegistration, ringProblem } from "./ring.ts";
+export {
+  readRecovered,
+  type Recovered,
+  recoveredPayload,
+  type RecoveredProof,
+  type Succession,
+  type SuccessionQuestion,
+  successorOf,
+} from "./successor.ts";
 export { isWithheld, withheldHash } from "./withheld.ts";

@@ -39,7 +39,8 @@ export type NoteRead =
 export type NoteChecked =
   | { readonly kind: "signed"; readonly checkpoint: Checkpoint; readonly node: string }
   | { readonly kind: "malformed"; readonly problem: string }
-  | { readonly kind: "unsigned"; readonly problem: string };
+  /** `isKeyKnown`: it names a key of this ring, which did not sign it; else a key that this ring does not have. */
+  | { readonly kind: "unsigned"; readonly isKeyKnown: boolean; readonly problem: string };
 
 const ROOT_BYTES = 32;
 /** C2SP: 0x01 is Ed25519. */
@@ -118,7 +119,7 @@ export function checkNote(note: string, ring: Ring, tools: ProofTools): NoteChec
   if (publicKey === null) return unsigned(`the ring in force has no key of the node ${node}`);
   if (!areSame(read.keyId, keyIdOf(keyName, publicKey, tools.digest)))
     return unsigned(`the ring in force has another key of the node ${node}`);
-  if (!tools.verify(publicKey, read.signed, read.signature)) return unsigned("its signature is not valid");
+  if (!tools.verify(publicKey, read.signed, read.signature)) return unsigned("its signature is not valid", true);
   return { kind: "signed", checkpoint, node };
 }
 
@@ -156,6 +157,6 @@ function malformed(problem: string): { readonly kind: "malformed"; readonly prob
   return { kind: "malformed", problem };
 }
 
-function unsigned(problem: string): NoteChecked {
-  return { kind: "unsigned", problem };
+function unsigned(problem: string, isKeyKnown = false): NoteChecked {
+  return { kind: "unsigned", isKeyKnown, problem };
 }

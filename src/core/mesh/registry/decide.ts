@@ -55,9 +55,7 @@ export function decideRegister(
     return refused("CONTROLLER_CONFLICT", `${id} is the controller id of this site. Give the other site another id.`);
   }
   const known = registry.site(id);
-  if (known?.isEvicted === true) {
-    return refused("PERMISSION_DENIED", `${id} was evicted. An operator takes it back: \`tenure mesh approve ${id}\`.`);
-  }
+  if (known?.isEvicted === true) return evicted(id);
   if (known === undefined && registry.size >= SITES_MAX) return noRoom();
   const refusal = shown === null ? null : ringRefusal(id, known, shown, ringInForce);
   if (refusal !== null) return refusal;
@@ -65,6 +63,29 @@ export function decideRegister(
   const payload = { url, name, urls, version, ...ring, metadata };
   if (known === undefined || known.isExpired || !isSame(known, payload)) return { kind: "write", payload };
   return { kind: "unchanged" };
+}
+
+export interface Beat {
+  readonly id: string;
+  /** What has changed since it registered. */
+  readonly url?: string | undefined;
+  readonly urls?: readonly string[] | undefined;
+  readonly version?: string | undefined;
+}
+
+/** A heartbeat is written only where it says something new. NOT_FOUND: the site has to register again. */
+export function decideHeartbeat(registry: Registry, beat: Beat): Decision<SiteRegistered> {
+  const known = registry.site(beat.id);
+  if (known === undefined || (known.isExpired && !known.isEvicted)) {
+    return refused(
+      "NOT_FOUND",
+      `${beat.id} is not registered here, or its registration has expired. Register it again.`,
+    );
+  }
+  if (known.isEvicted) return evicted(beat.id);
+  const { url = known.url, urls = known.urls, version = known.version } = beat;
+  const payload = { url, name: known.name, urls, version, metadata: known.metadata };
+  return isSame(known, payload) ? { kind: "unchanged" } : { kind: "write", payload };
 }
 
 export function decideApprove(registry: Registry, id: string, approved: SiteApproved): Decision<SiteApproved> {
@@ -151,6 +172,10 @@ function textOf(value: Parameters<typeof canonicalJson>[0]): string {
 
 function noRoom(): Refused {
   return refused("OVERLOADED", `There are ${SITES_MAX} sites in the registry, and no room for another one.`);
+}
+
+function evicted(id: string): Refused {
+  return refused("PERMISSION_DENIED", `${id} was evicted. An operator takes it back: \`tenure mesh approve ${id}\`.`);
 }
 
 function unknownSite(id: string): Refused {

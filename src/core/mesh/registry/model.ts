@@ -33,6 +33,8 @@ export interface OwnSite {
   readonly keys: readonly RingKey[];
   /** The sequence of the event that put it in force. */
   readonly since: number;
+  /** When it wrote its first ring. */
+  readonly registeredAtMs: number;
   /** Of all generations, the one that is being written last. */
   readonly lines: readonly PinnedLine[];
 }

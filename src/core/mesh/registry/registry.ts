@@ -33,6 +33,11 @@ export class Registry {
     return this.#resumedAt;
   }
 
+  /** Nothing was ever written of it. */
+  get isEmpty(): boolean {
+    return this.#own === null && this.#sites.size === 0 && this.#forks.size === 0 && this.#resumedAt === 0;
+  }
+
   get size(): number {
     return this.#sites.size;
   }
@@ -75,7 +80,7 @@ export class Registry {
     switch (event.eventType as RegistryEventType) {
       case "controller:registered":
         return "keys" in payload
-          ? this.#registeredSelf(id, payload as unknown as OwnRegistered, sequence)
+          ? this.#registeredSelf(event, payload as unknown as OwnRegistered)
           : this.#registered(id, payload as unknown as SiteRegistered, event.timestamp);
       case "controller:expired":
         return this.#change(id, { isExpired: true });
@@ -95,7 +100,7 @@ export class Registry {
 
   /** Null: nothing was ever written of it, and whoever reads this state need not know of it. */
   encode(): string | null {
-    if (this.#own === null && this.#sites.size === 0 && this.#forks.size === 0 && this.#resumedAt === 0) return null;
+    if (this.isEmpty) return null;
     const written: Written = {
       own: this.#own,
       sites: this.sites(),
@@ -116,12 +121,13 @@ export class Registry {
     for (const [line, sequence] of forks) this.#forks.set(line, sequence);
   }
 
-  #registeredSelf(controllerId: string, { name, urls, ...ring }: OwnRegistered, since: number): void {
+  #registeredSelf({ entityId: controllerId, sequence: since, timestamp }: StoredEvent, payload: OwnRegistered): void {
     const before = this.#own;
     if (before !== null && before.controllerId !== controllerId) return;
-    const { line, generation, author, keys } = ring;
+    const { name, urls, line, generation, author, keys } = payload;
+    const registeredAtMs = before?.registeredAtMs ?? Math.floor(timestamp);
     const lines = pinned(before?.lines ?? [], { line, ring: { controller: controllerId, generation, author, keys } });
-    this.#own = { controllerId, name, urls, line, generation, author, keys, since, lines };
+    this.#own = { controllerId, name, urls, line, generation, author, keys, since, registeredAtMs, lines };
   }
 
   #registered(id: string, payload: SiteRegistered, timestamp: number): void {

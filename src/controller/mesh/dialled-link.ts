@@ -1,0 +1,284 @@
+// A link that this site dials, to one of its parents, for ever.
+//
+//   waiting ──▶ registered ──▶ stream open ──hello──▶ up: the stream down, one request after the other up
+//      ▲            │ refused       │ refused             │ bye, silence, a request that fails, the end of this leadership
+//      └────────────┴───────────────┴────────────────────┘ next attempt after a random part of a bound that doubles, 30 s at most
+//
+// Invariants:
+// - One request is under way; it carries what waits: wishes in their order, a page, heads when they are due. So wishes arrive in order, and
+//   a parent that is slow costs one page.
+// - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
+// - A parent that does not answer delays nothing else.
+
+import { assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Random } from "../../core/kit/random.ts";
+import { SITE_HEADS_MS, SITE_REDIAL_MS_MAX } from "../../core/kit/timeouts.ts";
+import type { Page } from "../../core/mesh/model.ts";
+import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
+import { Bell } from "../../loops/bell.ts";
+import { pause, retryInMs } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Delivered, Delivery, Introduction, LinkMessage, PageOutcome, SiteAnswer, Sites } from "../../ports/sites.ts";
+import { type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
+import { REDIAL_MS_MIN } from "./limits.ts";
+import type { OwnHeads } from "./own-heads.ts";
+
+export interface DialOptions {
+  /** As configured. */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly sites: Sites;
+  readonly host: LinkHost;
+  readonly heads: OwnHeads;
+  readonly heartbeatMs: number;
+  /** Null: this site can't introduce itself yet. */
+  readonly introduce: () => Introduction | null;
+  /** The parent says who it is: its ring is pinned here as that of a site that registers. Throws what refuses it. */
+  readonly met: (introduction: Introduction) => Promise<void>;
+  /** What went wrong; null: nothing any more. */
+  readonly noted: (problem: string | null) => void;
+}
+
+/** Until the signal aborts. */
+export async function dialForEver(options: DialOptions, signal: AbortSignal): Promise<void> {
+  const { clock, random, noted } = options;
+  let failures = 0;
+  let urls: readonly string[] = [options.url];
+  while (!signal.aborted) {
+    const url = urls[failures % urls.length]!;
+    const link = new DialledLink(options, url);
+    const ended = await link.run(signal);
+    if (signal.aborted) return;
+    if (ended.wasUp) failures = 0;
+    // Where the parent's other nodes are; what was configured is always among them.
+    if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
+    noted(ended.problem);
+    await pause(clock, retryInMs(random, failures, REDIAL_MS_MIN, SITE_REDIAL_MS_MAX), signal);
+    failures++;
+  }
+}
+
+interface Ended {
+  readonly problem: string;
+  readonly wasUp: boolean;
+  readonly urls: readonly string[];
+}
+
+class DialledLink implements LinkEnd {
+  readonly url: string;
+  readonly #options: DialOptions;
+  readonly #bell: Bell;
+  readonly #wishes = new Wishes();
+  readonly #over = new AbortController();
+  #controller = "";
+  #isUp = false;
+  #wasUp = false;
+  #roundTripMs: number | null = null;
+  #problem = "the stream ended";
+  #urls: readonly string[] = [];
+  #sending: { readonly page: Page; readonly sent: PromiseWithResolvers<SentOutcome> } | null = null;
+
+  constructor(options: DialOptions, url: string) {
+    this.#options = options;
+    this.url = url;
+    this.#bell = new Bell(options.clock);
+  }
+
+  get id(): LinkId {
+    return `to ${this.#options.url}`;
+  }
+
+  get controller(): string {
+    return this.#controller;
+  }
+
+  get roundTripMs(): number | null {
+    return this.#roundTripMs;
+  }
+
+  async run(signal: AbortSignal): Promise<Ended> {
+    const onAbort = (): void => this.close();
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      await this.#connect();
+    } catch (error) {
+      if (!TenureError.is(error)) throw error;
+      this.#ends(error.message);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.close();
+    }
+    return { problem: this.#problem, wasUp: this.#wasUp, urls: this.#urls };
+  }
+
+  send(page: Page): Promise<SentOutcome> {
+    const sent = Promise.withResolvers<SentOutcome>();
+    if (this.#over.signal.aborted) sent.reject(new Error("the link is down"));
+    else this.#sending = { page, sent };
+    this.#bell.ring();
+    return sent.promise;
+  }
+
+  ask(wish: Wish): void {
+    this.#wishes.add(wish);
+    this.#bell.ring();
+  }
+
+  close(): void {
+    if (this.#over.signal.aborted) return;
+    this.#over.abort();
+    if (this.#isUp) this.#options.host.down(this);
+    this.#isUp = false;
+    this.#sending?.sent.reject(new Error("the link is down"));
+    this.#sending = null;
+    this.#bell.ring();
+  }
+
+  #ends(problem: string): void {
+    this.#problem = problem;
+    this.close();
+  }
+
+  async #connect(): Promise<void> {
+    const { sites, introduce, heads } = this.#options;
+    const introduction = introduce();
+    if (introduction === null) return this.#ends("this site has no ring of keys yet");
+    if (!(await this.#register(introduction))) return;
+    const notes = (await heads.now()).map(({ note }) => note);
+    const opening = { controller: introduction.id, heads: notes };
+    const answer = await sites.stream(this.url, opening, this.#over.signal, (message) => this.#receive(message));
+    if (answer.kind === "refused") this.#refused(answer);
+  }
+
+  async #register(introduction: Introduction): Promise<boolean> {
+    const answer = await this.#options.sites.register(this.url, introduction, this.#over.signal);
+    if (answer.kind === "refused") this.#refused(answer);
+    return answer.kind === "answer";
+  }
+
+  #refused(answer: Extract<SiteAnswer<unknown>, { kind: "refused" }>): void {
+    this.#urls = answer.urls;
+    this.#ends(answer.message === "" ? `HTTP ${answer.status}` : answer.message);
+  }
+
+  async #receive(message: LinkMessage): Promise<void> {
+    const { host } = this.#options;
+    if (message.kind === "hello") return this.#hello(message.introduction);
+    if (!this.#isUp) return;
+    switch (message.kind) {
+      case "heads":
+        return host.heads(this, message.heads, message.atMs);
+      case "page":
+        return void (await host.page(this, message.page));
+      case "graft":
+      case "prune":
+        return host.wish(this, message);
+      case "bye":
+        this.#urls = message.urls;
+        return this.#ends("the other node does not lead any more");
+      default:
+        return assertNever(message, "message of a link");
+    }
+  }
+
+  async #hello(introduction: Introduction): Promise<void> {
+    if (this.#isUp) return;
+    await this.#options.met(introduction);
+    if (this.#over.signal.aborted) return;
+    this.#controller = introduction.id;
+    this.#isUp = this.#wasUp = true;
+    this.#options.noted(null);
+    this.#options.host.up(this);
+    void this.#deliverForEver();
+  }
+
+  /** The way up. Whatever fails ends the link: it is dialled again. */
+  async #deliverForEver(): Promise<void> {
+    const { clock, heads, heartbeatMs } = this.#options;
+    const signal = this.#over.signal;
+    const sent = heads.forLink();
+    let headsAtMs = -Infinity;
+    let heartbeatAtMs = clock.monotonicMs() + heartbeatMs;
+    try {
+      while (!signal.aborted) {
+        const nowMs = clock.monotonicMs();
+        if (nowMs >= heartbeatAtMs) {
+          await this.#heartbeat();
+          heartbeatAtMs = nowMs + heartbeatMs;
+        }
+        const isDue = nowMs >= headsAtMs;
+        if (isDue) headsAtMs = nowMs + SITE_HEADS_MS;
+        if (isDue || this.#sending !== null || !this.#wishes.isEmpty) {
+          await this.#deliver(isDue ? await sent.next() : undefined);
+        }
+        if (this.#sending === null && this.#wishes.isEmpty) await this.#bell.wait(Math.min(headsAtMs, heartbeatAtMs));
+      }
+    } catch (error) {
+      if (!TenureError.is(error)) throw error;
+      this.#ends(error.message);
+    }
+  }
+
+  async #heartbeat(): Promise<void> {
+    const { sites, introduce } = this.#options;
+    const introduction = introduce();
+    if (introduction === null) return;
+    const answer = await sites.heartbeat(this.url, introduction.id, this.#over.signal);
+    if (answer.kind === "answer") return;
+    // The registration has expired there, or was forgotten: this site registers again.
+    if (answer.status === 404) await this.#register(introduction);
+    else this.#refused(answer);
+  }
+
+  async #deliver(heads: readonly string[] | undefined): Promise<void> {
+    const { sites, clock, host } = this.#options;
+    const sending = this.#sending;
+    const wishes = this.#wishes.take();
+    const delivery: Delivery = {
+      controller: this.#options.introduce()?.id ?? "",
+      ...(sending === null ? {} : { pages: [sending.page] }),
+      ...(heads === undefined ? {} : { heads, at: Math.floor(clock.wallMs()) }),
+      ...grafts(wishes),
+    };
+    const sentMs = clock.monotonicMs();
+    const answer = await this.#patiently(() => sites.deliver(this.url, delivery, this.#over.signal));
+    if (answer === null) return;
+    this.#roundTripMs = clock.monotonicMs() - sentMs;
+    if (answer.heads.length > 0) host.heads(this, answer.heads, null);
+    if (sending === null || this.#sending !== sending) return;
+    this.#sending = null;
+    sending.sent.resolve(sentOutcomeOf(answer.pages[0], sending.page));
+  }
+
+  /** Where the parent says that it was too much, the same is sent again after the time that it names. Null: the link is over. */
+  async #patiently(call: () => Promise<SiteAnswer<Delivered>>): Promise<Delivered | null> {
+    const { clock } = this.#options;
+    for (;;) {
+      const answer = await call();
+      if (answer.kind === "answer") return answer.body;
+      if (answer.status !== 429) {
+        this.#refused(answer);
+        return null;
+      }
+      if (!(await pause(clock, answer.retryAfterMs ?? SITE_HEADS_MS, this.#over.signal))) return null;
+    }
+  }
+}
+
+function grafts(wishes: readonly Wish[]): Pick<Delivery, "graft" | "prune"> {
+  const graft = wishes.flatMap((wish) => (wish.kind === "graft" ? [wish.graft] : []));
+  const prune = wishes.flatMap((wish) => (wish.kind === "prune" ? [{ line: wish.line }] : []));
+  return { ...(graft.length === 0 ? {} : { graft }), ...(prune.length === 0 ? {} : { prune }) };
+}
+
+export function sentOutcomeOf(outcome: PageOutcome | undefined, page: Page): SentOutcome {
+  const through = page.after + page.items.length;
+  if (outcome === undefined) return { kind: "refused" };
+  if (!("error" in outcome)) return { kind: outcome.accepted > 0 ? "taken" : "duplicate", through };
+  return outcome.error === "CHAIN_GAP" && outcome.have !== undefined
+    ? { kind: "gap", have: outcome.have }
+    : { kind: "refused" };
+}

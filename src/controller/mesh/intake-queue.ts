@@ -1,0 +1,175 @@
+// How pages of other sites' lines come in, whoever delivers them: by the stream of a parent, by a child's request, or pulled.
+//
+//   waiting (its line's turn, in order of arrival) ──▶ verified in slices, on the line's applied state ──▶ received through the own log ──▶ applied
+//                                                       └─▶ refused, and the deliverer is blamed
+//
+// Invariants:
+// - One page of a line is verified at a time, on the state that is applied when its turn comes; the next one waits until this one is applied.
+// - Nothing is received that checkPage has not accepted, under the ring that is pinned for the line.
+// - A peer has PAGES_WAITING_PER_PEER_MAX pages here at most.
+// - A slice is over after a few milliseconds, and what else the site has to do comes first (giveWay).
+
+import { assertNever } from "../../core/kit/assert.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { PAGE_TAKEN_MS } from "../../core/kit/timeouts.ts";
+import type { LineId, LineState, Page, Ring } from "../../core/mesh/model.ts";
+import { checkPage, emptyLine, pageProblem, type Verdict } from "../../core/mesh/proof/index.ts";
+import { giveWay, within } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { VerifySignature } from "../../ports/signatures.ts";
+import type { PageError, PageOutcome } from "../../ports/sites.ts";
+import { Slice } from "../slice.ts";
+import type { Blame } from "./blame.ts";
+import { PAGES_WAITING_PER_PEER_MAX } from "./limits.ts";
+
+/** What this site knows of lines, as it is applied. */
+export interface KnownLines {
+  isOwn(line: LineId): boolean;
+  /** Null: nothing of it was received yet. */
+  stateOf(line: LineId): LineState | null;
+  /** The first ring of a line that a registration here, or one that this site takes another's word for, has named. */
+  firstRingOf(line: LineId): Ring | null;
+  /** False: frozen for a fork, or its site is evicted. */
+  isWanted(line: LineId): boolean;
+}
+
+/** A page that checkPage has accepted. */
+export interface VerifiedPage {
+  readonly page: Page;
+  readonly verdict: Extract<Verdict, { kind: "accepted" }>;
+}
+
+export interface IntakeOptions {
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly verify: VerifySignature;
+  readonly lines: KnownLines;
+  /** Resolves when it is applied here; false: it did not continue the applied state any more. Rejects as a write to the log does. */
+  readonly receive: (page: VerifiedPage) => Promise<boolean>;
+  readonly blame: Blame;
+  /** A page whose signature is valid, and whose bytes do not give the signed root after what is known here. */
+  readonly suspected: (peer: string, page: Page, note: string) => void;
+}
+
+export class IntakeQueue {
+  readonly #options: IntakeOptions;
+  /** The last of each line that has one here. */
+  readonly #lines = new Map<LineId, Promise<unknown>>();
+  readonly #waiting = new Map<string, number>();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. `peer`: the site that delivers it. */
+  async take(peer: string, value: unknown): Promise<PageOutcome> {
+    const { blame, clock } = this.#options;
+    const problem = pageProblem(value);
+    if (problem !== null) {
+      blame.count(peer, "malformed");
+      return refused(lineOf(value), "EVENT_INVALID");
+    }
+    const page = value as Page;
+    const waiting = this.#waiting.get(peer) ?? 0;
+    if (waiting >= PAGES_WAITING_PER_PEER_MAX) {
+      blame.count(peer, "flood");
+      return refused(page.line, "RATE_LIMITED");
+    }
+    this.#waiting.set(peer, waiting + 1);
+    const taken = this.#inTurn(page.line, () => this.#judge(peer, page));
+    void taken.finally(() => this.#release(peer));
+    return within(clock, PAGE_TAKEN_MS, taken, refused(page.line, "BACKEND_UNAVAILABLE"));
+  }
+
+  #release(peer: string): void {
+    const left = (this.#waiting.get(peer) ?? 1) - 1;
+    if (left === 0) this.#waiting.delete(peer);
+    else this.#waiting.set(peer, left);
+  }
+
+  #inTurn(line: LineId, work: () => Promise<PageOutcome>): Promise<PageOutcome> {
+    const before = this.#lines.get(line) ?? Promise.resolve();
+    const run = before.then(work);
+    this.#lines.set(line, run);
+    void run.finally(() => {
+      if (this.#lines.get(line) === run) this.#lines.delete(line);
+    });
+    return run;
+  }
+
+  async #judge(peer: string, page: Page): Promise<PageOutcome> {
+    const { lines, digest, verify, blame } = this.#options;
+    const { line } = page;
+    if (lines.isOwn(line)) return { line, accepted: 0, duplicates: page.items.length };
+    if (!lines.isWanted(line)) return refused(line, "not_wanted");
+    const ring = lines.firstRingOf(line);
+    const state = lines.stateOf(line) ?? (ring === null ? null : emptyLine(ring, digest));
+    if (state === null || state.line !== line) {
+      blame.count(peer, "unknown-line");
+      return refused(line, "LINE_UNKNOWN");
+    }
+    const verdict = await this.#inSlices(checkPage({ state, page, digest, verify }));
+    return this.#settle(peer, page, verdict);
+  }
+
+  async #inSlices(checking: Generator<void, Verdict>): Promise<Verdict> {
+    const { clock } = this.#options;
+    let slice = new Slice(clock);
+    for (let step = checking.next(); ; step = checking.next()) {
+      if (step.done === true) return step.value;
+      if (!slice.isOver) continue;
+      await giveWay(clock);
+      slice = new Slice(clock);
+    }
+  }
+
+  async #settle(peer: string, page: Page, verdict: Verdict): Promise<PageOutcome> {
+    const { blame, suspected } = this.#options;
+    const { line } = page;
+    switch (verdict.kind) {
+      case "accepted":
+        return this.#receive({ page, verdict });
+      case "duplicate":
+        return { line, accepted: 0, duplicates: page.items.length };
+      case "gap":
+        blame.count(peer, "gap");
+        return { line, error: "CHAIN_GAP", have: verdict.have };
+      case "bad":
+        blame.count(peer, "invalid");
+        return refused(line, "EVENT_INVALID", verdict.sequence);
+      case "suspected":
+        blame.count(peer, "suspected");
+        suspected(peer, page, verdict.note);
+        return refused(line, "suspected");
+      default:
+        return assertNever(verdict, "what a page is found to be");
+    }
+  }
+
+  async #receive(verified: VerifiedPage): Promise<PageOutcome> {
+    const { page, verdict } = verified;
+    const { line } = page;
+    try {
+      if (!(await this.#options.receive(verified))) {
+        const have = this.#options.lines.stateOf(line)?.size ?? 0;
+        return { line, error: "CHAIN_GAP", have };
+      }
+    } catch (error) {
+      if (!TenureError.is(error)) throw error;
+      return refused(line, error.code === "NOT_LEADER" ? "NOT_LEADER" : "BACKEND_UNAVAILABLE");
+    }
+    const accepted = verdict.state.size - verdict.firstNew + 1;
+    return { line, accepted, duplicates: page.items.length - accepted };
+  }
+}
+
+function refused(line: LineId, error: PageError, sequence?: number): PageOutcome {
+  return { line, error, ...(sequence === undefined ? {} : { sequence }) };
+}
+
+/** Of what is no page: something to answer with. */
+function lineOf(value: unknown): LineId {
+  const line = typeof value === "object" && value !== null && "line" in value ? value.line : "";
+  return typeof line === "string" ? line.slice(0, 128) : "";
+}

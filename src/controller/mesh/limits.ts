@@ -1,0 +1,34 @@
+// The bounds of a site among other sites.
+
+/** Points of the own tree that are kept: whoever pulls asks for what follows the page that it has just had. */
+export const POINTS_KEPT_MAX = 256;
+/** Signed notes that are kept: a head is asked for by every peer, each second. */
+export const NOTES_KEPT_MAX = 256;
+/** Pages of the own line that are cut at one moment: each may read a segment of the history. */
+export const PAGES_AT_ONCE_MAX = 2;
+export const PAGES_WAITING_MAX = 128;
+/** How often the leader checks that the ring names every member. */
+export const RING_CHECK_MS = 1_000;
+/** So long a leader waits for the keys of members that do not answer, before it writes a ring without them. */
+export const RING_WAIT_MS = 10_000;
+/** Rings of one line: all of them are in the state of every node. */
+export const RINGS_MAX = 256;
+/** Of a site's own lines, those of the last generations can be asked for. */
+export const GENERATIONS_KEPT_MAX = 32;
+/** Of the addresses that a site shows of itself. */
+export const OWN_URLS_MAX = 32;
+/** What one peer may send in a second. */
+export const PEER_EVENTS_PER_S_MAX = 5_000;
+export const PEER_BYTES_PER_S_MAX = 8 * 1024 * 1024;
+/** Pages of one peer that wait to be verified or applied: two requests with as many as fit, and the stream's. */
+export const PAGES_WAITING_PER_PEER_MAX = 33;
+/** Peers whose mistakes are counted. */
+export const PEERS_BLAMED_MAX = 4_096;
+/** Of a line's name in an answer about a page that is none. */
+export const LINE_SHOWN_LENGTH_MAX = 128;
+/** Between two attempts to reach a parent, at first. */
+export const REDIAL_MS_MIN = 200;
+/** How often a head that is shorter than ours is compared with our history, for each line: that reads some of it. */
+export const HEAD_PROOF_EVERY_MS = 10_000;
+/** How often lines and rights are compared with what the registry says. */
+export const LINES_CHECK_MS = 1_000;

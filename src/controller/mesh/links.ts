@@ -1,0 +1,311 @@
+// The links of one leadership: dials the parents, serves the sites that dial, and does what the spread decides. Everything of it ends with the
+// leadership; the next leader dials again, from what is replicated.
+//
+// Invariants:
+// - What is sent is read from what is applied here; what comes in goes through the intake, whoever delivers it.
+// - A link holds one page, the wishes of its lines and nothing else.
+// - The spread is called in one turn at a time, and its effects are carried out in their order.
+
+import type { Random } from "../../core/kit/random.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { LineId } from "../../core/mesh/model.ts";
+import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../core/mesh/spread/index.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { LineSource } from "../../ports/mesh-lines.ts";
+import type { LinkView, ReceivedDelivery } from "../../ports/mesh-links.ts";
+import type { Delivered, Introduction, PageOutcome, Sites } from "../../ports/sites.ts";
+import type { Blame } from "./blame.ts";
+import { dialForEver } from "./dialled-link.ts";
+import type { AskProof, HeadsJudge } from "./heads-judge.ts";
+import type { IntakeQueue, KnownLines } from "./intake-queue.ts";
+import type { LinkEnd, LinkHost, Wish } from "./link-end.ts";
+import { LINES_CHECK_MS } from "./limits.ts";
+import { OwnHeads } from "./own-heads.ts";
+import { ServedLink } from "./served-link.ts";
+
+export interface LinksOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly sites: Sites;
+  readonly parents: readonly string[];
+  readonly heartbeatMs: number;
+  readonly lines: Pick<LineSource, "lines" | "size" | "checkpoint" | "page">;
+  readonly known: KnownLines;
+  readonly intake: IntakeQueue;
+  readonly judge: HeadsJudge;
+  readonly blame: Blame;
+  /** Null: this site has no ring of keys yet. */
+  readonly introduce: () => Introduction | null;
+  /** Another site says who it is: see DialOptions. */
+  readonly met: (introduction: Introduction) => Promise<void>;
+  /** Of this site's nodes. */
+  readonly urls: () => readonly string[];
+}
+
+/** What was heard over one link. */
+interface Heard {
+  atMs: number;
+  skewMs: number | null;
+}
+
+export class Links implements LinkHost {
+  readonly #options: LinksOptions;
+  readonly #heads: OwnHeads;
+  readonly #spread: Spread;
+  readonly #ends = new Map<LinkId, LinkEnd>();
+  readonly #heard = new Map<LinkId, Heard>();
+  readonly #problems = new Map<string, string | null>();
+  readonly #over = new AbortController();
+  /** Lines that grew and that the spread was not notified of. */
+  readonly #grown = new Set<LineId>();
+  readonly #unwanted = new Set<LineId>();
+  #timer: Timer | null = null;
+  #check: Timer | null = null;
+
+  constructor(options: LinksOptions) {
+    const { lines, clock } = options;
+    this.#options = options;
+    this.#heads = new OwnHeads(lines, clock);
+    this.#spread = new Spread({ sizes: [], unwanted: [] });
+    this.#review();
+    for (const url of options.parents) void this.#dial(url);
+  }
+
+  /** Safe to call twice. */
+  end(): void {
+    this.#over.abort();
+    this.#timer?.cancel();
+    this.#check?.cancel();
+    for (const end of this.#ends.values()) end.close();
+    this.#ends.clear();
+  }
+
+  /** There is more of this line here. Those of one turn become one input. */
+  grew(line: LineId): void {
+    this.#grown.add(line);
+    if (this.#grown.size === 1) void Promise.resolve().then(() => this.#flush());
+  }
+
+  open(controller: string, heads: readonly string[]): ServedLink {
+    const { clock, urls, introduce } = this.#options;
+    const introduction = introduce();
+    if (introduction === null) {
+      const text = "This site has no ring of keys yet. Retry in a moment.";
+      throw new TenureError("BACKEND_UNAVAILABLE", text);
+    }
+    const id = `from ${controller}`;
+    const before = this.#ends.get(id);
+    if (before !== undefined) {
+      before.close();
+      this.down(before);
+    }
+    const link = new ServedLink({ id, controller, clock, introduction, heads: this.#heads.forLink(), urls });
+    this.up(link);
+    this.heads(link, heads, null);
+    return link;
+  }
+
+  /** What a site that dialled has sent, after it was let in. */
+  async deliver({ controller, pages = [], heads, at, graft = [], prune = [] }: ReceivedDelivery): Promise<Delivered> {
+    const end = this.#ends.get(`from ${controller}`);
+    // All of them are in their lines' queues before the first one is answered.
+    const taken = pages.map((page) => (end === undefined ? this.#options.intake.take(controller, page) : this.page(end, page)));
+    const outcomes = await Promise.all(taken);
+    if (end === undefined) {
+      // Without a stream the answer is all that it hears.
+      const notes = (await this.#heads.now()).map(({ note }) => note);
+      return { pages: outcomes, heads: notes };
+    }
+    if (heads !== undefined) this.heads(end, heads, at ?? null);
+    for (const one of graft) this.wish(end, { kind: "graft", graft: one });
+    for (const { line } of prune) this.wish(end, { kind: "prune", line });
+    return { pages: outcomes, heads: [] };
+  }
+
+  views(): readonly LinkView[] {
+    const served = [...this.#ends.values()].filter(({ url }) => url === null);
+    const dialled = this.#options.parents.map((url) => this.#view(url, this.#ends.get(`to ${url}`)));
+    return [...dialled, ...served.map((end) => this.#view(null, end))];
+  }
+
+  /** Asks the site that delivered something for a proof, where this site dialled it. */
+  askOf(controller: string): AskProof {
+    const { sites } = this.#options;
+    const url = [...this.#ends.values()].find((end) => end.controller === controller && end.url !== null)?.url ?? null;
+    if (url === null) return null;
+    return async (line, from, to) => {
+      const answer = await sites.consistency(url, { line, from, to }, this.#over.signal);
+      return answer.kind === "answer" ? answer.body : null;
+    };
+  }
+
+  // What links report
+
+  up(end: LinkEnd): void {
+    this.#ends.set(end.id, end);
+    this.#heard.set(end.id, { atMs: this.#nowMs, skewMs: null });
+    this.#step({ kind: "up", link: end.id, controller: end.controller });
+  }
+
+  down(end: LinkEnd): void {
+    if (this.#ends.get(end.id) !== end) return;
+    this.#ends.delete(end.id);
+    this.#step({ kind: "down", link: end.id });
+  }
+
+  heads(end: LinkEnd, notes: readonly string[], atMs: number | null): void {
+    const { clock, judge } = this.#options;
+    const heard = this.#heard.get(end.id);
+    if (heard !== undefined) {
+      heard.atMs = this.#nowMs;
+      if (atMs !== null) heard.skewMs = Math.round(atMs - clock.wallMs() + (end.roundTripMs ?? 0) / 2);
+    }
+    if (notes.length === 0) return;
+    void judge.judge(end.controller, notes, this.askOf(end.controller)).then((heads) => {
+      if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });
+    });
+  }
+
+  async page(end: LinkEnd, page: unknown): Promise<PageOutcome> {
+    const outcome = await this.#options.intake.take(end.controller, page);
+    const heard = this.#heard.get(end.id);
+    if (heard !== undefined) heard.atMs = this.#nowMs;
+    const input = spreadOutcomeOf(outcome);
+    if (input !== null && this.#ends.get(end.id) === end) {
+      const { after, items } = page as { readonly after: number; readonly items: readonly unknown[] };
+      const through = input === "refused" ? 0 : after + items.length;
+      this.#step({ kind: "page", link: end.id, line: outcome.line, through, outcome: input });
+    }
+    return outcome;
+  }
+
+  wish(end: LinkEnd, wish: Wish): void {
+    if (this.#ends.get(end.id) !== end) return;
+    if (wish.kind === "graft") this.#step({ kind: "graft", link: end.id, ...wish.graft });
+    else this.#step({ kind: "prune", link: end.id, line: wish.line });
+  }
+
+  // The spread
+
+  get #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  #step(input: SpreadInput extends infer I ? (I extends { nowMs: number } ? Omit<I, "nowMs"> : never) : never): void {
+    if (this.#over.signal.aborted) return;
+    const effects = this.#spread.step({ ...input, nowMs: this.#nowMs } as SpreadInput);
+    for (const effect of effects) this.#perform(effect);
+    this.#arm();
+  }
+
+  #arm(): void {
+    this.#timer?.cancel();
+    const atMs = this.#spread.nextTimeMs();
+    this.#timer = atMs === null ? null : this.#options.clock.setTimer(atMs, () => this.#step({ kind: "time" }));
+  }
+
+  #perform(effect: SpreadEffect): void {
+    const end = this.#ends.get(effect.link);
+    if (end === undefined) return;
+    if (effect.kind === "send") void this.#send(end, effect.line, effect.after);
+    else if (effect.kind === "graft") end.ask({ kind: "graft", graft: { line: effect.line, after: effect.after } });
+    else end.ask({ kind: "prune", line: effect.line });
+  }
+
+  async #send(end: LinkEnd, line: LineId, after: number): Promise<void> {
+    const outcome = await this.#sent(end, line, after);
+    if (outcome !== null && this.#ends.get(end.id) === end) this.#step({ kind: "sent", link: end.id, line, outcome });
+  }
+
+  /** Null: the link is down. */
+  async #sent(end: LinkEnd, line: LineId, after: number): Promise<Awaited<ReturnType<LinkEnd["send"]>> | null> {
+    try {
+      const page = await this.#options.lines.page(line, after);
+      if (page === null) return { kind: "refused" };
+      return await end.send(page).catch(() => null);
+    } catch (error) {
+      // What retention has cut off, or what can't be read now.
+      if (!TenureError.is(error)) throw error;
+      return { kind: "refused" };
+    }
+  }
+
+  #flush(): void {
+    const { lines } = this.#options;
+    const grown = [...this.#grown];
+    this.#grown.clear();
+    for (const line of grown) this.#step({ kind: "have", line, size: lines.size(line) });
+  }
+
+  /** Lines that are new here, and what the registry says of each by now. */
+  #review(): void {
+    const { lines, known, clock } = this.#options;
+    for (const line of lines.lines()) {
+      const isWanted = !known.isOwn(line) && known.isWanted(line);
+      if (isWanted !== !this.#unwanted.has(line)) {
+        if (isWanted) this.#unwanted.delete(line);
+        else this.#unwanted.add(line);
+        this.#step({ kind: "wanted", line, wanted: isWanted });
+      }
+      this.#step({ kind: "have", line, size: lines.size(line) });
+    }
+    if (!this.#over.signal.aborted) {
+      this.#check = clock.setTimer(clock.monotonicMs() + LINES_CHECK_MS, () => this.#review());
+    }
+  }
+
+  // Parents
+
+  #dial(url: string): Promise<void> {
+    const { clock, sites, heartbeatMs, introduce, met, random } = this.#options;
+    this.#problems.set(url, "not reached yet");
+    const noted = (problem: string | null): void => void this.#problems.set(url, problem);
+    const around = { clock, sites, heartbeatMs, introduce, met, host: this, heads: this.#heads };
+    return dialForEver({ ...around, url, random: random.fork(url), noted }, this.#over.signal);
+  }
+
+  #view(url: string | null, end: LinkEnd | undefined): LinkView {
+    const heard = end === undefined ? undefined : this.#heard.get(end.id);
+    const [lagEvents, missingEvents] = end === undefined ? [0, 0] : this.#lagOf(end.id);
+    return {
+      controller: end?.controller ?? null,
+      direction: url === null ? "served" : "dialled",
+      url,
+      connected: end !== undefined,
+      roundTripMs: end?.roundTripMs ?? null,
+      lagEvents,
+      missingEvents,
+      skewMs: heard?.skewMs ?? null,
+      heardMsAgo: heard === undefined ? null : Math.round(this.#nowMs - heard.atMs),
+      problem: url === null ? null : (this.#problems.get(url) ?? null),
+      blamed: end === undefined ? {} : this.#options.blame.of(end.controller),
+    };
+  }
+
+  #lagOf(link: LinkId): readonly [number, number] {
+    const { lines } = this.#options;
+    let [lag, missing] = [0, 0];
+    for (const lane of this.#spread.lanes()) {
+      if (lane.link !== link) continue;
+      const ours = lines.size(lane.line);
+      lag += Math.max(0, ours - lane.size);
+      missing += Math.max(0, lane.size - ours);
+    }
+    return [lag, missing];
+  }
+}
+
+/** Null: of our own making (too much at once, no leader any more): it says nothing about the link. */
+function spreadOutcomeOf(outcome: PageOutcome): "new" | "duplicate" | "gap" | "refused" | null {
+  if (!("error" in outcome)) return outcome.accepted > 0 ? "new" : "duplicate";
+  switch (outcome.error) {
+    case "CHAIN_GAP":
+      return "gap";
+    case "NOT_LEADER":
+    case "RATE_LIMITED":
+    case "BACKEND_UNAVAILABLE":
+      return null;
+    default:
+      return "refused";
+  }
+}

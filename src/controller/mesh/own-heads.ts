@@ -1,0 +1,78 @@
+// The heads that this site shows to others: a signed note for each line that it has. They are made once for all links in each second; a link is
+// sent all of them first, and then those of lines that grew.
+
+import type { LineId } from "../../core/mesh/model.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import { SITE_HEADS_MS } from "../../core/kit/timeouts.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { LineSource } from "../../ports/mesh-lines.ts";
+
+interface Head {
+  readonly line: LineId;
+  readonly note: string;
+}
+
+export class OwnHeads {
+  readonly #lines: Pick<LineSource, "lines" | "size" | "checkpoint">;
+  readonly #clock: Clock;
+  #made: Promise<readonly Head[]> = Promise.resolve([]);
+  #madeMs = -Infinity;
+
+  constructor(lines: Pick<LineSource, "lines" | "size" | "checkpoint">, clock: Clock) {
+    this.#lines = lines;
+    this.#clock = clock;
+  }
+
+  now(): Promise<readonly Head[]> {
+    const nowMs = this.#clock.monotonicMs();
+    // Links ask at different moments of one second; half of it is as good.
+    if (nowMs - this.#madeMs < SITE_HEADS_MS / 2) return this.#made;
+    this.#madeMs = nowMs;
+    this.#made = this.#make();
+    return this.#made;
+  }
+
+  forLink(): HeadsSent {
+    return new HeadsSent(this);
+  }
+
+  async #make(): Promise<readonly Head[]> {
+    const heads: Head[] = [];
+    for (const line of this.#lines.lines()) {
+      const note = this.#lines.size(line) === 0 ? null : await this.#note(line);
+      if (note !== null) heads.push({ line, note });
+    }
+    return heads;
+  }
+
+  /** Null: it can't be signed or read now. The other lines are shown all the same. */
+  async #note(line: LineId): Promise<string | null> {
+    try {
+      return await this.#lines.checkpoint(line);
+    } catch (error) {
+      if (!TenureError.is(error)) throw error;
+      return null;
+    }
+  }
+}
+
+/** What one link was sent. */
+export class HeadsSent {
+  readonly #heads: Pick<OwnHeads, "now">;
+  readonly #sent = new Map<LineId, string>();
+
+  constructor(heads: Pick<OwnHeads, "now">) {
+    this.#heads = heads;
+  }
+
+  /** Those that it was not sent yet. */
+  async next(): Promise<readonly string[]> {
+    const notes: string[] = [];
+    for (const { line, note } of await this.#heads.now()) {
+      if (this.#sent.get(line) === note) continue;
+      this.#sent.set(line, note);
+      notes.push(note);
+    }
+    return notes;
+  }
+}

@@ -1,0 +1,124 @@
+// A link that another site dialled: what it is sent on the stream. The stream's writer asks for the next message when the last one has found room
+// (`next`), so a reader that is slow costs one page and the wishes of its lines, and no queue.
+//
+//   open: hello, heads, then wishes first, a page where one waits, heads each second ──close──▶ bye ──▶ over
+
+import type { Page } from "../../core/mesh/model.ts";
+import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
+import { SITE_HEADS_MS } from "../../core/kit/timeouts.ts";
+import { Bell } from "../../loops/bell.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Introduction } from "../../ports/sites.ts";
+import { type LinkEnd, type Wish, Wishes } from "./link-end.ts";
+import type { HeadsSent } from "./own-heads.ts";
+
+export interface ServedLinkOptions {
+  readonly id: LinkId;
+  readonly controller: string;
+  readonly clock: Clock;
+  readonly introduction: Introduction;
+  readonly heads: HeadsSent;
+  /** Of this site, for whoever has to dial again. */
+  readonly urls: () => readonly string[];
+}
+
+export class ServedLink implements LinkEnd {
+  readonly url = null;
+  readonly roundTripMs = null;
+  readonly #options: ServedLinkOptions;
+  readonly #wishes = new Wishes();
+  readonly #bell: Bell;
+  #isGreeted = false;
+  #headsAtMs = -Infinity;
+  #waiting: { readonly page: Page; readonly written: PromiseWithResolvers<SentOutcome> } | null = null;
+  /** On its way to the socket: it is written when the next message is asked for. */
+  #underWay: { readonly page: Page; readonly written: PromiseWithResolvers<SentOutcome> } | null = null;
+  #state: "open" | "leaving" | "over" = "open";
+
+  constructor(options: ServedLinkOptions) {
+    this.#options = options;
+    this.#bell = new Bell(options.clock);
+  }
+
+  get id(): LinkId {
+    return this.#options.id;
+  }
+
+  get controller(): string {
+    return this.#options.controller;
+  }
+
+  get isOver(): boolean {
+    return this.#state !== "open";
+  }
+
+  send(page: Page): Promise<SentOutcome> {
+    const written = Promise.withResolvers<SentOutcome>();
+    if (this.isOver) written.reject(new Error("the stream is over"));
+    else this.#waiting = { page, written };
+    this.#bell.ring();
+    return written.promise;
+  }
+
+  ask(wish: Wish): void {
+    this.#wishes.add(wish);
+    this.#bell.ring();
+  }
+
+  close(): void {
+    if (this.#state === "open") this.#state = "leaving";
+    for (const sent of [this.#waiting, this.#underWay]) sent?.written.reject(new Error("the stream is over"));
+    this.#waiting = this.#underWay = null;
+    this.#bell.ring();
+  }
+
+  /** The next message, as it goes over the wire; null: the stream ends here. */
+  async next(): Promise<object | null> {
+    this.#settle();
+    for (;;) {
+      if (this.#state !== "open") return this.#leave();
+      const message = this.#due() ?? (await this.#headsDue());
+      if (message !== null) return message;
+      await this.#bell.wait(this.#headsAtMs);
+    }
+  }
+
+  /** What was handed out last is written: the stream delivers it, or breaks. */
+  #settle(): void {
+    const sent = this.#underWay;
+    this.#underWay = null;
+    sent?.written.resolve({ kind: "taken", through: sent.page.after + sent.page.items.length });
+  }
+
+  #due(): object | null {
+    if (!this.#isGreeted) {
+      this.#isGreeted = true;
+      return { hello: this.#options.introduction };
+    }
+    const wish = this.#nextWish();
+    if (wish !== undefined) return wish.kind === "graft" ? { graft: wish.graft } : { prune: { line: wish.line } };
+    if (this.#waiting === null || this.#headsAtMs === -Infinity) return null;
+    this.#underWay = this.#waiting;
+    this.#waiting = null;
+    return { page: this.#underWay.page };
+  }
+
+  #nextWish(): Wish | undefined {
+    const [first, ...rest] = this.#wishes.take();
+    for (const wish of rest) this.#wishes.add(wish);
+    return first;
+  }
+
+  async #headsDue(): Promise<object | null> {
+    const { clock, heads } = this.#options;
+    if (clock.monotonicMs() < this.#headsAtMs) return null;
+    this.#headsAtMs = clock.monotonicMs() + SITE_HEADS_MS;
+    return { heads: await heads.next(), at: Math.floor(clock.wallMs()) };
+  }
+
+  #leave(): object | null {
+    if (this.#state === "over") return null;
+    this.#state = "over";
+    return { bye: true, urls: this.#options.urls() };
+  }
+}

@@ -1,0 +1,52 @@
+// How the next generation of this site's line begins. A cluster that was recovered or restored has another id, and so another author: the
+// first thing that it writes, in the turn in which it may write at all, is `controller:recovered {line, through, hash, frontier}`, which
+// names the line before and its last event. The ring of the new line follows when its keys are known (own-ring.ts).
+//
+// It does not depend on the mode: a site that leaves the mesh for a while and is recovered meanwhile can go on later. A site that never
+// had a ring has no line, and writes nothing.
+
+import type { ChainHead, EventDraft } from "../../core/events/index.ts";
+import { RECOVERED, recoveredPayload } from "../../core/mesh/proof/index.ts";
+import type { JournalReign } from "../journal/journal-reign.ts";
+import type { JournalService } from "../journal/service.ts";
+import { type OwnLineFold, ringOf } from "./own-line-fold.ts";
+
+export interface SuccessionOptions {
+  readonly journal: Pick<JournalService, "serve">;
+  readonly fold: Pick<OwnLineFold, "lines">;
+  /** The last event that is applied, and the tree after it. */
+  readonly head: () => ChainHead & { readonly frontier: Uint8Array };
+  /** Of the events that are written now. */
+  readonly author: () => string;
+  readonly newId: () => string;
+}
+
+/** Before anybody else serves: what begins first writes first. */
+export function continueLines(options: SuccessionOptions): void {
+  options.journal.serve((reign) => {
+    const draft = recoveredDraft(options, reign);
+    // Where it is not committed the next reign writes it: nothing of this author is, then.
+    if (draft !== null) reign.write([draft], reign).catch(() => undefined);
+  });
+}
+
+function recoveredDraft(
+  { fold, head, author, newId }: SuccessionOptions,
+  { nowMs }: Pick<JournalReign, "nowMs">,
+): EventDraft | null {
+  const own = fold.lines;
+  const last = own?.generations.at(-1);
+  if (own === null || last === undefined || last.end !== null) return null;
+  const ring = ringOf(last);
+  if (ring.author === author()) return null;
+  const { sequence: size, hash, timestamp, frontier } = head();
+  const payload = recoveredPayload({ line: last.line, ring, size, hash, timestamp, frontier, checkpoint: null });
+  return {
+    id: newId(),
+    eventType: RECOVERED,
+    entityType: "controller",
+    entityId: own.controller,
+    payload,
+    timestamp: nowMs,
+  };
+}
