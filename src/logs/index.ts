@@ -2,19 +2,21 @@
 
 export {
   Archive,
+  type ArchiveKind,
   type ArchiveOptions,
+  EVENTS,
   type ExchangeOptions,
   exchangeSegments,
   filesBehind,
   lacksOf,
   ownLacks,
+  RECEIPTS,
   Retention,
   type SegmentFetcher,
 } from "./archive/index.ts";
 export { archivedMachine, type Captured, withCapture } from "./archive/archived-machine.ts";
 export { captureFrom } from "./archive/captures.ts";
 export { type UsableCopies, usableCopies } from "./archive/peers/copies.ts";
-export { segmentName } from "./archive/file-names.ts";
 export { MemoryLog, MemoryStore } from "./memory/memory-log.ts";
 export { PostgresInbox, PostgresLog, PostgresNodes } from "./postgres/index.ts";
 export { withFoldSnapshot } from "./raft/entry-codec.ts";

@@ -18,7 +18,7 @@ import { assert } from "../../core/kit/assert.ts";
 import { DecodeError, decoded, ByteReader, ByteWriter, tagged } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { ANCESTORS_MAX, CLUSTER_ID_BYTES_MAX, SNAPSHOT_BYTES_MAX } from "../../core/kit/limits.ts";
-import { joined, partsOf, type Pieces, readPart, wholeOf } from "../../core/kit/pieces.ts";
+import { joined, measuredParts, partsOf, type Pieces, readMeasured, readPart, wholeOf } from "../../core/kit/pieces.ts";
 import type { Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { SnapshotData, StateMachine } from "../../ports/state-machine.ts";
@@ -31,7 +31,13 @@ const COMMAND_VERSION = 1;
 const KIND_INVITE = 1;
 const KIND_SETTLED = 2;
 const KIND_RESUMED = 3;
-const SNAPSHOT_VERSION = 3;
+const SNAPSHOT_VERSION = 4;
+/**
+ * With two inner machines, of which the last alone may be large. Written while there are no more: older releases read it. With more
+ * they would leave the third one's state out without a word.
+ */
+const SNAPSHOT_VERSION_OF_TWO = 3;
+const MACHINES_OF_TWO = 2;
 /** Of no cluster in particular, without ancestors, not paused. */
 const SNAPSHOT_VERSION_OF_NO_LINE = 2;
 /** With the first inner machine alone. */
@@ -221,17 +227,22 @@ function snapshotPieces(
 ): Pieces {
   const writer = new ByteWriter(4_096 + points.length * CHAIN_POINT_BYTES);
   const hasLine = line.clusterId !== null || line.ancestors.length > 0 || line.isPaused;
-  writer.u8(hasLine ? SNAPSHOT_VERSION : SNAPSHOT_VERSION_OF_NO_LINE);
-  if (hasLine) writeLine(writer, line);
+  // An inner machine without bytes is as before its first entry, and the last ones of these need not be mentioned.
+  const parts = inner.slice(0, inner.findLastIndex((one) => !isEmpty(one)) + 1);
+  const isMeasured = parts.length > MACHINES_OF_TWO || parts.slice(0, -1).some((one) => !(one instanceof Uint8Array));
+  const version = hasLine ? SNAPSHOT_VERSION_OF_TWO : SNAPSHOT_VERSION_OF_NO_LINE;
+  writer.u8(isMeasured ? SNAPSHOT_VERSION : version);
+  if (hasLine || isMeasured) writeLine(writer, line);
   writer.bool(wasInvited);
   writer.u32(invited.length);
   for (const nodeId of invited) writer.text(nodeId);
   writeChainPoints(writer, points);
-  writer.u32(inner.length);
-  const last = inner.at(-1);
-  // Whoever may be large comes last.
-  const parts = last === undefined ? [] : [...inner.slice(0, -1).map(wholeOf), last];
-  return joined(writer.finish(), partsOf(parts));
+  writer.u32(parts.length);
+  return joined(writer.finish(), isMeasured ? measuredParts(parts) : partsOf(parts));
+}
+
+function isEmpty(part: SnapshotData): boolean {
+  return part instanceof Uint8Array && part.length === 0;
 }
 
 function decodeSnapshot(data: Uint8Array): Snapshot {
@@ -250,7 +261,7 @@ function readSnapshot(reader: ByteReader): Snapshot {
     const why = `the state in this snapshot has version ${version}, and this release reads up to ${SNAPSHOT_VERSION}; use the release that wrote it, or a newer one`;
     throw new TenureError("FORMAT_UNSUPPORTED", why);
   }
-  const line = version === SNAPSHOT_VERSION ? readLine(reader) : NO_LINE;
+  const line = version >= SNAPSHOT_VERSION_OF_TWO ? readLine(reader) : NO_LINE;
   const wasInvited = reader.bool();
   const count = reader.u32();
   if (count > INVITED_MAX) throw new DecodeError("malformed", `${count} invited nodes`);
@@ -258,7 +269,10 @@ function readSnapshot(reader: ByteReader): Snapshot {
   const points = readChainPoints(reader);
   const machines = version === SNAPSHOT_VERSION_OF_ONE ? 1 : reader.u32();
   if (machines > INNER_MACHINES_MAX) throw new DecodeError("malformed", `${machines} inner machines`);
-  const inner = Array.from({ length: machines }, () => readPart(reader, SNAPSHOT_BYTES_MAX));
+  const inner =
+    version === SNAPSHOT_VERSION
+      ? readMeasured(reader, machines)
+      : Array.from({ length: machines }, () => readPart(reader, SNAPSHOT_BYTES_MAX));
   if (reader.remainingBytes > 0) throw new DecodeError("malformed", `${reader.remainingBytes} bytes too many`);
   return { line, wasInvited, invited, points, inner };
 }

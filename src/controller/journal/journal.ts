@@ -24,6 +24,7 @@ import {
   checkLink,
   EMPTY_CHAIN,
   type EventDraft,
+  isLifted,
   type SealedEvent,
   Sealer,
 } from "../../core/events/index.ts";
@@ -60,15 +61,24 @@ export class Journal implements Fold {
   readonly #tenants: readonly Tenant[];
   readonly #large: LargeTenant | null;
   readonly #all: readonly (Tenant | LargeTenant)[];
+  readonly #floorMs: () => number;
   /** All that it knows. */
   readonly eventTypes: ReadonlySet<string>;
   readonly #followers = new Set<(applied: SealedEvent) => void>();
   readonly #restored = new Set<() => void>();
   #chain: ChainHead = EMPTY_CHAIN;
+  #isLifted = false;
   #tail: { readonly epoch: number; readonly sealer: Sealer; readonly events: SealedEvent[] } | null = null;
 
-  constructor(digest: Digest, tenants: readonly Tenant[], large: LargeTenant | null = null) {
+  /** `floorMs`: above it lie the timestamps of all events that are sealed from now on (core/events/chain.ts). */
+  constructor(
+    digest: Digest,
+    tenants: readonly Tenant[],
+    large: LargeTenant | null = null,
+    floorMs: () => number = () => 0,
+  ) {
     this.#digest = digest;
+    this.#floorMs = floorMs;
     this.#tenants = tenants;
     this.#large = large;
     this.#all = large === null ? tenants : [...tenants, large];
@@ -81,6 +91,14 @@ export class Journal implements Fold {
   /** The last committed event's. */
   get chain(): ChainHead {
     return this.#chain;
+  }
+
+  /**
+   * The last event's timestamp is that of another site's event, and a tick: it says nothing about the time here. A follower may ask this
+   * while it hears of that event.
+   */
+  get isLifted(): boolean {
+    return this.#isLifted;
   }
 
   /** Called with every event after it is applied, in order; must not throw. */
@@ -101,8 +119,8 @@ export class Journal implements Fold {
   propose({ epoch, author }: Author, drafts: readonly EventDraft[]): Proposed {
     if (this.#tail?.epoch !== epoch) {
       this.rollback();
-      const digest = this.#digest;
-      const sealer = new Sealer({ head: this.#chain, sourceControllerId: author, leaderEpoch: epoch, digest });
+      const [digest, floorMs] = [this.#digest, this.#floorMs];
+      const sealer = new Sealer({ head: this.#chain, sourceControllerId: author, leaderEpoch: epoch, digest, floorMs });
       this.#tail = { epoch, sealer, events: [] };
     }
     const { sealer, events } = this.#tail;
@@ -166,6 +184,7 @@ export class Journal implements Fold {
     const { event } = sealed;
     assert(event.sequence === record.position, "an event's sequence is its place in the log");
     for (const tenant of this.#all) tenant.apply(event, isOwn);
+    this.#isLifted = isLifted(event.timestamp, this.#chain, this.#floorMs(), this.#isLifted);
     this.#chain = headOf(event);
     for (const tell of this.#followers) tell(sealed);
   }
@@ -221,6 +240,7 @@ export class Journal implements Fold {
     for (const tenant of this.#tenants) tenant.restore(states.get(tenant.name) ?? null);
     this.#large?.restore(large, head);
     this.#chain = head;
+    this.#isLifted = false;
     for (const tell of this.#restored) tell();
   }
 }

@@ -29,7 +29,10 @@ export class JournalService {
     this.#clock = clock;
     this.time = new NodeTime(clock, believedMs ?? (() => clock.wallMs()), journal.chain.timestamp);
     this.#stops = [
-      journal.follow(({ event }) => this.time.applied(event.timestamp)),
+      // Leases, backoffs and schedules do not jump with another site's clock.
+      journal.follow(({ event }) => {
+        if (!journal.isLifted) this.time.applied(event.timestamp);
+      }),
       journal.onRestored(() => this.time.applied(journal.chain.timestamp)),
     ];
     this.#reign = new Reign({

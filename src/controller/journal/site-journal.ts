@@ -14,6 +14,8 @@ export const JOBS_LOG_KEPT = { recordsMax: 1 };
 
 export interface SiteJournalOptions extends JobsTenantOptions {
   readonly tenants?: readonly Tenant[] | undefined;
+  /** Above it lie the timestamps of events that are sealed. */
+  readonly floorMs?: (() => number) | undefined;
 }
 
 export class SiteJournal extends Journal {
@@ -26,7 +28,7 @@ export class SiteJournal extends Journal {
   constructor(digest: Digest, options: SiteJournalOptions = {}) {
     const [keys, certificates, controllers] = [new KeysFold(), new CertificatesFold(), new ControllersFold()];
     const jobs = new JobsTenant(options);
-    super(digest, [keys, certificates, controllers, ...(options.tenants ?? [])], jobs);
+    super(digest, [keys, certificates, controllers, ...(options.tenants ?? [])], jobs, options.floorMs);
     this.jobs = jobs;
     this.keys = keys;
     this.certificates = certificates;

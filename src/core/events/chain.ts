@@ -3,7 +3,8 @@
 //
 // The clock is a hybrid one (design D14): an event's timestamp is the wall time of its draft, or one tick (a microsecond)
 // behind the last event's where that is later. So it grows strictly, whatever the wall clock does, and stays at the wall
-// clock for as long as less than a million events are sealed in a second.
+// clock for as long as less than a million events are sealed in a second. Where events of other sites are known, it also lies behind
+// those whose clocks are near ours (the floor): so an effect of one of them sorts after it.
 
 import { assert } from "../kit/assert.ts";
 import { TenureError } from "../kit/errors.ts";
@@ -47,6 +48,8 @@ export interface SealerOptions {
   readonly sourceControllerId: string;
   readonly leaderEpoch: number;
   readonly digest: Pick<Digest, "sha256Hex">;
+  /** What is sealed has a later timestamp than this, whatever its draft says; 0: nothing is known that it must follow. */
+  readonly floorMs?: (() => number) | undefined;
 }
 
 /** The leader's side of the chain, for one epoch. */
@@ -79,7 +82,7 @@ export class Sealer {
       previousHash,
       sequence: before + 1,
       sourceControllerId,
-      timestamp: tickAfter(this.#head.timestamp, draft.timestamp),
+      timestamp: tickAfter(Math.max(this.#head.timestamp, this.#options.floorMs?.() ?? 0), draft.timestamp),
     };
     const bytes = encodeEvent(stored);
     const eventHash = eventHashOf(bytes, digest);
@@ -100,6 +103,15 @@ export class Sealer {
     );
     this.#head = head;
   }
+}
+
+/**
+ * Whether an event has its timestamp of the floor, and not of a clock: the next tick behind it, or behind another event that has. Of one
+ * whose clock shows just that tick it is not known; then it may be either.
+ */
+export function isLifted(timestamp: number, before: ChainHead, floorMs: number, wasLifted: boolean): boolean {
+  if (floorMs === 0 || (before.timestamp >= floorMs && !wasLifted)) return timestamp <= floorMs;
+  return timestamp <= onTick(Math.max(before.timestamp, floorMs), nextTick);
 }
 
 /** The wall time, or the next tick behind `last`. Ticks are counted in whole numbers, so that fractions never add up. */

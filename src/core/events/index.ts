@@ -1,7 +1,7 @@
 // The door of the events: what a sealed event is, the chain it stands in, the tree over it, and strict JSON.
 
 export { canonicalJson } from "./canonical.ts";
-export { chainBroken, type ChainHead, checkLink, EMPTY_CHAIN, type SealedEvent, Sealer } from "./chain.ts";
+export { chainBroken, type ChainHead, checkLink, EMPTY_CHAIN, isLifted, type SealedEvent, Sealer } from "./chain.ts";
 export {
   type ChainEvent,
   decodeEvent,

@@ -211,6 +211,13 @@ export class ByteReader {
     return this.#buffer.subarray(at, at + length);
   }
 
+  /** All that is left, as a view. */
+  rest(): Uint8Array {
+    const length = this.remainingBytes;
+    const at = this.#take(length);
+    return this.#buffer.subarray(at, at + length);
+  }
+
   text(bytesMax: number): string {
     const length = this.#lengthUpTo(bytesMax);
     const at = this.#take(length);

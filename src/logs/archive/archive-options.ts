@@ -5,11 +5,14 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { ARCHIVE_UNSYNCED_BYTES_ALARM } from "../limits.ts";
+import type { ArchiveKind } from "./kinds.ts";
 import type { Quota } from "./quota.ts";
 import type { Finding } from "./recovery.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
 export interface ArchiveOptions {
+  /** By default a site's own events. */
+  readonly of?: ArchiveKind | undefined;
   /** A directory of its own, or one whose other files have other names (durable-file.ts). */
   readonly disk: Disk;
   readonly digest: Digest;

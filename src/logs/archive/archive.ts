@@ -29,8 +29,8 @@ import { ARCHIVE_SYNC_BYTES, ARCHIVE_SYNC_MS } from "../limits.ts";
 import { asideBytes } from "./aside.ts";
 import { isBehind, statsOf, type ArchiveOptions, type ArchiveStats } from "./archive-options.ts";
 import { checkedCapture, isHeld, walkFrom, withoutLetGo } from "./captures.ts";
-import { CATALOG_NAME, segmentName, writeDurably } from "./file-names.ts";
-import { eventChain } from "./event-chain.ts";
+import { type ArchiveNames, writeDurably } from "./file-names.ts";
+import { EVENTS } from "./kinds.ts";
 import { Exclusive } from "./exclusive.ts";
 import { checkInstallation, placeSegment } from "./peers/installation.ts";
 import { giveUpBefore, giveUpThrough, letGoOlder, retain, type Shortened } from "./letting-go.ts";
@@ -74,11 +74,11 @@ export class Archive {
     this.#quotaBytes = options.quotaBytes ?? null;
     this.#syncsSoon = options.syncs !== "asked";
     this.#timer = new SyncTimer(environment.clock, () => void this.#flush().catch(() => undefined));
-    this.#files = new SegmentFiles(environment.disk, environment.digest);
+    this.#files = new SegmentFiles(environment);
     this.#asideBytes = recovered.asideBytes;
     this.#holdings = holdings;
     this.#walk = walkFrom(head, environment);
-    this.#queue = new WriteQueue(environment.disk, head.sequence);
+    this.#queue = new WriteQueue(environment, head.sequence);
     this.#headSequence = head.sequence;
     this.#headHash = head.hash;
     if (open === null) return;
@@ -91,9 +91,14 @@ export class Archive {
   static async open(options: ArchiveOptions): Promise<{ archive: Archive; findings: readonly Finding[] }> {
     const { disk, digest, clock } = options;
     const limits = options.limits ?? SEGMENT_LIMITS;
-    const environment = { disk, digest, clock, limits, chain: eventChain(digest) };
+    const { names, chain } = options.of ?? EVENTS;
+    const environment = { disk, names, digest, clock, limits, chain: chain(digest) };
     const recovered = await recoverArchive(environment);
     return { archive: new Archive(options, environment, recovered), findings: recovered.findings };
+  }
+
+  get names(): ArchiveNames {
+    return this.#environment.names;
   }
 
   // ---- writing -------------------------------------------------------------------------------------
@@ -178,8 +183,8 @@ export class Archive {
   }
 
   async #writeCatalog(): Promise<void> {
-    const { disk, digest } = this.#environment;
-    await writeDurably(disk, CATALOG_NAME, [encodeCatalog(this.#holdings.catalog(), digest)], "archive-catalog");
+    const { disk, names, digest } = this.#environment;
+    await writeDurably(disk, names.catalog, [encodeCatalog(this.#holdings.catalog(), digest)], "archive-catalog");
   }
 
   // ---- snapshots -----------------------------------------------------------------------------------
@@ -214,7 +219,7 @@ export class Archive {
     const old = this.#queue;
     this.#holdings.adopt(capture, capture.checkpoint);
     this.#walk = walk;
-    const queue = new WriteQueue(this.#environment.disk, this.#holdings.lastSequence);
+    const queue = new WriteQueue(this.#environment, this.#holdings.lastSequence);
     if (open !== null) queue.add(open, null, true);
     this.#queue = queue;
     this.#headSequence = capture.head.sequence;
@@ -356,7 +361,7 @@ export class Archive {
     await this.#change(async () => {
       const own = this.#holdings.find(expected.first);
       if (own === undefined || !isSameEntry(own, expected) || this.#holdings.stateOf(own) !== "missing") return;
-      await placeSegment(this.#environment.disk, own, bytes);
+      await placeSegment(this.#environment, own, bytes);
       this.#files.forget(own);
       this.#holdings.set(own, "whole");
       await this.#writeCatalog();
@@ -366,11 +371,11 @@ export class Archive {
   /** Its bytes are not those that were written: it is set aside, and fetched again. */
   async #damaged(entry: SegmentEntry, sequence: number, why: string): Promise<void> {
     if (this.#holdings.stateOf(entry) !== "whole") return;
-    this.#found({ kind: "damaged", file: segmentName(entry.first), sequence, why });
+    this.#found({ kind: "damaged", file: this.names.segment(entry.first), sequence, why });
     this.#holdings.set(entry, "missing");
     this.#files.forget(entry);
     await this.#change(async () => {
-      await setAsideDamaged(this.#environment.disk, entry);
+      await setAsideDamaged(this.#environment, entry);
       await this.#writeCatalog();
     });
     this.#tellMissing();
@@ -380,7 +385,7 @@ export class Archive {
   #change(work: () => Promise<void>): Promise<void> {
     return this.#exclusive.run(async () => {
       await work();
-      this.#asideBytes = (await asideBytes(this.#environment.disk)) ?? this.#asideBytes;
+      this.#asideBytes = (await asideBytes(this.#environment)) ?? this.#asideBytes;
     });
   }
 

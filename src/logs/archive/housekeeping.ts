@@ -9,12 +9,13 @@ import {
   type SegmentEntry,
 } from "../../core/archive/index.ts";
 import { chainBroken } from "../../core/events/index.ts";
-import type { Disk } from "../../ports/disk.ts";
-import { damagedName, firstOf, formerName, segmentName, syncDirectory } from "./file-names.ts";
+import { syncDirectory } from "./file-names.ts";
 import { readFile } from "./file-read.ts";
 import { pointAt, type Readable } from "./reading.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";
 import { Slices } from "./slices.ts";
+
+type Directory = Pick<ArchiveEnvironment, "disk" | "names">;
 
 /** Where history starts once it is cut behind `checkpoint`. Throws CHAIN_BROKEN where that is no point of this chain. */
 export async function retentionStart(readable: Readable, checkpoint: ChainPoint): Promise<ChainPoint> {
@@ -27,28 +28,28 @@ export async function retentionStart(readable: Readable, checkpoint: ChainPoint)
 }
 
 /** The directory is not synced for this: a segment that comes back is before the start, and removed again. */
-export async function removeSegments(disk: Disk, gone: readonly SegmentEntry[]): Promise<void> {
-  const names = new Set(await disk.list("archive-list"));
+export async function removeSegments({ disk, names }: Directory, gone: readonly SegmentEntry[]): Promise<void> {
+  const found = new Set(await disk.list("archive-list"));
   for (const { first } of gone) {
-    for (const name of [segmentName(first), damagedName(first)]) {
-      if (names.has(name)) await disk.remove(name, "archive-remove");
+    for (const name of [names.segment(first), names.damaged(first)]) {
+      if (found.has(name)) await disk.remove(name, "archive-remove");
     }
   }
 }
 
-export function setAsideDamaged(disk: Disk, { first }: SegmentEntry): Promise<void> {
-  return setAside(disk, first, damagedName(first));
+export function setAsideDamaged(directory: Directory, { first }: SegmentEntry): Promise<void> {
+  return setAside(directory, first, directory.names.damaged(first));
 }
 
 /** It holds events of a line that was given up. */
-export function setAsideFormer(disk: Disk, first: number): Promise<void> {
-  return setAside(disk, first, formerName(first));
+export function setAsideFormer(directory: Directory, first: number): Promise<void> {
+  return setAside(directory, first, directory.names.former(first));
 }
 
-async function setAside(disk: Disk, first: number, name: string): Promise<void> {
-  const names = await disk.list("archive-list");
-  if (!names.includes(segmentName(first))) return;
-  await disk.rename(segmentName(first), name, "archive-set-aside");
+async function setAside({ disk, names }: Directory, first: number, name: string): Promise<void> {
+  const found = await disk.list("archive-list");
+  if (!found.includes(names.segment(first))) return;
+  await disk.rename(names.segment(first), name, "archive-set-aside");
   await syncDirectory(disk, "archive-sync-directory");
 }
 
@@ -58,14 +59,14 @@ export async function adoptFiles(
   holdings: Holdings,
   openFirst: number | null,
 ): Promise<void> {
-  const { disk } = environment;
+  const { disk, names } = environment;
   for (const name of (await disk.list("archive-list")).toSorted()) {
-    const first = firstOf(name);
+    const first = names.firstOf(name);
     if (first === null || first === openFirst) continue;
     const entry = holdings.find(first);
     if (entry === undefined || entry.first !== first) {
       if (first <= holdings.start.sequence) await disk.remove(name, "archive-remove");
-      else await disk.rename(name, formerName(first), "archive-set-aside");
+      else await disk.rename(name, names.former(first), "archive-set-aside");
     } else if (holdings.stateOf(entry) === "missing" && (await isWhole(environment, entry))) {
       holdings.set(entry, "whole");
     }
@@ -74,16 +75,16 @@ export async function adoptFiles(
 }
 
 async function isWhole(
-  { disk, chain, digest, clock, limits }: ArchiveEnvironment,
+  { disk, names, chain, digest, clock, limits }: ArchiveEnvironment,
   entry: SegmentEntry,
 ): Promise<boolean> {
-  const read = await readFile(disk, segmentName(entry.first));
+  const read = await readFile(disk, names.segment(entry.first));
   if (read.kind === "damaged") return false;
   const input = { bytes: read.bytes, first: entry.first, before: null, blockBytesMax: limits.blockBytesMax };
   const verdict = await new Slices(clock).run(checkSegment(input, chain, digest));
   if (verdict.kind !== "sealed" || !isSameEntry(verdict.entry, entry)) return false;
   // It may be visible and not durable: the process that wrote it may have been killed before its sync.
-  const file = await disk.open(segmentName(entry.first), "archive-open");
+  const file = await disk.open(names.segment(entry.first), "archive-open");
   await file.fdatasync("archive-fdatasync");
   await file.close();
   return true;

@@ -4,6 +4,7 @@ export { Archive } from "./archive.ts";
 export type { ArchiveOptions } from "./archive-options.ts";
 export { type ExchangeOptions, exchangeSegments, lacksOf, ownLacks, segmentAnswers } from "./peers/peer-segments.ts";
 export { SegmentFetcher, type SegmentSource } from "./peers/segment-fetcher.ts";
+export { type ArchiveKind, EVENTS, RECEIPTS } from "./kinds.ts";
 export { filesBehind } from "./replayed.ts";
 export { Retention } from "./retention.ts";
 export type { Finding } from "./recovery.ts";

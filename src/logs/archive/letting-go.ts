@@ -30,7 +30,7 @@ export async function retain(archive: Shortened, checkpoint: ChainPoint): Promis
   await archive.exclusive(async () => {
     if (start.sequence <= holdings().start.sequence) return;
     const gone = await cut(archive, checkpoint, start);
-    await removeSegments(environment.disk, gone);
+    await removeSegments(environment, gone);
     bytes = gone.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   });
   return bytes;
@@ -68,7 +68,7 @@ async function newestOlder(archive: Shortened, beforeMs: number): Promise<ChainP
 export function giveUpBefore(archive: Shortened, start: ChainPoint): Promise<void> {
   return archive.exclusive(async () => {
     if (start.sequence <= archive.holdings().start.sequence) return;
-    for (const { first } of await cut(archive, start, start)) await setAsideFormer(archive.environment.disk, first);
+    for (const { first } of await cut(archive, start, start)) await setAsideFormer(archive.environment, first);
   });
 }
 

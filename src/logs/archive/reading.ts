@@ -12,7 +12,6 @@ import {
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { READ_BYTES_MAX, READ_EVENTS_MAX, READ_STEPS_PER_LOOK } from "../limits.ts";
-import { segmentName } from "./file-names.ts";
 import { notNow } from "./file-read.ts";
 import type { ArchiveEnvironment } from "./recovery.ts";
 import type { SegmentFiles } from "./segment-files.ts";
@@ -199,6 +198,6 @@ async function damagedAt(
   const next = "The segment is set aside, and asked for at the other members; ask one of them, or this node later";
   return new TenureError(
     "DISK_DAMAGED",
-    `${segmentName(entry.first)} is damaged at event ${sequence}: ${why}. ${next}.`,
+    `${readable.environment.names.segment(entry.first)} is damaged at event ${sequence}: ${why}. ${next}.`,
   );
 }

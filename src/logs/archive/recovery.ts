@@ -26,21 +26,14 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
-import {
-  CATALOG_NAME,
-  damagedFirstOf,
-  damagedName,
-  firstOf,
-  segmentName,
-  syncDirectory,
-  syncFile,
-} from "./file-names.ts";
+import { type ArchiveNames, syncDirectory, syncFile } from "./file-names.ts";
 import { readFile } from "./file-read.ts";
 import { asideBytes } from "./aside.ts";
 import { Slices } from "./slices.ts";
 
 export interface ArchiveEnvironment {
   readonly disk: Disk;
+  readonly names: ArchiveNames;
   readonly digest: Digest;
   readonly clock: Clock;
   readonly chain: Chain;
@@ -93,15 +86,19 @@ class Recovery {
     this.#slices = new Slices(environment.clock);
   }
 
+  get #names(): ArchiveNames {
+    return this.#environment.names;
+  }
+
   async run(): Promise<Recovered> {
-    const { disk } = this.#environment;
-    const names = (await disk.list("archive-list")).toSorted();
-    this.#obsolete.push(...names.filter((name) => name.startsWith("tmp-events-")));
-    const present = new Set(names.map(firstOf).filter((first) => first !== null));
-    const damaged = names.map(damagedFirstOf).filter((first) => first !== null);
+    const { disk, names } = this.#environment;
+    const found = (await disk.list("archive-list")).toSorted();
+    this.#obsolete.push(...found.filter((name) => names.isUnfinished(name)));
+    const present = new Set(found.map((name) => names.firstOf(name)).filter((first) => first !== null));
+    const damaged = found.map((name) => names.damagedFirstOf(name)).filter((first) => first !== null);
     for (const first of damaged) if (!present.has(first)) await this.#lookAgain(first);
     const firsts = [...present, ...this.#candidates].toSorted((a, b) => a - b);
-    const catalog = names.includes(CATALOG_NAME) ? await this.#readCatalog() : null;
+    const catalog = found.includes(names.catalog) ? await this.#readCatalog() : null;
     if (catalog !== null) await this.#listed(catalog, new Set(firsts));
     await this.#unlisted(firsts, Math.max(0, ...present));
     const head = this.#after ?? (await this.#headOfLast());
@@ -112,20 +109,20 @@ class Recovery {
       head,
       open,
       findings: this.#findings,
-      asideBytes: (await asideBytes(disk)) ?? 0,
+      asideBytes: (await asideBytes(this.#environment)) ?? 0,
     };
   }
 
   /** It may have been set aside for an error that has passed. */
   async #lookAgain(first: number): Promise<void> {
-    const { verdict } = await this.#judge(first, damagedName(first), null);
+    const { verdict } = await this.#judge(first, this.#names.damaged(first), null);
     if (verdict.kind === "sealed") this.#candidates.add(first);
   }
 
   #return(first: number): void {
     if (!this.#candidates.has(first)) return;
     this.#returned.add(first);
-    this.#find("returned", damagedName(first), first, "it is whole after all, and counts again");
+    this.#find("returned", this.#names.damaged(first), first, "it is whole after all, and counts again");
   }
 
   /** Evidence that has served: of a segment that is whole again, or was let go. */
@@ -133,14 +130,14 @@ class Recovery {
     for (const first of damaged) {
       const entry = this.#holdings.find(first);
       const isWhole = entry?.first === first && this.#holdings.stateOf(entry) === "whole" && present.has(first);
-      if (isWhole || first <= this.#holdings.start.sequence) this.#obsolete.push(damagedName(first));
+      if (isWhole || first <= this.#holdings.start.sequence) this.#obsolete.push(this.#names.damaged(first));
     }
   }
 
   async #readCatalog(): Promise<Catalog | null> {
-    const { disk, digest } = this.#environment;
-    const catalog = decodeCatalog(await disk.read(CATALOG_NAME, "archive-read-catalog"), digest);
-    if (catalog === null) this.#find("damaged", CATALOG_NAME, 0, "it can't be read; all segments are read instead");
+    const { disk, digest, names } = this.#environment;
+    const catalog = decodeCatalog(await disk.read(names.catalog, "archive-read-catalog"), digest);
+    if (catalog === null) this.#find("damaged", names.catalog, 0, "it can't be read; all segments are read instead");
     return catalog;
   }
 
@@ -148,7 +145,7 @@ class Recovery {
     const whole = new Set<number>();
     for (const entry of catalog.segments) {
       if (!firsts.has(entry.first)) {
-        if (catalog.whole.has(entry.first)) this.#find("damaged", segmentName(entry.first), entry.first, "it is gone");
+        if (catalog.whole.has(entry.first)) this.#find("damaged", this.#names.segment(entry.first), entry.first, "it is gone");
         continue;
       }
       // A candidate may be listed as whole: the process died before the catalog said otherwise.
@@ -156,7 +153,7 @@ class Recovery {
         const { verdict } = await this.#check(entry.first, null);
         // Else it is what a slow node had of a segment before a snapshot took its place.
         if (verdict.kind !== "sealed" || !isSameEntry(verdict.entry, entry)) continue;
-        this.#believed.push(segmentName(entry.first));
+        this.#believed.push(this.#names.segment(entry.first));
       }
       this.#return(entry.first);
       whole.add(entry.first);
@@ -168,7 +165,7 @@ class Recovery {
   async #unlisted(firsts: readonly number[], lastPresent: number): Promise<void> {
     for (const first of firsts) {
       if (first <= this.#holdings.start.sequence && !this.#candidates.has(first))
-        this.#obsolete.push(segmentName(first));
+        this.#obsolete.push(this.#names.segment(first));
       if (first <= this.#holdings.lastSequence) continue;
       // Also where the catalog is lost and history was cut: that a file is the first one is not for the file to say.
       if (first !== this.#holdings.lastSequence + 1) return;
@@ -184,7 +181,7 @@ class Recovery {
         if (!this.#isNext(first, verdict.header.before)) return false;
         this.#holdings.add(verdict.entry, "whole");
         this.#return(first);
-        this.#believed.push(segmentName(first));
+        this.#believed.push(this.#names.segment(first));
         this.#after = verdict.after;
         return true;
       case "open":
@@ -193,7 +190,7 @@ class Recovery {
           return false;
         }
         if (!this.#isNext(first, verdict.header.before)) return false;
-        if (verdict.tail !== null) this.#find("torn", segmentName(first), verdict.after.sequence + 1, verdict.tail);
+        if (verdict.tail !== null) this.#find("torn", this.#names.segment(first), verdict.after.sequence + 1, verdict.tail);
         this.#open = {
           header: verdict.header,
           bytes: bytes.subarray(0, verdict.sizeBytes),
@@ -204,8 +201,8 @@ class Recovery {
       case "broken":
         if (isLast && verdict.isRot && verdict.sequence === first) {
           // Its header was never synced, or has rotted: then all of it is torn.
-          this.#find("torn", segmentName(first), first, verdict.why);
-          this.#obsolete.push(segmentName(first));
+          this.#find("torn", this.#names.segment(first), first, verdict.why);
+          this.#obsolete.push(this.#names.segment(first));
         } else this.#setAside(first, verdict.sequence, verdict.why);
         return false;
       case "newer":
@@ -222,7 +219,7 @@ class Recovery {
   }
 
   async #check(first: number, before: ChainPoint | null): Promise<{ verdict: SegmentVerdict; bytes: Uint8Array }> {
-    const name = this.#candidates.has(first) ? damagedName(first) : segmentName(first);
+    const name = this.#candidates.has(first) ? this.#names.damaged(first) : this.#names.segment(first);
     const judged = await this.#judge(first, name, before);
     if (judged.verdict.kind === "newer") throw unsupported(name, judged.verdict.version);
     return judged;
@@ -272,8 +269,8 @@ class Recovery {
 
   async #change(): Promise<Recovered["open"]> {
     const { disk, digest, limits } = this.#environment;
-    for (const first of this.#returned) await disk.rename(damagedName(first), segmentName(first), "archive-take-back");
-    for (const first of this.#aside) await disk.rename(segmentName(first), damagedName(first), "archive-set-aside");
+    for (const first of this.#returned) await disk.rename(this.#names.damaged(first), this.#names.segment(first), "archive-take-back");
+    for (const first of this.#aside) await disk.rename(this.#names.segment(first), this.#names.damaged(first), "archive-set-aside");
     for (const name of this.#believed) {
       const file = await disk.open(name, "archive-open");
       await syncFile(file, "archive-fdatasync");
@@ -282,7 +279,7 @@ class Recovery {
     const open = this.#open;
     let file: DiskFile | null = null;
     if (open !== null) {
-      file = await disk.open(segmentName(open.header.before.sequence + 1), "archive-open");
+      file = await disk.open(this.#names.segment(open.header.before.sequence + 1), "archive-open");
       if (open.isTorn) await file.truncate(open.bytes.length, "archive-truncate");
       await syncFile(file, "archive-fdatasync");
     }
@@ -296,7 +293,7 @@ class Recovery {
     // It lies aside already.
     if (this.#candidates.has(first)) return;
     this.#aside.push(first);
-    this.#find("damaged", segmentName(first), sequence, why);
+    this.#find("damaged", this.#names.segment(first), sequence, why);
   }
 
   #find(kind: Finding["kind"], file: string, sequence: number, why: string): void {

@@ -9,7 +9,7 @@ import {
   type SegmentCursor,
 } from "../../core/archive/index.ts";
 import { chainBroken } from "../../core/events/index.ts";
-import { segmentName } from "./file-names.ts";
+import type { ArchiveNames } from "./file-names.ts";
 
 export class Replayed {
   #at: { readonly held: SegmentBuilder; readonly cursor: SegmentCursor } | null = null;
@@ -33,13 +33,19 @@ export class Replayed {
   }
 }
 
+export interface Listed {
+  readonly manifest: Manifest;
+  readonly lastSequence: number;
+  readonly names: ArchiveNames;
+}
+
 /** The files of an archive with events behind this one. */
 export function filesBehind(
-  { manifest, lastSequence }: { readonly manifest: Manifest; readonly lastSequence: number },
+  { manifest, lastSequence, names }: Listed,
   sequence: number,
 ): string[] {
   const { start, segments } = manifest;
   const firsts = segments.filter(({ last }) => last > sequence).map(({ first }) => first);
   const open = (segments.at(-1)?.last ?? start.sequence) + 1;
-  return [...firsts, ...(lastSequence >= open ? [open] : [])].map(segmentName);
+  return [...firsts, ...(lastSequence >= open ? [open] : [])].map((first) => names.segment(first));
 }

@@ -8,7 +8,7 @@ import { isSameBytes, openSealed, type SealedSegment, type SegmentEntry } from "
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { SEGMENTS_KEPT_MAX } from "../limits.ts";
-import { segmentName } from "./file-names.ts";
+import type { ArchiveNames } from "./file-names.ts";
 import { readFile, type FileRead } from "./file-read.ts";
 
 interface Kept {
@@ -22,11 +22,13 @@ export type SegmentRead =
 
 export class SegmentFiles {
   readonly #disk: Disk;
+  readonly #names: ArchiveNames;
   readonly #digest: Digest;
   readonly #kept: Kept[] = [];
 
-  constructor(disk: Disk, digest: Digest) {
+  constructor({ disk, names, digest }: { readonly disk: Disk; readonly names: ArchiveNames; readonly digest: Digest }) {
     this.#disk = disk;
+    this.#names = names;
     this.#digest = digest;
   }
 
@@ -48,7 +50,7 @@ export class SegmentFiles {
 
   /** As it is on the disk now, and not judged. */
   readAgain(entry: SegmentEntry): Promise<FileRead> {
-    return readFile(this.#disk, segmentName(entry.first));
+    return readFile(this.#disk, this.#names.segment(entry.first));
   }
 
   forget(entry: SegmentEntry): void {

@@ -15,7 +15,6 @@ import {
   type SegmentEntry,
 } from "../../core/archive/index.ts";
 import { assert, assertNever } from "../../core/kit/assert.ts";
-import { segmentName } from "./file-names.ts";
 import { readFile } from "./file-read.ts";
 import type { Readable } from "./reading.ts";
 import { Slices } from "./slices.ts";
@@ -110,8 +109,8 @@ class Verification {
   }
 
   async *#tail(tail: OpenOnDisk): AsyncGenerator<VerifyStep> {
-    const { disk, chain, digest } = this.#around.environment;
-    const read = await readFile(disk, segmentName(tail.first));
+    const { disk, names, chain, digest } = this.#around.environment;
+    const read = await readFile(disk, names.segment(tail.first));
     if (read.kind === "damaged") {
       yield* this.#tell(tail.first, tail.last, broken(tail.first, read.why));
       return;
@@ -139,7 +138,8 @@ class Verification {
     if (checked.kind === "broken") {
       this.#isIntact = false;
       this.#before = null;
-      yield { kind: "broken", sequence: checked.sequence, file: segmentName(first), why: checked.why };
+      const file = this.#around.environment.names.segment(first);
+      yield { kind: "broken", sequence: checked.sequence, file, why: checked.why };
       return;
     }
     this.#events += checked.events;

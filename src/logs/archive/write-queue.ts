@@ -10,7 +10,7 @@
 import type { SegmentBuilder, SegmentEntry } from "../../core/archive/index.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
 import type { OpenOnDisk } from "./verification.ts";
-import { segmentName, syncDirectory, syncFile, writeDurably } from "./file-names.ts";
+import { type ArchiveNames, syncDirectory, syncFile, writeDurably } from "./file-names.ts";
 
 interface Writing {
   readonly builder: SegmentBuilder;
@@ -23,12 +23,14 @@ interface Writing {
 
 export class WriteQueue {
   readonly #disk: Disk;
+  readonly #names: ArchiveNames;
   readonly #writing: Writing[] = [];
   #durableThrough: number;
 
   /** `durableThrough`: what is on the disk before the first event that is added. */
-  constructor(disk: Disk, durableThrough: number) {
+  constructor({ disk, names }: { readonly disk: Disk; readonly names: ArchiveNames }, durableThrough: number) {
     this.#disk = disk;
+    this.#names = names;
     this.#durableThrough = durableThrough;
   }
 
@@ -97,7 +99,7 @@ export class WriteQueue {
     const { last, sizeBytes } = builder;
     if (sizeBytes === one.syncedBytes) return;
     const pieces = builder.pieces(one.syncedBytes);
-    const name = segmentName(builder.first);
+    const name = this.#names.segment(builder.first);
     if (one.file === null && one.replaces) {
       await writeDurably(this.#disk, name, pieces, "archive");
       one.file = await this.#disk.open(name, "archive-open");

@@ -16,8 +16,7 @@ import { assert } from "../../../core/kit/assert.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import { captureFrom } from "../captures.ts";
-import { segmentName } from "../file-names.ts";
-import { eventChain } from "../event-chain.ts";
+import type { ArchiveKind } from "../kinds.ts";
 import { segmentProblem } from "./installation.ts";
 
 /** Null where there is no such file. */
@@ -40,22 +39,23 @@ export interface UsableCopies {
 export async function usableCopies(
   captured: Uint8Array,
   read: ReadCopy,
+  { names, chain }: ArchiveKind,
   { digest, clock }: { readonly digest: Digest; readonly clock: Clock },
 ): Promise<UsableCopies> {
   const capture = decodeCapture(captured);
   const holdings = new Holdings();
   holdings.adopt(capture, capture.checkpoint);
-  const environment = { chain: eventChain(digest), digest, clock, limits: SEGMENT_LIMITS };
+  const environment = { chain: chain(digest), digest, clock, limits: SEGMENT_LIMITS };
   const problemOf = async (bytes: Uint8Array | null, entry: SegmentEntry): Promise<string | null> =>
     bytes === null ? "there is no such file" : await segmentProblem(environment, holdings, bytes, entry);
   let start: ChainPoint | null = null;
   let segments = 0;
   let why: string | null = null;
   for (const entry of capture.segments.toReversed()) {
-    const bytes = await read(segmentName(entry.first));
+    const bytes = await read(names.segment(entry.first));
     const problem = await problemOf(bytes, entry);
     if (problem !== null) {
-      why = `${segmentName(entry.first)}: ${problem}`;
+      why = `${names.segment(entry.first)}: ${problem}`;
       break;
     }
     const head = readHeader(bytes!, digest);

@@ -5,8 +5,7 @@
 
 import { checkSegment, isSameEntry, type Holdings, type SegmentEntry } from "../../../core/archive/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import type { Disk } from "../../../ports/disk.ts";
-import { damagedName, segmentName, writeDurably } from "../file-names.ts";
+import { writeDurably } from "../file-names.ts";
 import type { ArchiveEnvironment } from "../recovery.ts";
 import { Slices } from "../slices.ts";
 
@@ -40,11 +39,15 @@ export async function segmentProblem(
   return null;
 }
 
-export async function placeSegment(disk: Disk, entry: SegmentEntry, bytes: Uint8Array): Promise<void> {
-  await writeDurably(disk, segmentName(entry.first), [bytes], "archive-install");
-  const names = await disk.list("archive-list");
+export async function placeSegment(
+  { disk, names }: Pick<ArchiveEnvironment, "disk" | "names">,
+  entry: SegmentEntry,
+  bytes: Uint8Array,
+): Promise<void> {
+  await writeDurably(disk, names.segment(entry.first), [bytes], "archive-install");
+  const found = await disk.list("archive-list");
   // The evidence has served: what was damaged is here again.
-  if (names.includes(damagedName(entry.first))) await disk.remove(damagedName(entry.first), "archive-remove");
+  if (found.includes(names.damaged(entry.first))) await disk.remove(names.damaged(entry.first), "archive-remove");
 }
 
 function wrong({ first, last }: SegmentEntry, why: string): TenureError {
