@@ -1,9 +1,17 @@
-// What is true in a simulated mesh: which events each site has committed, with their bytes; what clients were answered; and what each node
-// of each site has of the others. Nodes report, and nothing is taken back.
+// What is true in a simulated mesh: which events each site has committed, with their bytes; what clients were answered; and which arrival
+// numbers events have at each site. Nodes report as they apply, and nothing is taken back, except by a disk that was restored.
+//
+// Invariants that are checked as nodes report:
+// - All nodes of a site apply the same own events, and the same receipts, each at one place.
+// - Arrival numbers of a site are 1, 2, 3, …, each of one event, the same on all nodes; an event of another site has one of them.
+// - What a client submits after events of others were applied has a later timestamp than those that are not too far ahead.
 
+import { newEvents, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
 import type { World } from "../kernel/index.ts";
 
 const textDecoder = new TextDecoder("utf-8", { fatal: true });
+/** How far ahead of the leader's wall clock an event may be and still raise the floor of its own clock. */
+const MAX_SKEW_MS = 1_000;
 
 export interface OwnEvent {
   readonly sequence: number;
@@ -16,58 +24,174 @@ export interface OwnEvent {
   readonly atMs: number;
 }
 
+interface SiteBook {
+  events: OwnEvent[];
+  /** Histories that a restored disk has left: what others have of them stays. */
+  readonly former: OwnEvent[][];
+  mayRewrite: boolean;
+  /** By arrival number: `own 5` or `<line> 5`. */
+  arrivals: string[];
+  /** The place of each, to find doubles. */
+  places: Map<string, number>;
+  receipts: string[];
+}
+
+interface Submission {
+  readonly site: string;
+  readonly jobIds: readonly string[];
+  /** Of the newest event of another site that it must come after. */
+  readonly afterMs: number;
+}
+
 export class Ledger {
   readonly #world: World;
-  readonly #events = new Map<string, OwnEvent[]>();
-  readonly #acknowledged: { readonly site: string; readonly jobId: string }[] = [];
+  readonly #sites = new Map<string, SiteBook>();
+  #acknowledged: Submission[] = [];
+  /** By node: of the newest event of another site that moves its clock. */
+  readonly #causes = new Map<string, number>();
+  #acknowledgedCount = 0;
 
   constructor(world: World) {
     this.#world = world;
   }
 
   get events(): number {
-    return [...this.#events.values()].reduce((sum, { length }) => sum + length, 0);
+    return [...this.#sites.values()].reduce((sum, { events }) => sum + events.length, 0);
   }
 
   get acknowledgedCount(): number {
-    return this.#acknowledged.length;
+    return this.#acknowledgedCount;
   }
 
   /** The committed events of a site, by sequence. */
   of(site: string): readonly OwnEvent[] {
-    return this.#events.get(site) ?? [];
+    return this.#book(site).events;
   }
 
-  /** A node applies this event of its own site. */
-  own(site: string, node: string, position: number, data: Uint8Array): void {
-    const events = this.#events.get(site) ?? [];
-    this.#events.set(site, events);
+  /** Those that its disk has lost. */
+  former(site: string): readonly (readonly OwnEvent[])[] {
+    return this.#book(site).former;
+  }
+
+  arrivals(site: string): readonly string[] {
+    return this.#book(site).arrivals;
+  }
+
+  /** A node applies this event of its own site, after so many of others. */
+  own(site: string, node: string, position: number, data: Uint8Array, foreign: number): void {
     const text = textDecoder.decode(data);
-    const known = events[position - 1];
-    if (known !== undefined) {
-      if (known.text !== text) this.#wrong(node, `applied another event ${position} than the others of its site`);
-      return;
+    const book = this.#book(site);
+    const known = book.events[position - 1];
+    if (known !== undefined && known.text !== text && !this.#rewritten(book, position))
+      return this.#wrong(node, `applied another event ${position} than the others of its site`);
+    if (known === undefined || known.text !== text) {
+      if (position !== book.events.length + 1)
+        return this.#wrong(node, `applied event ${position} after ${book.events.length}`);
+      const { eventType, entityId, timestamp } = JSON.parse(text) as OwnEvent;
+      book.events.push({ sequence: position, text, eventType, entityId, timestamp, atMs: this.#world.nowMs });
     }
-    if (position !== events.length + 1)
-      return this.#wrong(node, `applied ${position} of ${site} after ${events.length}`);
-    const { eventType, entityId, timestamp } = JSON.parse(text) as OwnEvent;
-    events.push({ sequence: position, text, eventType, entityId, timestamp, atMs: this.#world.nowMs });
+    this.#arrives(site, node, position + foreign, `own ${position}`);
+  }
+
+  /** A node has sealed a receipt. `own`: of its own site's events, those that it had applied by then. */
+  receipt(site: string, node: string, { receipt, hash }: SealedReceipt, own: number): void {
+    const { receipts } = this.#book(site);
+    const { sequence, page, first } = receipt;
+    if (receipt.own !== own)
+      this.#wrong(node, `sealed receipt ${sequence} after ${receipt.own} own events instead of ${own}`);
+    const known = receipts[sequence - 1];
+    if (known !== undefined && known !== hash)
+      return this.#wrong(node, `sealed another receipt ${sequence} than the others of its site`);
+    if (known === undefined && sequence !== receipts.length + 1)
+      return this.#wrong(node, `sealed receipt ${sequence} after ${receipts.length}`);
+    receipts[sequence - 1] = hash;
+    for (let at = 0; at < newEvents(receipt); at++)
+      this.#arrives(site, node, receipt.own + receipt.foreign + at + 1, `${page.line} ${first + at}`);
+  }
+
+  /** This node has applied an event of another site with this timestamp; its leader had it at that time of its own clock. */
+  caused(node: string, timestamp: number, arrivedMs: number): void {
+    if (timestamp <= arrivedMs + MAX_SKEW_MS) this.#causes.set(node, Math.max(this.#causes.get(node) ?? 0, timestamp));
+  }
+
+  /** What a command that this node is given now must come after. */
+  causeOf(node: string): number {
+    return this.#causes.get(node) ?? 0;
+  }
+
+  /** The process of this node ended: what it had applied is read again. */
+  ended(node: string): void {
+    this.#causes.delete(node);
   }
 
   /** A client was answered: these jobs exist. */
-  acknowledged(site: string, jobIds: readonly string[]): void {
-    for (const jobId of jobIds) this.#acknowledged.push({ site, jobId });
+  acknowledged(site: string, jobIds: readonly string[], afterMs: number): void {
+    this.#acknowledgedCount += jobIds.length;
+    this.#acknowledged.push({ site, jobIds, afterMs });
   }
 
-  /** Null: what clients were answered is committed. */
+  /** The disks of this site are those of an earlier time: what was acknowledged since may be lost to it. */
+  restored(site: string): void {
+    const book = this.#book(site);
+    book.mayRewrite = true;
+    book.arrivals = [];
+    book.places = new Map();
+    book.receipts = [];
+    this.#acknowledged = this.#acknowledged.filter((one) => one.site !== site);
+  }
+
+  /** Null: what clients were answered is committed, and after what caused it. */
   lost(): string | null {
-    for (const { site, jobId } of this.#acknowledged) {
-      const isThere = this.of(site).some(
-        ({ eventType, entityId }) => eventType === "build:submitted" && entityId === jobId,
-      );
-      if (!isThere) return `${site} acknowledged the job ${jobId} and has not committed it`;
+    for (const { site, jobIds, afterMs } of this.#acknowledged) {
+      for (const jobId of jobIds) {
+        const event = this.of(site).find(
+          ({ eventType, entityId }) => eventType === "build:submitted" && entityId === jobId,
+        );
+        if (event === undefined) return `${site} acknowledged the job ${jobId} and has not committed it`;
+        if (event.timestamp <= afterMs)
+          return `${site} submitted the job ${jobId} at ${event.timestamp}, after it had applied an event of ${afterMs}`;
+      }
     }
     return null;
+  }
+
+  #book(site: string): SiteBook {
+    const known = this.#sites.get(site);
+    if (known !== undefined) return known;
+    const book = {
+      events: [],
+      former: [],
+      mayRewrite: false,
+      arrivals: [],
+      places: new Map<string, number>(),
+      receipts: [],
+    };
+    this.#sites.set(site, book);
+    return book;
+  }
+
+  #rewritten(book: SiteBook, position: number): boolean {
+    if (!book.mayRewrite) return false;
+    book.mayRewrite = false;
+    book.former.push(book.events);
+    book.events = book.events.slice(0, position - 1);
+    return true;
+  }
+
+  #arrives(site: string, node: string, arrival: number, event: string): void {
+    const { arrivals, places, mayRewrite } = this.#book(site);
+    const known = arrivals[arrival - 1];
+    // After a restore the numbers before the first that is applied again are not known any more.
+    const isNext = arrival === arrivals.length + 1 || (mayRewrite && arrivals.length === 0);
+    if (known === undefined && !isNext)
+      return this.#wrong(node, `gave ${event} the arrival number ${arrival} after ${arrivals.length}`);
+    if (known !== undefined && known !== event)
+      return this.#wrong(node, `gave ${event} the arrival number ${arrival}, which is that of ${known}`);
+    const place = places.get(event);
+    if (place !== undefined && place !== arrival)
+      return this.#wrong(node, `gave ${event} two arrival numbers, ${place} and ${arrival}`);
+    arrivals[arrival - 1] = event;
+    places.set(event, arrival);
   }
 
   #wrong(node: string, what: string): void {

@@ -5,7 +5,7 @@
 
 import type { LinkMessage, SiteAnswer } from "../../ports/sites.ts";
 import type { Boot } from "../kernel/index.ts";
-import { type Door, type Opening, type Parcel, type Transport, unreachable } from "./transport.ts";
+import { type Carriage, type Door, type Opening, type Parcel, type Transport, unreachable } from "./transport.ts";
 
 const LOOKS_EVERY_MS = 1_000;
 /** So many looks without a message, and it is dead: heads come each second. */
@@ -51,9 +51,11 @@ class Stream {
       to,
       parcel: { kind: "opening", opening },
       isOrdered: false,
-      arrived: (parcel, door) => {
+      arrived: (parcel) => {
+        const door = this.#transport.door(to);
         // An opening that came twice is one connection.
-        if (parcel.kind === "opening" && this.#door === null && !this.#isOver) this.#serve(parcel.opening, door);
+        if (parcel.kind !== "opening" || door === undefined || this.#door !== null || this.#isOver) return;
+        this.#serve(parcel.opening, door);
       },
       refused: () => this.#transport.after(to, 1, () => this.#broken("nobody listens")),
     });
@@ -108,6 +110,11 @@ class Stream {
       );
   }
 
+  #back(): Pick<Carriage, "from" | "to" | "isThere" | "isOrdered"> {
+    const { node, isAlive } = this.#boot;
+    return { from: this.#dialling.to, to: node, isThere: isAlive, isOrdered: true };
+  }
+
   /** Resolves when the other end has taken it. */
   #send(message: LinkMessage, door: Door): Promise<void> {
     const { to, receive } = this.#dialling;
@@ -133,14 +140,7 @@ class Stream {
         (error: unknown) => this.#broken(String(error)),
       );
     };
-    this.#transport.carry({
-      from: to,
-      to: node,
-      parcel: { kind: "message", message },
-      isOrdered: true,
-      arrived,
-      refused,
-    });
+    this.#transport.carry({ ...this.#back(), parcel: { kind: "message", message }, arrived, refused });
     return taken.promise;
   }
 

@@ -80,9 +80,11 @@ export interface Carriage {
   readonly parcel: Parcel;
   /** As over one connection: nothing is lost, doubled or overtaken. */
   readonly isOrdered: boolean;
-  /** In the process that listens there. */
-  readonly arrived: (parcel: Parcel, door: Door) => void;
-  /** Nobody listens there. */
+  /** Whether the process is there for which it is; undefined: for whoever listens. */
+  readonly isThere?: (() => boolean) | undefined;
+  /** In that process. */
+  readonly arrived: (parcel: Parcel) => void;
+  /** Nobody is there. */
   readonly refused: () => void;
 }
 
@@ -134,6 +136,12 @@ export class Transport {
     this.#send(carriage, changed);
   }
 
+  /** Undefined: nobody listens. */
+  door(node: string): Door | undefined {
+    const door = this.#doors.get(node);
+    return door?.isAlive() === true ? door : undefined;
+  }
+
   isOpen(from: string, to: string): boolean {
     return this.#world.network.link(from, to).open;
   }
@@ -174,29 +182,25 @@ export class Transport {
       this.after(node, CALL_GIVES_UP_MS, () => failed("no answer"));
       const refused = (): void => this.after(to, this.#wayMs(), () => failed("nobody listens"));
       const parcel: Parcel = { kind: "question", question };
-      const arrived = (asked: Parcel, door: Door): void => {
-        if (asked.kind === "question")
-          this.#answer(to, door, asked.question, node, (answer) => over(() => resolve(answer)));
+      const arrived = (asked: Parcel): void => {
+        if (asked.kind === "question") this.#answer(to, asked.question, boot, (answer) => over(() => resolve(answer)));
       };
       this.carry({ from: node, to, parcel, isOrdered: false, arrived, refused });
     });
   }
 
-  #answer(
-    node: string,
-    door: Door,
-    question: Question,
-    asker: string,
-    answered: (answer: SiteAnswer<unknown>) => void,
-  ): void {
+  #answer(node: string, question: Question, asker: Boot, answered: (answer: SiteAnswer<unknown>) => void): void {
+    const door = this.door(node);
+    if (door === undefined) return;
     door.answer(question).then(
       (answer) => {
         if (!door.isAlive()) return;
         const parcel: Parcel = { kind: "answer", to: question, answer };
-        const arrived = (back: Parcel): void => {
-          if (back.kind === "answer") answered(back.answer);
+        const arrived = (said: Parcel): void => {
+          if (said.kind === "answer") answered(said.answer);
         };
-        this.carry({ from: node, to: asker, parcel, isOrdered: false, arrived, refused: () => undefined });
+        const back = { from: node, to: asker.node, isThere: asker.isAlive, isOrdered: false };
+        this.carry({ ...back, parcel, arrived, refused: () => undefined });
       },
       (error: unknown) => {
         if (door.isAlive()) this.report(node, error);
@@ -204,7 +208,7 @@ export class Transport {
     );
   }
 
-  #send({ from, to, isOrdered, arrived, refused }: Carriage, parcel: Parcel): void {
+  #send({ from, to, isOrdered, isThere, arrived, refused }: Carriage, parcel: Parcel): void {
     const { scheduler, network } = this.#world;
     const way = `${from}>${to}`;
     const isLate = this.#random.chance(this.weather.lateRate);
@@ -221,9 +225,9 @@ export class Transport {
         return this.tap.met("cut");
       }
       scheduler.trace(parcel.kind, from, to);
-      const door = this.#doors.get(to);
-      if (door === undefined || !door.isAlive()) return refused();
-      this.at(to, door.isAlive, () => arrived(parcel, door));
+      const lives = isThere ?? this.#doors.get(to)?.isAlive;
+      if (lives?.() === true) this.at(to, lives, () => arrived(parcel));
+      else refused();
     });
   }
 

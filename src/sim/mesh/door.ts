@@ -1,0 +1,103 @@
+// What one process of a site answers to other sites: as the routes of the API do, over the same ports.
+
+import { statusOf } from "../../contract/error-body.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { ControllerMetadata, Controllers } from "../../ports/controllers.ts";
+import type { LineSource } from "../../ports/mesh-lines.ts";
+import type { MeshLinks } from "../../ports/mesh-links.ts";
+import type { LinkMessage, SiteAnswer } from "../../ports/sites.ts";
+import type { Boot } from "../kernel/index.ts";
+import type { Door, Opening, Question } from "./transport.ts";
+
+export interface DoorParts {
+  readonly links: MeshLinks;
+  readonly controllers: Controllers;
+  readonly lines: Pick<LineSource, "consistency">;
+  /** Of the site, for whoever asked a node that does not lead. */
+  readonly urls: readonly string[];
+}
+
+export function doorOf(parts: DoorParts, { isAlive }: Boot): Door {
+  return {
+    isAlive,
+    answer: (question) => answered(parts, async () => answerOf(parts, question)),
+    stream: (opening, signal, send) => answered(parts, async () => serve(parts.links, opening, signal, send)),
+  };
+}
+
+async function answerOf({ links, controllers, lines }: DoorParts, question: Question): Promise<SiteAnswer<unknown>> {
+  switch (question.kind) {
+    case "register": {
+      const { id, url, name, metadata } = question.introduction;
+      await controllers.register({ id, url, name, metadata: metadata as ControllerMetadata });
+      return { kind: "answer", body: null };
+    }
+    case "heartbeat":
+      await controllers.heartbeat({ id: question.id });
+      return { kind: "answer", body: null };
+    case "consistency": {
+      const { fromRoot, root, path } = await lines.consistency(question.line, question.from, question.to);
+      return { kind: "answer", body: { fromRoot, root, path } };
+    }
+    case "deliver": {
+      const bytes = JSON.stringify(question.delivery).length;
+      const answer = await links.deliver(question.delivery, bytes);
+      if (answer.kind === "delivered") return { kind: "answer", body: answer.body };
+      const limited = { kind: "refused", status: 429, code: "RATE_LIMITED", message: "", urls: [] } as const;
+      return { ...limited, retryAfterMs: answer.retryAfterMs };
+    }
+  }
+}
+
+async function serve(
+  links: MeshLinks,
+  { controller, heads }: Opening,
+  signal: AbortSignal,
+  send: (message: LinkMessage) => Promise<void>,
+): Promise<SiteAnswer<null>> {
+  const stream = links.open(controller, heads);
+  signal.addEventListener("abort", () => stream.close(), { once: true });
+  try {
+    for (let message = await stream.next(); message !== null; message = await stream.next()) {
+      if (signal.aborted) break;
+      await send(messageOf(message as WireMessage));
+    }
+  } catch (error) {
+    if (!TenureError.is(error)) throw error;
+  } finally {
+    stream.close();
+  }
+  return { kind: "answer", body: null };
+}
+
+async function answered<T>({ urls }: DoorParts, ask: () => Promise<SiteAnswer<T>>): Promise<SiteAnswer<T>> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!TenureError.is(error)) throw error;
+    const { code, message } = error;
+    const elsewhere = code === "NOT_LEADER" ? urls : [];
+    return { kind: "refused", status: statusOf(code), code, message, retryAfterMs: null, urls: elsewhere };
+  }
+}
+
+/** As the stream writes it. */
+interface WireMessage {
+  readonly hello?: Extract<LinkMessage, { kind: "hello" }>["introduction"];
+  readonly page?: unknown;
+  readonly heads?: readonly string[];
+  readonly at?: number;
+  readonly graft?: Extract<LinkMessage, { kind: "graft" }>["graft"];
+  readonly prune?: { readonly line: string };
+  readonly urls?: readonly string[];
+}
+
+/** As the driver reads it. */
+function messageOf({ hello, page, heads, at, graft, prune, urls }: WireMessage): LinkMessage {
+  if (hello !== undefined) return { kind: "hello", introduction: hello };
+  if (page !== undefined) return { kind: "page", page };
+  if (heads !== undefined) return { kind: "heads", heads, atMs: at ?? 0 };
+  if (graft !== undefined) return { kind: "graft", graft };
+  if (prune !== undefined) return { kind: "prune", line: prune.line };
+  return { kind: "bye", urls: urls ?? [] };
+}
