@@ -102,7 +102,7 @@ class Stream {
             if (back.kind === "ended") this.#over(() => this.#ended.resolve(back.answer));
           };
           const refused = (): void => undefined;
-          this.#transport.carry({ from: to, to: this.#boot.node, parcel, isOrdered: true, arrived, refused });
+          this.#transport.carry({ ...this.#back(), parcel, arrived, refused });
         },
         (error: unknown) => {
           if (door.isAlive()) this.#transport.report(to, error);
