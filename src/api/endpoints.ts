@@ -68,6 +68,7 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
         isWrite,
         isFenced: false,
         isOwnView: false,
+        isForSites: false,
         isProbe: false,
       },
     };
@@ -89,11 +90,12 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
 }
 
 function registered(id: RouteId, route: Route): Registered {
-  const { method, path, role, isAdmin, limited, kind, isFenced = false, isOwnView = false } = route;
+  const { method, path, role, isAdmin, limited, kind } = route;
+  const { isFenced = false, isOwnView = false, isForSites = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
   const isProbe = id === "livez" || id === "readyz";
   const operation = isAdmin ? id : null;
-  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isProbe };
+  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isForSites, isProbe };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */

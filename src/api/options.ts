@@ -19,6 +19,7 @@ import type { Jobs } from "../ports/jobs.ts";
 import type { Certificates } from "../ports/certificates.ts";
 import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
+import type { MeshLines } from "../ports/mesh-lines.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
@@ -28,6 +29,8 @@ export interface ApiOptions {
   readonly scopes: Scopes;
   /** Absent: this node serves no jobs, and their routes are 404. */
   readonly jobs?: JobsParts | undefined;
+  /** Absent: this site is standalone, and the routes of lines are 501. */
+  readonly lines?: MeshLines | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;

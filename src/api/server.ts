@@ -19,6 +19,7 @@ import { registerEndpoints, registerExtras } from "./endpoints.ts";
 import { makeFramework, tlsOptions } from "./framework.ts";
 import { eventHandlers } from "./handlers/events.ts";
 import type { Handlers, JobsParts, Service } from "./handlers/handler.ts";
+import type { MeshLines } from "../ports/mesh-lines.ts";
 import type { HttpStats } from "../ports/server-stats.ts";
 import { HttpCounters } from "./http-stats.ts";
 import { jobHandlers } from "./handlers/jobs.ts";
@@ -27,6 +28,7 @@ import { KeyRounds } from "./traffic/key-rounds.ts";
 import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
+import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./handlers/scopes.ts";
@@ -150,7 +152,8 @@ class ApiServer implements Api {
       ...scopeHandlers(service),
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
-      ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs)),
+      ...meshLinesHandlers(options.lines),
+      ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
     registerExtras(app, this.#options.extraRoutes ?? [], this.#traffic);
@@ -218,11 +221,11 @@ class ApiServer implements Api {
 
 type JobHandlers = Pick<Handlers, keyof typeof JOB_ROUTES>;
 
-function withJobs(service: Service, parts: JobsParts): JobHandlers {
+function withJobs(service: Service, parts: JobsParts, lines: MeshLines | undefined): JobHandlers {
   return {
     ...jobHandlers(service, parts),
     ...jobMutations(service, parts),
-    ...eventHandlers(service, parts),
+    ...eventHandlers(service, parts, lines),
     ...steeringHandlers(service, parts),
   };
 }

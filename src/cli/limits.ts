@@ -56,6 +56,11 @@ export const BUNDLED_BYTES_MAX = 4 * 1024 * 1024;
 export const SECRET_LENGTH_MIN = 4;
 export const TAR_NAME_BYTES_MAX = 100;
 
+/** Of one question of an audit: a page, or the first proof, which reads the whole history. */
+export const MESH_CALL_MS = 60_000;
+/** Of a question that a node is too busy to answer. */
+export const MESH_RETRIES_MAX = 20;
+
 // ---- tenure sim
 
 export const SHRINK_TRIES_MAX = 200;

@@ -27,6 +27,7 @@ const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
   agent: "agent",
   backup: "backup",
   viewer: "viewer",
+  controller: "controller",
   // A node has no business at another node's API but to look.
   server: "viewer",
 };

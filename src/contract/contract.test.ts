@@ -79,6 +79,8 @@ describe("certificates", () => {
     ["URI:spiffe://tenure/submitter/ci", "submitter"],
     ["URI:spiffe://tenure/agent/a-1", "agent"],
     ["URI:spiffe://tenure/backup/nightly", "backup"],
+    ["URI:spiffe://tenure/controller/site-b", "controller"],
+    ["URI:spiffe://tenure/controller/Site.B", null],
     ["URI:spiffe://tenure/tc/x", null],
     ["URI:spiffe://tenure/operator/a, URI:spiffe://tenure/operator/b", null],
     ["URI:spiffe://tenure/operator/a, URI:https://example.org", null],
@@ -90,14 +92,14 @@ describe("certificates", () => {
 });
 
 it("everybody may read, operators may do everything, and the rest nothing of one another's", () => {
-  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "backup", "operator"]);
+  expect(ROLES).toEqual(["viewer", "submitter", "agent", "client", "backup", "controller", "operator"]);
   const table = ROLES.map((held) => ROLES.map((needed) => (allows(held, needed) ? 1 : 0)).join(""));
-  expect(table).toEqual(["100000", "110000", "101000", "100100", "000010", "111111"]);
+  expect(table).toEqual(["1000000", "1100000", "1010000", "1001000", "0000100", "0000010", "1111111"]);
 });
 
-it("a key closes what needs a role of its rank or above to those without one", () => {
+it("a key closes what needs a role of its rank or above to those without one, and any key what other sites may do", () => {
   const table = ROLES.map((given) => ROLES.map((needed) => (closes(given, needed) ? 1 : 0)).join(""));
-  expect(table).toEqual(["111111", "011111", "011111", "011111", "011111", "000001"]);
+  expect(table).toEqual(["1111111", "0111111", "0111111", "0111111", "0111111", "0111111", "0000011"]);
 });
 
 it("a role of a newer release may do nothing here, and closes everything", () => {

@@ -1,6 +1,6 @@
 // The door of the contract: what the API speaks, and the server's configuration.
 
-export { allows, closes, type Role, ROLES } from "./roles.ts";
+export { allows, allowsSite, closes, type Role, ROLES } from "./roles.ts";
 export { requestText } from "./body-hash.ts";
 export { certificateCaller, type ClientCertificate } from "./certificate-role.ts";
 export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
@@ -22,11 +22,20 @@ export {
   specOf,
 } from "./jobs/wire.ts";
 export { JOB_ROUTES } from "./jobs/routes.ts";
+export { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
+export { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 export { openApi } from "./openapi.ts";
 export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./limits.ts";
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
-export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";
+export type { MeshConfig, MeshPeer } from "./config/mesh.ts";
+export {
+  type ApiKey,
+  type LogLevel,
+  type MeshFlags,
+  parseServerConfig,
+  type ServerConfig,
+} from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
 export { describeMistakes, type Shape, shape, typedQuery, type ValueOf } from "./shape.ts";
 export { snakeKey, toSnake } from "./snake-case.ts";

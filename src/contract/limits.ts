@@ -35,3 +35,17 @@ export const FOUND_LENGTH_MAX = 80;
 export const OWN_DEPTH_MAX = 16;
 /** Names of fields that were converted: they are few and come in every answer; a stranger's names must not fill the memory. */
 export const FIELD_NAMES_KEPT_MAX = 1_000;
+/** Of a site that registers: its addresses, its name, its release, and all that it says of itself, as JSON. */
+export const SITE_URLS_MAX = 32;
+export const SITE_NAME_BYTES_MAX = 128;
+export const SITE_VERSION_BYTES_MAX = 64;
+export const SITE_METADATA_BYTES_MAX = 16 * 1024;
+/** Of a key or a signature in base64. */
+export const SITE_PROOF_LENGTH_MAX = 128;
+/** Of times between sites: a day at most. */
+export const MESH_INTERVAL_MS_MIN = 100;
+export const MESH_INTERVAL_MS_MAX = 86_400_000;
+/** A year. */
+export const REPLAY_HOURS_MAX = 8_766;
+export const PARENTS_MAX = 16;
+export const MESH_PEERS_MAX = 256;

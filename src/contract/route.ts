@@ -39,6 +39,8 @@ export interface Route {
   readonly isFenced?: boolean;
   /** What a node says of itself and of its cluster, and nothing of what is replicated: shown also before it has caught up. */
   readonly isOwnView?: boolean;
+  /** Other sites of the mesh (role `controller`) may call it too. */
+  readonly isForSites?: boolean;
 }
 
 /**

@@ -3,6 +3,8 @@
 
 import * as answers from "./answers.ts";
 import { JOB_ROUTES } from "./jobs/routes.ts";
+import { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
+import { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 import * as requests from "./requests.ts";
 import { READ, READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
 import { shape } from "./shape.ts";
@@ -233,6 +235,8 @@ export const ROUTES = {
     errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "RATE_LIMITED"],
   },
   ...JOB_ROUTES,
+  ...MESH_LINES_ROUTES,
+  ...REGISTRY_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;
 
 export type RouteId = keyof typeof ROUTES;

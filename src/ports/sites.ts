@@ -90,6 +90,8 @@ export interface SiteRefusal {
 export type SiteAnswer<T> = { readonly kind: "answer"; readonly body: T } | SiteRefusal;
 
 export interface Sites {
+  /** The controller id of the site at this address. */
+  identify(url: string, signal: AbortSignal): Promise<SiteAnswer<string>>;
   register(url: string, introduction: Introduction, signal: AbortSignal): Promise<SiteAnswer<null>>;
   /** Refused with 404: register again. */
   heartbeat(url: string, id: string, signal: AbortSignal): Promise<SiteAnswer<null>>;

@@ -43,6 +43,11 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/events/proof": "viewer",
   "GET /api/events/since/:sequence": "viewer",
   "GET /api/events/verify": "viewer",
+  "GET /api/controllers": "viewer",
+  "POST /api/controllers/register": "controller",
+  "POST /api/controllers/:id/heartbeat": "controller",
+  "POST /v1/mesh/sites/:id/approve": "operator",
+  "POST /v1/mesh/sites/:id/evict": "operator",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",
@@ -62,6 +67,9 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/certificates/revoked": "operator",
 };
 
+/** Reads that another site may do too. */
+const FOR_SITES = ["GET /api/controllers"];
+
 const CALLERS: readonly { name: string; key: string | null; role: Role | null }[] = [
   { name: "nobody", key: null, role: null },
   { name: "a wrong key", key: "no such key", role: null },
@@ -71,6 +79,7 @@ const CALLERS: readonly { name: string; key: string | null; role: Role | null }[
   { name: "an agent", key: "agent-key", role: "agent" },
   { name: "a client", key: "client-key", role: "client" },
   { name: "a backup", key: "backup-key", role: "backup" },
+  { name: "another site", key: "controller-key", role: "controller" },
   { name: "an operator", key: "operator-key", role: "operator" },
 ];
 
@@ -99,7 +108,8 @@ describe.each(Object.entries(NEEDED))("%s", (route, needed) => {
     // A stream that is let in would not end by itself: its wrong query ends it.
     const query = method === "DELETE" || path === "/v1/events" ? "?nonsense=1" : "";
     const { status, json } = await t.call(method, path.replace(/:\w+/, "1") + query, body, key);
-    const isIn = needed === "public" || (role !== null && allows(role, needed));
+    const isForSites = FOR_SITES.includes(route) && role === "controller";
+    const isIn = needed === "public" || (role !== null && (isForSites || allows(role, needed)));
     if (isIn) expect([401, 403]).not.toContain(status);
     else
       expect([status, json?.["error"]]).toEqual(role === null ? [401, "UNAUTHENTICATED"] : [403, "PERMISSION_DENIED"]);
@@ -136,6 +146,15 @@ describe("anonymous callers", () => {
   it("need a key for a role once somebody has one for it, or for a weaker one", async () => {
     expect(await open(keysOf("client"))).toMatchObject({ "/v1/cluster": 200, resign: 401 });
     expect(await open(keysOf("viewer"))).toMatchObject({ "/v1/cluster": 401, resign: 401 });
+  });
+
+  it("pass for another site only where there is no key at all", async () => {
+    const heartbeat = async (keys: readonly ApiKey[]): Promise<number> => {
+      await using api = await startApi({ keys });
+      return (await api.call("POST", "/api/controllers/b/heartbeat", {}, null)).status;
+    };
+    expect(await heartbeat([])).toBe(501);
+    for (const role of ["operator", "viewer", "controller"] as const) expect(await heartbeat(keysOf(role))).toBe(401);
   });
 
   it("have no business beyond loopback, but for the probes", async () => {

@@ -150,6 +150,8 @@ it.concurrent("operators and programs get certificates that can't serve", async 
     expect(made.cert_file).toBe(join(dir, `${kind}-w.1.crt`));
     expect(read(made.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
   }
+  const site = await tenureJson<Made>("cert", "issue", "--dir", dir, "--controller", "site-b");
+  expect(site).toMatchObject({ code: 0, spiffe_id: "spiffe://tenure/controller/site-b" });
 });
 
 it.concurrent("show tells what is in a file, and warns of what is wrong", async () => {

@@ -3,10 +3,12 @@
 import { errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { EventsFilter, Verified } from "../../ports/events.ts";
+import type { MeshLines } from "../../ports/mesh-lines.ts";
 import { EVENTS_PAGE_BYTES_MAX } from "../limits.ts";
 import { eventStart } from "../streams/event-point.ts";
 import { EventStreams } from "../streams/event-stream.ts";
 import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from "./handler.ts";
+import { standalone } from "./mesh-lines.ts";
 import { pause } from "../../loops/time.ts";
 import { beFresh } from "./reads.ts";
 import { Refusal, stopping } from "../refusal.ts";
@@ -14,7 +16,8 @@ import type { Outlet } from "../streams/stream.ts";
 
 type Ids = "events" | "eventsSince" | "eventsVerify" | "eventsProof";
 
-export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers, Ids> {
+/** `lines`: undefined where this site is standalone. */
+export function eventHandlers(service: Service, parts: JobsParts, lines?: MeshLines): Pick<Handlers, Ids> {
   const { events } = parts;
   const streams = new EventStreams(service, events);
   let isVerifying = false;
@@ -51,7 +54,7 @@ export function eventHandlers(service: Service, parts: JobsParts): Pick<Handlers
     },
     eventsProof: async ({ query }) => {
       await beFresh(service, query);
-      return { body: await proof(parts, query) };
+      return { body: await proof(parts, lines, query) };
     },
   };
 }
@@ -120,8 +123,15 @@ function verdictText({ first: firstSequence, ...rest }: Verified): string {
   return JSON.stringify({ ...others, firstSequence, throughSequence });
 }
 
-async function proof({ events }: JobsParts, query: Call<"eventsProof">["query"]): Promise<object> {
-  const { sequence, from_size: fromSize, tree_size: treeSize = events.head().sequence } = query;
+async function proof(
+  { events }: JobsParts,
+  lines: MeshLines | undefined,
+  query: Call<"eventsProof">["query"],
+): Promise<object> {
+  const { line, sequence, from_size: fromSize } = query;
+  if (line !== undefined && lines === undefined) throw standalone();
+  const head = line === undefined ? events.head().sequence : lines!.size(line);
+  const treeSize = query.tree_size ?? head;
   if ((sequence === undefined) === (fromSize === undefined)) {
     throw new Refusal(
       "BAD_REQUEST",
@@ -132,12 +142,19 @@ async function proof({ events }: JobsParts, query: Call<"eventsProof">["query"])
     );
   }
   const least = sequence ?? fromSize ?? 0;
-  const { sequence: head } = events.head();
   if (treeSize > head || least > treeSize) {
     const [field, value] =
       treeSize > head ? ["tree_size", head] : [sequence === undefined ? "from_size" : "sequence", treeSize];
     throw new Refusal("BAD_REQUEST", `${field} must be at most ${value} here.`, { field });
   }
-  if (sequence !== undefined) return { kind: "inclusion", ...toSnake(await events.inclusion(sequence, treeSize)) };
-  return { kind: "consistency", ...toSnake(await events.consistency(least, treeSize)) };
+  if (sequence !== undefined) {
+    const inclusion = await (line === undefined
+      ? events.inclusion(sequence, treeSize)
+      : lines!.inclusion(line, sequence, treeSize));
+    return { kind: "inclusion", ...toSnake(inclusion) };
+  }
+  const consistency = await (line === undefined
+    ? events.consistency(least, treeSize)
+    : lines!.consistency(line, least, treeSize));
+  return { kind: "consistency", ...toSnake(consistency) };
 }

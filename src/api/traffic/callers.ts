@@ -12,6 +12,7 @@
 
 import {
   allows,
+  allowsSite,
   type ApiKey,
   certificateCaller,
   type ClientCertificate,
@@ -135,23 +136,28 @@ export class Callers {
    * The same caller, or, where this node would refuse a key of the replicated state, who it is by everything that is committed
    * now. Throws CALLER_UNCONFIRMED or OVERLOADED where that can't be known at present.
    */
-  async confirmed(caller: Caller, needed: Role): Promise<Caller> {
+  async confirmed(caller: Caller, needed: Role, about: Pick<Registered, "isForSites">): Promise<Caller> {
     if (caller.how === "anonymous" || caller.sha256 === undefined) return caller;
-    if (caller.how !== "refused" && allows(caller.role, needed)) return caller;
+    if (caller.how !== "refused" && (allows(caller.role, needed) || allowsSite(caller.role, about))) return caller;
     await this.#doorman.rounds.next();
     return this.#byHash(caller.sha256);
   }
 
   /** Throws UNAUTHENTICATED, PERMISSION_DENIED or CALLER_UNCONFIRMED. */
-  admit(caller: Caller, needed: Role, { isOwnView }: Pick<Registered, "isOwnView">, host: string | undefined): void {
+  admit(
+    caller: Caller,
+    needed: Role,
+    about: Pick<Registered, "isOwnView" | "isForSites">,
+    host: string | undefined,
+  ): void {
     switch (caller.how) {
       case "refused":
         throw this.#unauthenticated(caller.why);
       case "anonymous":
-        return this.#admitAnonymous(needed, isOwnView, host);
+        return this.#admitAnonymous(needed, about.isOwnView, host);
       case "key":
       case "certificate":
-        if (allows(caller.role, needed)) return;
+        if (allows(caller.role, needed) || allowsSite(caller.role, about)) return;
         throw new Refusal(
           "PERMISSION_DENIED",
           `${caller.how === "key" ? "The key" : "The certificate"} ${JSON.stringify(caller.name)} has the role ${caller.role}, and this needs ${needed}.`,
@@ -232,7 +238,7 @@ export class Callers {
       how: "refused",
       name: "unknown certificate",
       role: null,
-      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /backup/, /viewer/, /server/.`,
+      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /backup/, /controller/, /viewer/, /server/.`,
     };
   }
 }

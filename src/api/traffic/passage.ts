@@ -18,6 +18,8 @@ export interface Registered {
   readonly isFenced: boolean;
   /** Route.isOwnView. */
   readonly isOwnView: boolean;
+  /** Route.isForSites. */
+  readonly isForSites: boolean;
   /** Answered however many others are: who asks would end a process that is only busy. */
   readonly isProbe: boolean;
 }

@@ -213,7 +213,7 @@ export class Traffic {
     if (registered.limited !== null) await this.#countRate(registered.limited, request);
     const { role } = registered;
     if (role === "public") return;
-    passage.caller = await this.#callers.confirmed(passage.caller, role);
+    passage.caller = await this.#callers.confirmed(passage.caller, role, registered);
     this.#callers.admit(passage.caller, role, registered, request.headers.host);
     this.#connections.admitted(passage.connection, payerOf(passage.caller, passage.address));
   }

@@ -24,6 +24,7 @@ const IDENTITIES = {
   submitter: "submitter",
   agent: "agent",
   backup: "backup",
+  controller: "controller",
   viewer: "viewer",
 } as const satisfies Partial<Record<Flag, IdentityKind>>;
 const NAMES = Object.keys(IDENTITIES) as (keyof typeof IDENTITIES)[];

@@ -26,6 +26,7 @@ export const CERT = describe(
   --submitter NAME   issue: for a program that submits jobs
   --agent NAME       issue: for a program that runs jobs
   --backup NAME      issue: for a program that saves snapshots, and may do nothing else
+  --controller ID    issue: for another site of the mesh, under its controller id
   --viewer NAME      issue: for somebody who only looks
   --host H1,H2       issue: names and addresses under which the node's API is reached, in addition to those of the
                      certificate that is there

@@ -13,6 +13,7 @@ import { NewFile } from "../files/whole.ts";
 import { bytesText, statusOf } from "./view.ts";
 import { columns } from "../kit/output.ts";
 import { SAVE_LIMIT_MS, SNAPSHOT_FILE_BYTES_MAX } from "../limits.ts";
+import { EVENTS, RECEIPTS } from "../../logs/index.ts";
 import { serverMachine } from "../../node/assembly/machine.ts";
 import { copiesIn, copiesNote } from "../../node/worlds/restore-history.ts";
 
@@ -59,9 +60,12 @@ export async function verifySnapshot(file: string): Promise<SnapshotFile> {
 export async function verifyHistory(file: string, directory: string) {
   const found = decodeSnapshotFile(await contentsOf(file), systemDigest);
   assert(found.kind === "whole", "history is checked beside a snapshot that was found whole");
-  const usable = await copiesIn(directory, found.data);
-  const { firstEvent, segments, why } = usable;
-  const note = why === null ? "" : `${copiesNote(directory, usable)}\n`;
+  const usable = await copiesIn(directory, found.data, EVENTS);
+  const receipts = await copiesIn(directory, found.data, RECEIPTS);
+  const { firstEvent, segments } = usable;
+  const unusable = [usable, receipts].filter((one) => one.why !== null);
+  const why = unusable[0]?.why ?? null;
+  const note = unusable.map((one) => `${copiesNote(directory, one)}\n`).join("");
   return {
     isWhole: why === null,
     object: { directory, first_event: firstEvent, segments, why },

@@ -37,7 +37,7 @@ describe("tenure key", () => {
   it("says what is wrong before anything is asked", () => {
     expect(wrong([])).toContain("create, list, revoke");
     expect(wrong(["creat"])).toContain("did you mean create?");
-    expect(wrong(["create"])).toContain("--role viewer|submitter|agent|client|backup|operator");
+    expect(wrong(["create"])).toContain("--role viewer|submitter|agent|client|backup|controller|operator");
     expect(wrong(["create"], { role: "admin" })).toContain("--role takes");
     expect(wrong(["create", "w1"], { role: "agent" })).toContain("--name NAME");
     expect(wrong(["create"], { role: "agent", name: "anonymous" })).toContain("callers without a key");

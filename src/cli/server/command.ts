@@ -4,7 +4,7 @@
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { SERVER } from "./help.ts";
 import { dirname, resolve } from "node:path";
-import { parseServerConfig, type ServerConfig } from "../../contract/index.ts";
+import { type MeshFlags, parseServerConfig, type ServerConfig } from "../../contract/index.ts";
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { electionConfig } from "../../core/raft/index.ts";
@@ -18,6 +18,7 @@ import { chosen, noName } from "../kit/words.ts";
 
 const VERBS = verbsOf(SERVER);
 const FLAGS = kindsOf(SERVER);
+const MESH_FLAGS = ["mode", "controller-id", "controller-name", "parent-url"] as const;
 
 export async function server(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(withLongOutput(args), FLAGS);
@@ -25,8 +26,8 @@ export async function server(args: readonly string[]): Promise<number> {
   const verb = chosen(words[0], VERBS);
   noName(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
-  if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend"]);
-  const config = readConfig(values.config, values.backend);
+  if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend", ...MESH_FLAGS]);
+  const config = readConfig(values.config, values.backend, meshFlags(values));
   switch (verb) {
     case "start":
     case "controller": {
@@ -73,6 +74,15 @@ export async function server(args: readonly string[]): Promise<number> {
   }
 }
 
+function meshFlags(values: Partial<Record<(typeof MESH_FLAGS)[number], string>>): MeshFlags {
+  return {
+    mode: values.mode,
+    controller_id: values["controller-id"],
+    controller_name: values["controller-name"],
+    parent_urls: values["parent-url"]?.split(",").map((url) => url.trim()),
+  };
+}
+
 function refuseFlags(verb: string, values: Partial<Record<string, string>>, names: readonly string[]): void {
   const given = names.find((name) => values[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is not for ${verb}`);
@@ -84,19 +94,20 @@ function refuseBackend({ backend }: ServerConfig): void {
 }
 
 /** Reads and checks the configuration as a server would; `backend` is the flag's, and goes first. */
-export function readConfig(path: string | undefined, backend?: string): ServerConfig {
+export function readConfig(path: string | undefined, backend?: string, mesh?: MeshFlags): ServerConfig {
   // Where the nodes find each other in a database, the environment may say the little that is left.
   if (path === undefined && (backend ?? process.env["TENURE_SERVER_BACKEND"] ?? "") === "") {
     throw new UsageError("--config is missing: name the configuration file");
   }
-  return configOf(path === undefined ? {} : readConfigFile(path), path, backend);
+  return configOf(path === undefined ? {} : readConfigFile(path), path, backend, mesh);
 }
 
 /** `raw` is what the file says, which lies at `path`. */
-export function configOf(raw: unknown, path: string | undefined, backend?: string): ServerConfig {
+export function configOf(raw: unknown, path: string | undefined, backend?: string, mesh?: MeshFlags): ServerConfig {
   return parseServerConfig(raw, {
     environment: process.env,
     backend,
+    mesh,
     configDir: resolve(path === undefined ? "." : dirname(path)),
     checkElection: electionConfig,
     checkBackend,

@@ -18,6 +18,12 @@ export const SERVER = describe(
                         configuration or in TENURE_SERVER_BACKEND: others on this machine see a command line
   --bootstrap           start, controller: this is the first node of a new cluster. Give it once: an empty directory then founds a
                         cluster, unless a configured peer already has one
+  --mode MODE           start, controller: standalone (default), or distributed: this site joins others
+                        (docs/mesh.md)
+  --controller-id ID    start, controller: the id of this site among others; at the founding it becomes the cluster's id (default),
+                        and another one later is refused
+  --controller-name N   start, controller: the name of this site among others (default: the host's name)
+  --parent-url URL,…    start, controller: sites to register with, better two
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
   --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
   --history DIR         restore: copies of a node's files events-…, made after the snapshot was saved: older events are kept too

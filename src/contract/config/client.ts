@@ -6,7 +6,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { URLS_MAX } from "../../core/kit/limits.ts";
 import { KEY_BYTES_MAX, PATH_BYTES_MAX } from "../limits.ts";
 import { oneOf, strict, text } from "../schema-kit.ts";
-import { isApiUrl } from "./server-schema.ts";
+import { isApiUrl } from "../api-url.ts";
 import { listMistakes, type Mistake, shape } from "../shape.ts";
 
 const Urls = Type.Refine(

@@ -10,20 +10,17 @@ import {
   MEMBERS_MAX,
 } from "../../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
+import { MESH_DEFAULTS, MeshFile, TrustDomain } from "./mesh.ts";
 import { API_LISTEN_DEFAULT } from "../names.ts";
 import * as limits from "../limits.ts";
 import { NODE_ID_PATTERN, NodeId } from "../requests.ts";
 import { RoleName } from "../roles.ts";
+import { ApiUrl } from "../api-url.ts";
 import { integer, matching, oneOf, strict, text } from "../schema-kit.ts";
 import { shape } from "../shape.ts";
 
 const Path = text(limits.PATH_BYTES_MAX);
 const Milliseconds = Type.Number({ exclusiveMinimum: 0, wanted: "a positive number of milliseconds" });
-const ApiUrl = Type.Refine(
-  Type.String({ maxLength: limits.API_URL_LENGTH_MAX }),
-  isApiUrl,
-  () => "must be http://host:port or https://host:port, without a path, a query or a password",
-);
 
 /** The value may hold a password: no message shows it. */
 const PostgresUrl = Type.Refine(
@@ -54,7 +51,7 @@ export const ServerConfigFile = strict({
           cert_file: Path,
           key_file: Path,
           client_ca_file: Type.Optional(Path),
-          trust_domain: Type.Optional(matching(/^[a-z0-9][a-z0-9.-]{0,254}$/, "a trust domain: a–z, 0–9, '.' and -")),
+          trust_domain: Type.Optional(TrustDomain),
           min_version: Type.Optional(oneOf("1.2", "1.3")),
         }),
       ),
@@ -128,6 +125,7 @@ export const ServerConfigFile = strict({
       ca_file: Type.Optional(Path),
     }),
   ),
+  mesh: Type.Optional(MeshFile),
   log: Type.Optional(strict({ level: Type.Optional(oneOf("trace", "debug", "info", "warn", "error", "silent")) })),
 });
 
@@ -161,11 +159,6 @@ export const SERVER_DEFAULTS = {
   "disk.min_free_bytes": 64 * 1024 * 1024,
   "agent.enabled": false,
   "agent.capacity": 1,
+  ...MESH_DEFAULTS,
   "log.level": "info",
 } as const;
-
-export function isApiUrl(value: string): boolean {
-  const url = URL.parse(value);
-  if (url === null || !/^https?:$/.test(url.protocol)) return false;
-  return `${url.protocol}//${url.host}` === value.replace(/\/$/, "") || /:(80|443)\/?$/.test(value);
-}

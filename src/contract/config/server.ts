@@ -5,6 +5,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { ElectionConfig } from "../../core/raft/config.ts";
 import { isLoopback, isWildcard, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
+import { type MeshConfig, meshMistakes, meshOf } from "./mesh.ts";
 import type { Role } from "../roles.ts";
 import { checkFile } from "./server-mistakes.ts";
 import { SERVER_DEFAULTS, SERVER_ENVIRONMENT, type ServerConfigFile } from "./server-schema.ts";
@@ -65,6 +66,7 @@ export interface ServerConfig {
     readonly keyFile: string | null;
     readonly caFile: string | null;
   };
+  readonly mesh: MeshConfig;
   readonly log: { readonly level: LogLevel };
 }
 
@@ -81,6 +83,8 @@ export interface ConfigSurroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Of the command line's --backend, which goes before the environment's. */
   readonly backend?: string | undefined;
+  /** Of the command line's flags of the mesh, by their fields in `[mesh]`: they go before the file's. */
+  readonly mesh?: MeshFlags | undefined;
   /** Where the file lies: its relative paths begin there. Those of the environment begin at the working directory. */
   readonly configDir: string;
   /** The file's name, for messages. */
@@ -89,6 +93,13 @@ export interface ConfigSurroundings {
   readonly checkElection: (given: Partial<ElectionConfig>) => unknown;
   /** What is wrong with the parameters of the backend's URL, as it follows its name; undefined: nothing. */
   readonly checkBackend?: ((url: string) => string | undefined) | undefined;
+}
+
+export interface MeshFlags {
+  readonly mode?: string | undefined;
+  readonly controller_id?: string | undefined;
+  readonly controller_name?: string | undefined;
+  readonly parent_urls?: readonly string[] | undefined;
 }
 
 const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -111,6 +122,11 @@ function relationMistakes(file: ServerConfigFile, config: ServerConfig, surround
     ...backendMistakes(file, surroundings.checkBackend),
     ...keyMistakes(config.keys),
     ...selfMistakes(file, config),
+    ...meshMistakes(file.mesh ?? {}, config.mesh, {
+      backend: config.backend,
+      hasApiTls: config.api.tls !== null,
+      hasClientCa: (config.api.tls?.clientCaFile ?? null) !== null,
+    }),
     ...electionMistakes(config.election, surroundings.checkElection),
   ];
 }
@@ -126,6 +142,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   "peer.advertise": ["peer.listen", "peer.advertise", "peers", "node_id"],
   "api.tls": ["api.listen", "api.tls"],
   keys: ["keys", "api.listen", "api.tls"],
+  mesh: ["mesh", "backend", "api.tls"],
   peers: ["peers", "node_id", "peer.listen", "peer.advertise"],
   election: [
     "election.election_timeout_min_ms",
@@ -143,9 +160,10 @@ function assembled(
   const { node_id: nodeId, peer = {}, api = {} } = file;
   const { [nodeId]: own, ...peers } = file.peers ?? {};
   const listen = parseAddress(peer.listen ?? SERVER_DEFAULTS["peer.listen"])!;
+  const dataDir = isSet(environment["TENURE_DATA_DIR"]) ? file.data_dir : resolve(file.data_dir);
   return {
     nodeId,
-    dataDir: isSet(environment["TENURE_DATA_DIR"]) ? file.data_dir : resolve(file.data_dir),
+    dataDir,
     backend: file.backend ?? null,
     peer: {
       listen,
@@ -171,6 +189,7 @@ function assembled(
     disk: { minFreeBytes: file.disk?.min_free_bytes ?? SERVER_DEFAULTS["disk.min_free_bytes"] },
     history: { quotaBytes: file.history?.quota_bytes ?? null, keepDays: file.history?.keep_days ?? null },
     agent: agentOf(file.agent ?? {}, resolve),
+    mesh: meshOf(file.mesh ?? {}, dataDir, resolve),
     log: { level: file.log?.level ?? SERVER_DEFAULTS["log.level"] },
   };
 }
@@ -218,7 +237,7 @@ function agentOf(
 }
 
 /** What the environment says wins over the file. An empty variable counts as unset. */
-function withEnvironment(raw: unknown, { environment, backend }: ConfigSurroundings): unknown {
+function withEnvironment(raw: unknown, { environment, backend, mesh = {} }: ConfigSurroundings): unknown {
   if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
   const file: Record<string, unknown> = { ...raw };
   for (const [variable, [section, field]] of Object.entries(SERVER_ENVIRONMENT)) {
@@ -228,12 +247,22 @@ function withEnvironment(raw: unknown, { environment, backend }: ConfigSurroundi
     else if (isPlainObject(file[section] ?? {})) file[section] = { ...(file[section] as object), [field]: value };
   }
   if (backend !== undefined) file["backend"] = backend;
+  const given = Object.entries(mesh).filter(([, value]) => value !== undefined);
+  if (given.length > 0 && isPlainObject(file["mesh"] ?? {})) {
+    const { parent_url: parent, ...rest } = (file["mesh"] ?? {}) as Record<string, unknown>;
+    // Parents of the command line replace those of the file, however they are spelled there.
+    const kept = parent === undefined || mesh.parent_urls !== undefined ? rest : { ...rest, parent_url: parent };
+    file["mesh"] = { ...kept, ...Object.fromEntries(given) };
+  }
   return file;
 }
 
 /** Who gave a flag or set a variable looks for its name, not for the field's. */
-function namedByPlace(mistake: Mistake, { environment, backend }: ConfigSurroundings): Mistake {
+function namedByPlace(mistake: Mistake, { environment, backend, mesh = {} }: ConfigSurroundings): Mistake {
   if (mistake.field === "backend" && backend !== undefined) return { ...mistake, field: "--backend" };
+  const [, ofMesh = ""] = /^mesh\.(\w+)/.exec(mistake.field) ?? [];
+  const isFlag = (mesh as Readonly<Record<string, unknown>>)[ofMesh] !== undefined;
+  if (isFlag) return { ...mistake, field: `--${ofMesh.replace("parent_urls", "parent_url").replaceAll("_", "-")}` };
   const found = Object.entries(SERVER_ENVIRONMENT).find(([, path]) => path.join(".") === mistake.field)?.[0];
   return found !== undefined && isSet(environment[found]?.trim()) ? { ...mistake, field: found } : mistake;
 }

@@ -18,6 +18,7 @@ import { JOB_ID, JOB_NAME, KEY_NAME } from "../names.ts";
 import { CONSISTENCY } from "../requests.ts";
 import { RoleName } from "../roles.ts";
 import { integer, json, matching, nullable, oneOf, prose, strict, text, texts } from "../schema-kit.ts";
+import { LineName } from "../mesh/lines-routes.ts";
 
 const Name = matching(
   JOB_NAME,
@@ -97,6 +98,7 @@ export const ProofQuery = strict({
   sequence: Type.Optional(integer(1)),
   from_size: Type.Optional(integer(1)),
   tree_size: Type.Optional(integer(1)),
+  line: Type.Optional(LineName),
 });
 
 // ---- mutations ----------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ describe("a snapshot", () => {
     const good = wholeOf(await machine.snapshot());
     const later = { code: "FORMAT_UNSUPPORTED" };
     const { machine: other, list } = machineOf([entry(1, inner("kept"))]);
-    expect(() => other.restore(good.with(0, 4))).toThrow(expect.objectContaining(later));
+    expect(() => other.restore(good.with(0, 5))).toThrow(expect.objectContaining(later));
     for (const bad of [good.subarray(0, good.length - 1), new Uint8Array([...good, 0]), good.with(1, 9)]) {
       expect(() => other.restore(bad)).toThrow(expect.objectContaining({ code: "SNAPSHOT_INVALID" }));
     }

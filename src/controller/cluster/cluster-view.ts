@@ -88,6 +88,14 @@ export function membersBelow(protocol: number, peers: Peers, { configuration, pe
     .map(nodeIdOf);
 }
 
+/** Members that were heard to speak an older protocol; one that was not heard is not among them. */
+export function membersHeardBelow(protocol: number, peers: Peers, { configuration }: RaftStatus): string[] {
+  const below = new Set(peers.list().flatMap((link) => ((link.protocol ?? protocol) < protocol ? [link.peer] : [])));
+  return members(configuration)
+    .filter((peer) => below.has(peer))
+    .map(nodeIdOf);
+}
+
 type MembersSeen = Pick<Observation, "isMember" | "leader" | "leaderContactMs" | "cloned" | "refused">;
 
 /** Who leads, of whose disk there are two, and which members answer and do not accept this node, or are not accepted by it. */

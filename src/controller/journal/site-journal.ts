@@ -5,6 +5,7 @@ import type { Digest } from "../../ports/digest.ts";
 import { CertificatesFold } from "../keys/certificates-fold.ts";
 import { KeysFold } from "../keys/keys-fold.ts";
 import { ControllersFold } from "../mesh/controllers-fold.ts";
+import { OwnLineFold } from "../mesh/own-line-fold.ts";
 import { JobsTenant, type JobsTenantOptions } from "./jobs-tenant.ts";
 import { Journal } from "./journal.ts";
 import type { Tenant } from "./tenant.ts";
@@ -24,15 +25,17 @@ export class SiteJournal extends Journal {
   readonly keys: KeysFold;
   readonly certificates: CertificatesFold;
   readonly controllers: ControllersFold;
+  readonly ownLine: OwnLineFold;
 
   constructor(digest: Digest, options: SiteJournalOptions = {}) {
     const [keys, certificates, controllers] = [new KeysFold(), new CertificatesFold(), new ControllersFold()];
-    const jobs = new JobsTenant(options);
-    super(digest, [keys, certificates, controllers, ...(options.tenants ?? [])], jobs, options.floorMs);
+    const [ownLine, jobs] = [new OwnLineFold(), new JobsTenant(options)];
+    super(digest, [keys, certificates, controllers, ownLine, ...(options.tenants ?? [])], jobs, options.floorMs);
     this.jobs = jobs;
     this.keys = keys;
     this.certificates = certificates;
     this.controllers = controllers;
+    this.ownLine = ownLine;
     this.book = jobs.book;
   }
 }

@@ -33,10 +33,13 @@ export interface DialOptions {
   readonly host: LinkHost;
   readonly heads: OwnHeads;
   readonly heartbeatMs: number;
-  /** Null: this site can't introduce itself yet. */
-  readonly introduce: () => Introduction | null;
+  readonly ownId: () => string;
+  /** To the site with this id. Null: this site can't introduce itself yet. */
+  readonly introduce: (receiver: string) => Introduction | null;
   /** The parent says who it is: its ring is pinned here as that of a site that registers. Throws what refuses it. */
   readonly met: (introduction: Introduction) => Promise<void>;
+  /** It was heard: its registration here goes on. */
+  readonly heard: (controller: string) => void;
   /** What went wrong; null: nothing any more. */
   readonly noted: (problem: string | null) => void;
 }
@@ -143,18 +146,26 @@ class DialledLink implements LinkEnd {
   }
 
   async #connect(): Promise<void> {
-    const { sites, introduce, heads } = this.#options;
-    const introduction = introduce();
-    if (introduction === null) return this.#ends("this site has no ring of keys yet");
-    if (!(await this.#register(introduction))) return;
+    const { sites, heads, ownId } = this.#options;
+    const asked = await sites.identify(this.url, this.#over.signal);
+    if (asked.kind === "refused") return this.#refused(asked);
+    this.#controller = asked.body;
+    if (this.#controller === ownId()) return this.#ends("this is the address of this site itself");
+    if (!(await this.#register())) return;
     const notes = (await heads.now()).map(({ note }) => note);
-    const opening = { controller: introduction.id, heads: notes };
+    const opening = { controller: ownId(), heads: notes };
     const answer = await sites.stream(this.url, opening, this.#over.signal, (message) => this.#receive(message));
     if (answer.kind === "refused") this.#refused(answer);
   }
 
-  async #register(introduction: Introduction): Promise<boolean> {
-    const answer = await this.#options.sites.register(this.url, introduction, this.#over.signal);
+  async #register(): Promise<boolean> {
+    const { sites, introduce } = this.#options;
+    const introduction = introduce(this.#controller);
+    if (introduction === null) {
+      this.#ends("this site has no ring of keys yet");
+      return false;
+    }
+    const answer = await sites.register(this.url, introduction, this.#over.signal);
     if (answer.kind === "refused") this.#refused(answer);
     return answer.kind === "answer";
   }
@@ -186,9 +197,9 @@ class DialledLink implements LinkEnd {
 
   async #hello(introduction: Introduction): Promise<void> {
     if (this.#isUp) return;
+    if (introduction.id !== this.#controller) return this.#ends("the site at this address has changed its id");
     await this.#options.met(introduction);
     if (this.#over.signal.aborted) return;
-    this.#controller = introduction.id;
     this.#isUp = this.#wasUp = true;
     this.#options.noted(null);
     this.#options.host.up(this);
@@ -223,14 +234,12 @@ class DialledLink implements LinkEnd {
   }
 
   async #heartbeat(): Promise<void> {
-    const { sites, introduce } = this.#options;
-    const introduction = introduce();
-    if (introduction === null) return;
-    const answer = await sites.heartbeat(this.url, introduction.id, this.#over.signal);
-    if (answer.kind === "answer") return;
+    const { sites, ownId, heard } = this.#options;
+    const answer = await sites.heartbeat(this.url, ownId(), this.#over.signal);
     // The registration has expired there, or was forgotten: this site registers again.
-    if (answer.status === 404) await this.#register(introduction);
-    else this.#refused(answer);
+    if (answer.kind === "refused" && answer.status === 404) await this.#register();
+    else if (answer.kind === "refused") this.#refused(answer);
+    else heard(this.#controller);
   }
 
   async #deliver(heads: readonly string[] | undefined): Promise<void> {
@@ -238,7 +247,7 @@ class DialledLink implements LinkEnd {
     const sending = this.#sending;
     const wishes = this.#wishes.take();
     const delivery: Delivery = {
-      controller: this.#options.introduce()?.id ?? "",
+      controller: this.#options.ownId(),
       ...(sending === null ? {} : { pages: [sending.page] }),
       ...(heads === undefined ? {} : { heads, at: Math.floor(clock.wallMs()) }),
       ...grafts(wishes),

@@ -10,8 +10,8 @@
 
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { LineId, LineState } from "../../core/mesh/model.ts";
-import { compareHeads, type Evidence, type ProofTools, readNote, settle } from "../../core/mesh/proof/index.ts";
+import type { Checkpoint, LineId, LineState, Ring } from "../../core/mesh/model.ts";
+import { checkNote, compareHeads, type Evidence, type ProofTools, readNote, settle } from "../../core/mesh/proof/index.ts";
 import { giveWay } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LineSource } from "../../ports/mesh-lines.ts";
@@ -27,12 +27,14 @@ export type AskProof = ((line: LineId, from: number, to: number) => Promise<Line
 export interface HeadsJudgeOptions {
   readonly clock: Clock;
   readonly tools: ProofTools;
-  readonly known: Pick<KnownLines, "isOwn" | "stateOf" | "firstRingOf">;
+  readonly known: Pick<KnownLines, "stateOf" | "firstRingOf">;
+  /** Of a line of this site itself: how much there is, and the ring in force; null: it is another's. */
+  readonly own: (line: LineId) => { readonly size: number; readonly ring: Ring } | null;
   readonly lines: Pick<LineSource, "consistency">;
   readonly blame: Blame;
   readonly forked: (evidence: Evidence) => void;
-  /** Somebody has more of this site's own line than the site itself, or another history under its name: its disk was restored. */
-  readonly ownDiffers: (peer: string, note: string) => void;
+  /** Somebody has more of this site's own line, signed by its own key, than the site itself: its disk is an older one. */
+  readonly ownAhead: (peer: string, line: LineId, size: number) => void;
 }
 
 export class HeadsJudge {
@@ -66,13 +68,15 @@ export class HeadsJudge {
   }
 
   #one(peer: string, note: string, ask: AskProof): readonly [LineId, number] | null {
-    const { known, tools, blame, forked, ownDiffers } = this.#options;
+    const { known, tools, blame, forked, own } = this.#options;
     const read = readNote(note);
     if (read.kind === "malformed") {
       blame.count(peer, "malformed");
       return null;
     }
     const { line, size } = read.checkpoint;
+    const ours = own(line);
+    if (ours !== null) return this.#ofOwn(peer, note, read.checkpoint, ours);
     const state = known.stateOf(line);
     // Of a line that is known by its registration alone there is nothing to compare: its pages will be.
     if (state === null) return known.firstRingOf(line) === null ? null : [line, size];
@@ -82,8 +86,6 @@ export class HeadsJudge {
         blame.count(peer, "invalid");
         return null;
       case "ahead":
-        if (known.isOwn(line)) ownDiffers(peer, note);
-        return [line, size];
       case "same":
       case "behind-known":
       case "unknown-key":
@@ -101,6 +103,17 @@ export class HeadsJudge {
     }
   }
 
+  #ofOwn(
+    peer: string,
+    note: string,
+    { line, size }: Checkpoint,
+    own: { readonly size: number; readonly ring: Ring },
+  ): readonly [LineId, number] {
+    const { tools, ownAhead } = this.#options;
+    if (size > own.size && checkNote(note, own.ring, tools).kind === "signed") ownAhead(peer, line, size);
+    return [line, Math.min(size, own.size)];
+  }
+
   #prove(state: LineState, note: string, ask: AskProof): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -110,15 +123,13 @@ export class HeadsJudge {
   }
 
   async #settle(state: LineState, note: string, ask: AskProof): Promise<void> {
-    const { tools, forked, known, ownDiffers } = this.#options;
+    const { tools, forked } = this.#options;
     const read = readNote(note);
     if (read.kind === "malformed") return;
     const found = await this.#proof(state, read.checkpoint.size, ask);
     const proof = found === null ? null : { rootAt: found.fromRoot, path: found.path };
     const settled = settle({ state, note, proof }, tools);
-    if (settled.kind !== "fork") return;
-    if (known.isOwn(state.line)) ownDiffers("", note);
-    else forked(settled.evidence);
+    if (settled.kind === "fork") forked(settled.evidence);
   }
 
   /** About the larger of the two trees: ours, or the one that the note is of. */

@@ -21,7 +21,7 @@ import type { VerifySignature } from "../../ports/signatures.ts";
 import type { PageError, PageOutcome } from "../../ports/sites.ts";
 import { Slice } from "../slice.ts";
 import type { Blame } from "./blame.ts";
-import { PAGES_WAITING_PER_PEER_MAX } from "./limits.ts";
+import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "./limits.ts";
 
 /** What this site knows of lines, as it is applied. */
 export interface KnownLines {
@@ -171,5 +171,5 @@ function refused(line: LineId, error: PageError, sequence?: number): PageOutcome
 /** Of what is no page: something to answer with. */
 function lineOf(value: unknown): LineId {
   const line = typeof value === "object" && value !== null && "line" in value ? value.line : "";
-  return typeof line === "string" ? line.slice(0, 128) : "";
+  return typeof line === "string" ? line.slice(0, LINE_SHOWN_LENGTH_MAX) : "";
 }

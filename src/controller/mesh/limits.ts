@@ -32,3 +32,12 @@ export const REDIAL_MS_MIN = 200;
 export const HEAD_PROOF_EVERY_MS = 10_000;
 /** How often lines and rights are compared with what the registry says. */
 export const LINES_CHECK_MS = 1_000;
+/** Receipts of all lines that are in memory, for those to whom they are passed on. */
+export const RECENT_BYTES_MAX = 8 * 1024 * 1024;
+/** Receipts that are read from the archive at a time. */
+export const RECEIPTS_READ_MAX = 256;
+/** Lines of which hashes of blocks are kept for proofs. */
+export const PROVEN_LINES_KEPT_MAX = 64;
+/** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
+export const RECEIPTS_WAITING_MAX = 1_024;
+export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;

@@ -34,10 +34,12 @@ export interface LinksOptions {
   readonly intake: IntakeQueue;
   readonly judge: HeadsJudge;
   readonly blame: Blame;
-  /** Null: this site has no ring of keys yet. */
-  readonly introduce: () => Introduction | null;
+  readonly ownId: () => string;
+  /** To the site with this id. Null: this site has no ring of keys yet. */
+  readonly introduce: (receiver: string) => Introduction | null;
   /** Another site says who it is: see DialOptions. */
   readonly met: (introduction: Introduction) => Promise<void>;
+  readonly heard: (controller: string) => void;
   /** Of this site's nodes. */
   readonly urls: () => readonly string[];
 }
@@ -88,7 +90,7 @@ export class Links implements LinkHost {
 
   open(controller: string, heads: readonly string[]): ServedLink {
     const { clock, urls, introduce } = this.#options;
-    const introduction = introduce();
+    const introduction = introduce(controller);
     if (introduction === null) {
       const text = "This site has no ring of keys yet. Retry in a moment.";
       throw new TenureError("BACKEND_UNAVAILABLE", text);
@@ -257,11 +259,11 @@ export class Links implements LinkHost {
   // Parents
 
   #dial(url: string): Promise<void> {
-    const { clock, sites, heartbeatMs, introduce, met, random } = this.#options;
+    const { random, ...around } = this.#options;
     this.#problems.set(url, "not reached yet");
     const noted = (problem: string | null): void => void this.#problems.set(url, problem);
-    const around = { clock, sites, heartbeatMs, introduce, met, host: this, heads: this.#heads };
-    return dialForEver({ ...around, url, random: random.fork(url), noted }, this.#over.signal);
+    const dial = { ...around, url, host: this, heads: this.#heads, random: random.fork(url), noted };
+    return dialForEver(dial, this.#over.signal);
   }
 
   #view(url: string | null, end: LinkEnd | undefined): LinkView {

@@ -190,5 +190,7 @@ function sorted(keys: Iterable<RingKey>): readonly RingKey[] {
 }
 
 function isSame(one: readonly RingKey[], other: readonly RingKey[]): boolean {
-  return one.length === other.length && one.every(({ node, key }, at) => other[at]?.node === node && other[at].key === key);
+  return (
+    one.length === other.length && one.every(({ node, key }, at) => other[at]?.node === node && other[at].key === key)
+  );
 }

@@ -6,7 +6,7 @@
 // had a ring has no line, and writes nothing.
 
 import type { ChainHead, EventDraft } from "../../core/events/index.ts";
-import { RECOVERED, recoveredPayload } from "../../core/mesh/proof/index.ts";
+import { recoveredPayload } from "../../core/mesh/proof/index.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
 import type { JournalService } from "../journal/service.ts";
 import { type OwnLineFold, ringOf } from "./own-line-fold.ts";
@@ -43,7 +43,7 @@ function recoveredDraft(
   const payload = recoveredPayload({ line: last.line, ring, size, hash, timestamp, frontier, checkpoint: null });
   return {
     id: newId(),
-    eventType: RECOVERED,
+    eventType: "controller:recovered",
     entityType: "controller",
     entityId: own.controller,
     payload,

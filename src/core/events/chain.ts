@@ -110,7 +110,7 @@ export class Sealer {
  * whose clock shows just that tick it is not known; then it may be either.
  */
 export function isLifted(timestamp: number, before: ChainHead, floorMs: number, wasLifted: boolean): boolean {
-  if (floorMs === 0 || (before.timestamp >= floorMs && !wasLifted)) return timestamp <= floorMs;
+  if (before.timestamp >= floorMs && !wasLifted) return false;
   return timestamp <= onTick(Math.max(before.timestamp, floorMs), nextTick);
 }
 

@@ -1,12 +1,13 @@
 // Identities in certificates: spiffe://<trust domain>/<kind>/<name>, the one URI among a certificate's names. `server` is a
 // node of a cluster, `operator` a person or tool that may change it, `sdk` a program that leads scopes, `submitter` one that
-// submits jobs, `agent` one that runs them, `backup` one that saves snapshots, `viewer` one that only reads.
+// submits jobs, `agent` one that runs them, `backup` one that saves snapshots, `viewer` one that only reads, `controller` another
+// site of the mesh, under its controller id.
 //
 // One identity has one spelling: no escapes, no query, no second slash, lower-case domain. What differs is none.
 
 import { assert } from "./assert.ts";
 
-export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "backup", "viewer"] as const;
+export const IDENTITY_KINDS = ["server", "operator", "sdk", "submitter", "agent", "backup", "viewer", "controller"] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
 /** Of `tenure cert init`. */
@@ -21,14 +22,14 @@ export interface SpiffeId {
 const PATTERN = new RegExp(
   `^spiffe://([a-z0-9][a-z0-9.-]{0,254})/(${IDENTITY_KINDS.join("|")})/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$`,
 );
-const SERVER_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const PLAIN_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** For text from outside: undefined where it is no identity of ours. */
 export function parseSpiffeId(text: string): SpiffeId | undefined {
   const [, trustDomain, kind, name] = PATTERN.exec(text) ?? [];
   if (trustDomain === undefined || kind === undefined || name === undefined) return undefined;
-  // A node id is part of peer keys, which have an alphabet of their own.
-  if (kind === "server" && !SERVER_NAME.test(name)) return undefined;
+  // A node id is part of peer keys, a controller id of the names of lines: both have an alphabet of their own.
+  if ((kind === "server" || kind === "controller") && !PLAIN_NAME.test(name)) return undefined;
   return { trustDomain, kind: kind as IdentityKind, name };
 }
 

@@ -20,7 +20,7 @@ import type {
 import { HttpClient, LineSplitter, parseObject, type ReadAnswer, readText } from "../http/index.ts";
 import { foreignAnswer, notCalled, SITE, tooLong, WORDS } from "./failures.ts";
 import { SITE_ANSWER_BYTES_MAX, SITE_LINE_BYTES_MAX } from "./limits.ts";
-import { consistencyOf, deliveredOf, linkMessageOf, refusalOf } from "./messages.ts";
+import { consistencyOf, deliveredOf, linkMessageOf, ownIdIn, refusalOf } from "./messages.ts";
 
 // Bound when this file is loaded, as in drivers/http.
 const startTimer = setTimeout;
@@ -58,6 +58,14 @@ class HttpSites implements Sites {
 
   constructor(options: HttpSitesOptions) {
     this.#options = options;
+  }
+
+  identify(url: string, signal: AbortSignal): Promise<SiteAnswer<string>> {
+    return this.#ask(url, { method: "GET", path: "/api/controllers", body: null }, signal, (body, at) => {
+      const id = ownIdIn(body);
+      if (id === null) throw SITE.foreign(at, "it does not list itself among the controllers");
+      return id;
+    });
   }
 
   register(url: string, introduction: Introduction, signal: AbortSignal): Promise<SiteAnswer<null>> {

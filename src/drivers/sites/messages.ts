@@ -20,6 +20,12 @@ export function linkMessageOf(fields: Fields): LinkMessage | null {
   return null;
 }
 
+/** A site lists itself first. */
+export function ownIdIn({ controllers }: Fields): string | null {
+  const own: unknown = Array.isArray(controllers) ? controllers[0] : null;
+  return isObject(own) && typeof own["id"] === "string" ? own["id"] : null;
+}
+
 function helloOf({ id, url, name, metadata }: Fields): LinkMessage | null {
   if (typeof id !== "string" || typeof url !== "string" || typeof name !== "string" || !isObject(metadata)) return null;
   return { kind: "hello", introduction: { id, url, name, metadata } };

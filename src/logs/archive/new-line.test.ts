@@ -15,7 +15,7 @@ import {
   sequencesOf,
 } from "../../../test/archive/test-archive.ts";
 import { captureFrom } from "./captures.ts";
-import { segmentName } from "./file-names.ts";
+import { EVENTS } from "./kinds.ts";
 import type { Finding } from "./index.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 
@@ -61,7 +61,7 @@ describe("what is missing in a cluster that begins anew", () => {
   async function lacking(...gone: number[]): Promise<TestDisk> {
     const disk = new TestDisk();
     await (await filled(disk, events)).archive.close();
-    for (const first of gone) disk.drop(segmentName(first));
+    for (const first of gone) disk.drop(EVENTS.names.segment(first));
     return disk;
   }
 
@@ -79,7 +79,7 @@ describe("what is missing in a cluster that begins anew", () => {
     await archive.giveUpBefore(start);
     await archive.close();
     expect(disk.names().filter((name) => name.startsWith("former-"))).toEqual(
-      former.map((first) => `former-${segmentName(first)}`),
+      former.map((first) => `former-${EVENTS.names.segment(first)}`),
     );
     const again = await open(disk);
     await again.archive.restore(capture.bytes);
@@ -110,9 +110,9 @@ describe("what is missing in a cluster that begins anew", () => {
 
   test("is found also where the next segment turns out to be damaged", async () => {
     const disk = await lacking(6);
-    const bytes = disk.bytesOf(segmentName(11)).slice();
+    const bytes = disk.bytesOf(EVENTS.names.segment(11)).slice();
     bytes[20]! ^= 1;
-    disk.put(segmentName(11), bytes);
+    disk.put(EVENTS.names.segment(11), bytes);
     const { archive } = await open(disk);
     expect(await archive.startBehindMissing()).toMatchObject({ sequence: 15 });
   });
@@ -175,15 +175,15 @@ describe("damage that is found while the node runs", () => {
     const disk = new TestDisk();
     await (await filled(disk, events)).archive.close();
     for (const first of [1, 6]) {
-      const bytes = disk.bytesOf(segmentName(first)).slice();
+      const bytes = disk.bytesOf(EVENTS.names.segment(first)).slice();
       bytes[bytes.length >> 1]! ^= 1;
-      disk.put(segmentName(first), bytes);
+      disk.put(EVENTS.names.segment(first), bytes);
     }
-    disk.drop(segmentName(11));
+    disk.drop(EVENTS.names.segment(11));
     const { archive } = await open(disk, { found: (one) => void found.push(one) });
     await expect(sequencesOf(archive, 1)).rejects.toMatchObject({ code: "DISK_DAMAGED" });
     for await (const step of archive.verify()) if (step.kind === "end") expect(step.isIntact).toBe(false);
-    expect(found.map(({ file }) => file)).toEqual([segmentName(1), segmentName(6)]);
+    expect(found.map(({ file }) => file)).toEqual([EVENTS.names.segment(1), EVENTS.names.segment(6)]);
     for (const { kind, sequence, why } of found) {
       expect(kind).toBe("damaged");
       expect(sequence).toBeGreaterThan(0);

@@ -14,19 +14,23 @@ import { JournalService } from "../../controller/journal/service.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import { CertificatesService, type CertificatesServiceOptions } from "../../controller/keys/certificates.ts";
 import { KeysService } from "../../controller/keys/keys.ts";
+import { ReceiptsService, type ReceiptsServiceOptions } from "../../controller/mesh/receipts.ts";
 import { ScopesService } from "../../controller/scopes/scopes.ts";
 import { noScopes } from "../../controller/scopes/site-scopes.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { ScopesFold } from "../../core/scopes/index.ts";
+import type { Archive } from "../../logs/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { MeshLines } from "../../ports/mesh-lines.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { Views } from "../../ports/views.ts";
+import { assembleMesh, keepLines, type LineLog } from "./mesh.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -43,6 +47,8 @@ export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newI
   /** Of this node itself; undefined: it has none. */
   readonly worker: string | undefined;
   readonly putJobsMax?: JobsFeederOptions["putJobsMax"];
+  /** Undefined: it takes part in no mesh. */
+  readonly mesh?: Pick<ReceiptsServiceOptions, "maxSkewMs"> | undefined;
 }
 
 export interface NodeViews extends Views {
@@ -57,6 +63,8 @@ export interface NodeLog {
   readonly journal: { readonly log: Log; readonly fold: SiteJournal };
   /** Null: other processes hold no scopes here. */
   readonly scopes: { readonly log: Log; readonly fold: ScopesFold } | null;
+  /** Pages of other sites; null: they can't be kept here. */
+  readonly receipts: NodeReceipts | null;
   readonly leadership: Leadership;
   readonly history: EventHistory & ReplayHistory;
   /** Something of it was found to be lost, or is there again. */
@@ -74,11 +82,22 @@ export interface NodeLog {
   /** Whoever was revoked must stay out after a restart too. */
   onRevoked?(): void;
   archive(): ArchiveCounted;
+  /** Of logs in which a site can have a line of its own. */
+  readonly line?: LineLog | undefined;
+}
+
+/** The log of receipts, what it is folded into, and where receipts are kept. */
+export interface NodeReceipts extends Pick<ReceiptsServiceOptions, "log" | "fold" | "unready" | "refuses"> {
+  readonly archive: Archive;
 }
 
 export interface NodeServices {
   readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
   readonly scopes: Scopes;
+  /** Undefined: the site is standalone. */
+  readonly lines: MeshLines | undefined;
+  /** Null: this site takes part in no mesh. */
+  readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
   /** Answers nobody any more; the log and what is under it go on. */
   stop(): Promise<void>;
@@ -101,6 +120,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     leadership,
     believedMs: () => log.believedMs(),
   });
+  const meshed = { ...around, journal, fold, author: () => log.author, digest, logger };
+  keepLines(log.line, meshed);
   const jobs = new JobsService({
     ...around,
     journal,
@@ -115,10 +136,12 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   pausing?.onResumed(() => jobs.resumed());
+  const receipts = receiptsOf(world, log, journal);
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
+  const mesh = assembleMesh(log.line, meshed, { events, leads: () => leadership.epoch() !== null });
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
@@ -127,10 +150,14 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   return {
     parts: { jobs, views, events, keys, certificates },
     scopes: scopes ?? noScopes(),
+    lines: mesh?.lines,
+    receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
+      mesh?.stop();
       journal.close();
       scopes?.close();
+      receipts?.close();
       stopMeter();
       feeder.close();
       events.close();
@@ -148,4 +175,12 @@ function scopesOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): Scop
   const scopes = new ScopesService({ log: own, applied, ...around });
   pausing?.onResumed(() => scopes.resumed());
   return scopes;
+}
+
+function receiptsOf(world: ServicesWorld, log: NodeLog, { time }: JournalService): ReceiptsService | null {
+  if (world.mesh === undefined || log.receipts === null) return null;
+  const { clock, random } = world;
+  const { leadership } = log;
+  const around = { clock, random: random.fork("receipts"), leadership, wallMs: () => time.wallMs() };
+  return new ReceiptsService({ ...log.receipts, ...around, ...world.mesh });
 }

@@ -1,7 +1,10 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
 import { withWorkerAnswers } from "../../controller/cluster/worker-queries.ts";
+import { type MeshAnswers, withMeshAnswers } from "../../controller/mesh/key-queries.ts";
+import { tagged } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import type { PeerKey } from "../../core/kit/ids.ts";
 import { members as membersOf } from "../../core/raft/index.ts";
 import { readStampOf } from "../../engine/stamp-reader.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -18,14 +21,14 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { PeerQueries } from "../../ports/peers/queries.ts";
+import type { Answering, PeerQueries } from "../../ports/peers/queries.ts";
 
 const MIB = 2 ** 20;
 const DAY_MS = 86_400_000;
 
 export interface HistoryOptions extends Pick<
   ArchiveOptions,
-  "disk" | "digest" | "clock" | "quotaBytes" | "syncs" | "limits"
+  "of" | "disk" | "digest" | "clock" | "quotaBytes" | "syncs" | "limits"
 > {
   readonly logger: Logger;
   readonly failed: (error: unknown) => void;
@@ -52,21 +55,28 @@ export async function openArchive(options: HistoryOptions): Promise<Archive> {
  */
 export async function refuseForeignHistory(disk: Disk, digest: Digest): Promise<void> {
   if ((await readStampOf(disk, digest)) !== null) return;
-  const found = (await disk.list("history-list")).find((name) => /^events-[0-9]/.test(name));
+  const found = (await disk.list("history-list")).find((name) => /^(events|receipts)-[0-9]/.test(name));
   if (found === undefined) return;
   const why = `the data directory belongs to no node, and is not empty: ${found} is history of another cluster`;
   throw new TenureError("CONFIG_INVALID", `${why}. Move it away, do not delete it, and begin with an empty directory.`);
 }
 
 interface ExchangedHistory extends Omit<ExchangeOptions, "queries" | "members"> {
+  /** Null: there are none. */
+  readonly receipts: Archive | null;
   readonly engine: Pick<Engine, "status">;
   readonly peers: PeerQueries;
   readonly clearance: Clearance | undefined;
+  /** Null: nothing of the mesh is answered. */
+  readonly mesh: () => MeshAnswers | null;
 }
 
 /** Serves the others, and fetches what is missing here, until it is stopped; before the archive is closed. */
-export function exchangeHistory(options: ExchangedHistory): SegmentFetcher {
-  const { engine, peers, clearance, ...exchanged } = options;
+export function exchangeHistory(options: ExchangedHistory): {
+  readonly events: SegmentFetcher;
+  readonly receipts: SegmentFetcher | null;
+} {
+  const { engine, peers, clearance, receipts, mesh, ...exchanged } = options;
   const members = (): readonly string[] | null => {
     const { peer, configuration } = engine.status();
     const all = membersOf(configuration);
@@ -76,10 +86,41 @@ export function exchangeHistory(options: ExchangedHistory): SegmentFetcher {
   const queries: PeerQueries = {
     askable: () => peers.askable(),
     ask: (peer, query) => peers.ask(peer, query),
-    onQuery: (answer) => peers.onQuery(clearance === undefined ? answer : withWorkerAnswers(clearance, answer)),
+    onQuery: (answer) => {
+      const answering = withMeshAnswers(mesh, answer);
+      peers.onQuery(clearance === undefined ? answering : withWorkerAnswers(clearance, answering));
+    },
     onAskable: (listener) => peers.onAskable(listener),
   };
-  return exchangeSegments({ ...exchanged, queries, members });
+  if (receipts === null) return { events: exchangeSegments({ ...exchanged, queries, members }), receipts: null };
+  const shared = sharedQueries(queries);
+  const random = options.random.fork("receipts");
+  return {
+    events: exchangeSegments({ ...exchanged, queries: shared(null), members }),
+    receipts: exchangeSegments({ ...exchanged, archive: receipts, random, queries: shared(RECEIPTS_TAG), members }),
+  };
+}
+
+/** Begins with no number of another query (core/archive). */
+const RECEIPTS_TAG = 16;
+
+/** One way to ask for several: what has a tag is for that one. Whoever does not know the tag answers nothing. */
+function sharedQueries(queries: PeerQueries): (tag: number | null) => PeerQueries {
+  const answers = new Map<number | null, Answering>();
+  const listeners: ((peer: PeerKey) => void)[] = [];
+  queries.onQuery((from, query) => {
+    const tag = query[0] ?? null;
+    const isTagged = tag !== null && answers.has(tag);
+    const answer = answers.get(isTagged ? tag : null);
+    return answer?.(from, isTagged ? query.subarray(1) : query) ?? Promise.resolve(null);
+  });
+  queries.onAskable((peer) => listeners.forEach((listener) => listener(peer)));
+  return (tag) => ({
+    askable: () => queries.askable(),
+    ask: (peer, query) => queries.ask(peer, tag === null ? query : tagged(query, tag)),
+    onQuery: (answer) => void answers.set(tag, answer),
+    onAskable: (listener) => void listeners.push(listener),
+  });
 }
 
 /** Lets go of what is older than it is kept, until it is stopped; before the archive is closed. */
@@ -106,4 +147,21 @@ export function historyRefusal(archive: Pick<Archive, "isBehind" | "quota">): Te
     "QUOTA_EXCEEDED",
     `${why}. Raise history.quota_bytes, or let go of old events with history.keep_days.`,
   );
+}
+
+/** Why no pages of other sites are taken: the site's own events go first, so that both together count. */
+export function receiptsRefusal(
+  archive: Pick<Archive, "quota">,
+  receipts: Pick<Archive, "isBehind" | "quota">,
+): TenureError | null {
+  if (receipts.isBehind) {
+    const why = "the disk does not keep up with the events of other sites: no more are taken until it has";
+    return new TenureError("OVERLOADED", `${why}. Try again in a moment.`);
+  }
+  const { usedBytes, quotaBytes, refuseBytes } = archive.quota;
+  const bytes = usedBytes + receipts.quota.usedBytes;
+  if (quotaBytes === null || refuseBytes === null || bytes < refuseBytes) return null;
+  const used = `${Math.floor(bytes / MIB)} of ${Math.floor(quotaBytes / MIB)} MiB`;
+  const why = `the history of events takes ${used}, with that of other sites: no more of theirs is taken`;
+  return new TenureError("QUOTA_EXCEEDED", `${why}. Raise history.quota_bytes, or lower history.keep_days.`);
 }

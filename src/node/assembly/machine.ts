@@ -15,7 +15,7 @@ import type { Fold } from "../../ports/log.ts";
 import type { StateMachine } from "../../ports/state-machine.ts";
 
 /** The inner machines' places, for ever: they stand in every entry. */
-const SCOPES = 0;
+export const SCOPES = 0;
 export const JOBS = 1;
 export const MESH = 2;
 

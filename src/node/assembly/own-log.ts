@@ -3,11 +3,14 @@
 // often won while the rest of a server is opened.
 
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
-import { membersBelow } from "../../controller/cluster/cluster-view.ts";
+import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
 import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
+import type { MeshAnswers } from "../../controller/mesh/key-queries.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { PeerKey } from "../../core/kit/ids.ts";
+import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
+import type { ChainPoint } from "../../core/archive/index.ts";
+import { members } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { type Archive, lacksOf, ownLacks, type SegmentFetcher } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
@@ -15,7 +18,8 @@ import type { Peers } from "../../ports/peers/peers.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { NodeLog, NodeWorld } from "./assemble.ts";
 import { diskRefusal, type DiskState, pauseRefusal } from "./guards.ts";
-import { exchangeHistory, historyRefusal, retainHistory } from "./history.ts";
+import { exchangeHistory, historyRefusal, receiptsRefusal, retainHistory } from "./history.ts";
+import type { LineLog, MeshMembers, MeshSettings } from "./mesh.ts";
 import type { ServerMachine } from "./machine.ts";
 
 export interface OwnLogOptions
@@ -23,6 +27,8 @@ export interface OwnLogOptions
   readonly engine: Engine;
   readonly machine: ServerMachine;
   readonly archive: Archive;
+  /** Of receipts; null: pages of other sites are not kept. */
+  readonly receipts: Archive | null;
   readonly peers: Peers & PeerQueries;
   /** From which protocol on a peer reads a revoked certificate. */
   readonly protocolOfRevocations: number;
@@ -33,6 +39,13 @@ export interface OwnLogOptions
   readonly keepDays: number | null;
   /** Where a supervisor may run a worker on this node. */
   readonly clearance?: Clearance | undefined;
+  /** Undefined: the site is standalone. */
+  readonly mesh?: OwnMeshOptions | undefined;
+}
+
+export interface OwnMeshOptions extends MeshSettings {
+  /** From which protocol on a peer reads records of the mesh. */
+  readonly protocol: number;
 }
 
 export interface OwnLog extends NodeLog {
@@ -45,16 +58,20 @@ export interface OwnLog extends NodeLog {
 }
 
 export function startOwnLog(options: OwnLogOptions): OwnLog {
-  const { engine, archive, peers, disk, clock, random, logger, clearance } = options;
-  const { machine, scopes, jobs, attach } = options.machine;
+  const { engine, archive, receipts, peers, disk, clock, random, logger, clearance } = options;
+  const { machine, scopes, jobs, mesh, attach } = options.machine;
   const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(peers, peer) };
   const leading = raftLeading({ consensus: engine, clock, logger, worker });
   attach(engine);
   const listeners: (() => void)[] = [];
   const changed = (): void => listeners.forEach((listener) => listener());
   const around = { clock, random: random.fork("history"), logger };
-  const fetcher = exchangeHistory({ ...around, engine, peers, archive, clearance, changed });
-  const retention = retainHistory(archive, options.keepDays, { isPaused: () => machine.isPaused, clock, logger });
+  const { line, meshAnswers } = lineLogOf(options);
+  const exchange = exchangeHistory({ ...around, engine, peers, archive, receipts, clearance, changed, mesh: meshAnswers });
+  const fetcher = exchange.events;
+  const archives = receipts === null ? [archive] : [archive, receipts];
+  const retained = { isPaused: () => machine.isPaused, clock, logger };
+  const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
   const cluster = new ClusterService({
     ...options,
     ...leading,
@@ -82,6 +99,14 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     author: options.clusterId,
     journal: jobs,
     scopes,
+    receipts: receipts && {
+      ...mesh,
+      archive: receipts,
+      // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
+      unready: () =>
+        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(options.protocolOfMesh, peers, engine.status()),
+      refuses: () => diskRefusal(disk) ?? receiptsRefusal(archive, receipts),
+    },
     leadership: leading.leadership,
     history: archive,
     onHistoryChanged: (listener) => void listeners.push(listener),
@@ -95,13 +120,47 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
     onRevoked: () => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot()),
     archive: () => archive.stats(),
+    line,
     stop: async () => {
       await fetcher.stop();
-      await retention.stop();
+      await exchange.receipts?.stop();
+      for (const retention of retentions) await retention.stop();
       cluster.stop();
       leading.close();
     },
   };
+}
+
+/** The site's own line, and what the other members are answered about it. */
+function lineLogOf({ archive, engine, peers, machine, own, mesh }: OwnLogOptions): {
+  readonly line: LineLog;
+  readonly meshAnswers: () => MeshAnswers | null;
+} {
+  let answers: MeshAnswers | null = null;
+  const head = (): ChainPoint => archive.head();
+  if (mesh === undefined) return { line: { head, mesh: null }, meshAnswers: () => null };
+  const others = (): readonly PeerKey[] => {
+    const { configuration, peer: self } = engine.status();
+    return members(configuration).filter((peer) => peer !== self);
+  };
+  const urls = (): readonly string[] => {
+    const nodes = new Set(others().map(nodeIdOf));
+    const theirs = peers.list().flatMap(({ nodeId, apiUrl }) => (apiUrl !== null && nodes.has(nodeId) ? [apiUrl] : []));
+    return own.url === null ? theirs : [own.url, ...theirs];
+  };
+  const meshed: MeshMembers = {
+    ...mesh,
+    history: archive,
+    others,
+    expected: () => machine.machine.invited,
+    unready: () => membersBelow(mesh.protocol, peers, engine.status()),
+    urls,
+    peers,
+    answerWith: (given) => {
+      answers = given;
+    },
+  };
+  return { line: { head, mesh: meshed }, meshAnswers: () => answers };
 }
 
 function snapshotsOf(engine: Engine): ClusterOptions["snapshots"] {

@@ -52,7 +52,7 @@ export interface ConsensusOptions {
   readonly bootstrap: boolean;
   readonly machine: StateMachine;
   /** The history of what the machine applies, opened before the first entry is; absent: there is none. */
-  readonly openArchive?: ((disk: Disk, clusterId: string) => Promise<Archive>) | undefined;
+  readonly openArchive?: ((disk: Disk, clusterId: string) => Promise<Archives>) | undefined;
   readonly logger: Logger;
   /** Ends a join that waits for its peers. */
   readonly signal?: AbortSignal | undefined;
@@ -63,12 +63,18 @@ export interface ConsensusOptions {
   readonly wrapWire?: ((wire: Wire) => Wire) | undefined;
 }
 
+/** Of a site's own events, and of receipts: pages of other sites. */
+export interface Archives {
+  readonly events: Archive;
+  readonly receipts: Archive;
+}
+
 export interface ConsensusNode {
   readonly clusterId: string;
   readonly engine: Engine;
   readonly wire: TcpWire;
   readonly directory: DataDirectory;
-  readonly archive: Archive | null;
+  readonly archives: Archives | null;
   readonly random: Random;
   readonly election: ElectionConfig;
   /** Stops sending, finishes the last write, frees the directory. Safe to call twice. */
@@ -109,8 +115,11 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
     });
     undo.push(() => wire.close());
     options.signal?.throwIfAborted();
-    const archive = (await options.openArchive?.(disk, clusterId)) ?? null;
-    undo.push(async () => archive?.close());
+    const archives = (await options.openArchive?.(disk, clusterId)) ?? null;
+    undo.push(async () => {
+      await archives?.events.close();
+      await archives?.receipts.close();
+    });
     const engine = await Engine.start({
       clusterId,
       nodeId: options.nodeId,
@@ -123,7 +132,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       newIncarnation,
       bootstrap: founding,
       isAlone: Object.keys(options.seeds).every((id) => id === options.nodeId),
-      witness: archive === null ? undefined : async (log) => historyAhead(archive, log, systemDigest),
+      witness: archives === null ? undefined : async (log) => historyAhead(archives, log, systemDigest),
       onSetAside: (damage) => options.logger.error({ event: "disk-damaged", damage }, SET_ASIDE),
       sponsors: Object.keys(options.seeds),
       trusted: options.trusted,
@@ -139,7 +148,7 @@ export async function openConsensus(options: ConsensusOptions): Promise<Consensu
       if (directory.state() === "full") void directory.close();
       return undo.all();
     };
-    return { clusterId, engine, wire, directory, archive, random, election, stop };
+    return { clusterId, engine, wire, directory, archives, random, election, stop };
   } catch (error) {
     return await undo.because(error);
   }

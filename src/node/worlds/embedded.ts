@@ -15,6 +15,7 @@ import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
 import { type PeerTls, PROTOCOL_OF_MESH, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
+import { RECEIPTS } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -97,7 +98,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
 function consensusOptions(
   config: ServerConfig,
   options: ServerNodeOptions,
-  { machine, keepIn }: ServerMachine,
+  { machine, keepIn, keepReceiptsIn }: ServerMachine,
   fail: (error: unknown) => void,
 ): ConsensusOptions {
   const { logger } = options.logs;
@@ -121,9 +122,13 @@ function consensusOptions(
       machine.belongsTo(clusterId);
       await refuseForeignHistory(disk, systemDigest);
       const { quotaBytes } = config.history;
-      const archive = await openArchive({ ...SYSTEM, disk, quotaBytes, logger, failed: fail });
-      keepIn(archive);
-      return archive;
+      const around = { ...SYSTEM, disk, logger, failed: fail };
+      const events = await openArchive({ ...around, quotaBytes });
+      // Also of a site that takes part in no mesh: it may have, and then goes on counting. Empty it has no file.
+      const receipts = await openArchive({ ...around, of: RECEIPTS });
+      keepIn(events);
+      keepReceiptsIn(receipts);
+      return { events, receipts };
     },
     logger,
     signal: options.signal,
@@ -138,8 +143,8 @@ function ownLogOptions(
   consensus: ConsensusNode,
   machine: ServerMachine,
 ): OwnLogOptions {
-  const { engine, wire, directory, archive, random, election, clusterId } = consensus;
-  assert(archive !== null, "the archive was opened with the directory");
+  const { engine, wire, directory, archives, random, election, clusterId } = consensus;
+  assert(archives !== null, "the archives were opened with the directory");
   return {
     ...SYSTEM,
     random,
@@ -148,7 +153,8 @@ function ownLogOptions(
     version: options.version,
     engine,
     machine,
-    archive,
+    archive: archives.events,
+    receipts: archives.receipts,
     peers: wire,
     protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
     protocolOfMesh: PROTOCOL_OF_MESH,

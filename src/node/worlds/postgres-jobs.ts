@@ -73,6 +73,7 @@ function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: Si
     },
     journal: { log, fold },
     scopes: null,
+    receipts: null,
     leadership,
     history: new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock }),
     believedMs: () => nodes.believedMs(),

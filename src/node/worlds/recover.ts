@@ -5,19 +5,20 @@ import { randomInt, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { ServerConfig } from "../../contract/index.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
+import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { EPOCHS_PER_GENERATION, withNewLine } from "../../core/scopes/index.ts";
 import { openDataDirectory, type DataDirectory } from "../../drivers/disk/index.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { forceNewCluster, restoreSnapshot } from "../../engine/recovery-tools.ts";
-import { captureFrom, withCapture, withFoldSnapshot } from "../../logs/index.ts";
+import { type Archive, captureFrom, RECEIPTS, withCapture, withFoldSnapshot } from "../../logs/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { asNewCluster, lineOf } from "../../controller/cluster/cluster-machine.ts";
 import { newClusterId, newIncarnation } from "./consensus.ts";
 import { refuseAhead } from "../assembly/history-ahead.ts";
 import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
-import { JOBS, serverMachine } from "../assembly/machine.ts";
+import { JOBS, MESH, SCOPES, serverMachine } from "../assembly/machine.ts";
 import { placeHistory } from "./restore-history.ts";
 import { SYSTEM } from "./system.ts";
 import { GENERATION_MS } from "./limits.ts";
@@ -37,15 +38,17 @@ interface Facts {
 /** By the clock, the epochs of the new cluster lie above all that the old one may have granted. */
 export async function recoverDirectory(config: ServerConfig, clock: WallClock = SYSTEM.clock): Promise<Facts> {
   const directory = await openDataDirectory(config.dataDir, config.disk);
-  const { machine, jobs, keepIn } = serverMachine(systemDigest);
+  const { machine, jobs, mesh, keepIn, keepReceiptsIn } = serverMachine(systemDigest);
   const notes: string[] = [];
   // History is written when the new cluster stands: until then a crash leaves the old one's directory as it was.
   const options = { ...SYSTEM, disk: directory.disk, logger: noting(notes), failed: () => undefined };
   const archive = await openArchive({ ...options, syncs: "asked" }).catch(closing(directory));
-  const cut: { start: ChainPoint | null; isPaused: boolean } = { start: null, isPaused: false };
+  const receipts = await openArchive({ ...options, of: RECEIPTS, syncs: "asked" }).catch(closing(directory, archive));
+  const cut = { start: null as ChainPoint | null, receipts: null as ChainPoint | null, isPaused: false };
   const clusterId = newClusterId();
   try {
     keepIn(archive);
+    keepReceiptsIn(receipts);
     const done = await forceNewCluster({
       disk: directory.disk,
       digest: systemDigest,
@@ -54,18 +57,20 @@ export async function recoverDirectory(config: ServerConfig, clock: WallClock = 
       newIncarnation: newIncarnation(),
       stateMachine: machine,
       transform: async (data, from) => {
-        refuseAhead(archive, jobs.fold.chain.sequence);
-        const start = await archive.startBehindMissing();
-        cut.start = start;
-        const cutOff = (captured: Uint8Array): Uint8Array =>
-          start === null ? captured : captureFrom(captured, start, systemDigest).bytes;
-        const recovered = newLine(data, { clusterId, from, isPaused: false }, cutOff, clock.wallMs());
+        const applied = { events: jobs.fold.chain.sequence, receipts: mesh.fold.state.head.sequence };
+        refuseAhead({ events: archive, receipts }, applied);
+        cut.start = await archive.startBehindMissing();
+        cut.receipts = await receipts.startBehindMissing();
+        const histories = { [JOBS]: cutAt(cut.start), [MESH]: cutAt(cut.receipts) };
+        const recovered = newLine(data, { clusterId, from, isPaused: false }, histories, clock.wallMs());
         cut.isPaused = lineOf(recovered).isPaused;
         return recovered;
       },
     });
     await archive.durable(archive.lastSequence);
+    await receipts.durable(receipts.lastSequence);
     if (cut.start !== null) await archive.giveUpBefore(cut.start);
+    if (cut.receipts !== null) await receipts.giveUpBefore(cut.receipts);
     const { lastIndex, term, mayBeLost } = done;
     const { startSequence } = archive.stats();
     const text = `${config.nodeId} is now cluster ${done.clusterId} on its own, at index ${lastIndex}, term ${term}.
@@ -82,8 +87,13 @@ ${EPOCHS_TEXT}
     };
   } finally {
     await archive.close();
+    await receipts.close();
     await directory.close();
   }
+}
+
+function cutAt(start: ChainPoint | null): (captured: Uint8Array) => Uint8Array {
+  return (captured) => (start === null ? captured : captureFrom(captured, start, systemDigest).bytes);
 }
 
 export interface Restore {
@@ -121,7 +131,10 @@ export async function restoreDirectory(
           kept.startSequence = startSequence;
           return bytes;
         };
-        const restored = newLine(data, { clusterId, from, isPaused: asked.isPaused }, cutOff, clock.wallMs());
+        const cutReceipts = (captured: Uint8Array): Uint8Array =>
+          captureFrom(captured, history?.receiptsStart ?? null, systemDigest).bytes;
+        const histories = { [JOBS]: cutOff, [MESH]: cutReceipts };
+        const restored = newLine(data, { clusterId, from, isPaused: asked.isPaused }, histories, clock.wallMs());
         Object.assign(kept, lineOf(restored));
         return restored;
       },
@@ -154,19 +167,23 @@ function clientsText([parent]: readonly string[]): string {
 function newLine(
   data: Uint8Array,
   names: { readonly clusterId: string; readonly from: string | null; readonly isPaused: boolean },
-  history: (captured: Uint8Array) => Uint8Array,
+  histories: Readonly<Record<number, (captured: Uint8Array) => Uint8Array>>,
   nowMs: number,
 ): Uint8Array {
   const sinceMs = nowMs - Date.UTC(2026, 0, 1);
   const generation = Math.max(0, Math.floor(sinceMs / GENERATION_MS));
   const place = (Math.max(0, sinceMs) % GENERATION_MS) * EPOCHS_PER_MS + randomInt(EPOCHS_PER_MS);
-  const change = (log: Uint8Array, at: number): Uint8Array =>
-    // The jobs' log has no epochs of its own to raise.
-    at === JOBS
-      ? withCapture(log, history)
-      : withFoldSnapshot(log, (scopes, { position }) =>
-          withNewLine(scopes, { generation, place, position, session: randomUUID() }),
-        );
+  const change = (log: Uint8Array, at: number): Uint8Array => {
+    if (at === SCOPES) {
+      return withFoldSnapshot(log, (scopes, { position }) =>
+        withNewLine(scopes, { generation, place, position, session: randomUUID() }),
+      );
+    }
+    // The logs of jobs and of receipts have no epochs of their own to raise.
+    const history = histories[at];
+    assert(history !== undefined, "a recovery knows every inner machine", () => String(at));
+    return withCapture(log, history);
+  };
   return asNewCluster(data, { ...names, change });
 }
 
@@ -183,8 +200,9 @@ function noting(notes: string[]): Logger {
   return { info: note, warn: note, error: note };
 }
 
-function closing(directory: DataDirectory): (error: unknown) => Promise<never> {
+function closing(directory: DataDirectory, archive?: Archive): (error: unknown) => Promise<never> {
   return async (error) => {
+    await archive?.close();
     await directory.close();
     throw error;
   };

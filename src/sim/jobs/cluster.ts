@@ -247,7 +247,7 @@ export class JobsCluster {
       stateMachine: machine.machine,
       newIncarnation: () => `b${boot.life}`,
       bootstrap: this.#founded.has(node) ? null : { incarnation: FOUNDER, configuration: configurationOf(founders) },
-      witness: async (log) => historyAhead(archive, log, digest),
+      witness: async (log) => historyAhead({ events: archive, receipts: null }, log, digest),
       election: { enableLease: this.knobs.enableLease },
       limits: { uncommittedBytesMax: this.knobs.uncommittedBytesMax },
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: 5 },
@@ -278,6 +278,7 @@ export class JobsCluster {
     const log = startOwnLog({
       ...around,
       ...made,
+      receipts: null,
       clusterId: CLUSTER_ID,
       version: "0.0.0",
       peers: this.peers.of(boot, engine.peer),

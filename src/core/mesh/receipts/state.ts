@@ -21,7 +21,6 @@ import { encodeReceipt, newEvents, receiptHashOf, type SealedReceipt } from "./r
 import type { LinePoint, OfferedPage } from "./record.ts";
 
 const STATE_VERSION = 1;
-const UNKNOWN: LinePoint = { size: 0, hash: null };
 
 /** The last receipt. */
 export interface ReceiptsHead {
@@ -93,7 +92,7 @@ export class ReceiptsState {
 
   /** Null: it does not continue what is known of its line. */
   take({ bytes, page, from, state }: OfferedPage, { epoch, own, arrivedMs }: Applying): SealedReceipt | null {
-    if (!continues(this.#lines.get(page.line), from) || !this.hasRoomFor(page.line)) return null;
+    if (!continues(this.#lines.get(page.line), from) || !this.#hasRoomFor(page.line)) return null;
     const before = this.#head;
     assert(own >= before.own, "own events only grow", () => `${own} after ${before.own}`);
     const head = {
@@ -114,7 +113,7 @@ export class ReceiptsState {
     return { receipt, hash, bytes: receiptBytes };
   }
 
-  hasRoomFor(line: LineId): boolean {
+  #hasRoomFor(line: LineId): boolean {
     return this.#lines.has(line) || this.#lines.size < LINES_MAX;
   }
 
@@ -156,11 +155,6 @@ export class ReceiptsState {
 /** The first page of a line may begin anywhere: a later generation of a site continues the one before. The leader has verified it. */
 function continues(known: LineState | undefined, from: LinePoint): boolean {
   return known === undefined || (known.size === from.size && known.hash === from.hash);
-}
-
-/** What a page of this line must be verified on. */
-export function pointOf(known: LineState | undefined): LinePoint {
-  return known ?? UNKNOWN;
 }
 
 function byLine(a: LineState, b: LineState): number {

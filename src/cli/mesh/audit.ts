@@ -1,0 +1,277 @@
+// Proves a site's whole history from outside, with nothing but a hash of its ring of keys: every page of every generation is pulled from the
+// first event on, and judged with the functions with which another site of the mesh takes it in (core/mesh/proof). In the end the signed
+// head is compared with what was proven.
+//
+//   sites ─▶ first ring ─▶ pages of the line ─▶ its end ─▶ the next generation, which names it ─▶ … ─▶ the head, and the hash that was given
+//
+// Invariants:
+// - Nothing that the server says is believed: its rings count because the name of their line is their hash, its events because the ring in
+//   force has signed their tree. What was given (a ring's hash or a key) must be that of the site's last generation.
+// - A next generation counts where a key that the last ring of the generation before had signs it, or where its ring was given.
+// - Memory: two pages, and the state of one line.
+
+import {
+  bytesOfHash,
+  decodeEvent,
+  eventHashOf,
+  MerkleFrontier,
+  verifyConsistency,
+} from "../../core/events/index.ts";
+import type { LineState, Page, Ring } from "../../core/mesh/model.ts";
+import {
+  checkNote,
+  checkPage,
+  controllerOf,
+  emptyLine,
+  lineIdOf,
+  pageProblem,
+  type ProofTools,
+  readRecovered,
+  ringHashOf,
+  ringProblem,
+  rootOf,
+  successorOf,
+} from "../../core/mesh/proof/index.ts";
+
+/** The site, as it is asked. */
+export interface AuditedSite {
+  lines(): Promise<readonly AuditedLine[]>;
+  page(line: string, after: number): Promise<unknown>;
+  head(line: string): Promise<string>;
+  consistency(line: string, from: number, to: number): Promise<readonly string[]>;
+}
+
+/** As the site shows it: nothing of it is believed. */
+export interface AuditedLine {
+  readonly line: string;
+  readonly firstRing: unknown;
+}
+
+/** What the caller knows of the site. */
+export interface Pin {
+  /** Of the first ring or the last one of the site's last generation; null: none is known. */
+  readonly ringHash: string | null;
+  /** Public key in base64, of the ring in force. */
+  readonly publicKey: string | null;
+}
+
+export interface Proven {
+  readonly controller: string;
+  readonly lines: readonly ProvenLine[];
+  readonly ringHash: string;
+  /** False: the caller gave nothing to compare the ring with. */
+  readonly isPinned: boolean;
+}
+
+export interface ProvenLine {
+  readonly line: string;
+  readonly generation: number;
+  /** The first event of the line, and the last. */
+  readonly first: number;
+  readonly through: number;
+  readonly withheld: number;
+  readonly ringChanges: number;
+  readonly root: string;
+}
+
+/** The history, or what the server sends of it, is not what was signed. */
+export class AuditFailed extends Error {
+  readonly line: string;
+  readonly sequence: number | null;
+  readonly problem: string;
+
+  constructor(line: string, sequence: number | null, problem: string) {
+    super(sequence === null ? `${line}: ${problem}` : `${line}, event ${sequence}: ${problem}`);
+    this.line = line;
+    this.sequence = sequence;
+    this.problem = problem;
+  }
+}
+
+interface Audit extends ProofTools {
+  readonly site: AuditedSite;
+  readonly digest: ProofTools["digest"] & { crc32?: unknown };
+  readonly progress: (through: number) => void;
+}
+
+export async function audit(options: Audit, pin: Pin): Promise<Proven> {
+  const { digest } = options;
+  const shown = await options.site.lines();
+  const lines: ProvenLine[] = [];
+  let state: LineState | null = null;
+  for (const one of shown) {
+    const ring = shownRing(one, digest);
+    const opened: Opened = await open(options, state, ring, pin);
+    const through: Through = await pull(options, opened);
+    await compareHead(options, through.state);
+    lines.push(provenLine(opened.state, through, digest));
+    state = through.state;
+  }
+  if (state === null) throw new AuditFailed("the site", null, "it shows no line");
+  const first = shownRing(shown.at(-1)!, digest);
+  comparePin(pin, first, state, digest);
+  const isPinned = pin.ringHash !== null || pin.publicKey !== null;
+  return { controller: controllerOf(state.line), lines, ringHash: ringHashOf(state.ring, digest), isPinned };
+}
+
+function shownRing({ line, firstRing }: AuditedLine, digest: ProofTools["digest"]): Ring {
+  const problem = ringProblem(firstRing);
+  if (problem !== null) throw new AuditFailed(line, null, `its first ring: ${problem}`);
+  const ring = firstRing as Ring;
+  if (lineIdOf(ring, digest) === line) return ring;
+  throw new AuditFailed(line, null, "its name is not the hash of the first ring that the site shows");
+}
+
+interface Opened {
+  readonly state: LineState;
+  /** What is known of the line so far; its first page, where that was asked for already. */
+  readonly page: Page | null;
+}
+
+async function open(options: Audit, before: LineState | null, ring: Ring, pin: Pin): Promise<Opened> {
+  const { digest } = options;
+  if (before === null) {
+    if (ring.generation === 1) return { state: emptyLine(ring, digest), page: null };
+    throw new AuditFailed(lineIdOf(ring, digest), null, "the site does not show the generations before this one");
+  }
+  const line = lineIdOf(ring, digest);
+  const page = await pageOf(options, line, before.size);
+  const [first] = page?.items ?? [];
+  const read = typeof first === "string" ? decodeEvent(new TextEncoder().encode(first)) : null;
+  const recovered = read?.kind === "event" ? readRecovered(read.event.payload, digest) : null;
+  const place = before.size + 1;
+  if (page === null || recovered === null) throw new AuditFailed(line, place, "it does not begin with controller:recovered");
+  const successor = successorOf({ old: before, ring, recovered, digest });
+  if (successor.kind !== "line") {
+    throw new AuditFailed(line, place, successor.kind === "refused" ? successor.problem : "it begins elsewhere");
+  }
+  const signed = checkNote(page.checkpoint, ring, options);
+  const isKnown = signed.kind === "signed" && keyIn(before.ring, signed.node) === keyIn(ring, signed.node);
+  if (!isKnown && pin.ringHash !== ringHashOf(ring, digest)) {
+    const why = `generation ${ring.generation} is signed by a key that generation ${before.ring.generation} did not have. Ask the site's operator for the hash of its ring (tenure mesh key), and give it with --ring`;
+    throw new AuditFailed(line, place, why);
+  }
+  return { state: successor.state, page };
+}
+
+function keyIn(ring: Ring, node: string): string | undefined {
+  return ring.keys.find((one) => one.node === node)?.key;
+}
+
+interface Through {
+  readonly state: LineState;
+  readonly withheld: number;
+  readonly ringChanges: number;
+}
+
+/** All pages, from the state on; the next one is asked for while one is checked. */
+async function pull(options: Audit, { state: from, page: known }: Opened): Promise<Through> {
+  const { progress } = options;
+  let [state, withheld, ringChanges] = [from, 0, 0];
+  let next = known === null ? pageOf(options, from.line, from.size) : Promise.resolve(known);
+  for (let page = await next; page !== null; page = await next) {
+    next = pageOf(options, page.line, page.after + page.items.length);
+    next.catch(() => undefined);
+    const accepted = checked(options, state, page);
+    if (ringHashOf(accepted.state.ring, options.digest) !== ringHashOf(state.ring, options.digest)) ringChanges++;
+    withheld += accepted.events.filter(({ kind }) => kind === "stub").length;
+    state = accepted.state;
+    progress(state.size);
+  }
+  return { state, withheld, ringChanges };
+}
+
+async function pageOf({ site }: Audit, line: string, after: number): Promise<Page | null> {
+  const page = await site.page(line, after);
+  if (page === null) return null;
+  const problem = pageProblem(page);
+  if (problem === null) return page as Page;
+  throw new AuditFailed(line, after + 1, `the page that begins here: ${problem}`);
+}
+
+function checked(options: Audit, state: LineState, page: Page) {
+  const { digest, verify } = options;
+  const walk = checkPage({ state, page, digest, verify });
+  let step = walk.next();
+  while (step.done !== true) step = walk.next();
+  const verdict = step.value;
+  const { line, size } = state;
+  switch (verdict.kind) {
+    case "accepted":
+      return verdict;
+    case "bad":
+      throw new AuditFailed(line, verdict.sequence ?? size + 1, verdict.problem);
+    case "suspected":
+      throw new AuditFailed(line, firstChanged(page, options.digest), `what the site has signed is another event: ${verdict.problem}`);
+    case "gap":
+    case "duplicate":
+      throw new AuditFailed(line, size + 1, "a page of another place was sent");
+  }
+}
+
+/**
+ * Whose bytes are not those that were hashed: each event names the hash of the one before it. Where two links in a row do not fit, it is the
+ * event between them; the last one is named where all fit.
+ */
+function firstChanged(page: Page, digest: ProofTools["digest"]): number {
+  const encoder = new TextEncoder();
+  const items = page.items.map((item) => {
+    if (typeof item !== "string") return { hash: item.hash, previous: undefined };
+    const bytes = encoder.encode(item);
+    const read = decodeEvent(bytes);
+    const previous = read.kind === "event" ? read.event.previousHash : "";
+    return { hash: eventHashOf(bytes, digest), previous };
+  });
+  const fits = (at: number): boolean => items[at]!.previous === undefined || items[at]!.previous === items[at - 1]!.hash;
+  for (let at = 1; at < items.length; at++) {
+    if (items[at]!.previous === "") return page.after + at + 1;
+    if (fits(at)) continue;
+    const isThis = at + 1 < items.length && !fits(at + 1);
+    return page.after + at + (isThis ? 1 : 0);
+  }
+  return page.after + (items[0]?.previous === "" ? 1 : items.length);
+}
+
+/** The signed head extends what was proven, or the other way round where the line has grown meanwhile. */
+async function compareHead(options: Audit, state: LineState): Promise<void> {
+  const { site, digest } = options;
+  const { line, size } = state;
+  const signed = checkNote(await site.head(line), state.ring, options);
+  if (signed.kind !== "signed") throw new AuditFailed(line, null, `its head: ${signed.problem}`);
+  const { checkpoint } = signed;
+  if (checkpoint.line !== line) throw new AuditFailed(line, null, "its head is of another line");
+  const [own, head] = [bytesOfHash(rootOf(state, digest)), bytesOfHash(checkpoint.root)];
+  const isAhead = checkpoint.size >= size;
+  const [first, second] = isAhead ? [size, checkpoint.size] : [checkpoint.size, size];
+  const [firstRoot, secondRoot] = isAhead ? [own, head] : [head, own];
+  if (first === 0) return;
+  const path = first === second ? [] : await site.consistency(line, first, second);
+  const proof = path.map((hash) => bytesOfHash(hash));
+  if (verifyConsistency({ first, second, firstRoot, secondRoot, proof }, digest)) return;
+  throw new AuditFailed(line, null, `its head of ${checkpoint.size} events is not of the history of ${size} events that it sends`);
+}
+
+function comparePin({ ringHash, publicKey }: Pin, first: Ring, { line, ring }: LineState, digest: ProofTools["digest"]): void {
+  const hashes = [ringHashOf(first, digest), ringHashOf(ring, digest)];
+  if (ringHash !== null && !hashes.includes(ringHash)) {
+    throw new AuditFailed(line, null, `its ring is ${hashes[1]}, and not ${ringHash}: it is another site, or another generation of it`);
+  }
+  if (publicKey === null || ring.keys.some(({ key }) => key === publicKey)) return;
+  throw new AuditFailed(line, null, `the key ${publicKey} is not in its ring`);
+}
+
+function provenLine(from: LineState, { state, withheld, ringChanges }: Through, digest: ProofTools["digest"]): ProvenLine {
+  return {
+    line: state.line,
+    generation: state.ring.generation,
+    first: from.size + 1,
+    through: state.size,
+    withheld,
+    ringChanges,
+    root: state.size === 0 ? emptyRoot(digest) : rootOf(state, digest),
+  };
+}
+
+function emptyRoot(digest: ProofTools["digest"]): string {
+  return Buffer.from(new MerkleFrontier(digest).root()).toString("hex");
+}

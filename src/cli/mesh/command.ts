@@ -1,0 +1,185 @@
+// `tenure mesh key|sites|status|audit`: a site among other sites.
+
+import type { Caller } from "../../client/caller.ts";
+import { assertNever, TenureError } from "../../contract/errors.ts";
+import { readNote, toBase64 } from "../../core/mesh/proof/index.ts";
+import { readMeshKey } from "../../drivers/pki/index.ts";
+import { systemDigest } from "../../drivers/system/digest.ts";
+import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
+import type { OwnLineView, SiteView } from "../../ports/mesh-lines.ts";
+import { callerOf, readConnection } from "../connection/connection.ts";
+import { CONNECTION_KINDS } from "../kit/connection-help.ts";
+import { kindsOf, verbsOf } from "../kit/description.ts";
+import { parseFlags, UsageError } from "../kit/flags.ts";
+import { json, withLongOutput } from "../kit/output.ts";
+import { printed, stdoutPaint } from "../kit/print.ts";
+import { untilSignal } from "../kit/until-signal.ts";
+import { chosen } from "../kit/words.ts";
+import { MESH_CALL_MS, MESH_RETRIES_MAX } from "../limits.ts";
+import { audit, AuditFailed, type AuditedSite, type Pin, type Proven } from "./audit.ts";
+import { MESH } from "./help.ts";
+import { keyText, provenText, sitesTable, statusText } from "./view.ts";
+
+const VERBS = verbsOf(MESH);
+const KINDS = { ...CONNECTION_KINDS, ...kindsOf(MESH) };
+const HASH = /^[0-9a-f]{64}$/;
+const PUBLIC_KEY = /^[A-Za-z0-9+/]{43}=$/;
+/** What an audit that has found something ends with. */
+const EXIT_FOUND = 1;
+
+export type MeshStep =
+  | { readonly verb: "key"; readonly file: string | null }
+  | { readonly verb: "sites" }
+  | { readonly verb: "status" }
+  | { readonly verb: "audit"; readonly url: string | null; readonly pin: Pin };
+
+/** What GET /v1/mesh/sites answers, in the SDK's spelling. */
+export interface MeshSites {
+  readonly nodeKey: string;
+  readonly status: string;
+  readonly why: string | null;
+  readonly own: OwnLineView | null;
+  readonly sites: readonly SiteView[];
+}
+
+type MeshFlags = Partial<Record<"ring" | "public-key" | "key-file", string>>;
+
+export async function mesh(args: readonly string[]): Promise<number> {
+  const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
+  if (values.help !== undefined) return printed(MESH.help);
+  const step = readStep([...words, ...(rest ?? [])], values);
+  const url = step.verb === "audit" && step.url !== null ? { url: step.url } : {};
+  const connection = await readConnection({ ...values, ...url }, process.env);
+  const isJson = connection.output === "json";
+  if (step.verb === "key" && step.file !== null) {
+    const key = toBase64(signerOf(readMeshKey(step.file)).publicKey);
+    return printed(isJson ? json({ public_key: key }) : `${key}\n`);
+  }
+  const end = untilSignal();
+  try {
+    const caller = callerOf(connection);
+    if (step.verb === "audit") return await runAudit(caller, step.pin, isJson, end.signal);
+    const sites = await sitesOf(caller, end.signal);
+    switch (step.verb) {
+      case "key":
+        return printed(isJson ? json(keyObject(sites)) : keyText(sites));
+      case "sites":
+        return printed(isJson ? json(sitesObject(sites)) : sitesTable(sites, stdoutPaint()));
+      case "status":
+        return printed(isJson ? json(sitesObject(sites)) : statusText(sites));
+      default:
+        return assertNever(step, "mesh");
+    }
+  } catch (error) {
+    if (!end.signal.aborted) throw error;
+    return end.code;
+  }
+}
+
+export function readStep(words: readonly string[], values: MeshFlags): MeshStep {
+  const verb = chosen(words[0], VERBS);
+  const [, word, more] = words;
+  const owners = { ring: "audit", "public-key": "audit", "key-file": "key" } as const;
+  for (const [flag, owner] of Object.entries(owners) as [keyof MeshFlags, string][]) {
+    if (values[flag] !== undefined && verb !== owner) throw new UsageError(`--${flag} belongs to ${owner}, not to ${verb}`);
+  }
+  if (verb !== "audit" && word !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(word)}`);
+  if (more !== undefined) throw new UsageError(`audit takes one URL, not ${words.length - 1}`);
+  switch (verb) {
+    case "key":
+      return { verb, file: values["key-file"] ?? null };
+    case "audit":
+      return { verb, url: word ?? null, pin: pinOf(values) };
+    default:
+      return { verb };
+  }
+}
+
+function pinOf({ ring, "public-key": publicKey }: MeshFlags): Pin {
+  if (ring !== undefined && !HASH.test(ring)) {
+    throw new UsageError(`--ring takes 64 hexadecimal digits, not ${JSON.stringify(ring)}`);
+  }
+  if (publicKey !== undefined && !PUBLIC_KEY.test(publicKey)) {
+    throw new UsageError(`--public-key takes 32 bytes in base64, not ${JSON.stringify(publicKey)}`);
+  }
+  return { ringHash: ring ?? null, publicKey: publicKey ?? null };
+}
+
+async function runAudit(caller: Caller, pin: Pin, isJson: boolean, signal: AbortSignal): Promise<number> {
+  const startMs = performance.now();
+  try {
+    const tools = { digest: systemDigest, verify: verifyEd25519 };
+    const proven = await audit({ ...tools, site: auditedSite(caller, signal), progress: progressOf(isJson) }, pin);
+    const ms = Math.round(performance.now() - startMs);
+    return printed(isJson ? json({ ...provenObject(proven), took_ms: ms }) : provenText(proven, ms));
+  } catch (error) {
+    if (!(error instanceof AuditFailed)) throw error;
+    const { line, sequence, problem } = error;
+    if (isJson) process.stdout.write(json({ valid: false, line, sequence, problem }));
+    else process.stderr.write(`tenure: the history is not proven. ${error.message}\n`);
+    return EXIT_FOUND;
+  }
+}
+
+/** For people who wait: how far it is, on a terminal. */
+function progressOf(isJson: boolean): (through: number) => void {
+  if (isJson || !process.stderr.isTTY) return () => undefined;
+  return (through) => void process.stderr.write(`\r${through} events`);
+}
+
+async function sitesOf(caller: Caller, signal: AbortSignal): Promise<MeshSites> {
+  return await caller.readJson<MeshSites>("/v1/mesh/sites", { signal, timeoutMs: MESH_CALL_MS });
+}
+
+function auditedSite(caller: Caller, signal: AbortSignal): AuditedSite {
+  const ask = async <T>(path: string): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await caller.readJson<T>(path, { signal, timeoutMs: MESH_CALL_MS });
+      } catch (error) {
+        const isBusy = TenureError.is(error) && (error.code === "OVERLOADED" || error.code === "BACKEND_UNAVAILABLE");
+        if (!isBusy || tries >= MESH_RETRIES_MAX) throw error;
+        await new Promise((resume) => setTimeout(resume, tries * 100));
+      }
+    }
+  };
+  return {
+    lines: async () => (await ask<MeshSites>("/v1/mesh/sites")).own?.lines ?? [],
+    page: async (line, after) => (await ask<{ page?: unknown }>(`/v1/mesh/pages?line=${line}&after=${after}`)).page ?? null,
+    head: async (line) => {
+      const { heads } = await ask<{ heads: readonly string[] }>("/v1/mesh/heads");
+      const own = heads.find((note) => {
+        const read = readNote(note);
+        return read.kind === "note" && read.checkpoint.line === line;
+      });
+      if (own === undefined) throw new AuditFailed(line, null, "the site shows no head of it");
+      return own;
+    },
+    consistency: async (line, from, to) =>
+      (await ask<{ path: readonly string[] }>(`/v1/mesh/consistency?line=${line}&from=${from}&to=${to}`)).path,
+  };
+}
+
+function keyObject({ nodeKey, own }: MeshSites) {
+  return { public_key: nodeKey, ring: own?.ringHash ?? null, line: own?.line ?? null };
+}
+
+function sitesObject({ nodeKey, status, why, own, sites }: MeshSites) {
+  const shown = own && {
+    id: own.controller,
+    name: own.name,
+    urls: own.urls,
+    line: own.line,
+    generation: own.generation,
+    size: own.size,
+    first: own.first,
+    ring: own.ringHash,
+    keys: own.ring.keys,
+  };
+  return { public_key: nodeKey, status, why, own: shown, sites };
+}
+
+function provenObject({ controller, lines, ringHash, isPinned }: Proven) {
+  const shown = lines.map(({ ringChanges, ...line }) => ({ ...line, ring_changes: ringChanges }));
+  return { valid: true, controller, ring: ringHash, pinned: isPinned, lines: shown };
+}

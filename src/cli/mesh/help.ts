@@ -1,0 +1,30 @@
+// What `tenure mesh` does and takes: its help, its parser and its completion come of this text (kit/description.ts).
+
+import { CONNECTION_HELP } from "../kit/connection-help.ts";
+import { describe } from "../kit/description.ts";
+
+export const MESH = describe(
+  "mesh",
+  "a site among other sites: key, sites, status, audit",
+  `tenure mesh VERB [--url URL[,URL…]] [-o table|json]: a site among other sites, and the proof of its history.
+
+  key                the public key of a server's node, and the hash of its site's ring of keys: what others pin
+  sites              this site and those that are registered with it
+  status             this site's line, how far it goes, and whether the node signs for it
+  audit [URL]        proves a site's whole history from outside: pulls every event from the first on, and checks bytes, links, tree,
+                     signatures and changes of keys. URL is instead of --url. Texts of logs and keys are withheld: of those only
+                     the hash is checked
+
+  --ring HASH        audit: the hash of the site's ring, as \`tenure mesh key\` shows it there. Without it and --public-key the
+                     audit says that the history is consistent, and not whose it is
+  --public-key KEY   audit: a key that must be in the site's ring
+  --key-file FILE    key: of this file (mesh.key_file), without a server
+${CONNECTION_HELP}
+It needs the role viewer.
+
+exit codes: 0 done; audit: everything is proven; 1 audit: something is not what was signed, and it is named; 64 wrong use; 69 no server
+answers, the site is standalone, or it does not keep its first events any more; 75 try again later; 77 the key may not do this;
+78 a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);
+130 and 143 ended by SIGINT or SIGTERM
+`,
+);

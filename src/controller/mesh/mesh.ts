@@ -1,0 +1,253 @@
+// This site's part in the mesh, put together: what comes in from other sites, whom it believes, and the links over which pages travel. Every node has
+// one; links exist only while it leads.
+//
+//   links ◀──▶ other sites
+//     │ pages ──▶ intake: verified ──▶ word of others: rings, forks ──▶ received through the own log
+//     └ heads ──▶ judge: how much others have; forks ──▶ own event `controller:forked`
+
+import type { Random } from "../../core/kit/random.ts";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { LineId, LineState } from "../../core/mesh/model.ts";
+import { controllerOf, toBase64 } from "../../core/mesh/proof/index.ts";
+import { type Accept, possessionText } from "../../core/mesh/registry/index.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Controllers } from "../../ports/controllers.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { DeliveryAnswer, HintAnswer, LinkView, MeshLinks, ReceivedDelivery, ServedStream } from "../../ports/mesh-links.ts";
+import type { Signer, VerifySignature } from "../../ports/signatures.ts";
+import type { Introduction, Sites } from "../../ports/sites.ts";
+import type { JournalService } from "../journal/service.ts";
+import type { SiteJournal } from "../journal/site-journal.ts";
+import type { Door } from "../leadership/reign.ts";
+import { Blame } from "./blame.ts";
+import { HeadsJudge } from "./heads-judge.ts";
+import { IntakeQueue, type KnownLines, type VerifiedPage } from "./intake-queue.ts";
+import { Links } from "./links.ts";
+import { PEERS_BLAMED_MAX } from "./limits.ts";
+import { PeerQuota } from "./quota.ts";
+import { WordOfOthers } from "./word-of-others.ts";
+
+export interface MeshServiceOptions {
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly verify: VerifySignature;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly journal: JournalService;
+  readonly fold: Pick<SiteJournal, "controllers" | "follow">;
+  readonly lines: MeshLines;
+  readonly controllers: Pick<Controllers, "register" | "heartbeat">;
+  readonly receipts: {
+    stateOf(line: LineId): LineState | null;
+    /** As KnownLines and IntakeOptions say. */
+    receive(page: VerifiedPage): Promise<boolean>;
+    /** Called when more of a line of another site is applied. */
+    onGrown(listener: (line: LineId) => void): () => void;
+  };
+  readonly sites: Sites;
+  readonly settings: MeshLinkSettings;
+}
+
+export interface MeshLinkSettings {
+  readonly accept: Accept;
+  readonly parents: readonly string[];
+  readonly heartbeatMs: number;
+  /** Of this node's API. */
+  readonly url: () => string;
+  readonly version: string;
+  readonly signer: Signer;
+}
+
+export class MeshService implements MeshLinks {
+  readonly #options: MeshServiceOptions;
+  readonly #blame = new Blame();
+  readonly #quotas = new Map<string, PeerQuota>();
+  readonly #known: KnownLines;
+  readonly #intake: IntakeQueue;
+  readonly #judge: HeadsJudge;
+  readonly #word: WordOfOthers;
+  readonly #door: Door<Links>;
+  readonly #stops: readonly (() => void)[];
+
+  constructor(options: MeshServiceOptions) {
+    const { journal, fold, receipts, clock, digest, verify, lines } = options;
+    this.#options = options;
+    this.#known = this.#knownLines();
+    const tools = { digest, verify };
+    const { registry } = fold.controllers;
+    this.#word = new WordOfOthers({ journal, registry, tools, stateOf: (line) => receipts.stateOf(line) });
+    this.#intake = new IntakeQueue({
+      clock,
+      ...tools,
+      lines: this.#known,
+      blame: this.#blame,
+      receive: async (page) => {
+        await this.#word.take(page.page.line, page.verdict.events);
+        return receipts.receive(page);
+      },
+      suspected: (peer, { line }, note) => this.#judge.suspected(line, note, this.#links?.askOf(peer) ?? null),
+    });
+    this.#judge = new HeadsJudge({
+      clock,
+      tools,
+      known: this.#known,
+      lines,
+      blame: this.#blame,
+      own: (line) => {
+        const own = this.#known.isOwn(line) ? lines.own() : null;
+        return own === null ? null : { size: lines.size(line), ring: own.ring };
+      },
+      ownAhead: (peer, line, size) => this.#ownAhead(peer, line, size),
+      forked: (evidence) => void this.#word.forked(evidence).catch((error: unknown) => this.#lost(error)),
+    });
+    this.#door = journal.serve((reign) => {
+      const links = this.#begin();
+      const ignore = (): void => undefined;
+      reign.watch({ takenBack: ignore, settled: ignore, ended: () => links.end() });
+      return links;
+    });
+    this.#stops = [
+      fold.follow(() => this.#grewOwn()),
+      receipts.onGrown((line) => this.#links?.grew(line)),
+    ];
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+    this.#links?.end();
+    this.#options.sites.close();
+  }
+
+  open(controller: string, heads: readonly string[]): ServedStream {
+    const links = this.#door.serving();
+    const { registry } = this.#options.fold.controllers;
+    const site = registry.site(controller);
+    if (site === undefined || site.isEvicted) {
+      const why = site === undefined ? "is not registered here. Register first" : "was evicted";
+      throw new TenureError("PERMISSION_DENIED", `${controller} ${why}.`);
+    }
+    const link = links.open(controller, heads);
+    return {
+      next: () => link.next(),
+      close: () => {
+        link.close();
+        links.down(link);
+      },
+    };
+  }
+
+  async deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer> {
+    const links = this.#door.serving();
+    const { controller, pages = [] } = delivery;
+    const retryAfterMs = pages.length === 0 ? 0 : this.#quotaOf(controller).take(pages.reduce(countItems, 0), bytes);
+    if (retryAfterMs > 0) {
+      this.#blame.count(controller, "flood");
+      return { kind: "limited", retryAfterMs };
+    }
+    return { kind: "delivered", body: await links.deliver(delivery) };
+  }
+
+  hint(event: Readonly<Record<string, unknown>>): HintAnswer {
+    this.#door.serving();
+    const { registry } = this.#options.fold.controllers;
+    const author = event["sourceControllerId"];
+    const pinned = registry.sites().flatMap(({ lines }) => lines);
+    const line = pinned.findLast(({ ring }) => ring.author === author)?.line;
+    if (line === undefined || !this.#known.isWanted(line)) return "line-unknown";
+    const have = this.#known.stateOf(line)?.size ?? 0;
+    return (event["sequence"] as number) <= have ? "known" : "pending";
+  }
+
+  views(): readonly LinkView[] {
+    return this.#links?.views() ?? [];
+  }
+
+  get #links(): Links | null {
+    return this.#door?.current ?? null;
+  }
+
+  #begin(): Links {
+    const { settings, lines, clock, random, sites, controllers } = this.#options;
+    return new Links({
+      clock,
+      random: random.fork("links"),
+      sites,
+      parents: settings.parents,
+      heartbeatMs: settings.heartbeatMs,
+      lines,
+      known: this.#known,
+      intake: this.#intake,
+      judge: this.#judge,
+      blame: this.#blame,
+      ownId: () => lines.own()?.controller ?? "",
+      introduce: (receiver) => this.#introduction(receiver),
+      met: async (introduction) => void (await controllers.register(introduction)),
+      heard: (controller) => void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
+      urls: () => lines.own()?.urls ?? [],
+    });
+  }
+
+  /** Null while this node can't sign for the site. */
+  #introduction(receiver: string): Introduction | null {
+    const { lines, settings } = this.#options;
+    const own = lines.own();
+    const newest = own?.lines.at(-1);
+    if (own === null || newest === undefined || lines.status().kind !== "signing") return null;
+    const { controller: id, name, urls } = own;
+    const url = settings.url();
+    const signature = settings.signer.sign(possessionText({ id, url, receiver }));
+    const proof = { key: toBase64(settings.signer.publicKey), signature: toBase64(signature) };
+    const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, proof };
+    return { id, url, name, metadata };
+  }
+
+  #knownLines(): KnownLines {
+    const { receipts, settings, fold } = this.#options;
+    const { registry } = fold.controllers;
+    return {
+      isOwn: (line) => registry.own !== null && controllerOf(line) === registry.own.controllerId,
+      stateOf: (line) => receipts.stateOf(line),
+      firstRingOf: (line) => {
+        const standing = registry.standingOf(controllerOf(line), line, settings.accept);
+        return standing.kind === "wanted" ? standing.firstRing : null;
+      },
+      isWanted: (line) => {
+        const { kind } = registry.standingOf(controllerOf(line), line, settings.accept);
+        return kind === "wanted" || kind === "unknown";
+      },
+    };
+  }
+
+  #grewOwn(): void {
+    const line = this.#options.fold.controllers.registry.own?.line;
+    if (line !== undefined) this.#links?.grew(line);
+  }
+
+  #quotaOf(controller: string): PeerQuota {
+    let quota = this.#quotas.get(controller);
+    if (quota === undefined) {
+      // They refill by themselves: what is forgotten is a second's share at most.
+      if (this.#quotas.size >= PEERS_BLAMED_MAX) this.#quotas.clear();
+      this.#quotas.set(controller, (quota = new PeerQuota(this.#options.clock)));
+    }
+    return quota;
+  }
+
+  #ownAhead(peer: string, line: LineId, size: number): void {
+    const text = `${peer} has ${size} events of this site's own line ${line}, and this site has fewer: its disk is an older one. What was written since is a second history; see docs/mesh.md.`;
+    this.#options.logger.error({ event: "mesh-own-line-ahead", peer, line, size }, text);
+  }
+
+  /** It is found and tried again; an operator should know. */
+  #lost(error: unknown): void {
+    if (!TenureError.is(error)) throw error;
+    this.#options.logger.warn({ event: "mesh-registry", code: error.code }, error.message);
+  }
+}
+
+function countItems(sum: number, page: unknown): number {
+  const items = typeof page === "object" && page !== null && "items" in page ? page.items : null;
+  return sum + (Array.isArray(items) ? items.length : 1);
+}

@@ -1,0 +1,104 @@
+// What other sites' events mean to this site's registry. A site that is registered with another one is vouched for by it: its first ring is pinned
+// here too, as an own event. A fork that another site has proven is verified here, and becomes an own event as well. Both are written before the
+// page that says so is received: a page that was received has been acted on, whatever happened to the leader in between.
+//
+// Invariants: the first ring that is pinned for a site stays, whoever says what; nobody vouches for this site itself; nothing is believed of
+// evidence but what verifyEvidence finds under the ring that is in force here.
+
+import type { EventDraft, EventPayload } from "../../core/events/index.ts";
+import type { LineId, LineState, Ring } from "../../core/mesh/model.ts";
+import {
+  type CheckedEvent,
+  type Evidence,
+  lineIdOf,
+  type ProofTools,
+  ringProblem,
+  type Stub,
+  verifyEvidence,
+} from "../../core/mesh/proof/index.ts";
+import type { Registry, RegistryEventType } from "../../core/mesh/registry/index.ts";
+import type { Moment } from "../journal/journal-reign.ts";
+import type { JournalService } from "../journal/service.ts";
+
+export interface WordOfOthersOptions {
+  readonly journal: Pick<JournalService, "change">;
+  readonly registry: Registry;
+  readonly tools: ProofTools;
+  readonly stateOf: (line: LineId) => LineState | null;
+}
+
+/** A draft without its time and id. */
+interface Word {
+  readonly eventType: RegistryEventType;
+  readonly entityId: string;
+  readonly payload: EventPayload;
+}
+
+export class WordOfOthers {
+  readonly #options: WordOfOthersOptions;
+
+  constructor(options: WordOfOthersOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when everything that follows from these events of a line is written. */
+  async take(line: LineId, events: readonly (CheckedEvent | Stub)[]): Promise<void> {
+    const found = events.filter((one) => one.kind === "event" && this.#wordOf(line, one) !== null) as CheckedEvent[];
+    if (found.length === 0) return;
+    // Once more in the turn of the decision: another page may have said the same.
+    await this.#options.journal.change((moment) => {
+      const words = found.map((one) => this.#wordOf(line, one)).filter((word) => word !== null);
+      const once = new Map(words.map((word) => [`${word.eventType} ${word.entityId}`, word]));
+      return [...once.values()].map((word) => draftOf(moment, word));
+    });
+  }
+
+  /** A fork that was proven here. */
+  async forked(evidence: Evidence): Promise<void> {
+    const { journal, registry } = this.#options;
+    if (registry.forkOf(evidence.line) !== undefined) return;
+    await journal.change((moment) =>
+      registry.forkOf(evidence.line) === undefined ? [draftOf(moment, forkOf(evidence))] : [],
+    );
+  }
+
+  #wordOf(line: LineId, { event }: CheckedEvent): Word | null {
+    const { eventType, payload } = event;
+    if (eventType === "controller:registered") return this.#vouched(line, event.entityId, payload);
+    if (eventType === "controller:forked") return this.#proven(payload);
+    return null;
+  }
+
+  #vouched(line: LineId, id: string, payload: EventPayload): Word | null {
+    const { registry, tools } = this.#options;
+    if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return null;
+    const known = registry.site(id);
+    if (known !== undefined && known.lines.length > 0) return null;
+    const { url, name, urls = [], version = null, line: named, ring } = payload;
+    if (ringProblem(ring) !== null) return null;
+    const first = ring as unknown as Ring;
+    if (first.controller !== id || lineIdOf(first, tools.digest) !== named) return null;
+    if (typeof url !== "string" || typeof name !== "string") return null;
+    const metadata = { vouchedBy: line };
+    const word = { url, name, urls, version, line: named, ring, metadata } as EventPayload;
+    return { eventType: "controller:registered", entityId: id, payload: word };
+  }
+
+  #proven({ evidence }: EventPayload): Word | null {
+    const { registry, tools, stateOf } = this.#options;
+    const line = (evidence as { readonly line?: unknown } | null)?.line;
+    if (typeof line !== "string" || registry.forkOf(line) !== undefined) return null;
+    const state = stateOf(line);
+    if (state === null || !verifyEvidence(evidence, state.ring, tools)) return null;
+    return forkOf(evidence);
+  }
+}
+
+function forkOf(evidence: Evidence): Word {
+  const [entityId] = evidence.line.split(".");
+  return { eventType: "controller:forked", entityId: entityId!, payload: { line: evidence.line, evidence } };
+}
+
+function draftOf({ newId, nowMs }: Moment, word: Word): EventDraft {
+  return { ...word, id: newId(), entityType: "controller", timestamp: nowMs };
+}
