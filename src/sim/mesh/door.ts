@@ -27,6 +27,8 @@ export function doorOf(parts: DoorParts, { isAlive }: Boot): Door {
 
 async function answerOf({ links, controllers, lines }: DoorParts, question: Question): Promise<SiteAnswer<unknown>> {
   switch (question.kind) {
+    case "identify":
+      return { kind: "answer", body: controllers.list(false)[0]?.id ?? "" };
     case "register": {
       const { id, url, name, metadata } = question.introduction;
       await controllers.register({ id, url, name, metadata: metadata as ControllerMetadata });

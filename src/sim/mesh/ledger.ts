@@ -50,6 +50,8 @@ export class Ledger {
   /** By node: of the newest event of another site that moves its clock. */
   readonly #causes = new Map<string, number>();
   #acknowledgedCount = 0;
+  /** Grows with everything that any node applies. */
+  applied = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -79,6 +81,7 @@ export class Ledger {
 
   /** A node applies this event of its own site, after so many of others. */
   own(site: string, node: string, position: number, data: Uint8Array, foreign: number): void {
+    this.applied++;
     const text = textDecoder.decode(data);
     const book = this.#book(site);
     const known = book.events[position - 1];
@@ -95,6 +98,7 @@ export class Ledger {
 
   /** A node has sealed a receipt. `own`: of its own site's events, those that it had applied by then. */
   receipt(site: string, node: string, { receipt, hash }: SealedReceipt, own: number): void {
+    this.applied++;
     const { receipts } = this.#book(site);
     const { sequence, page, first } = receipt;
     if (receipt.own !== own)

@@ -5,8 +5,9 @@ import { seededRandom } from "../../core/kit/random.ts";
 import type { Digest } from "../../ports/digest.ts";
 import { noEffect, playScene, type SeedOptions, type SeedResult } from "../kernel/index.ts";
 import { drawMeshKnobs, type MeshKnobs, type MeshLimits } from "./knobs.ts";
+import { converge, type Ended, isFrozen } from "./end.ts";
 import { applyMeshFault, drawMeshPlan, type MeshFault } from "./plan.ts";
-import type { MeshProbe } from "./probes.ts";
+import { type MeshProbe, reached } from "./probes.ts";
 import { MeshStage } from "./stage.ts";
 
 const STEPS_MAX = 3_000_000;
@@ -30,6 +31,7 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
   const knobs = drawMeshKnobs(random.fork("knobs"), options.limits);
   const stage = new MeshStage({ ...options, seed, knobs });
   const { world, ledger, probes } = stage;
+  let convergenceMs: number | null = null;
   const result = await playScene<MeshKnobs, MeshFault, MeshProbe>({
     seed: options.seed,
     world,
@@ -38,7 +40,11 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
     probes,
     strike: (fault, hit) => applyMeshFault(stage, fault, hit),
     begin: () => stage.begin(),
-    play: () => play(stage),
+    play: async () => {
+      const ended = await play(stage);
+      convergenceMs = ended.convergenceMs;
+      return ended.violation;
+    },
     emptiness: (faults) =>
       ledger.acknowledgedCount === 0 ? "no traffic: no site acknowledged a job" : noEffect(faults),
   });
@@ -48,16 +54,29 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
     ...result,
     events: ledger.events,
     partitions,
-    convergenceMs: null,
-    forks: { planted: 0, found: 0, false: 0 },
+    convergenceMs,
+    forks: forksOf(stage),
   };
 }
 
-async function play(stage: MeshStage): Promise<string | null> {
-  const { world, knobs, ledger } = stage;
+async function play(stage: MeshStage): Promise<Ended> {
+  const { world, knobs } = stage;
   await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
-  world.calm();
-  stage.stopWork();
-  await world.runFor(3_000);
-  return world.finding() ?? ledger.lost();
+  if (world.finding() !== null) return { violation: world.finding(), convergenceMs: null };
+  stage.calm();
+  return converge(stage);
+}
+
+function forksOf(stage: MeshStage): MeshRunResult["forks"] {
+  const { liar, honest, sites } = stage;
+  const frozenAt = (id: string): number => {
+    const line = stage.lineOf(id);
+    const servers = honest.flatMap((site) => site.names.flatMap((name) => site.server(name) ?? []));
+    return line === null ? 0 : servers.filter((server) => isFrozen(server, line)).length;
+  };
+  const forker = liar !== null && liar.second !== null ? liar.site : null;
+  const planted = forker === null ? 0 : 1;
+  const isFound = forker !== null && frozenAt(forker) > 0;
+  if (isFound) reached(stage.probes, "fork-frozen");
+  return { planted, found: isFound ? 1 : 0, false: sites.filter(({ id }) => id !== forker && frozenAt(id) > 0).length };
 }

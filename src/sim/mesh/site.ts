@@ -5,15 +5,18 @@ import { peerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
 import { Engine } from "../../engine/engine.ts";
-import type { Archive } from "../../logs/index.ts";
+import { type Archive, type ArchiveKind, EVENTS, RECEIPTS } from "../../logs/index.ts";
 import { assembleNode, type NodeServices } from "../../node/assembly/assemble.ts";
 import { historyAhead } from "../../node/assembly/history-ahead.ts";
 import { openArchive } from "../../node/assembly/history.ts";
 import { nextFireBy } from "../../node/assembly/schedules.ts";
-import { serverMachine } from "../../node/assembly/machine.ts";
+import { serverMachine, type ServerMachine } from "../../node/assembly/machine.ts";
 import { type OwnLogOptions, startOwnLog } from "../../node/assembly/own-log.ts";
+import type { SealedReceipt } from "../../core/mesh/receipts/index.ts";
 import type { Digest } from "../../ports/digest.ts";
+import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { PROTOCOL, SimPeers } from "../jobs/peers.ts";
@@ -31,6 +34,7 @@ export interface SiteServer {
   readonly node: string;
   readonly engine: Engine;
   readonly fold: SiteJournal;
+  readonly mesh: ReceiptsFold;
   readonly parts: NodeServices["parts"];
 }
 
@@ -39,6 +43,8 @@ export interface SiteStage {
   readonly knobs: MeshKnobs;
   readonly digest: Digest;
   readonly ledger: Ledger;
+  readonly verify: VerifySignature;
+  signerOf(node: string): Signer;
 }
 
 export class SimSite {
@@ -80,20 +86,29 @@ export class SimSite {
   }
 
   start(boot: Boot): void {
-    const { disk, clock } = boot;
-    const { digest, knobs } = this.#stage;
-    const limits = { ...ARCHIVE_LIMITS, eventsMax: knobs.segmentEvents };
-    const failed = (error: unknown): void => boot.fatal(error);
-    boot.when(openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed }), (archive) =>
-      this.#startEngine(boot, archive),
+    this.#stage.ledger.ended(boot.node);
+    boot.when(Promise.all([this.#archive(boot, EVENTS), this.#archive(boot, RECEIPTS)]), ([archive, receipts]) =>
+      this.#startEngine(boot, archive, receipts),
     );
   }
 
-  #startEngine(boot: Boot, archive: Archive): void {
+  #archive({ disk, clock, fatal }: Boot, of: ArchiveKind): Promise<Archive> {
+    const { digest, knobs } = this.#stage;
+    const limits = { ...ARCHIVE_LIMITS, eventsMax: knobs.segmentEvents };
+    return openArchive({ of, disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => fatal(error) });
+  }
+
+  #startEngine(boot: Boot, archive: Archive, receipts: Archive): void {
     const { node } = boot;
     const { digest, knobs } = this.#stage;
-    const machine = serverMachine(digest, { watched: (fold) => this.#watched(boot, fold) });
+    const machine: ServerMachine = serverMachine(digest, {
+      watched: (fold) => this.#watched(boot, fold, () => machine.mesh.fold.state.foreign),
+    });
     machine.keepIn(archive);
+    machine.keepReceiptsIn(receipts);
+    machine.mesh.fold.follow((sealed) => {
+      if (boot.isAlive()) this.#received(node, sealed, machine.jobs.fold.chain.sequence);
+    });
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     const started = Engine.start({
       clusterId: this.id,
@@ -106,15 +121,15 @@ export class SimSite {
       stateMachine: machine.machine,
       newIncarnation: () => `b${boot.life}`,
       bootstrap: this.#founded.has(node) ? null : { incarnation: FOUNDER, configuration: configurationOf(founders) },
-      witness: async (log) => historyAhead(archive, log, digest),
+      witness: async (log) => historyAhead({ events: archive, receipts }, log, digest),
       snapshots: { afterEntries: knobs.snapshotAfterEntries, keepEntries: 5 },
       onFatal: (error) => boot.fatal(error),
     });
-    boot.when(started, (engine) => this.#started(boot, { engine, machine, archive }));
+    boot.when(started, (engine) => this.#started(boot, { engine, machine, archive, receipts }));
   }
 
   /** As node/worlds does it, with the ports of this world. */
-  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive">): void {
+  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive" | "receipts">): void {
     const { node, life } = boot;
     const { engine, machine } = made;
     const { digest } = this.#stage;
@@ -132,12 +147,22 @@ export class SimSite {
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },
       keepDays: null,
+      mesh: {
+        controller: this.id,
+        name: this.id,
+        key: { node, signer: this.#stage.signerOf(node) },
+        verify: this.#stage.verify,
+        protocol: PROTOCOL,
+      },
     });
     let ids = 0;
     const newId = (): string => `${node}.${life}.${++ids}`;
     const views = this.#views(boot);
     const { parts } = assembleNode({ ...around, newId, newJobId: newId, nextFire, views, worker: undefined }, log);
-    this.#servers.set(node, { life, server: { node, engine, fold: machine.jobs.fold, parts } });
+    this.#servers.set(node, {
+      life,
+      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts },
+    });
   }
 
   #views({ node, clock, random }: Boot): SimViews {
@@ -146,12 +171,21 @@ export class SimSite {
     return new SimViews(rows, clock, random.fork("views"), this.knobs.viewsDelayMs, {});
   }
 
+  #received(node: string, sealed: SealedReceipt, own: number): void {
+    const { ledger } = this.#stage;
+    const { timestamp, first, page } = sealed.receipt;
+    ledger.receipt(this.id, node, sealed, own);
+    for (const item of page.items.slice(first - page.after - 1)) {
+      if ("bytes" in item) ledger.caused(node, timestampOf(item.bytes), timestamp);
+    }
+  }
+
   /** The ledger sees each record before the code under test does. */
-  #watched({ node, isAlive }: Boot, fold: SiteJournal): Fold {
+  #watched({ node, isAlive }: Boot, fold: SiteJournal, foreign: () => number): Fold {
     const { ledger } = this.#stage;
     return {
       apply: (record: LogRecord) => {
-        if (isAlive()) ledger.own(this.id, node, record.position, record.data);
+        if (isAlive()) ledger.own(this.id, node, record.position, record.data, foreign());
         fold.apply(record);
       },
       snapshot: () => fold.snapshot(),
@@ -162,4 +196,10 @@ export class SimSite {
 
 export function namesOf(site: string, { trio }: Pick<MeshKnobs, "trio">): readonly string[] {
   return Array.from({ length: site === trio ? TRIO : 1 }, (_, at) => `${site}-n${at + 1}`);
+}
+
+const textDecoder = new TextDecoder();
+
+function timestampOf(bytes: Uint8Array): number {
+  return (JSON.parse(textDecoder.decode(bytes)) as { readonly timestamp: number }).timestamp;
 }

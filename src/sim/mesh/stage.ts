@@ -62,10 +62,10 @@ export class MeshStage {
       trace: options.narrate,
     });
     this.ledger = new Ledger(this.world);
+    this.verify = fakeVerify(this.digest);
     this.sites = SITES.map((id) => new SimSite(id, this));
     for (const site of this.sites) for (const node of site.names) this.#siteOf.set(node, site);
     this.#works = this.sites.map((site) => new SiteWork(site, this.ledger));
-    this.verify = fakeVerify(this.digest);
     for (const { id } of this.sites) this.#truths.set(id, new Branch(() => this.ledger.of(id), Infinity, this.digest));
     this.liar = this.knobs.lie === null ? null : new Liar(this);
     this.wires = new WireOracle(this);
@@ -86,6 +86,23 @@ export class MeshStage {
 
   site(id: string): SimSite {
     return this.sites.find((site) => site.id === id)!;
+  }
+
+  /** Grows with everything that any node applies. */
+  get applied(): number {
+    return this.ledger.applied;
+  }
+
+  /** Without the one that lies. */
+  get honest(): readonly SimSite[] {
+    return this.sites.filter(({ id }) => id !== this.liar?.site);
+  }
+
+  /** The line of a site, as one of its own nodes has it; null: it has none yet. */
+  lineOf(id: string): string | null {
+    const { names } = this.site(id);
+    const lines = names.map((name) => this.site(id).server(name)?.fold.ownLine.lines?.generations.at(-1)?.line);
+    return lines.find((line) => line !== undefined) ?? null;
   }
 
   siteOf(node: string): string {
@@ -121,8 +138,11 @@ export class MeshStage {
     for (const work of this.#works) work.start();
   }
 
-  /** No new work. */
-  stopWork(): void {
+  /** The faults are over, and nobody submits any more. */
+  calm(): void {
+    this.world.calm();
+    this.liar?.calm();
+    this.transport.weather = { ...this.transport.weather, lossRate: 0, lateRate: 0 };
     for (const work of this.#works) work.stop();
   }
 

@@ -31,6 +31,7 @@ export interface Weather {
 }
 
 export type Question =
+  | { readonly kind: "identify" }
   | { readonly kind: "register"; readonly introduction: Introduction }
   | { readonly kind: "heartbeat"; readonly id: string }
   | { readonly kind: "deliver"; readonly delivery: Delivery }
@@ -114,6 +115,7 @@ export class Transport {
     const ask = async <T>(url: string, question: Question, signal: AbortSignal): Promise<SiteAnswer<T>> =>
       (await this.#ask(boot, nodeOf(url), question, signal)) as SiteAnswer<T>;
     return {
+      identify: (url, signal) => ask<string>(url, { kind: "identify" }, signal),
       register: (url, introduction, signal) => ask(url, { kind: "register", introduction }, signal),
       heartbeat: (url, id, signal) => ask(url, { kind: "heartbeat", id }, signal),
       deliver: (url, delivery, signal) => ask<Delivered>(url, { kind: "deliver", delivery }, signal),

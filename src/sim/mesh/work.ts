@@ -81,9 +81,10 @@ export class SiteWork {
       payload,
     };
     this.#ask(async (server, request) => {
+      const afterMs = this.#ledger.causeOf(server.node);
       const ids = await server.parts.jobs.submit(request, [spec]);
       this.#jobs.push(...ids);
-      this.#ledger.acknowledged(this.#site.id, ids);
+      this.#ledger.acknowledged(this.#site.id, ids, afterMs);
     });
   }
 
