@@ -91,6 +91,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cli/config": CLI_ROOT,
   "cli/agent": CLI_ROOT,
   "cli/support": CLI_ROOT,
+  "cli/mesh": CLI_ROOT,
   "cli/dev": CLI_ROOT,
   "cli/sim": [...CLI_ROOT, "sim"],
 };

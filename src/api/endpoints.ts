@@ -24,7 +24,7 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
     app.route({
       method: route.method,
       url: route.path,
-      bodyLimit: route.isLarge === true ? service.limits.largeBodyBytesMax : service.limits.bodyBytesMax,
+      bodyLimit: bodyBytesMax(route, service),
       config: { registered: about },
       handler: async (request, reply) => {
         const turn = about.isProbe ? null : share.enter();
@@ -45,6 +45,10 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
       },
     });
   }
+}
+
+function bodyBytesMax({ bodyBytesMax: own, isLarge }: Route, { limits }: Service): number {
+  return own ?? (isLarge === true ? limits.largeBodyBytesMax : limits.bodyBytesMax);
 }
 
 /**

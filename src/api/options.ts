@@ -14,12 +14,14 @@ import {
 } from "../core/kit/timeouts.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Controllers } from "../ports/controllers.ts";
 import type { Events } from "../ports/events.ts";
 import type { Jobs } from "../ports/jobs.ts";
 import type { Certificates } from "../ports/certificates.ts";
 import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { MeshLines } from "../ports/mesh-lines.ts";
+import type { MeshLinks } from "../ports/mesh-links.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
@@ -31,6 +33,7 @@ export interface ApiOptions {
   readonly jobs?: JobsParts | undefined;
   /** Absent: this site is standalone, and the routes of lines are 501. */
   readonly lines?: MeshLines | undefined;
+  readonly links?: MeshLinks | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -79,6 +82,7 @@ export interface JobsParts {
   readonly events: Events;
   readonly keys: Keys;
   readonly certificates: Certificates;
+  readonly controllers: Controllers;
 }
 
 /** PEM texts. */

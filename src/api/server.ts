@@ -6,7 +6,7 @@
 // answered, and after `graceMs` the rest is cut.
 
 import type { FastifyInstance } from "fastify";
-import { JOB_ROUTES, type ListenAddress, type Role, showAddress } from "../contract/index.ts";
+import { JOB_ROUTES, type ListenAddress, REGISTRY_ROUTES, type Role, showAddress } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./handlers/admin.ts";
@@ -29,6 +29,8 @@ import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
 import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
+import { meshLinksHandlers } from "./handlers/mesh-links.ts";
+import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./handlers/scopes.ts";
@@ -153,6 +155,7 @@ class ApiServer implements Api {
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines),
+      ...meshLinksHandlers(options.links),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
@@ -219,7 +222,8 @@ class ApiServer implements Api {
   }
 }
 
-type JobHandlers = Pick<Handlers, keyof typeof JOB_ROUTES>;
+const SITE_ROUTES = { ...JOB_ROUTES, ...REGISTRY_ROUTES };
+type JobHandlers = Pick<Handlers, keyof typeof SITE_ROUTES>;
 
 function withJobs(service: Service, parts: JobsParts, lines: MeshLines | undefined): JobHandlers {
   return {
@@ -227,6 +231,7 @@ function withJobs(service: Service, parts: JobsParts, lines: MeshLines | undefin
     ...jobMutations(service, parts),
     ...eventHandlers(service, parts, lines),
     ...steeringHandlers(service, parts),
+    ...registryHandlers(service, parts.controllers),
   };
 }
 
@@ -234,7 +239,7 @@ function withoutJobs({ nodeId }: Service): JobHandlers {
   const absent = (): never => {
     throw new Refusal("NOT_FOUND", `Node ${nodeId} serves no jobs.`);
   };
-  return Object.fromEntries(Object.keys(JOB_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
+  return Object.fromEntries(Object.keys(SITE_ROUTES).map((id) => [id, absent])) as unknown as JobHandlers;
 }
 
 /** Keys of the replicated state may not be known yet: they end it later, without a word. */

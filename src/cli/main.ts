@@ -38,6 +38,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   queue: async () => (await import("./queue/command.ts")).queue,
   schedule: async () => (await import("./schedule/command.ts")).schedule,
   event: async () => (await import("./event/command.ts")).event,
+  mesh: async () => (await import("./mesh/command.ts")).mesh,
   cert: async () => (await import("./cert/command.ts")).cert,
   config: async () => (await import("./config/command.ts")).config,
   support: async () => (await import("./support/command.ts")).support,

@@ -22,6 +22,7 @@ export {
   specOf,
 } from "./jobs/wire.ts";
 export { JOB_ROUTES } from "./jobs/routes.ts";
+export { LINKS_ROUTES } from "./mesh/links-routes.ts";
 export { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
 export { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 export { openApi } from "./openapi.ts";
@@ -29,13 +30,7 @@ export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./li
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
 export type { MeshConfig, MeshPeer } from "./config/mesh.ts";
-export {
-  type ApiKey,
-  type LogLevel,
-  type MeshFlags,
-  parseServerConfig,
-  type ServerConfig,
-} from "./config/server.ts";
+export { type ApiKey, type LogLevel, type MeshFlags, parseServerConfig, type ServerConfig } from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
 export { describeMistakes, type Shape, shape, typedQuery, type ValueOf } from "./shape.ts";
 export { snakeKey, toSnake } from "./snake-case.ts";

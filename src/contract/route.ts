@@ -32,6 +32,8 @@ export interface Route {
   readonly headers?: readonly ("Idempotency-Key" | "Last-Event-ID" | "X-Tenure-Event-Point")[];
   /** Its body may be as large as an entry of the log. */
   readonly isLarge?: boolean;
+  /** Its body has a bound of its own. */
+  readonly bodyBytesMax?: number;
   /**
    * A mutation of the node-controller specification: a standby refuses it before it looks at the body, and 409 NOT_LEADER it
    * is also where nobody is known to lead. Where the request names a `leader_epoch`, that must be the active one.

@@ -3,6 +3,7 @@
 
 import * as answers from "./answers.ts";
 import { JOB_ROUTES } from "./jobs/routes.ts";
+import { LINKS_ROUTES } from "./mesh/links-routes.ts";
 import { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
 import { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 import * as requests from "./requests.ts";
@@ -235,6 +236,7 @@ export const ROUTES = {
     errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "RATE_LIMITED"],
   },
   ...JOB_ROUTES,
+  ...LINKS_ROUTES,
   ...MESH_LINES_ROUTES,
   ...REGISTRY_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;

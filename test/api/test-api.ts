@@ -9,6 +9,7 @@ import { TestCluster } from "./test-cluster.ts";
 import { TestEvents } from "./test-events.ts";
 import { TestJobs } from "./test-jobs.ts";
 import { TestCertificates } from "./test-certificates.ts";
+import { standalone } from "../../src/controller/mesh/own-view.ts";
 import { TestKeys } from "./test-keys.ts";
 import { TestScopes } from "./test-scopes.ts";
 
@@ -37,6 +38,11 @@ export class TestApi implements AsyncDisposable {
   readonly keys = new TestKeys(this.cluster);
   readonly certificates = new TestCertificates(this.cluster);
   readonly lines: { fields: LogFields; message: string }[] = [];
+  readonly controllers = standalone(
+    { controllerId: "c-test", name: "test", url: () => "http://127.0.0.1:1", version: "0.0.0" },
+    300_000,
+    systemClock,
+  );
   readonly audited: LogFields[] = [];
   readonly faults: unknown[] = [];
   api!: Api;
@@ -53,6 +59,7 @@ export class TestApi implements AsyncDisposable {
         events: this.events,
         keys: this.keys,
         certificates: this.certificates,
+        controllers: this.controllers,
       },
       clusterId: "c-test",
       nodeId: "n1",

@@ -18,6 +18,7 @@ import { event } from "../../src/cli/event/command.ts";
 import { UsageError } from "../../src/cli/kit/flags.ts";
 import { job } from "../../src/cli/job/command.ts";
 import { key } from "../../src/cli/key/command.ts";
+import { mesh } from "../../src/cli/mesh/command.ts";
 import { member } from "../../src/cli/member/command.ts";
 import { queue } from "../../src/cli/queue/command.ts";
 import { run } from "../../src/cli/run/command.ts";
@@ -45,6 +46,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   queue,
   schedule,
   event,
+  mesh,
   cert,
   config,
   support,

@@ -31,6 +31,7 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
       events: part("events"),
       keys: part("keys", keys),
       certificates: part("certificates", { isRevoked: () => false, revoked: () => [] }),
+      controllers: part("controllers"),
     },
     nodeId: nodeIdOf(node.engine.peer),
     clusterId: "kv",

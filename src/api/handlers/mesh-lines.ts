@@ -62,5 +62,5 @@ function ownLine(lines: MeshLines): string {
 export function standalone(): TenureError {
   const why =
     'This site is standalone: it shows no line to other sites. Set mode = "distributed" under [mesh] in its configuration, or start it with --mode distributed.';
-  return new TenureError("NOT_SUPPORTED", why);
+  return new TenureError("MESH_DISABLED", why);
 }

@@ -13,6 +13,7 @@ import { AGENT } from "../agent/help.ts";
 import { QUEUE } from "../queue/help.ts";
 import { SCHEDULE } from "../schedule/help.ts";
 import { EVENT } from "../event/help.ts";
+import { MESH } from "../mesh/help.ts";
 import { CERT } from "../cert/help.ts";
 import { CONFIG } from "../config/help.ts";
 import { SUPPORT } from "../support/help.ts";
@@ -35,6 +36,7 @@ export const COMMANDS: readonly Description[] = [
   QUEUE,
   SCHEDULE,
   EVENT,
+  MESH,
   CERT,
   CONFIG,
   SUPPORT,

@@ -10,13 +10,7 @@
 // - A next generation counts where a key that the last ring of the generation before had signs it, or where its ring was given.
 // - Memory: two pages, and the state of one line.
 
-import {
-  bytesOfHash,
-  decodeEvent,
-  eventHashOf,
-  MerkleFrontier,
-  verifyConsistency,
-} from "../../core/events/index.ts";
+import { bytesOfHash, decodeEvent, eventHashOf, MerkleFrontier, verifyConsistency } from "../../core/events/index.ts";
 import type { LineState, Page, Ring } from "../../core/mesh/model.ts";
 import {
   checkNote,
@@ -140,7 +134,8 @@ async function open(options: Audit, before: LineState | null, ring: Ring, pin: P
   const read = typeof first === "string" ? decodeEvent(new TextEncoder().encode(first)) : null;
   const recovered = read?.kind === "event" ? readRecovered(read.event.payload, digest) : null;
   const place = before.size + 1;
-  if (page === null || recovered === null) throw new AuditFailed(line, place, "it does not begin with controller:recovered");
+  if (page === null || recovered === null)
+    throw new AuditFailed(line, place, "it does not begin with controller:recovered");
   const successor = successorOf({ old: before, ring, recovered, digest });
   if (successor.kind !== "line") {
     throw new AuditFailed(line, place, successor.kind === "refused" ? successor.problem : "it begins elsewhere");
@@ -202,7 +197,11 @@ function checked(options: Audit, state: LineState, page: Page) {
     case "bad":
       throw new AuditFailed(line, verdict.sequence ?? size + 1, verdict.problem);
     case "suspected":
-      throw new AuditFailed(line, firstChanged(page, options.digest), `what the site has signed is another event: ${verdict.problem}`);
+      throw new AuditFailed(
+        line,
+        firstChanged(page, options.digest),
+        `what the site has signed is another event: ${verdict.problem}`,
+      );
     case "gap":
     case "duplicate":
       throw new AuditFailed(line, size + 1, "a page of another place was sent");
@@ -222,7 +221,8 @@ function firstChanged(page: Page, digest: ProofTools["digest"]): number {
     const previous = read.kind === "event" ? read.event.previousHash : "";
     return { hash: eventHashOf(bytes, digest), previous };
   });
-  const fits = (at: number): boolean => items[at]!.previous === undefined || items[at]!.previous === items[at - 1]!.hash;
+  const fits = (at: number): boolean =>
+    items[at]!.previous === undefined || items[at]!.previous === items[at - 1]!.hash;
   for (let at = 1; at < items.length; at++) {
     if (items[at]!.previous === "") return page.after + at + 1;
     if (fits(at)) continue;
@@ -248,19 +248,36 @@ async function compareHead(options: Audit, state: LineState): Promise<void> {
   const path = first === second ? [] : await site.consistency(line, first, second);
   const proof = path.map((hash) => bytesOfHash(hash));
   if (verifyConsistency({ first, second, firstRoot, secondRoot, proof }, digest)) return;
-  throw new AuditFailed(line, null, `its head of ${checkpoint.size} events is not of the history of ${size} events that it sends`);
+  throw new AuditFailed(
+    line,
+    null,
+    `its head of ${checkpoint.size} events is not of the history of ${size} events that it sends`,
+  );
 }
 
-function comparePin({ ringHash, publicKey }: Pin, first: Ring, { line, ring }: LineState, digest: ProofTools["digest"]): void {
+function comparePin(
+  { ringHash, publicKey }: Pin,
+  first: Ring,
+  { line, ring }: LineState,
+  digest: ProofTools["digest"],
+): void {
   const hashes = [ringHashOf(first, digest), ringHashOf(ring, digest)];
   if (ringHash !== null && !hashes.includes(ringHash)) {
-    throw new AuditFailed(line, null, `its ring is ${hashes[1]}, and not ${ringHash}: it is another site, or another generation of it`);
+    throw new AuditFailed(
+      line,
+      null,
+      `its ring is ${hashes[1]}, and not ${ringHash}: it is another site, or another generation of it`,
+    );
   }
   if (publicKey === null || ring.keys.some(({ key }) => key === publicKey)) return;
   throw new AuditFailed(line, null, `the key ${publicKey} is not in its ring`);
 }
 
-function provenLine(from: LineState, { state, withheld, ringChanges }: Through, digest: ProofTools["digest"]): ProvenLine {
+function provenLine(
+  from: LineState,
+  { state, withheld, ringChanges }: Through,
+  digest: ProofTools["digest"],
+): ProvenLine {
   return {
     line: state.line,
     generation: state.ring.generation,

@@ -81,7 +81,8 @@ export function readStep(words: readonly string[], values: MeshFlags): MeshStep 
   const [, word, more] = words;
   const owners = { ring: "audit", "public-key": "audit", "key-file": "key" } as const;
   for (const [flag, owner] of Object.entries(owners) as [keyof MeshFlags, string][]) {
-    if (values[flag] !== undefined && verb !== owner) throw new UsageError(`--${flag} belongs to ${owner}, not to ${verb}`);
+    if (values[flag] !== undefined && verb !== owner)
+      throw new UsageError(`--${flag} belongs to ${owner}, not to ${verb}`);
   }
   if (verb !== "audit" && word !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(word)}`);
   if (more !== undefined) throw new UsageError(`audit takes one URL, not ${words.length - 1}`);
@@ -145,7 +146,8 @@ function auditedSite(caller: Caller, signal: AbortSignal): AuditedSite {
   };
   return {
     lines: async () => (await ask<MeshSites>("/v1/mesh/sites")).own?.lines ?? [],
-    page: async (line, after) => (await ask<{ page?: unknown }>(`/v1/mesh/pages?line=${line}&after=${after}`)).page ?? null,
+    page: async (line, after) =>
+      (await ask<{ page?: unknown }>(`/v1/mesh/pages?line=${line}&after=${after}`)).page ?? null,
     head: async (line) => {
       const { heads } = await ask<{ heads: readonly string[] }>("/v1/mesh/heads");
       const own = heads.find((note) => {

@@ -23,8 +23,7 @@ ${CONNECTION_HELP}
 It needs the role viewer.
 
 exit codes: 0 done; audit: everything is proven; 1 audit: something is not what was signed, and it is named; 64 wrong use; 69 no server
-answers, the site is standalone, or it does not keep its first events any more; 75 try again later; 77 the key may not do this;
-78 a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);
+answers, or the site does not keep its first events any more; 75 try again later; 77 the key may not do this; 78 the site is standalone, a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);
 130 and 143 ended by SIGINT or SIGTERM
 `,
 );

@@ -8,10 +8,7 @@ import { integer, matching, oneOf, strict, text } from "../schema-kit.ts";
 import type { Mistake } from "../shape.ts";
 
 const Path = text(limits.PATH_BYTES_MAX);
-const ControllerId = matching(
-  NODE_ID_PATTERN,
-  "a controller id: a–z, 0–9 and -, at most 63, not beginning with -",
-);
+const ControllerId = matching(NODE_ID_PATTERN, "a controller id: a–z, 0–9 and -, at most 63, not beginning with -");
 export const TrustDomain = matching(/^[a-z0-9][a-z0-9.-]{0,254}$/, "a trust domain: a–z, 0–9, '.' and -");
 /** The leader counts it in timers, and a day is a long time for a site to be silent. */
 const IntervalMs = integer(limits.MESH_INTERVAL_MS_MIN, limits.MESH_INTERVAL_MS_MAX);
@@ -32,10 +29,9 @@ export const MeshFile = strict({
   replay_hours: Type.Optional(integer(1, limits.REPLAY_HOURS_MAX)),
   dial_registered: Type.Optional(Type.Boolean()),
   peers: Type.Optional(
-    Type.Array(
-      strict({ id: ControllerId, ca_file: Type.Optional(Path), trust_domain: Type.Optional(TrustDomain) }),
-      { maxItems: limits.MESH_PEERS_MAX },
-    ),
+    Type.Array(strict({ id: ControllerId, ca_file: Type.Optional(Path), trust_domain: Type.Optional(TrustDomain) }), {
+      maxItems: limits.MESH_PEERS_MAX,
+    }),
   ),
 });
 export type MeshFile = Static<typeof MeshFile>;
@@ -122,7 +118,10 @@ export function meshMistakes(file: MeshFile, config: MeshConfig, around: MeshSur
   const add = (field: string, message: string): void => void mistakes.push({ field: `mesh.${field}`, message });
   if (config.mode === "standalone") {
     for (const field of OF_DISTRIBUTED.filter((name) => file[name] !== undefined)) {
-      add(field, 'means nothing while mesh.mode is standalone. Set mode = "distributed" to join sites, or leave it out');
+      add(
+        field,
+        'means nothing while mesh.mode is standalone. Set mode = "distributed" to join sites, or leave it out',
+      );
     }
     return mistakes;
   }
@@ -130,7 +129,10 @@ export function meshMistakes(file: MeshFile, config: MeshConfig, around: MeshSur
     add("mode", "must be standalone with backend: a site joins others only with a log of its own");
   }
   if (config.heartbeatIntervalMs >= config.registrationTtlMs) {
-    add("heartbeat_interval_ms", "must be shorter than mesh.registration_ttl_ms, or each registration ends before it is renewed");
+    add(
+      "heartbeat_interval_ms",
+      "must be shorter than mesh.registration_ttl_ms, or each registration ends before it is renewed",
+    );
   }
   if (config.apiKeyFile !== null && config.parentUrls.length === 0) {
     add("api_key_file", "has the key that is shown to parents, and there are none. Name parent_urls, or leave it out");

@@ -110,7 +110,7 @@ const READS = {
     summary: "That an event is in the log, or that the log only grew (RFC 6962).",
     query: shape(requests.ProofQuery),
     answer: answers.ProofAnswer,
-    errors: [...KEPT_ERRORS, "NOT_SUPPORTED"],
+    errors: [...KEPT_ERRORS, "MESH_DISABLED"],
   },
   eventsSince: {
     ...READ,

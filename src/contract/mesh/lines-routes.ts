@@ -45,8 +45,8 @@ const OwnSite = strict({
   lines: Type.Array(OwnLine),
 });
 
-const ERRORS = ["NOT_SUPPORTED", "LOG_COMPACTED", "EVENTS_LOST"] as const;
-const LINES = { ...READ, errors: ERRORS } as const;
+const ERRORS = ["MESH_DISABLED", "LOG_COMPACTED", "EVENTS_LOST"] as const;
+const LINES = { ...READ, errors: ERRORS, isForSites: true } as const;
 
 export const MESH_LINES_ROUTES = {
   meshCheckpoint: {

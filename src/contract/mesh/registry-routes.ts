@@ -9,7 +9,14 @@ const noQuery = shape(NoQuery);
 const params = shape(schemas.ControllerParams);
 
 /** Each call may write an event: counted as those of operators are. */
-const SITE = { method: "POST", role: "controller", query: noQuery, kind: "write", isAdmin: false, limited: "admin" } as const;
+const SITE = {
+  method: "POST",
+  role: "controller",
+  query: noQuery,
+  kind: "write",
+  isAdmin: false,
+  limited: "admin",
+} as const;
 const SITE_ERRORS = [...WRITE_ERRORS, "MESH_DISABLED", "NOT_SUPPORTED", "CONTROLLER_CONFLICT", "RATE_LIMITED"] as const;
 const OPERATOR = {
   ...SITE,

@@ -43,7 +43,8 @@ export async function* arrivals(sources: ArrivalSources, from: number): AsyncGen
   const [ownLast, receiptsLast] = [own.lastSequence, receipts.lastSequence];
   const start = startOf(receipts, from);
   const first = await firstReceipt(receipts, receiptsLast, from);
-  let { foreign } = first <= receiptsLast ? await receiptAt(receipts, first) : await endOf(receipts, receiptsLast, start);
+  let { foreign } =
+    first <= receiptsLast ? await receiptAt(receipts, first) : await endOf(receipts, receiptsLast, start);
   let next = from;
   async function* ownThrough(through: number): AsyncGenerator<readonly Arrived[]> {
     const lift = foreign;

@@ -249,7 +249,9 @@ class DialledLink implements LinkEnd {
     const delivery: Delivery = {
       controller: this.#options.ownId(),
       ...(sending === null ? {} : { pages: [sending.page] }),
-      ...(heads === undefined ? {} : { heads, at: Math.floor(clock.wallMs()) }),
+      // Also where none are due: a request with a page alone is refused as a whole where the page is.
+      heads: heads ?? [],
+      at: Math.floor(clock.wallMs()),
       ...grafts(wishes),
     };
     const sentMs = clock.monotonicMs();

@@ -21,6 +21,7 @@ import type { VerifySignature } from "../../ports/signatures.ts";
 import type { PageError, PageOutcome } from "../../ports/sites.ts";
 import { Slice } from "../slice.ts";
 import type { Blame } from "./blame.ts";
+import type { PageOutcome as Received, VerifiedPage } from "./receipts-reign.ts";
 import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "./limits.ts";
 
 /** What this site knows of lines, as it is applied. */
@@ -34,19 +35,15 @@ export interface KnownLines {
   isWanted(line: LineId): boolean;
 }
 
-/** A page that checkPage has accepted. */
-export interface VerifiedPage {
-  readonly page: Page;
-  readonly verdict: Extract<Verdict, { kind: "accepted" }>;
-}
+type Accepted = Extract<Verdict, { kind: "accepted" }>;
 
 export interface IntakeOptions {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly verify: VerifySignature;
   readonly lines: KnownLines;
-  /** Resolves when it is applied here; false: it did not continue the applied state any more. Rejects as a write to the log does. */
-  readonly receive: (page: VerifiedPage) => Promise<boolean>;
+  /** Resolves when it is applied here. Rejects as a write to the log does. */
+  readonly receive: (page: VerifiedPage, events: Accepted["events"]) => Promise<Received>;
   readonly blame: Blame;
   /** A page whose signature is valid, and whose bytes do not give the signed root after what is known here. */
   readonly suspected: (peer: string, page: Page, note: string) => void;
@@ -110,7 +107,7 @@ export class IntakeQueue {
       return refused(line, "LINE_UNKNOWN");
     }
     const verdict = await this.#inSlices(checkPage({ state, page, digest, verify }));
-    return this.#settle(peer, page, verdict);
+    return verdict.kind === "accepted" ? this.#receive(page, state, verdict) : this.#refuse(peer, page, verdict);
   }
 
   async #inSlices(checking: Generator<void, Verdict>): Promise<Verdict> {
@@ -124,12 +121,10 @@ export class IntakeQueue {
     }
   }
 
-  async #settle(peer: string, page: Page, verdict: Verdict): Promise<PageOutcome> {
+  #refuse(peer: string, page: Page, verdict: Exclude<Verdict, Accepted>): PageOutcome {
     const { blame, suspected } = this.#options;
     const { line } = page;
     switch (verdict.kind) {
-      case "accepted":
-        return this.#receive({ page, verdict });
       case "duplicate":
         return { line, accepted: 0, duplicates: page.items.length };
       case "gap":
@@ -147,20 +142,27 @@ export class IntakeQueue {
     }
   }
 
-  async #receive(verified: VerifiedPage): Promise<PageOutcome> {
-    const { page, verdict } = verified;
+  async #receive(page: Page, from: LineState, { state, events }: Accepted): Promise<PageOutcome> {
     const { line } = page;
+    const timestamps = events.flatMap((one) => (one.kind === "event" ? [one.event.timestamp] : []));
     try {
-      if (!(await this.#options.receive(verified))) {
-        const have = this.#options.lines.stateOf(line)?.size ?? 0;
-        return { line, error: "CHAIN_GAP", have };
+      const received = await this.#options.receive({ page, from, state, timestamps }, events);
+      switch (received.kind) {
+        case "accepted":
+          return { line, accepted: received.accepted, duplicates: received.duplicates };
+        case "duplicate":
+          return { line, accepted: 0, duplicates: received.duplicates };
+        case "again":
+          return { line, error: "CHAIN_GAP", have: received.have };
+        case "full":
+          return refused(line, "BACKEND_UNAVAILABLE");
+        default:
+          return assertNever(received, "what became of a verified page");
       }
     } catch (error) {
       if (!TenureError.is(error)) throw error;
       return refused(line, error.code === "NOT_LEADER" ? "NOT_LEADER" : "BACKEND_UNAVAILABLE");
     }
-    const accepted = verdict.state.size - verdict.firstNew + 1;
-    return { line, accepted, duplicates: page.items.length - accepted };
   }
 }
 

@@ -23,10 +23,11 @@ import type { SiteJournal } from "../journal/site-journal.ts";
 import type { Door } from "../leadership/reign.ts";
 import { Blame } from "./blame.ts";
 import { HeadsJudge } from "./heads-judge.ts";
-import { IntakeQueue, type KnownLines, type VerifiedPage } from "./intake-queue.ts";
+import { IntakeQueue, type KnownLines } from "./intake-queue.ts";
 import { Links } from "./links.ts";
 import { PEERS_BLAMED_MAX } from "./limits.ts";
 import { PeerQuota } from "./quota.ts";
+import type { PageOutcome, VerifiedPage } from "./receipts-reign.ts";
 import { WordOfOthers } from "./word-of-others.ts";
 
 export interface MeshServiceOptions {
@@ -41,8 +42,7 @@ export interface MeshServiceOptions {
   readonly controllers: Pick<Controllers, "register" | "heartbeat">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
-    /** As KnownLines and IntakeOptions say. */
-    receive(page: VerifiedPage): Promise<boolean>;
+    receive(page: VerifiedPage): Promise<PageOutcome>;
     /** Called when more of a line of another site is applied. */
     onGrown(listener: (line: LineId) => void): () => void;
   };
@@ -83,8 +83,8 @@ export class MeshService implements MeshLinks {
       ...tools,
       lines: this.#known,
       blame: this.#blame,
-      receive: async (page) => {
-        await this.#word.take(page.page.line, page.verdict.events);
+      receive: async (page, events) => {
+        await this.#word.take(page.page.line, events);
         return receipts.receive(page);
       },
       suspected: (peer, { line }, note) => this.#judge.suspected(line, note, this.#links?.askOf(peer) ?? null),

@@ -121,7 +121,10 @@ export class ReceiptsFold implements Fold {
       }
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error;
-      throw new TenureError("SNAPSHOT_INVALID", `the state of receipts in this snapshot can't be read: ${error.message}`);
+      throw new TenureError(
+        "SNAPSHOT_INVALID",
+        `the state of receipts in this snapshot can't be read: ${error.message}`,
+      );
     }
   }
 }

@@ -68,6 +68,8 @@ export const ERRORS = {
   MESH_DISABLED: { http: 501, exit: 78, retryable: false, number: null },
   KEY_EXISTS: { http: 409, exit: 69, retryable: false, number: null },
   SCHEDULE_INVALID: { http: 400, exit: 64, retryable: false, number: null },
+  CHAIN_GAP: { http: 409, exit: 69, retryable: false, number: null },
+  LINE_UNKNOWN: { http: 403, exit: 77, retryable: false, number: null },
   EVENT_INVALID: { http: 400, exit: 65, retryable: false, number: null },
   CHAIN_BROKEN: { http: 500, exit: 74, retryable: false, number: null },
   TX_MISUSED: { http: 500, exit: 70, retryable: false, number: null },

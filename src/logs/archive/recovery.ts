@@ -145,7 +145,8 @@ class Recovery {
     const whole = new Set<number>();
     for (const entry of catalog.segments) {
       if (!firsts.has(entry.first)) {
-        if (catalog.whole.has(entry.first)) this.#find("damaged", this.#names.segment(entry.first), entry.first, "it is gone");
+        if (catalog.whole.has(entry.first))
+          this.#find("damaged", this.#names.segment(entry.first), entry.first, "it is gone");
         continue;
       }
       // A candidate may be listed as whole: the process died before the catalog said otherwise.
@@ -190,7 +191,8 @@ class Recovery {
           return false;
         }
         if (!this.#isNext(first, verdict.header.before)) return false;
-        if (verdict.tail !== null) this.#find("torn", this.#names.segment(first), verdict.after.sequence + 1, verdict.tail);
+        if (verdict.tail !== null)
+          this.#find("torn", this.#names.segment(first), verdict.after.sequence + 1, verdict.tail);
         this.#open = {
           header: verdict.header,
           bytes: bytes.subarray(0, verdict.sizeBytes),
@@ -269,8 +271,10 @@ class Recovery {
 
   async #change(): Promise<Recovered["open"]> {
     const { disk, digest, limits } = this.#environment;
-    for (const first of this.#returned) await disk.rename(this.#names.damaged(first), this.#names.segment(first), "archive-take-back");
-    for (const first of this.#aside) await disk.rename(this.#names.segment(first), this.#names.damaged(first), "archive-set-aside");
+    for (const first of this.#returned)
+      await disk.rename(this.#names.damaged(first), this.#names.segment(first), "archive-take-back");
+    for (const first of this.#aside)
+      await disk.rename(this.#names.segment(first), this.#names.damaged(first), "archive-set-aside");
     for (const name of this.#believed) {
       const file = await disk.open(name, "archive-open");
       await syncFile(file, "archive-fdatasync");

@@ -40,10 +40,7 @@ export interface Listed {
 }
 
 /** The files of an archive with events behind this one. */
-export function filesBehind(
-  { manifest, lastSequence, names }: Listed,
-  sequence: number,
-): string[] {
+export function filesBehind({ manifest, lastSequence, names }: Listed, sequence: number): string[] {
   const { start, segments } = manifest;
   const firsts = segments.filter(({ last }) => last > sequence).map(({ first }) => first);
   const open = (segments.at(-1)?.last ?? start.sequence) + 1;

@@ -15,21 +15,28 @@ import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import { CertificatesService, type CertificatesServiceOptions } from "../../controller/keys/certificates.ts";
 import { KeysService } from "../../controller/keys/keys.ts";
 import { ReceiptsService, type ReceiptsServiceOptions } from "../../controller/mesh/receipts.ts";
+import { type OwnController, standalone } from "../../controller/mesh/own-view.ts";
+import { RegistryService } from "../../controller/mesh/registry.ts";
 import { ScopesService } from "../../controller/scopes/scopes.ts";
 import { noScopes } from "../../controller/scopes/site-scopes.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
+import type { LineState } from "../../core/mesh/model.ts";
 import type { ScopesFold } from "../../core/scopes/index.ts";
 import type { Archive } from "../../logs/index.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Controllers } from "../../ports/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { MeshLinks } from "../../ports/mesh-links.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
+import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
+import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
 import { assembleMesh, keepLines, type LineLog } from "./mesh.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
@@ -48,7 +55,22 @@ export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newI
   readonly worker: string | undefined;
   readonly putJobsMax?: JobsFeederOptions["putJobsMax"];
   /** Undefined: it takes part in no mesh. */
-  readonly mesh?: Pick<ReceiptsServiceOptions, "maxSkewMs"> | undefined;
+  readonly mesh?: (Pick<ReceiptsServiceOptions, "maxSkewMs"> & LinksWorld) | undefined;
+  /** This site, as others know it. */
+  readonly site: SiteWorld;
+}
+
+export interface SiteWorld extends Omit<OwnController, "controllerId"> {
+  /** Which is the controller id too, until one is written. */
+  readonly clusterId: string;
+  readonly verify: VerifySignature;
+  readonly mesh: MeshSettings;
+}
+
+export interface MeshSettings {
+  readonly mode: "standalone" | "distributed";
+  readonly registrationTtlMs: number;
+  readonly expirationCheckIntervalMs: number;
 }
 
 export interface NodeViews extends Views {
@@ -82,6 +104,8 @@ export interface NodeLog {
   /** Whoever was revoked must stay out after a restart too. */
   onRevoked?(): void;
   archive(): ArchiveCounted;
+  /** What this site has of another site's line; absent: nothing of any. */
+  lineState?(line: string): LineState | null;
   /** Of logs in which a site can have a line of its own. */
   readonly line?: LineLog | undefined;
 }
@@ -96,6 +120,7 @@ export interface NodeServices {
   readonly scopes: Scopes;
   /** Undefined: the site is standalone. */
   readonly lines: MeshLines | undefined;
+  readonly links: MeshLinks | undefined;
   /** Null: this site takes part in no mesh. */
   readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
@@ -141,20 +166,27 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
-  const mesh = assembleMesh(log.line, meshed, { events, leads: () => leadership.epoch() !== null });
+  const foreign = foreignLines(world, log);
+  const mesh = assembleMesh(log.line, meshed, { events, foreign, leads: () => leadership.epoch() !== null });
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
+  const controllers = controllersOf(world, log, journal);
+  const links = assembleLinks(world, log, { journal, controllers, receipts, lines: mesh?.lines });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   return {
-    parts: { jobs, views, events, keys, certificates },
+    parts: { jobs, views, events, keys, certificates, controllers },
     scopes: scopes ?? noScopes(),
     lines: mesh?.lines,
+    links,
     receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
+      links?.close();
       mesh?.stop();
+      foreign?.close();
+      controllers.close();
       journal.close();
       scopes?.close();
       receipts?.close();
@@ -164,6 +196,34 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       await views.close();
     },
   };
+}
+
+function controllersOf(world: ServicesWorld, log: NodeLog, journal: JournalService): Controllers & { close(): void } {
+  const { clock, digest, site } = world;
+  const { clusterId, name, url, version, verify, mesh } = site;
+  const fold = log.journal.fold.controllers;
+  const own: OwnController = {
+    get controllerId() {
+      return fold.registry.own?.controllerId ?? clusterId;
+    },
+    name,
+    url,
+    version,
+  };
+  const ttlMs = mesh.registrationTtlMs;
+  if (mesh.mode === "standalone") return { ...standalone(own, ttlMs, clock), close: () => undefined };
+  return new RegistryService({
+    fold,
+    journal,
+    clock,
+    digest,
+    verify,
+    own,
+    ttlMs,
+    checkMs: mesh.expirationCheckIntervalMs,
+    lineState: (line) => log.lineState?.(line) ?? null,
+    unready: log.unreadyForMesh,
+  });
 }
 
 function scopesOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): ScopesService | null {

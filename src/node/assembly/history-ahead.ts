@@ -27,7 +27,11 @@ interface Applied {
 export function historyAhead(archives: Archives, log: FoundLog, digest: Digest): string | null {
   const { machine, jobs, mesh } = serverMachine(digest);
   foldLog(log, machine);
-  return aheadOf(archives, { events: jobs.fold.chain.sequence, receipts: mesh.fold.state.head.sequence }, "start again");
+  return aheadOf(
+    archives,
+    { events: jobs.fold.chain.sequence, receipts: mesh.fold.state.head.sequence },
+    "start again",
+  );
 }
 
 /** Throws DISK_DAMAGED: a new cluster would write other events in their place. */

@@ -15,7 +15,7 @@ import type { ChainPoint } from "../../core/archive/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { MeshLines, SiteView } from "../../ports/mesh-lines.ts";
+import type { LineSource, MeshLines, SiteView } from "../../ports/mesh-lines.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 
@@ -72,11 +72,18 @@ export interface OwnMesh {
   stop(): void;
 }
 
+export interface MeshParts {
+  readonly events: EventsService;
+  /** Lines of other sites. */
+  readonly foreign: LineSource | undefined;
+  readonly leads: () => boolean;
+}
+
 /** Undefined where the site is standalone. */
 export function assembleMesh(
   line: LineLog | undefined,
   around: Around,
-  { events, leads }: { readonly events: EventsService; readonly leads: () => boolean },
+  { events, leads, foreign }: MeshParts,
 ): OwnMesh | undefined {
   const mesh = line?.mesh ?? null;
   if (mesh === null) return undefined;
@@ -106,7 +113,7 @@ export function assembleMesh(
     },
   });
   mesh.answerWith({ publicKey: own.publicKey, noteFor: (asked) => own.noteFor(asked) });
-  return { lines: new Lines({ own, sites: () => sitesOf(fold) }), stop: () => ring.stop() };
+  return { lines: new Lines({ own, foreign, sites: () => sitesOf(fold) }), stop: () => ring.stop() };
 }
 
 function sitesOf({ controllers: { registry } }: SiteJournal): readonly SiteView[] {

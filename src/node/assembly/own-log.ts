@@ -40,12 +40,7 @@ export interface OwnLogOptions
   /** Where a supervisor may run a worker on this node. */
   readonly clearance?: Clearance | undefined;
   /** Undefined: the site is standalone. */
-  readonly mesh?: OwnMeshOptions | undefined;
-}
-
-export interface OwnMeshOptions extends MeshSettings {
-  /** From which protocol on a peer reads records of the mesh. */
-  readonly protocol: number;
+  readonly mesh?: MeshSettings | undefined;
 }
 
 export interface OwnLog extends NodeLog {
@@ -104,7 +99,11 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
       archive: receipts,
       // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
       unready: () =>
-        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(options.protocolOfMesh, peers, engine.status()),
+        (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(
+          options.protocolOfMesh,
+          peers,
+          engine.status(),
+        ),
       refuses: () => diskRefusal(disk) ?? receiptsRefusal(archive, receipts),
     },
     leadership: leading.leadership,
@@ -120,6 +119,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
     onRevoked: () => void clock.setTimer(clock.monotonicMs(), () => void engine.saveSnapshot()),
     archive: () => archive.stats(),
+    lineState: (id) => mesh.fold.state.line(id) ?? null,
     line,
     stop: async () => {
       await fetcher.stop();
@@ -132,7 +132,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
 }
 
 /** The site's own line, and what the other members are answered about it. */
-function lineLogOf({ archive, engine, peers, machine, own, mesh }: OwnLogOptions): {
+function lineLogOf({ archive, engine, peers, machine, own, mesh, protocolOfMesh }: OwnLogOptions): {
   readonly line: LineLog;
   readonly meshAnswers: () => MeshAnswers | null;
 } {
@@ -153,7 +153,7 @@ function lineLogOf({ archive, engine, peers, machine, own, mesh }: OwnLogOptions
     history: archive,
     others,
     expected: () => machine.machine.invited,
-    unready: () => membersBelow(mesh.protocol, peers, engine.status()),
+    unready: () => membersBelow(protocolOfMesh, peers, engine.status()),
     urls,
     peers,
     answerWith: (given) => {

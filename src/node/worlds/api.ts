@@ -21,7 +21,7 @@ import { readWeb } from "./web.ts";
 export interface ApiParts {
   readonly clusterId: string;
   readonly cluster: Cluster;
-  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines">;
+  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines" | "links">;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
@@ -48,6 +48,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     scopes: services.scopes,
     jobs: services.parts,
     lines: services.lines,
+    links: services.links,
     nodeId: config.nodeId,
     clusterId,
     keys: config.keys,

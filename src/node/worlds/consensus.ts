@@ -50,6 +50,8 @@ export interface ConsensusOptions {
   readonly minFreeBytes?: number | undefined;
   /** Found a cluster of this node alone, if the directory is empty and no peer has one. */
   readonly bootstrap: boolean;
+  /** Of a cluster that this node founds; null: one that is drawn. */
+  readonly foundingId?: string | null | undefined;
   readonly machine: StateMachine;
   /** The history of what the machine applies, opened before the first entry is; absent: there is none. */
   readonly openArchive?: ((disk: Disk, clusterId: string) => Promise<Archives>) | undefined;
@@ -176,7 +178,7 @@ async function findCluster(options: ConsensusOptions, disk: Disk): Promise<Belon
   if (bootstrap) {
     const probe = { nodeId, seeds, tls, secret, waitMs: PROBE_MS, logger, signal: options.signal };
     const theirs = hasPeers ? await probeCluster(probe) : null;
-    if (theirs === null) return foundCluster(found?.clusterId ?? newClusterId(), nodeId, logger);
+    if (theirs === null) return foundCluster(found?.clusterId ?? options.foundingId ?? newClusterId(), nodeId, logger);
     logger.warn({ cluster: theirs }, "bootstrap was asked for, but a peer has a cluster already: joining it instead");
     return { clusterId: theirs, founding: null };
   }

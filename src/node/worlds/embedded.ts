@@ -4,6 +4,7 @@
 //   consensus (directory, wire, engine) ──▶ its log, the cluster ──▶ services ──▶ API listens
 //   stop: unwilling, leadership handed over ──▶ API answers what is under way ──▶ loops ──▶ engine, wire, directory
 
+import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Api, Diagnostics } from "../../api/index.ts";
 import { showAddress, type ServerConfig } from "../../contract/index.ts";
@@ -13,6 +14,8 @@ import { HAND_OVER_MS } from "../../core/kit/timeouts.ts";
 import { openViews } from "../../drivers/sqlite/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
+import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
+import { openMeshKey } from "../../drivers/pki/index.ts";
 import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
 import { type PeerTls, PROTOCOL_OF_MESH, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
 import { RECEIPTS } from "../../logs/index.ts";
@@ -23,13 +26,16 @@ import { workerName } from "../../supervisor/index.ts";
 import { assembleNode } from "../assembly/assemble.ts";
 import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
 import { serverMachine, type ServerMachine } from "../assembly/machine.ts";
+import type { MeshSettings } from "../assembly/mesh.ts";
 import { type OwnLog, type OwnLogOptions, startOwnLog } from "../assembly/own-log.ts";
 import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
 import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
 import { peerSecret } from "./secret.ts";
+import { checkControllerId, siteWorld } from "./site.ts";
 import { serverStats } from "./stats.ts";
 import { Closing, failureOf, SYSTEM, VIEWS_FILE } from "./system.ts";
 import { HAND_OVER_POLL_MS } from "./limits.ts";
+import { meshWorld } from "./mesh.ts";
 
 export interface ServerNodeOptions {
   readonly bootstrap: boolean;
@@ -75,7 +81,10 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const { clusterId, random } = consensus;
     const views = await openViews({ path: join(config.dataDir, VIEWS_FILE), clusterId, logger });
     const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
-    const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, log);
+    checkControllerId(config, clusterId, machine.jobs.fold.controllers);
+    const site = siteWorld(config, options.version, clusterId, () => cluster.view().leader?.url ?? null);
+    const mesh = meshWorld(config);
+    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site, mesh }, log);
     closing.push(() => services.stop());
     const api = await openApi(config, {
       cluster,
@@ -117,6 +126,7 @@ function consensusOptions(
     snapshots: config.snapshots,
     minFreeBytes: config.disk.minFreeBytes,
     bootstrap: options.bootstrap,
+    foundingId: config.mesh.controllerId,
     machine,
     openArchive: async (disk, clusterId) => {
       machine.belongsTo(clusterId);
@@ -164,6 +174,18 @@ function ownLogOptions(
     keepDays: config.history.keepDays,
     expect: options.bootstrap ? config.bootstrapExpect : undefined,
     clearance: options.clearance,
+    mesh: ownMesh(config, clusterId),
+  };
+}
+
+/** Undefined: the site is standalone. The node's key is made here, on the first start. */
+function ownMesh({ mesh, nodeId }: ServerConfig, clusterId: string): MeshSettings | undefined {
+  if (mesh.mode === "standalone") return undefined;
+  return {
+    controller: mesh.controllerId ?? clusterId,
+    name: mesh.controllerName ?? hostname(),
+    key: { node: nodeId, signer: signerOf(openMeshKey(mesh.keyFile)) },
+    verify: verifyEd25519,
   };
 }
 

@@ -17,6 +17,7 @@ import { PostgresInbox, type PostgresLog, type PostgresNodes } from "../../logs/
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Site } from "./postgres.ts";
 import { assembleNode, type NodeLog, type NodeServices } from "../assembly/assemble.ts";
+import { siteWorld } from "./site.ts";
 import { SYSTEM, VIEWS_FILE } from "./system.ts";
 import { workerName } from "../../supervisor/index.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
@@ -39,7 +40,8 @@ export async function startSiteJobs(site: Site, line: SiteLog): Promise<NodeServ
   const { logger } = options.logs;
   const views = await viewsBeside(site, line);
   const worker = isMoonlighting(site) ? workerName(site.config.nodeId) : undefined;
-  const services = assembleNode({ ...SYSTEM, random, logger, views, worker }, nodeLog(site, line));
+  const about = siteWorld(site.config, options.version, line.siteId, () => null);
+  const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site: about }, nodeLog(site, line));
   const submissions = new Submissions({
     leadership: line.leadership,
     open: () => inboxOf(site),

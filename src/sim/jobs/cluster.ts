@@ -12,7 +12,7 @@ import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import type { Leading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
 import type { Archive } from "../../logs/index.ts";
-import { assembleNode } from "../../node/assembly/assemble.ts";
+import { assembleNode, type SiteWorld } from "../../node/assembly/assemble.ts";
 import { historyAhead } from "../../node/assembly/history-ahead.ts";
 import { serverMachine } from "../../node/assembly/machine.ts";
 import { type OwnLogOptions, startOwnLog } from "../../node/assembly/own-log.ts";
@@ -42,6 +42,14 @@ import { Stores } from "./stores.ts";
 import { Usurped } from "./usurpers.ts";
 
 const CLUSTER_ID = "sim";
+const STANDALONE: SiteWorld = {
+  clusterId: CLUSTER_ID,
+  name: CLUSTER_ID,
+  url: () => "http://sim",
+  version: "0.0.0",
+  verify: () => false,
+  mesh: { mode: "standalone", registrationTtlMs: 300_000, expirationCheckIntervalMs: 60_000 },
+};
 const FOUNDER = "a1";
 const RESTART_AFTER_EXIT_MS = 50;
 /** After the first election, one that another node had begun meanwhile. */
@@ -301,7 +309,7 @@ export class JobsCluster {
     const views = this.stores.views(boot);
     const worker = moonlights ? workerName(node) : undefined;
     const { parts } = assembleNode(
-      { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax },
+      { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax, site: STANDALONE },
       { ...log, history: this.histories.watched(archive) },
     );
     const { jobs: service, events, keys, certificates } = parts;

@@ -1,0 +1,55 @@
+// This site's links to others, over ports: the lines of other sites that it has, and the service that exchanges pages with them.
+
+import type { JournalService } from "../../controller/journal/service.ts";
+import { ForeignLines } from "../../controller/mesh/foreign-lines.ts";
+import { type MeshLinkSettings, MeshService } from "../../controller/mesh/mesh.ts";
+import type { ReceiptsService } from "../../controller/mesh/receipts.ts";
+import type { Controllers } from "../../ports/controllers.ts";
+import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { Sites } from "../../ports/sites.ts";
+import type { NodeLog, NodeWorld, ServicesWorld } from "./assemble.ts";
+
+/** What a site that is distributed takes of the world, and of its configuration. */
+export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" | "heartbeatMs"> {
+  readonly sites: Sites;
+}
+
+/** Undefined: pages of other sites are not kept here. */
+export function foreignLines({ digest }: Pick<NodeWorld, "digest">, { receipts }: NodeLog): ForeignLines | undefined {
+  return receipts === null ? undefined : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
+}
+
+export interface LinkedParts {
+  readonly journal: JournalService;
+  readonly controllers: Controllers;
+  readonly receipts: ReceiptsService | null;
+  readonly lines: MeshLines | undefined;
+}
+
+/** Undefined: the site is standalone. */
+export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedParts): MeshService | undefined {
+  const { clock, digest, random, logger, mesh, site } = world;
+  const { journal, controllers, receipts, lines } = parts;
+  const own = log.line?.mesh ?? null;
+  const kept = log.receipts;
+  if (mesh === undefined || own === null || receipts === null || kept === null || lines === undefined) return undefined;
+  const { fold } = kept;
+  return new MeshService({
+    clock,
+    digest,
+    verify: own.verify,
+    random: random.fork("mesh"),
+    logger,
+    journal,
+    fold: log.journal.fold,
+    lines,
+    controllers,
+    receipts: {
+      stateOf: (line) => fold.state.line(line) ?? null,
+      receive: async (page) => (await receipts.receive([page]))[0]!,
+      onGrown: (listener) => fold.follow(({ receipt }) => listener(receipt.page.line)),
+    },
+    sites: mesh.sites,
+    settings: { ...mesh, url: site.url, version: site.version, signer: own.key.signer },
+  });
+}

@@ -1,0 +1,44 @@
+// What a real server takes part in a mesh with: HTTP to other sites, and to whom it may be spoken. Only the configured parents are called;
+// other addresses, which a site has registered or answers with, only where both ends are on loopback, or `mesh.dial_registered` allows it and TLS
+// says who is there (designs/mesh.md: nobody makes this site call somewhere by registering an address).
+
+import { isLoopback, type ServerConfig } from "../../contract/index.ts";
+import { httpSites, type SiteAccess } from "../../drivers/sites/index.ts";
+import type { ServicesWorld } from "../assembly/assemble.ts";
+import { pem } from "./api.ts";
+
+/** Undefined: the site is standalone. */
+export function meshWorld(config: ServerConfig): ServicesWorld["mesh"] {
+  const { mesh } = config;
+  if (mesh.mode === "standalone") return undefined;
+  const access = accessOf(config);
+  const mayCall = callable(config);
+  return {
+    maxSkewMs: mesh.maxSkewMs,
+    accept: mesh.accept,
+    parents: mesh.parentUrls,
+    heartbeatMs: mesh.heartbeatIntervalMs,
+    sites: httpSites({ access: (url) => (mayCall(url) ? access : null) }),
+  };
+}
+
+export function callable({ mesh, api }: Pick<ServerConfig, "mesh" | "api">): (url: URL) => boolean {
+  const parents = new Set(mesh.parentUrls.map((url) => new URL(url).origin));
+  const isLocal = isLoopback(api.listen.host);
+  return (url) => {
+    if (parents.has(url.origin)) return true;
+    if (isLocal && isLoopback(url.hostname.replaceAll(/^\[|\]$/g, ""))) return true;
+    return mesh.dialRegistered && url.protocol === "https:";
+  };
+}
+
+function accessOf({ mesh, api }: ServerConfig): SiteAccess {
+  const key = mesh.apiKeyFile === null ? undefined : pem(mesh.apiKeyFile).trim();
+  const authorities = mesh.peers.flatMap(({ caFile }) => (caFile === null ? [] : [pem(caFile)]));
+  if (authorities.length > 0 && api.tls !== null && api.tls.clientCaFile !== null) {
+    authorities.push(pem(api.tls.clientCaFile));
+  }
+  // With a key, that says who calls; a certificate of a node would say something else.
+  const own = api.tls === null || key !== undefined ? {} : { cert: pem(api.tls.certFile), key: pem(api.tls.keyFile) };
+  return { key, tls: { ...(authorities.length === 0 ? {} : { ca: authorities.join("\n") }), ...own } };
+}
