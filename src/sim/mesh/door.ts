@@ -1,5 +1,10 @@
-// What one process of a site answers to other sites: as the routes of the API do, over the same ports.
+// What one process of a site answers to other sites: by the handlers of production's API, without the web around them.
 
+import type { Answer, Call, StreamAnswer } from "../../api/handlers/handler.ts";
+import { meshLinksHandlers } from "../../api/handlers/mesh-links.ts";
+import { Refusal } from "../../api/refusal.ts";
+import type { Outlet } from "../../api/streams/stream.ts";
+import type { Caller } from "../../api/traffic/callers.ts";
 import { statusOf } from "../../contract/error-body.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { ControllerMetadata, Controllers } from "../../ports/controllers.ts";
@@ -42,34 +47,38 @@ async function answerOf({ links, controllers, lines }: DoorParts, question: Ques
       return { kind: "answer", body: { fromRoot, root, path } };
     }
     case "deliver": {
-      const bytes = JSON.stringify(question.delivery).length;
-      const answer = await links.deliver(question.delivery, bytes);
-      if (answer.kind === "delivered") return { kind: "answer", body: answer.body };
-      const limited = { kind: "refused", status: 429, code: "RATE_LIMITED", message: "", urls: [] } as const;
-      return { ...limited, retryAfterMs: answer.retryAfterMs };
+      const { delivery } = question;
+      const bytes = JSON.stringify(delivery).length;
+      const call = { body: delivery, caller: callerOf(delivery.controller), header: () => String(bytes) };
+      const { body } = (await handlersOf(links).broadcast(call as unknown as Call<"broadcast">)) as Answer;
+      return { kind: "answer", body };
     }
   }
 }
 
 async function serve(
   links: MeshLinks,
-  { controller, heads }: Opening,
+  opening: Opening,
   signal: AbortSignal,
   send: (message: LinkMessage) => Promise<void>,
 ): Promise<SiteAnswer<null>> {
-  const stream = links.open(controller, heads);
-  signal.addEventListener("abort", () => stream.close(), { once: true });
+  const call = { body: opening, caller: callerOf(opening.controller), takeStream: () => () => undefined };
+  const answer = (await handlersOf(links).meshStream(call as unknown as Call<"meshStream">)) as StreamAnswer;
+  const write = (line: string): Promise<void> => send(messageOf(JSON.parse(line) as WireMessage));
   try {
-    for (let message = await stream.next(); message !== null; message = await stream.next()) {
-      if (signal.aborted) break;
-      await send(messageOf(message as WireMessage));
-    }
+    await answer.stream({ signal, write } as unknown as Outlet);
   } catch (error) {
     if (!TenureError.is(error)) throw error;
-  } finally {
-    stream.close();
   }
   return { kind: "answer", body: null };
+}
+
+function handlersOf(links: MeshLinks): ReturnType<typeof meshLinksHandlers> {
+  return meshLinksHandlers(links);
+}
+
+function callerOf(controller: string): Caller {
+  return { how: "key", name: controller, role: "controller" } as Caller;
 }
 
 async function answered<T>({ urls }: DoorParts, ask: () => Promise<SiteAnswer<T>>): Promise<SiteAnswer<T>> {
@@ -79,7 +88,8 @@ async function answered<T>({ urls }: DoorParts, ask: () => Promise<SiteAnswer<T>
     if (!TenureError.is(error)) throw error;
     const { code, message } = error;
     const elsewhere = code === "NOT_LEADER" ? urls : [];
-    return { kind: "refused", status: statusOf(code), code, message, retryAfterMs: null, urls: elsewhere };
+    const retryAfterMs = error instanceof Refusal && error.retryAfterS !== undefined ? error.retryAfterS * 1_000 : null;
+    return { kind: "refused", status: statusOf(code), code, message, retryAfterMs, urls: elsewhere };
   }
 }
 

@@ -1,6 +1,7 @@
 // One site of a simulated mesh: its servers of production, one or three, in a world that other sites share. Names of nodes begin with the
 // site's, so that several sites have streams, links and disks of their own.
 
+import { assert } from "../../core/kit/assert.ts";
 import { peerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
@@ -8,7 +9,7 @@ import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type Archive, type ArchiveKind, EVENTS, RECEIPTS } from "../../logs/index.ts";
-import { assembleNode, type NodeServices } from "../../node/assembly/assemble.ts";
+import { assembleNode, type NodeServices, type SiteWorld } from "../../node/assembly/assemble.ts";
 import { historyAhead } from "../../node/assembly/history-ahead.ts";
 import { openArchive } from "../../node/assembly/history.ts";
 import { nextFireBy } from "../../node/assembly/schedules.ts";
@@ -21,12 +22,18 @@ import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { PROTOCOL, SimPeers } from "../jobs/peers.ts";
 import { SimViews, StoredRows } from "../jobs/views.ts";
-import type { MeshKnobs } from "./knobs.ts";
+import { doorOf } from "./door.ts";
+import { type MeshKnobs, parentsOf } from "./knobs.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Transport } from "./transport.ts";
 
 const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
 const FOUNDER = "a1";
 const TRIO = 3;
+/** As the configuration's defaults. */
+const MAX_SKEW_MS = 1_000;
+const TTL_MS = 300_000;
+const HEARTBEAT_MS = 120_000;
 const ARCHIVE_LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -44,6 +51,7 @@ export interface SiteStage {
   readonly digest: Digest;
   readonly ledger: Ledger;
   readonly verify: VerifySignature;
+  readonly transport: Transport;
   signerOf(node: string): Signer;
 }
 
@@ -152,17 +160,53 @@ export class SimSite {
         name: this.id,
         key: { node, signer: this.#stage.signerOf(node) },
         verify: this.#stage.verify,
-        protocol: PROTOCOL,
       },
     });
     let ids = 0;
     const newId = (): string => `${node}.${life}.${++ids}`;
     const views = this.#views(boot);
-    const { parts } = assembleNode({ ...around, newId, newJobId: newId, nextFire, views, worker: undefined }, log);
+    const { parts, links, lines } = assembleNode(
+      {
+        ...around,
+        newId,
+        newJobId: newId,
+        nextFire,
+        views,
+        worker: undefined,
+        site: this.#asKnown(node, () => log.cluster.view().leader?.url ?? null),
+        mesh: {
+          maxSkewMs: MAX_SKEW_MS,
+          accept: "vouched",
+          parents: this.#parentUrls(),
+          heartbeatMs: HEARTBEAT_MS,
+          sites: this.#stage.transport.sites(boot),
+        },
+      },
+      log,
+    );
+    assert(links !== undefined && lines !== undefined, "a site of the mesh has links and lines");
+    const urls = this.names.map((name) => `http://${name}`);
+    this.#stage.transport.listen(node, doorOf({ links, lines, controllers: parts.controllers, urls }, boot));
     this.#servers.set(node, {
       life,
       server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts },
     });
+  }
+
+  #asKnown(node: string, leaderUrl: () => string | null): SiteWorld {
+    return {
+      clusterId: this.id,
+      name: this.id,
+      url: () => leaderUrl() ?? `http://${node}`,
+      version: "0.0.0",
+      verify: this.#stage.verify,
+      mesh: { mode: "distributed", registrationTtlMs: TTL_MS, expirationCheckIntervalMs: TTL_MS / 5 },
+    };
+  }
+
+  /** The first node of each: the others are learnt from answers. */
+  #parentUrls(): readonly string[] {
+    return parentsOf(this.knobs.topology, this.id).map((parent) => `http://${namesOf(parent, this.knobs)[0]}`);
   }
 
   #views({ node, clock, random }: Boot): SimViews {

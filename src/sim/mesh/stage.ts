@@ -63,11 +63,6 @@ export class MeshStage {
     });
     this.ledger = new Ledger(this.world);
     this.verify = fakeVerify(this.digest);
-    this.sites = SITES.map((id) => new SimSite(id, this));
-    for (const site of this.sites) for (const node of site.names) this.#siteOf.set(node, site);
-    this.#works = this.sites.map((site) => new SiteWork(site, this.ledger));
-    for (const { id } of this.sites) this.#truths.set(id, new Branch(() => this.ledger.of(id), Infinity, this.digest));
-    this.liar = this.knobs.lie === null ? null : new Liar(this);
     this.wires = new WireOracle(this);
     this.transport = new Transport(this.world, this.knobs.weather, {
       sent: (from, to, parcel) => this.wires.sent(from, to, parcel),
@@ -79,6 +74,11 @@ export class MeshStage {
       underWay: (from, to, by) => this.wires.underWay(from, to, by),
       met: (what) => reached(this.probes, MET[what]),
     });
+    this.sites = SITES.map((id) => new SimSite(id, this));
+    for (const site of this.sites) for (const node of site.names) this.#siteOf.set(node, site);
+    this.#works = this.sites.map((site) => new SiteWork(site, this.ledger));
+    for (const { id } of this.sites) this.#truths.set(id, new Branch(() => this.ledger.of(id), Infinity, this.digest));
+    this.liar = this.knobs.lie === null ? null : new Liar(this);
     if (this.knobs.skewsMs.some((skewMs) => Math.abs(skewMs) > MINUTE_MS)) reached(this.probes, "clock-minutes-off");
     for (const [at, { names }] of this.sites.entries())
       for (const node of names) this.world.node(node).process.jumpWall(this.knobs.skewsMs[at] ?? 0);
