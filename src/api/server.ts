@@ -154,7 +154,7 @@ class ApiServer implements Api {
       ...scopeHandlers(service),
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
-      ...meshLinesHandlers(options.lines),
+      ...meshLinesHandlers(options.lines, options.links),
       ...meshLinksHandlers(options.links),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };

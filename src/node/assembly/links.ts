@@ -16,7 +16,9 @@ export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" 
 
 /** Undefined: pages of other sites are not kept here. */
 export function foreignLines({ digest }: Pick<NodeWorld, "digest">, { receipts }: NodeLog): ForeignLines | undefined {
-  return receipts === null ? undefined : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
+  return receipts === null
+    ? undefined
+    : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
 }
 
 export interface LinkedParts {
