@@ -32,6 +32,8 @@ interface PeersStage {
   readonly random: Random;
   readonly names: readonly string[];
   readonly knobs: Pick<JobsKnobs, "historyLies" | "historyFetchMs">;
+  /** A question that was not answered by then is answered with null; undefined: whoever asks has a limit of its own. */
+  readonly answersInMs?: number | undefined;
 }
 
 export class SimPeers {
@@ -83,6 +85,13 @@ export class SimPeers {
 
   #ask(own: Listener, [node, to]: readonly [string, string], query: Uint8Array): Promise<Uint8Array | null> {
     return new Promise((resolve) => {
+      const { world, answersInMs } = this.#cluster;
+      if (answersInMs !== undefined) {
+        const { scheduler } = world;
+        scheduler.schedule(scheduler.nowMs + answersInMs, scheduler.owner(`peers/${node}`), () =>
+          this.#at(node, async () => resolve(null)),
+        );
+      }
       this.#carry(this.#random, [node, to], WAY_MS, async (there) => {
         const answer = await there.answer(own.self, query);
         if (this.#random.chance(UNANSWERED_RATE)) return;

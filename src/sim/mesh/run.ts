@@ -10,6 +10,7 @@ import { applyMeshFault, drawMeshPlan, type MeshFault } from "./plan.ts";
 import { type MeshProbe, reached } from "./probes.ts";
 import { MeshStage } from "./stage.ts";
 
+export const DBG: { stage?: unknown } = {};
 const STEPS_MAX = 3_000_000;
 
 export interface MeshRunOptions extends SeedOptions<MeshLimits, MeshFault> {
@@ -30,6 +31,7 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
   const random = seededRandom(seed);
   const knobs = drawMeshKnobs(random.fork("knobs"), options.limits);
   const stage = new MeshStage({ ...options, seed, knobs });
+  DBG.stage = stage;
   const { world, ledger, probes } = stage;
   let convergenceMs: number | null = null;
   const result = await playScene<MeshKnobs, MeshFault, MeshProbe>({

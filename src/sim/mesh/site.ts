@@ -30,6 +30,7 @@ import type { Transport } from "./transport.ts";
 const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
 const FOUNDER = "a1";
 const TRIO = 3;
+const ANSWERS_IN_MS = 1_000;
 /** As the configuration's defaults. */
 const MAX_SKEW_MS = 1_000;
 const TTL_MS = 300_000;
@@ -43,6 +44,8 @@ export interface SiteServer {
   readonly fold: SiteJournal;
   readonly mesh: ReceiptsFold;
   readonly parts: NodeServices["parts"];
+  readonly links: NodeServices["links"];
+  readonly lines: NodeServices["lines"];
 }
 
 export interface SiteStage {
@@ -61,6 +64,7 @@ export class SimSite {
   readonly world: World;
   readonly random: Random;
   readonly knobs: MeshKnobs;
+  readonly answersInMs = ANSWERS_IN_MS;
   readonly #stage: SiteStage;
   readonly #peers: SimPeers;
   readonly #servers = new Map<string, { readonly life: number; readonly server: SiteServer }>();
@@ -189,7 +193,7 @@ export class SimSite {
     this.#stage.transport.listen(node, doorOf({ links, lines, controllers: parts.controllers, urls }, boot));
     this.#servers.set(node, {
       life,
-      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts },
+      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts, links, lines },
     });
   }
 
