@@ -1,6 +1,6 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
-import type { ApiKey, Role } from "../contract/index.ts";
+import type { ApiKey, CertificatePeer, Role } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import {
   CONNECTION_IDLE_MS,
@@ -23,6 +23,7 @@ import type { Logger } from "../ports/logger.ts";
 import type { MeshLines } from "../ports/mesh-lines.ts";
 import type { MeshLinks } from "../ports/mesh-links.ts";
 import type { Scopes } from "../ports/scopes.ts";
+import type { MeshViews } from "../ports/mesh-views.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
 
@@ -34,6 +35,8 @@ export interface ApiOptions {
   /** Absent: this site is standalone, and the routes of lines are 501. */
   readonly lines?: MeshLines | undefined;
   readonly links?: MeshLinks | undefined;
+  /** Absent: this site is standalone, and the routes of the mesh's state are 501. */
+  readonly meshState?: MeshState | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -85,12 +88,21 @@ export interface JobsParts {
   readonly controllers: Controllers;
 }
 
+/** What this site knows of the state of all sites. */
+export interface MeshState {
+  readonly views: Pick<MeshViews, "jobs" | "agents">;
+  /** When a line was last heard of, an event of it or its head, by this node's wall clock; of the own line it is now. Null: not yet. */
+  heardMs(line: string): number | null;
+}
+
 /** PEM texts. */
 export interface ApiTls {
   readonly cert: string;
   readonly key: string;
   /** Who signs client certificates; null: none are asked for. */
   readonly clientCa: string | null;
+  /** Other sites whose certificates count; the authorities of those that have their own are in `clientCa` too. */
+  readonly peers?: readonly CertificatePeer[] | undefined;
   /** By default TLS 1.3 alone. */
   readonly minVersion?: "1.2" | "1.3" | undefined;
 }

@@ -53,6 +53,12 @@ const ID: Bounds = [
   ["a-B_9", "a.b"],
 ];
 
+const NODE_ID: Bounds = [
+  ["n".repeat(63), "n".repeat(64)],
+  ["n-1", "-n"],
+  ["n1", "N1"],
+];
+
 /** By parameter; where it means something else on one route, by route and parameter. */
 const TABLE: Readonly<Record<string, Bounds>> = {
   consistency: [["linearizable", "strong"]],
@@ -72,11 +78,7 @@ const TABLE: Readonly<Record<string, Bounds>> = {
   queue: NAME,
   agent: NAME,
   name: NAME,
-  node_id: [
-    ["n".repeat(63), "n".repeat(64)],
-    ["n-1", "-n"],
-    ["n1", "N1"],
-  ],
+  node_id: NODE_ID,
   after: NAME,
   entity: [[long(JOB_NAME_BYTES_MAX), long(JOB_NAME_BYTES_MAX + 1)]],
   search: [
@@ -100,10 +102,21 @@ const TABLE: Readonly<Record<string, Bounds>> = {
   from_size: COUNT,
   tree_size: COUNT,
   id: ID,
+  "controllerHeartbeat.id": NODE_ID,
+  "approveSite.id": NODE_ID,
+  "evictSite.id": NODE_ID,
+  all: BOOLEAN,
   scope: SCOPE,
   "scopes.after": [[long(SCOPE_BYTES_MAX), long(SCOPE_BYTES_MAX + 1)]],
   "scopes.limit": upTo(256),
+  site: [
+    ["s".repeat(63), "s".repeat(64)],
+    ["s-1", "-s"],
+    ["s1", "S1"],
+  ],
   "jobs.limit": upTo(200),
+  "meshJobs.limit": upTo(200),
+  "meshAgents.limit": upTo(200),
   "agents.limit": upTo(500),
   "queues.limit": upTo(500),
   "schedules.limit": upTo(500),

@@ -13,7 +13,7 @@ let evil: Stranger;
 const known = 5;
 
 beforeAll(async () => {
-  hub = await TestSite.start({ id: "hub", children: ["honest", "evil", "forker", "unregistered"] });
+  hub = await TestSite.start({ id: "hub", children: ["honest", "evil", "forger", "forker", "unregistered"] });
   await waitFor("the hub to have a line", async () => (await hub.ownLine()) !== "", SPREAD_MS);
   honest = new Stranger("honest", hub.node);
   evil = new Stranger("evil", hub.node);
@@ -115,14 +115,18 @@ describe("what a site delivers of another one's line", () => {
 });
 
 it("an event in another site's name is refused in one's own line too", async () => {
-  const forged = evil.anotherHistory();
-  // The author is in the bytes that are hashed, so this is a page that the site has signed as it is.
-  const page = withItem(evil.line.page(5, 6), 0, (text) =>
-    text.replace('"sourceControllerId":"evil"', '"sourceControllerId":"honest"'),
-  );
-  const [outcome] = await evil.send({ ...page, line: forged.line });
-  expect(outcome).toHaveProperty("error");
-  expect((await hub.heads()).get(evil.line.line)?.size).toBe(5);
+  const forger = new Stranger("forger", hub.node);
+  expect((await forger.register("hub")).status).toBe(200);
+  // Everything is in order with this page, signed as it is, but for the author of its events.
+  const forged = forger.anotherHistory({ ...forger.ring, author: "honest" });
+  forged.writeMany(2);
+  const { line } = forger.line;
+  const checkpoint = forged.sign({ ...forged.checkpoint(2, 0), line });
+  expect(await forger.send({ ...forged.page(0, 2), line, checkpoint })).toMatchObject([
+    { error: "EVENT_INVALID", sequence: 1 },
+  ]);
+  expect((await hub.heads()).has(line)).toBe(false);
+  expect(await blamed("forger")).toEqual({ invalid: 1 });
 });
 
 it("nobody acts for another site, and nobody sends lines that nobody has registered", async () => {
@@ -185,8 +189,15 @@ it("more than a site may send is refused with the time after which it fits, and 
 });
 
 it("heads that are no notes, or not signed, are blamed on whoever shows them", async () => {
-  await evil.show("nonsense", evil.line.sign(honest.line.checkpoint(8)));
-  await waitFor("the heads to be judged", async () => ((await blamed("evil"))["malformed"] ?? 0) > 0);
+  const before = await blamed("evil");
+  const counted = async (reason: string): Promise<number> =>
+    ((await blamed("evil"))[reason] ?? 0) - (before[reason] ?? 0);
+  const note = honest.line.head(10);
+  // The last letter before the end of the signature's line: the key is known, the signature is not valid.
+  const spoilt = `${note.slice(0, -6)}${note.at(-6) === "A" ? "B" : "A"}${note.slice(-5)}`;
+  await evil.show("nonsense", spoilt);
+  await waitFor("the heads to be judged", async () => (await counted("malformed")) + (await counted("invalid")) === 2);
+  expect(await counted("malformed")).toBe(1);
 });
 
 it("a site that signs two histories is proven to have done so: its line is frozen", async () => {

@@ -45,9 +45,9 @@ export class Stranger {
     this.line = this.anotherHistory();
   }
 
-  /** A line of the same name and keys, with nothing in it. */
-  anotherHistory(): Line {
-    return new RealLine(this.ring, this.signer);
+  /** A line with the same keys, and of the same name where its ring is the site's, with nothing in it. */
+  anotherHistory(ring = this.ring): Line {
+    return new RealLine(ring, this.signer);
   }
 
   async register(receiver: string): Promise<TenureAnswer> {

@@ -109,6 +109,12 @@ export class TestSite {
     }
   }
 
+  /** Every link of this site is connected. */
+  async isLinked(): Promise<boolean> {
+    const { links } = await this.get<{ links: readonly { connected: boolean }[] }>("/v1/mesh/sites");
+    return links.length > 0 && links.every(({ connected }) => connected);
+  }
+
   async ownLine(): Promise<string> {
     const { own } = await this.get<{ own: { line: string } | null }>("/v1/mesh/sites");
     return own?.line ?? "";

@@ -11,21 +11,24 @@ import { JOBS_MUTANTS } from "../../sim/mutants/jobs-list.ts";
 import { MUTANTS } from "../../sim/mutants/list.ts";
 import { MESH_MUTANTS } from "../../sim/mutants/mesh-list.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
+import { SPREAD_MUTANTS } from "../../sim/mutants/spread-list.ts";
 import type { KnobLimits, RaftFault, RunOptions, RunResult } from "../../sim/raft/index.ts";
+import type { SpreadFault, SpreadLimits, SpreadRunOptions, SpreadRunResult } from "../../sim/spread/index.ts";
 
 export interface Results {
   readonly raft: RunResult;
   readonly elector: ElectorRunResult;
   readonly jobs: JobsRunResult;
   readonly mesh: MeshRunResult;
+  readonly spread: SpreadRunResult;
 }
 
-/** What is simulated: a Raft cluster, electors against a server, jobs on servers, or sites that share their histories. */
+/** What is simulated: a Raft cluster, electors against a server, jobs on servers, whole sites of a mesh, or sites that spread their lines. */
 export type Subject = keyof Results;
 export type Result = Results[Subject];
-export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault;
+export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault | SpreadFault;
 /** With limits and a plan of its subject. */
-export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits | MeshLimits, AnyFault>;
+export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits, AnyFault>;
 export type RunJob = SeedJob & { readonly trace?: RunOptions["trace"] };
 
 /** Adds up the runs of one subject. */
@@ -83,6 +86,16 @@ export const SIMULATORS: Readonly<Record<Subject, Simulator>> = {
       const { MeshCampaign, runMeshSeed } = await import("../../sim/mesh/index.ts");
       const total = (nowMs: () => number): Total => new MeshCampaign(nowMs);
       return { run: (job) => runMeshSeed({ ...job, digest: systemDigest } as MeshRunOptions), total };
+    },
+  },
+  spread: {
+    mutants: SPREAD_MUTANTS,
+    mutantSeedsMax: 100,
+    nodesOf: ({ sites }: SpreadRunResult["knobs"]) => sites,
+    load: async () => {
+      const { SpreadCampaign, runSpreadSeed } = await import("../../sim/spread/index.ts");
+      const total = (nowMs: () => number): Total => new SpreadCampaign(nowMs);
+      return { run: (job) => runSpreadSeed(job as SpreadRunOptions), total };
     },
   },
 };

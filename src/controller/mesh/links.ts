@@ -116,6 +116,7 @@ export class Links implements LinkHost {
     );
     const outcomes = await Promise.all(taken);
     if (end === undefined) {
+      if (heads !== undefined) void this.#options.judge.judge(controller, heads, null);
       // Without a stream the answer is all that it hears.
       const notes = (await this.#heads.now()).map(({ note }) => note);
       return { pages: outcomes, heads: notes };
