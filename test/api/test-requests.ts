@@ -116,11 +116,13 @@ function objectOf({ properties = {}, required = [], anyOf }: Schema): fc.Arbitra
       // A long poll would make the run long; that it ends is tested elsewhere.
       name === "wait_ms"
         ? fc.constantFrom(0, 0, 0, 0, 1, 1, -1, 60_001)
-        : name === "cron"
-          ? fc.constantFrom("0 3 * * *", "* * * * *", "often", "")
-          : name === "leader_epoch"
-            ? fc.constantFrom(EPOCH, EPOCH, EPOCH, EPOCH, EPOCH - 1, 0)
-            : fc.oneof({ weight: 24, arbitrary: valueOf(schema) }, { weight: 1, arbitrary: junk }),
+        : name === "url"
+          ? fc.constantFrom("http://a:1", "http://a:1", "https://b.example:7401", "http://a:1/path", "")
+          : name === "cron"
+            ? fc.constantFrom("0 3 * * *", "* * * * *", "often", "")
+            : name === "leader_epoch"
+              ? fc.constantFrom(EPOCH, EPOCH, EPOCH, EPOCH, EPOCH - 1, 0)
+              : fc.oneof({ weight: 24, arbitrary: valueOf(schema) }, { weight: 1, arbitrary: junk }),
     ]),
   );
   const mostly = fc.record(fields, { requiredKeys: [...required] });

@@ -33,7 +33,7 @@ test(
       },
     });
     onTestFinished(() => cluster.end());
-    const leader = async (): Promise<TenureNode> => cluster.node((await cluster.steady())!);
+    const leader = async (): Promise<TenureNode> => cluster.node(await cluster.leader());
     const register = async () => (await leader()).call("/api/controllers/register", { key, body: B });
     const early = await register();
     expect([early.status, JSON.stringify(early.body)]).toEqual([501, expect.stringContaining("n3")]);
