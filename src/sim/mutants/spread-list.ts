@@ -1,6 +1,6 @@
 // The planted mistakes of the spread: what makes broadcast trees slow, loud, or leaves sites without an event. Each must be found by the
 // simulation of spreading sites (sim/spread). (Heads repair within a second, unseen, what the tests next to the code find: the last
-// incoming lane pruned, a pause that ends without a turn. That duplicates are no progress is tested there too.)
+// incoming lane pruned, no pause after a refused page, a pause that ends without a turn. That duplicates are no progress is tested there too.)
 
 import { type Mutant, planting } from "./patch.ts";
 
@@ -46,10 +46,6 @@ export const SPREAD_MUTANTS: readonly Mutant[] = [
     file: SPREAD,
     find: "if (link.underWay !== null || lane === undefined) return;",
     replace: "if (lane === undefined) return;",
-  }),
-  mutant("refused-page-is-sent-at-once", "pause", {
-    file: SPREAD,
-    find: "else this.#paused.set(lane, this.#nowMs + REFUSED_PAUSE_MS);",
   }),
   mutant("lanes-outlive-their-link", "bounded state", {
     file: SPREAD,

@@ -33,6 +33,7 @@ export class Stage {
   readonly edges: readonly Edge[];
   readonly #joints: readonly Joint[];
   readonly #random: Random;
+  readonly #reversed: boolean;
   #isCalm = false;
 
   constructor({ seed, knobs, random, narrate, reversed }: StageOptions) {
@@ -51,12 +52,14 @@ export class Stage {
     const joints = this.edges.map(([a, b]): Joint => {
       return { sites: [this.sites[a]!, this.sites[b]!], connection: null, connections: 0, cutUntilMs: 0 };
     });
-    this.#joints = reversed === true ? joints.toReversed() : joints;
+    this.#joints = joints;
+    this.#reversed = reversed === true;
   }
 
   begin(): void {
     for (const site of this.sites) site.start();
-    for (const joint of this.#joints) this.#dialAfter(joint, this.#randomOf(joint).between(0, DIAL_AGAIN_MS));
+    const joints = this.#reversed ? this.#joints.toReversed() : this.#joints;
+    for (const joint of joints) this.#dialAfter(joint, this.#randomOf(joint).between(0, DIAL_AGAIN_MS));
     for (const site of this.sites)
       if (site.own !== null) this.#writeSoon(site, this.#random.fork(`writes/${site.name}`));
   }
@@ -125,7 +128,7 @@ export class Stage {
   }
 
   #dialAfter(joint: Joint, afterMs: number): void {
-    this.#after(afterMs, joint.sites[0].name, () => this.#dial(joint));
+    this.#after(afterMs, `${joint.sites[0].name}-${joint.sites[1].name}`, () => this.#dial(joint));
   }
 
   #dial(joint: Joint): void {

@@ -7,7 +7,7 @@
 //
 // Every lane is born with neither. The receiver decides: it asks one link at once where a line has no incoming lane, and the line's own site
 // whenever a link to it comes up; a duplicate page takes back that one direction; where others have more and nothing new comes for a
-// second, it asks the next of them, and again a second later; a link with a much shorter way to the author replaces the present one, or
+// second, it asks the next of them, and again a second later; a link with a shorter way to the author replaces the present one, or
 // repairs would make trees ever deeper. Heads, which come every second, are what makes this safe: the flags only
 // decide how fast a line travels.
 //
