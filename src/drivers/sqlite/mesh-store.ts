@@ -71,6 +71,7 @@ const SCHEMA = `
     event_hash TEXT NOT NULL
   );
   CREATE UNIQUE INDEX event_log_place ON event_log (line, generation, line_sequence);
+  CREATE INDEX event_log_line ON event_log (line, sequence);
   CREATE INDEX event_log_entity ON event_log (entity_id, sequence);
   CREATE INDEX event_log_type ON event_log (event_type, sequence);
   CREATE TABLE receipts (
