@@ -178,8 +178,8 @@ export class SimSite {
         views,
         worker: undefined,
         site: this.#asKnown(node, () => log.cluster.view().leader?.url ?? null),
-        mesh: {
-          maxSkewMs: MAX_SKEW_MS,
+        mesh: { maxSkewMs: MAX_SKEW_MS },
+        links: {
           accept: "vouched",
           parents: this.#parentUrls(),
           heartbeatMs: HEARTBEAT_MS,
