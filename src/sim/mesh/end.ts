@@ -4,6 +4,7 @@
 import { MerkleFrontier, hexOf } from "../../core/events/index.ts";
 import type { LineState } from "../../core/mesh/model.ts";
 import { rootOf } from "../../core/mesh/proof/index.ts";
+import { shownProblem } from "./shown.ts";
 import type { SimSite, SiteServer } from "./site.ts";
 import type { MeshStage } from "./stage.ts";
 
@@ -39,7 +40,13 @@ export async function converge(stage: MeshStage): Promise<Ended> {
       difference === null ? null : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${difference}`;
     return { violation: world.finding() ?? why, convergenceMs };
   }
-  const violation = world.finding() ?? ledger.lost() ?? (await silence(stage)) ?? differenceOf(stage) ?? shownOf(stage);
+  const violation =
+    world.finding() ??
+    ledger.lost() ??
+    (await silence(stage)) ??
+    differenceOf(stage) ??
+    (await shownProblem(stage)) ??
+    world.finding();
   return { violation, convergenceMs };
 }
 
@@ -99,10 +106,5 @@ async function silence(stage: MeshStage): Promise<string | null> {
     if (ledger.events === events && wires.lastPageMs > quietSinceMs + SILENT_WITHIN_MS)
       return `pages are sent for ever: the last event is of ${quietSinceMs.toFixed(0)} ms, the last page of ${wires.lastPageMs.toFixed(0)} ms`;
   }
-  return null;
-}
-
-/** Null: honest sites that have the same show the same. */
-function shownOf(_stage: MeshStage): string | null {
   return null;
 }

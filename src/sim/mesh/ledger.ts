@@ -4,6 +4,7 @@
 // Invariants that are checked as nodes report:
 // - All nodes of a site apply the same own events, and the same receipts, each at one place.
 // - Arrival numbers of a site are 1, 2, 3, …, each of one event, the same on all nodes; an event of another site has one of them.
+// - No event is further ahead of its site's clocks than what moves them may be, and no site expires: runs are shorter than a TTL.
 // - What a client submits after events of others were applied has a later timestamp than those that are not too far ahead.
 
 import { newEvents, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
@@ -12,6 +13,8 @@ import type { World } from "../kernel/index.ts";
 const textDecoder = new TextDecoder("utf-8", { fatal: true });
 /** How far ahead of the leader's wall clock an event may be and still raise the floor of its own clock. */
 const MAX_SKEW_MS = 1_000;
+/** Events of one millisecond are a microsecond apart. */
+const SEALED_MS = 10;
 
 export interface OwnEvent {
   readonly sequence: number;
@@ -34,6 +37,14 @@ interface SiteBook {
   /** The place of each, to find doubles. */
   places: Map<string, number>;
   receipts: string[];
+  /** How far a clock of it was ever ahead of the world's. */
+  aheadMs: number;
+}
+
+interface LedgerStage {
+  nodesOf(site: string): readonly string[];
+  /** A node has applied that its own site calls another one forked. */
+  forked(site: string, node: string, forked: string): void;
 }
 
 interface Submission {
@@ -45,6 +56,8 @@ interface Submission {
 
 export class Ledger {
   readonly #world: World;
+  readonly #nodesOf: LedgerStage["nodesOf"];
+  readonly #forked: LedgerStage["forked"];
   readonly #sites = new Map<string, SiteBook>();
   #acknowledged: Submission[] = [];
   /** By node: of the newest event of another site that moves its clock. */
@@ -53,8 +66,10 @@ export class Ledger {
   /** Grows with everything that any node applies. */
   applied = 0;
 
-  constructor(world: World) {
+  constructor(world: World, stage: LedgerStage) {
     this.#world = world;
+    this.#nodesOf = (site) => stage.nodesOf(site);
+    this.#forked = (site, node, forked) => stage.forked(site, node, forked);
   }
 
   get events(): number {
@@ -92,6 +107,7 @@ export class Ledger {
         return this.#wrong(node, `applied event ${position} after ${book.events.length}`);
       const { eventType, entityId, timestamp } = JSON.parse(text) as OwnEvent;
       book.events.push({ sequence: position, text, eventType, entityId, timestamp, atMs: this.#world.nowMs });
+      this.#committed(site, node, { eventType, entityId, timestamp });
     }
     this.#arrives(site, node, position + foreign, `own ${position}`);
   }
@@ -121,6 +137,15 @@ export class Ledger {
   /** What a command that this node is given now must come after. */
   causeOf(node: string): number {
     return this.#causes.get(node) ?? 0;
+  }
+
+  /** The latest that a clock of this site would show now, had it never been set back. Asked before clocks jump, too. */
+  clocks(site: string): number {
+    const book = this.#book(site);
+    const { nowMs } = this.#world;
+    const aheadMs = this.#nodesOf(site).map((node) => this.#world.node(node).process.machine.wallMs() - nowMs);
+    book.aheadMs = Math.max(book.aheadMs, ...aheadMs);
+    return nowMs + book.aheadMs;
   }
 
   /** The process of this node ended: what it had applied is read again. */
@@ -159,6 +184,18 @@ export class Ledger {
     return null;
   }
 
+  #committed(
+    site: string,
+    node: string,
+    { eventType, entityId, timestamp }: Pick<OwnEvent, "eventType" | "entityId" | "timestamp">,
+  ): void {
+    const aheadMs = timestamp - this.clocks(site);
+    if (aheadMs > MAX_SKEW_MS + SEALED_MS)
+      this.#wrong(node, `sealed ${eventType} ${aheadMs.toFixed(0)} ms ahead of the clocks of its site`);
+    if (eventType === "controller:expired") this.#wrong(node, `took ${entityId} for expired within a TTL`);
+    if (eventType === "controller:forked") this.#forked(site, node, entityId);
+  }
+
   #book(site: string): SiteBook {
     const known = this.#sites.get(site);
     if (known !== undefined) return known;
@@ -169,6 +206,7 @@ export class Ledger {
       arrivals: [],
       places: new Map<string, number>(),
       receipts: [],
+      aheadMs: 0,
     };
     this.#sites.set(site, book);
     return book;

@@ -49,7 +49,8 @@ const WEIGHTS: Readonly<Record<SiteKind, number>> = {
 const KINDS = (Object.keys(WEIGHTS) as SiteKind[]).flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
 const FAULTS_FROM_MS = 400;
 const FOR_MS: readonly [number, number] = [50, 2_500];
-const JUMP_MS_MAX = 60_000;
+/** Past the TTL of registrations, which is no matter of the wall clock. */
+const JUMP_MS_MAX = 600_000;
 
 export function drawMeshPlan(random: Random, stage: MeshStage, knobs: MeshKnobs): MeshFault[] {
   const kinds = [
@@ -142,6 +143,7 @@ export function applyMeshFault(stage: MeshStage, fault: MeshFault, hit: () => vo
       return strike(world, { kind: "partition", groups: [[leader], others], forMs: fault.forMs }, hit);
     }
     case "wall-jump-site":
+      stage.ledger.clocks(fault.site);
       for (const node of nodesOf(fault.site)) strike(world, { kind: "wall-jump", node, byMs: fault.byMs }, hit);
       return;
     case "restore-site":

@@ -44,8 +44,8 @@ export interface SiteServer {
   readonly fold: SiteJournal;
   readonly mesh: ReceiptsFold;
   readonly parts: NodeServices["parts"];
-  readonly links: NodeServices["links"];
-  readonly lines: NodeServices["lines"];
+  readonly archive: Archive;
+  readonly receipts: Archive;
 }
 
 export interface SiteStage {
@@ -141,9 +141,12 @@ export class SimSite {
   }
 
   /** As node/worlds does it, with the ports of this world. */
-  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive" | "receipts">): void {
+  #started(
+    boot: Boot,
+    made: Pick<OwnLogOptions, "engine" | "machine" | "archive"> & { readonly receipts: Archive },
+  ): void {
     const { node, life } = boot;
-    const { engine, machine } = made;
+    const { engine, machine, archive, receipts } = made;
     const { digest } = this.#stage;
     this.#founded.add(node);
     const around = { ...boot, digest, logger: NO_LOGGER };
@@ -193,7 +196,7 @@ export class SimSite {
     this.#stage.transport.listen(node, doorOf({ links, lines, controllers: parts.controllers, urls }, boot));
     this.#servers.set(node, {
       life,
-      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts, links, lines },
+      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts, archive, receipts },
     });
   }
 

@@ -61,7 +61,10 @@ export class MeshStage {
       start: (boot) => this.#siteOf.get(boot.node)!.start(boot),
       trace: options.narrate,
     });
-    this.ledger = new Ledger(this.world);
+    this.ledger = new Ledger(this.world, {
+      nodesOf: (site) => namesOf(site, this.knobs),
+      forked: (site, node, forked) => this.#calledForked(site, node, forked),
+    });
     this.verify = fakeVerify(this.digest);
     this.wires = new WireOracle(this);
     this.transport = new Transport(this.world, this.knobs.weather, {
@@ -144,6 +147,13 @@ export class MeshStage {
     this.liar?.calm();
     this.transport.weather = { ...this.transport.weather, lossRate: 0, lateRate: 0 };
     for (const work of this.#works) work.stop();
+  }
+
+  /** An honest site calls only the one forked that signed two histories. */
+  #calledForked(site: string, node: string, forked: string): void {
+    const { liar } = this;
+    if (site === liar?.site || (liar !== null && liar.site === forked && liar.second !== null)) return;
+    this.world.report(node, new Error(`${node} calls ${forked} forked, which signed one history`));
   }
 
   restore(_site: string, _forMs: number): boolean {
