@@ -71,7 +71,7 @@ function drawAll(random: Random) {
     segmentEvents: random.fork("segment-events").pick([5, 20, 60]),
     viewsDelayMs: random.fork("views-delay").pick([1, 20, 200]),
     clientPauseMs: random.fork("client-pause").pick([60, 150, 400]),
-    jobsMax: random.fork("jobs").pick([4, 8, 14]),
+    jobsMax: random.fork("jobs").pick([6, 14, 30]),
     workMs: [5, 200] as const,
     historyLies: false,
     historyFetchMs: 10,

@@ -10,13 +10,13 @@ const EVIDENCE = "core/mesh/proof/evidence.ts";
 const SPREAD = "core/mesh/spread/spread.ts";
 const RECEIPTS = "core/mesh/receipts/state.ts";
 const MESH = "controller/mesh/mesh.ts";
-const LINKS = "controller/mesh/links.ts";
-const JUDGE = "controller/mesh/heads-judge.ts";
-const WORD = "controller/mesh/word-of-others.ts";
+const LINKS = "controller/mesh/links/links.ts";
+const JUDGE = "controller/mesh/links/heads-judge.ts";
+const WORD = "controller/mesh/links/word-of-others.ts";
 
 /** Little else goes wrong than what the runs are about. */
 const QUIET = { faults: 4, lie: null } as const;
-const BUSY = { clientPauseMs: 60, jobsMax: 14 } as const;
+const BUSY = { clientPauseMs: 120, jobsMax: 40 } as const;
 
 function inRunsOf(pins: Partial<MeshKnobs>) {
   return planting({ pins }, "mesh");
@@ -136,12 +136,12 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   // ---- links and who is known
 
   inRunsOf({ lie: null })("mesh-dialling-given-up", "trap 60", {
-    file: "controller/mesh/dialled-link.ts",
+    file: "controller/mesh/links/dialled-link.ts",
     find: "noted(ended.problem);",
     replace: "noted(ended.problem);\n    if (failures > 0) return;",
   }),
-  inRunsOf({ lie: null })("mesh-heads-shown-once", "trap 73", {
-    file: "controller/mesh/own-heads.ts",
+  inRunsOf({ lie: null, faults: 12, topology: "tree" })("mesh-heads-shown-once", "trap 73", {
+    file: "controller/mesh/links/own-heads.ts",
     find: "if (this.#times++ % HEADS_ALL_EVERY === 0)",
     replace: "if (this.#times++ % HEADS_ALL_EVERY === -1)",
   }),
@@ -149,17 +149,16 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     file: WORD,
     find: 'if (eventType === "controller:registered") return this.#vouched(line, event.entityId, payload);',
   }),
-  inRunsOf({ ...QUIET, ...BUSY, topology: "chain" })("mesh-relay-cuts-pages-anew", "decision 3", {
+  inRunsOf({ ...BUSY, lie: null, faults: 12, topology: "full" })("mesh-relay-cuts-pages-anew", "decision 3", {
     file: "controller/mesh/foreign-lines.ts",
     find: "return pageOf(receipt.page);",
     replace:
       "const page = pageOf(receipt.page);\n    return { ...page, after, items: page.items.slice(after - page.after) };",
   }),
-  inRunsOf(QUIET)("mesh-relays-nothing", "invariant 1", {
-    file: LINKS,
-    find: 'for (const line of grown) this.#step({ kind: "have", line, size: lines.size(line) });',
-    replace:
-      'for (const line of grown) if (this.#options.known.isOwn(line)) this.#step({ kind: "have", line, size: lines.size(line) });',
+  inRunsOf({ ...QUIET, topology: "chain" })("mesh-relays-nothing", "invariant 1", {
+    file: "controller/mesh/lines.ts",
+    find: "return [...own.lines(), ...(foreign?.lines() ?? [])];",
+    replace: "return foreign === undefined ? [] : [...own.lines()];",
   }),
   inRunsOf(QUIET)("mesh-own-line-asked-for", "invariant 11", {
     file: LINKS,

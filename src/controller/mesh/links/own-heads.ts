@@ -2,12 +2,12 @@
 // sent all of them first, then those of lines that grew, and all of them again now and then: the other site may not have known a line, or its
 // ring, when it was shown its head.
 
-import type { LineId } from "../../core/mesh/model.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import { SITE_HEADS_MS } from "../../core/kit/timeouts.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { LineSource } from "../../ports/mesh-lines.ts";
-import { HEADS_ALL_EVERY } from "./limits.ts";
+import type { LineId } from "../../../core/mesh/model.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { LineSource } from "../../../ports/mesh-lines.ts";
+import { HEADS_ALL_EVERY } from "../limits.ts";
 
 interface Head {
   readonly line: LineId;
