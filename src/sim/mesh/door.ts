@@ -1,12 +1,13 @@
 // What one process of a site answers to other sites: by the handlers of production's API, without the web around them.
 
-import type { Answer, Call, StreamAnswer } from "../../api/handlers/handler.ts";
+import type { Answer, Call, Service, StreamAnswer } from "../../api/handlers/handler.ts";
 import { meshLinksHandlers } from "../../api/handlers/mesh-links.ts";
 import { Refusal } from "../../api/refusal.ts";
 import type { Outlet } from "../../api/streams/stream.ts";
 import type { Caller } from "../../api/traffic/callers.ts";
 import { statusOf } from "../../contract/error-body.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import type { Cluster } from "../../ports/cluster.ts";
 import type { ControllerMetadata, Controllers } from "../../ports/controllers.ts";
 import type { LineSource } from "../../ports/mesh-lines.ts";
 import type { MeshLinks } from "../../ports/mesh-links.ts";
@@ -16,6 +17,7 @@ import type { Door, Opening, Question } from "./transport.ts";
 
 export interface DoorParts {
   readonly links: MeshLinks;
+  readonly cluster: Cluster;
   readonly controllers: Controllers;
   readonly lines: Pick<LineSource, "consistency">;
   /** Of the site, for whoever asked a node that does not lead. */
@@ -26,11 +28,12 @@ export function doorOf(parts: DoorParts, { isAlive }: Boot): Door {
   return {
     isAlive,
     answer: (question) => answered(parts, async () => answerOf(parts, question)),
-    stream: (opening, signal, send) => answered(parts, async () => serve(parts.links, opening, signal, send)),
+    stream: (opening, signal, send) => answered(parts, async () => serve(parts, opening, signal, send)),
   };
 }
 
-async function answerOf({ links, controllers, lines }: DoorParts, question: Question): Promise<SiteAnswer<unknown>> {
+async function answerOf(parts: DoorParts, question: Question): Promise<SiteAnswer<unknown>> {
+  const { controllers, lines } = parts;
   switch (question.kind) {
     case "identify":
       return { kind: "answer", body: controllers.list(false)[0]?.id ?? "" };
@@ -50,20 +53,20 @@ async function answerOf({ links, controllers, lines }: DoorParts, question: Ques
       const { delivery } = question;
       const bytes = JSON.stringify(delivery).length;
       const call = { body: delivery, caller: callerOf(delivery.controller), header: () => String(bytes) };
-      const { body } = (await handlersOf(links).broadcast(call as unknown as Call<"broadcast">)) as Answer;
+      const { body } = (await handlersOf(parts).broadcast(call as unknown as Call<"broadcast">)) as Answer;
       return { kind: "answer", body };
     }
   }
 }
 
 async function serve(
-  links: MeshLinks,
+  parts: DoorParts,
   opening: Opening,
   signal: AbortSignal,
   send: (message: LinkMessage) => Promise<void>,
 ): Promise<SiteAnswer<null>> {
   const call = { body: opening, caller: callerOf(opening.controller), takeStream: () => () => undefined };
-  const answer = (await handlersOf(links).meshStream(call as unknown as Call<"meshStream">)) as StreamAnswer;
+  const answer = (await handlersOf(parts).meshStream(call as unknown as Call<"meshStream">)) as StreamAnswer;
   const write = (line: string): Promise<void> => send(messageOf(JSON.parse(line) as WireMessage));
   try {
     await answer.stream({ signal, write } as unknown as Outlet);
@@ -73,8 +76,8 @@ async function serve(
   return { kind: "answer", body: null };
 }
 
-function handlersOf(links: MeshLinks): ReturnType<typeof meshLinksHandlers> {
-  return meshLinksHandlers(links);
+function handlersOf({ links, cluster }: Pick<DoorParts, "links" | "cluster">): ReturnType<typeof meshLinksHandlers> {
+  return meshLinksHandlers({ cluster } as unknown as Service, links);
 }
 
 function callerOf(controller: string): Caller {

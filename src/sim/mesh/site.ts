@@ -35,6 +35,8 @@ const ANSWERS_IN_MS = 1_000;
 const MAX_SKEW_MS = 1_000;
 const TTL_MS = 300_000;
 const HEARTBEAT_MS = 120_000;
+/** Much more often than by default: runs are short. */
+const EXPIRY_CHECK_MS = 1_000;
 const ARCHIVE_LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -193,7 +195,10 @@ export class SimSite {
     );
     assert(links !== undefined && lines !== undefined, "a site of the mesh has links and lines");
     const urls = this.names.map((name) => `http://${name}`);
-    this.#stage.transport.listen(node, doorOf({ links, lines, controllers: parts.controllers, urls }, boot));
+    this.#stage.transport.listen(
+      node,
+      doorOf({ links, lines, controllers: parts.controllers, cluster: log.cluster, urls }, boot),
+    );
     this.#servers.set(node, {
       life,
       server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts, archive, receipts },
@@ -207,7 +212,7 @@ export class SimSite {
       url: () => leaderUrl() ?? `http://${node}`,
       version: "0.0.0",
       verify: this.#stage.verify,
-      mesh: { mode: "distributed", registrationTtlMs: TTL_MS, expirationCheckIntervalMs: TTL_MS / 5 },
+      mesh: { mode: "distributed", registrationTtlMs: TTL_MS, expirationCheckIntervalMs: EXPIRY_CHECK_MS },
     };
   }
 
