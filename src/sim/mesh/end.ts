@@ -68,7 +68,7 @@ function lacks(stage: MeshStage, site: SimSite, server: SiteServer): string | nu
   if (server.fold.chain.sequence !== ledger.of(site.id).length)
     return `has ${server.fold.chain.sequence} of ${ledger.of(site.id).length} own events`;
   for (const { id } of stage.sites) {
-    if (id === site.id) continue;
+    if (id === site.id || ledger.hasEvicted(site.id, id)) continue;
     const line = stage.lineOf(id);
     if (line === null) return `knows no line of ${id}`;
     const isForked = liar !== null && liar.site === id && liar.second !== null;

@@ -47,7 +47,8 @@ export function parentsOf(topology: Topology, site: string): readonly string[] {
 
 function drawAll(random: Random) {
   const lie = random.fork("lies").chance(0.4) ? random.fork("lie").pick(LIES) : null;
-  const topologies = lie === null ? (Object.keys(TOPOLOGIES) as Topology[]) : ROBUST;
+  const evicts = lie === null && random.fork("evicts").chance(0.25);
+  const topologies = lie === null && !evicts ? (Object.keys(TOPOLOGIES) as Topology[]) : ROBUST;
   const seconds = random.fork("duration").between(3, 6);
   const kinds: readonly MeshFault["kind"][] = [];
   return {
@@ -55,6 +56,8 @@ function drawAll(random: Random) {
     /** The site that has three nodes. */
     trio: random.fork("trio").pick(SITES),
     lie,
+    /** One site is evicted at another one. */
+    evicts,
     liar: random.fork("liar").pick(SITES),
     weather: drawWeather(random.fork("weather")),
     link: { latencyMinMs: random.fork("link").between(0.1, 3), latencyTailMs: 1 } satisfies Partial<LinkModel>,

@@ -15,6 +15,8 @@ const textDecoder = new TextDecoder("utf-8", { fatal: true });
 const MAX_SKEW_MS = 1_000;
 /** Events of one millisecond are a microsecond apart. */
 const SEALED_MS = 10;
+/** A page that was verified before its site was evicted may be written after it. */
+const UNDER_WAY_MS = 2_000;
 
 export interface OwnEvent {
   readonly sequence: number;
@@ -37,6 +39,8 @@ interface SiteBook {
   /** The place of each, to find doubles. */
   places: Map<string, number>;
   receipts: string[];
+  /** Sites that were evicted there, and when. */
+  readonly evicted: Map<string, number>;
   /** How far a clock of it was ever ahead of the world's. */
   aheadMs: number;
 }
@@ -80,6 +84,10 @@ export class Ledger {
     return this.#acknowledgedCount;
   }
 
+  hasEvicted(site: string, other: string): boolean {
+    return this.#book(site).evicted.has(other);
+  }
+
   /** The committed events of a site, by sequence. */
   of(site: string): readonly OwnEvent[] {
     return this.#book(site).events;
@@ -115,11 +123,14 @@ export class Ledger {
   /** A node has sealed a receipt. `own`: of its own site's events, those that it had applied by then. */
   receipt(site: string, node: string, { receipt, hash }: SealedReceipt, own: number): void {
     this.applied++;
-    const { receipts } = this.#book(site);
+    const { receipts, evicted } = this.#book(site);
     const { sequence, page, first } = receipt;
     if (receipt.own !== own)
       this.#wrong(node, `sealed receipt ${sequence} after ${receipt.own} own events instead of ${own}`);
     const known = receipts[sequence - 1];
+    const evictedMs = evicted.get(page.line.slice(0, page.line.indexOf(".")));
+    if (known === undefined && evictedMs !== undefined && this.#world.nowMs > evictedMs + UNDER_WAY_MS)
+      return this.#wrong(node, `took a page of ${page.line}, whose site was evicted at ${evictedMs.toFixed(0)} ms`);
     if (known !== undefined && known !== hash)
       return this.#wrong(node, `sealed another receipt ${sequence} than the others of its site`);
     if (known === undefined && sequence !== receipts.length + 1)
@@ -193,6 +204,7 @@ export class Ledger {
     if (aheadMs > MAX_SKEW_MS + SEALED_MS)
       this.#wrong(node, `sealed ${eventType} ${aheadMs.toFixed(0)} ms ahead of the clocks of its site`);
     if (eventType === "controller:expired") this.#wrong(node, `took ${entityId} for expired within a TTL`);
+    if (eventType === "controller:evicted") this.#book(site).evicted.set(entityId, this.#world.nowMs);
     if (eventType === "controller:forked") this.#forked(site, node, entityId);
   }
 
@@ -206,6 +218,7 @@ export class Ledger {
       arrivals: [],
       places: new Map<string, number>(),
       receipts: [],
+      evicted: new Map<string, number>(),
       aheadMs: 0,
     };
     this.#sites.set(site, book);

@@ -27,8 +27,10 @@ export type SiteFault =
   /** Within the site of three nodes: its leader reaches neither of the others, and everybody else. */
   | (Lasting & { readonly kind: "depose-leader"; readonly site: string })
   | { readonly kind: "wall-jump-site"; readonly atMs: number; readonly site: string; readonly byMs: number }
-  /** The site is started again from what its disks were this long ago. */
-  | (Lasting & { readonly kind: "restore-site"; readonly site: string });
+  /** The site is started again, after this time, from what its disks are now. */
+  | (Lasting & { readonly kind: "restore-site"; readonly site: string })
+  /** An operator of one site evicts another one there. */
+  | { readonly kind: "evict-site"; readonly atMs: number; readonly at: string; readonly site: string };
 
 export type MeshFault = Fault | SiteFault;
 type SiteKind = SiteFault["kind"];
@@ -45,6 +47,7 @@ const WEIGHTS: Readonly<Record<SiteKind, number>> = {
   "depose-leader": 2,
   "wall-jump-site": 1,
   "restore-site": 0,
+  "evict-site": 0,
 };
 const KINDS = (Object.keys(WEIGHTS) as SiteKind[]).flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
 const FAULTS_FROM_MS = 400;
@@ -57,6 +60,7 @@ export function drawMeshPlan(random: Random, stage: MeshStage, knobs: MeshKnobs)
     ...Array.from({ length: knobs.faults }, (_, at) => random.fork(`kind/${at}`).pick(KINDS)),
     ...(knobs.aims as readonly SiteKind[]),
   ];
+  if (knobs.evicts) kinds.push("evict-site");
   const faults = kinds.map((kind, at) => draw(kind, random.fork(`fault/${at}`), stage, knobs));
   return faults.sort((left, right) => left.atMs - right.atMs);
 }
@@ -87,6 +91,8 @@ function draw(kind: SiteKind, random: Random, stage: MeshStage, knobs: MeshKnobs
     case "crash-node":
     case "pause-node":
       return { atMs, kind, node, forMs };
+    case "evict-site":
+      return { atMs, kind, at: a, site: b };
     case "wall-jump-site":
       return { atMs, kind, site: a, byMs: Math.floor(random.between(-JUMP_MS_MAX, JUMP_MS_MAX)) };
     default:
@@ -147,8 +153,9 @@ export function applyMeshFault(stage: MeshStage, fault: MeshFault, hit: () => vo
       for (const node of nodesOf(fault.site)) strike(world, { kind: "wall-jump", node, byMs: fault.byMs }, hit);
       return;
     case "restore-site":
-      if (stage.restore(fault.site, fault.forMs)) hit();
-      return;
+      return stage.restore(fault.site, fault.forMs, hit);
+    case "evict-site":
+      return stage.evict(fault.at, fault.site, hit);
     default:
       return assertNever(fault, "fault");
   }

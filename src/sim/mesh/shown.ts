@@ -39,7 +39,8 @@ export async function shownProblem(stage: MeshStage): Promise<string | null> {
       if (typeof end === "string") return end;
       const problem = arrivalsProblem(end.arrivals, stage.ledger.arrivals(site.id));
       if (problem !== null) return `${name} ${problem}`;
-      hashes.set(name, end.hash);
+      // Who has evicted a site has other events than those who have not.
+      if (!stage.sites.some(({ id }) => stage.ledger.hasEvicted(site.id, id))) hashes.set(name, end.hash);
     }
   }
   const [first, ...others] = [...hashes];

@@ -1,5 +1,6 @@
 // The sites of a simulated mesh in one world: their nodes, the network between them, who works there, and what is known to be true.
 
+import { TenureError } from "../../core/kit/errors.ts";
 import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
@@ -156,7 +157,33 @@ export class MeshStage {
     this.world.report(node, new Error(`${node} calls ${forked} forked, which signed one history`));
   }
 
-  restore(_site: string, _forMs: number): boolean {
-    return false;
+  /** As somebody does who has only an old copy of the disks: what was written meanwhile is lost to the site. */
+  restore(id: string, afterMs: number, hit: () => void): void {
+    const { world, ledger } = this;
+    const { names } = this.site(id);
+    const images = names.map((name) => world.node(name).disk.image());
+    world.scheduler.schedule(world.nowMs + afterMs, world.scheduler.owner("restore"), () => {
+      reached(this.probes, "disk-restored");
+      hit();
+      ledger.restored(id);
+      for (const [at, name] of names.entries()) {
+        world.crash(name);
+        world.node(name).disk.restore(images[at]!);
+        world.startAfter(name, RESTART_AFTER_EXIT_MS);
+      }
+    });
+  }
+
+  /** Once, where both know each other. */
+  evict(at: string, site: string, hit: () => void): void {
+    const { world } = this;
+    const leader = this.site(at).leader();
+    const server = leader === undefined ? undefined : this.site(at).server(leader);
+    if (leader === undefined || server?.fold.controllers.registry.site(site) === undefined) return;
+    world.call(leader, () => {
+      server.parts.controllers
+        .evict({ caller: "operator", idempotencyKey: null, bodyHash: "" }, site)
+        .then(hit, (error: unknown) => TenureError.is(error) || world.report(leader, error));
+    });
   }
 }

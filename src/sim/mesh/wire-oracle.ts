@@ -79,6 +79,7 @@ export class WireOracle {
     if (author === this.#stage.siteOf(to)) this.#wrong(from, `sends ${to} a page of its own line`);
     if (author !== this.#stage.siteOf(from)) reached(probes, "page-relayed");
     this.#note(from, page.checkpoint);
+    this.#cut(from, page);
     for (const [at, item] of page.items.entries()) {
       const sequence = page.after + at + 1;
       const event = this.#stage.ledger.of(author)[sequence - 1];
@@ -93,6 +94,15 @@ export class WireOracle {
         reached(probes, "stub-sent");
       }
     }
+  }
+
+  /** A page is as its site has cut and signed it. */
+  #cut(from: string, { line, after, items, checkpoint }: Page): void {
+    const read = readNote(checkpoint);
+    if (read.kind !== "note") return;
+    const { size, withheld } = read.checkpoint;
+    if (read.checkpoint.line !== line || withheld.after !== after || size !== after + items.length)
+      this.#wrong(from, `sends a page of ${line} from ${after} with a note of ${withheld.after} to ${size}`);
   }
 
   #note(from: string, note: string): void {

@@ -185,6 +185,15 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     },
   ),
 
+  inRunsOf({ ...BUSY, lie: null, evicts: true, faults: 2, topology: "full" })(
+    "mesh-evicted-site-still-read",
+    "invariant 10",
+    {
+      file: "core/mesh/registry/registry.ts",
+      find: 'if (site.isEvicted) return { kind: "evicted" };',
+    },
+  ),
+
   // ---- the merged state
 
   inRunsOf(BUSY)(
