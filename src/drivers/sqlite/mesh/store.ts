@@ -5,9 +5,9 @@
 // brought the job here first. `merged_rows` is what that is computed from: a row for each (job, line).
 
 import type { DatabaseSync } from "node:sqlite";
-import { TenureError } from "../../core/kit/errors.ts";
-import { MeshRows } from "./mesh-rows.ts";
-import { readMeta, type StoreDesign } from "./store.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { MeshRows } from "./rows.ts";
+import { readMeta, type StoreDesign } from "../store.ts";
 
 /** Of tables, words and JSON: whatever changes one of them raises it. */
 const FORMAT = 1;

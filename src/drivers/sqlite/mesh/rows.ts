@@ -8,9 +8,9 @@
 
 import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { decodeEvent, eventHashOf, type StoredEvent } from "../../core/events/index.ts";
-import { assertNever } from "../../core/kit/assert.ts";
-import { parseJson } from "../../core/kit/parse-json.ts";
+import { decodeEvent, eventHashOf, type StoredEvent } from "../../../core/events/index.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { parseJson } from "../../../core/kit/parse-json.ts";
 import {
   type ControllerRow,
   EMPTY_SUM,
@@ -24,11 +24,11 @@ import {
   shownController,
   shownJob,
   siteOf,
-} from "../../core/mesh/merge/index.ts";
-import { MESH_EVENTS_DROPPED_MAX, MESH_EVENTS_KEPT, MESH_PAYLOAD_LENGTH_MAX, MESH_REGISTRATION_MS } from "./limits.ts";
-import type { MeshPiece, PostedEvent } from "./mesh-messages.ts";
-import { readPosition, STATE_NUMBERS } from "./store.ts";
-import { wordsOf } from "./words.ts";
+} from "../../../core/mesh/merge/index.ts";
+import { MESH_EVENTS_DROPPED_MAX, MESH_EVENTS_KEPT, MESH_PAYLOAD_LENGTH_MAX, MESH_REGISTRATION_MS } from "../limits.ts";
+import type { MeshPiece, PostedEvent } from "./messages.ts";
+import { readPosition, STATE_NUMBERS } from "../store.ts";
+import { wordsOf } from "../words.ts";
 
 const digest = { sha256Hex: (data: Uint8Array | string): string => hash("sha256", data, "hex") };
 
