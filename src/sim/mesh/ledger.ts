@@ -33,7 +33,8 @@ interface SiteBook {
   events: OwnEvent[];
   /** Histories that a restored disk has left: what others have of them stays. */
   readonly former: OwnEvent[][];
-  mayRewrite: boolean;
+  /** After a restore: each of them may go on otherwise from one place on. */
+  mayRewrite: { events: boolean; receipts: boolean; arrivals: boolean };
   /** By arrival number: `own 5` or `<line> 5`. */
   arrivals: string[];
   /** The place of each, to find doubles. */
@@ -123,7 +124,8 @@ export class Ledger {
   /** A node has sealed a receipt. `own`: of its own site's events, those that it had applied by then. */
   receipt(site: string, node: string, { receipt, hash }: SealedReceipt, own: number): void {
     this.applied++;
-    const { receipts, evicted } = this.#book(site);
+    const book = this.#book(site);
+    const { receipts, evicted } = book;
     const { sequence, page, first } = receipt;
     if (receipt.own !== own)
       this.#wrong(node, `sealed receipt ${sequence} after ${receipt.own} own events instead of ${own}`);
@@ -131,10 +133,12 @@ export class Ledger {
     const evictedMs = evicted.get(page.line.slice(0, page.line.indexOf(".")));
     if (known === undefined && evictedMs !== undefined && this.#world.nowMs > evictedMs + UNDER_WAY_MS)
       return this.#wrong(node, `took a page of ${page.line}, whose site was evicted at ${evictedMs.toFixed(0)} ms`);
-    if (known !== undefined && known !== hash)
+    if (known !== undefined && known !== hash && book.mayRewrite.receipts) {
+      book.mayRewrite.receipts = false;
+      receipts.splice(sequence - 1);
+    } else if (known !== undefined && known !== hash)
       return this.#wrong(node, `sealed another receipt ${sequence} than the others of its site`);
-    if (known === undefined && sequence !== receipts.length + 1)
-      return this.#wrong(node, `sealed receipt ${sequence} after ${receipts.length}`);
+    if (sequence > receipts.length + 1) return this.#wrong(node, `sealed receipt ${sequence} after ${receipts.length}`);
     receipts[sequence - 1] = hash;
     for (let at = 0; at < newEvents(receipt); at++)
       this.#arrives(site, node, receipt.own + receipt.foreign + at + 1, `${page.line} ${first + at}`);
@@ -173,10 +177,7 @@ export class Ledger {
   /** The disks of this site are those of an earlier time: what was acknowledged since may be lost to it. */
   restored(site: string): void {
     const book = this.#book(site);
-    book.mayRewrite = true;
-    book.arrivals = [];
-    book.places = new Map();
-    book.receipts = [];
+    book.mayRewrite = { events: true, receipts: true, arrivals: true };
     this.#acknowledged = this.#acknowledged.filter((one) => one.site !== site);
   }
 
@@ -214,7 +215,7 @@ export class Ledger {
     const book = {
       events: [],
       former: [],
-      mayRewrite: false,
+      mayRewrite: { events: false, receipts: false, arrivals: false },
       arrivals: [],
       places: new Map<string, number>(),
       receipts: [],
@@ -226,22 +227,25 @@ export class Ledger {
   }
 
   #rewritten(book: SiteBook, position: number): boolean {
-    if (!book.mayRewrite) return false;
-    book.mayRewrite = false;
+    if (!book.mayRewrite.events) return false;
+    book.mayRewrite.events = false;
     book.former.push(book.events);
     book.events = book.events.slice(0, position - 1);
     return true;
   }
 
   #arrives(site: string, node: string, arrival: number, event: string): void {
-    const { arrivals, places, mayRewrite } = this.#book(site);
-    const known = arrivals[arrival - 1];
-    // After a restore the numbers before the first that is applied again are not known any more.
-    const isNext = arrival === arrivals.length + 1 || (mayRewrite && arrivals.length === 0);
-    if (known === undefined && !isNext)
-      return this.#wrong(node, `gave ${event} the arrival number ${arrival} after ${arrivals.length}`);
-    if (known !== undefined && known !== event)
+    const book = this.#book(site);
+    const known = book.arrivals[arrival - 1];
+    if (known !== undefined && known !== event && book.mayRewrite.arrivals) {
+      book.mayRewrite.arrivals = false;
+      book.arrivals = book.arrivals.slice(0, arrival - 1);
+      book.places = new Map(book.arrivals.map((name, at) => [name, at + 1]));
+    } else if (known !== undefined && known !== event)
       return this.#wrong(node, `gave ${event} the arrival number ${arrival}, which is that of ${known}`);
+    const { arrivals, places } = book;
+    if (arrival > arrivals.length + 1)
+      return this.#wrong(node, `gave ${event} the arrival number ${arrival} after ${arrivals.length}`);
     const place = places.get(event);
     if (place !== undefined && place !== arrival)
       return this.#wrong(node, `gave ${event} two arrival numbers, ${place} and ${arrival}`);

@@ -10,7 +10,6 @@ import { applyMeshFault, drawMeshPlan, type MeshFault } from "./plan.ts";
 import { type MeshProbe, reached } from "./probes.ts";
 import { MeshStage } from "./stage.ts";
 
-export const DBG: { stage?: unknown } = {};
 const STEPS_MAX = 3_000_000;
 
 export interface MeshRunOptions extends SeedOptions<MeshLimits, MeshFault> {
@@ -31,7 +30,6 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
   const random = seededRandom(seed);
   const knobs = drawMeshKnobs(random.fork("knobs"), options.limits);
   const stage = new MeshStage({ ...options, seed, knobs });
-  DBG.stage = stage;
   const { world, ledger, probes } = stage;
   let convergenceMs: number | null = null;
   const result = await playScene<MeshKnobs, MeshFault, MeshProbe>({
@@ -47,13 +45,18 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
       convergenceMs = ended.convergenceMs;
       return ended.violation;
     },
-    emptiness: (faults) =>
-      ledger.acknowledgedCount === 0 ? "no traffic: no site acknowledged a job" : noEffect(faults),
+    emptiness: (faults) => {
+      if (ledger.acknowledgedCount === 0) return "no traffic: no site acknowledged a job";
+      return stage.wires.pages === 0 ? "no traffic: no page was sent" : noEffect(faults);
+    },
   });
   const cuts = ["cut-sites", "cut-sites-one-way", "isolate-site", "split-sites"];
   const partitions = cuts.reduce((sum, kind) => sum + (result.faults[kind]?.fired ?? 0), 0);
+  const { lie } = knobs;
+  const lies = lie === null ? {} : { [`lie-${lie}`]: { scheduled: 1, fired: Math.sign(stage.liar?.told ?? 0) } };
   return {
     ...result,
+    faults: { ...result.faults, ...lies },
     events: ledger.events,
     partitions,
     convergenceMs,

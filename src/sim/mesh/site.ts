@@ -25,6 +25,7 @@ import { SimViews, StoredRows } from "../jobs/views.ts";
 import { doorOf } from "./door.ts";
 import { type MeshKnobs, parentsOf } from "./knobs.ts";
 import type { Ledger } from "./ledger.ts";
+import { type MeshProbeCounts, reached } from "./probes.ts";
 import type { Transport } from "./transport.ts";
 
 const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
@@ -55,6 +56,7 @@ export interface SiteStage {
   readonly knobs: MeshKnobs;
   readonly digest: Digest;
   readonly ledger: Ledger;
+  readonly probes: MeshProbeCounts;
   readonly verify: VerifySignature;
   readonly transport: Transport;
   signerOf(node: string): Signer;
@@ -123,6 +125,9 @@ export class SimSite {
     machine.mesh.fold.follow((sealed) => {
       if (boot.isAlive()) this.#received(node, sealed, machine.jobs.fold.chain.sequence);
     });
+    machine.mesh.fold.onRestored(() => {
+      if (machine.mesh.fold.state.foreign > 0) reached(this.#stage.probes, "snapshot-of-foreign-events");
+    });
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     const started = Engine.start({
       clusterId: this.id,
@@ -149,6 +154,10 @@ export class SimSite {
   ): void {
     const { node, life } = boot;
     const { engine, machine, archive, receipts } = made;
+    const { probes } = this.#stage;
+    engine.subscribe((event) => {
+      if (event.kind === "established" && this.names.length > 1 && event.term > 1) reached(probes, "leader-changed");
+    });
     const { digest } = this.#stage;
     this.#founded.add(node);
     const around = { ...boot, digest, logger: NO_LOGGER };

@@ -181,9 +181,13 @@ export class MeshStage {
     const server = leader === undefined ? undefined : this.site(at).server(leader);
     if (leader === undefined || server?.fold.controllers.registry.site(site) === undefined) return;
     world.call(leader, () => {
-      server.parts.controllers
-        .evict({ caller: "operator", idempotencyKey: null, bodyHash: "" }, site)
-        .then(hit, (error: unknown) => TenureError.is(error) || world.report(leader, error));
+      server.parts.controllers.evict({ caller: "operator", idempotencyKey: null, bodyHash: "" }, site).then(
+        () => {
+          reached(this.probes, "site-evicted");
+          hit();
+        },
+        (error: unknown) => TenureError.is(error) || world.report(leader, error),
+      );
     });
   }
 }

@@ -4,6 +4,7 @@
 
 import { readNote } from "../../core/mesh/proof/index.ts";
 import type { Page } from "../../core/mesh/model.ts";
+import type { Delivered, SiteAnswer } from "../../ports/sites.ts";
 import { mapParcel } from "./liar.ts";
 import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";
@@ -43,8 +44,24 @@ export class WireOracle {
       },
       consistency: (body) => body,
     });
-    if (parcel.kind === "message" && parcel.message.kind === "prune") reached(this.#stage.probes, "prune-sent");
-    if (parcel.kind === "message" && parcel.message.kind === "graft") reached(this.#stage.probes, "graft-sent");
+    this.#probe(to, parcel);
+  }
+
+  #probe(to: string, parcel: Parcel): void {
+    const { probes } = this.#stage;
+    if (parcel.kind === "message") {
+      if (parcel.message.kind === "page") reached(probes, "page-down");
+      if (parcel.message.kind === "prune") reached(probes, "prune-sent");
+      if (parcel.message.kind === "graft") reached(probes, "graft-sent");
+    }
+    if (parcel.kind !== "answer" || parcel.to.kind !== "deliver") return;
+    for (const outcome of outcomesOf(parcel.answer)) {
+      if (outcome === "known") reached(probes, "page-known-already");
+      if (outcome === "taken") reached(probes, "page-up");
+      if (outcome === "CHAIN_GAP") reached(probes, "page-after-a-gap");
+      const isRefused = outcome === "EVENT_INVALID" || outcome === "suspected";
+      if (isRefused && this.#stage.siteOf(to) === this.#stage.liar?.site) reached(probes, "lie-refused");
+    }
   }
 
   /** After a liar has changed it. */
@@ -129,6 +146,13 @@ export class WireOracle {
   #wrong(node: string, what: string): void {
     this.#stage.world.report(node, new Error(`${node} ${what}`));
   }
+}
+
+/** What became of the pages of a delivery: taken, known, or the code of a refusal. */
+function outcomesOf(answer: SiteAnswer<unknown>): readonly string[] {
+  if (answer.kind === "refused") return [answer.code];
+  const { pages } = answer.body as Delivered;
+  return pages.map((one) => ("error" in one ? one.error : one.accepted > 0 ? "taken" : "known"));
 }
 
 /** Said again here, so that a mistake in the rule is found. */
