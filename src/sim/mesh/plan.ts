@@ -108,7 +108,6 @@ export function applyMeshFault(stage: MeshStage, fault: MeshFault, hit: () => vo
   const { world } = stage;
   if (!isOfSites(fault)) return apply(world, fault, { hit });
   const nodesOf = (...sites: readonly string[]): string[] => sites.flatMap((site) => [...stage.site(site).names]);
-  const restOf = (...sites: readonly string[]): string[] => SITES.filter((site) => !sites.includes(site));
   switch (fault.kind) {
     case "cut-sites":
       return strike(
@@ -121,7 +120,7 @@ export function applyMeshFault(stage: MeshStage, fault: MeshFault, hit: () => vo
         for (const to of nodesOf(fault.to)) strike(world, { kind: "cut-one-way", from, to, forMs: fault.forMs }, hit);
       return;
     case "isolate-site": {
-      const groups = [nodesOf(fault.site), nodesOf(...restOf(fault.site))];
+      const groups = [nodesOf(fault.site), nodesOf(...SITES.filter((site) => site !== fault.site))];
       return strike(world, { kind: "partition", groups, forMs: fault.forMs }, hit);
     }
     case "split-sites": {

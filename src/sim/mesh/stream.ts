@@ -101,8 +101,7 @@ class Stream {
           const arrived = (back: Parcel): void => {
             if (back.kind === "ended") this.#over(() => this.#ended.resolve(back.answer));
           };
-          const refused = (): void => undefined;
-          this.#transport.carry({ ...this.#back(), parcel, arrived, refused });
+          this.#transport.carry({ ...this.#back(), parcel, arrived, refused: ignore });
         },
         (error: unknown) => {
           if (door.isAlive()) this.#transport.report(to, error);
@@ -122,13 +121,13 @@ class Stream {
     const pages = message.kind === "page" ? 1 : 0;
     const taken = Promise.withResolvers<void>();
     let isUnderWay = true;
-    const done = (end: () => void): void => {
+    const over = (end: () => void): void => {
       if (!isUnderWay) return;
       isUnderWay = false;
       if (pages > 0) this.#transport.tap.underWay(to, node, -1);
       this.#transport.at(to, door.isAlive, end);
     };
-    const refused = (): void => done(() => taken.reject(unreachable(node, "the stream is over")));
+    const refused = (): void => over(() => taken.reject(unreachable(node, "the stream is over")));
     if (this.#there.signal.aborted) return Promise.reject(unreachable(node, "the stream is over"));
     if (pages > 0) this.#transport.tap.underWay(to, node, 1);
     this.#there.signal.addEventListener("abort", refused, { once: true });
@@ -136,7 +135,7 @@ class Stream {
       if (this.#isOver || !isAlive() || parcel.kind !== "message") return;
       this.#heard++;
       receive(parcel.message).then(
-        () => this.#transport.after(node, 1, () => done(() => taken.resolve())),
+        () => this.#transport.after(node, 1, () => over(() => taken.resolve())),
         (error: unknown) => this.#broken(String(error)),
       );
     };
@@ -156,3 +155,5 @@ class Stream {
     });
   }
 }
+
+function ignore(): void {}
