@@ -8,6 +8,7 @@ import {
   eventHashOf,
   hexOf,
   MerkleFrontier,
+  type StoredEvent,
 } from "../../core/events/index.ts";
 import { encodeEvent } from "../../core/events/event.ts";
 import { isWithheld } from "../../core/mesh/proof/index.ts";
@@ -19,20 +20,25 @@ import type { OwnEvent } from "./ledger.ts";
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder();
 
+/** What is said instead of the first event that is another. */
+export type Retell = (event: StoredEvent) => StoredEvent;
+
 export class Branch {
   readonly #events: () => readonly OwnEvent[];
   /** The first event that is another; Infinity: none is. */
   readonly from: number;
   readonly #digest: Digest;
+  readonly #retell: Retell;
   readonly #tree: MerkleFrontier;
   readonly #items: PageItem[] = [];
   readonly #hashes: string[] = [];
   readonly #roots: string[] = [];
 
-  constructor(events: () => readonly OwnEvent[], from: number, digest: Digest) {
+  constructor(events: () => readonly OwnEvent[], from: number, digest: Digest, retell: Retell = marked) {
     this.#events = events;
     this.from = from;
     this.#digest = digest;
+    this.#retell = retell;
     this.#tree = new MerkleFrontier(digest);
   }
 
@@ -86,8 +92,12 @@ export class Branch {
     const read = decodeEvent(textEncoder.encode(text));
     if (read.kind !== "event") return text;
     const { event } = read;
-    const payload = sequence === this.from ? { ...event.payload, retold: true } : event.payload;
+    const told = sequence === this.from ? this.#retell(event) : event;
     const previousHash = sequence === 1 ? null : (this.#hashes[sequence - 2] ?? null);
-    return textDecoder.decode(encodeEvent({ ...event, payload, previousHash }));
+    return textDecoder.decode(encodeEvent({ ...told, previousHash }));
   }
+}
+
+function marked(event: StoredEvent): StoredEvent {
+  return { ...event, payload: { ...event.payload, retold: true } };
 }

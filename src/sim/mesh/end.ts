@@ -80,7 +80,7 @@ function lacks(stage: MeshStage, site: SimSite, server: SiteServer): string | nu
     const state = server.mesh.state.line(line);
     const [have, all] = [state?.size ?? 0, ledger.of(id).length];
     if (state === undefined || have !== all) return `has ${have} of ${all} events of ${id}`;
-    if (rootHexOf(state, stage) !== stage.truthOf(line)?.root(all)) return `has another history of ${id}`;
+    if (rootHexOf(state, stage) !== stage.toldBy(id)?.root(all)) return `has another history of ${id}`;
   }
   return null;
 }

@@ -24,10 +24,11 @@ const ROBUST: readonly Topology[] = ["ring", "twins", "full"];
 
 /**
  * What one site does wrong. `fork`: it signs two histories. The others relay foreign pages and change them: bytes, items left out, events
- * turned into stubs, pages of long ago once more, notes that its own key has signed.
+ * turned into stubs, pages of long ago once more, notes that its own key has signed. `slander`: it says in its own line that another one is forked, with
+ * evidence that proves nothing.
  */
-export type Lie = "fork" | "change" | "drop" | "stub" | "replay" | "foreign-key";
-const LIES: readonly Lie[] = ["fork", "fork", "change", "drop", "stub", "replay", "foreign-key"];
+export type Lie = "fork" | "slander" | "change" | "drop" | "stub" | "replay" | "foreign-key";
+const LIES: readonly Lie[] = ["fork", "fork", "slander", "change", "drop", "stub", "replay", "foreign-key"];
 
 export type MeshKnobs = Readonly<ReturnType<typeof drawAll>>;
 
@@ -37,7 +38,9 @@ export interface MeshLimits {
 }
 
 export function drawMeshKnobs(random: Random, { pins }: MeshLimits = {}): MeshKnobs {
-  return { ...drawAll(random), ...pins };
+  const knobs = { ...drawAll(random), ...pins };
+  // An operator who evicts the liar would end what the run is about.
+  return { ...knobs, evicts: knobs.evicts && knobs.lie === null };
 }
 
 export function parentsOf(topology: Topology, site: string): readonly string[] {

@@ -48,8 +48,8 @@ interface SiteBook {
 
 interface LedgerStage {
   nodesOf(site: string): readonly string[];
-  /** A node has applied that its own site calls another one forked. */
-  forked(site: string, node: string, forked: string): void;
+  /** A node has applied this event, by which its own site calls another one forked. */
+  forked(site: string, node: string, text: string): void;
 }
 
 interface Submission {
@@ -74,7 +74,7 @@ export class Ledger {
   constructor(world: World, stage: LedgerStage) {
     this.#world = world;
     this.#nodesOf = (site) => stage.nodesOf(site);
-    this.#forked = (site, node, forked) => stage.forked(site, node, forked);
+    this.#forked = (site, node, text) => stage.forked(site, node, text);
   }
 
   get events(): number {
@@ -116,7 +116,7 @@ export class Ledger {
         return this.#wrong(node, `applied event ${position} after ${book.events.length}`);
       const { eventType, entityId, timestamp } = JSON.parse(text) as OwnEvent;
       book.events.push({ sequence: position, text, eventType, entityId, timestamp, atMs: this.#world.nowMs });
-      this.#committed(site, node, { eventType, entityId, timestamp });
+      this.#committed(site, node, { eventType, entityId, timestamp, text });
     }
     this.#arrives(site, node, position + foreign, `own ${position}`);
   }
@@ -199,14 +199,14 @@ export class Ledger {
   #committed(
     site: string,
     node: string,
-    { eventType, entityId, timestamp }: Pick<OwnEvent, "eventType" | "entityId" | "timestamp">,
+    { eventType, entityId, timestamp, text }: Pick<OwnEvent, "eventType" | "entityId" | "timestamp" | "text">,
   ): void {
     const aheadMs = timestamp - this.clocks(site);
     if (aheadMs > MAX_SKEW_MS + SEALED_MS)
       this.#wrong(node, `sealed ${eventType} ${aheadMs.toFixed(0)} ms ahead of the clocks of its site`);
     if (eventType === "controller:expired") this.#wrong(node, `took ${entityId} for expired within a TTL`);
     if (eventType === "controller:evicted") this.#book(site).evicted.set(entityId, this.#world.nowMs);
-    if (eventType === "controller:forked") this.#forked(site, node, entityId);
+    if (eventType === "controller:forked") this.#forked(site, node, text);
   }
 
   #book(site: string): SiteBook {

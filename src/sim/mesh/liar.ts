@@ -1,5 +1,5 @@
 // The site of a run that lies, by changing what its nodes send. A `fork`: from some event on it has two histories, both signed with its own
-// keys, and some of its neighbours are sent the second. All other lies are a relay's, about lines of others: it has no key of theirs.
+// keys, and some of its neighbours are sent the second. `slander`: everybody is sent the second, in which another site is called forked. All other lies are a relay's, about lines of others: it has no key of theirs.
 //
 // Invariants: an honest site's bytes are never changed; the lies of a relay end with the faults, those of a fork last.
 
@@ -7,7 +7,7 @@ import type { Random } from "../../core/kit/random.ts";
 import { readNote, signCheckpoint } from "../../core/mesh/proof/index.ts";
 import type { Page, PageItem } from "../../core/mesh/model.ts";
 import type { Delivered, LineConsistency, LinkMessage } from "../../ports/sites.ts";
-import { Branch } from "./branch.ts";
+import { Branch, type Retell } from "./branch.ts";
 import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";
 import type { Parcel } from "./transport.ts";
@@ -45,9 +45,14 @@ export class Liar {
     this.#truth = new Branch(() => ledger.of(this.site), Infinity, digest);
   }
 
-  /** The second history; null: there is none. */
+  /** The second history that it has signed; null: there is one. */
   get second(): Branch | null {
-    return this.#second;
+    return this.#stage.knobs.lie === "fork" ? this.#second : null;
+  }
+
+  /** What it says to everybody instead of what is true; null: nothing. */
+  get instead(): Branch | null {
+    return this.#stage.knobs.lie === "slander" ? this.#second : null;
   }
 
   get truth(): Branch {
@@ -64,12 +69,13 @@ export class Liar {
     const [sender, receiver] = [this.#stage.siteOf(from), this.#stage.siteOf(to)];
     const { lie } = this.#stage.knobs;
     if (lie === null || sender === receiver) return parcel;
-    if (lie === "fork") {
+    if (lie === "fork" || lie === "slander") {
       this.#begin();
       if (this.#second === null) return parcel;
       // What others say of the liar's line is said to the liar in terms of the first history: it does not frame itself.
       if (receiver === this.site) return this.#retold(parcel, this.#truth);
-      if (sender === this.site && this.#victims.includes(receiver)) return this.#retold(parcel, this.#second);
+      const isTold = lie === "slander" || this.#victims.includes(receiver);
+      if (sender === this.site && isTold) return this.#retold(parcel, this.#second);
       return parcel;
     }
     if (sender !== this.site || this.#isOver) return parcel;
@@ -101,7 +107,25 @@ export class Liar {
     if (event === undefined) return;
     reached(probes, "lie-told");
     this.told++;
-    this.#second = new Branch(() => ledger.of(this.site), event.sequence, digest);
+    const retell = this.#stage.knobs.lie === "slander" ? this.#slander() : undefined;
+    this.#second = new Branch(() => ledger.of(this.site), event.sequence, digest, retell);
+  }
+
+  /** Two notes of another site's line, of one size and with two roots; both are signed by the liar's own key. */
+  #slander(): Retell {
+    const { digest } = this.#stage;
+    const [node] = this.#stage.site(this.site).names as readonly [string];
+    const others = this.#stage.sites.filter(({ id }) => id !== this.site);
+    const { id, names } = others[this.#random.below(others.length)]!;
+    const line = this.#stage.lineOf(id) ?? `${id}.${"0".repeat(32)}`;
+    const note = (root: string): string => {
+      const checkpoint = { line, size: 1, root, withheld: { after: 1, hash: "0".repeat(64) } };
+      return signCheckpoint(checkpoint, { node: names[0]!, signer: this.#stage.signerOf(node) }, digest);
+    };
+    const [smaller, larger, rootAt] = [note("aa".repeat(32)), note("bb".repeat(32)), "bb".repeat(32)];
+    const evidence = { line, ring: "00".repeat(32), smaller, larger, rootAt, path: [] };
+    const said = { eventType: "controller:forked", entityType: "controller", entityId: id } as const;
+    return (event) => ({ ...event, ...said, payload: { line, evidence } });
   }
 
   #retold(parcel: Parcel, branch: Branch): Parcel {

@@ -1,6 +1,7 @@
 // The sites of a simulated mesh in one world: their nodes, the network between them, who works there, and what is known to be true.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import { readNote } from "../../core/mesh/proof/index.ts";
 import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
@@ -30,6 +31,12 @@ const MET = {
 export interface MeshStageOptions extends Pick<MeshRunOptions, "digest" | "narrate" | "reversed"> {
   readonly seed: string;
   readonly knobs: MeshKnobs;
+}
+
+/** An event `controller:forked`. */
+interface Called {
+  readonly entityId: string;
+  readonly payload: { readonly evidence: { readonly smaller: string; readonly larger: string } };
 }
 
 export class MeshStage {
@@ -64,7 +71,7 @@ export class MeshStage {
     });
     this.ledger = new Ledger(this.world, {
       nodesOf: (site) => namesOf(site, this.knobs),
-      forked: (site, node, forked) => this.#calledForked(site, node, forked),
+      forked: (site, node, text) => this.#calledForked(site, node, JSON.parse(text) as Called),
     });
     this.verify = fakeVerify(this.digest);
     this.wires = new WireOracle(this);
@@ -126,6 +133,12 @@ export class MeshStage {
     return fakeSigner(node, this.digest);
   }
 
+  /** The history of a site's line that all others must have in the end. */
+  toldBy(site: string): Branch | null {
+    const instead = this.liar?.site === site ? this.liar.instead : null;
+    return instead ?? this.#truths.get(site) ?? null;
+  }
+
   /** The history of a line as its site has it. */
   truthOf(line: string): Branch | null {
     return this.#truths.get(siteOfLine(line)) ?? null;
@@ -134,7 +147,7 @@ export class MeshStage {
   /** The histories that a site has signed: one, or two of a liar. */
   branchesOf(site: string): readonly Branch[] {
     const truth = this.#truths.get(site);
-    const second = this.liar?.site === site ? this.liar.second : null;
+    const second = this.liar?.site === site ? (this.liar.second ?? this.liar.instead) : null;
     return [truth, second].filter((branch) => branch !== null && branch !== undefined);
   }
 
@@ -150,11 +163,21 @@ export class MeshStage {
     for (const work of this.#works) work.stop();
   }
 
-  /** An honest site calls only the one forked that signed two histories. */
-  #calledForked(site: string, node: string, forked: string): void {
+  /** An honest site calls only the one forked that signed two histories, and shows a note of each. */
+  #calledForked(site: string, node: string, { entityId, payload }: Called): void {
     const { liar } = this;
-    if (site === liar?.site || (liar !== null && liar.site === forked && liar.second !== null)) return;
-    this.world.report(node, new Error(`${node} calls ${forked} forked, which signed one history`));
+    if (site === liar?.site) return;
+    const wrong = (what: string): void =>
+      this.world.report(node, new Error(`${node} calls ${entityId} forked, ${what}`));
+    const second = liar?.site === entityId ? liar.second : null;
+    if (liar === null || second === null) return wrong("which signed one history");
+    const shown = [payload.evidence.smaller, payload.evidence.larger].map((note) => {
+      const read = readNote(note);
+      if (read.kind !== "note" || read.checkpoint.size < second.from) return "neither";
+      const { root, size } = read.checkpoint;
+      return root === second.root(size) ? "second" : root === liar.truth.root(size) ? "first" : "neither";
+    });
+    if (shown.toSorted().join() !== "first,second") wrong(`and shows notes of its histories ${shown.join(" and ")}`);
   }
 
   /** As somebody does who has only an old copy of the disks: what was written meanwhile is lost to the site. */

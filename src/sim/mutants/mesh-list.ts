@@ -94,6 +94,11 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     },
     { file: JUDGE, find: "forked(compared.evidence);", replace: "void forked;" },
   ),
+  inRunsOf({ ...BUSY, faults: 4, lie: "slander", topology: "full" })("mesh-evidence-not-verified", "invariant 10", {
+    file: WORD,
+    find: "if (state === null || !verifyEvidence(evidence, state.ring, tools)) return null;",
+    replace: "if (state === null) return null;",
+  }),
   inRunsOf(QUIET)(
     "mesh-consistent-heads-called-a-fork",
     "invariant 4",
