@@ -84,6 +84,11 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     file: WORD,
     find: 'if (eventType === "controller:forked") return this.#proven(payload);',
   }),
+  inRunsOf({ faults: 8, lie: "fork", topology: "twins" })("mesh-evidence-that-comes-early-is-dropped", "trap 73", {
+    file: WORD,
+    find: "if (state !== null) return state.ring;",
+    replace: "if (state === null || state !== null) return state?.ring ?? null;",
+  }),
   forked(
     "mesh-heads-as-bare-sizes",
     "invariant 5",
@@ -96,8 +101,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf({ ...BUSY, faults: 4, lie: "slander", topology: "full" })("mesh-evidence-not-verified", "invariant 10", {
     file: WORD,
-    find: "if (state === null || !verifyEvidence(evidence, state.ring, tools)) return null;",
-    replace: "if (state === null) return null;",
+    find: "if (ring === null || !verifyEvidence(evidence, ring, tools)) return null;",
+    replace: "if (ring === null) return null;",
   }),
   inRunsOf(QUIET)(
     "mesh-consistent-heads-called-a-fork",
