@@ -9,7 +9,7 @@ export const SITES = ["a", "b", "c", "d", "e"] as const;
 /** As the specification has it: clocks of sites may be off by minutes, and nothing but alerts depends on it. */
 const SKEW_MS_MAX = 600_000;
 
-/** Who has whom as parents. In each of them the others stay connected without any one site but those that `joints` lists. */
+/** Who has whom as parents. */
 const TOPOLOGIES = {
   star: { b: ["a"], c: ["a"], d: ["a"], e: ["a"] },
   chain: { b: ["a"], c: ["b"], d: ["c"], e: ["d"] },
@@ -21,6 +21,8 @@ const TOPOLOGIES = {
 export type Topology = keyof typeof TOPOLOGIES;
 /** No site joins two others alone: with a liar in it, the honest sites still reach each other. */
 const ROBUST: readonly Topology[] = ["ring", "twins", "full"];
+/** And most lines pass a relay, which may change them. */
+const RELAYING: readonly Topology[] = ["ring", "ring", "twins"];
 
 /**
  * What one site does wrong. `fork`: it signs two histories. The others relay foreign pages and change them: bytes, items left out, events
@@ -51,7 +53,7 @@ export function parentsOf(topology: Topology, site: string): readonly string[] {
 function drawAll(random: Random) {
   const lie = random.fork("lies").chance(0.4) ? random.fork("lie").pick(LIES) : null;
   const evicts = lie === null && random.fork("evicts").chance(0.25);
-  const topologies = lie === null && !evicts ? (Object.keys(TOPOLOGIES) as Topology[]) : ROBUST;
+  const topologies = topologiesFor(lie, evicts);
   const seconds = random.fork("duration").between(3, 6);
   const kinds: readonly MeshFault["kind"][] = [];
   return {
@@ -86,6 +88,11 @@ function drawAll(random: Random) {
     /** So many faults of these kinds more. */
     aims: kinds,
   };
+}
+
+function topologiesFor(lie: Lie | null, evicts: boolean): readonly Topology[] {
+  if (lie === null) return evicts ? ROBUST : (Object.keys(TOPOLOGIES) as Topology[]);
+  return lie === "fork" || lie === "slander" ? ROBUST : RELAYING;
 }
 
 function drawSkew(random: Random): number {

@@ -27,10 +27,11 @@ const COMMON = [
   "site-evicted",
 ] as const;
 
-/** Of a disk that was restored: such runs are asked for (knobs.ts), and not drawn. */
-const RARE = ["lie-refused", "disk-restored"] as const;
+const RARE = ["lie-refused"] as const;
+/** In runs that ask for it (`aims`): none draws it. */
+const ASKED = ["disk-restored"] as const;
 
 export const COMMON_MESH_PROBES: readonly MeshProbe[] = COMMON;
 export const MESH_PROBES: readonly MeshProbe[] = [...COMMON, ...RARE];
-export type MeshProbe = (typeof COMMON)[number] | (typeof RARE)[number];
+export type MeshProbe = (typeof COMMON)[number] | (typeof RARE)[number] | (typeof ASKED)[number];
 export type MeshProbeCounts = { [P in MeshProbe]?: number };
