@@ -9,6 +9,7 @@ import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
 import type { LineId, LineState, Ring } from "../../../core/mesh/model.ts";
 import {
   type CheckedEvent,
+  controllerOf,
   type Evidence,
   lineIdOf,
   type ProofTools,
@@ -93,12 +94,20 @@ export class WordOfOthers {
   }
 
   #proven({ evidence }: EventPayload): Word | null {
-    const { registry, tools, stateOf } = this.#options;
+    const { registry, tools } = this.#options;
     const line = (evidence as { readonly line?: unknown } | null)?.line;
     if (typeof line !== "string" || registry.forkOf(line) !== undefined) return null;
-    const state = stateOf(line);
-    if (state === null || !verifyEvidence(evidence, state.ring, tools)) return null;
+    const ring = this.#ringOf(line);
+    if (ring === null || !verifyEvidence(evidence, ring, tools)) return null;
     return forkOf(evidence);
+  }
+
+  /** In force for the line; the pinned one where no page of it has come yet: evidence comes once. */
+  #ringOf(line: LineId): Ring | null {
+    const { registry, stateOf } = this.#options;
+    const state = stateOf(line);
+    if (state !== null) return state.ring;
+    return registry.site(controllerOf(line))?.lines.find((one) => one.line === line)?.ring ?? null;
   }
 }
 
