@@ -51,6 +51,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/mesh/pages": "viewer",
   "GET /v1/mesh/consistency": "viewer",
   "GET /v1/mesh/sites": "viewer",
+  "POST /v1/mesh/stream": "controller",
+  "POST /api/events/broadcast": "controller",
   "POST /v1/mesh/sites/:id/approve": "operator",
   "POST /v1/mesh/sites/:id/evict": "operator",
   "GET /v1/mesh/jobs": "viewer",

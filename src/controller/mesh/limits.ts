@@ -26,8 +26,9 @@ export const PAGES_WAITING_PER_PEER_MAX = 33;
 export const PEERS_BLAMED_MAX = 4_096;
 /** Of a line's name in an answer about a page that is none. */
 export const LINE_SHOWN_LENGTH_MAX = 128;
-/** Between two attempts to reach a parent, at first. */
+/** Between two attempts to reach a parent: a random part of a bound that doubles, from the one to the other. */
 export const REDIAL_MS_MIN = 200;
+export const REDIAL_MS_MAX = 30_000;
 /** How often a head that is shorter than ours is compared with our history, for each line: that reads some of it. */
 export const HEAD_PROOF_EVERY_MS = 10_000;
 /** How often lines and rights are compared with what the registry says. */

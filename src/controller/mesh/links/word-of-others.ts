@@ -5,8 +5,8 @@
 // Invariants: the first ring that is pinned for a site stays, whoever says what; nobody vouches for this site itself; nothing is believed of
 // evidence but what verifyEvidence finds under the ring that is in force here.
 
-import type { EventDraft, EventPayload } from "../../core/events/index.ts";
-import type { LineId, LineState, Ring } from "../../core/mesh/model.ts";
+import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
+import type { LineId, LineState, Ring } from "../../../core/mesh/model.ts";
 import {
   type CheckedEvent,
   type Evidence,
@@ -15,10 +15,10 @@ import {
   ringProblem,
   type Stub,
   verifyEvidence,
-} from "../../core/mesh/proof/index.ts";
-import type { Registry, RegistryEventType } from "../../core/mesh/registry/index.ts";
-import type { Moment } from "../journal/journal-reign.ts";
-import type { JournalService } from "../journal/service.ts";
+} from "../../../core/mesh/proof/index.ts";
+import type { Registry, RegistryEventType } from "../../../core/mesh/registry/index.ts";
+import type { Moment } from "../../journal/journal-reign.ts";
+import type { JournalService } from "../../journal/service.ts";
 
 export interface WordOfOthersOptions {
   readonly journal: Pick<JournalService, "change">;
