@@ -38,15 +38,15 @@ describe("the gate", () => {
   test("opens when every peer is compared, and no sooner", () => {
     const gate = new Gate();
     expect(gate.standing(["b", "c"])).toEqual({ kind: "comparing", missing: ["b", "c"], unclear: [] });
-    gate.heard("b", [{ kind: "part" }]);
+    gate.heard("b", [{ kind: "part" }], true);
     expect(gate.standing(["b", "c"])).toEqual({ kind: "comparing", missing: ["c"], unclear: [] });
-    gate.heard("c", []);
+    gate.heard("c", [], true);
     expect(gate.standing(["b", "c"])).toEqual({ kind: "open" });
   });
 
   test("waits for a peer that registers while it compares, and not for one that is evicted", () => {
     const gate = new Gate();
-    gate.heard("b", []);
+    gate.heard("b", [], true);
     expect(gate.standing(["b", "late"]).kind).toBe("comparing");
     expect(gate.standing(["b"]).kind).toBe("open");
   });
@@ -54,9 +54,9 @@ describe("the gate", () => {
   test("is behind for good when one peer has more, whatever the others have", () => {
     const gate = new Gate();
     const finding = { kind: "longer", line: LINE, size: 10, have: 9 } as const;
-    gate.heard("b", [{ kind: "part" }, finding]);
-    gate.heard("b", [{ kind: "part" }]);
-    gate.heard("c", []);
+    gate.heard("b", [{ kind: "part" }, finding], true);
+    gate.heard("b", [{ kind: "part" }], true);
+    gate.heard("c", [], true);
     expect(gate.standing(["b", "c"])).toEqual({ kind: "behind", peer: "b", finding });
     gate.open();
     expect(gate.standing(["b", "c"])).toEqual({ kind: "open" });
@@ -64,10 +64,16 @@ describe("the gate", () => {
 
   test("a peer that shows what this disk does not know stays uncompared, until it shows what fits", () => {
     const gate = new Gate();
-    gate.heard("b", [{ kind: "unclear", line: LINE, size: 3 }]);
+    gate.heard("b", [{ kind: "unclear", line: LINE, size: 3 }], true);
     expect(gate.standing(["b"])).toEqual({ kind: "comparing", missing: ["b"], unclear: ["b"] });
-    gate.heard("b", [{ kind: "part" }]);
+    gate.heard("b", [{ kind: "part" }], true);
     expect(gate.standing(["b"])).toEqual({ kind: "open" });
+  });
+
+  test("heads of some lines clear nobody", () => {
+    const gate = new Gate();
+    gate.heard("b", [], false);
+    expect(gate.standing(["b"]).kind).toBe("comparing");
   });
 
   test("stays open for peers that come later, once it was opened", () => {

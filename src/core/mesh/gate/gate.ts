@@ -66,8 +66,8 @@ export class Gate {
     return this.#isOpen;
   }
 
-  /** All heads of own lines that a peer has, each compared; none: it has nothing of ours. */
-  heard(peer: string, findings: readonly Finding[]): void {
+  /** Heads of own lines that a peer has, each compared. `isAll`: there are no others, so that none says that it has nothing of ours. */
+  heard(peer: string, findings: readonly Finding[], isAll: boolean): void {
     const behind = findings.find((one) => one.kind === "longer" || one.kind === "other");
     if (behind !== undefined) {
       this.#behind ??= { peer, finding: behind };
@@ -76,7 +76,7 @@ export class Gate {
     }
     const isUnclear = findings.some(({ kind }) => kind === "unclear");
     if (isUnclear) this.#unclear.add(peer);
-    else {
+    else if (isAll) {
       this.#compared.add(peer);
       this.#unclear.delete(peer);
     }

@@ -22,7 +22,7 @@ import { frontierOf, rootOf } from "./line-state.ts";
 import { checkNote, type ProofTools, readNote } from "./note.ts";
 import { itemBytes, pageProblem } from "./page.ts";
 import { haveSameKeys, ringOfRegistration } from "./ring.ts";
-import { RECOVERED, recoveredProblem } from "./successor.ts";
+import { recoveredProblem } from "./successor.ts";
 import { isWithheld, withheldHash } from "./withheld.ts";
 
 /** Its `sequence` is its place in the line. */
@@ -171,7 +171,6 @@ class Walk {
   }
 
   #stub(sequence: number, hash: string): string {
-    if (this.#isFirst(sequence)) this.#wrong(sequence, `a line of a later generation begins with ${RECOVERED}`);
     this.#head = { sequence, hash, timestamp: this.#head.timestamp };
     this.events.push({ kind: "stub", sequence, hash });
     return hash;
@@ -196,10 +195,12 @@ class Walk {
 
   #problemOf(event: ChainEvent): string | null {
     const { ring } = this.#question.state;
-    if (event.sourceControllerId !== ring.author) return `its author is not ${ring.author}`;
+    // Before a site knows that its line has ended it goes on under the name that it had: the next line begins with that.
+    const isBefore = ring.generation > 1 && event.sourceControllerId !== ring.author;
+    if (event.sourceControllerId !== ring.author && !isBefore) return `its author is not ${ring.author}`;
     if (isWithheld(event.eventType)) return `${event.eventType} is withheld, and never has a text`;
-    if (this.#isFirst(event.sequence)) return recoveredProblem(event, this.#question.state);
-    if (event.eventType === "controller:registered" && event.entityId === ring.controller) return this.#register(event);
+    if (!isBefore && this.#isFirst(event.sequence)) return recoveredProblem(event, this.#question.state);
+    if (!isBefore && event.eventType === "controller:registered" && event.entityId === ring.controller) return this.#register(event);
     return null;
   }
 

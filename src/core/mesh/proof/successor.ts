@@ -2,6 +2,9 @@
 // is `controller:recovered {line, through, hash, frontier}`: it names the line before it, and the event of that line after which it
 // continues. Sequences and the tree go on from there, so that one proof spans both lines; what the old line has after `through` is lost.
 //
+// Where a disk went back to an earlier state, the site wrote more before anybody could say so. The new line begins with that, in the name
+// of the author before; its recovered event comes after it, and is the first of the new author.
+//
 // A recovered event proves nothing by itself: `through`, `hash` and `frontier` are compared with what is known of the old line.
 //
 //   old line known up to …   less than `through`: incomplete, the rest is fetched first

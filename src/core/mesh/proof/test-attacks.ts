@@ -260,8 +260,6 @@ const SUCCESSORS: readonly Attack[] = [
       const silent = new TestSite(ring, digest, continued);
       silent.write();
       expectKind(verdictOf(state, silent.page(12, 13), toolsOf(digest)), "bad", "begins with controller:recovered");
-      const hidden = signedPage(honest, state, [{ hash: honest.hash(13) }]);
-      expectKind(verdictOf(state, hidden, toolsOf(digest)), "bad", "begins with controller:recovered");
       const liar = new TestSite(ring, digest, continued);
       liar.write({ ...about, payload: { ...recoveredPayload(known), through: 11 } });
       expectKind(verdictOf(state, liar.page(12, 13), toolsOf(digest)), "bad", "begins elsewhere");
