@@ -11,7 +11,7 @@
 // - `through` was written before the disk went back, if it did: peers have it, or get it as a part of the same history.
 // - The author of a new line is one that no disk of this site has had: its line's name is new too.
 
-import { assertNever } from "../../core/kit/assert.ts";
+import { assert, assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { EventDraft, EventPayload } from "../../core/events/index.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
@@ -202,6 +202,8 @@ export class SigningGate {
       reign.writeAs(own.author);
       throw error;
     }
+    // Two histories under one name would be signed otherwise.
+    assert((await this.#options.own().partAt(own.line, 0))?.isEnded === true, "the old line has ended");
   }
 
   #write(reign: JournalReign, eventType: RegistryEventType, payload: object): Promise<void> {
