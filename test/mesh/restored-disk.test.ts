@@ -63,7 +63,11 @@ describe.each([
       await peer().node.kill9();
       await restored().node.kill9();
       restored().node.start();
-      await waitFor("the gate to be shown", async () => ((await shownNow(restored()))?.own ?? null) !== null, SPREAD_MS);
+      await waitFor(
+        "the gate to be shown",
+        async () => ((await shownNow(restored()))?.own ?? null) !== null,
+        SPREAD_MS,
+      );
       await waitFor("a leader", async () => (await restored().cluster.leader()) !== "", SPREAD_MS);
       const shown = await shownBy(restored());
       expect([shown.gate.state, shown.gate.missing]).toEqual(["comparing", ["b"]]);
@@ -123,10 +127,14 @@ describe.each([
       const line = await restored().ownLine();
       expect(line).not.toBe(old);
       await restored().submit(4);
-      await waitFor("the peer to have the new line", async () => {
-        const [mine, theirs] = await Promise.all([restored().heads(), peer().heads()]);
-        return mine.get(line) !== undefined && JSON.stringify(mine.get(line)) === JSON.stringify(theirs.get(line));
-      }, SPREAD_MS);
+      await waitFor(
+        "the peer to have the new line",
+        async () => {
+          const [mine, theirs] = await Promise.all([restored().heads(), peer().heads()]);
+          return mine.get(line) !== undefined && JSON.stringify(mine.get(line)) === JSON.stringify(theirs.get(line));
+        },
+        SPREAD_MS,
+      );
       expect(await peer().items(old)).toEqual(had);
       expect(await peer().items(await peer().ownLine())).toEqual(expect.arrayContaining([...own]));
       await expectTrusted(peer(), "a");
@@ -145,10 +153,14 @@ describe.each([
       await waitFor("it to sign", () => isSigning(restored()), SPREAD_MS);
       await restored().submit(2);
       const line = await restored().ownLine();
-      await waitFor("the peer to have it", async () => {
-        const [mine, theirs] = await Promise.all([restored().heads(), peer().heads()]);
-        return mine.get(line) !== undefined && mine.get(line)?.root === theirs.get(line)?.root;
-      }, SPREAD_MS);
+      await waitFor(
+        "the peer to have it",
+        async () => {
+          const [mine, theirs] = await Promise.all([restored().heads(), peer().heads()]);
+          return mine.get(line) !== undefined && mine.get(line)?.root === theirs.get(line)?.root;
+        },
+        SPREAD_MS,
+      );
       await expectTrusted(peer(), "a");
     },
     2 * SPREAD_MS,

@@ -48,7 +48,15 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
       const own = toSnake(lines.own());
       const gate = toSnake(lines.gate());
       return {
-        body: { node_key: lines.publicKey, status: status.kind, why, gate, own, sites: lines.sites(), links: shown(links) },
+        body: {
+          node_key: lines.publicKey,
+          status: status.kind,
+          why,
+          gate,
+          own,
+          sites: lines.sites(),
+          links: shown(links),
+        },
       };
     },
   };

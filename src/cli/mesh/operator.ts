@@ -62,14 +62,22 @@ export function gateObject({ state, sinceMs, missing, why }: GateView) {
   return { state, since_ms: sinceMs, missing, why };
 }
 
+/** Of a signed note. */
+function sizeOf(note: unknown): string {
+  return typeof note === "string" ? (note.split("\n")[1] ?? "-") : "-";
+}
+
 function forksText(forks: readonly ForkView[]): string {
   if (forks.length === 0) return "no line is proven to have forked\n";
-  const sizeOf = (note: unknown): string => (typeof note === "string" ? (note.split("\n")[1] ?? "") : "-");
   const rows = forks.map(({ line, sequence, evidence }) => [
     line,
     `${sequence}`,
     sizeOf(evidence?.["smaller"]),
     sizeOf(evidence?.["larger"]),
   ]);
-  return table(["LINE", "EVENT", "SIGNED AT", "AND AT"], rows.map((row) => row.map(printable)), stdoutPaint());
+  return table(
+    ["LINE", "EVENT", "SIGNED AT", "AND AT"],
+    rows.map((row) => row.map(printable)),
+    stdoutPaint(),
+  );
 }

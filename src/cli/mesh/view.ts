@@ -18,7 +18,8 @@ export function statusText({ nodeKey, status, why, gate, own }: MeshSites): stri
     ["public key", nodeKey],
   ];
   if (gate.state === "behind") rows.push(["to go on", "tenure mesh resume --new-line"]);
-  if (gate.state === "comparing") rows.push(["not compared", `${gate.missing.join(", ")}, since ${isoTime(gate.sinceMs)}`]);
+  if (gate.state === "comparing")
+    rows.push(["not compared", `${gate.missing.join(", ")}, since ${isoTime(gate.sinceMs)}`]);
   if (own !== null) {
     rows.push(
       ["site", `${own.controller} (${own.name})`],

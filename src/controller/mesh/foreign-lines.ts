@@ -108,7 +108,10 @@ export class ForeignLines implements LineSource {
       for (const { eventHash } of batch) tree.append(bytesOfHash((hash = eventHash)));
     }
     if (tree.size !== size) {
-      throw new TenureError("LOG_COMPACTED", `The first ${size} events of ${line.line} are not all kept here any more.`);
+      throw new TenureError(
+        "LOG_COMPACTED",
+        `The first ${size} events of ${line.line} are not all kept here any more.`,
+      );
     }
     // Of an event that is not the last one the time is in its text, which may be withheld: nothing rests on it.
     return { hash, timestamp: 0, frontier: tree.encode().slice() };
@@ -222,7 +225,11 @@ export class ForeignLines implements LineSource {
     if (rest > 0) yield* this.#hashesHere(line, begin + 1, rest);
   }
 
-  async *#hashesHere(line: LineId, from: number, max: number): AsyncGenerator<readonly { readonly eventHash: string }[]> {
+  async *#hashesHere(
+    line: LineId,
+    from: number,
+    max: number,
+  ): AsyncGenerator<readonly { readonly eventHash: string }[]> {
     let next = from;
     const start = await this.#receiptOf(line, from);
     if (start === null) return;

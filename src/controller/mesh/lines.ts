@@ -5,7 +5,15 @@ import type { LineId, Page } from "../../core/mesh/model.ts";
 import { controllerOf } from "../../core/mesh/proof/index.ts";
 import type { ConsistencyProof, InclusionProof } from "../../ports/events.ts";
 import type { Request } from "../../ports/jobs.ts";
-import type { ForkView, GateView, LineSource, MeshLines, OwnLineStatus, OwnLineView, SiteView } from "../../ports/mesh-lines.ts";
+import type {
+  ForkView,
+  GateView,
+  LineSource,
+  MeshLines,
+  OwnLineStatus,
+  OwnLineView,
+  SiteView,
+} from "../../ports/mesh-lines.ts";
 import type { OwnLine } from "./own-line.ts";
 import type { SigningGate } from "./signing-gate.ts";
 
@@ -47,7 +55,9 @@ export class Lines implements MeshLines {
   async forks(site: string | null): Promise<readonly ForkView[]> {
     const { forks, evidenceAt } = this.#options;
     const asked = forks().filter(([line]) => site === null || controllerOf(line) === site);
-    return Promise.all(asked.map(async ([line, sequence]) => ({ line, sequence, evidence: await evidenceAt(sequence) })));
+    return Promise.all(
+      asked.map(async ([line, sequence]) => ({ line, sequence, evidence: await evidenceAt(sequence) })),
+    );
   }
 
   resume(request: Request, isNewLine: boolean): Promise<GateView> {

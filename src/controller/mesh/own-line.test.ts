@@ -253,3 +253,28 @@ test("the lines come back from a snapshot", () => {
   other.restore(null);
   expect(other.lines).toBeNull();
 });
+
+describe("after a disk went back", () => {
+  test("a new line begins where the copy ended, with what was written before anybody knew; another site goes on from there", async () => {
+    const stage = new OwnSiteStage();
+    stage.ring("n1");
+    stage.grow(20);
+    const copied = stage.point(stage.all.length);
+    const { line: old } = stage.fold.lines!.generations[0]!;
+    stage.grow(4);
+    stage.recover(copied);
+    stage.ring("n1");
+    const own = stage.lineAt("n1");
+    expect(own.view()!.lines).toMatchObject([
+      { generation: 1, after: 0, size: 21 },
+      { generation: 2, after: 21, size: 27 },
+    ]);
+    const ring = own.view()!.lines[1]!.firstRing;
+    const start = { ...copied, line: own.view()!.line, ring, checkpoint: null };
+    expect((await pulled(own, start)).state.size).toBe(27);
+    // Of the old line a peer may have more than is here; of the new one nothing else counts.
+    expect(await own.partAt(old, 100)).toMatchObject({ size: 21, isEnded: true });
+    expect(await own.partAt(start.line, 27)).toMatchObject({ size: 27, isEnded: false, root: expect.any(String) });
+    expect(await own.partAt(`alpha.${"0".repeat(32)}`, 1)).toBeNull();
+  });
+});

@@ -226,7 +226,8 @@ export class OwnLine implements LineSource {
 
   #checkOpen(): void {
     const why = this.held;
-    if (why !== null) throw new TenureError("BACKEND_UNAVAILABLE", `Nothing of this site's line is given out now: ${why}.`);
+    if (why !== null)
+      throw new TenureError("BACKEND_UNAVAILABLE", `Nothing of this site's line is given out now: ${why}.`);
   }
 
   #once({ line, after, size }: NoteAsked, make: () => Promise<string>): Promise<string> {

@@ -258,6 +258,7 @@ function textOf(standing: Exclude<GateStanding, { kind: "open" }>): string {
       : `${peer} has another history of ${line}, signed by this site, at ${size} events: this disk is an older copy that went on by itself`;
   }
   const { missing, unclear } = standing;
-  const more = unclear.length === 0 ? "" : ` (${unclear.join(", ")}: shows something of this site that this disk does not know)`;
+  const more =
+    unclear.length === 0 ? "" : ` (${unclear.join(", ")}: shows something of this site that this disk does not know)`;
   return `the site was started, and what ${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} of its line is not compared yet${more}`;
 }

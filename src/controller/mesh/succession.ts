@@ -46,7 +46,8 @@ function recoveredDraft(
   const ring = ringOf(last);
   if (ring.author === author()) return null;
   const asked = renewed();
-  if (asked?.author === author() && asked.line === last.line) return renewedDraft(own.controller, asked, newId(), nowMs);
+  if (asked?.author === author() && asked.line === last.line)
+    return renewedDraft(own.controller, asked, newId(), nowMs);
   const { sequence: size, hash, timestamp, frontier } = head();
   const payload = recoveredPayload({ line: last.line, ring, size, hash, timestamp, frontier, checkpoint: null });
   return draftOf(own.controller, payload, newId(), nowMs);

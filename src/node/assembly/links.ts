@@ -40,7 +40,15 @@ export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedP
   const { journal, controllers, receipts, mesh, foreign } = parts;
   const own = log.line?.mesh ?? null;
   const kept = log.receipts;
-  if (links === undefined || own === null || receipts === null || kept === null || mesh === undefined || foreign === undefined) return undefined;
+  if (
+    links === undefined ||
+    own === null ||
+    receipts === null ||
+    kept === null ||
+    mesh === undefined ||
+    foreign === undefined
+  )
+    return undefined;
   const { fold } = kept;
   return new MeshService({
     clock,

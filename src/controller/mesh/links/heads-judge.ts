@@ -11,13 +11,7 @@
 import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { LineId, LineState } from "../../../core/mesh/model.ts";
-import {
-  compareHeads,
-  type Evidence,
-  type ProofTools,
-  readNote,
-  settle,
-} from "../../../core/mesh/proof/index.ts";
+import { compareHeads, type Evidence, type ProofTools, readNote, settle } from "../../../core/mesh/proof/index.ts";
 import { giveWay } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh-lines.ts";

@@ -37,7 +37,11 @@ export interface OwnPart {
 }
 
 /** `own`: null where this disk knows no such line. `isSigned`: under a ring that this disk knows of the line. */
-export function findingOf(head: Pick<Checkpoint, "line" | "size" | "root">, own: OwnPart | null, isSigned: boolean): Finding {
+export function findingOf(
+  head: Pick<Checkpoint, "line" | "size" | "root">,
+  own: OwnPart | null,
+  isSigned: boolean,
+): Finding {
   const { line, size, root } = head;
   if (own === null) return { kind: "unclear", line, size };
   if (own.isEnded || own.root === root) return { kind: "part" };

@@ -200,7 +200,8 @@ class Walk {
     if (event.sourceControllerId !== ring.author && !isBefore) return `its author is not ${ring.author}`;
     if (isWithheld(event.eventType)) return `${event.eventType} is withheld, and never has a text`;
     if (!isBefore && this.#isFirst(event.sequence)) return recoveredProblem(event, this.#question.state);
-    if (!isBefore && event.eventType === "controller:registered" && event.entityId === ring.controller) return this.#register(event);
+    if (!isBefore && event.eventType === "controller:registered" && event.entityId === ring.controller)
+      return this.#register(event);
     return null;
   }
 

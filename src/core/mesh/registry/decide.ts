@@ -57,7 +57,8 @@ export function decideRegister(
   const known = registry.site(id);
   if (known?.isEvicted === true) return evicted(id);
   if (known === undefined && registry.size >= SITES_MAX) return noRoom();
-  const refusal = shown === null ? null : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
+  const refusal =
+    shown === null ? null : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
   const ring = shown === null ? {} : { line: shown.line, ring: shown.ring };
   const payload = { url, name, urls, version, ...ring, metadata };

@@ -78,7 +78,9 @@ export class Registry {
   /** Those that have registered here themselves: this site may have sent them its line. By id; without those that are evicted. */
   peers(): readonly string[] {
     return this.sites()
-      .filter(({ isEvicted, registeredAtMs, metadata }) => !isEvicted && registeredAtMs > 0 && !("vouchedBy" in metadata))
+      .filter(
+        ({ isEvicted, registeredAtMs, metadata }) => !isEvicted && registeredAtMs > 0 && !("vouchedBy" in metadata),
+      )
       .map(({ id }) => id);
   }
 
@@ -160,7 +162,8 @@ export class Registry {
     this.#sites.clear();
     this.#forks.clear();
     const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0, gated: null, renewed: null };
-    const { own, sites, forks, resumedAt, gated, renewed } = text === null ? empty : (parseJson(text) as unknown as Written);
+    const { own, sites, forks, resumedAt, gated, renewed } =
+      text === null ? empty : (parseJson(text) as unknown as Written);
     this.#own = own;
     this.#resumedAt = resumedAt;
     this.#gated = gated ?? null;
