@@ -46,3 +46,5 @@ export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
 export const GATE_ASK_MS = 1_000;
 /** Digits that set one author of a site apart from all others that a disk of it may have had. */
 export const AUTHOR_DIGITS = 12;
+/** Sites that one site may vouch for: a hostile one must not fill the registry. */
+export const VOUCHED_PER_LINE_MAX = 256;

@@ -44,6 +44,7 @@ import type { SigningGate } from "./signing-gate.ts";
 const textEncoder = new TextEncoder();
 /** Where this node can sign for the site: whoever it is, it proves, also while nothing of its line is given out. */
 const SIGNERS: ReadonlySet<OwnLineStatus["kind"]> = new Set(["signing", "gated"]);
+const nothing = (): void => undefined;
 
 export interface MeshServiceOptions {
   readonly clock: Clock;
@@ -119,8 +120,7 @@ export class MeshService implements MeshLinks {
     });
     this.#door = journal.serve((reign) => {
       const links = this.#begin();
-      const ignore = (): void => undefined;
-      reign.watch({ takenBack: ignore, settled: ignore, ended: () => links.end() });
+      reign.watch({ takenBack: nothing, settled: nothing, ended: () => links.end() });
       return links;
     });
     this.#stops = [fold.follow(() => this.#grewOwn()), receipts.onGrown((line) => this.#links?.grew(line))];

@@ -16,9 +16,11 @@ import {
   type Stub,
   verifyEvidence,
 } from "../../../core/mesh/proof/index.ts";
+import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
 import type { Registry, RegistryEventType } from "../../../core/mesh/registry/index.ts";
 import type { Moment } from "../../journal/journal-reign.ts";
 import type { JournalService } from "../../journal/service.ts";
+import { VOUCHED_PER_LINE_MAX } from "../limits.ts";
 
 export interface WordOfOthersOptions {
   readonly journal: Pick<JournalService, "change">;
@@ -72,6 +74,9 @@ export class WordOfOthers {
   #vouched(line: LineId, id: string, payload: EventPayload): Word | null {
     const { registry, tools } = this.#options;
     if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return null;
+    const known = registry.site(id);
+    const isFull = registry.size >= SITES_MAX || this.#vouchedBy(line) >= VOUCHED_PER_LINE_MAX;
+    if (known === undefined && isFull) return null;
     const { url, name, urls = [], version = null, line: named, ring } = payload;
     if (ringProblem(ring) !== null) return null;
     const first = ring as unknown as Ring;
@@ -79,7 +84,7 @@ export class WordOfOthers {
     if (!this.#mayFollow(id, first)) return null;
     if (typeof url !== "string" || typeof name !== "string") return null;
     // A site that has registered here itself is one that this site is compared with: it stays that.
-    const metadata = registry.site(id)?.metadata ?? { vouchedBy: line };
+    const metadata = known?.metadata ?? { vouchedBy: line };
     const word = { url, name, urls, version, line: named, ring, metadata } as EventPayload;
     return { eventType: "controller:registered", entityId: id, payload: word };
   }
@@ -95,6 +100,11 @@ export class WordOfOthers {
     const inForce = stateOf(newest.line)?.ring ?? newest.ring;
     const isNext = ring.generation === newest.ring.generation + 1 && registry.forkOf(newest.line) === undefined;
     return isNext && ring.keys.every(({ key }) => inForce.keys.some((one) => one.key === key));
+  }
+
+  /** How many sites are known here by the word of this line alone. */
+  #vouchedBy(line: LineId): number {
+    return this.#options.registry.sites().filter(({ metadata }) => metadata["vouchedBy"] === line).length;
   }
 
   #proven({ evidence }: EventPayload): Word | null {
