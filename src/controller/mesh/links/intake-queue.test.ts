@@ -7,6 +7,7 @@ import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 
 import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
+import { emptyLine } from "../../../core/mesh/proof/index.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { HandClock, settled } from "../../../loops/test-clock.ts";
 import type { PageReceived, VerifiedPage } from "../receipts-reign.ts";
@@ -37,6 +38,7 @@ function stage() {
       isWanted: () => world.isWanted,
       stateOf: (line) => states.get(line) ?? null,
       firstRingOf: (line) => (world.isKnown && line === site.line ? site.ring : null),
+      begin: async (line) => (world.isKnown && line === site.line ? emptyLine(site.ring, digest) : null),
     },
     blame,
     receive: (page) => {
