@@ -39,6 +39,8 @@ export interface MeshViews {
   mark(line: LineId, mark: LineMark | null): Promise<void>;
   /** The receipt with which this event came; null: an own event, or not here yet. */
   receiptOf(line: LineId, sequence: number): Promise<number | null>;
+  /** The first event that came with this receipt; null: not here yet, or not any more. */
+  receiptPlace(receipt: number): Promise<MeshPlace | null>;
   /** The stored checkpoint with the smallest size above `after`; null: none. */
   checkpointAfter(line: LineId, after: number): Promise<MeshCheckpoint | null>;
   jobs(query: MeshJobQuery): Promise<MeshJobPage>;
@@ -55,6 +57,12 @@ export interface MeshViews {
   /** What was kept is gone, or the thread that writes died: ask for `through`, mark lines again, and feed from there. */
   onReset(listener: () => void): void;
   close(): Promise<void>;
+}
+
+export interface MeshPlace {
+  readonly arrival: number;
+  readonly line: LineId;
+  readonly lineSequence: number;
 }
 
 export interface MeshCheckpoint {

@@ -41,3 +41,10 @@ export const PROVEN_LINES_KEPT_MAX = 64;
 /** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
 export const RECEIPTS_WAITING_MAX = 1_024;
 export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** Arrivals that wait in memory to be shown; past them they are read from the archives. */
+export const FEED_WAITING_MAX = 8_192;
+export const FEED_WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** Of one put: copying it takes about a millisecond. */
+export const FEED_PUT_MAX = 512;
+/** Between two attempts to feed what the mesh shows. */
+export const FEED_RETRY_MS = 1_000;

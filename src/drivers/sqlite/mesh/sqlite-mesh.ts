@@ -14,6 +14,7 @@ import type {
   MeshHash,
   MeshJobPage,
   MeshJobQuery,
+  MeshPlace,
   MeshReplay,
   MeshViews,
 } from "../../../ports/mesh-views.ts";
@@ -77,6 +78,10 @@ class SqliteMesh implements MeshViews {
 
   receiptOf(line: string, sequence: number): Promise<number | null> {
     return this.#threads.read({ kind: "receipt", line, sequence });
+  }
+
+  receiptPlace(receipt: number): Promise<MeshPlace | null> {
+    return this.#threads.read({ kind: "receipt-place", receipt });
   }
 
   checkpointAfter(line: string, after: number): Promise<MeshCheckpoint | null> {
