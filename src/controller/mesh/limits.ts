@@ -48,3 +48,5 @@ export const FEED_WAITING_BYTES_MAX = 16 * 1024 * 1024;
 export const FEED_PUT_MAX = 512;
 /** Between two attempts to feed what the mesh shows. */
 export const FEED_RETRY_MS = 1_000;
+/** After a replay that could not be finished. */
+export const REPLAY_RETRY_MS = 600_000;

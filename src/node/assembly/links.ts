@@ -7,7 +7,7 @@ import type { ReceiptsService } from "../../controller/mesh/receipts.ts";
 import type { Controllers } from "../../ports/controllers.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
 import type { Sites } from "../../ports/sites.ts";
-import type { NodeLog, NodeWorld, ServicesWorld } from "./assemble.ts";
+import type { NodeLog, ServicesWorld } from "./assemble.ts";
 
 /** What a site that is distributed takes of the world, and of its configuration. */
 export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" | "heartbeatMs"> {
@@ -15,10 +15,13 @@ export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" 
 }
 
 /** Undefined: pages of other sites are not kept here. */
-export function foreignLines({ digest }: Pick<NodeWorld, "digest">, { receipts }: NodeLog): ForeignLines | undefined {
-  return receipts === null
-    ? undefined
-    : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
+export function foreignLines(world: ServicesWorld, { receipts }: NodeLog): ForeignLines | undefined {
+  if (receipts === null) return undefined;
+  const { digest, meshState } = world;
+  // Views that do not answer are no reason to refuse a page: it is found by reading, then.
+  const receiptOf = (line: string, sequence: number): Promise<number | null> =>
+    meshState === undefined ? Promise.resolve(null) : meshState.views.receiptOf(line, sequence).catch(() => null);
+  return new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest, receiptOf });
 }
 
 export interface LinkedParts {

@@ -73,6 +73,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     mesh: meshAnswers,
   });
   const fetcher = exchange.events;
+  let replayProblem = (): string | null => null;
   const archives = receipts === null ? [archive] : [archive, receipts];
   const retained = { isPaused: () => machine.isPaused, clock, logger };
   const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
@@ -91,6 +92,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
     history: () => fetcher.standing,
+    replayProblem: () => replayProblem(),
     lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(peers, peer)),
     onDrain: (isWanted) => clearance?.drained(isWanted),
   });
@@ -117,6 +119,10 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     },
     leadership: leading.leadership,
     history: archive,
+    eventArchive: archive,
+    watchReplay: (problem) => {
+      replayProblem = problem;
+    },
     onHistoryChanged: (listener) => void listeners.push(listener),
     believedMs: () => cluster.believedMs(),
     pausing: machine,

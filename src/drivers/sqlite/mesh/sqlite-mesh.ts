@@ -131,6 +131,11 @@ class SqliteMesh implements MeshViews {
     }
   }
 
+  async rebuild(reason: string): Promise<void> {
+    await this.#puts.idle();
+    await this.#threads.writer.ask({ kind: "discard", reason });
+  }
+
   onReset(listener: () => void): void {
     this.#threads.onReset(listener);
   }
