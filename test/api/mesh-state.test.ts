@@ -1,7 +1,7 @@
 // The jobs and agents of all sites over HTTP, from a real mesh.sqlite.
 
 import { expect, test } from "vitest";
-import { EVENTS_AND_JOBS as ROUTES } from "../../src/contract/jobs/routes.ts";
+import { JOB_ROUTES as ROUTES } from "../../src/contract/jobs/routes.ts";
 import { MESH_STATE_ROUTES } from "../../src/contract/mesh/state-routes.ts";
 import { shape } from "../../src/contract/index.ts";
 import { arrivals, newMeshPath, openMesh, says } from "../sqlite/test-mesh.ts";

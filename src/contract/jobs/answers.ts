@@ -222,8 +222,9 @@ const Place = { line: nullable(Text), lineSequence: Epoch };
 /** Of a site that is distributed: `sequence` is the arrival number. */
 const ArrivedEvent = strict({ ...EVENT, ...Place });
 const WithheldEvent = strict({ sequence: Epoch, eventHash: Hash, ...Place, withheld: Type.Literal(true) });
+export const OwnSinceAnswer = strict({ events: Type.Array(Event), throughSequence: Count });
 export const SinceAnswer = Type.Union([
-  strict({ events: Type.Array(Event), throughSequence: Count }),
+  OwnSinceAnswer,
   strict({
     events: Type.Array(Type.Union([ArrivedEvent, WithheldEvent])),
     throughSequence: Count,
