@@ -182,7 +182,12 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const controllers = controllersOf(world, log, journal);
   const links = assembleLinks(world, log, { journal, controllers, receipts, lines: mesh?.lines });
-  const meshState = assembleMeshState(world, log, { events, links });
+  const meshState = assembleMeshState(world, log, {
+    events,
+    links,
+    lines: mesh?.lines,
+    leads: () => leadership.epoch(),
+  });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));

@@ -33,6 +33,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
   const metrics = createMetrics(() => ({
     server: server(),
     jobs: services.stats(),
+    mesh: services.meshState?.stats() ?? null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
