@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPERATOR_KEY, startProxy, type TcpProxy, type TenureNode, waitFor } from "../servers/index.ts";
+import { Stranger } from "./test-hostile.ts";
 import { haveTheSame, SITES_START_MS, SPREAD_MS, TestSite } from "./test-sites.ts";
 
 interface State {
@@ -63,7 +64,7 @@ describe("three sites", () => {
   const sites = (): readonly TestSite[] => [hub, left, right];
 
   beforeAll(async () => {
-    hub = await TestSite.start({ id: "hub", children: ["left", "right"] });
+    hub = await TestSite.start({ id: "hub", children: ["left", "right", "twin"] });
     const { hostname, port } = new URL(hub.url);
     proxy = await startProxy({ host: hostname, port: Number(port) });
     left = await TestSite.start({ id: "left", parents: [hub.url] });
@@ -93,21 +94,28 @@ describe("three sites", () => {
   );
 
   it(
-    "a job id that two sites took while they were cut off is shown as the first of both, everywhere",
+    "a job id that two sites took while one was cut off is shown as the first of both, everywhere",
     async () => {
       proxy.cut();
       await waitFor("the site to notice", async () => !(await right.isLinked()), SPREAD_MS);
-      const body = { jobs: [{ id: "job-of-two", kind: "echo", payload: {} }] };
-      for (const site of [right, left]) {
-        const { status } = await site.node.call("/v1/jobs", { body, key: OPERATOR_KEY });
-        expect(status).toBeLessThan(300);
-      }
+      await right.submit(1);
+      const [job] = await right.get<{ jobs: readonly Job[] }>("/v1/jobs?limit=1").then(({ jobs }) => jobs);
+      const { timestamp } = (await right.get<Since>("/api/events/since/0?line=own")).events.find(
+        ({ entityId }) => entityId === job!.id,
+      ) as { timestamp: number };
+      // Sites choose the ids of jobs by themselves: only one that is scripted takes another's.
+      const twin = new Stranger("twin", hub.node);
+      expect((await twin.register("hub")).status).toBe(200);
+      const payload = { spec: { kind: "echo", queue: "default" }, by: "twin" };
+      twin.line.write({ eventType: "build:submitted", entityId: job!.id, payload, timestamp: timestamp - 60_000 });
+      expect(await twin.send(twin.line.page(0, 1))).toMatchObject([{ accepted: 1 }]);
+      expect((await jobsAt(right)).find(({ id }) => id === job!.id)).toMatchObject({ site: "right", claims: 1 });
       proxy.heal();
       await haveTheSame(sites());
       await showTheSame(sites());
       for (const site of sites()) {
-        const found = (await jobsAt(site)).filter(({ id }) => id === "job-of-two");
-        expect(found, site.id).toMatchObject([{ site: "right", claims: 2 }]);
+        const found = (await jobsAt(site)).filter(({ id }) => id === job!.id);
+        expect(found, site.id).toMatchObject([{ site: "twin", claims: 2 }]);
       }
     },
     2 * SPREAD_MS,
@@ -121,7 +129,7 @@ describe("three sites", () => {
       expect(throughSequence).toBe(events.length);
       expect(logId).toBe(await left.ownLine());
       const lines = new Set(events.map(({ line }) => line));
-      expect([...lines].toSorted()).toEqual((await Promise.all(sites().map((site) => site.ownLine()))).toSorted());
+      for (const site of sites()) expect(lines).toContain(await site.ownLine());
       const own = await left.get<Since>("/api/events/since/0?line=own");
       expect(Object.keys(own)).toEqual(["events", "throughSequence"]);
       expect(own.events.map(({ eventHash }) => eventHash)).toEqual(

@@ -1,4 +1,4 @@
-// `tenure mesh key|sites|status|audit`: a site among other sites.
+// `tenure mesh key|sites|status|audit|verify`: a site among other sites.
 
 import type { Caller } from "../../client/caller.ts";
 import { assertNever, TenureError } from "../../contract/errors.ts";
@@ -31,6 +31,7 @@ export type MeshStep =
   | { readonly verb: "key"; readonly file: string | null }
   | { readonly verb: "sites" }
   | { readonly verb: "status" }
+  | { readonly verb: "verify" }
   | { readonly verb: "audit"; readonly url: string | null; readonly pin: Pin };
 
 /** What GET /v1/mesh/sites answers, in the SDK's spelling. */
@@ -59,6 +60,7 @@ export async function mesh(args: readonly string[]): Promise<number> {
   try {
     const caller = callerOf(connection);
     if (step.verb === "audit") return await runAudit(caller, step.pin, isJson, end.signal);
+    if (step.verb === "verify") return await runVerify(caller, isJson, end.signal);
     const sites = await sitesOf(caller, end.signal);
     switch (step.verb) {
       case "key":
@@ -120,6 +122,23 @@ async function runAudit(caller: Caller, pin: Pin, isJson: boolean, signal: Abort
     else process.stderr.write(`tenure: the history is not proven. ${error.message}\n`);
     return EXIT_FOUND;
   }
+}
+
+/** What POST /v1/mesh/replay answers, in the SDK's spelling. */
+interface Replayed {
+  readonly atMs: number;
+  readonly outcome: "equal" | "differs" | "broken" | "cut";
+  readonly events: number;
+  readonly reason: string | null;
+}
+
+async function runVerify(caller: Caller, isJson: boolean, signal: AbortSignal): Promise<number> {
+  const asked = { signal, timeoutMs: VERIFY_CALL_MS };
+  const body = await caller.bodyOf(await caller.send({ method: "POST", path: "/v1/mesh/replay", body: {} }, asked));
+  const { outcome, events, reason } = body as unknown as Replayed;
+  const text = `replayed ${events} events: ${outcome}${reason === null ? "" : `: ${reason}`}\n`;
+  printed(isJson ? json({ outcome, events, reason }) : text);
+  return outcome === "equal" ? 0 : EXIT_FOUND;
 }
 
 /** For people who wait: how far it is, on a terminal. */
