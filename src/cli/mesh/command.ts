@@ -15,7 +15,7 @@ import { json, withLongOutput } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
 import { untilSignal } from "../kit/until-signal.ts";
 import { chosen } from "../kit/words.ts";
-import { MESH_CALL_MS, MESH_RETRIES_MAX } from "../limits.ts";
+import { MESH_CALL_MS, MESH_RETRIES_MAX, MESH_VERIFY_MS } from "../limits.ts";
 import { audit, AuditFailed, type AuditedSite, type Pin, type Proven } from "./audit.ts";
 import { MESH } from "./help.ts";
 import { keyText, provenText, sitesTable, statusText } from "./view.ts";
@@ -60,7 +60,7 @@ export async function mesh(args: readonly string[]): Promise<number> {
   try {
     const caller = callerOf(connection);
     if (step.verb === "audit") return await runAudit(caller, step.pin, isJson, end.signal);
-    if (step.verb === "verify") return await runVerify(caller, isJson, end.signal);
+    if (step.verb === "verify") return await runVerify(caller, connection.urls[0]!, isJson, end.signal);
     const sites = await sitesOf(caller, end.signal);
     switch (step.verb) {
       case "key":
@@ -132,10 +132,10 @@ interface Replayed {
   readonly reason: string | null;
 }
 
-async function runVerify(caller: Caller, isJson: boolean, signal: AbortSignal): Promise<number> {
-  const asked = { signal, timeoutMs: VERIFY_CALL_MS };
-  const body = await caller.bodyOf(await caller.send({ method: "POST", path: "/v1/mesh/replay", body: {} }, asked));
-  const { outcome, events, reason } = body as unknown as Replayed;
+async function runVerify(caller: Caller, url: string, isJson: boolean, signal: AbortSignal): Promise<number> {
+  const asked = { signal, timeoutMs: MESH_VERIFY_MS };
+  const response = await caller.ask(url, { method: "POST", path: "/v1/mesh/replay", body: {} }, asked);
+  const { outcome, events, reason } = await caller.bodyOf<Replayed>(response);
   const text = `replayed ${events} events: ${outcome}${reason === null ? "" : `: ${reason}`}\n`;
   printed(isJson ? json({ outcome, events, reason }) : text);
   return outcome === "equal" ? 0 : EXIT_FOUND;
