@@ -333,7 +333,6 @@ describe("mutations where nobody may take them", () => {
     ["/api/controllers/x/heartbeat", {}],
     ["/v1/mesh/sites/x/approve", {}],
     ["/v1/mesh/sites/x/evict", {}],
-    ["/v1/mesh/replay", {}],
   ] as const;
 
   it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {

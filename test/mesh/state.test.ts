@@ -200,7 +200,8 @@ describe("a site of three nodes", () => {
       const arrived = await Promise.all(nodes.map((node) => node.get<Since>("/api/events/since/0")));
       for (const page of arrived) expect(page).toEqual(arrived[0]);
       const verdicts = await Promise.all(nodes.map((node) => node.get("/api/events/verify")));
-      for (const verdict of verdicts) expect(verdict).toMatchObject({ valid: true, throughSequence: arrived[0]!.throughSequence });
+      for (const verdict of verdicts)
+        expect(verdict).toMatchObject({ valid: true, throughSequence: arrived[0]!.throughSequence });
     },
     2 * SPREAD_MS,
   );
@@ -212,4 +213,5 @@ function filesOf(node: TenureNode, prefix: string): string[] {
 }
 
 const meshFiles = (node: TenureNode): string[] => filesOf(node, "mesh.sqlite");
-const receiptFiles = (node: TenureNode): string[] => filesOf(node, "receipts-").filter((name) => !name.endsWith(".json"));
+const receiptFiles = (node: TenureNode): string[] =>
+  filesOf(node, "receipts-").filter((name) => !name.endsWith(".json"));

@@ -3,7 +3,14 @@
 import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { eventHashOf } from "../../core/events/index.ts";
-import { archived, decodeReceipt, encodePage, encodeRecord, recordedPage } from "../../core/mesh/receipts/index.ts";
+import {
+  archived,
+  decodeReceipt,
+  encodePage,
+  encodeRecord,
+  recordedPage,
+  type Receipt,
+} from "../../core/mesh/receipts/index.ts";
 import { TestDisk } from "../../engine/test-disk.ts";
 import { RECEIPTS } from "../../logs/index.ts";
 import { ManualClock, settled } from "../../loops/test-clock.ts";
@@ -86,7 +93,7 @@ describe("arrivals", () => {
 describe("the lines inside of receipts", () => {
   test("an item that was changed, one that is missing and one that is another's are found", async () => {
     const { receipts, far } = await stage();
-    const found = [];
+    const found: Receipt[] = [];
     for await (const batch of receipts.read(1)) {
       for (const { bytes } of batch) {
         const read = decodeReceipt(bytes);
@@ -143,13 +150,13 @@ describe("a replay", () => {
     const { replayer, clock, replays } = await replaying({}, EQUAL);
     expect(replayer.last).toBeNull();
     for (let times = 1; times <= 3; times++) {
-      clock.advance(1_000);
-      await settled();
+      await clock.advance(1_000);
+      for (let turn = 0; turn < 10; turn++) await settled();
       expect(replays.count).toBe(times);
     }
     expect(replayer.last).toMatchObject({ outcome: "equal", events: 12 });
     replayer.close();
-    clock.advance(10_000);
+    await clock.advance(10_000);
     await settled();
     expect(replays.count).toBe(3);
   });

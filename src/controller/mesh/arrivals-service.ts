@@ -11,13 +11,7 @@ import type { Digest } from "../../ports/digest.ts";
 import type { Events } from "../../ports/events.ts";
 import type { MeshViews } from "../../ports/mesh-views.ts";
 import { Slice } from "../slice.ts";
-import {
-  type Arrived,
-  arrivals,
-  type ArrivalSource,
-  arrivalOfOwn,
-  firstArrivalKept,
-} from "./arrivals.ts";
+import { type Arrived, arrivals, type ArrivalSource, arrivalOfOwn, firstArrivalKept } from "./arrivals.ts";
 import { ForeignChains } from "./foreign-chains.ts";
 import type { OwnLineFold } from "./own-line-fold.ts";
 import { ownPlaceOf } from "./own-lines-of.ts";

@@ -124,7 +124,22 @@ async function stage() {
     forks.add(line);
     changed();
   };
-  return { own, receipts, far, write, receive, expected, views, clock, start, ownLine, lines, register, fork, restored };
+  return {
+    own,
+    receipts,
+    far,
+    write,
+    receive,
+    expected,
+    views,
+    clock,
+    start,
+    ownLine,
+    lines,
+    register,
+    fork,
+    restored,
+  };
 }
 
 async function fed(): Promise<void> {
@@ -143,9 +158,9 @@ describe("the feeder", () => {
     expect(views.shown).toEqual(expected);
     expect(feeder.lag).toBe(0);
     const foreign = views.events.filter(({ line }) => line === far.line);
-    expect(foreign.filter(({ checkpoint }) => checkpoint !== undefined).map(({ lineSequence }) => lineSequence)).toEqual([
-      3, 4, 9,
-    ]);
+    expect(
+      foreign.filter(({ checkpoint }) => checkpoint !== undefined).map(({ lineSequence }) => lineSequence),
+    ).toEqual([3, 4, 9]);
     expect(foreign[0]).toMatchObject({ receipt: 1, arrivedMs: 7, generation: 1 });
     feeder.close();
   });
@@ -178,7 +193,7 @@ describe("the feeder", () => {
     await fed();
     expect(views.shown).toEqual([]);
     for (let at = 0; at < 2; at++) {
-      clock.advance(FEED_RETRY_MS);
+      await clock.advance(FEED_RETRY_MS);
       await fed();
     }
     expect(views.shown).toEqual(expected);

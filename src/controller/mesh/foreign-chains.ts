@@ -51,8 +51,8 @@ export class ForeignChains {
       const read = "bytes" in item ? decodeEvent(item.bytes) : null;
       const eventHash = "bytes" in item ? eventHashOf(item.bytes, this.#digest) : item.hash;
       if (read?.kind === "event") {
-        const { sequence: own, previousHash } = read.event;
-        if (own !== sequence) return fault(sequence, `it says that it is event ${own}`);
+        const { sequence: said, previousHash } = read.event;
+        if (said !== sequence) return fault(sequence, `it says that it is event ${said}`);
         if (known !== undefined && previousHash !== known.hash)
           return fault(sequence, `it does not name the hash of event ${sequence - 1}`);
       }

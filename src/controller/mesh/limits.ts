@@ -53,4 +53,6 @@ export const REPLAY_RETRY_MS = 600_000;
 /** Sites that metrics name; the others are counted together. */
 export const SITES_MEASURED_MAX = 64;
 /** From one network hop to a cut that lasted a day. */
-export const PROPAGATION_BUCKETS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000, 86_400_000];
+export const PROPAGATION_BUCKETS_MS = [
+  5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000, 86_400_000,
+];

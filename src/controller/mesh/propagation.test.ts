@@ -5,7 +5,12 @@ import { Propagation } from "./propagation.ts";
 
 const encoder = new TextEncoder();
 
-function receipt(line: string, atMs: number, writtenMs: readonly (number | null)[], more: Partial<Receipt> = {}): Receipt {
+function receipt(
+  line: string,
+  atMs: number,
+  writtenMs: readonly (number | null)[],
+  more: Partial<Receipt> = {},
+): Receipt {
   const items = writtenMs.map((ms) =>
     ms === null ? { hash: "ab" } : { bytes: encoder.encode(`{"payload":{"timestamp":1},"timestamp":${ms}}`) },
   );

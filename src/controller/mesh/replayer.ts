@@ -100,7 +100,10 @@ export class MeshReplayer {
         () => this.#wait(everyMs),
         (error: unknown) => {
           if (this.#over.signal.aborted) return;
-          logger.warn({ event: "mesh-replay", error: String(error) }, "the replay could not be finished; it is tried again");
+          logger.warn(
+            { event: "mesh-replay", error: String(error) },
+            "the replay could not be finished; it is tried again",
+          );
           this.#wait(Math.min(everyMs, REPLAY_RETRY_MS));
         },
       );

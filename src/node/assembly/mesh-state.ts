@@ -72,8 +72,7 @@ export function assembleMeshState(
       );
       return heard.length === 0 ? null : Math.max(...heard);
     },
-    stats: () =>
-      meshStats({ fold: receipts.fold, feeder, propagation, registry, lines, links: links?.views() ?? [] }),
+    stats: () => meshStats({ fold: receipts.fold, feeder, propagation, registry, lines, links: links?.views() ?? [] }),
     stop: async () => {
       stopMeter();
       replayer.close();

@@ -36,7 +36,8 @@ export function meshStats({ fold, feeder, propagation, registry, lines, links }:
     viewsLag: feeder.lag,
     receipts: { pages, events },
     refused,
-    forks: registry.sites().flatMap((site) => site.lines.filter(({ line }) => registry.forkOf(line) !== undefined)).length,
+    forks: registry.sites().flatMap((site) => site.lines.filter(({ line }) => registry.forkOf(line) !== undefined))
+      .length,
     isSigning: lines?.status().kind === "signing",
     propagation: propagation.snapshot(),
     links: Array.from(bySite, ([site, link]) => ({

@@ -73,7 +73,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     mesh: meshAnswers,
   });
   const fetcher = exchange.events;
-  let replayProblem = (): string | null => null;
+  let replayProblem: (() => string | null) | null = null;
   const archives = receipts === null ? [archive] : [archive, receipts];
   const retained = { isPaused: () => machine.isPaused, clock, logger };
   const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
@@ -92,7 +92,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
     history: () => fetcher.standing,
-    replayProblem: () => replayProblem(),
+    replayProblem: () => replayProblem?.() ?? null,
     lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(peers, peer)),
     onDrain: (isWanted) => clearance?.drained(isWanted),
   });

@@ -1,7 +1,16 @@
 // The thread that reads mesh.sqlite.
 
 import { assertNever } from "../../../core/kit/assert.ts";
-import { readAgents, readCheckpoint, readControllers, readEvents, readHash, readJobs, readReceipt, readReceiptPlace } from "./reads.ts";
+import {
+  readAgents,
+  readCheckpoint,
+  readControllers,
+  readEvents,
+  readHash,
+  readJobs,
+  readReceipt,
+  readReceiptPlace,
+} from "./reads.ts";
 import type { MeshReadRequest } from "./messages.ts";
 import { inTransaction, serveReads } from "../serve.ts";
 

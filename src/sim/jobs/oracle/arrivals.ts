@@ -60,7 +60,10 @@ export class ArrivalLedger {
     const known = (this.#receipts[sequence] ??= hash);
     if (known !== hash) this.#wrong(node, `has another receipt ${sequence} than the other servers`);
     if (receipt.own !== counting.own || receipt.foreign !== counting.foreign)
-      this.#wrong(node, `counts ${receipt.own} + ${receipt.foreign} events and not ${counting.own} + ${counting.foreign}`);
+      this.#wrong(
+        node,
+        `counts ${receipt.own} + ${receipt.foreign} events and not ${counting.own} + ${counting.foreign}`,
+      );
     const isNews = known === hash && !this.#numbers.has(`${page.line}/${first}`);
     const size = this.#sizes.get(page.line) ?? 0;
     if (isNews && first !== size + 1) this.#wrong(node, `takes event ${first} of ${page.line} after ${size}`);
@@ -111,7 +114,8 @@ export class ArrivalLedger {
     }
     for await (const batch of receipts.read(1)) {
       for (const { sequence, bytes } of batch) {
-        if (this.#digest.sha256Hex(bytes) !== this.#receipts[sequence]) return `has another receipt ${sequence} archived`;
+        if (this.#digest.sha256Hex(bytes) !== this.#receipts[sequence])
+          return `has another receipt ${sequence} archived`;
       }
     }
     if (receipts.lastSequence !== Math.max(0, this.#receipts.length - 1))
@@ -128,4 +132,3 @@ export class ArrivalLedger {
     return next === this.last + 1 ? null : `reads arrivals up to ${next - 1} of ${this.last}`;
   }
 }
-
