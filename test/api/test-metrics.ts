@@ -77,7 +77,7 @@ export function sourceOf(
                 missingEvents: 2,
                 heardMsAgo: 100,
                 roundTripMs: 12,
-                skewMs: -3,
+                skewMs: 3,
               },
             ],
           },
