@@ -59,6 +59,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/mesh/sites/:id/evict": "operator",
   "GET /v1/mesh/jobs": "viewer",
   "GET /v1/mesh/agents": "viewer",
+  "GET /v1/mesh/state": "viewer",
+  "POST /v1/mesh/replay": "operator",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",

@@ -1,6 +1,6 @@
 // The jobs and agents of all sites, as this site knows them. What is shown may be old where a site is cut off: each row says how old.
 
-import { JOBS_PER_PAGE_MAX } from "../../contract/index.ts";
+import { JOBS_PER_PAGE_MAX, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { JobState } from "../../ports/jobs.ts";
 import type { MeshAgent, MeshJob } from "../../ports/mesh-views.ts";
@@ -8,7 +8,7 @@ import type { MeshState } from "../options.ts";
 import { Refusal } from "../refusal.ts";
 import type { Handlers, Service } from "./handler.ts";
 
-type Ids = "meshJobs" | "meshAgents";
+type Ids = "meshJobs" | "meshAgents" | "meshState" | "meshReplay";
 
 export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
   const { clock } = service;
@@ -30,10 +30,16 @@ export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
       const agents = page.agents.map((agent) => agentShown(agent, sourceOf(mesh, agent, nowMs)));
       return { body: { agents, next: page.next, through: page.through } };
     },
+    meshState: async () => {
+      const { views, arrivals, replay } = joined(service);
+      const { hash, through, rows, missing } = await views.hash();
+      return { body: { arrival: arrivals.last, through, hash, rows, missing, replay: toSnake(replay.last()) } };
+    },
+    meshReplay: async () => ({ body: toSnake(await joined(service).replay.run()) as object }),
   };
 }
 
-function joined({ meshState }: Service): MeshState {
+export function joined({ meshState }: Service): MeshState {
   if (meshState !== undefined) return meshState;
   throw new Refusal(
     "MESH_DISABLED",

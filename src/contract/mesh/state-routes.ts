@@ -60,6 +60,13 @@ const MeshAgentAnswer = strict({
   changed_at_ms: WallMs,
 });
 
+const Replayed = strict({
+  at_ms: WallMs,
+  outcome: oneOf("equal", "differs", "broken", "cut"),
+  events: Count,
+  reason: nullable(Text),
+});
+
 export const MESH_STATE_ROUTES = {
   meshJobs: {
     ...READ,
@@ -76,5 +83,34 @@ export const MESH_STATE_ROUTES = {
     query: shape(strict(PAGE)),
     answer: strict({ agents: Type.Array(MeshAgentAnswer), next: nullable(Text), through: Count }),
     errors: ["MESH_DISABLED"],
+  },
+  meshState: {
+    ...READ,
+    path: "/v1/mesh/state",
+    summary: "How far this node has merged all sites' events, the hash over the merged state, and the last replay.",
+    query: shape(strict({})),
+    answer: strict({
+      arrival: Count,
+      through: Count,
+      hash: Text,
+      rows: Count,
+      missing: Count,
+      replay: nullable(Replayed),
+    }),
+    errors: ["MESH_DISABLED"],
+  },
+  meshReplay: {
+    method: "POST",
+    role: "operator",
+    kind: "local",
+    isAdmin: true,
+    limited: "admin",
+    params: null,
+    query: shape(strict({})),
+    path: "/v1/mesh/replay",
+    summary: "Verify both archives of this node, build the merged state anew aside, and compare the two.",
+    body: shape(strict({})),
+    answer: Replayed,
+    errors: ["MESH_DISABLED", "RATE_LIMITED"],
   },
 } as const satisfies Readonly<Record<string, Route>>;

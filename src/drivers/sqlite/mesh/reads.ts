@@ -14,6 +14,7 @@ import type {
   MeshEventPage,
   MeshEventQuery,
   MeshJobQuery,
+  MeshPlace,
   MeshSource,
 } from "../../../ports/mesh-views.ts";
 import type { ControllerView } from "../../../ports/mesh.ts";
@@ -160,6 +161,20 @@ export function readReceipt(database: DatabaseSync, line: string, sequence: numb
     .prepare("SELECT receipt, first FROM receipts WHERE line = ? AND through >= ? ORDER BY through LIMIT 1")
     .get(line, BigInt(sequence));
   return row === undefined || (row["first"] as number) > sequence ? null : (row["receipt"] as number);
+}
+
+export function readReceiptPlace(database: DatabaseSync, receipt: number): MeshPlace | null {
+  const row = database
+    .prepare(
+      "SELECT receipts.line, first, sequence FROM receipts JOIN event_log ON event_log.line = receipts.line AND line_sequence = first WHERE receipt = ?",
+    )
+    .get(BigInt(receipt));
+  if (row === undefined) return null;
+  return {
+    arrival: row["sequence"] as number,
+    line: row["line"] as string,
+    lineSequence: row["first"] as number,
+  };
 }
 
 export function readCheckpoint(database: DatabaseSync, line: string, after: number): MeshCheckpoint | null {
