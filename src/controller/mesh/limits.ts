@@ -42,3 +42,5 @@ export const PROVEN_LINES_KEPT_MAX = 64;
 /** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
 export const RECEIPTS_WAITING_MAX = 1_024;
 export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** Sites that one site may vouch for: a hostile one must not fill the registry. */
+export const VOUCHED_PER_LINE_MAX = 256;

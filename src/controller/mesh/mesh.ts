@@ -41,6 +41,7 @@ import type { PageOutcome, VerifiedPage } from "./receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
 
 const textEncoder = new TextEncoder();
+const nothing = (): void => undefined;
 
 export interface MeshServiceOptions {
   readonly clock: Clock;
@@ -116,8 +117,7 @@ export class MeshService implements MeshLinks {
     });
     this.#door = journal.serve((reign) => {
       const links = this.#begin();
-      const ignore = (): void => undefined;
-      reign.watch({ takenBack: ignore, settled: ignore, ended: () => links.end() });
+      reign.watch({ takenBack: nothing, settled: nothing, ended: () => links.end() });
       return links;
     });
     this.#stops = [fold.follow(() => this.#grewOwn()), receipts.onGrown((line) => this.#links?.grew(line))];

@@ -72,7 +72,10 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     up: (end) => void ends.push(end),
     down: () => void calls.push("down"),
     heads: (_end, notes) => void heads.push([...notes]),
-    page: async ({ id }) => ({ line: id, accepted: 0, duplicates: 0 }),
+    page: async ({ id }) => {
+      calls.push("page");
+      return { line: id, accepted: 0, duplicates: 0 };
+    },
     wish: (_end, wish) => void calls.push(`wish ${wish.kind}`),
   };
   const lines = { lines: () => ["child.1"], size: () => 1, checkpoint: async () => "note" };
@@ -120,7 +123,7 @@ it("registers, opens the stream, pins the parent's ring, and is up when the pare
   await settled();
   expect(calls).toEqual([`identify ${URL}`, "register child", "stream child"]);
   await push({ kind: "page", page: {} });
-  expect(ends, "nothing counts before that").toEqual([]);
+  expect([ends, calls.includes("page")], "nothing counts before that").toEqual([[], false]);
   await push(HELLO);
   expect([calls.at(-1), ends.map(({ controller, url }) => [controller, url]), noted]).toEqual([
     "met parent",
