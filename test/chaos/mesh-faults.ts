@@ -99,7 +99,7 @@ export class MeshFaults {
   async #pause(site: TestSite, node: TenureNode): Promise<string> {
     node.stop();
     try {
-      if (!isStopped(node.pid)) throw new Error(`${site.id}/${node.id} was not stopped`);
+      await waitFor(`${site.id}/${node.id} to be stopped`, () => isStopped(node.pid));
       await sleep(this.#random.between(CUT_MS_MIN, CUT_MS_MAX));
     } finally {
       node.cont();

@@ -52,15 +52,16 @@ export class Twin {
     await submitted(node, this.site.id, JOBS_BEFORE);
     await waitFor(`${this.site.id} to have a line`, async () => (await this.site.ownLine()) !== "", STEP_MS_MAX);
     this.#line = await this.site.ownLine();
+    await waitFor(`the line of ${this.site.id} to be known`, async () => (await this.#sizeAtStage()) > 0, STEP_MS_MAX);
   }
 
   async fork(): Promise<void> {
     const { node, id } = this.site;
+    const before = (await this.site.heads()).get(this.#line)?.size ?? 0;
     node.stop();
-    if (!isStopped(node.pid)) throw new Error(`${id} was not stopped`);
+    await waitFor(`${id} to be stopped`, () => isStopped(node.pid));
     const copy = await this.#copied(node);
     this.#copy = copy;
-    const before = await this.#sizeAtStage();
     copy.start();
     await waitFor(
       `the copy of ${id} to lead`,
