@@ -72,6 +72,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   web: ["client", "contract", "words", "npm"],
 
   drivers: ["core/kit", "type core", "ports", "drivers/http", "drivers/disk", "node:", "npm"],
+  // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.
+  "drivers/sqlite": ["core/events", "core/mesh"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],

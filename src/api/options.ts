@@ -23,6 +23,7 @@ import type { Logger } from "../ports/logger.ts";
 import type { MeshLines } from "../ports/mesh-lines.ts";
 import type { MeshLinks } from "../ports/mesh-links.ts";
 import type { Scopes } from "../ports/scopes.ts";
+import type { MeshViews } from "../ports/mesh-views.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
 
@@ -34,6 +35,8 @@ export interface ApiOptions {
   /** Absent: this site is standalone, and the routes of lines are 501. */
   readonly lines?: MeshLines | undefined;
   readonly links?: MeshLinks | undefined;
+  /** Absent: this site is standalone, and the routes of the mesh's state are 501. */
+  readonly meshState?: MeshState | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -83,6 +86,13 @@ export interface JobsParts {
   readonly keys: Keys;
   readonly certificates: Certificates;
   readonly controllers: Controllers;
+}
+
+/** What this site knows of the state of all sites. */
+export interface MeshState {
+  readonly views: Pick<MeshViews, "jobs" | "agents">;
+  /** When a line was last heard of, an event of it or its head, by this node's wall clock; of the own line it is now. Null: not yet. */
+  heardMs(line: string): number | null;
 }
 
 /** PEM texts. */

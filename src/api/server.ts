@@ -25,6 +25,7 @@ import { HttpCounters } from "./http-stats.ts";
 import { jobHandlers } from "./handlers/jobs.ts";
 import { jobMutations } from "./handlers/job-mutations.ts";
 import { KeyRounds } from "./traffic/key-rounds.ts";
+import { meshStateHandlers } from "./handlers/mesh-state.ts";
 import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import type { Registered } from "./traffic/passage.ts";
@@ -154,6 +155,7 @@ class ApiServer implements Api {
       ...scopeHandlers(service),
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
+      ...meshStateHandlers(service),
       ...meshLinesHandlers(options.lines),
       ...meshLinksHandlers(options.links),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),

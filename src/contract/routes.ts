@@ -6,6 +6,7 @@ import { JOB_ROUTES } from "./jobs/routes.ts";
 import { LINKS_ROUTES } from "./mesh/links-routes.ts";
 import { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
 import { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
+import { MESH_STATE_ROUTES } from "./mesh/state-routes.ts";
 import * as requests from "./requests.ts";
 import { READ, READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
 import { shape } from "./shape.ts";
@@ -239,6 +240,7 @@ export const ROUTES = {
   ...LINKS_ROUTES,
   ...MESH_LINES_ROUTES,
   ...REGISTRY_ROUTES,
+  ...MESH_STATE_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;
 
 export type RouteId = keyof typeof ROUTES;

@@ -48,6 +48,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /api/controllers/:id/heartbeat": "controller",
   "POST /v1/mesh/sites/:id/approve": "operator",
   "POST /v1/mesh/sites/:id/evict": "operator",
+  "GET /v1/mesh/jobs": "viewer",
+  "GET /v1/mesh/agents": "viewer",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",

@@ -66,6 +66,7 @@ export type Handlers = { readonly [Id in RouteId]: Handler<Id> };
 export interface Service {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
+  readonly meshState?: ApiOptions["meshState"];
   readonly nodeId: string;
   readonly clock: Clock;
   readonly nextTurn?: ApiOptions["nextTurn"];

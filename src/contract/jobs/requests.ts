@@ -48,7 +48,7 @@ export const KeyParams = strict({ name: KeyName });
 
 const OneState = oneOf(...JOB_STATES);
 /** `pending,assigned`: lists in queries are one text. */
-const States = Type.String({
+export const States = Type.String({
   pattern: `^(${JOB_STATES.join("|")})(,(${JOB_STATES.join("|")}))*$`,
   maxLength: 128,
   wanted: `one or several of ${JOB_STATES.join(", ")}, with commas between`,

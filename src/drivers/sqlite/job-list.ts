@@ -48,8 +48,11 @@ interface Filter {
   readonly window: number;
 }
 
+/** `site`: of jobs of the mesh, whose table has one. */
+export type ListQuery = JobQuery & { readonly site?: string | undefined };
+
 /** Inside of a read transaction, so that the position is that of the page. */
-export function listJobs(database: DatabaseSync, query: JobQuery, pageMsMax: number = limits.PAGE_MS_MAX): StoredPage {
+export function listJobs(database: DatabaseSync, query: ListQuery, pageMsMax: number = limits.PAGE_MS_MAX): StoredPage {
   const endsAtMs = performance.now() + pageMsMax;
   const limit = limitOf(query);
   const before = cursorSequence(query.cursor);
@@ -86,11 +89,11 @@ const ALL: Filter = {
   window: Number.MAX_SAFE_INTEGER,
 };
 
-function filtersOf(query: JobQuery): Filter[] {
+function filtersOf(query: ListQuery): Filter[] {
   const filters: Filter[] = [];
   const match = query.search === undefined ? null : matchOf(query.search);
   if (match !== null) filters.push(matches(match));
-  for (const column of ["agent", "queue", "kind"] as const) {
+  for (const column of ["agent", "queue", "kind", "site"] as const) {
     const value = query[column];
     if (value !== undefined) filters.push(equals(column, [value]));
   }

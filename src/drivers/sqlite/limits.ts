@@ -76,3 +76,16 @@ export const LOG_CHARACTER_BYTES_MAX = 4;
 export const BUSY_MS_MAX = 5_000;
 /** Nesting of a payload whose words are found. */
 export const PAYLOAD_DEPTH_MAX = 64;
+
+/** Rows of `event_log`: the newest. The archives have all of them. */
+export const MESH_EVENTS_KEPT = 1_000_000;
+/** Rows that are removed from it after one piece, so that no transaction is long. */
+export const MESH_EVENTS_DROPPED_MAX = 1_024;
+/** A longer payload is not copied into `event_log`. */
+export const MESH_PAYLOAD_LENGTH_MAX = 4_096;
+/** The longest time of a registration that a row of `controller_nodes` shows: the specification's default. */
+export const MESH_REGISTRATION_MS = 300_000;
+/** Sites that are listed. */
+export const MESH_CONTROLLERS_MAX = 2_000;
+/** Agents and events of one page. */
+export const MESH_PAGE_ROWS_MAX = 500;

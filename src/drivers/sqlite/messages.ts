@@ -10,11 +10,17 @@ export interface StoreOptions {
 }
 
 /** A part of a put; the last part is answered when the whole put is stored, each of the others when it is taken. */
-export interface PutPiece {
+export interface Piece {
   readonly kind: "put";
   readonly position: number;
   /** Of the event there; null: as before. */
   readonly line: string | null;
+  readonly bytes: number;
+  readonly isFirst: boolean;
+  readonly isLast: boolean;
+}
+
+export interface PutPiece extends Piece {
   /** See PutHow. */
   readonly isPast: boolean;
   readonly settles: boolean;
@@ -22,9 +28,6 @@ export interface PutPiece {
   readonly jobs: readonly string[];
   readonly logs: readonly JobLog[];
   readonly forgotten: readonly string[];
-  readonly bytes: number;
-  readonly isFirst: boolean;
-  readonly isLast: boolean;
 }
 
 export type WriterRequest =
@@ -99,7 +102,7 @@ export interface Posted<R> {
 }
 
 export type ThreadMessage =
-  | { readonly kind: "answer"; readonly id: number; readonly value: Answers[keyof Answers] }
+  | { readonly kind: "answer"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refusal"; readonly id: number; readonly code: ErrorCode; readonly message: string }
   /** The file is another one now; the old one lies at `aside`, or was not worth keeping. */
   | { readonly kind: "replaced"; readonly aside: string | null; readonly reason: string };

@@ -6,27 +6,46 @@
 //
 // A put that was refused leaves a hole: the ones behind it are refused too, until the position has been asked for (writer.ts).
 
-import type { Job } from "../../core/jobs/model.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { JobLog, PutHow } from "../../ports/views.ts";
 import { IN_FLIGHT_BYTES_MAX, PIECE_BYTES_MAX, PIECE_ROWS_MAX, PUTS_WAITING_MAX, TURN_MS_MAX } from "./limits.ts";
-import type { PutPiece, WriterRequest } from "./messages.ts";
-import type { Thread } from "./thread.ts";
+import type { Piece } from "./messages.ts";
 
 /** What a row costs beside its text, about. */
 const ROW_BYTES = 64;
 
-interface Put extends Pick<PutPiece, "position" | "line" | "isPast" | "settles" | "logs" | "forgotten"> {
-  readonly jobs: readonly Job[];
+/** What is needed of the thread that writes. */
+export interface WriterThread<P extends Piece> {
+  position(): Promise<number>;
+  put(piece: P): Promise<unknown>;
+}
+
+/** What is put, taken apart on its way. */
+export interface Load<P extends Piece, Cargo> {
+  readonly position: number;
+  /** Each adds one row to the piece that is being filled, and returns about how long it is. Converted one by one: it takes time. */
+  readonly rows: Iterable<(cargo: Cargo) => number>;
+  empty(): Cargo;
+  pieceOf(cargo: Cargo, place: Pick<Piece, "bytes" | "isFirst" | "isLast">): P;
+}
+
+interface Put<P extends Piece, Cargo> {
+  readonly load: Load<P, Cargo>;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
   isRefused: boolean;
 }
 
-export class PutQueue {
-  readonly #writer: Thread<WriterRequest>;
-  readonly #queue: Put[] = [];
+interface Filling<Cargo> {
+  readonly isFirst: boolean;
+  readonly cargo: Cargo;
+  rows: number;
+  bytes: number;
+}
+
+export class PutQueue<P extends Piece, Cargo> {
+  readonly #writer: WriterThread<P>;
+  readonly #queue: Put<P, Cargo>[] = [];
   #waiting = 0;
   #inFlightBytes = 0;
   #isPumping = false;
@@ -35,7 +54,7 @@ export class PutQueue {
   #wakePump: (() => void) | null = null;
   #wakeIdle: (() => void)[] = [];
 
-  constructor(writer: Thread<WriterRequest>) {
+  constructor(writer: WriterThread<P>) {
     this.#writer = writer;
   }
 
@@ -47,13 +66,8 @@ export class PutQueue {
     return this.#inFlightBytes;
   }
 
-  put(
-    position: number,
-    jobs: readonly Job[],
-    logs: readonly JobLog[],
-    forgotten: readonly string[],
-    { line = null, isPast = false, settles = false }: PutHow = {},
-  ): Promise<void> {
+  put(load: Load<P, Cargo>): Promise<void> {
+    const { position } = load;
     assert(Number.isSafeInteger(position) && position >= 0, "a position is a whole number", () => String(position));
     if (this.#refusal === null && this.#waiting >= PUTS_WAITING_MAX) {
       this.#refusal = new TenureError(
@@ -64,7 +78,7 @@ export class PutQueue {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     this.#waiting++;
     return new Promise<void>((resolve, reject) => {
-      this.#queue.push({ position, line, isPast, settles, jobs, logs, forgotten, resolve, reject, isRefused: false });
+      this.#queue.push({ load, resolve, reject, isRefused: false });
       if (!this.#isPumping) void this.#pump();
     });
   }
@@ -72,7 +86,7 @@ export class PutQueue {
   /** Behind everything that was put before. */
   async position(): Promise<number> {
     await this.idle();
-    const position = await this.#writer.ask({ kind: "position" });
+    const position = await this.#writer.position();
     this.#refusal = null;
     return position;
   }
@@ -96,37 +110,25 @@ export class PutQueue {
     this.#isPumping = false;
   }
 
-  async #send(put: Put): Promise<void> {
-    let piece = emptyPiece(true);
-    for (const job of put.jobs) {
+  async #send(put: Put<P, Cargo>): Promise<void> {
+    const { load } = put;
+    let piece = newPiece(load.empty(), true);
+    for (const add of load.rows) {
       if (this.#isDue(piece)) piece = await this.#breathe(put, piece);
       if (put.isRefused) return;
-      const json = JSON.stringify(job);
-      piece.jobs.push(json);
-      grow(piece, json.length);
-    }
-    for (const log of put.logs) {
-      if (this.#isDue(piece)) piece = await this.#breathe(put, piece);
-      if (put.isRefused) return;
-      piece.logs.push(log);
-      grow(piece, log.text.length);
-    }
-    for (const jobId of put.forgotten) {
-      if (this.#isDue(piece)) piece = await this.#breathe(put, piece);
-      if (put.isRefused) return;
-      piece.forgotten.push(jobId);
-      grow(piece, jobId.length);
+      piece.bytes += add(piece.cargo) + ROW_BYTES;
+      piece.rows++;
     }
     this.#post(put, piece, true);
   }
 
-  #isDue(piece: Piece): boolean {
+  #isDue(piece: Filling<Cargo>): boolean {
     return isFull(piece) || this.#inFlightBytes >= IN_FLIGHT_BYTES_MAX || performance.now() >= this.#turnEndsAtMs;
   }
 
   /** Posts the piece if it is full, and waits until there is room and time for more. Returns the piece to go on with. */
-  async #breathe(put: Put, piece: Piece): Promise<Piece> {
-    const next = isFull(piece) ? emptyPiece(false) : piece;
+  async #breathe(put: Put<P, Cargo>, piece: Filling<Cargo>): Promise<Filling<Cargo>> {
+    const next = isFull(piece) ? newPiece(put.load.empty(), false) : piece;
     if (next !== piece) this.#post(put, piece, false);
     while (this.#inFlightBytes >= IN_FLIGHT_BYTES_MAX) {
       await new Promise<void>((resolve) => {
@@ -138,14 +140,9 @@ export class PutQueue {
     return next;
   }
 
-  #post(put: Put, piece: Piece, isLast: boolean): void {
-    const { jobs, logs, forgotten, bytes, isFirst } = piece;
-    const { position, line, isPast } = put;
-    const settles = put.settles && isLast;
-    const how = { line, isPast, settles };
-    const message: PutPiece = { kind: "put", position, ...how, jobs, logs, forgotten, bytes, isFirst, isLast };
+  #post(put: Put<P, Cargo>, { cargo, bytes, isFirst }: Filling<Cargo>, isLast: boolean): void {
     this.#inFlightBytes += bytes;
-    this.#writer.ask(message).then(
+    this.#writer.put(put.load.pieceOf(cargo, { bytes, isFirst, isLast })).then(
       () => {
         this.#taken(bytes);
         if (isLast) this.#settle(put, null);
@@ -169,7 +166,7 @@ export class PutQueue {
     wake?.();
   }
 
-  #settle(put: Put, refusal: Error | null): void {
+  #settle(put: Put<P, Cargo>, refusal: Error | null): void {
     this.#waiting--;
     put.isRefused = refusal !== null;
     if (refusal === null) put.resolve();
@@ -179,26 +176,12 @@ export class PutQueue {
   }
 }
 
-interface Piece {
-  readonly isFirst: boolean;
-  readonly jobs: string[];
-  readonly logs: JobLog[];
-  readonly forgotten: string[];
-  rows: number;
-  bytes: number;
+function newPiece<Cargo>(cargo: Cargo, isFirst: boolean): Filling<Cargo> {
+  return { isFirst, cargo, rows: 0, bytes: 0 };
 }
 
-function emptyPiece(isFirst: boolean): Piece {
-  return { isFirst, jobs: [], logs: [], forgotten: [], rows: 0, bytes: 0 };
-}
-
-function grow(piece: Piece, length: number): void {
-  piece.rows++;
-  piece.bytes += length + ROW_BYTES;
-}
-
-function isFull(piece: Piece): boolean {
-  return piece.bytes >= PIECE_BYTES_MAX || piece.rows >= PIECE_ROWS_MAX;
+function isFull({ bytes, rows }: Filling<unknown>): boolean {
+  return bytes >= PIECE_BYTES_MAX || rows >= PIECE_ROWS_MAX;
 }
 
 function turn(): Promise<void> {

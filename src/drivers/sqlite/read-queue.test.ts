@@ -3,12 +3,13 @@
 import { describe, expect, it } from "vitest";
 import { READ_WAIT_MS_MAX, READS_POSTED_MAX, READS_WAITING_MAX } from "./limits.ts";
 import type { Answers, ReaderRequest } from "./messages.ts";
-import { type ReadKind, ReadQueue, type ReadThread } from "./read-queue.ts";
+import { ReadQueue, type ReadThread } from "./read-queue.ts";
 
+type ReadKind = "reached" | "get" | "expired" | "list" | "log";
 type Asked = Extract<ReaderRequest, { kind: ReadKind }>;
 
 /** Answers what it is asked when the test says so, in order. */
-class TestThread implements ReadThread {
+class TestThread implements ReadThread<Asked, Answers> {
   readonly asked: Asked[] = [];
   readonly #open: PromiseWithResolvers<never>[] = [];
 

@@ -12,14 +12,16 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { READS_POSTED_MAX, READS_WAITING_MAX, READ_WAIT_MS_MAX } from "./limits.ts";
-import type { Answers, ReaderRequest } from "./messages.ts";
 
-export type ReadKind = "reached" | "get" | "expired" | "list" | "log";
-type ReadRequest = Extract<ReaderRequest, { kind: ReadKind }>;
+/** A page is of the kind `list`, and what it depends on is its `query`. */
+interface Request {
+  readonly kind: string;
+  readonly query?: unknown;
+}
 
 /** What is needed of the thread. */
-export interface ReadThread {
-  ask<K extends ReadKind>(request: Extract<ReaderRequest, { kind: K }>): Promise<Answers[K]>;
+export interface ReadThread<R extends Request, A extends Record<R["kind"], unknown>> {
+  ask<K extends R["kind"]>(request: Extract<R, { kind: K }>): Promise<A[K]>;
 }
 
 interface Waiter {
@@ -28,7 +30,7 @@ interface Waiter {
 }
 
 interface Read {
-  readonly request: ReadRequest;
+  readonly request: Request;
   /** Null: it is nobody else's. */
   readonly key: string | null;
   readonly atMs: number;
@@ -59,8 +61,8 @@ class Lane {
   }
 }
 
-export class ReadQueue {
-  readonly #thread: ReadThread;
+export class ReadQueue<R extends Request, A extends Record<R["kind"], unknown>> {
+  readonly #thread: ReadThread<R, A>;
   readonly #nowMs: () => number;
   readonly #quick = new Lane();
   readonly #pages = new Lane();
@@ -70,7 +72,7 @@ export class ReadQueue {
   #posted = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(thread: ReadThread, nowMs: () => number = () => performance.now()) {
+  constructor(thread: ReadThread<R, A>, nowMs: () => number = () => performance.now()) {
     this.#thread = thread;
     this.#nowMs = nowMs;
   }
@@ -80,20 +82,20 @@ export class ReadQueue {
     return this.#waiting;
   }
 
-  ask<K extends ReadKind>(request: Extract<ReaderRequest, { kind: K }>): Promise<Answers[K]> {
+  ask<K extends R["kind"]>(request: Extract<R, { kind: K }>): Promise<A[K]> {
     this.#giveUp();
     if (this.#waiting >= READS_WAITING_MAX) {
       const text = `${READS_WAITING_MAX} reads wait for the views already. Try again later.`;
       return Promise.reject(new TenureError("OVERLOADED", text));
     }
-    return new Promise<Answers[K]>((resolve, reject) => {
+    return new Promise<A[K]>((resolve, reject) => {
       this.#waiting++;
       this.#add(request, { resolve, reject });
       this.#pump();
     });
   }
 
-  #add(request: ReadRequest, waiter: Waiter): void {
+  #add(request: Request, waiter: Waiter): void {
     const key = request.kind === "list" ? JSON.stringify(request.query) : null;
     const same = key === null ? undefined : this.#shared.get(key);
     if (same !== undefined) return void same.waiters.push(waiter);
@@ -112,7 +114,7 @@ export class ReadQueue {
         this.#settle(read, settle);
         this.#pump();
       };
-      this.#thread.ask(read.request).then(
+      this.#thread.ask(read.request as Extract<R, { kind: R["kind"] }>).then(
         (answer) => settled(({ resolve }) => resolve(answer as never)),
         (error: unknown) => settled(({ reject }) => reject(error)),
       );

@@ -26,6 +26,8 @@ import type { StoreOptions } from "./messages.ts";
 /** Of tables, words and the JSON of jobs: whatever changes one of them raises it. */
 const FORMAT = 2;
 
+const META = "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;";
+
 /** Numbers in the table and its index: they are changed most often of all. */
 export const STATE_NUMBERS = {
   pending: 0,
@@ -40,7 +42,6 @@ export const STATE_NUMBERS = {
 // A row's key is the sequence of the event that submitted the job: unique, the same on every node, newest last. So every
 // index below ends in the order of lists by itself, that of the words included, and no search has to sort.
 const SCHEMA = `
-  CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
   CREATE TABLE jobs (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -72,12 +73,22 @@ const SCHEMA = `
   CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii');
 `;
 
+/** What kind of file it is. `R`: whoever puts rows into it. */
+export interface StoreDesign<R> {
+  /** Of tables, words and JSON: whatever changes one of them raises it. */
+  readonly format: number;
+  readonly schema: string;
+  /** It was being built when the process ended, and what is in it can't be built upon. */
+  isUnfinished(database: DatabaseSync): boolean;
+  rows(database: DatabaseSync): R;
+}
+
 export type OpenedStore =
   | { readonly kind: "kept"; readonly database: DatabaseSync }
   | { readonly kind: "unfit"; readonly reason: "format" | "cluster" | "unfinished" };
 
 /** For writing; makes a new file where there is none. Throws what SQLite throws. */
-export function openStore(options: StoreOptions): OpenedStore {
+export function openStore(options: StoreOptions, design: StoreDesign<unknown>): OpenedStore {
   const database = new DatabaseSync(options.path, { timeout: BUSY_MS_MAX });
   try {
     // Before the first table, or it has no effect.
@@ -89,7 +100,7 @@ export function openStore(options: StoreOptions): OpenedStore {
       PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
       PRAGMA journal_size_limit = ${WAL_KEPT_BYTES_MAX};
     `);
-    const unfit = prepareTables(database, options);
+    const unfit = prepareTables(database, options, design);
     if (unfit === null) return { kind: "kept", database };
     database.close();
     return { kind: "unfit", reason: unfit };
@@ -99,26 +110,35 @@ export function openStore(options: StoreOptions): OpenedStore {
   }
 }
 
-function prepareTables(database: DatabaseSync, options: StoreOptions): "format" | "cluster" | "unfinished" | null {
+function prepareTables(
+  database: DatabaseSync,
+  options: StoreOptions,
+  design: StoreDesign<unknown>,
+): "format" | "cluster" | "unfinished" | null {
   const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get()!["count"];
   if (tables === 0) {
-    database.exec(`BEGIN IMMEDIATE; ${SCHEMA}`);
+    database.exec(`BEGIN IMMEDIATE; ${META} ${design.schema}`);
     const insert = database.prepare("INSERT INTO meta (name, value) VALUES (?, ?)");
     // A column without a type keeps what it is given, and Node gives numbers as reals.
-    insert.run("format", BigInt(FORMAT));
+    insert.run("format", BigInt(design.format));
     insert.run("cluster_id", options.clusterId);
     insert.run("position", 0n);
     database.exec("COMMIT");
     return null;
   }
-  if (!hasMeta(database) || readMeta(database, "format") !== FORMAT) return "format";
+  if (!hasMeta(database) || readMeta(database, "format") !== design.format) return "format";
   if (readMeta(database, "cluster_id") !== options.clusterId) return "cluster";
-  return isUnfinished(database) ? "unfinished" : null;
+  return design.isUnfinished(database) ? "unfinished" : null;
 }
 
 /** Jobs and no position: what the next snapshot does not have any more would stay for ever. */
-export function isUnfinished(database: DatabaseSync): boolean {
+function isUnfinished(database: DatabaseSync): boolean {
   return readPosition(database) === 0 && database.prepare("SELECT 1 FROM jobs LIMIT 1").get() !== undefined;
+}
+
+/** The file of the jobs of this cluster. */
+export function viewsDesign<R>(rows: (database: DatabaseSync) => R): StoreDesign<R> {
+  return { format: FORMAT, schema: SCHEMA, isUnfinished, rows };
 }
 
 /** For reading, beside the writer. */
@@ -191,6 +211,6 @@ function hasMeta(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'").get() !== undefined;
 }
 
-function readMeta(database: DatabaseSync, name: string): unknown {
+export function readMeta(database: DatabaseSync, name: string): unknown {
   return database.prepare("SELECT value FROM meta WHERE name = ?").get(name)?.["value"];
 }

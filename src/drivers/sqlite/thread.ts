@@ -9,10 +9,10 @@ import { Worker } from "node:worker_threads";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { RESTARTS_FORGIVEN_MS, RESTARTS_MAX, THREAD_HEAP_MB_MAX } from "./limits.ts";
-import type { Answers, Posted, StoreOptions, ThreadMessage } from "./messages.ts";
+import type { Posted, StoreOptions, ThreadMessage } from "./messages.ts";
 
 export interface ThreadOptions {
-  readonly name: "writer" | "reader";
+  readonly name: keyof typeof FILES;
   readonly store: StoreOptions;
   readonly logger: Logger;
   readonly onReplaced: (aside: string | null, reason: string) => void;
@@ -35,9 +35,17 @@ const FILES = {
     source: new URL("./reader-thread.ts", import.meta.url),
     built: new URL("./reader-thread.js", import.meta.url),
   },
+  "mesh-writer": {
+    source: new URL("./mesh-writer-thread.ts", import.meta.url),
+    built: new URL("./mesh-writer-thread.js", import.meta.url),
+  },
+  "mesh-reader": {
+    source: new URL("./mesh-reader-thread.ts", import.meta.url),
+    built: new URL("./mesh-reader-thread.js", import.meta.url),
+  },
 };
 
-export class Thread<R extends { readonly kind: keyof Answers }> {
+export class Thread<R extends { readonly kind: string }, A extends Record<R["kind"], unknown>> {
   readonly #options: ThreadOptions;
   readonly #waiters = new Map<number, Waiter>();
   /** Started by its first request: a node that nobody asks has no reader. */
@@ -63,15 +71,16 @@ export class Thread<R extends { readonly kind: keyof Answers }> {
     return this.#restarts;
   }
 
-  ask<K extends R["kind"]>(request: Extract<R, { kind: K }>): Promise<Answers[K]> {
+  /** `transfer`: buffers of the request that are handed over and not copied. */
+  ask<K extends R["kind"]>(request: Extract<R, { kind: K }>, transfer: readonly ArrayBuffer[] = []): Promise<A[K]> {
     if (this.#state !== "running") return Promise.reject(this.#gone());
     const id = this.#nextId++;
     this.#worker ??= this.#start();
     const worker = this.#worker;
-    return new Promise<Answers[K]>((resolve, reject) => {
+    return new Promise<A[K]>((resolve, reject) => {
       this.#waiters.set(id, { resolve, reject });
       worker.ref();
-      worker.postMessage({ id, request } satisfies Posted<R>);
+      worker.postMessage({ id, request } satisfies Posted<R>, transfer);
     });
   }
 

@@ -22,6 +22,13 @@ export function wordsOfJob(job: Pick<Job, "spec" | "error">): string {
   return words.text();
 }
 
+/** Words of these texts, each once, parted by blanks. */
+export function wordsOf(texts: Iterable<string | null>): string {
+  const words = new WordSet(JOB_WORDS_MAX, JOB_TEXT_LENGTH_MAX);
+  for (const text of texts) if (text !== null) words.add(text);
+  return words.text();
+}
+
 /** As an expression of FTS5; null where there is no word in it. */
 export function matchOf(search: string): string | null {
   const words = new WordSet(SEARCH_WORDS_MAX, SEARCH_WORDS_MAX * WORD_LENGTH_MAX * 4);

@@ -12,10 +12,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import { TenureError } from "../../core/kit/errors.ts";
 import { faultOf } from "./faults.ts";
-import { JobRows } from "./job-rows.ts";
 import { FREE_PAGES_KEPT, TRANSACTION_BYTES_MAX, VACUUM_PAGES_MAX } from "./limits.ts";
-import type { PutPiece, StoreOptions } from "./messages.ts";
-import { isUnfinished, moveAside, openStore, readHoles, readLine, readPosition, removeStore } from "./store.ts";
+import type { Piece, StoreOptions } from "./messages.ts";
+import { moveAside, openStore, readPosition, removeStore, type StoreDesign } from "./store.ts";
 
 export interface WriterReplies {
   stored(id: number): void;
@@ -23,9 +22,16 @@ export interface WriterReplies {
   replaced(aside: string | null, reason: string): void;
 }
 
-interface OpenStore {
+/** Puts rows into the tables, inside of a transaction. */
+export interface Rows<P extends Piece> {
+  put(piece: P): void;
+  /** `line` null: as before. */
+  setPosition(position: number, line: string | null): void;
+}
+
+interface OpenStore<R> {
   readonly database: DatabaseSync;
-  readonly rows: JobRows;
+  readonly rows: R;
   /** What is committed. */
   position: number;
 }
@@ -40,17 +46,19 @@ interface Transaction {
   isPartial: boolean;
 }
 
-export class Writer {
+export class Writer<P extends Piece, R extends Rows<P>> {
+  readonly #design: StoreDesign<R>;
   readonly #options: StoreOptions;
   readonly #replies: WriterReplies;
-  #store: OpenStore | null = null;
+  #store: OpenStore<R> | null = null;
   #transaction: Transaction | null = null;
   #refusal: TenureError | null = new TenureError(
     "BACKEND_UNAVAILABLE",
     "the views were opened anew: ask for their position and feed from there.",
   );
 
-  constructor(options: StoreOptions, replies: WriterReplies) {
+  constructor(design: StoreDesign<R>, options: StoreOptions, replies: WriterReplies) {
+    this.#design = design;
     this.#options = options;
     this.#replies = replies;
   }
@@ -59,33 +67,17 @@ export class Writer {
   position(): number {
     this.flush();
     const { position } = this.#guarded(() => {
-      if (this.#store !== null && isUnfinished(this.#store.database)) this.#remove();
+      if (this.#store !== null && this.#design.isUnfinished(this.#store.database)) this.#remove();
       return this.#open();
     });
     this.#refusal = null;
     return position;
   }
 
-  line(): string | null {
+  /** Behind all puts so far. */
+  read<T>(work: (database: DatabaseSync) => T): T {
     this.flush();
-    return this.#guarded(() => readLine(this.#open().database));
-  }
-
-  doubt(nowMs: number): null {
-    return this.#change((rows) => rows.doubt(nowMs));
-  }
-
-  trust(): null {
-    return this.#change((rows) => rows.trust());
-  }
-
-  holes(): string | null {
-    this.flush();
-    return this.#guarded(() => readHoles(this.#open().database));
-  }
-
-  setHoles(ranges: string): null {
-    return this.#change((rows) => rows.setHoles(ranges));
+    return this.#guarded(() => work(this.#open().database));
   }
 
   rebuild(why: string): null {
@@ -98,7 +90,7 @@ export class Writer {
   }
 
   /** Behind all puts so far. Throws a TenureError, and has changed nothing then. */
-  #change(work: (rows: JobRows) => void): null {
+  change(work: (rows: R) => void): null {
     this.flush();
     if (this.#refusal !== null) throw this.#refusal;
     return this.#guarded(() => {
@@ -115,7 +107,7 @@ export class Writer {
     });
   }
 
-  put(id: number, piece: PutPiece): void {
+  put(id: number, piece: P): void {
     if (this.#refusal !== null) {
       this.#replies.refused(id, this.#refusal);
       return;
@@ -164,7 +156,7 @@ export class Writer {
     this.#store = null;
   }
 
-  #apply(store: OpenStore, id: number, piece: PutPiece): void {
+  #apply(store: OpenStore<R>, id: number, piece: P): void {
     const committed = this.#transaction?.position ?? store.position;
     // At the same position again: the pieces of a snapshot come at 0, and the same rows once more do no harm.
     if (piece.position < committed) {
@@ -187,7 +179,7 @@ export class Writer {
     transaction.ids.push(id);
   }
 
-  #open(): OpenStore {
+  #open(): OpenStore<R> {
     if (this.#store !== null) return this.#store;
     let opened = this.#openOrMove();
     if (opened.kind === "unfit") {
@@ -197,18 +189,18 @@ export class Writer {
     }
     if (opened.kind === "unfit") throw new TenureError("DISK_DAMAGED", `${this.#options.path} can't be made anew.`);
     const { database } = opened;
-    this.#store = { database, rows: new JobRows(database), position: readPosition(database) };
+    this.#store = { database, rows: this.#design.rows(database), position: readPosition(database) };
     return this.#store;
   }
 
   #openOrMove(): ReturnType<typeof openStore> {
     try {
-      return openStore(this.#options);
+      return openStore(this.#options, this.#design);
     } catch (error) {
       const fault = faultOf(error, this.#options.path);
       if (fault?.kind !== "damaged") throw error;
       this.#setAside("damaged", fault.error.message);
-      return openStore(this.#options);
+      return openStore(this.#options, this.#design);
     }
   }
 
@@ -256,7 +248,7 @@ export class Writer {
   }
 
   /** Room of forgotten jobs goes back to the disk. What fails here fails again where it matters. */
-  #vacuum(store: OpenStore): void {
+  #vacuum(store: OpenStore<R>): void {
     try {
       const free = store.database.prepare("PRAGMA freelist_count").get()!["freelist_count"] as number;
       if (free > FREE_PAGES_KEPT) store.database.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES_MAX})`);

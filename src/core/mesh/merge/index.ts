@@ -1,0 +1,8 @@
+// The door of the merged state of all sites: rows per (job, line), what is shown of them, and their hash.
+
+export type { AgentRow } from "./agent-row.ts";
+export { type ControllerRow, shownController } from "./controller-row.ts";
+export { type LineEvent, siteOf } from "./events.ts";
+export type { JobRow } from "./job-row.ts";
+export { EMPTY_SUM, Projection, projectionHash, type Row, type RowKind, type RowStore } from "./projection.ts";
+export { type LineMark, type LineStanding, type ShownJob, shownJob } from "./shown-job.ts";

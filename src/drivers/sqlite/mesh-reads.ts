@@ -1,0 +1,192 @@
+// What is read of mesh.sqlite, a page at a time.
+
+import type { DatabaseSync } from "node:sqlite";
+import { TenureError } from "../../core/kit/errors.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
+import { type AgentRow, projectionHash, type ShownJob, siteOf } from "../../core/mesh/merge/index.ts";
+import type {
+  LineMark,
+  MeshAgent,
+  MeshAgentPage,
+  MeshAgentQuery,
+  MeshCheckpoint,
+  MeshEvent,
+  MeshEventPage,
+  MeshEventQuery,
+  MeshJobQuery,
+  MeshSource,
+} from "../../ports/mesh-views.ts";
+import type { ControllerView } from "../../ports/mesh.ts";
+import { listJobs } from "./job-list.ts";
+import { JOBS_PAGE_BYTES_MAX, MESH_CONTROLLERS_MAX, MESH_PAGE_ROWS_MAX } from "./limits.ts";
+import type { StoredHash, StoredMeshPage } from "./mesh-messages.ts";
+import { readMissing } from "./mesh-store.ts";
+import { readPosition } from "./store.ts";
+
+type Sources = ReadonlyMap<string, MeshSource>;
+
+/** The lines are read after the page: what is known of them is at least as new. */
+export function readJobs(database: DatabaseSync, query: MeshJobQuery): StoredMeshPage {
+  const page = listJobs(database, query);
+  const sources = sourcesOf(database);
+  const lines = new Set(page.jobs.map((json) => (parseJson(json) as ShownJob).line));
+  return { ...page, lines: [...lines].map((line) => [line, sources.get(line) ?? UNKNOWN] as const) };
+}
+
+const UNKNOWN: MeshSource = { mark: null, arrivedMs: 0 };
+
+function sourcesOf(database: DatabaseSync): Sources {
+  const rows = database.prepare("SELECT line, mark, arrived_ms FROM lines").all();
+  return new Map(
+    rows.map((row) => [
+      row["line"] as string,
+      { mark: row["mark"] as LineMark | null, arrivedMs: row["arrived_ms"] as number },
+    ]),
+  );
+}
+
+/** By (name, line), from the cursor on; of generations that are over nothing is shown. */
+export function readAgents(database: DatabaseSync, { site, cursor, limit }: MeshAgentQuery): MeshAgentPage {
+  const [name, line] = cursorOf(cursor);
+  const count = Math.min(limit, MESH_PAGE_ROWS_MAX);
+  const rows = database
+    .prepare(
+      `SELECT rows.text, rows.line, lines.mark, lines.arrived_ms
+       FROM merged_rows AS rows CROSS JOIN lines ON lines.line = rows.line
+       WHERE rows.kind = 'agent' AND rows.is_gone = 0 AND (rows.id, rows.line) > (?, ?)
+         AND lines.ended IS NULL AND (? IS NULL OR lines.site = ?)
+       ORDER BY rows.id, rows.line LIMIT ?`,
+    )
+    .all(name, line, site ?? null, site ?? null, BigInt(count));
+  const agents = rows.map((row) =>
+    agentOf(parseJson(row["text"] as string) as AgentRow, {
+      mark: row["mark"] as LineMark | null,
+      arrivedMs: row["arrived_ms"] as number,
+    }),
+  );
+  const last = agents.length < count ? undefined : agents.at(-1);
+  const next = last === undefined ? null : Buffer.from(`${last.line}\n${last.name}`).toString("base64url");
+  return { agents, next, through: readPosition(database) };
+}
+
+function cursorOf(cursor: string | undefined): readonly [string, string] {
+  if (cursor === undefined) return ["", ""];
+  const text = Buffer.from(cursor, "base64url").toString();
+  // No line has one.
+  const end = text.indexOf("\n");
+  if (end > 0) return [text.slice(end + 1), text.slice(0, end)];
+  throw new TenureError("BAD_REQUEST", "this cursor is of no page of agents: send the `next` of the page before.");
+}
+
+function agentOf({ id, line, info, state }: AgentRow, source: MeshSource): MeshAgent {
+  return {
+    name: id,
+    site: siteOf(line),
+    line,
+    isOnline: state?.isOnline ?? false,
+    isDraining: info?.draining ?? false,
+    platform: info?.platform ?? null,
+    capacity: info?.capacity ?? 0,
+    kinds: info?.kinds ?? [],
+    labels: info?.labels ?? [],
+    changedAtMs: state?.atMs ?? info?.atMs ?? 0,
+    ...source,
+  };
+}
+
+export function readControllers(database: DatabaseSync): ControllerView[] {
+  const rows = database.prepare("SELECT * FROM controller_nodes ORDER BY id LIMIT ?").all(BigInt(MESH_CONTROLLERS_MAX));
+  return rows.map((row) => ({
+    id: row["id"] as string,
+    url: row["url"] as string,
+    name: row["name"] as string,
+    registeredAt: row["registered_at"] as number,
+    lastHeartbeatAt: row["last_heartbeat_at"] as number,
+    expiresAt: row["expires_at"] as number,
+    isActive: row["is_active"] === 1,
+    metadata: parseJson(row["metadata"] as string) as ControllerView["metadata"],
+  }));
+}
+
+export function readEvents(database: DatabaseSync, query: MeshEventQuery): MeshEventPage {
+  const { afterArrival, limit } = query;
+  const filters = [
+    ["line", query.line],
+    ["event_type", query.eventType],
+    ["entity_id", query.entityId],
+  ].filter((filter): filter is [string, string] => filter[1] !== undefined);
+  const conditions = filters.map(([column]) => ` AND ${column} = ?`).join("");
+  const rows = database
+    .prepare(`SELECT * FROM event_log WHERE sequence > ?${conditions} ORDER BY sequence LIMIT ?`)
+    .iterate(BigInt(afterArrival), ...filters.map(([, value]) => value), BigInt(Math.min(limit, MESH_PAGE_ROWS_MAX)));
+  const events: MeshEvent[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const event = eventOf(row);
+    events.push(event);
+    bytes += event.payload.length;
+    if (bytes >= JOBS_PAGE_BYTES_MAX) break;
+  }
+  const isFull = events.length >= Math.min(limit, MESH_PAGE_ROWS_MAX) || bytes >= JOBS_PAGE_BYTES_MAX;
+  const oldest = database.prepare("SELECT coalesce(min(sequence), 1) AS oldest FROM event_log").get()!["oldest"];
+  return {
+    events,
+    next: isFull ? (events.at(-1)?.arrival ?? null) : null,
+    droppedThrough: (oldest as number) - 1,
+    through: readPosition(database),
+  };
+}
+
+function eventOf(row: Record<string, unknown>): MeshEvent {
+  return {
+    arrival: row["sequence"] as number,
+    line: row["line"] as string,
+    generation: row["generation"] as number,
+    lineSequence: row["line_sequence"] as number,
+    id: row["id"] as string,
+    timestamp: row["timestamp"] as number,
+    eventType: row["event_type"] as string,
+    entityId: row["entity_id"] as string,
+    entityType: row["entity_type"] as string,
+    payload: row["payload"] as string,
+    sourceControllerId: row["source_controller_id"] as string,
+    previousHash: row["previous_hash"] as string | null,
+    eventHash: row["event_hash"] as string,
+  };
+}
+
+export function readReceipt(database: DatabaseSync, line: string, sequence: number): number | null {
+  const row = database
+    .prepare("SELECT receipt, first FROM receipts WHERE line = ? AND through >= ? ORDER BY through LIMIT 1")
+    .get(line, BigInt(sequence));
+  return row === undefined || (row["first"] as number) > sequence ? null : (row["receipt"] as number);
+}
+
+export function readCheckpoint(database: DatabaseSync, line: string, after: number): MeshCheckpoint | null {
+  const row = database
+    .prepare("SELECT size, after, note FROM checkpoints WHERE line = ? AND size > ? ORDER BY size LIMIT 1")
+    .get(line, BigInt(after));
+  if (row === undefined) return null;
+  return { size: row["size"] as number, after: row["after"] as number, note: row["note"] as string };
+}
+
+/** Lines that are marked count for nothing. */
+export function readHash(database: DatabaseSync): StoredHash {
+  const lines = database.prepare("SELECT line, sum, mark FROM lines").all();
+  const sums = lines.filter((line) => line["mark"] === null).map((line) => line["sum"] as string);
+  const marks = lines
+    .filter((line) => line["mark"] !== null)
+    .map((line) => [line["line"] as string, line["mark"] as LineMark] as const);
+  const rows = database
+    .prepare(
+      "SELECT count(*) AS count FROM lines JOIN merged_rows AS rows ON rows.line = lines.line WHERE lines.mark IS NULL AND rows.is_gone = 0",
+    )
+    .get()!["count"] as number;
+  return {
+    hash: projectionHash(sums),
+    through: readPosition(database),
+    rows,
+    missing: readMissing(database),
+    marks,
+  };
+}

@@ -1,0 +1,271 @@
+// Puts events into the tables of mesh.sqlite, in order of arrival, inside of a transaction of the writer's.
+//
+// Invariants:
+// - An arrival is taken once: what is at or below the position changes nothing.
+// - Each line's events come in order (receipts.ts has no gaps in a line), so a row that is gone can be dropped (core/mesh/merge); it is
+//   kept as long as another line says something of the same job, because it says that an older generation's word is void.
+// - What is shown of a job is computed from its rows whenever one of them, or the standing of its line, changes.
+
+import { hash } from "node:crypto";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { decodeEvent, eventHashOf, type StoredEvent } from "../../core/events/index.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
+import {
+  type ControllerRow,
+  EMPTY_SUM,
+  type JobRow,
+  type LineMark,
+  type LineStanding,
+  Projection,
+  type Row,
+  type RowKind,
+  type RowStore,
+  shownController,
+  shownJob,
+  siteOf,
+} from "../../core/mesh/merge/index.ts";
+import { MESH_EVENTS_DROPPED_MAX, MESH_EVENTS_KEPT, MESH_PAYLOAD_LENGTH_MAX, MESH_REGISTRATION_MS } from "./limits.ts";
+import type { MeshPiece, PostedEvent } from "./mesh-messages.ts";
+import { readPosition, STATE_NUMBERS } from "./store.ts";
+import { wordsOf } from "./words.ts";
+
+const digest = { sha256Hex: (data: Uint8Array | string): string => hash("sha256", data, "hex") };
+
+interface Receipt {
+  readonly line: string;
+  readonly receipt: number;
+  readonly first: number;
+  readonly through: number;
+}
+
+export class MeshRows {
+  readonly #database: DatabaseSync;
+  readonly #projection: Projection;
+  readonly #statements: Statements;
+  /** Of the arrival that is being taken: the key of a job that it brings. */
+  #arrival = 0;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+    this.#statements = statementsOf(database);
+    this.#projection = new Projection(this.#store(), digest);
+  }
+
+  put({ events, buffer }: MeshPiece): void {
+    let through = readPosition(this.#database);
+    let missing = 0;
+    let from = 0;
+    let receipt: Receipt | null = null;
+    for (const posted of events) {
+      const bytes = buffer.subarray(from, from + posted.length);
+      from += posted.length;
+      if (posted.arrival <= through) continue;
+      // Before the first there may be what has left the archive long ago.
+      missing += posted.arrival - through - 1;
+      through = posted.arrival;
+      this.#take(posted, bytes);
+      receipt = this.#receipted(receipt, posted);
+    }
+    if (receipt !== null) this.#putReceipt(receipt);
+    this.setPosition(through);
+    if (missing > 0) this.#statements.addMissing.run(BigInt(missing), BigInt(missing));
+    this.#statements.dropEvents.run(BigInt(through - MESH_EVENTS_KEPT), BigInt(MESH_EVENTS_DROPPED_MAX));
+  }
+
+  setPosition(position: number): void {
+    this.#statements.setPosition.run(BigInt(position));
+  }
+
+  mark(line: string, mark: LineMark | null): void {
+    this.#touchLine(line, 0);
+    this.#statements.setMark.run(mark, line);
+    for (const row of this.#statements.contested.all(line)) this.#show(row["id"] as string);
+  }
+
+  #take(posted: PostedEvent, bytes: Uint8Array): void {
+    const { line, generation, lineSequence, checkpoint } = posted;
+    this.#arrival = posted.arrival;
+    this.#touchLine(line, posted.arrivedMs);
+    if (checkpoint !== null) {
+      this.#statements.putCheckpoint.run(line, BigInt(lineSequence), BigInt(checkpoint.after), checkpoint.note);
+    }
+    const read = posted.hash === null ? decodeEvent(bytes) : null;
+    // Pages are verified before they are applied: what can't be read here is of a kind that a later release knows.
+    if (read === null || read.kind === "malformed") {
+      this.#logEvent(posted, null, posted.hash ?? eventHashOf(bytes, digest));
+      return;
+    }
+    this.#logEvent(posted, read.event, eventHashOf(bytes, digest));
+    this.#projection.apply({ line, generation, event: { ...read.event, sequence: lineSequence } });
+  }
+
+  #logEvent(posted: PostedEvent, event: StoredEvent | null, eventHash: string): void {
+    const payload = event === null ? "{}" : JSON.stringify(event.payload);
+    this.#statements.logEvent.run(
+      BigInt(posted.arrival),
+      posted.line,
+      BigInt(posted.generation),
+      BigInt(posted.lineSequence),
+      event?.id ?? "",
+      event?.timestamp ?? 0,
+      event?.eventType ?? (posted.hash === null ? "unreadable" : "withheld"),
+      event?.entityId ?? "",
+      event?.entityType ?? "",
+      payload.length > MESH_PAYLOAD_LENGTH_MAX ? `{"omittedBytes":${Buffer.byteLength(payload)}}` : payload,
+      event?.sourceControllerId ?? "",
+      event?.previousHash ?? null,
+      eventHash,
+    );
+  }
+
+  /** Joined for as long as events of one receipt follow each other. */
+  #receipted(last: Receipt | null, { line, lineSequence, receipt }: PostedEvent): Receipt | null {
+    if (last !== null && (receipt !== last.receipt || line !== last.line)) {
+      this.#putReceipt(last);
+      last = null;
+    }
+    if (receipt === null) return null;
+    return { line, receipt, first: last?.first ?? lineSequence, through: lineSequence };
+  }
+
+  #putReceipt({ line, receipt, first, through }: Receipt): void {
+    this.#statements.putReceipt.run(line, BigInt(receipt), BigInt(first), BigInt(through));
+  }
+
+  #touchLine(line: string, arrivedMs: number): void {
+    this.#statements.touchLine.run(line, siteOf(line), EMPTY_SUM, arrivedMs);
+  }
+
+  #store(): RowStore {
+    const { getRow, setRow, getSum, setSum, end } = this.#statements;
+    return {
+      get: (kind, line, id) => (getRow.get(kind, id, line)?.["text"] as string | undefined) ?? null,
+      set: (row, text, isGone) => {
+        const { id, line } = row.row;
+        setRow.run(row.kind, id, line, BigInt(sequenceOf(row)), isGone ? 1n : 0n, text);
+        this.#changed(row.kind, id);
+      },
+      sum: (line) => (getSum.get(line)?.["sum"] as string | undefined) ?? null,
+      setSum: (line, sum) => void setSum.run(sum, line),
+      ended: (line, through) => {
+        this.#touchLine(line, 0);
+        end.run(BigInt(through), BigInt(through), line);
+        for (const row of this.#statements.after.all(line, BigInt(through))) this.#show(row["id"] as string);
+      },
+    };
+  }
+
+  #changed(kind: RowKind, id: string): void {
+    const { rowsOf, dropGone } = this.#statements;
+    switch (kind) {
+      case "job":
+        if (rowsOf.all(kind, id).every((row) => row["is_gone"] === 1)) dropGone.run(kind, id);
+        this.#show(id);
+        return;
+      case "agent":
+        dropGone.run(kind, id);
+        return;
+      case "controller":
+        this.#showController(id);
+    }
+  }
+
+  #show(id: string): void {
+    const { rowsOf, findJob, deleteJob, deleteWords } = this.#statements;
+    const rows = rowsOf.all("job", id).map((row) => parseJson(row["text"] as string) as JobRow);
+    const shown = shownJob(rows, (line) => this.#standingOf(line));
+    const before = findJob.get(id);
+    const key = before === undefined ? this.#arrival : (before["sequence"] as number);
+    if (shown === null) {
+      if (before === undefined) return;
+      deleteWords.run(BigInt(key));
+      deleteJob.run(BigInt(key));
+      return;
+    }
+    const { state, kind, queue, agent, site, platform, submittedBy, error, labels } = shown;
+    const words = wordsOf([kind, queue, platform, agent, submittedBy, error, ...labels.flat()]);
+    const values = [STATE_NUMBERS[state], kind ?? "", queue ?? "", agent, site, words, JSON.stringify(shown)] as const;
+    this.#statements.putJob.run(BigInt(key), id, ...values);
+    if (before?.["searched"] === words) return;
+    if (before !== undefined) deleteWords.run(BigInt(key));
+    this.#statements.insertWords.run(BigInt(key), words);
+  }
+
+  #showController(id: string): void {
+    const rows = this.#statements.rowsOf.all("controller", id);
+    const shown = shownController(rows.map((row) => parseJson(row["text"] as string) as ControllerRow));
+    if (shown === null || shown.registration === null) return;
+    const { registration, life } = shown;
+    const aliveMs = Math.floor(life?.atMs ?? registration.atMs);
+    const { urls, version } = registration;
+    this.#statements.putController.run(
+      id,
+      registration.url ?? "",
+      registration.name ?? id,
+      BigInt(Math.floor(registration.atMs)),
+      BigInt(aliveMs),
+      BigInt(aliveMs + MESH_REGISTRATION_MS),
+      life?.isActive === false ? 0n : 1n,
+      JSON.stringify({ line: shown.line, urls, ...(version === null ? {} : { version }) }),
+    );
+  }
+
+  #standingOf(line: string): LineStanding {
+    const row = this.#statements.standing.get(line);
+    return {
+      mark: (row?.["mark"] ?? null) as LineMark | null,
+      through: (row?.["ended"] ?? null) as number | null,
+    };
+  }
+}
+
+/** Of its last word, by which it is found when its line turns out to have been restored from before. */
+function sequenceOf({ kind, row }: Row): number {
+  return kind === "job" ? (row.state?.at.sequence ?? 0) : 0;
+}
+
+type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
+
+const SQL = {
+  setPosition: "UPDATE meta SET value = ? WHERE name = 'position'",
+  addMissing: "INSERT INTO meta (name, value) VALUES ('missing', ?) ON CONFLICT (name) DO UPDATE SET value = value + ?",
+  touchLine:
+    "INSERT INTO lines (line, site, sum, arrived_ms) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE SET arrived_ms = max(arrived_ms, excluded.arrived_ms)",
+  getSum: "SELECT sum FROM lines WHERE line = ?",
+  setSum: "UPDATE lines SET sum = ? WHERE line = ?",
+  setMark: "UPDATE lines SET mark = ? WHERE line = ?",
+  end: "UPDATE lines SET ended = min(coalesce(ended, ?), ?) WHERE line = ?",
+  standing: "SELECT mark, ended FROM lines WHERE line = ?",
+  getRow: "SELECT text FROM merged_rows WHERE kind = ? AND id = ? AND line = ?",
+  setRow: "INSERT OR REPLACE INTO merged_rows (kind, id, line, sequence, is_gone, text) VALUES (?, ?, ?, ?, ?, ?)",
+  rowsOf: "SELECT line, is_gone, text FROM merged_rows WHERE kind = ? AND id = ?",
+  dropGone: "DELETE FROM merged_rows WHERE kind = ? AND id = ? AND is_gone = 1",
+  after: "SELECT id FROM merged_rows WHERE line = ? AND kind = 'job' AND sequence > ?",
+  contested:
+    "SELECT id FROM merged_rows AS own WHERE line = ? AND kind = 'job' AND EXISTS (SELECT 1 FROM merged_rows AS other WHERE other.kind = 'job' AND other.id = own.id AND other.line <> own.line)",
+  findJob: "SELECT sequence, searched FROM jobs WHERE id = ?",
+  putJob:
+    "INSERT OR REPLACE INTO jobs (sequence, id, state, kind, queue, agent, site, searched, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  deleteJob: "DELETE FROM jobs WHERE sequence = ?",
+  insertWords: "INSERT INTO words (rowid, text) VALUES (?, ?)",
+  deleteWords: "DELETE FROM words WHERE rowid = ?",
+  putController:
+    "INSERT OR REPLACE INTO controller_nodes (id, url, name, registered_at, last_heartbeat_at, expires_at, is_active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+  logEvent:
+    "INSERT OR REPLACE INTO event_log (sequence, line, generation, line_sequence, id, timestamp, event_type, entity_id, entity_type, payload, source_controller_id, previous_hash, event_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  dropEvents:
+    "DELETE FROM event_log WHERE sequence IN (SELECT sequence FROM event_log WHERE sequence <= ? ORDER BY sequence LIMIT ?)",
+  putReceipt:
+    "INSERT INTO receipts (line, receipt, first, through) VALUES (?, ?, ?, ?) ON CONFLICT (line, receipt) DO UPDATE SET first = min(first, excluded.first), through = max(through, excluded.through)",
+  putCheckpoint: "INSERT OR REPLACE INTO checkpoints (line, size, after, note) VALUES (?, ?, ?, ?)",
+} as const;
+
+function statementsOf(database: DatabaseSync): Statements {
+  const prepare = (text: string): StatementSync => {
+    const statement = database.prepare(text);
+    // What is run says which row it inserted last, and the words' own tables have keys that are no number of JavaScript's.
+    if (!text.startsWith("SELECT")) statement.setReadBigInts(true);
+    return statement;
+  };
+  return Object.fromEntries(Object.entries(SQL).map(([name, text]) => [name, prepare(text)])) as Statements;
+}

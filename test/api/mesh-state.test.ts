@@ -1,0 +1,99 @@
+// The jobs and agents of all sites over HTTP, from a real mesh.sqlite.
+
+import { expect, test } from "vitest";
+import { MESH_STATE_ROUTES } from "../../src/contract/mesh/state-routes.ts";
+import { shape } from "../../src/contract/index.ts";
+import { arrivals, newMeshPath, openMesh, says } from "../sqlite/test-mesh.ts";
+import { startApi, type TestApi } from "./test-api.ts";
+
+const LABELS = JSON.parse('{"__proto__":"x","isLost":"y"}') as Record<string, string>;
+
+async function meshApi(): Promise<TestApi> {
+  const views = await openMesh(await newMeshPath());
+  const spec = { kind: "compile", queue: "linux", platform: null, labels: LABELS };
+  await views.put(
+    arrivals([
+      says("a.1", 1, "build:submitted", "j1", { spec, by: "ann" }),
+      says("b.1", 1, "build:submitted", "j2", { spec: { kind: 7 } }),
+      says("b.1", 2, "worker:registered", "w1", { platform: "linux", capacity: 4, kinds: ["test"], draining: true }),
+      says("b.1", 3, "worker:registered", "w2", { platform: [], capacity: "many" }),
+      says("b.1", 4, "worker:offline", "w2"),
+      says("a.1", 2, "build:failed", "j1", { error: { message: "no such file" } }),
+    ]),
+  );
+  await views.mark("b.1", "forked");
+  const heardMs = (line: string): number | null => (line === "a.1" ? Date.now() : null);
+  return await startApi({ meshState: { views, heardMs } });
+}
+
+test("jobs of all sites are listed with their site and the age of what is shown", async () => {
+  await using t = await meshApi();
+  const { status, json } = await t.call("GET", "/v1/mesh/jobs", undefined, "viewer-key");
+  expect(status).toBe(200);
+  expect(shape(MESH_STATE_ROUTES.meshJobs.answer).check(json)).toEqual({ ok: true, value: json });
+  expect(json).toMatchObject({
+    next: null,
+    through: 6,
+    jobs: [
+      { id: "j2", site: "b", line: "b.1", line_state: "forked", state: "pending", kind: null, heard_at_ms: 5_005 },
+      {
+        id: "j1",
+        site: "a",
+        line_state: "sound",
+        state: "failed",
+        kind: "compile",
+        submitted_by: "ann",
+        error_message: "no such file",
+        claims: 1,
+        is_lost: false,
+      },
+    ],
+  });
+  const [forked, sound] = json!["jobs"] as { age_ms: number; labels: object }[];
+  expect(forked!.age_ms).toBeGreaterThan(1e12);
+  expect(sound!.age_ms).toBeLessThan(60_000);
+  expect(Object.entries(sound!.labels)).toEqual(Object.entries(LABELS));
+});
+
+test("by site, state and words, page by page; a wrong cursor is 400", async () => {
+  await using t = await meshApi();
+  const ids = async (query: string): Promise<unknown> =>
+    ((await t.call("GET", `/v1/mesh/jobs?${query}`)).json!["jobs"] as { id: string }[]).map(({ id }) => id);
+  expect(await ids("site=b")).toEqual(["j2"]);
+  expect(await ids("state=failed,completed")).toEqual(["j1"]);
+  expect(await ids("search=Compile%20file")).toEqual(["j1"]);
+  const { json } = await t.call("GET", "/v1/mesh/jobs?limit=1");
+  expect(await ids(`cursor=${encodeURIComponent(json!["next"] as string)}`)).toEqual(["j1"]);
+  for (const path of ["/v1/mesh/jobs", "/v1/mesh/agents"]) {
+    const wrong = await t.call("GET", `${path}?cursor=nonsense`);
+    expect([wrong.status, wrong.json]).toMatchObject([400, { error: "BAD_REQUEST", field: "cursor" }]);
+  }
+});
+
+test("agents of all sites are listed by name", async () => {
+  await using t = await meshApi();
+  const { json } = await t.call("GET", "/v1/mesh/agents?limit=1", undefined, "viewer-key");
+  expect(shape(MESH_STATE_ROUTES.meshAgents.answer).check(json)).toEqual({ ok: true, value: json });
+  expect(json!["agents"]).toMatchObject([
+    { name: "w1", site: "b", line_state: "forked", state: "draining", capacity: 4, kinds: ["test"], platform: "linux" },
+  ]);
+  const more = await t.call("GET", `/v1/mesh/agents?cursor=${String(json!["next"])}`);
+  expect(more.json).toMatchObject({
+    agents: [{ name: "w2", state: "offline", platform: null, capacity: 0 }],
+    next: null,
+  });
+});
+
+test("a standalone site answers 501, and says how to join", async () => {
+  await using t = await startApi();
+  for (const path of ["/v1/mesh/jobs", "/v1/mesh/agents"]) {
+    const { status, json } = await t.call("GET", path, undefined, "viewer-key");
+    expect([status, json]).toMatchObject([
+      501,
+      {
+        error: "MESH_DISABLED",
+        message: 'This site is standalone. Set mode = "distributed" in [mesh] to join sites; see docs/mesh.md.',
+      },
+    ]);
+  }
+});
