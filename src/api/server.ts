@@ -156,7 +156,7 @@ class ApiServer implements Api {
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshStateHandlers(service),
-      ...meshLinesHandlers(options.lines),
+      ...meshLinesHandlers(options.lines, options.links),
       ...meshLinksHandlers(options.links),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };

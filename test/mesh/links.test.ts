@@ -39,4 +39,86 @@ describe("a hub and two children", () => {
     },
     SPREAD_MS,
   );
+
+  it(
+    "a site that is cut off goes on, and catches up when the link heals",
+    async () => {
+      proxy.cut();
+      await Promise.all(sites().map((site) => site.submit(20)));
+      await haveTheSame([hub, left]);
+      expect((await right.heads()).get(await hub.ownLine())).not.toEqual((await hub.heads()).get(await hub.ownLine()));
+      proxy.heal();
+      await haveTheSame(sites());
+    },
+    2 * SPREAD_MS,
+  );
+
+  it(
+    "a hub that is killed and started again is dialled again, and passes on what was written meanwhile",
+    async () => {
+      await hub.node.kill9();
+      await Promise.all([left.submit(20), right.submit(20)]);
+      hub.node.start();
+      await haveTheSame(sites());
+    },
+    2 * SPREAD_MS,
+  );
+
+  it(
+    "each link is shown: who is there, how long a round trip takes, what is missing",
+    async () => {
+      const { links } = await left.get<{ links: readonly Record<string, unknown>[] }>("/v1/mesh/sites");
+      expect(links).toMatchObject([
+        { controller: "hub", direction: "dialled", url: hub.url, connected: true, lag_events: 0, missing_events: 0 },
+      ]);
+      expect(links[0]!["round_trip_ms"]).toBeGreaterThan(0);
+      const served = await hub.get<{ links: readonly Record<string, unknown>[] }>("/v1/mesh/sites");
+      const controllers = served.links.map(({ controller, direction }) => [controller, direction]);
+      expect(controllers.toSorted()).toEqual([
+        ["left", "served"],
+        ["right", "served"],
+      ]);
+    },
+    SPREAD_MS,
+  );
+
+  it("nobody is blamed", async () => {
+    for (const site of sites()) {
+      const { links } = await site.get<{ links: readonly { blamed: object }[] }>("/v1/mesh/sites");
+      expect(links.map(({ blamed }) => blamed)).toEqual(links.map(() => ({})));
+    }
+  });
+});
+
+describe("a parent of three nodes", () => {
+  let parent: TestSite;
+  let child: TestSite;
+
+  beforeAll(async () => {
+    parent = await TestSite.start({ id: "parent", children: ["child"], nodes: 3 });
+    child = await TestSite.start({ id: "child", parents: parent.cluster.urls });
+  }, SITES_START_MS);
+
+  afterAll(async () => {
+    await Promise.all([parent?.end(), child?.end()]);
+  }, 60_000);
+
+  it(
+    "is followed to its next leader when the leader is killed, and every node has the same",
+    async () => {
+      await parent.submit(10);
+      await child.submit(10);
+      await haveTheSame([parent, child]);
+      const leader = await parent.cluster.leader();
+      await parent.cluster.kill(leader);
+      await parent.cluster.waitForLeader(leader);
+      await parent.submit(10);
+      await child.submit(10);
+      const rest = parent.cluster.nodes.filter(({ id }) => id !== leader);
+      await haveTheSame([child, ...rest.map((node) => parent.at(node))]);
+      parent.cluster.start(leader);
+      await haveTheSame([child, ...parent.cluster.nodes.map((node) => parent.at(node))]);
+    },
+    3 * SPREAD_MS,
+  );
 });

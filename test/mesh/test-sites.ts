@@ -20,13 +20,24 @@ export interface SiteOptions {
   readonly mesh?: Readonly<Record<string, unknown>> | undefined;
 }
 
+export type Heads = ReadonlyMap<string, { readonly size: number; readonly root: string }>;
+const NO_HEADS: Heads = new Map();
+
 export class TestSite {
   readonly id: string;
   readonly cluster: TenureCluster;
 
-  private constructor(id: string, cluster: TenureCluster) {
+  readonly #node: string | undefined;
+
+  private constructor(id: string, cluster: TenureCluster, node?: string) {
     this.id = id;
     this.cluster = cluster;
+    this.#node = node;
+  }
+
+  /** The same site, as this node shows it. */
+  at(node: TenureNode): TestSite {
+    return new TestSite(this.id, this.cluster, node.id);
   }
 
   static async start({ id, parents = [], children = [], nodes = 1, mesh = {} }: SiteOptions): Promise<TestSite> {
@@ -50,7 +61,7 @@ export class TestSite {
   }
 
   get node(): TenureNode {
-    return this.cluster.nodes[0]!;
+    return this.#node === undefined ? this.cluster.nodes[0]! : this.cluster.node(this.#node);
   }
 
   get url(): string {
@@ -75,7 +86,7 @@ export class TestSite {
   }
 
   /** The size of each line that this site has, by the line's name; and its root. */
-  async heads(node: TenureNode = this.node): Promise<ReadonlyMap<string, { readonly size: number; readonly root: string }>> {
+  async heads(node: TenureNode = this.node): Promise<Heads> {
     const { heads } = await this.get<{ heads: readonly string[] }>("/v1/mesh/heads", node);
     return new Map(
       heads.map((note) => {
@@ -118,14 +129,15 @@ function controllerKey(child: string) {
   return { name: child, role: "controller" as const, sha256 };
 }
 
-/** Every one of these sites has the same of every line, and all lines of all of them. */
+/** Every one of these sites has the same of every line of these, and all of them. */
 export async function haveTheSame(sites: readonly TestSite[], limitMs = SPREAD_MS): Promise<void> {
+  const ids = new Set(sites.map(({ id }) => id));
   let shown = "";
   const isSame = async (): Promise<boolean> => {
-    const heads = await Promise.all(sites.map((site) => site.heads().catch(() => new Map())));
+    const heads = await Promise.all(sites.map((site) => site.heads().catch(() => NO_HEADS)));
     shown = sites.map(({ id }, at) => `${id}: ${JSON.stringify([...heads[at]!])}`).join("\n");
-    const own = sites.filter(({ id }) => heads.every((lines) => [...lines.keys()].some((line) => line.startsWith(`${id}.`))));
-    return own.length === sites.length && heads.every((lines) => isEqual(lines, heads[0]!));
+    const ofThese = heads.map((lines) => new Map([...lines].filter(([line]) => ids.has(line.split(".")[0]!))));
+    return ofThese.every((lines) => lines.size === ids.size && isEqual(lines, ofThese[0]!));
   };
   await waitFor("all sites to have the same", isSame, limitMs).catch(async (error: unknown) => {
     const links = await Promise.all(sites.map((site) => site.get("/v1/mesh/sites").catch((why: unknown) => String(why))));
@@ -134,10 +146,7 @@ export async function haveTheSame(sites: readonly TestSite[], limitMs = SPREAD_M
   });
 }
 
-function isEqual(
-  one: ReadonlyMap<string, { readonly size: number; readonly root: string }>,
-  other: ReadonlyMap<string, { readonly size: number; readonly root: string }>,
-): boolean {
+function isEqual(one: Heads, other: Heads): boolean {
   if (one.size !== other.size) return false;
   return [...one].every(([line, { size, root }]) => other.get(line)?.size === size && other.get(line)?.root === root);
 }

@@ -4,6 +4,7 @@ import type { MESH_LINES_ROUTES } from "../../contract/index.ts";
 import { toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { MeshLinks } from "../../ports/mesh-links.ts";
 import type { Handlers } from "./handler.ts";
 
 type Ids = keyof typeof MESH_LINES_ROUTES;
@@ -11,7 +12,7 @@ type Ids = keyof typeof MESH_LINES_ROUTES;
 const JSON_TYPE = "application/json; charset=utf-8";
 
 /** `lines`: undefined where this site is standalone. */
-export function meshLinesHandlers(lines: MeshLines | undefined): Pick<Handlers, Ids> {
+export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks | undefined): Pick<Handlers, Ids> {
   if (lines === undefined) {
     const refuse = (): never => {
       throw standalone();
@@ -45,9 +46,13 @@ export function meshLinesHandlers(lines: MeshLines | undefined): Pick<Handlers, 
       const status = lines.status();
       const why = status.kind === "signing" ? null : status.why;
       const own = toSnake(lines.own());
-      return { body: { node_key: lines.publicKey, status: status.kind, why, own, sites: lines.sites() } };
+      return { body: { node_key: lines.publicKey, status: status.kind, why, own, sites: lines.sites(), links: shown(links) } };
     },
   };
+}
+
+function shown(links: MeshLinks | undefined): object {
+  return (links?.views() ?? []).map(({ blamed, ...view }) => ({ ...(toSnake(view) as object), blamed }));
 }
 
 function ownLine(lines: MeshLines): string {

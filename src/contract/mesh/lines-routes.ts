@@ -5,6 +5,7 @@ import { Type } from "typebox";
 import { READ, type Route } from "../route.ts";
 import { integer, matching, nullable, oneOf, strict } from "../schema-kit.ts";
 import { shape } from "../shape.ts";
+import { LinkShown } from "./links-schemas.ts";
 
 const Text = Type.String();
 const Count = integer(0);
@@ -98,6 +99,7 @@ export const MESH_LINES_ROUTES = {
       why: nullable(Text),
       own: nullable(OwnSite),
       sites: Type.Array(strict({ id: Text, name: Text, url: Text, status: Text, line: nullable(Text) })),
+      links: Type.Array(LinkShown),
     }),
   },
 } as const satisfies Readonly<Record<string, Route>>;

@@ -3,7 +3,7 @@
 
 import { Type } from "typebox";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
-import { integer, matching, nullable, strict, text } from "../schema-kit.ts";
+import { integer, matching, nullable, oneOf, strict, text } from "../schema-kit.ts";
 import { GRAFTS_MAX, HEADS_MAX, LINE_ID_BYTES_MAX, NOTE_BYTES_MAX, PAGES_PER_DELIVERY_MAX } from "./limits.ts";
 
 const LineName = text(LINE_ID_BYTES_MAX);
@@ -49,3 +49,18 @@ export const DeliveredAnswer = Type.Union([
   strict({ pages: Type.Array(Outcome), heads: Type.Array(Type.String()) }),
   strict({ pending: integer(0, 1) }),
 ]);
+
+/** One link of this node, as `GET /v1/mesh/sites` shows it. */
+export const LinkShown = strict({
+  controller: nullable(Type.String()),
+  direction: oneOf("dialled", "served"),
+  url: nullable(Type.String()),
+  connected: Type.Boolean(),
+  round_trip_ms: nullable(Type.Number()),
+  lag_events: integer(0),
+  missing_events: integer(0),
+  skew_ms: nullable(Type.Number()),
+  heard_ms_ago: nullable(Type.Number()),
+  problem: nullable(Type.String()),
+  blamed: Type.Record(Type.String(), integer(0)),
+});
