@@ -90,7 +90,7 @@ export interface JobsParts {
 
 /** What this site knows of the state of all sites. */
 export interface MeshState {
-  readonly views: Pick<MeshViews, "jobs" | "agents">;
+  readonly views: Pick<MeshViews, "jobs" | "agents" | "events">;
   /** When a line was last heard of, an event of it or its head, by this node's wall clock; of the own line it is now. Null: not yet. */
   heardMs(line: string): number | null;
 }

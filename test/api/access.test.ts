@@ -50,6 +50,7 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/mesh/sites/:id/evict": "operator",
   "GET /v1/mesh/jobs": "viewer",
   "GET /v1/mesh/agents": "viewer",
+  "GET /v1/mesh/events": "viewer",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",

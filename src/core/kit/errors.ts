@@ -53,7 +53,6 @@ export const ERRORS = {
   REQUEST_TIMEOUT: { http: 408, exit: 75, retryable: true, number: null },
   NOT_FOUND: { http: 404, exit: 69, retryable: false, number: null },
   NOT_SUPPORTED: { http: 501, exit: 69, retryable: false, number: null },
-  MESH_DISABLED: { http: 501, exit: 69, retryable: false, number: null },
   METHOD_NOT_ALLOWED: { http: 405, exit: 64, retryable: false, number: null },
   PAYLOAD_TOO_LARGE: { http: 413, exit: 64, retryable: false, number: null },
   RATE_LIMITED: { http: 429, exit: 75, retryable: true, number: null },
