@@ -1,0 +1,107 @@
+// The events of all sites as they arrive at this one: the newest at first, then what comes after, by polling this site's own nodes. Arrivals are
+// numbered alike on all of them, so that another node goes on where one has gone.
+
+import { effect, type ReadonlySignal, signal } from "@preact/signals";
+import { type EventFilter, meshEventsPath } from "./address.ts";
+import { type Evidence, checkpointIn, type Proof, proofOf } from "./event-proof.ts";
+import { readBody, readText, reader } from "./nodes.ts";
+import { address, isVisible } from "./page.ts";
+
+/** As it is on the wire. */
+export interface MeshEvent {
+  readonly arrival: number;
+  readonly site: string;
+  readonly line: string;
+  readonly line_sequence: number;
+  readonly timestamp: number;
+  readonly event_type: string;
+  readonly entity_id: string;
+  readonly entity_type: string;
+  readonly payload: object;
+  readonly event_hash: string;
+}
+
+interface EventsAnswer {
+  readonly events: readonly MeshEvent[];
+  readonly next: number | null;
+  readonly through: number;
+}
+
+export interface Feed {
+  /** In order of arrival. */
+  readonly events: readonly MeshEvent[];
+  /** Everything up to here was asked for; null: nothing yet. */
+  readonly after: number | null;
+  readonly error: string | null;
+}
+
+const EMPTY: Feed = { events: [], after: null, error: null };
+const KEPT_MAX = 400;
+const PAGE_SIZE = 200;
+const POLL_MS = 500;
+const AGAIN_AFTER_MS = 2_000;
+
+/** With the answer to a question after `feed.after`. */
+export function fed(feed: Feed, { events, next, through }: EventsAnswer): Feed {
+  // Fewer than there were: this is another history, or a node that has not got so far.
+  if (feed.after !== null && through < feed.after) return feed;
+  const fresh = events.filter(({ arrival }) => arrival > (feed.after ?? 0));
+  return { events: [...feed.events, ...fresh].slice(-KEPT_MAX), after: next ?? through, error: null };
+}
+
+/** Follows until the returned function is called. */
+export function follow(): { readonly feed: ReadonlySignal<Feed>; stop(): void } {
+  const feed = signal<Feed>(EMPTY);
+  let over = new AbortController();
+  const stop = effect(() => {
+    const { site, type, entity } = address.value;
+    void reader.value;
+    over.abort();
+    over = new AbortController();
+    feed.value = EMPTY;
+    if (isVisible.value) void poll({ site, type, entity }, feed, over.signal);
+  });
+  return {
+    feed,
+    stop: () => {
+      stop();
+      over.abort();
+    },
+  };
+}
+
+async function poll(filter: EventFilter, feed: { value: Feed; peek(): Feed }, ended: AbortSignal): Promise<void> {
+  while (!ended.aborted) {
+    let pauseMs = POLL_MS;
+    try {
+      const answer = (await readBody(meshEventsPath(filter, feed.peek().after, PAGE_SIZE), ended)) as EventsAnswer;
+      if (ended.aborted) return;
+      feed.value = fed(feed.peek(), answer);
+      if (answer.next !== null) pauseMs = 0;
+    } catch (error) {
+      if (ended.aborted) return;
+      feed.value = { ...feed.peek(), error: error instanceof Error ? error.message : String(error) };
+      pauseMs = AGAIN_AFTER_MS;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}
+
+/** Asks this site for all that proves the event, and checks it here. */
+export async function verify(event: MeshEvent, ended: AbortSignal): Promise<Proof> {
+  const { line, line_sequence: sequence } = event;
+  const note = await readText(`/v1/mesh/checkpoint?line=${line}`, ended);
+  const size = checkpointIn(note)?.size ?? 0;
+  if (size < sequence) return { kind: "refuted", why: "the signed checkpoint is from before the event" };
+  const [pages, proof] = await Promise.all([
+    readBody(`/v1/mesh/pages?line=${line}&after=${sequence - 1}`, ended),
+    readBody(`/v1/events/proof?line=${line}&sequence=${sequence}&tree_size=${size}`, ended),
+  ]);
+  const { page } = pages as { readonly page: { readonly after: number; readonly items: readonly unknown[] } | null };
+  const evidence: Evidence = {
+    item: page === null ? null : page.items[sequence - 1 - page.after],
+    note,
+    path: (proof as { readonly path: unknown }).path,
+  };
+  return proofOf({ line, lineSequence: sequence, eventHash: event.event_hash }, evidence);
+}
