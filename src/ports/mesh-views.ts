@@ -35,7 +35,7 @@ export interface MeshViews {
    * `through` was asked for: ask, and feed from there. The bytes must stay as they are until then.
    */
   put(batch: readonly ArrivedEvent[]): Promise<void>;
-  /** A line that is forked or evicted leaves the hash, and its claims on jobs count after all others. Null: it counts again. */
+  /** A line that is forked or evicted leaves the hash, and its claims on jobs count after all others. Null: it counts again. The same once more changes nothing. */
   mark(line: LineId, mark: LineMark | null): Promise<void>;
   /** The receipt with which this event came; null: an own event, or not here yet. */
   receiptOf(line: LineId, sequence: number): Promise<number | null>;
@@ -67,7 +67,7 @@ export interface MeshJobQuery {
   readonly states?: readonly JobState[] | undefined;
   /** A controller id. */
   readonly site?: string | undefined;
-  /** Words that must all be in its kind, queue, platform, labels, agent, submitter or error. */
+  /** Words that must all be in its kind, queue, platform, labels, submitter or error. */
   readonly search?: string | undefined;
   /** From the page before. */
   readonly cursor?: string | undefined;

@@ -32,7 +32,7 @@ export async function openMesh(
   return views;
 }
 
-export function bytesOf({ line, event }: LineEvent): Uint8Array {
+function bytesOf({ line, event }: LineEvent): Uint8Array {
   return encodeEvent({
     ...event,
     entityType: event.eventType.split(":")[0]!,

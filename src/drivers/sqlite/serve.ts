@@ -20,6 +20,7 @@ type WriterBasics<P extends Piece> =
  * It takes whatever has been posted before it commits, so that puts that came while it was busy share a transaction. `answerTo`: to what is
  * no basic request.
  */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller says what the thread is asked
 export function serveWrites<P extends Piece, R extends Rows<P>, Q extends { readonly kind: string }>(
   design: StoreDesign<R>,
   answerTo: (writer: Writer<P, R>, request: Q) => unknown,
@@ -63,7 +64,7 @@ export function serveWrites<P extends Piece, R extends Rows<P>, Q extends { read
           return;
       }
     }
-    attempt(id, () => answerTo(writer, request as Q));
+    attempt(id, () => answerTo(writer, request));
   };
   const nextPosted = (): Posted<Q> | undefined => receiveMessageOnPort(port)?.message as Posted<Q> | undefined;
   port.on("message", (first: Posted<Q>) => {
@@ -77,6 +78,7 @@ function isBasic<P extends Piece>(request: { readonly kind: string }): request i
 }
 
 /** With a connection of its own: what is searched for never keeps a put waiting. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller says what the thread is asked
 export function serveReads<Q extends { readonly kind: string }>(
   answerTo: (opened: DatabaseSync, request: Q) => unknown,
 ): void {

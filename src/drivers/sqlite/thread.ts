@@ -36,12 +36,12 @@ const FILES = {
     built: new URL("./reader-thread.js", import.meta.url),
   },
   "mesh-writer": {
-    source: new URL("./mesh-writer-thread.ts", import.meta.url),
-    built: new URL("./mesh-writer-thread.js", import.meta.url),
+    source: new URL("./mesh/writer-thread.ts", import.meta.url),
+    built: new URL("./mesh/writer-thread.js", import.meta.url),
   },
   "mesh-reader": {
-    source: new URL("./mesh-reader-thread.ts", import.meta.url),
-    built: new URL("./mesh-reader-thread.js", import.meta.url),
+    source: new URL("./mesh/reader-thread.ts", import.meta.url),
+    built: new URL("./mesh/reader-thread.js", import.meta.url),
   },
 };
 

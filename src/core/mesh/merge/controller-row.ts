@@ -4,7 +4,7 @@
 import type { LineId } from "../model.ts";
 import { type LineEvent, siteOf, versionOf } from "./events.ts";
 import { member, textOf, textsOf } from "./fields.ts";
-import { NAME_LENGTH_MAX, URL_LENGTH_MAX, URLS_MAX } from "./limits.ts";
+import { NAME_LENGTH_MAX, URL_LENGTH_MAX, SITE_URLS_MAX } from "./limits.ts";
 import { laterOf, type Said } from "./version.ts";
 
 interface RegistrationSaid extends Said {
@@ -73,7 +73,7 @@ function changed(
 
 function registrationSaid(said: LineEvent): RegistrationSaid {
   const { payload, timestamp } = said.event;
-  const urls = textsOf(member(payload, "urls"), URLS_MAX, URL_LENGTH_MAX);
+  const urls = textsOf(member(payload, "urls"), SITE_URLS_MAX, URL_LENGTH_MAX);
   return {
     at: versionOf(said),
     atMs: timestamp,

@@ -7,4 +7,4 @@ export const MESSAGE_LENGTH_MAX = 1_024;
 export const URL_LENGTH_MAX = 2_048;
 export const LABELS_MAX = 32;
 export const KINDS_MAX = 64;
-export const URLS_MAX = 32;
+export const SITE_URLS_MAX = 32;

@@ -299,6 +299,14 @@ describe("what other sites write", () => {
     }
   });
 
+  test("changes nothing where its type is not known", () => {
+    const known = told({ sequence: 1, eventType: "build:submitted" });
+    const unknown = (["build:unheard", "worker:unheard", "controller:unheard", "new:kind"] as const).map(
+      (eventType, at) => told({ sequence: at + 2, eventType }),
+    );
+    expect(projected([known, ...unknown]).texts()).toEqual(projected([known]).texts());
+  });
+
   test("of many labels, kinds and URLs keeps few", () => {
     const labels = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`l${at}`, "x".repeat(1_000)]));
     const urls = Array.from({ length: 1_000 }, () => "h".repeat(10_000));

@@ -7,6 +7,7 @@
 // - Lines that are marked (forked, evicted) are kept, and are not in the hash.
 
 import { canonicalJson } from "../../events/index.ts";
+import { assertNever } from "../../kit/assert.ts";
 import type { Json } from "../../kit/json.ts";
 import { parseJson } from "../../kit/parse-json.ts";
 import type { Digest } from "../../../ports/digest.ts";
@@ -102,6 +103,8 @@ function isOver(row: Row): boolean {
       return isAgentGone(row.row);
     case "controller":
       return false;
+    default:
+      return assertNever(row, "row");
   }
 }
 
@@ -114,6 +117,8 @@ function evolve(kind: RowKind, before: Row | null, said: LineEvent): Row | null 
       return wrapped("agent", evolveAgentRow(old as AgentRow | null, said));
     case "controller":
       return wrapped("controller", evolveControllerRow(old as ControllerRow | null, said));
+    default:
+      return assertNever(kind, "kind of row");
   }
 }
 

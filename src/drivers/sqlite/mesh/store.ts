@@ -5,9 +5,9 @@
 // brought the job here first. `merged_rows` is what that is computed from: a row for each (job, line).
 
 import type { DatabaseSync } from "node:sqlite";
-import { TenureError } from "../../core/kit/errors.ts";
-import { MeshRows } from "./mesh-rows.ts";
-import { readMeta, type StoreDesign } from "./store.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { MeshRows } from "./rows.ts";
+import { readMeta, type StoreDesign } from "../store.ts";
 
 /** Of tables, words and JSON: whatever changes one of them raises it. */
 const FORMAT = 1;
@@ -71,6 +71,7 @@ const SCHEMA = `
     event_hash TEXT NOT NULL
   );
   CREATE UNIQUE INDEX event_log_place ON event_log (line, generation, line_sequence);
+  CREATE INDEX event_log_line ON event_log (line, sequence);
   CREATE INDEX event_log_entity ON event_log (entity_id, sequence);
   CREATE INDEX event_log_type ON event_log (event_type, sequence);
   CREATE TABLE receipts (

@@ -1,17 +1,9 @@
 // The thread that reads mesh.sqlite.
 
-import { assertNever } from "../../core/kit/assert.ts";
-import {
-  readAgents,
-  readCheckpoint,
-  readControllers,
-  readEvents,
-  readHash,
-  readJobs,
-  readReceipt,
-} from "./mesh-reads.ts";
-import type { MeshReadRequest } from "./mesh-messages.ts";
-import { inTransaction, serveReads } from "./serve.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { readAgents, readCheckpoint, readControllers, readEvents, readHash, readJobs, readReceipt } from "./reads.ts";
+import type { MeshReadRequest } from "./messages.ts";
+import { inTransaction, serveReads } from "../serve.ts";
 
 serveReads<MeshReadRequest>((opened, request) => {
   switch (request.kind) {

@@ -1,8 +1,8 @@
 // mesh.sqlite (ports/mesh-views.ts) over two threads (thread-pair.ts). The main thread only copies bytes into one buffer for each piece and
 // hands it over: the events are parsed, hashed and merged in the thread that writes.
 
-import { assert } from "../../core/kit/assert.ts";
-import type { ShownJob } from "../../core/mesh/merge/shown-job.ts";
+import { assert } from "../../../core/kit/assert.ts";
+import type { ShownJob } from "../../../core/mesh/merge/shown-job.ts";
 import type {
   ArrivedEvent,
   LineMark,
@@ -16,8 +16,8 @@ import type {
   MeshJobQuery,
   MeshReplay,
   MeshViews,
-} from "../../ports/mesh-views.ts";
-import type { ControllerView } from "../../ports/mesh.ts";
+} from "../../../ports/mesh-views.ts";
+import type { ControllerView } from "../../../ports/mesh.ts";
 import type {
   MeshPiece,
   MeshReadAnswers,
@@ -26,11 +26,11 @@ import type {
   MeshWriterRequest,
   PostedEvent,
   StoredHash,
-} from "./mesh-messages.ts";
-import { type Load, PutQueue } from "./put-queue.ts";
-import { parseJobs } from "./sqlite-views.ts";
-import { removeStore } from "./store.ts";
-import { type PairOptions, ThreadPair } from "./thread-pair.ts";
+} from "./messages.ts";
+import { type Load, PutQueue } from "../put-queue.ts";
+import { parseJobs } from "../sqlite-views.ts";
+import { removeStore } from "../store.ts";
+import { type PairOptions, ThreadPair } from "../thread-pair.ts";
 
 /** As `openViews`: on a full disk too. */
 export async function openMeshViews(options: PairOptions): Promise<MeshViews> {

@@ -1,9 +1,9 @@
 // What is read of mesh.sqlite, a page at a time.
 
 import type { DatabaseSync } from "node:sqlite";
-import { TenureError } from "../../core/kit/errors.ts";
-import { parseJson } from "../../core/kit/parse-json.ts";
-import { type AgentRow, projectionHash, type ShownJob, siteOf } from "../../core/mesh/merge/index.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { parseJson } from "../../../core/kit/parse-json.ts";
+import { type AgentRow, projectionHash, type ShownJob, siteOf } from "../../../core/mesh/merge/index.ts";
 import type {
   LineMark,
   MeshAgent,
@@ -15,13 +15,13 @@ import type {
   MeshEventQuery,
   MeshJobQuery,
   MeshSource,
-} from "../../ports/mesh-views.ts";
-import type { ControllerView } from "../../ports/mesh.ts";
-import { listJobs } from "./job-list.ts";
-import { JOBS_PAGE_BYTES_MAX, MESH_CONTROLLERS_MAX, MESH_PAGE_ROWS_MAX } from "./limits.ts";
-import type { StoredHash, StoredMeshPage } from "./mesh-messages.ts";
-import { readMissing } from "./mesh-store.ts";
-import { readPosition } from "./store.ts";
+} from "../../../ports/mesh-views.ts";
+import type { ControllerView } from "../../../ports/mesh.ts";
+import { listJobs } from "../job-list.ts";
+import { JOBS_PAGE_BYTES_MAX, MESH_CONTROLLERS_MAX, MESH_PAGE_ROWS_MAX } from "../limits.ts";
+import type { StoredHash, StoredMeshPage } from "./messages.ts";
+import { readMissing } from "./store.ts";
+import { readPosition } from "../store.ts";
 
 type Sources = ReadonlyMap<string, MeshSource>;
 

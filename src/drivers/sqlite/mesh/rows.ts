@@ -8,8 +8,9 @@
 
 import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { decodeEvent, eventHashOf, type StoredEvent } from "../../core/events/index.ts";
-import { parseJson } from "../../core/kit/parse-json.ts";
+import { decodeEvent, eventHashOf, type StoredEvent } from "../../../core/events/index.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { parseJson } from "../../../core/kit/parse-json.ts";
 import {
   type ControllerRow,
   EMPTY_SUM,
@@ -23,11 +24,11 @@ import {
   shownController,
   shownJob,
   siteOf,
-} from "../../core/mesh/merge/index.ts";
-import { MESH_EVENTS_DROPPED_MAX, MESH_EVENTS_KEPT, MESH_PAYLOAD_LENGTH_MAX, MESH_REGISTRATION_MS } from "./limits.ts";
-import type { MeshPiece, PostedEvent } from "./mesh-messages.ts";
-import { readPosition, STATE_NUMBERS } from "./store.ts";
-import { wordsOf } from "./words.ts";
+} from "../../../core/mesh/merge/index.ts";
+import { MESH_EVENTS_DROPPED_MAX, MESH_EVENTS_KEPT, MESH_PAYLOAD_LENGTH_MAX, MESH_REGISTRATION_MS } from "../limits.ts";
+import type { MeshPiece, PostedEvent } from "./messages.ts";
+import { readPosition, STATE_NUMBERS } from "../store.ts";
+import { wordsOf } from "../words.ts";
 
 const digest = { sha256Hex: (data: Uint8Array | string): string => hash("sha256", data, "hex") };
 
@@ -77,6 +78,7 @@ export class MeshRows {
   }
 
   mark(line: string, mark: LineMark | null): void {
+    if (this.#standingOf(line).mark === mark) return;
     this.#touchLine(line, 0);
     this.#statements.setMark.run(mark, line);
     for (const row of this.#statements.contested.all(line)) this.#show(row["id"] as string);
@@ -167,6 +169,9 @@ export class MeshRows {
         return;
       case "controller":
         this.#showController(id);
+        return;
+      default:
+        assertNever(kind, "kind of row");
     }
   }
 
@@ -183,7 +188,8 @@ export class MeshRows {
       return;
     }
     const { state, kind, queue, agent, site, platform, submittedBy, error, labels } = shown;
-    const words = wordsOf([kind, queue, platform, agent, submittedBy, error, ...labels.flat()]);
+    // Not the agent: it changes with every attempt, and the words would be written again each time.
+    const words = wordsOf([kind, queue, platform, submittedBy, error, ...labels.flat()]);
     const values = [STATE_NUMBERS[state], kind ?? "", queue ?? "", agent, site, words, JSON.stringify(shown)] as const;
     this.#statements.putJob.run(BigInt(key), id, ...values);
     if (before?.["searched"] === words) return;

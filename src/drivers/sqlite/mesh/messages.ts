@@ -1,6 +1,6 @@
-// What the main thread and the two threads of mesh.sqlite say to each other (messages.ts has what both files share).
+// What the main thread and the two threads of mesh.sqlite say to each other (../messages.ts has what both files share).
 
-import type { LineId } from "../../core/mesh/model.ts";
+import type { LineId } from "../../../core/mesh/model.ts";
 import type {
   LineMark,
   MeshAgentPage,
@@ -11,9 +11,9 @@ import type {
   MeshHash,
   MeshJobQuery,
   MeshSource,
-} from "../../ports/mesh-views.ts";
-import type { ControllerView } from "../../ports/mesh.ts";
-import type { Piece, StoredPage } from "./messages.ts";
+} from "../../../ports/mesh-views.ts";
+import type { ControllerView } from "../../../ports/mesh.ts";
+import type { Piece, StoredPage } from "../messages.ts";
 
 /** An event whose bytes are in the piece's own buffer, one after the other. */
 export interface PostedEvent {
@@ -57,8 +57,6 @@ export type MeshReadRequest =
   | { readonly kind: "receipt"; readonly line: LineId; readonly sequence: number }
   | { readonly kind: "checkpoint"; readonly line: LineId; readonly after: number }
   | { readonly kind: "hash" };
-
-export type MeshReaderRequest = MeshReadRequest | { readonly kind: "reopen" } | { readonly kind: "close" };
 
 /** Jobs are JSON still; what is known of the lines of them all comes once. */
 export interface StoredMeshPage extends StoredPage {
