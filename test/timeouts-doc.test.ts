@@ -70,6 +70,16 @@ const ORDER: Readonly<Record<string, Rule>> = {
     outer: "STREAM_SILENCE_MS",
     marginMs: 5_000,
   },
+  "a page that is not taken in time is refused before its sender gives the request up": {
+    inner: ["KEY_WAIT_MS", "TURNOVER_WAIT_MS", "PAGE_TAKEN_MS"],
+    outer: "SITE_CALL_MS",
+    marginMs: 2_000,
+  },
+  "lost heads are no silence between sites": {
+    inner: ["SITE_HEADS_MS", "SITE_HEADS_MS", "SITE_HEADS_MS"],
+    outer: "SITE_SILENCE_MS",
+    marginMs: 5_000,
+  },
   "a poll is answered before its agent gives it up, after the time that it waits on purpose": {
     inner: ["KEY_WAIT_MS", "TURNOVER_WAIT_MS"],
     outer: "POLL_ANSWER_MS",

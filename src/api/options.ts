@@ -1,6 +1,6 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
-import type { ApiKey, Role } from "../contract/index.ts";
+import type { ApiKey, CertificatePeer, Role } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import {
   CONNECTION_IDLE_MS,
@@ -101,6 +101,8 @@ export interface ApiTls {
   readonly key: string;
   /** Who signs client certificates; null: none are asked for. */
   readonly clientCa: string | null;
+  /** Other sites whose certificates count; the authorities of those that have their own are in `clientCa` too. */
+  readonly peers?: readonly CertificatePeer[] | undefined;
   /** By default TLS 1.3 alone. */
   readonly minVersion?: "1.2" | "1.3" | undefined;
 }

@@ -6,7 +6,14 @@
 // answered, and after `graceMs` the rest is cut.
 
 import type { FastifyInstance } from "fastify";
-import { JOB_ROUTES, type ListenAddress, REGISTRY_ROUTES, type Role, showAddress } from "../contract/index.ts";
+import {
+  type CertificatePeer,
+  JOB_ROUTES,
+  type ListenAddress,
+  REGISTRY_ROUTES,
+  type Role,
+  showAddress,
+} from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./handlers/admin.ts";
@@ -81,12 +88,14 @@ class ApiServer implements Api {
   readonly #counters = new HttpCounters();
   readonly #routes: KnownRoute[] = [];
   #certificate: string | null;
+  #peers: readonly CertificatePeer[];
   #stopped: Promise<void> | undefined;
 
   constructor(options: ApiOptions) {
     const { tls = null, keys, jobs, isLoopback, sha256, trustDomain } = options;
     this.#options = options;
     this.#certificate = tls?.cert ?? null;
+    this.#peers = tls?.peers ?? [];
     this.#limits = { ...API_LIMITS, ...options.limits };
     this.#audit = new Audit(options.audit, options.clock, this.#limits);
     this.#polls = new LongPolls(options.clock);
@@ -102,6 +111,7 @@ class ApiServer implements Api {
       isLoopback,
       sha256,
       trustDomain,
+      peers: () => this.#peers,
       hasClientCa,
       parseTime: options.parseTime,
       wallMs: () => options.clock.wallMs(),
@@ -155,9 +165,9 @@ class ApiServer implements Api {
       ...scopeHandlers(service),
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
-      ...meshStateHandlers(service),
       ...meshLinesHandlers(options.lines, options.links),
       ...meshLinksHandlers(options.links),
+      ...meshStateHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);
@@ -192,6 +202,7 @@ class ApiServer implements Api {
     const server = this.#app.server as { setSecureContext?: (options: object) => void };
     server.setSecureContext?.(tlsOptions(tls));
     this.#certificate = tls.cert;
+    this.#peers = tls.peers ?? [];
     this.#callers.forget();
     this.#connections.retireAll();
     this.#polls.review();

@@ -1,7 +1,7 @@
 // The contract's small parts: names in both cases, mistakes in words, addresses, certificates.
 
 import { describe, expect, it } from "vitest";
-import { certificateCaller } from "./certificate-role.ts";
+import { authorityOf, certificateCaller } from "./certificate-role.ts";
 import { errorBody, notLeaderBody } from "./error-body.ts";
 import { isLoopback, isWildcard, parseAddress, showAddress } from "./config/listen-address.ts";
 import { allows, closes, type Role, ROLES } from "./roles.ts";
@@ -70,7 +70,8 @@ describe("addresses", () => {
 });
 
 describe("certificates", () => {
-  const roleOf = (subjectaltname?: string) => certificateCaller({ subjectaltname }, "tenure")?.role ?? null;
+  const roleOf = (subjectaltname?: string) =>
+    certificateCaller({ subjectaltname }, { trustDomain: "tenure", peers: [] })?.role ?? null;
   it.each([
     ["URI:spiffe://tenure/operator/ada", "operator"],
     ["URI:spiffe://tenure/viewer/eve", "viewer"],
@@ -89,6 +90,46 @@ describe("certificates", () => {
     ['URI:"spiffe://tenure/operator/x"', null],
     [undefined, null],
   ])("%s is %s", (names, role) => expect(roleOf(names)).toBe(role));
+});
+
+describe("certificates of other sites", () => {
+  const peers = [
+    { id: "b", trustDomain: "b.example", authorities: ["B1", "B2"] },
+    { id: "c", trustDomain: "tenure", authorities: null },
+    { id: "d", trustDomain: "d.example", authorities: null },
+  ];
+  const roleOf = (uri: string, authority?: string) =>
+    certificateCaller({ subjectaltname: `URI:spiffe://${uri}` }, { trustDomain: "tenure", peers }, authority)?.role ??
+    null;
+  it.each([
+    ["b.example/controller/b", "B2", "controller"],
+    // An authority of another site vouches for that site, and for nothing else.
+    ["b.example/controller/c", "B1", null],
+    ["b.example/operator/b", "B1", null],
+    ["tenure/controller/b", "B1", null],
+    ["tenure/operator/ada", "B1", null],
+    ["d.example/controller/d", "B1", null],
+    // This cluster's own authority: everything in its own domain, and the sites that it signs for.
+    ["tenure/operator/ada", "OWN", "operator"],
+    ["tenure/controller/c", "OWN", "controller"],
+    ["d.example/controller/d", "OWN", "controller"],
+    ["d.example/operator/d", "OWN", null],
+    ["b.example/controller/b", "OWN", null],
+    // Nobody knows whose it is.
+    ["tenure/operator/ada", undefined, null],
+    ["b.example/controller/b", undefined, null],
+  ])("%s by %s is %s", (uri, authority, role) => expect(roleOf(uri, authority)).toBe(role));
+
+  it("have the authority at the end of their chain, where that is known", () => {
+    const root: Record<string, unknown> = { fingerprint256: "R" };
+    root["issuerCertificate"] = root;
+    const chain = { fingerprint256: "L", issuerCertificate: { fingerprint256: "I", issuerCertificate: root } };
+    expect([authorityOf(root), authorityOf(chain)]).toEqual(["R", "R"]);
+    expect(authorityOf({ fingerprint256: "L", issuerCertificate: { fingerprint256: "I" } })).toBeUndefined();
+    const endless = { fingerprint256: "0", issuerCertificate: {} as object };
+    endless.issuerCertificate = { fingerprint256: "1", issuerCertificate: endless };
+    expect(authorityOf(endless)).toBeUndefined();
+  });
 });
 
 it("everybody may read, operators may do everything, and the rest nothing of one another's", () => {

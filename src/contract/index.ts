@@ -2,7 +2,7 @@
 
 export { allows, allowsSite, closes, type Role, ROLES } from "./roles.ts";
 export { requestText } from "./body-hash.ts";
-export { certificateCaller, type ClientCertificate } from "./certificate-role.ts";
+export { authorityOf, certificateCaller, type CertificatePeer, type ClientCertificate } from "./certificate-role.ts";
 export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
 export { errorBody, type ErrorBody, type LeaderFields, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";

@@ -49,3 +49,5 @@ export const MESH_INTERVAL_MS_MAX = 86_400_000;
 export const REPLAY_HOURS_MAX = 8_766;
 export const PARENTS_MAX = 16;
 export const MESH_PEERS_MAX = 256;
+/** Certificates from a client's to its root. */
+export const CHAIN_DEPTH_MAX = 16;

@@ -46,6 +46,13 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /api/controllers": "viewer",
   "POST /api/controllers/register": "controller",
   "POST /api/controllers/:id/heartbeat": "controller",
+  "GET /v1/mesh/checkpoint": "viewer",
+  "GET /v1/mesh/heads": "viewer",
+  "GET /v1/mesh/pages": "viewer",
+  "GET /v1/mesh/consistency": "viewer",
+  "GET /v1/mesh/sites": "viewer",
+  "POST /v1/mesh/stream": "controller",
+  "POST /api/events/broadcast": "controller",
   "POST /v1/mesh/sites/:id/approve": "operator",
   "POST /v1/mesh/sites/:id/evict": "operator",
   "GET /v1/mesh/jobs": "viewer",
@@ -71,7 +78,14 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
 };
 
 /** Reads that another site may do too. */
-const FOR_SITES = ["GET /api/controllers"];
+const FOR_SITES = [
+  "GET /api/controllers",
+  "GET /v1/mesh/checkpoint",
+  "GET /v1/mesh/heads",
+  "GET /v1/mesh/pages",
+  "GET /v1/mesh/consistency",
+  "GET /v1/mesh/sites",
+];
 
 const CALLERS: readonly { name: string; key: string | null; role: Role | null }[] = [
   { name: "nobody", key: null, role: null },
@@ -156,7 +170,7 @@ describe("anonymous callers", () => {
       await using api = await startApi({ keys });
       return (await api.call("POST", "/api/controllers/b/heartbeat", {}, null)).status;
     };
-    expect(await heartbeat([])).toBe(501);
+    expect(await heartbeat([])).toBe(404);
     for (const role of ["operator", "viewer", "controller"] as const) expect(await heartbeat(keysOf(role))).toBe(401);
   });
 

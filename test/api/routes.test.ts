@@ -329,13 +329,19 @@ describe("mutations where nobody may take them", () => {
     ["/v1/admin/resume", {}],
     ["/v1/admin/members", { op: "remove", node_id: "n3" }],
     ["/v1/admin/scopes/x/resign", {}],
+    ["/api/controllers/register", { id: "x", url: "http://x:1", name: "x" }],
+    ["/api/controllers/x/heartbeat", {}],
+    ["/v1/mesh/sites/x/approve", {}],
+    ["/v1/mesh/sites/x/evict", {}],
   ] as const;
 
   it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {
     const paths = Object.values(ROUTES as Record<string, Route>).filter(
       ({ kind, isFenced }) => kind === "write" && isFenced !== true,
     );
-    expect(writes.map(([path]) => path).sort()).toEqual(paths.map(({ path }) => path.replace(":scope", "x")).sort());
+    expect(writes.map(([path]) => path).sort()).toEqual(
+      paths.map(({ path }) => path.replace(/:scope|:id/, "x")).sort(),
+    );
   });
 
   it.each(writes)("%s on a follower is 409 with exactly the specified fields", async (path, body) => {

@@ -9,7 +9,8 @@ import { TestCluster } from "./test-cluster.ts";
 import { TestEvents } from "./test-events.ts";
 import { TestJobs } from "./test-jobs.ts";
 import { TestCertificates } from "./test-certificates.ts";
-import { standalone } from "../../src/controller/mesh/own-view.ts";
+import type { Controllers } from "../../src/ports/controllers.ts";
+import { TestControllers } from "./test-controllers.ts";
 import { TestKeys } from "./test-keys.ts";
 import { TestScopes } from "./test-scopes.ts";
 
@@ -38,18 +39,14 @@ export class TestApi implements AsyncDisposable {
   readonly keys = new TestKeys(this.cluster);
   readonly certificates = new TestCertificates(this.cluster);
   readonly lines: { fields: LogFields; message: string }[] = [];
-  readonly controllers = standalone(
-    { controllerId: "c-test", name: "test", url: () => "http://127.0.0.1:1", version: "0.0.0" },
-    300_000,
-    systemClock,
-  );
+  readonly controllers = new TestControllers(this.cluster);
   readonly audited: LogFields[] = [];
   readonly faults: unknown[] = [];
   api!: Api;
   url = "";
   port = 0;
 
-  async start(options: Partial<ApiOptions> = {}): Promise<this> {
+  async start(options: Partial<ApiOptions> = {}, controllers: Controllers = this.controllers): Promise<this> {
     this.api = await createApi({
       cluster: this.cluster,
       scopes: this.scopes,
@@ -59,7 +56,7 @@ export class TestApi implements AsyncDisposable {
         events: this.events,
         keys: this.keys,
         certificates: this.certificates,
-        controllers: this.controllers,
+        controllers,
       },
       clusterId: "c-test",
       nodeId: "n1",
@@ -117,7 +114,7 @@ export class TestApi implements AsyncDisposable {
 
   /** All that a call may change. */
   fingerprint(): string {
-    return [this.cluster, this.scopes, this.jobs, this.keys, this.certificates]
+    return [this.cluster, this.scopes, this.jobs, this.keys, this.certificates, this.controllers]
       .map((one) => one.fingerprint())
       .join("");
   }
@@ -127,8 +124,8 @@ export class TestApi implements AsyncDisposable {
   }
 }
 
-export function startApi(options: Partial<ApiOptions> = {}): Promise<TestApi> {
-  return new TestApi().start(options);
+export function startApi(options: Partial<ApiOptions> = {}, controllers?: Controllers): Promise<TestApi> {
+  return new TestApi().start(options, controllers);
 }
 
 function logger(write: (fields: LogFields, message: string) => void): Logger {

@@ -213,6 +213,53 @@ describe("roles by certificate", () => {
   });
 });
 
+describe("another site by certificate", () => {
+  const heartbeat = async (api: TestApi, pair: KeyPair, id: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const tls = { ca: ca.cert, cert: pair.cert, key: pair.key, agent: false as const };
+      const headers = { "content-type": "application/json" };
+      const path = `/api/controllers/${id}/heartbeat`;
+      const sent = request({ port: api.port, host: "127.0.0.1", path, method: "POST", headers, ...tls }, (answer) =>
+        answer.resume().on("end", () => resolve(answer.statusCode)),
+      );
+      sent.on("error", reject).end("{}");
+    });
+  const look = async (api: TestApi, pair: KeyPair, path: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const tls = { ca: ca.cert, cert: pair.cert, key: pair.key, agent: false as const };
+      const sent = request({ port: api.port, host: "127.0.0.1", path, ...tls }, (answer) =>
+        answer.resume().on("end", () => resolve(answer.statusCode)),
+      );
+      sent.on("error", reject).end();
+    });
+
+  it("acts for its own id, and reads nothing but the list of sites", async () => {
+    const pair = await certificate(ca, "spiffe://tenure/controller/site-b");
+    // 404: it is let in, and not registered.
+    expect([await heartbeat(t, pair, "site-b"), await heartbeat(t, pair, "site-c")]).toEqual([404, 403]);
+    const paths = ["/api/controllers", "/v1/cluster", "/v1/jobs", "/api/events/since/0", "/metrics"];
+    expect(await Promise.all(paths.map((path) => look(t, pair, path)))).toEqual([200, 403, 403, 403, 403]);
+  });
+
+  it("with an authority of its own is that site, and never anybody of this cluster", async () => {
+    const theirs = await createCa({ trustDomain: "b.example", nowMs });
+    const server = await certificate(ca, "spiffe://tenure/server/n1");
+    const authorities = [new X509Certificate(theirs.cert).fingerprint256];
+    const peers = [{ id: "site-b", trustDomain: "b.example", authorities }];
+    await using api = await startApi({ tls: { ...server, clientCa: `${ca.cert}\n${theirs.cert}`, peers } });
+    const by = async (from: KeyPair, uri: string, id = "site-b") => heartbeat(api, await certificate(from, uri), id);
+    expect(await by(theirs, "spiffe://b.example/controller/site-b")).toBe(404);
+    expect(await by(theirs, "spiffe://b.example/controller/site-b", "site-c")).toBe(403);
+    for (const uri of ["spiffe://b.example/controller/site-c", "spiffe://tenure/controller/site-b"]) {
+      expect(await by(theirs, uri, parseSpiffeId(uri)!.name)).toBe(401);
+    }
+    const forged = await certificate(theirs, "spiffe://tenure/operator/mallory");
+    expect(await look(api, forged, "/v1/admin/audit")).toBe(401);
+    const own = await certificate(ca, "spiffe://tenure/operator/ada");
+    expect(await look(api, own, "/v1/admin/audit")).toBe(200);
+  });
+});
+
 it("a stranger that never finishes TLS's handshake, or says nothing after it, is closed in time", async () => {
   const tls = { ...(await certificate(ca, "spiffe://tenure/server/n1")), clientCa: null };
   await using quick = await startApi({ tls, limits: { handshakeTimeoutMs: 200, headersTimeoutMs: 200 } });

@@ -2,7 +2,7 @@
 // meanwhile. The steps of one world build on each other.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startProxy, type TcpProxy } from "../servers/index.ts";
+import { startProxy, type TcpProxy, waitFor } from "../servers/index.ts";
 import { haveTheSame, SITES_START_MS, SPREAD_MS, TestSite } from "./test-sites.ts";
 
 describe("a hub and two children", () => {
@@ -46,6 +46,7 @@ describe("a hub and two children", () => {
       proxy.cut();
       await Promise.all(sites().map((site) => site.submit(20)));
       await haveTheSame([hub, left]);
+      await waitFor("the site to notice", async () => !(await right.isLinked()), SPREAD_MS);
       expect((await right.heads()).get(await hub.ownLine())).not.toEqual((await hub.heads()).get(await hub.ownLine()));
       proxy.heal();
       await haveTheSame(sites());

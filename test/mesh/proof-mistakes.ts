@@ -30,7 +30,7 @@ export const PROOF_MISTAKES: readonly Mistake[] = [
   mistake(
     "own-keys-of-the-page-used",
     INTAKE,
-    'const signed = checkNote(page.checkpoint, state.ring, question);\n  if (signed.kind !== "signed") return bad(signed.problem);\n\n',
+    'const signed = checkNote(page.checkpoint, state.ring, question);\n  if (signed.kind !== "signed") return bad(signed.problem);\n  yield;\n',
     `const last = page.items.at(-1);
      const own = typeof last === "string" && last.includes("controller:registered")
        ? ringOfRegistration(state.ring.controller, JSON.parse(last).payload).ring : state.ring;

@@ -109,6 +109,12 @@ export class TestSite {
     }
   }
 
+  /** Every link of this site is connected. */
+  async isLinked(): Promise<boolean> {
+    const { links } = await this.get<{ links: readonly { connected: boolean }[] }>("/v1/mesh/sites");
+    return links.length > 0 && links.every(({ connected }) => connected);
+  }
+
   async ownLine(): Promise<string> {
     const { own } = await this.get<{ own: { line: string } | null }>("/v1/mesh/sites");
     return own?.line ?? "";
@@ -140,7 +146,9 @@ export async function haveTheSame(sites: readonly TestSite[], limitMs = SPREAD_M
     return ofThese.every((lines) => lines.size === ids.size && isEqual(lines, ofThese[0]!));
   };
   await waitFor("all sites to have the same", isSame, limitMs).catch(async (error: unknown) => {
-    const links = await Promise.all(sites.map((site) => site.get("/v1/mesh/sites").catch((why: unknown) => String(why))));
+    const links = await Promise.all(
+      sites.map((site) => site.get("/v1/mesh/sites").catch((why: unknown) => String(why))),
+    );
     const logs = sites.map(({ id, node }) => `${id}:\n${node.log().slice(-3_000)}`);
     throw new Error(`${(error as Error).message}\n${shown}\n${JSON.stringify(links, null, 1)}\n${logs.join("\n")}`);
   });

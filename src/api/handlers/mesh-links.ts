@@ -80,7 +80,10 @@ function refuse(outcome: PageOutcome): void {
     case "EVENT_INVALID":
       throw new Refusal("EVENT_INVALID", `The page of ${line} is not what its site has signed.`, { line, sequence });
     case "CHAIN_GAP":
-      throw new Refusal("CHAIN_GAP", `${have} events of ${line} are known here: send what follows them.`, { line, have });
+      throw new Refusal("CHAIN_GAP", `${have} events of ${line} are known here: send what follows them.`, {
+        line,
+        have,
+      });
     case "LINE_UNKNOWN":
       throw new Refusal("LINE_UNKNOWN", `Nobody has registered the line ${line} here, or vouched for it.`, { line });
     case "NOT_LEADER":

@@ -14,7 +14,9 @@ import {
   allows,
   allowsSite,
   type ApiKey,
+  authorityOf,
   certificateCaller,
+  type CertificatePeer,
   type ClientCertificate,
   closes,
   isLoopback,
@@ -51,7 +53,7 @@ export type Caller =
 /** As much of a TLS socket as is asked. */
 export interface CallerSocket {
   readonly authorized?: boolean;
-  getPeerCertificate?: () => ClientCertificate & { readonly subject?: unknown };
+  getPeerCertificate?: (isDetailed: true) => ClientCertificate & { readonly subject?: unknown };
 }
 
 interface Doorman {
@@ -68,6 +70,8 @@ interface Doorman {
   readonly parseTime: (text: string) => number;
   readonly wallMs: () => number;
   readonly trustDomain: string;
+  /** Other sites, with authorities of their own or with this cluster's. */
+  readonly peers: () => readonly CertificatePeer[];
 }
 
 const ANONYMOUS: Caller = { how: "anonymous", name: "anonymous", role: null };
@@ -99,7 +103,7 @@ export class Callers {
     if (!this.#doorman.hasClientCa || socket.getPeerCertificate === undefined) return ANONYMOUS;
     let known = this.#bySocket.get(socket);
     if (known === undefined) {
-      const certificate = socket.getPeerCertificate() ?? {};
+      const certificate = socket.getPeerCertificate(true) ?? {};
       known = {
         caller: this.#byCertificate(socket, certificate),
         notAfterMs: this.#doorman.parseTime(certificate.valid_to ?? ""),
@@ -231,8 +235,8 @@ export class Callers {
     if (Object.keys(certificate).length === 0) return ANONYMOUS;
     const why = "The client certificate is not signed by this node's client CA, or is not valid now.";
     if (socket.authorized !== true) return { how: "refused", name: "unverified certificate", role: null, why };
-    const { trustDomain } = this.#doorman;
-    const caller = certificateCaller(certificate, trustDomain);
+    const { trustDomain, peers } = this.#doorman;
+    const caller = certificateCaller(certificate, { trustDomain, peers: peers() }, authorityOf(certificate));
     if (caller !== null) return { how: "certificate", name: caller.id, role: caller.role };
     return {
       how: "refused",

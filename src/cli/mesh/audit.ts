@@ -6,12 +6,12 @@
 //
 // Invariants:
 // - Nothing that the server says is believed: its rings count because the name of their line is their hash, its events because the ring in
-//   force has signed their tree. What was given (a ring's hash or a key) must be that of the site's last generation.
-// - A next generation counts where a key that the last ring of the generation before had signs it, or where its ring was given.
+//   force has signed their tree. A ring whose hash was given must be the first or the last one of one of the lines.
+// - A next generation counts where a key of the last ring of the generation before signs it, or where its first ring was given.
 // - Memory: two pages, and the state of one line.
 
-import { bytesOfHash, decodeEvent, eventHashOf, MerkleFrontier, verifyConsistency } from "../../core/events/index.ts";
-import type { LineState, Page, Ring } from "../../core/mesh/model.ts";
+import { bytesOfHash, decodeEvent, eventHashOf, verifyConsistency } from "../../core/events/index.ts";
+import type { Checkpoint, LineState, Page, Ring } from "../../core/mesh/model.ts";
 import {
   checkNote,
   checkPage,
@@ -19,6 +19,7 @@ import {
   emptyLine,
   lineIdOf,
   pageProblem,
+  readNote,
   type ProofTools,
   readRecovered,
   ringHashOf,
@@ -26,6 +27,8 @@ import {
   rootOf,
   successorOf,
 } from "../../core/mesh/proof/index.ts";
+
+const HASH = /^[0-9a-f]{64}$/;
 
 /** The site, as it is asked. */
 export interface AuditedSite {
@@ -43,7 +46,7 @@ export interface AuditedLine {
 
 /** What the caller knows of the site. */
 export interface Pin {
-  /** Of the first ring or the last one of the site's last generation; null: none is known. */
+  /** Of the first or the last ring of one of the site's lines; null: none is known. */
   readonly ringHash: string | null;
   /** Public key in base64, of the ring in force. */
   readonly publicKey: string | null;
@@ -84,7 +87,6 @@ export class AuditFailed extends Error {
 
 interface Audit extends ProofTools {
   readonly site: AuditedSite;
-  readonly digest: ProofTools["digest"] & { crc32?: unknown };
   readonly progress: (through: number) => void;
 }
 
@@ -92,18 +94,18 @@ export async function audit(options: Audit, pin: Pin): Promise<Proven> {
   const { digest } = options;
   const shown = await options.site.lines();
   const lines: ProvenLine[] = [];
+  const hashes: string[] = [];
   let state: LineState | null = null;
   for (const one of shown) {
     const ring = shownRing(one, digest);
     const opened: Opened = await open(options, state, ring, pin);
-    const through: Through = await pull(options, opened);
-    await compareHead(options, through.state);
+    const through: Through = await toHead(options, await pull(options, opened));
     lines.push(provenLine(opened.state, through, digest));
     state = through.state;
+    hashes.push(ringHashOf(ring, digest), ringHashOf(state.ring, digest));
   }
   if (state === null) throw new AuditFailed("the site", null, "it shows no line");
-  const first = shownRing(shown.at(-1)!, digest);
-  comparePin(pin, first, state, digest);
+  comparePin(pin, hashes, state);
   const isPinned = pin.ringHash !== null || pin.publicKey !== null;
   return { controller: controllerOf(state.line), lines, ringHash: ringHashOf(state.ring, digest), isPinned };
 }
@@ -232,42 +234,53 @@ function firstChanged(page: Page, digest: ProofTools["digest"]): number {
   return page.after + (items[0]?.previous === "" ? 1 : items.length);
 }
 
-/** The signed head extends what was proven, or the other way round where the line has grown meanwhile. */
-async function compareHead(options: Audit, state: LineState): Promise<void> {
-  const { site, digest } = options;
-  const { line, size } = state;
-  const signed = checkNote(await site.head(line), state.ring, options);
-  if (signed.kind !== "signed") throw new AuditFailed(line, null, `its head: ${signed.problem}`);
-  const { checkpoint } = signed;
+/** As far as the signed head goes, at least: what the site has signed and does not send is missing. */
+async function toHead(options: Audit, pulled: Through): Promise<Through> {
+  const { site } = options;
+  const { line } = pulled.state;
+  const note = await site.head(line);
+  const read = readNote(note);
+  if (read.kind === "malformed") throw new AuditFailed(line, null, `its head: ${read.problem}`);
+  const { checkpoint } = read;
   if (checkpoint.line !== line) throw new AuditFailed(line, null, "its head is of another line");
-  const [own, head] = [bytesOfHash(rootOf(state, digest)), bytesOfHash(checkpoint.root)];
-  const isAhead = checkpoint.size >= size;
-  const [first, second] = isAhead ? [size, checkpoint.size] : [checkpoint.size, size];
-  const [firstRoot, secondRoot] = isAhead ? [own, head] : [head, own];
-  if (first === 0) return;
-  const path = first === second ? [] : await site.consistency(line, first, second);
-  const proof = path.map((hash) => bytesOfHash(hash));
-  if (verifyConsistency({ first, second, firstRoot, secondRoot, proof }, digest)) return;
-  throw new AuditFailed(
-    line,
-    null,
-    `its head of ${checkpoint.size} events is not of the history of ${size} events that it sends`,
-  );
-}
-
-function comparePin(
-  { ringHash, publicKey }: Pin,
-  first: Ring,
-  { line, ring }: LineState,
-  digest: ProofTools["digest"],
-): void {
-  const hashes = [ringHashOf(first, digest), ringHashOf(ring, digest)];
-  if (ringHash !== null && !hashes.includes(ringHash)) {
+  // It has grown meanwhile.
+  const through =
+    checkpoint.size > pulled.state.size ? added(pulled, await pull(options, { ...pulled, page: null })) : pulled;
+  const { state } = through;
+  if (checkpoint.size > state.size) {
     throw new AuditFailed(
       line,
-      null,
-      `its ring is ${hashes[1]}, and not ${ringHash}: it is another site, or another generation of it`,
+      state.size + 1,
+      `the site has signed ${checkpoint.size} events and does not send this one`,
     );
+  }
+  // Of an earlier ring, where the line has changed it since.
+  const rings = [state.ring, pulled.state.ring];
+  const signed = rings.map((ring) => checkNote(note, ring, options)).find(({ kind }) => kind === "signed");
+  if (signed === undefined) throw new AuditFailed(line, null, "its head is not signed by a key of the ring in force");
+  await compareHead(options, state, checkpoint);
+  return through;
+}
+
+function added(one: Through, more: Through): Through {
+  const withheld = one.withheld + more.withheld;
+  return { state: more.state, withheld, ringChanges: one.ringChanges + more.ringChanges };
+}
+
+/** What was proven goes on where the head ends. */
+async function compareHead({ site, digest }: Audit, state: LineState, { line, size, root }: Checkpoint): Promise<void> {
+  if (size === 0) return;
+  const path = size === state.size ? [] : await site.consistency(line, size, state.size);
+  const proof = path.every((hash) => HASH.test(hash)) ? path.map((hash) => bytesOfHash(hash)) : [];
+  const roots = { firstRoot: bytesOfHash(root), secondRoot: bytesOfHash(rootOf(state, digest)) };
+  if (verifyConsistency({ first: size, second: state.size, ...roots, proof }, digest)) return;
+  throw new AuditFailed(line, null, `its head of ${size} events is not of the history that it sends`);
+}
+
+function comparePin({ ringHash, publicKey }: Pin, hashes: readonly string[], { line, ring }: LineState): void {
+  if (ringHash !== null && !hashes.includes(ringHash)) {
+    const why = `its ring is ${hashes.at(-1)}, and not ${ringHash}: it is another site, or a generation that this one does not continue`;
+    throw new AuditFailed(line, null, why);
   }
   if (publicKey === null || ring.keys.some(({ key }) => key === publicKey)) return;
   throw new AuditFailed(line, null, `the key ${publicKey} is not in its ring`);
@@ -285,10 +298,6 @@ function provenLine(
     through: state.size,
     withheld,
     ringChanges,
-    root: state.size === 0 ? emptyRoot(digest) : rootOf(state, digest),
+    root: rootOf(state, digest),
   };
-}
-
-function emptyRoot(digest: ProofTools["digest"]): string {
-  return Buffer.from(new MerkleFrontier(digest).root()).toString("hex");
 }

@@ -12,8 +12,10 @@ export const HELP = `npm run sim -- [options]
 
   --elector          electors against a simulated server, instead of Raft clusters
   --jobs             jobs, agents and clients on three servers, instead of bare Raft clusters
+  --spread           sites that spread their lines over links that fail
+  --crowd            with --spread: 2,000 sites with six links each, of which 0.5 % restart in each second
   --race             with --jobs: 20 agents and 10 jobs in each run, while leaders die and are cut off
-  --seeds N          how many seeds to run (default 1000); with --mutants for each (default 300, of jobs 30)
+  --seeds N          how many seeds to run (default 1000); with --mutants for each (default 300, of jobs 30, of spread 100)
   --from S           the first seed (default: a fresh one, printed)
   --hours H          stop after H simulated cluster-hours
   --minutes M        stop after M minutes of real time (default 60)
@@ -24,7 +26,7 @@ export const HELP = `npm run sim -- [options]
   --seed S           replay one seed with a readable trace
   --plan FILE        with --seed: the faults in FILE, a JSON array, instead of those that the seed draws
   --trace-etcd FILE  with --seed: etcd's state trace of the run, for its TLA+ specification
-  --mutants          plant known mistakes; each must be found (with --elector or --jobs: those alone)
+  --mutants          plant known mistakes; each must be found (with --elector, --jobs or --spread: those alone)
   --only NAME        with --mutants: this one
   --runs N           with --mutants: find each N times, in fresh seeds each time (default 1)
   --json             one JSON object as the last line
@@ -51,14 +53,16 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
   ["only", "mutants"],
   ["runs", "mutants"],
   ["race", "jobs"],
+  ["crowd", "spread"],
   ["trace-etcd", "seed"],
   ["plan", "seed"],
 ];
 const NOT_WITH_SEED: readonly Name[] = ["seeds", "from", "hours", "mutants"];
 /** What is simulated instead of Raft clusters, in the order in which it is asked for; why, and with what, it does not go together. */
 const OTHERS: readonly (readonly [Exclude<Subject, "raft">, string, readonly Name[]])[] = [
-  ["elector", "runs no Raft cluster", ["jobs", "learners", "plain", "trace-etcd"]],
-  ["jobs", "runs three servers", ["nodes", "learners", "plain", "trace-etcd"]],
+  ["elector", "runs no Raft cluster", ["jobs", "spread", "learners", "plain", "trace-etcd"]],
+  ["jobs", "runs three servers", ["spread", "nodes", "learners", "plain", "trace-etcd"]],
+  ["spread", "runs sites of its own", ["nodes", "learners", "plain", "trace-etcd"]],
 ];
 
 /** The user's mistake, in one line. */
@@ -89,6 +93,7 @@ export function readFlags(args: readonly string[], known: Known) {
   const plain = values.plain !== undefined;
   const subject: Subject = OTHERS.find(([name]) => values[name] !== undefined)?.[0] ?? "raft";
   const race = values.race !== undefined;
+  const crowd = values.crowd !== undefined;
   if (values.only !== undefined) checkMutant(values.only, known.mutants);
   return {
     seeds,
@@ -110,11 +115,17 @@ export function readFlags(args: readonly string[], known: Known) {
     size: [
       ...(subject === "raft" ? [] : [`--${subject}`]),
       ...(race ? ["--race"] : []),
+      ...(crowd ? ["--crowd"] : []),
       ...(nodes === undefined ? [] : [`--nodes ${nodes}`]),
       ...(learners === undefined ? [] : [`--learners ${learners}`]),
       ...(plain ? ["--plain"] : []),
     ],
-    limits: { raft: { voters, learners, plain }, elector: { instances: nodes }, jobs: { race } }[subject],
+    limits: {
+      raft: { voters, learners, plain },
+      elector: { instances: nodes },
+      jobs: { race },
+      spread: { crowd },
+    }[subject],
   };
 }
 

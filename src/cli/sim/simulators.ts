@@ -9,20 +9,23 @@ import { ELECTOR_MUTANTS } from "../../sim/mutants/elector-list.ts";
 import { JOBS_MUTANTS } from "../../sim/mutants/jobs-list.ts";
 import { MUTANTS } from "../../sim/mutants/list.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
+import { SPREAD_MUTANTS } from "../../sim/mutants/spread-list.ts";
 import type { KnobLimits, RaftFault, RunOptions, RunResult } from "../../sim/raft/index.ts";
+import type { SpreadFault, SpreadLimits, SpreadRunOptions, SpreadRunResult } from "../../sim/spread/index.ts";
 
 export interface Results {
   readonly raft: RunResult;
   readonly elector: ElectorRunResult;
   readonly jobs: JobsRunResult;
+  readonly spread: SpreadRunResult;
 }
 
-/** What is simulated: a Raft cluster, electors against a server, or jobs on servers. */
+/** What is simulated: a Raft cluster, electors against a server, jobs on servers, or sites that spread their lines. */
 export type Subject = keyof Results;
 export type Result = Results[Subject];
-export type AnyFault = RaftFault | ElectorFault | JobsFault;
+export type AnyFault = RaftFault | ElectorFault | JobsFault | SpreadFault;
 /** With limits and a plan of its subject. */
-export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits, AnyFault>;
+export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits | SpreadLimits, AnyFault>;
 export type RunJob = SeedJob & { readonly trace?: RunOptions["trace"] };
 
 /** Adds up the runs of one subject. */
@@ -70,6 +73,16 @@ export const SIMULATORS: Readonly<Record<Subject, Simulator>> = {
       const { JobsCampaign, runJobsSeed } = await import("../../sim/jobs/index.ts");
       const total = (nowMs: () => number): Total => new JobsCampaign(nowMs);
       return { run: (job) => runJobsSeed({ ...job, digest: systemDigest } as JobsRunOptions), total };
+    },
+  },
+  spread: {
+    mutants: SPREAD_MUTANTS,
+    mutantSeedsMax: 100,
+    nodesOf: ({ sites }: SpreadRunResult["knobs"]) => sites,
+    load: async () => {
+      const { SpreadCampaign, runSpreadSeed } = await import("../../sim/spread/index.ts");
+      const total = (nowMs: () => number): Total => new SpreadCampaign(nowMs);
+      return { run: (job) => runSpreadSeed(job as SpreadRunOptions), total };
     },
   },
 };

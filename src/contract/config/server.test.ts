@@ -56,6 +56,22 @@ describe("what is taken", () => {
       disk: { minFreeBytes: 67_108_864 },
       history: { quotaBytes: null, keepDays: null },
       agent: { enabled: false, capacity: 1, labels: {}, servers: [], keyFile: null, caFile: null },
+      mesh: {
+        mode: "standalone",
+        controllerId: null,
+        controllerName: null,
+        parentUrls: [],
+        registrationTtlMs: 300_000,
+        heartbeatIntervalMs: 120_000,
+        expirationCheckIntervalMs: 60_000,
+        keyFile: "/etc/tenure/data/mesh.key",
+        apiKeyFile: null,
+        accept: "vouched",
+        maxSkewMs: 1_000,
+        replayHours: 24,
+        dialRegistered: false,
+        peers: [],
+      },
       log: { level: "info" },
     });
   });
@@ -194,7 +210,7 @@ describe("what is refused", () => {
     [
       "a role that is none",
       { ...MINIMAL, keys: [{ name: "a", sha256: SHA, role: "admin" }] },
-      /keys\[0\]\.role must be one of viewer, submitter, agent, client, backup, operator/,
+      /keys\[0\]\.role must be one of viewer, submitter, agent, client, backup, controller, operator/,
     ],
     [
       "one name for two keys",

@@ -7,7 +7,10 @@ import { integer, matching, nullable, oneOf, strict, text } from "../schema-kit.
 import { GRAFTS_MAX, HEADS_MAX, LINE_ID_BYTES_MAX, NOTE_BYTES_MAX, PAGES_PER_DELIVERY_MAX } from "./limits.ts";
 
 const LineName = text(LINE_ID_BYTES_MAX);
-const ControllerName = matching(/^[a-z0-9][a-z0-9-]{0,62}$/, "a controller id: lower-case letters, digits and hyphens, 63 at most");
+const ControllerName = matching(
+  /^[a-z0-9][a-z0-9-]{0,62}$/,
+  "a controller id: lower-case letters, digits and hyphens, 63 at most",
+);
 /** Signed notes have line ends. */
 const Heads = Type.Array(Type.String({ maxLength: NOTE_BYTES_MAX }), { maxItems: HEADS_MAX });
 

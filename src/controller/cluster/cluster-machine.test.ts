@@ -1,8 +1,9 @@
-import { wholeOf } from "../../core/kit/pieces.ts";
+import { begun, type Pieces, wholeOf } from "../../core/kit/pieces.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ListMachine } from "../../engine/test-engine.ts";
 import { bytesOf, digest } from "../../engine/test-storage.ts";
+import type { StateMachine } from "../../ports/state-machine.ts";
 import { asNewCluster, ClusterMachine, encodeClusterCommand, innerProposals, lineOf } from "./cluster-machine.ts";
 import { CHAIN_POINTS_MAX, INVITED_MAX } from "./limits.ts";
 
@@ -278,5 +279,62 @@ describe("where a cluster comes from", () => {
     expect([machine.isPaused, resumed, machine.unknownCommands]).toEqual([false, 1, 0]);
     // Nor a new one that is made of it.
     expect(lineOf(asNewCluster(wholeOf(await machine.snapshot()), NEW)).isPaused).toBe(false);
+  });
+});
+
+describe("a snapshot of several inner machines", () => {
+  /** In pieces, each made when it is asked for. */
+  function large(name: string): StateMachine & { made: number } {
+    const machine = { made: 0, apply: () => undefined, restore: () => undefined, snapshot: () => begun(slices()) };
+    function* slices(): Generator<Uint8Array, void, void> {
+      for (const byte of bytesOf(JSON.stringify([name]))) {
+        machine.made++;
+        yield Uint8Array.of(byte);
+      }
+    }
+    return machine;
+  }
+
+  test("makes each of them in pieces, whatever follows it", async () => {
+    const [first, second] = [large("book"), large("receipts")];
+    const machine = new ClusterMachine([new ListMachine(), first, second], digest);
+    const pieces = (await machine.snapshot()) as Pieces;
+    expect([first.made, second.made]).toEqual([1, 1]);
+    const restored = [new ListMachine(), new ListMachine(), new ListMachine()];
+    const whole = wholeOf(pieces);
+    expect(whole[0]).toBe(4);
+    new ClusterMachine(restored, digest).restore(whole);
+    expect(restored.map(({ applied }) => applied)).toEqual([[], ["book"], ["receipts"]]);
+    // One that knows less of it refuses nothing, and one that knows more has the state before the first entry.
+    const more = new ListMachine();
+    new ClusterMachine([...restored, more], digest).restore(whole);
+    expect(more.applied).toEqual([]);
+  });
+
+  test("has the bytes of older releases while the third has no state", async () => {
+    const none = { snapshot: () => new Uint8Array(0), apply: () => undefined, restore: () => undefined };
+    const two = (): StateMachine[] => [new ListMachine(), large("book")];
+    const before = wholeOf(await new ClusterMachine(two(), digest).snapshot());
+    expect(wholeOf(await new ClusterMachine([...two(), none], digest).snapshot())).toEqual(before);
+    expect(before[0]).toBe(2);
+    const line = new ClusterMachine([...two(), none], digest);
+    line.belongsTo("c1");
+    expect(wholeOf(await line.snapshot())[0]).toBe(3);
+  });
+
+  test("keeps the third one's state in a new cluster, in a version that no older release leaves it out of", async () => {
+    const machine = new ClusterMachine([new ListMachine(), large("book"), large("receipts")], digest);
+    const whole = wholeOf(await machine.snapshot());
+    const seen: number[] = [];
+    const change = (data: Uint8Array, at: number): Uint8Array => {
+      seen.push(at);
+      return data;
+    };
+    const recovered = asNewCluster(whole, { clusterId: "c2", from: "c1", isPaused: false, change });
+    expect([seen, recovered[0]]).toEqual([[0, 1, 2], 4]);
+    const restored = [new ListMachine(), new ListMachine(), new ListMachine()];
+    new ClusterMachine(restored, digest).restore(recovered);
+    expect(restored.map(({ applied }) => applied)).toEqual([[], ["book"], ["receipts"]]);
+    expect(lineOf(recovered)).toMatchObject({ clusterId: "c2", ancestors: ["c1"] });
   });
 });

@@ -103,3 +103,32 @@ test("where one service can't begin, those that have begun are ended, and all be
   leads(null);
   expect(lives).toEqual(["first 0", "first 0 ended", "first 2", "first 2 ended"]);
 });
+
+test("another site's clock moves what is sealed, and not the time on this node: leases and schedules do not jump", () => {
+  const clock = new HandClock();
+  let floorMs = 0;
+  const leader = new SiteJournal(systemDigest, { floorMs: () => floorMs });
+  const follower = new SiteJournal(systemDigest, { floorMs: () => floorMs });
+  const around = { clock, random: seededRandom("journal"), author: "site", newId: () => "e1" };
+  const idle = { epoch: () => null, isTurningOver: () => false, confirm: async () => false, subscribe: () => () => undefined };
+  const log = {} as unknown as Log;
+  const services = [leader, follower].map(
+    (journal) => new JournalService({ ...around, log, journal, leadership: idle, believedMs: () => null }),
+  );
+  const payload = { role: "viewer", sha256: "0".repeat(64), by: "ada" };
+  const write = (timestamp: number): number => {
+    const { sequence } = leader.chain;
+    const draft = { id: "e", eventType: "key:created", entityType: "key", entityId: `k${sequence}`, payload } as const;
+    leader.propose({ epoch: 1, author: "site" }, [{ ...draft, timestamp }]);
+    const [data] = leader.tailAfter(sequence, 1)!;
+    for (const journal of [leader, follower]) journal.apply({ position: sequence + 1, epoch: 1, data: data! });
+    return leader.chain.timestamp;
+  };
+  expect(write(10_000)).toBe(10_000);
+  expect(services.map(({ time }) => time.lastMs)).toEqual([10_000, 10_000]);
+  floorMs = 10_900;
+  expect([write(10_010), write(10_020)]).toEqual([10_900.001, 10_900.002]);
+  expect(services.map(({ time }) => time.lastMs)).toEqual([10_000, 10_000]);
+  expect(write(10_950)).toBe(10_950);
+  expect(services.map(({ time }) => time.lastMs)).toEqual([10_950, 10_950]);
+});

@@ -19,7 +19,15 @@ import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
 import { Bell } from "../../loops/bell.ts";
 import { pause, retryInMs } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Delivered, Delivery, Introduction, LinkMessage, PageOutcome, SiteAnswer, Sites } from "../../ports/sites.ts";
+import type {
+  Delivered,
+  Delivery,
+  Introduction,
+  LinkMessage,
+  PageOutcome,
+  SiteAnswer,
+  Sites,
+} from "../../ports/sites.ts";
 import { type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
 import { REDIAL_MS_MIN } from "./limits.ts";
 import type { OwnHeads } from "./own-heads.ts";

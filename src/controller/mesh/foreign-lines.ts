@@ -8,7 +8,13 @@
 import { eventHashOf } from "../../core/events/event.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, LineState, Page } from "../../core/mesh/model.ts";
-import { decodeReceipt, type HeldPage, pageOf, type Receipt, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
+import {
+  decodeReceipt,
+  type HeldPage,
+  pageOf,
+  type Receipt,
+  type SealedReceipt,
+} from "../../core/mesh/receipts/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { ConsistencyProof, InclusionProof } from "../../ports/events.ts";
 import type { LineSource } from "../../ports/mesh-lines.ts";
@@ -144,7 +150,7 @@ export class ForeignLines implements LineSource {
 
   async *#read(from: number): AsyncGenerator<Receipt, void, void> {
     const { archive } = this.#options;
-    for (let next = Math.max(from, this.#firstKept); next <= archive.lastSequence; ) {
+    for (let next = Math.max(from, this.#firstKept); next <= archive.lastSequence;) {
       const before = next;
       for await (const batch of archive.read(next, RECEIPTS_READ_MAX)) {
         for (const { bytes } of batch) {

@@ -11,7 +11,14 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Checkpoint, LineId, LineState, Ring } from "../../core/mesh/model.ts";
-import { checkNote, compareHeads, type Evidence, type ProofTools, readNote, settle } from "../../core/mesh/proof/index.ts";
+import {
+  checkNote,
+  compareHeads,
+  type Evidence,
+  type ProofTools,
+  readNote,
+  settle,
+} from "../../core/mesh/proof/index.ts";
 import { giveWay } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LineSource } from "../../ports/mesh-lines.ts";

@@ -6,7 +6,9 @@ import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
 import type { Graft, PageOutcome } from "../../ports/sites.ts";
 
 /** What one side asks of the other: to be sent a line from a sequence on, or not any more. */
-export type Wish = { readonly kind: "graft"; readonly graft: Graft } | { readonly kind: "prune"; readonly line: LineId };
+export type Wish =
+  | { readonly kind: "graft"; readonly graft: Graft }
+  | { readonly kind: "prune"; readonly line: LineId };
 
 export interface LinkEnd {
   readonly id: LinkId;

@@ -111,9 +111,12 @@ export class Links implements LinkHost {
   async deliver({ controller, pages = [], heads, at, graft = [], prune = [] }: ReceivedDelivery): Promise<Delivered> {
     const end = this.#ends.get(`from ${controller}`);
     // All of them are in their lines' queues before the first one is answered.
-    const taken = pages.map((page) => (end === undefined ? this.#options.intake.take(controller, page) : this.page(end, page)));
+    const taken = pages.map((page) =>
+      end === undefined ? this.#options.intake.take(controller, page) : this.page(end, page),
+    );
     const outcomes = await Promise.all(taken);
     if (end === undefined) {
+      if (heads !== undefined) void this.#options.judge.judge(controller, heads, null);
       // Without a stream the answer is all that it hears.
       const notes = (await this.#heads.now()).map(({ note }) => note);
       return { pages: outcomes, heads: notes };
@@ -127,7 +130,9 @@ export class Links implements LinkHost {
   views(): readonly LinkView[] {
     const served = [...this.#ends.values()].filter(({ url }) => url === null);
     const dialled = this.#options.parents.map((url) => this.#view(url, this.#ends.get(`to ${url}`)));
-    return [...dialled, ...served.map((end) => this.#view(null, end))];
+    const linked = new Set([...this.#ends.values()].map(({ controller }) => controller));
+    const gone = this.#options.blame.peers().filter((peer) => !linked.has(peer));
+    return [...dialled, ...served.map((end) => this.#view(null, end)), ...gone.map((peer) => this.#blamedView(peer))];
   }
 
   /** Asks the site that delivered something for a proof, where this site dialled it. */
@@ -282,6 +287,11 @@ export class Links implements LinkHost {
       problem: url === null ? null : (this.#problems.get(url) ?? null),
       blamed: end === undefined ? {} : this.#options.blame.of(end.controller),
     };
+  }
+
+  /** Of a site that has no link here: what it delivered all the same. */
+  #blamedView(controller: string): LinkView {
+    return { ...this.#view(null, undefined), controller, blamed: this.#options.blame.of(controller) };
   }
 
   #lagOf(link: LinkId): readonly [number, number] {

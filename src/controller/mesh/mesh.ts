@@ -5,6 +5,9 @@
 //     │ pages ──▶ intake: verified ──▶ word of others: rings, forks ──▶ received through the own log
 //     └ heads ──▶ judge: how much others have; forks ──▶ own event `controller:forked`
 
+import { canonicalJson } from "../../core/events/index.ts";
+import { eventHashOf } from "../../core/events/event.ts";
+import type { Json } from "../../core/kit/json.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, LineState } from "../../core/mesh/model.ts";
@@ -15,7 +18,14 @@ import type { Controllers } from "../../ports/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
-import type { DeliveryAnswer, HintAnswer, LinkView, MeshLinks, ReceivedDelivery, ServedStream } from "../../ports/mesh-links.ts";
+import type {
+  DeliveryAnswer,
+  HintAnswer,
+  LinkView,
+  MeshLinks,
+  ReceivedDelivery,
+  ServedStream,
+} from "../../ports/mesh-links.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 import type { Introduction, Sites } from "../../ports/sites.ts";
 import type { JournalService } from "../journal/service.ts";
@@ -29,6 +39,8 @@ import { PEERS_BLAMED_MAX } from "./limits.ts";
 import { PeerQuota } from "./quota.ts";
 import type { PageOutcome, VerifiedPage } from "./receipts-reign.ts";
 import { WordOfOthers } from "./word-of-others.ts";
+
+const textEncoder = new TextEncoder();
 
 export interface MeshServiceOptions {
   readonly clock: Clock;
@@ -108,10 +120,7 @@ export class MeshService implements MeshLinks {
       reign.watch({ takenBack: ignore, settled: ignore, ended: () => links.end() });
       return links;
     });
-    this.#stops = [
-      fold.follow(() => this.#grewOwn()),
-      receipts.onGrown((line) => this.#links?.grew(line)),
-    ];
+    this.#stops = [fold.follow(() => this.#grewOwn()), receipts.onGrown((line) => this.#links?.grew(line))];
   }
 
   close(): void {
@@ -156,6 +165,7 @@ export class MeshService implements MeshLinks {
     const pinned = registry.sites().flatMap(({ lines }) => lines);
     const line = pinned.findLast(({ ring }) => ring.author === author)?.line;
     if (line === undefined || !this.#known.isWanted(line)) return "line-unknown";
+    if (!isSealed(event, this.#options.digest)) return "invalid";
     const have = this.#known.stateOf(line)?.size ?? 0;
     return (event["sequence"] as number) <= have ? "known" : "pending";
   }
@@ -184,7 +194,8 @@ export class MeshService implements MeshLinks {
       ownId: () => lines.own()?.controller ?? "",
       introduce: (receiver) => this.#introduction(receiver),
       met: async (introduction) => void (await controllers.register(introduction)),
-      heard: (controller) => void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
+      heard: (controller) =>
+        void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
       urls: () => lines.own()?.urls ?? [],
     });
   }
@@ -245,6 +256,11 @@ export class MeshService implements MeshLinks {
     if (!TenureError.is(error)) throw error;
     this.#options.logger.warn({ event: "mesh-registry", code: error.code }, error.message);
   }
+}
+
+/** Its hash is that of its other fields, in canonical JSON. */
+function isSealed({ eventHash, ...fields }: Readonly<Record<string, unknown>>, digest: Digest): boolean {
+  return eventHashOf(textEncoder.encode(canonicalJson(fields as Json)), digest) === eventHash;
 }
 
 function countItems(sum: number, page: unknown): number {

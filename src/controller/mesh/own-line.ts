@@ -18,6 +18,8 @@ import {
   toBase64,
   withheldHash,
 } from "../../core/mesh/proof/index.ts";
+import { sleep } from "../../loops/time.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { ConsistencyProof, Events, InclusionProof } from "../../ports/events.ts";
 import type { LineSource, OwnLineStatus, OwnLineView } from "../../ports/mesh-lines.ts";
@@ -31,6 +33,7 @@ export interface OwnLineOptions extends PageReaderOptions {
   readonly events: PageReaderOptions["events"] & Pick<Events, "consistency" | "inclusion">;
   readonly key: { readonly node: string; readonly signer: Signer };
   readonly verify: VerifySignature;
+  readonly clock: Clock;
   readonly digest: Digest;
   /** Asks the members with a key of this ring; null: none of them answers. */
   readonly askNote: (ring: Ring, asked: NoteAsked) => Promise<string | null>;
@@ -125,6 +128,7 @@ export class OwnLine implements LineSource {
   }
 
   async page(line: LineId, after: number): Promise<Page | null> {
+    const { clock } = this.#options;
     const generation = this.#generation(line);
     if (after < generation.after) {
       const why = `The line ${line} begins after event ${generation.after}: what is before it is in the line of the generation before.`;
@@ -133,6 +137,8 @@ export class OwnLine implements LineSource {
     const through = Math.min(this.#through(generation), ringChangeAfter(generation, after) ?? Infinity);
     const cut = await this.#reader.cut(after, through);
     if (cut === null) return null;
+    // The tree and the texts of a page take some milliseconds, and so does its JSON: not in one turn of the loop.
+    await sleep(clock, 0);
     const { items, size, root, withheld } = cut;
     const checkpoint: Checkpoint = { line, size, root, withheld: { after, hash: withheld } };
     const note = await this.#once({ line, after, size }, () => this.#signed(generation, checkpoint));

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import type { Json } from "../kit/json.ts";
 import { EVENT_TIMESTAMP_MAX } from "../kit/limits.ts";
-import { type ChainHead, checkLink, EMPTY_CHAIN, tickAfter } from "./chain.ts";
+import { type ChainHead, checkLink, EMPTY_CHAIN, isLifted, Sealer, tickAfter } from "./chain.ts";
 import { decodeEvent, eventHashOf } from "./event.ts";
 import { chainOf, draftOf, newSealer, START_MS, TEXT_UNITS } from "./test-events.ts";
 
@@ -175,5 +175,40 @@ describe("the link of an event", () => {
       kind: "broken",
       reason: "a key was expected at byte 1",
     });
+  });
+});
+
+describe("the floor of the hybrid clock", () => {
+  const sealerOf = (floorMs: () => number): Sealer =>
+    new Sealer({ head: EMPTY_CHAIN, sourceControllerId: "c1", leaderEpoch: 1, digest, floorMs });
+
+  test("lies below everything that is sealed, and nothing else is moved by it", () => {
+    let floorMs = 0;
+    const sealer = sealerOf(() => floorMs);
+    const at = (timestamp: number): number => sealer.seal(draftOf(1, { timestamp })).event.timestamp;
+    expect(at(100)).toBe(100);
+    floorMs = 1_100;
+    expect([at(200), at(300), at(1_100), at(1_100.5)]).toEqual([1_100.001, 1_100.002, 1_100.003, 1_100.5]);
+    floorMs = 900;
+    expect([at(1_000), at(1_200)]).toEqual([1_100.501, 1_200]);
+  });
+
+  test("is told from a clock, event by event", () => {
+    const cases: readonly [timestamp: number, before: number, floorMs: number, wasLifted: boolean, is: boolean][] = [
+      [100, 0, 0, false, false],
+      [100.001, 100, 0, false, false],
+      [100.001, 100, 100, false, false],
+      [500.001, 100, 500, false, true],
+      [500.002, 500.001, 500, true, true],
+      [500.002, 500.001, 500, false, false],
+      [501, 500.001, 500, true, false],
+      [501, 100, 500, false, false],
+      // Sealed before the leader knew of it, applied after.
+      [400, 100, 500, false, true],
+    ];
+    for (const [timestamp, before, floorMs, wasLifted, expected] of cases) {
+      const head = { sequence: 1, hash: "0".repeat(64), timestamp: before };
+      expect(isLifted(timestamp, head, floorMs, wasLifted), String([timestamp, before, floorMs])).toBe(expected);
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ByteReader, DecodeError } from "./bytes.ts";
-import { begun, joined, letGo, partsOf, readPart, wholeOf } from "./pieces.ts";
+import { begun, joined, letGo, measuredParts, partsOf, readMeasured, readPart, wholeOf } from "./pieces.ts";
 
 /** Three of them, in memory that is used again; says when it is over. */
 function* made(told: { isHeld: boolean; steps: number }): Generator<Uint8Array, void, void> {
@@ -77,5 +77,33 @@ describe("parts", () => {
 
   it("of which one that is still being made is not the last are our own mistake", () => {
     expect(() => partsOf([joined(Uint8Array.of(1)), Uint8Array.of(2)])).toThrow(/only the last part/);
+  });
+});
+
+describe("parts whose lengths follow them", () => {
+  it("may all be in pieces that are yet to be made, and are read as views", () => {
+    const told = { isHeld: false, steps: 0 };
+    const pieces = measuredParts([Uint8Array.of(7), begun(made(told)), [], begun(made({ isHeld: false, steps: 0 }))]);
+    expect(told.steps).toBe(1);
+    const whole = wholeOf(pieces);
+    const parts = readMeasured(new ByteReader(whole), 4);
+    expect(parts.map((part) => [...part])).toEqual([[7], [1, 1, 2, 2, 3, 3], [], [1, 1, 2, 2, 3, 3]]);
+    expect(parts[1]!.buffer).toBe(whole.buffer);
+    expect(readMeasured(new ByteReader(wholeOf(measuredParts([]))), 0)).toEqual([]);
+  });
+
+  it("hold on to nothing once they are let go of", () => {
+    const told = [0, 1].map(() => ({ isHeld: false, steps: 0 }));
+    const pieces = measuredParts(told.map((one) => begun(made(one))));
+    pieces[Symbol.iterator]().next();
+    letGo(pieces);
+    expect(told.map(({ isHeld }) => isHeld)).toEqual([false, false]);
+  });
+
+  it("are refused where lengths and bytes do not fit", () => {
+    const whole = wholeOf(measuredParts([Uint8Array.of(1, 2), Uint8Array.of(3)]));
+    const bad = [whole.subarray(1), whole.subarray(0, 7), whole.with(6, 1), whole.with(10, 0), whole.with(10, 9)];
+    for (const bytes of bad) expect(() => readMeasured(new ByteReader(bytes), 2)).toThrow(DecodeError);
+    expect(() => readMeasured(new ByteReader(whole), 1)).toThrow(DecodeError);
   });
 });

@@ -8,11 +8,10 @@ import { consistencyProof, inclusionProof } from "../events/test-merkle.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Signer } from "../../ports/signatures.ts";
 import type { Checkpoint, LineState, Page, PageItem, Ring } from "./model.ts";
-import { emptyLine, isWithheld, ringKeyOf, signCheckpoint, withheldHash } from "./proof/index.ts";
+import { emptyLine, isWithheld, NOTHING_WITHHELD, ringKeyOf, signCheckpoint, withheldHash } from "./proof/index.ts";
 import { fakeSigner } from "./test-signatures.ts";
 
 const START_MS = 1_790_000_000_000;
-const ZERO_HASH = "0".repeat(64);
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export type Draft = Partial<EventDraft>;
@@ -118,7 +117,7 @@ export class TestSite {
   }
 
   checkpoint(size: number, after = size): Checkpoint {
-    const withheld = after === size ? ZERO_HASH : withheldHash(this.#withheld(after, size), this.digest);
+    const withheld = after === size ? NOTHING_WITHHELD : withheldHash(this.#withheld(after, size), this.digest);
     return { line: this.line, size, root: this.root(size), withheld: { after, hash: withheld } };
   }
 

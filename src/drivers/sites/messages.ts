@@ -1,7 +1,14 @@
 // What other sites send, from JSON to the shapes of the port. Unknown fields are passed over, so that a newer site is understood; what
 // is missing or of another type makes the whole message foreign. Pages stay unchecked: core/mesh/proof judges them.
 
-import type { Delivered, LineConsistency, LinkMessage, PageError, PageOutcome, SiteRefusal } from "../../ports/sites.ts";
+import type {
+  Delivered,
+  LineConsistency,
+  LinkMessage,
+  PageError,
+  PageOutcome,
+  SiteRefusal,
+} from "../../ports/sites.ts";
 import { SITE_URLS_MAX } from "./limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-// Ed25519 by the machine's own library. Public keys are 32 raw bytes here, and what Node makes of them is kept for the last few, because
-// making it takes as long as a tenth of a signature's check.
+// Ed25519 by the machine's own library. Public keys are 32 raw bytes here, and what Node makes of them is kept: the same few
+// keys sign everything that is verified here.
 
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";

@@ -55,7 +55,9 @@ export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newI
   readonly worker: string | undefined;
   readonly putJobsMax?: JobsFeederOptions["putJobsMax"];
   /** Undefined: it takes part in no mesh. */
-  readonly mesh?: (Pick<ReceiptsServiceOptions, "maxSkewMs"> & LinksWorld) | undefined;
+  readonly mesh?: Pick<ReceiptsServiceOptions, "maxSkewMs"> | undefined;
+  /** Undefined: it calls no other site, and none may call it. */
+  readonly links?: LinksWorld | undefined;
   /** This site, as others know it. */
   readonly site: SiteWorld;
 }

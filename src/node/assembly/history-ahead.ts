@@ -51,9 +51,10 @@ function aheadOf({ events, receipts }: Archives, applied: Applied, next: string)
   }[];
   if (ahead.length === 0) return null;
   const lacks = ahead.map(({ what, archive, sequence }) => `${what} ${sequence + 1} to ${archive.lastSequence}`);
-  const files = ahead.flatMap(({ archive: { lastSequence, names, manifest }, sequence }) =>
-    filesBehind({ manifest: manifest(), lastSequence, names }, sequence),
-  );
+  const files = ahead.flatMap(({ archive, sequence }) => {
+    const { lastSequence, names } = archive;
+    return filesBehind({ manifest: archive.manifest(), lastSequence, names }, sequence);
+  });
   return (
     `${lacks.join(" and ")} are in the history of events, and not in the log any more; other entries may be gone with them. ` +
     "Nothing was changed. Keep a copy of the directory, and restore a saved snapshot into an empty one (`tenure server restore`, docs/runbooks/cluster-restore.md). " +

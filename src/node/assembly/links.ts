@@ -16,7 +16,9 @@ export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" 
 
 /** Undefined: pages of other sites are not kept here. */
 export function foreignLines({ digest }: Pick<NodeWorld, "digest">, { receipts }: NodeLog): ForeignLines | undefined {
-  return receipts === null ? undefined : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
+  return receipts === null
+    ? undefined
+    : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
 }
 
 export interface LinkedParts {
@@ -28,11 +30,11 @@ export interface LinkedParts {
 
 /** Undefined: the site is standalone. */
 export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedParts): MeshService | undefined {
-  const { clock, digest, random, logger, mesh, site } = world;
+  const { clock, digest, random, logger, links, site } = world;
   const { journal, controllers, receipts, lines } = parts;
   const own = log.line?.mesh ?? null;
   const kept = log.receipts;
-  if (mesh === undefined || own === null || receipts === null || kept === null || lines === undefined) return undefined;
+  if (links === undefined || own === null || receipts === null || kept === null || lines === undefined) return undefined;
   const { fold } = kept;
   return new MeshService({
     clock,
@@ -49,7 +51,7 @@ export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedP
       receive: async (page) => (await receipts.receive([page]))[0]!,
       onGrown: (listener) => fold.follow(({ receipt }) => listener(receipt.page.line)),
     },
-    sites: mesh.sites,
-    settings: { ...mesh, url: site.url, version: site.version, signer: own.key.signer },
+    sites: links.sites,
+    settings: { ...links, url: site.url, version: site.version, signer: own.key.signer },
   });
 }

@@ -102,6 +102,7 @@ export function assembleMesh(
     fold: fold.ownLine,
     events,
     digest: around.digest,
+    clock: around.clock,
     ringWaits: () => ring.waits,
     askNote: async ({ keys }, asked) => {
       const holders = others().filter((peer) => keys.some(({ node }) => node === nodeIdOf(peer)));

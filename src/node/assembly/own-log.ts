@@ -62,7 +62,16 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   const changed = (): void => listeners.forEach((listener) => listener());
   const around = { clock, random: random.fork("history"), logger };
   const { line, meshAnswers } = lineLogOf(options);
-  const exchange = exchangeHistory({ ...around, engine, peers, archive, receipts, clearance, changed, mesh: meshAnswers });
+  const exchange = exchangeHistory({
+    ...around,
+    engine,
+    peers,
+    archive,
+    receipts,
+    clearance,
+    changed,
+    mesh: meshAnswers,
+  });
   const fetcher = exchange.events;
   const archives = receipts === null ? [archive] : [archive, receipts];
   const retained = { isPaused: () => machine.isPaused, clock, logger };

@@ -4,7 +4,7 @@ import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { createApi, type Api, type ApiLimits, type ApiTls } from "../../api/index.ts";
-import { isLoopback, showAddress, type ServerConfig } from "../../contract/index.ts";
+import { type CertificatePeer, isLoopback, showAddress, type ServerConfig } from "../../contract/index.ts";
 import { InvariantError } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../../core/kit/spiffe.ts";
@@ -118,11 +118,14 @@ export function apiUrlOf({ api }: ServerConfig, listening: ServerConfig["api"]["
   return api.advertise ?? `${api.tls === null ? "http" : "https"}://${showAddress(listening)}`;
 }
 
-export function apiTls({ api }: ServerConfig): ApiTls | null {
+export function apiTls(config: ServerConfig): ApiTls | null {
+  const { api, mesh } = config;
   if (api.tls === null) return null;
   const { certFile, keyFile, clientCaFile, minVersion } = api.tls;
-  const clientCa = clientCaFile === null ? null : pem(clientCaFile);
-  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa, minVersion };
+  const own = clientCaFile === null ? [] : [pem(clientCaFile)];
+  const authorities = [...own, ...mesh.peers.flatMap(({ caFile }) => (caFile === null ? [] : [pem(caFile)]))];
+  const clientCa = authorities.length === 0 ? null : authorities.join("\n");
+  const tls = { cert: pem(certFile), key: pem(keyFile), clientCa, peers: certificatePeers(config), minVersion };
   try {
     createSecureContext({ cert: tls.cert, key: tls.key, ...(tls.clientCa === null ? {} : { ca: tls.clientCa }) });
   } catch (error) {
@@ -131,6 +134,26 @@ export function apiTls({ api }: ServerConfig): ApiTls | null {
     throw new TenureError("CERTIFICATE_INVALID", text, { cause: error });
   }
   return tls;
+}
+
+/** An authority that signs for this cluster's own clients can't be another site's: each would pass for the other. */
+function certificatePeers(config: ServerConfig): CertificatePeer[] {
+  const { api, mesh } = config;
+  const ownFile = api.tls?.clientCaFile ?? null;
+  const own = new Set(ownFile === null ? [] : fingerprintsOf(ownFile));
+  return mesh.peers.map(({ id, caFile, trustDomain }) => {
+    const authorities = caFile === null ? null : fingerprintsOf(caFile);
+    if (authorities?.some((one) => own.has(one)) === true) {
+      const text = `${caFile} of the site ${id} is also an authority of this cluster's own clients (api.tls.client_ca_file). Leave mesh.peers[].ca_file out for ${id}.`;
+      throw new TenureError("CONFIG_INVALID", text);
+    }
+    return { id, trustDomain: trustDomain ?? trustDomainOf(config), authorities };
+  });
+}
+
+function fingerprintsOf(path: string): string[] {
+  const found = pem(path).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return found.map((one) => new X509Certificate(one).fingerprint256);
 }
 
 export function pem(path: string): string {

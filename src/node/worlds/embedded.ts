@@ -83,8 +83,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
     checkControllerId(config, clusterId, machine.jobs.fold.controllers);
     const site = siteWorld(config, options.version, clusterId, () => cluster.view().leader?.url ?? null);
-    const mesh = meshWorld(config);
-    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site, mesh }, log);
+    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site, ...meshWorld(config) }, log);
     closing.push(() => services.stop());
     const api = await openApi(config, {
       cluster,

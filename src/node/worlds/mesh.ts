@@ -7,18 +7,20 @@ import { httpSites, type SiteAccess } from "../../drivers/sites/index.ts";
 import type { ServicesWorld } from "../assembly/assemble.ts";
 import { pem } from "./api.ts";
 
-/** Undefined: the site is standalone. */
-export function meshWorld(config: ServerConfig): ServicesWorld["mesh"] {
+/** Neither: the site is standalone. */
+export function meshWorld(config: ServerConfig): Pick<ServicesWorld, "mesh" | "links"> {
   const { mesh } = config;
-  if (mesh.mode === "standalone") return undefined;
+  if (mesh.mode === "standalone") return {};
   const access = accessOf(config);
   const mayCall = callable(config);
   return {
-    maxSkewMs: mesh.maxSkewMs,
-    accept: mesh.accept,
-    parents: mesh.parentUrls,
-    heartbeatMs: mesh.heartbeatIntervalMs,
-    sites: httpSites({ access: (url) => (mayCall(url) ? access : null) }),
+    mesh: { maxSkewMs: mesh.maxSkewMs },
+    links: {
+      accept: mesh.accept,
+      parents: mesh.parentUrls,
+      heartbeatMs: mesh.heartbeatIntervalMs,
+      sites: httpSites({ access: (url) => (mayCall(url) ? access : null) }),
+    },
   };
 }
 

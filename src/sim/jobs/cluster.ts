@@ -7,11 +7,14 @@ import { joined } from "../../core/kit/pieces.ts";
 import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
 import type { EventsService } from "../../controller/journal/events.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
+import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
+import type { PageOutcome, VerifiedPage } from "../../controller/mesh/receipts-reign.ts";
 import type { JobsService } from "../../controller/jobs/jobs.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import type { Leading } from "../../controller/leadership/leading.ts";
 import { Engine } from "../../engine/engine.ts";
-import type { Archive } from "../../logs/index.ts";
+import { type Archive, RECEIPTS } from "../../logs/index.ts";
+import { pause } from "../../loops/time.ts";
 import { assembleNode, type SiteWorld } from "../../node/assembly/assemble.ts";
 import { historyAhead } from "../../node/assembly/history-ahead.ts";
 import { serverMachine } from "../../node/assembly/machine.ts";
@@ -30,6 +33,7 @@ import { Histories } from "./history.ts";
 import type { JobsKnobs } from "./knobs.ts";
 import { Moonlight, supervisorOf } from "./moonlight.ts";
 import { PROTOCOL, SimPeers } from "./peers.ts";
+import { ArrivalLedger } from "./oracle/arrivals.ts";
 import { Chronicle } from "./oracle/chronicle.ts";
 import { DoorLedger } from "./oracle/door-ledger.ts";
 import { JobsOracle } from "./oracle/oracle.ts";
@@ -52,6 +56,8 @@ const STANDALONE: SiteWorld = {
 };
 const FOUNDER = "a1";
 const RESTART_AFTER_EXIT_MS = 50;
+/** As configured by default. */
+const MAX_SKEW_MS = 1_000;
 /** After the first election, one that another node had begun meanwhile. */
 const SETTLED_MS = 1_000;
 
@@ -62,6 +68,12 @@ export interface JobsServer extends Leading {
   readonly service: JobsService;
   readonly reading: Reading;
   readonly archive: Archive;
+  /** Null: the site is alone. */
+  readonly receipts: Archive | null;
+  readonly mesh: ReceiptsFold;
+  /** Pages of other sites. */
+  readonly receive: (pages: readonly VerifiedPage[]) => Promise<readonly PageOutcome[]>;
+  readonly pause: (ms: number) => Promise<unknown>;
   readonly following: Following;
   readonly events: EventsService;
   readonly keys: Keys;
@@ -110,6 +122,7 @@ export class JobsCluster {
   /** Where servers work. */
   readonly moonlight: Moonlight;
   readonly chronicle: Chronicle;
+  readonly arrivals: ArrivalLedger;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
@@ -153,6 +166,7 @@ export class JobsCluster {
     this.stores = new Stores(this);
     this.chronicle = new Chronicle((sequence) => this.oracle.record(sequence), options.digest);
     const wrong = (node: string, what: string): void => this.world.report(node, new Error(`${node} ${what}`));
+    this.arrivals = new ArrivalLedger(options.digest, wrong);
     this.doors = new DoorLedger(this.probes, wrong);
     this.ledger = new ScheduleLedger(this.probes, wrong, () => this.clocks.latestMs());
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
@@ -230,10 +244,15 @@ export class JobsCluster {
   }
 
   #start(boot: Boot): void {
-    boot.when(this.histories.open(boot, this.#options.digest), (archive) => this.#startEngine(boot, archive));
+    const { digest } = this.#options;
+    boot.when(this.histories.open(boot, digest), (archive) => {
+      if (this.knobs.foreignEvents === 0) return this.#startEngine(boot, { archive, receipts: null });
+      const opened = this.histories.open(boot, digest, RECEIPTS);
+      boot.when(opened, (receipts) => this.#startEngine(boot, { archive, receipts }));
+    });
   }
 
-  #startEngine(boot: Boot, archive: Archive): void {
+  #startEngine(boot: Boot, { archive, receipts }: Pick<OwnLogOptions, "archive" | "receipts">): void {
     const { node } = boot;
     const { digest } = this.#options;
     const { snapshotSliceBytes: sliceBytes, finishedMax, finishedBytesMax } = this.knobs;
@@ -242,6 +261,8 @@ export class JobsCluster {
       watched: (fold) => this.#watched(boot, fold),
     });
     machine.keepIn(archive);
+    if (receipts !== null) machine.keepReceiptsIn(receipts);
+    this.#watchReceipts(boot, machine.mesh.fold, machine.jobs.fold);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     this.oracle.started(node);
     const started = Engine.start({
@@ -255,19 +276,19 @@ export class JobsCluster {
       stateMachine: machine.machine,
       newIncarnation: () => `b${boot.life}`,
       bootstrap: this.#founded.has(node) ? null : { incarnation: FOUNDER, configuration: configurationOf(founders) },
-      witness: async (log) => historyAhead({ events: archive, receipts: null }, log, digest),
+      witness: async (log) => historyAhead({ events: archive, receipts }, log, digest),
       election: { enableLease: this.knobs.enableLease },
       limits: { uncommittedBytesMax: this.knobs.uncommittedBytesMax },
       snapshots: { afterEntries: this.knobs.snapshotAfterEntries, keepEntries: 5 },
       onFatal: (error) => boot.fatal(error),
     });
-    boot.when(started, (engine) => this.#started(boot, { engine, machine, archive }));
+    boot.when(started, (engine) => this.#started(boot, { engine, machine, archive, receipts }));
   }
 
   /** As node/worlds does it, with the ports of this world. */
-  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive">): void {
+  #started(boot: Boot, made: Pick<OwnLogOptions, "engine" | "machine" | "archive" | "receipts">): void {
     const { node, life } = boot;
-    const { engine, archive } = made;
+    const { engine, archive, receipts } = made;
     const { fold } = made.machine.jobs;
     this.#founded.add(node);
     this.#witness.started(engine.peer);
@@ -286,7 +307,6 @@ export class JobsCluster {
     const log = startOwnLog({
       ...around,
       ...made,
-      receipts: null,
       clusterId: CLUSTER_ID,
       version: "0.0.0",
       peers: this.peers.of(boot, engine.peer),
@@ -308,14 +328,20 @@ export class JobsCluster {
     const { nextFire, newId } = charged(this, boot, () => `${node}.${life}.${++ids}`);
     const views = this.stores.views(boot);
     const worker = moonlights ? workerName(node) : undefined;
-    const { parts } = assembleNode(
-      { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax, site: STANDALONE },
+    const mesh = receipts === null ? undefined : { maxSkewMs: MAX_SKEW_MS };
+    const { parts, receipts: taking } = assembleNode(
+      { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax, site: STANDALONE, mesh },
       { ...log, history: this.histories.watched(archive) },
     );
     const { jobs: service, events, keys, certificates } = parts;
     const read = { node, clock: boot.clock, cluster, parts };
     const [reading, following] = [readingOf(read), followingOf(read)];
-    const server = { ...leading, engine, fold, service, reading, following, archive, events, keys, certificates };
+    const server = {
+      ...{ ...leading, engine, fold, service, reading, following, archive, receipts, events, keys, certificates },
+      mesh: made.machine.mesh.fold,
+      receive: async (pages: readonly VerifiedPage[]) => (await taking?.receive(pages)) ?? [],
+      pause: (ms: number) => pause(boot.clock, ms),
+    };
     this.#servers.set(node, { life, server });
   }
 
@@ -327,6 +353,26 @@ export class JobsCluster {
     if (status === undefined || term === undefined || status.commit <= this.#committedIndex) return;
     this.#committedIndex = status.commit;
     this.#witness.committed(node, status.commit, term, status.configuration);
+  }
+
+  /** What arrives, own and foreign, as it is applied. */
+  #watchReceipts({ node, isAlive: lives }: Boot, mesh: ReceiptsFold, fold: SiteJournal): void {
+    if (this.knobs.foreignEvents === 0) return;
+    this.arrivals.started(node);
+    fold.follow(({ event }) => {
+      if (lives()) this.arrivals.own(node, event.sequence);
+    });
+    mesh.follow((sealed) => {
+      if (lives()) this.arrivals.receipt(node, sealed, mesh);
+    });
+    fold.onRestored(() => {
+      if (lives()) this.arrivals.ownRestored(node, fold.chain.sequence);
+    });
+    mesh.onRestored(() => {
+      if (!lives()) return;
+      if (mesh.state.foreign > 0) reached(this.probes, "receipts-restored");
+      this.arrivals.restored(node, fold.chain.sequence, mesh);
+    });
   }
 
   #watched({ node, isAlive: lives }: Boot, fold: SiteJournal): Fold {

@@ -1,6 +1,6 @@
 // The history of events of simulated servers: production's archive (logs/archive) on each server's own disk.
 
-import type { Archive } from "../../logs/index.ts";
+import type { Archive, ArchiveKind } from "../../logs/index.ts";
 import type { NodeLog } from "../../node/assembly/assemble.ts";
 import { openArchive } from "../../node/assembly/history.ts";
 import type { Digest } from "../../ports/digest.ts";
@@ -12,7 +12,8 @@ import { reached } from "./probes.ts";
 const LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
 
 /** Its files. */
-const HISTORY = /^(tmp-|damaged-|former-)?events-/;
+const HISTORY = /^(tmp-|damaged-|former-)?(events|receipts)-/;
+const SEGMENT = /^(events|receipts)-\d/;
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
 export class Histories {
@@ -22,11 +23,11 @@ export class Histories {
     this.#cluster = cluster;
   }
 
-  async open(boot: Boot, digest: Digest): Promise<Archive> {
+  async open(boot: Boot, digest: Digest, of?: ArchiveKind): Promise<Archive> {
     const { disk, clock } = boot;
     const { knobs } = this.#cluster;
     const limits = { ...LIMITS, eventsMax: knobs.segmentEvents };
-    return openArchive({ disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => boot.fatal(error) });
+    return openArchive({ of, disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => boot.fatal(error) });
   }
 
   /** As whoever reads it sees it. */
@@ -54,7 +55,7 @@ export class Histories {
       const bytes = disk.durableContent(name)?.length ?? 0;
       return holders.some((one) => (world.node(one).disk.durableContent(name)?.length ?? -1) >= bytes);
     };
-    if (disk.directory.names().every((name) => !/^events-\d/.test(name) || isElsewhere(name)))
+    if (disk.directory.names().every((name) => !SEGMENT.test(name) || isElsewhere(name)))
       disk.lose((name) => HISTORY.test(name));
   }
 }

@@ -69,6 +69,8 @@ function drawWork(random: Random) {
     followers: random.fork("followers").pick([1, 2]),
     /** How many times keys and certificates are changed. */
     keyChanges: random.fork("key-changes").pick([4, 10, 20]),
+    /** Events of other sites that are brought; 0: the site is alone. */
+    foreignEvents: random.fork("foreign-events").pick([0, 0, 0, 20, 80]),
     /** What is charged for a question for a schedule's next time, and for an event that is decided. */
     nextFireMs: random.fork("next-fire-ms").pick([0.3, 1, 1, 3]),
     eventMs: random.fork("event-ms").pick([0.1, 0.3, 0.3]),

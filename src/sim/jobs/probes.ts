@@ -84,6 +84,11 @@ export const JOBS_PROBES = [
   "leader-found-off",
   "nobody-for-days",
   "all-clocks-jumped",
+  "foreign-page-accepted",
+  "foreign-page-duplicate",
+  "foreign-page-again",
+  "foreign-page-unknown",
+  "receipts-restored",
 ] as const;
 
 /** What nearly every run is in: a handful of them that never was is a campaign of something else. */

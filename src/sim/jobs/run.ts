@@ -11,6 +11,7 @@ import { Followers } from "./followers.ts";
 import { Keepers } from "./keepers.ts";
 import { drawJobsKnobs, drawRaceKnobs, type JobsKnobs, type JobsLimits } from "./knobs.ts";
 import { leaving } from "./leavers.ts";
+import { ForeignSites } from "./foreign.ts";
 import { historiesProblem } from "./oracle/chronicle.ts";
 import { onTime } from "./oracle/on-time.ts";
 import { applyJobsFault, drawJobsPlan, type JobsFault } from "./faults/plan.ts";
@@ -26,6 +27,8 @@ const WAITS_END_WITHIN_MS = 240_000;
 /** Clients go on for a while without faults; where they had no chance before, until one was answered. */
 const CLIENTS_GO_ON_MS = 500;
 const CLIENTS_GO_ON_MS_MAX = 20_000;
+/** For pages of other sites, one at a time. */
+const FOREIGN_WITHIN_MS = 60_000;
 const STEPS_MAX = 5_000_000;
 
 export interface JobsRunOptions extends SeedOptions<JobsLimits, JobsFault> {
@@ -56,6 +59,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     (jobId) => clients.learn(jobId),
   );
   const followers = new Followers(cluster);
+  const foreign = new ForeignSites(cluster, options.digest);
   const result = await playScene<JobsKnobs, JobsFault, JobsProbe>({
     seed: options.seed,
     world,
@@ -64,9 +68,9 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     probes,
     strike: (fault, hit) => applyJobsFault(cluster, fault, hit),
     begin: () => {
-      for (const one of [clients, readers, new ScheduleClient(cluster), new Keepers(cluster), followers]) one.start();
+      for (const one of [clients, readers, new ScheduleClient(cluster), new Keepers(cluster), followers, foreign]) one.start();
     },
-    play: () => play(cluster, clients, readers, followers),
+    play: () => play(cluster, clients, readers, followers, foreign),
     emptiness: () => {
       const problem = isRace ? raceProblem(oracle, knobs) : null;
       return problem ?? (clients.counts.submitted === 0 ? "no traffic: not one job was submitted" : null);
@@ -87,6 +91,7 @@ async function play(
   clients: JobsClients,
   readers: Readers,
   followers: Followers,
+  foreign: ForeignSites,
 ): Promise<string | null> {
   const { world, knobs } = cluster;
   await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
@@ -96,13 +101,47 @@ async function play(
   return (
     world.finding() ??
     (await converge(cluster, clients, readers, followers)) ??
+    (await foreignArrived(cluster, foreign)) ??
     (await onTime(cluster, STEPS_MAX)) ??
     world.finding() ??
     cluster.deposition(calmMs) ??
     (await leaving(cluster, STEPS_MAX)) ??
     (await historiesProblem(cluster, STEPS_MAX)) ??
+    (await arrivalsProblem(cluster)) ??
     world.finding()
   );
+}
+
+/** Nothing fails any more: all servers have what other sites have. */
+async function foreignArrived({ world }: JobsCluster, foreign: ForeignSites): Promise<string | null> {
+  foreign.stop();
+  if (foreign.difference() === null) return null;
+  await world.run(() => foreign.difference() === null, { untilMs: world.nowMs + FOREIGN_WITHIN_MS, stepsMax: STEPS_MAX });
+  const problem = world.finding() === null ? foreign.difference() : null;
+  return problem === null ? null : `${FOREIGN_WITHIN_MS} ms after the last fault ${problem}`;
+}
+
+async function arrivalsProblem(cluster: JobsCluster): Promise<string | null> {
+  const { world, names, knobs, arrivals } = cluster;
+  if (knobs.foreignEvents === 0 || world.findings.length > 0) return null;
+  const limits = { untilMs: world.nowMs + FOREIGN_WITHIN_MS, stepsMax: STEPS_MAX };
+  const isWhole = (name: string): boolean => cluster.server(name)?.receipts?.isComplete === true;
+  await world.run(() => names.every(isWhole), limits);
+  for (const [at, name] of names.entries()) {
+    const { archive, receipts } = cluster.server(name) ?? { archive: null, receipts: null };
+    if (archive === null || receipts === null || !isWhole(name)) return `${name} still lacks receipts`;
+    let end: string | null | undefined;
+    const from = 1 + Math.floor((arrivals.last * at) / names.length);
+    world.call(name, () => {
+      arrivals.problem({ archive, receipts }, from).then(
+        (problem) => (end = problem),
+        (error: unknown) => (end = `can't read its receipts: ${String(error)}`),
+      );
+    });
+    await world.run(() => end !== undefined || world.findings.length > 0, limits);
+    if (end !== null) return `${name} ${end ?? "does not come to the end of its receipts"}`;
+  }
+  return null;
 }
 
 async function converge(

@@ -5,6 +5,7 @@ import { CLOCK_MUTANTS } from "./clock-list.ts";
 import { type Mutant, planting } from "./patch.ts";
 import { HISTORY_MUTANTS } from "./history-list.ts";
 import { inRunsOf, QUIET } from "./jobs-runs.ts";
+import { RECEIPTS_MUTANTS } from "./receipts-list.ts";
 import { STOP_MUTANTS } from "./stop-list.ts";
 import { VIEWS_MUTANTS } from "./views-list.ts";
 
@@ -288,4 +289,5 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ...STOP_MUTANTS,
   ...VIEWS_MUTANTS,
   ...HISTORY_MUTANTS,
+  ...RECEIPTS_MUTANTS,
 ];

@@ -67,7 +67,7 @@ export interface Suspicion {
   readonly state: LineState;
   /** The signed note that raised it. */
   readonly note: string;
-  /** About the larger one's tree, ours or the note's: its root at the smaller size, and why. Null where both have one size. */
+  /** About the larger one's tree, ours or the note's: its root at the smaller size, and why. Not needed where both have one size, or one is empty. */
   readonly proof: PrefixProof | null;
 }
 
@@ -78,7 +78,7 @@ export function settle({ state, note, proof }: Suspicion, tools: ProofTools): Se
   if (theirs.line !== state.line) return { kind: "unproven", problem: "it is of another line" };
   const ours = { ...theirs, size: state.size, root: rootOf(state, tools.digest) };
   const [smaller, larger] = theirs.size < ours.size ? [theirs, ours] : [ours, theirs];
-  const prefix = smaller.size === larger.size ? { rootAt: larger.root, path: [] } : proof;
+  const prefix = knownPrefix(smaller, larger) ?? proof;
   if (prefix === null || !isPrefix(smaller.size, larger, prefix, tools))
     return { kind: "unproven", problem: `there is no proof from ${smaller.size} to ${larger.size}` };
   if (prefix.rootAt === smaller.root) return { kind: "consistent" };
@@ -86,6 +86,12 @@ export function settle({ state, note, proof }: Suspicion, tools: ProofTools): Se
   return evidence === null
     ? { kind: "unproven", problem: "of our own history no key of the ring in force has signed this size" }
     : { kind: "fork", evidence };
+}
+
+/** Where it takes no proof: of one size, and of nothing, which every history begins with. */
+function knownPrefix(smaller: Checkpoint, larger: Checkpoint): PrefixProof | null {
+  if (smaller.size === larger.size) return { rootAt: larger.root, path: [] };
+  return smaller.size === 0 ? { rootAt: smaller.root, path: [] } : null;
 }
 
 function knownAt(size: number, state: LineState, known: HeadQuestion["known"], tools: ProofTools): KnownRoot | null {

@@ -21,6 +21,7 @@ export {
   type NodeKey,
   type NoteChecked,
   type NoteRead,
+  NOTHING_WITHHELD,
   type ProofTools,
   readNote,
   signCheckpoint,

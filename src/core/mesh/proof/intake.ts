@@ -61,7 +61,7 @@ export interface PageQuestion extends ProofTools {
 const textEncoder = new TextEncoder();
 const scanner = new EventScanner();
 
-/** Yields after every few items, so that callers can work in slices. */
+/** Yields after the signature and after every few items, so that callers can work in slices. */
 export function* checkPage(question: PageQuestion): Generator<void, Verdict> {
   const { state, page, digest } = question;
   const placed = placeOf(question);
@@ -69,6 +69,7 @@ export function* checkPage(question: PageQuestion): Generator<void, Verdict> {
   const { checkpoint } = placed;
   const signed = checkNote(page.checkpoint, state.ring, question);
   if (signed.kind !== "signed") return bad(signed.problem);
+  yield;
 
   const walk = new Walk(question);
   let [items, bytes] = [0, 0];

@@ -43,6 +43,8 @@ export type NoteChecked =
   | { readonly kind: "unsigned"; readonly isKeyKnown: boolean; readonly problem: string };
 
 const ROOT_BYTES = 32;
+/** `withheldHash` of no sequences. */
+export const NOTHING_WITHHELD = "0".repeat(64);
 /** C2SP: 0x01 is Ed25519. */
 const ALGORITHM = [0x0a, 0x01];
 const NOTE = /^([^\n]+)\n(\d{1,16})\n([^\n]{44})\nwithheld (\d{1,16}) ([0-9a-f]{64})\n\n— ([^ \n]+) ([^\n]+)\n$/;
@@ -54,7 +56,7 @@ export function keyNameOf(controller: string, node: string): string {
 }
 
 /** The first four bytes of SHA-256(key name ‖ 0x0A ‖ 0x01 ‖ public key). */
-export function keyIdOf(keyName: string, publicKey: Uint8Array, digest: Pick<Digest, "sha256">): Uint8Array {
+function keyIdOf(keyName: string, publicKey: Uint8Array, digest: Pick<Digest, "sha256">): Uint8Array {
   return digest
     .sha256(joined(textEncoder.encode(keyName), Uint8Array.from(ALGORITHM), publicKey))
     .slice(0, KEY_ID_BYTES);
@@ -128,6 +130,7 @@ type NoteParts = readonly [string, string, string, string, string, string, strin
 function checkpointProblem({ size, withheld }: Checkpoint): string | null {
   if (!Number.isSafeInteger(size)) return "its size is above 2^53-1";
   if (withheld.after > size) return "what is withheld begins after its size";
+  if (withheld.after === size && withheld.hash !== NOTHING_WITHHELD) return "it covers no items, and some are withheld";
   return null;
 }
 

@@ -47,7 +47,7 @@ export function ringKeyOf(node: string, publicKey: Uint8Array): RingKey {
   return { node, key: toBase64(publicKey) };
 }
 
-export function publicKeyOf(key: string): Uint8Array | null {
+function publicKeyOf(key: string): Uint8Array | null {
   return fromBase64(key, PUBLIC_KEY_BYTES);
 }
 

@@ -187,7 +187,7 @@ describe("the state", () => {
     const state = new ReceiptsState(digest);
     take(state, recordOf(site, 0, 2), 4);
     const whole = wholeOf(state.slices());
-    const bad = [Uint8Array.from([...whole, 0]), whole.with(0, 2)];
+    const bad: Uint8Array[] = [Uint8Array.from([...whole, 0]), whole.with(0, 2)];
     for (let end = 0; end < whole.length; end++) bad.push(whole.subarray(0, end));
     for (const bytes of bad) expect(() => contentOf(state, bytes)).toThrow(DecodeError);
   });

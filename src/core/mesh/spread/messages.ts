@@ -30,12 +30,15 @@ export type SentOutcome =
   /** By the other side, or there was no page to cut. A caller that has to wait (429) reports only when the wait is over. */
   | { readonly kind: "refused" };
 
+/** A line, its size, and how many links from its author the reporting site is (`Spread.hops`). The last is a hint: nobody signs it. */
+export type Head = readonly [line: LineId, size: number, hops?: number | undefined];
+
 type Input =
   /** A link is connected. `controller`: who is at its other end. */
   | { readonly kind: "up"; readonly link: LinkId; readonly controller: string }
   | { readonly kind: "down"; readonly link: LinkId }
-  /** How much the other side has: all lines after `up`, then at least those that changed, each second. */
-  | { readonly kind: "heads"; readonly link: LinkId; readonly heads: Iterable<readonly [LineId, number]> }
+  /** What the other side has: all lines after `up`, then at least those that changed, each second. */
+  | { readonly kind: "heads"; readonly link: LinkId; readonly heads: Iterable<Head> }
   /** So much of a line is applied here, whoever wrote or delivered it. */
   | { readonly kind: "have"; readonly line: LineId; readonly size: number }
   /** Whether other sites are asked for a line. Not the site's own present line, nor one that is frozen or evicted. */
@@ -58,7 +61,10 @@ type Input =
 export type SpreadInput = Input & { readonly nowMs: number };
 
 export type SpreadEffect =
-  /** Cut one page after `after` and send it. At most one is under way on a link. */
+  /**
+   * Send what follows `after` in one request: one page, or consecutive ones as far as a request goes (a site that has many small pages of
+   * another one would need a round trip for each). At most one `send` is under way on a link.
+   */
   | { readonly kind: "send"; readonly link: LinkId; readonly line: LineId; readonly after: number }
   | { readonly kind: "graft"; readonly link: LinkId; readonly line: LineId; readonly after: number }
   | { readonly kind: "prune"; readonly link: LinkId; readonly line: LineId };

@@ -7,7 +7,8 @@
 //
 // Every lane is born with neither. The receiver decides: it asks one link at once where a line has no incoming lane, and the line's own site
 // whenever a link to it comes up; a duplicate page takes back that one direction; where others have more and nothing new comes for a
-// second, it asks the next of them, and again a second later. Heads, which come every second, are what makes this safe: the flags only
+// second, it asks the next of them, and again a second later; a link with a much shorter way to the author replaces the present one, or
+// repairs would make trees ever deeper. Heads, which come every second, are what makes this safe: the flags only
 // decide how fast a line travels.
 //
 // Invariants:
@@ -20,8 +21,8 @@
 import { assertNever } from "../../kit/assert.ts";
 import { TextMap } from "../../kit/text-map.ts";
 import type { LineId } from "../model.ts";
-import { GRAFT_AFTER_MS, REFUSED_PAUSE_MS } from "./limits.ts";
-import type { LinkId, PageOutcome, SentOutcome, SpreadEffect, SpreadInput } from "./messages.ts";
+import { GRAFT_AFTER_MS, HOPS_SAVED_MIN, REFUSED_PAUSE_MS, SHORTER_WAY_AGAIN_MS } from "./limits.ts";
+import type { Head, LinkId, PageOutcome, SentOutcome, SpreadEffect, SpreadInput } from "./messages.ts";
 
 interface Line {
   readonly id: LineId;
@@ -51,6 +52,8 @@ interface Lane {
   size: number;
   incoming: boolean;
   outgoing: boolean;
+  /** From the line's author to the other side. */
+  hops: number;
   /** Monotonic; of our last graft. */
   askedMs: number;
   /** The other side's pages had to be refused: it is not asked until then. */
@@ -104,6 +107,13 @@ export class Spread {
     return nextMs === Infinity ? null : nextMs;
   }
 
+  /** How many links this site is from the line's author; undefined where no page comes. Heads report it. */
+  hops(id: LineId): number | undefined {
+    const line = this.#lines.get(id);
+    const hops = line === undefined ? Infinity : hopsTo(line);
+    return hops === Infinity ? undefined : hops;
+  }
+
   *lanes(): Iterable<LaneView> {
     for (const link of this.#links.values()) {
       for (const [, { line, size, incoming, outgoing }] of link.lanes.entries()) {
@@ -147,7 +157,7 @@ export class Spread {
   ): void {
     switch (input.kind) {
       case "heads":
-        for (const [line, size] of input.heads) this.#head(link, line, size);
+        for (const head of input.heads) this.#head(link, head);
         return;
       case "page":
         return this.#page(this.#lane(link, input.line), input.through, input.outcome);
@@ -183,12 +193,25 @@ export class Spread {
     for (const [, lane] of link.lanes.entries()) if (lane.incoming) this.#replace(lane.line);
   }
 
-  #head(link: Link, id: LineId, size: number): void {
+  #head(link: Link, [id, size, hops]: Head): void {
     const isFirst = !link.lanes.has(id);
     const lane = this.#lane(link, id);
+    lane.hops = hops ?? Infinity;
     this.#reaches(lane, size);
     if (!lane.line.wanted || lane.incoming || this.#isDistrusted(lane)) return;
+    if (this.#isShorter(lane)) return this.#replaceBy(lane);
     if ((isFirst && isOrigin(link, id)) || (!hasIncoming(lane.line) && isUseful(lane))) this.#graft(lane);
+  }
+
+  #isShorter(lane: Lane): boolean {
+    const { line, size, outgoing, hops, askedMs } = lane;
+    const isSource = hops < Infinity && size >= line.have && !outgoing && hasIncoming(line);
+    return isSource && hops + 1 + HOPS_SAVED_MIN <= hopsTo(line) && this.#nowMs - askedMs >= SHORTER_WAY_AGAIN_MS;
+  }
+
+  #replaceBy(lane: Lane): void {
+    for (const other of lane.line.lanes.values()) if (other.incoming) this.#prune(other);
+    this.#graft(lane);
   }
 
   // Receiving
@@ -207,7 +230,8 @@ export class Spread {
         this.#reaches(lane, through);
         if (through <= line.arrived) return;
         line.arrived = through;
-        return this.#progress(line);
+        this.#progress(line);
+        return this.#endMutual(lane);
       case "duplicate":
         this.#reaches(lane, through);
         if (!lane.incoming || incomingOf(line) > 1) this.#prune(lane);
@@ -225,6 +249,16 @@ export class Spread {
     }
   }
 
+  /**
+   * Two sites that asked each other push nothing back, so no duplicate ever shows that one of the two has no other source. What came over
+   * another link shows it.
+   */
+  #endMutual(source: Lane): void {
+    for (const lane of source.line.lanes.values()) {
+      if (lane !== source && source.incoming && lane.incoming && lane.outgoing) this.#prune(lane);
+    }
+  }
+
   #want(line: Line, wanted: boolean): void {
     line.wanted = wanted;
     if (wanted) {
@@ -235,18 +269,19 @@ export class Spread {
     for (const lane of line.lanes.values()) if (lane.incoming) this.#prune(lane);
   }
 
-  /** Where the line has no incoming lane any more, another link is asked at once: one that has more, else one that does not have it from us. */
+  /** Where the line has no incoming lane any more, another link is asked at once: of those that can help, the nearest to the author. */
   #replace(line: Line): void {
     if (!line.wanted || hasIncoming(line)) return;
-    const next = this.#turn(line, (lane) => lane.size > line.have) ?? this.#turn(line, isUseful);
-    if (next !== undefined) this.#graft(next);
+    const useful = [...line.lanes.values()].filter((lane) => isUseful(lane) && !this.#isDistrusted(lane));
+    const [first, ...others] = useful;
+    if (first !== undefined) this.#graft(others.reduce((best, lane) => (lane.hops < best.hops ? lane : best), first));
   }
 
   #onTime(): void {
     for (const [line, atMs] of this.#lagging) {
       if (atMs > this.#nowMs) break;
       this.#lagging.delete(line);
-      const next = this.#turn(line, (lane) => lane.size > line.have);
+      const next = this.#turn(line);
       if (next !== undefined) this.#graft(next);
       this.#watch(line);
     }
@@ -257,12 +292,12 @@ export class Spread {
     }
   }
 
-  /** The first after the one that was asked last. */
-  #turn(line: Line, isRight: (lane: Lane) => boolean): Lane | undefined {
+  /** Of those that have more: the first after the one that was asked last. */
+  #turn(line: Line): Lane | undefined {
     const lanes = [...line.lanes.values()];
     const last = lanes.findIndex(({ link }) => link.id === line.asked);
     const inTurn = [...lanes.slice(last + 1), ...lanes.slice(0, last + 1)];
-    return inTurn.find((lane) => isRight(lane) && !this.#isDistrusted(lane));
+    return inTurn.find((lane) => lane.size > line.have && !this.#isDistrusted(lane));
   }
 
   #graft(lane: Lane): void {
@@ -372,6 +407,7 @@ export class Spread {
         size: 0,
         incoming: false,
         outgoing: false,
+        hops: Infinity,
         askedMs: -Infinity,
         distrustedUntilMs: -Infinity,
       };
@@ -396,6 +432,13 @@ function incomingOf({ lanes }: Line): number {
 
 function hasIncoming(line: Line): boolean {
   return incomingOf(line) > 0;
+}
+
+/** What is not asked for is the site's own, or goes nowhere. */
+function hopsTo({ lanes, wanted }: Line): number {
+  let least = wanted ? Infinity : 0;
+  for (const { incoming, hops } of lanes.values()) if (incoming) least = Math.min(least, hops + 1);
+  return least;
 }
 
 /** It has more, or may get more from somewhere else than from us. */

@@ -1,0 +1,83 @@
+// A site that exists in the test alone, with real Ed25519 keys, and sends to a real server whatever a test wants it to.
+
+import { generateKeyPairSync } from "node:crypto";
+import type { Page, Ring } from "../../src/core/mesh/model.ts";
+import { ringKeyOf, toBase64 } from "../../src/core/mesh/proof/index.ts";
+import { possessionText } from "../../src/core/mesh/registry/index.ts";
+import { TestSite as Line } from "../../src/core/mesh/test-site.ts";
+import { systemDigest } from "../../src/drivers/system/digest.ts";
+import { signerOf } from "../../src/drivers/system/signatures.ts";
+import type { Signer } from "../../src/ports/signatures.ts";
+import type { TenureAnswer, TenureNode } from "../servers/index.ts";
+import { keyOf } from "./test-sites.ts";
+
+export interface Outcome {
+  readonly line: string;
+  readonly accepted?: number;
+  readonly duplicates?: number;
+  readonly error?: string;
+}
+
+class RealLine extends Line {
+  readonly #signer: Signer;
+
+  constructor(ring: Ring, signer: Signer) {
+    super(ring, systemDigest);
+    this.#signer = signer;
+  }
+
+  override signer(): Signer {
+    return this.#signer;
+  }
+}
+
+export class Stranger {
+  readonly id: string;
+  readonly signer: Signer = signerOf(generateKeyPairSync("ed25519").privateKey);
+  readonly ring: Ring;
+  readonly line: Line;
+  readonly #hub: TenureNode;
+
+  constructor(id: string, hub: TenureNode) {
+    this.id = id;
+    this.#hub = hub;
+    this.ring = { controller: id, generation: 1, author: id, keys: [ringKeyOf("n1", this.signer.publicKey)] };
+    this.line = this.anotherHistory();
+  }
+
+  /** A line with the same keys, and of the same name where its ring is the site's, with nothing in it. */
+  anotherHistory(ring = this.ring): Line {
+    return new RealLine(ring, this.signer);
+  }
+
+  async register(receiver: string): Promise<TenureAnswer> {
+    const [id, url] = [this.id, "http://127.0.0.1:9"];
+    const signature = this.signer.sign(possessionText({ id, url, receiver }));
+    const proof = { key: toBase64(this.signer.publicKey), signature: toBase64(signature) };
+    const metadata = { line: this.line.line, ring: this.ring, proof };
+    return this.call("/api/controllers/register", { id, url, name: id, metadata });
+  }
+
+  call(path: string, body: object): Promise<TenureAnswer> {
+    return this.#hub.call(path, { body, key: keyOf(this.id) });
+  }
+
+  /** With heads, so that the outcome of a single page is not the whole answer. */
+  async send(...pages: readonly unknown[]): Promise<readonly Outcome[]> {
+    const { status, body } = await this.call("/api/events/broadcast", { controller: this.id, pages, heads: [] });
+    if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
+    return body["pages"] as readonly Outcome[];
+  }
+
+  async show(...heads: readonly string[]): Promise<TenureAnswer> {
+    return this.call("/api/events/broadcast", { controller: this.id, heads });
+  }
+}
+
+/** A page with one of its items changed. */
+export function withItem(page: Page, at: number, change: (text: string) => string): Page {
+  return {
+    ...page,
+    items: page.items.map((item, place) => (place === at && typeof item === "string" ? change(item) : item)),
+  };
+}
