@@ -30,6 +30,10 @@ export type Arrived = {
   readonly arrival: number;
   readonly line: LineId;
   readonly lineSequence: number;
+  /** That it came with; absent of an own event. */
+  readonly receipt?: Pick<Receipt, "sequence" | "timestamp"> | undefined;
+  /** Of the last item of a page: its signed note, and the page's `after`. */
+  readonly checkpoint?: { readonly after: number; readonly note: string } | undefined;
 } & ({ readonly bytes: Uint8Array } | { readonly hash: string });
 
 /**
@@ -77,11 +81,14 @@ export async function* arrivals(sources: ArrivalSources, from: number): AsyncGen
 
 /** The new events of a receipt, from this arrival on. */
 function foreignOf(receipt: Receipt, from: number): Arrived[] {
-  const { own, foreign, first, page } = receipt;
+  const { sequence, timestamp, own, foreign, first, page } = receipt;
   const before = own + foreign;
+  const last = before + newEvents(receipt);
   return page.items.slice(first - page.after - 1 + Math.max(0, from - before - 1)).map((item, at) => {
     const arrival = Math.max(before + 1, from) + at;
-    const place = { arrival, line: page.line, lineSequence: first + arrival - before - 1 };
+    const checkpoint = arrival === last ? { after: page.after, note: page.checkpoint } : undefined;
+    const lineSequence = first + arrival - before - 1;
+    const place = { arrival, line: page.line, lineSequence, receipt: { sequence, timestamp }, checkpoint };
     return "hash" in item ? { ...place, hash: item.hash } : { ...place, bytes: item.bytes };
   });
 }

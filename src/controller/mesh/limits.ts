@@ -41,3 +41,7 @@ export const PROVEN_LINES_KEPT_MAX = 64;
 /** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
 export const RECEIPTS_WAITING_MAX = 1_024;
 export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** Views that could not be fed are tried again after so long. */
+export const VIEWS_RETRY_MS = 1_000;
+/** A line that has a name by now, and whatever nobody rang for. */
+export const VIEWS_CHECK_MS = 1_000;

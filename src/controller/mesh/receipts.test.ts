@@ -5,7 +5,13 @@ import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import { seededRandom } from "../../core/kit/random.ts";
-import { decodeRecord, encodePage, encodeRecord, recordedPage, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
+import {
+  decodeRecord,
+  encodePage,
+  encodeRecord,
+  recordedPage,
+  type SealedReceipt,
+} from "../../core/mesh/receipts/index.ts";
 import { ManualClock, settled } from "../../loops/test-clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";

@@ -4,7 +4,7 @@
 //   log, leadership, history ──▶ journal ──▶ jobs, keys, certificates, events ──▶ the API
 //                                   └──▶ feeder ──▶ views, meter
 
-import type { JobsParts } from "../../api/index.ts";
+import type { JobsParts, MeshState } from "../../api/index.ts";
 import { JobsFeeder, type JobsFeederOptions } from "../../controller/jobs/feeder.ts";
 import { JobsService, type JobsServiceOptions } from "../../controller/jobs/jobs.ts";
 import { JobsMeter } from "../../controller/jobs/meter.ts";
@@ -32,12 +32,14 @@ import type { Log } from "../../ports/log.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
 import type { MeshLinks } from "../../ports/mesh-links.ts";
+import type { MeshViews } from "../../ports/mesh-views.ts";
 import type { Scopes } from "../../ports/scopes.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
 import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
 import { assembleMesh, keepLines, type LineLog } from "./mesh.ts";
+import { assembleMeshState } from "./mesh-state.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -58,6 +60,8 @@ export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newI
   readonly mesh?: Pick<ReceiptsServiceOptions, "maxSkewMs"> | undefined;
   /** Undefined: it calls no other site, and none may call it. */
   readonly links?: LinksWorld | undefined;
+  /** Undefined: the state of all sites is not shown here. */
+  readonly meshViews?: MeshViews | undefined;
   /** This site, as others know it. */
   readonly site: SiteWorld;
 }
@@ -115,6 +119,8 @@ export interface NodeLog {
 /** The log of receipts, what it is folded into, and where receipts are kept. */
 export interface NodeReceipts extends Pick<ReceiptsServiceOptions, "log" | "fold" | "unready" | "refuses"> {
   readonly archive: Archive;
+  /** The site's own events. */
+  readonly own: Archive;
 }
 
 export interface NodeServices {
@@ -123,6 +129,7 @@ export interface NodeServices {
   /** Undefined: the site is standalone. */
   readonly lines: MeshLines | undefined;
   readonly links: MeshLinks | undefined;
+  readonly meshState: MeshState | undefined;
   /** Null: this site takes part in no mesh. */
   readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
@@ -174,6 +181,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const controllers = controllersOf(world, log, journal);
   const links = assembleLinks(world, log, { journal, controllers, receipts, lines: mesh?.lines });
+  const state = assembleMeshState(world, log, { lines: mesh?.lines, links });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
@@ -182,10 +190,12 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     scopes: scopes ?? noScopes(),
     lines: mesh?.lines,
     links,
+    meshState: state?.state,
     receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
       links?.close();
+      await state?.close();
       mesh?.stop();
       foreign?.close();
       controllers.close();

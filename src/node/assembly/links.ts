@@ -34,7 +34,8 @@ export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedP
   const { journal, controllers, receipts, lines } = parts;
   const own = log.line?.mesh ?? null;
   const kept = log.receipts;
-  if (links === undefined || own === null || receipts === null || kept === null || lines === undefined) return undefined;
+  if (links === undefined || own === null || receipts === null || kept === null || lines === undefined)
+    return undefined;
   const { fold } = kept;
   return new MeshService({
     clock,

@@ -106,6 +106,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     receipts: receipts && {
       ...mesh,
       archive: receipts,
+      own: archive,
       // Who has one has read one. What is known of a member that is down is then enough: it was able to, when the log was opened.
       unready: () =>
         (mesh.log.head().epoch === 0 ? membersBelow : membersHeardBelow)(

@@ -11,7 +11,7 @@ import { showAddress, type ServerConfig } from "../../contract/index.ts";
 import { triedWithin } from "../../loops/time.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { HAND_OVER_MS } from "../../core/kit/timeouts.ts";
-import { openViews } from "../../drivers/sqlite/index.ts";
+import { openMeshViews, openViews } from "../../drivers/sqlite/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
@@ -33,7 +33,7 @@ import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./cons
 import { peerSecret } from "./secret.ts";
 import { checkControllerId, siteWorld } from "./site.ts";
 import { serverStats } from "./stats.ts";
-import { Closing, failureOf, SYSTEM, VIEWS_FILE } from "./system.ts";
+import { Closing, failureOf, MESH_VIEWS_FILE, SYSTEM, VIEWS_FILE } from "./system.ts";
 import { HAND_OVER_POLL_MS } from "./limits.ts";
 import { meshWorld } from "./mesh.ts";
 
@@ -83,7 +83,11 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
     checkControllerId(config, clusterId, machine.jobs.fold.controllers);
     const site = siteWorld(config, options.version, clusterId, () => cluster.view().leader?.url ?? null);
-    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site, ...meshWorld(config) }, log);
+    const distributed = meshWorld(config);
+    const meshPath = join(config.dataDir, MESH_VIEWS_FILE);
+    const meshViews =
+      distributed.mesh === undefined ? undefined : await openMeshViews({ path: meshPath, clusterId, logger });
+    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site, ...distributed, meshViews }, log);
     closing.push(() => services.stop());
     const api = await openApi(config, {
       cluster,
