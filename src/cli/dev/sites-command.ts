@@ -165,10 +165,8 @@ class SitesWorld {
       await pause(limits.DEV_CHECK_MS, signal);
     } while (performance.now() < endMs);
     this.#tell(`${this.#text()}: the histories are ${this.#areEqual ? "equal" : "NOT equal"}`);
-    const events = (heads: Heads | null): number =>
-      [...(heads?.values() ?? [])].reduce((sum, { size }) => sum + size, 0);
     return {
-      sites: this.#sites.sites.map(({ id }, at) => ({ id, events: events(this.#heads[at] ?? null) })),
+      sites: this.#sites.sites.map(({ id }, at) => ({ id, events: eventsIn(this.#heads[at] ?? null) })),
       cut: this.#wasCut ? CUT_SITE : null,
       equal: this.#areEqual,
       heal_ms: this.#healMs,
@@ -227,6 +225,10 @@ class SitesWorld {
     });
     return each.join("; ");
   }
+}
+
+function eventsIn(heads: Heads | null): number {
+  return [...(heads?.values() ?? [])].reduce((sum, { size }) => sum + size, 0);
 }
 
 function longest(all: readonly (Heads | null)[]): Heads {
