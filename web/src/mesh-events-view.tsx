@@ -8,7 +8,8 @@ import { assertNever } from "../../src/contract/errors.ts";
 import type { Proof } from "./event-proof.ts";
 import { HeldTable } from "./held-table.tsx";
 import { SiteChoice } from "./mesh-jobs-view.tsx";
-import { follow, type MeshEvent, verify } from "./mesh-events.ts";
+import type { MeshEvent } from "./event-feed.ts";
+import { follow, verify } from "./mesh-events.ts";
 import { reader } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
 import { Columns, Failed, Link } from "./parts.tsx";
@@ -20,8 +21,8 @@ const WINDOWS = [
   { name: "1 min", ms: 60_000 },
   { name: "5 min", ms: 300_000 },
 ] as const;
-const ROWS_MAX = 30;
-const PAYLOAD_LETTERS_MAX = 120;
+const ROWS_MAX = 15;
+const PAYLOAD_LETTERS_MAX = 60;
 
 const chosen = signal<(typeof WINDOWS)[number]>(WINDOWS[0]);
 

@@ -3,62 +3,25 @@
 
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
 import { type EventFilter, meshEventsPath } from "./address.ts";
+import { EMPTY_FEED, type EventsAnswer, fed, type Feed, type MeshEvent } from "./event-feed.ts";
 import { type Evidence, checkpointIn, type Proof, proofOf } from "./event-proof.ts";
 import { readBody, readText, reader } from "./nodes.ts";
 import { address, isVisible } from "./page.ts";
 
-/** As it is on the wire. */
-export interface MeshEvent {
-  readonly arrival: number;
-  readonly site: string;
-  readonly line: string;
-  readonly line_sequence: number;
-  readonly timestamp: number;
-  readonly event_type: string;
-  readonly entity_id: string;
-  readonly entity_type: string;
-  readonly payload: object;
-  readonly event_hash: string;
-}
-
-interface EventsAnswer {
-  readonly events: readonly MeshEvent[];
-  readonly next: number | null;
-  readonly through: number;
-}
-
-export interface Feed {
-  /** In order of arrival. */
-  readonly events: readonly MeshEvent[];
-  /** Everything up to here was asked for; null: nothing yet. */
-  readonly after: number | null;
-  readonly error: string | null;
-}
-
-const EMPTY: Feed = { events: [], after: null, error: null };
-const KEPT_MAX = 400;
 const PAGE_SIZE = 200;
 const POLL_MS = 500;
 const AGAIN_AFTER_MS = 2_000;
 
-/** With the answer to a question after `feed.after`. */
-export function fed(feed: Feed, { events, next, through }: EventsAnswer): Feed {
-  // Fewer than there were: this is another history, or a node that has not got so far.
-  if (feed.after !== null && through < feed.after) return feed;
-  const fresh = events.filter(({ arrival }) => arrival > (feed.after ?? 0));
-  return { events: [...feed.events, ...fresh].slice(-KEPT_MAX), after: next ?? through, error: null };
-}
-
 /** Follows until the returned function is called. */
 export function follow(): { readonly feed: ReadonlySignal<Feed>; stop(): void } {
-  const feed = signal<Feed>(EMPTY);
+  const feed = signal<Feed>(EMPTY_FEED);
   let over = new AbortController();
   const stop = effect(() => {
     const { site, type, entity } = address.value;
     void reader.value;
     over.abort();
     over = new AbortController();
-    feed.value = EMPTY;
+    feed.value = EMPTY_FEED;
     if (isVisible.value) void poll({ site, type, entity }, feed, over.signal);
   });
   return {

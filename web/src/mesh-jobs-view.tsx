@@ -11,7 +11,7 @@ import type { Site } from "./sites.ts";
 import { Typed } from "./typed.tsx";
 import { ago, duration, fullTime, toneOf } from "./words.ts";
 
-const PAGE_SIZE = 20;
+const PAGE_SIZE = 12;
 /** What is older is not of this moment: its site is cut off, or silent. */
 const OLD_MS = 5_000;
 

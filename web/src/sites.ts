@@ -150,10 +150,10 @@ export interface Drawing {
 }
 
 const WIDTH = 860;
-const HEIGHT_MIN = 260;
+const HEIGHT_MIN = 170;
 const HEIGHT_A_SITE = 44;
 const MARGIN_X = 110;
-const MARGIN_Y = 60;
+const MARGIN_Y = 55;
 
 /** This site in the middle, the others on an ellipse around it, by id: nobody moves while it is the same sites. */
 export function drawingOf(sites: readonly Site[]): Drawing {

@@ -129,8 +129,8 @@ class SitesWorld {
   async arrange(forMs: number, signal: AbortSignal): Promise<void> {
     const startedMs = performance.now();
     const lateMs = Math.min(forMs, limits.SITES_LATE_MS_MAX);
+    const passedMs = (): number => performance.now() - startedMs;
     const until = async (atMs: number, isSo: () => boolean): Promise<void> => {
-      const passedMs = (): number => performance.now() - startedMs;
       while (!signal.aborted && (passedMs() < atMs || (!isSo() && passedMs() < atMs + lateMs))) {
         await pause(limits.DEV_CHECK_MS, signal);
       }
@@ -138,8 +138,7 @@ class SitesWorld {
     await until(forMs * CUT_AT, () => this.#hadAll);
     if (signal.aborted) return;
     this.#cut();
-    const cutAtMs = performance.now() - startedMs;
-    await until(cutAtMs + forMs * (HEAL_AT - CUT_AT), () => true);
+    await until(passedMs() + forMs * (HEAL_AT - CUT_AT), () => true);
     if (signal.aborted) return;
     await this.#heal();
     await until(forMs, () => this.#healMs !== null);
