@@ -132,10 +132,19 @@ function Row({ job, site }: { readonly job: MeshJob; readonly site: Site | undef
       <td {...(job.submittedAtMs === null ? {} : { title: fullTime(job.submittedAtMs) })}>
         {job.submittedAtMs === null ? "-" : ago(job.submittedAtMs, now.value)}
       </td>
-      <td>{job.ageMs < OLD_MS ? "now" : <Badge tone="busy" text={`${duration(job.ageMs)} ago`} />}</td>
+      <td>
+        <Age ageMs={job.ageMs} isLinked={site === undefined || site.isOwn || site.links.length > 0} />
+      </td>
       <td class="theirs about">{aboutOf(job)}</td>
     </tr>
   );
+}
+
+/** Of a site that this one has no link to only the last event is known: it may have nothing to say. */
+function Age({ ageMs, isLinked }: { readonly ageMs: number; readonly isLinked: boolean }) {
+  if (ageMs < OLD_MS) return <>now</>;
+  if (isLinked) return <Badge tone="busy" text={`${duration(ageMs)} ago`} />;
+  return <span class="hint">last event {duration(ageMs)} ago</span>;
 }
 
 /** The whole job is at its own site: this site's page has its own, another's is opened there. */
