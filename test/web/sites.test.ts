@@ -72,6 +72,11 @@ describe.skipIf(noBrowser)("the page of sites", () => {
     async () => {
       await using watched = await opened(browser, hub.url);
       const { page, errors, hosts } = watched;
+      let beginnings = 0;
+      page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (pathname === "/v1/mesh/events" && !searchParams.has("after_arrival")) beginnings++;
+      });
       await there(page, ".edge.live").toBe(2);
       await there(page, "#mesh-jobs tbody tr").toBe(6);
       await shown(page, "[data-site=west] .site-about").toMatch(/^\d+ events$/);
@@ -93,6 +98,8 @@ describe.skipIf(noBrowser)("the page of sites", () => {
       await picture(page, "healed");
       expect(errors).toEqual([]);
       expect([...hosts]).toEqual([hub.url]);
+      // The feed of events went on from where it was, all the time.
+      expect(beginnings).toBeLessThanOrEqual(1);
     },
     SPREAD_MS * 3,
   );

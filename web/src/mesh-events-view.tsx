@@ -22,7 +22,7 @@ const WINDOWS = [
   { name: "5 min", ms: 300_000 },
 ] as const;
 const ROWS_MAX = 15;
-const PAYLOAD_LETTERS_MAX = 60;
+const PAYLOAD_LETTERS_MAX = 45;
 
 const chosen = signal<(typeof WINDOWS)[number]>(WINDOWS[0]);
 
@@ -53,8 +53,8 @@ export function MeshEvents({ sites }: { readonly sites: readonly Site[] }) {
       <Failed error={error} />
       <Lanes sites={sites} events={events} open={setOpened} opened={opened} />
       <p class="hint">
-        Each dot is an event at the time of its own site's clock;{" "}
-        {after === null ? "asking…" : `live, ${count(after)} have arrived here`}.
+        Each dot is an event at the time of its own site's clock.{" "}
+        {after === null ? "Asking…" : `Live: ${count(after)} have arrived here.`}
       </p>
       <div aria-live="polite">
         {opened !== null && (
@@ -181,9 +181,9 @@ function Dot({ event, left, isOpen, open }: DotProps) {
 
 function toneOfEvent(type: string): Tone {
   const [, what = ""] = type.split(":");
-  if (["completed", "online", "resumed", "approved"].includes(what)) return "good";
-  if (["failed", "lost", "offline", "forked", "evicted", "expired"].includes(what)) return "bad";
-  return ["assigned", "started", "progress"].includes(what) ? "busy" : "plain";
+  if (["completed", "registered", "resumed", "approved"].includes(what)) return "good";
+  if (["failed", "offline", "forked", "evicted", "expired", "revoked"].includes(what)) return "bad";
+  return ["assigned", "building", "cancelling"].includes(what) ? "busy" : "plain";
 }
 
 interface RowsProps {

@@ -1,7 +1,7 @@
 // The events of all sites as they arrive at this one: the newest at first, then what comes after, by polling this site's own nodes. Arrivals are
 // numbered alike on all of them, so that another node goes on where one has gone.
 
-import { effect, type ReadonlySignal, signal } from "@preact/signals";
+import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals";
 import { type EventFilter, meshEventsPath } from "./address.ts";
 import { EMPTY_FEED, type EventsAnswer, fed, type Feed, type MeshEvent } from "./event-feed.ts";
 import { type Evidence, checkpointIn, type Proof, proofOf } from "./event-proof.ts";
@@ -22,7 +22,9 @@ export function follow(): { readonly feed: ReadonlySignal<Feed>; stop(): void } 
     over.abort();
     over = new AbortController();
     feed.value = EMPTY_FEED;
-    if (isVisible.value) void poll({ site, type, entity }, feed, over.signal);
+    const filter = { site, type, entity };
+    // What a request looks at (which nodes answer, the key) is not what begins it again.
+    if (isVisible.value) untracked(() => void poll(filter, feed, over.signal));
   });
   return {
     feed,

@@ -118,7 +118,7 @@ function SiteRow({ site, link }: { readonly site: Site; readonly link: Link | nu
       <td>{site.events === null ? "-" : count(site.events)}</td>
       <td>{link === null ? site.isOwn ? "-" : "none" : <LinkBadge link={link} />}</td>
       <td>{link === null || link.roundTripMs === null ? "-" : duration(link.roundTripMs)}</td>
-      <td>{link === null || link.state === "down" ? "-" : lagText(link)}</td>
+      <td>{link === null || link.state !== "live" ? "-" : lagText(link)}</td>
       <td>{link === null || link.heardMsAgo === null ? "-" : `${duration(link.heardMsAgo)} ago`}</td>
       <td class="theirs about">{aboutOf(site, link)}</td>
     </tr>

@@ -150,7 +150,7 @@ export interface Drawing {
 }
 
 const WIDTH = 860;
-const HEIGHT_MIN = 170;
+const HEIGHT_MIN = 150;
 const HEIGHT_A_SITE = 44;
 const MARGIN_X = 110;
 const MARGIN_Y = 55;
