@@ -166,7 +166,7 @@ class ApiServer implements Api {
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines, options.links),
-      ...meshLinksHandlers(options.links),
+      ...meshLinksHandlers(service, options.links),
       ...meshStateHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { TenureError } from "../../src/core/kit/errors.ts";
-import { JOB_ROUTES, LINKS_ROUTES, type Route } from "../../src/contract/index.ts";
+import { JOB_ROUTES, type Route } from "../../src/contract/index.ts";
 import { startApi, type TestApi } from "./test-api.ts";
 import { fits, lease, leasing, refOf, submit } from "./test-job-calls.ts";
 
@@ -26,8 +26,6 @@ const MUTATIONS: readonly (readonly [method: string, path: string, body: Record<
   ["POST", "/v1/admin/drain", {}],
   ["POST", "/v1/keys", { name: "ci", role: "submitter", sha256: "a".repeat(64) }],
   ["DELETE", "/v1/keys/ci", undefined],
-  ["POST", "/v1/mesh/stream", { controller: "site-b", heads: [] }],
-  ["POST", "/api/events/broadcast", { controller: "site-b", heads: [] }],
   [
     "POST",
     "/v1/certificates/revoked",
@@ -37,7 +35,7 @@ const MUTATIONS: readonly (readonly [method: string, path: string, body: Record<
 
 describe("mutations belong to the leader", () => {
   it("the list above is every one of them", () => {
-    const fenced = Object.values({ ...JOB_ROUTES, ...LINKS_ROUTES } as Record<string, Route>).filter(({ isFenced }) => isFenced === true);
+    const fenced = Object.values(JOB_ROUTES as Record<string, Route>).filter(({ isFenced }) => isFenced === true);
     const names = fenced.map(({ method, path }) => `${method} ${path}`);
     const listed = MUTATIONS.map(([method, path]) =>
       `${method} ${path}`

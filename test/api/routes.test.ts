@@ -331,6 +331,8 @@ describe("mutations where nobody may take them", () => {
     ["/v1/admin/scopes/x/resign", {}],
     ["/api/controllers/register", { id: "x", url: "http://x:1", name: "x" }],
     ["/api/controllers/x/heartbeat", {}],
+    ["/v1/mesh/stream", { controller: "x", heads: [] }],
+    ["/api/events/broadcast", { controller: "x", heads: [] }],
     ["/v1/mesh/sites/x/approve", {}],
     ["/v1/mesh/sites/x/evict", {}],
   ] as const;

@@ -89,7 +89,8 @@ describe.skipIf(noBrowser)("the page of sites", () => {
       await Promise.all([west.submit(1), east.submit(1)]);
       // What the other one wrote is here, and of the one that is cut off it is shown how old its jobs are.
       await there(page, "#mesh-jobs tbody tr").toBe(7);
-      await shown(page, "#mesh-jobs tbody").toMatch(/west.*\d s ago/);
+      await there(page, "#mesh-jobs tr:has(.badge.busy)").toBe(2);
+      await shown(page, "#mesh-jobs tr:has(.badge.busy)").toMatch(/west.*\d s ago/);
       await picture(page, "cut");
 
       await proxy.heal();

@@ -46,7 +46,9 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
       const status = lines.status();
       const why = status.kind === "signing" ? null : status.why;
       const own = toSnake(lines.own());
-      return { body: { node_key: lines.publicKey, status: status.kind, why, own, sites: lines.sites(), links: shown(links) } };
+      return {
+        body: { node_key: lines.publicKey, status: status.kind, why, own, sites: lines.sites(), links: shown(links) },
+      };
     },
   };
 }

@@ -7,16 +7,16 @@ import type { MeshLinks, ReceivedDelivery, ServedStream } from "../../ports/mesh
 import type { PageOutcome } from "../../ports/sites.ts";
 import { Refusal } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
-import type { Answer, Call, Handlers } from "./handler.ts";
+import type { Answer, Call, Handlers, Service } from "./handler.ts";
 import { requireSite } from "./mesh-caller.ts";
 
 type Ids = keyof typeof LINKS_ROUTES;
 
 /** `links`: undefined where this site is standalone. */
-export function meshLinksHandlers(links: MeshLinks | undefined): Pick<Handlers, Ids> {
+export function meshLinksHandlers(service: Service, links: MeshLinks | undefined): Pick<Handlers, Ids> {
   return {
     meshStream: ({ body, caller, takeStream }) => {
-      const served = known(links);
+      const served = known(service, links);
       requireSite(caller, body.controller);
       const release = takeStream();
       let stream: ServedStream;
@@ -37,7 +37,7 @@ export function meshLinksHandlers(links: MeshLinks | undefined): Pick<Handlers, 
         stream: (out) => write(stream, out).finally(close),
       };
     },
-    broadcast: (call) => broadcast(known(links), call),
+    broadcast: (call) => broadcast(known(service, links), call),
   };
 }
 
@@ -108,7 +108,9 @@ function hinted(links: MeshLinks, event: Readonly<Record<string, unknown>>): Ans
   }
 }
 
-function known(links: MeshLinks | undefined): MeshLinks {
+/** Throws NOT_LEADER, MESH_DISABLED. */
+function known({ cluster, nodeId }: Service, links: MeshLinks | undefined): MeshLinks {
+  if (cluster.currentRole() !== "LEADER") throw new TenureError("NOT_LEADER", `${nodeId} does not lead`);
   if (links !== undefined) return links;
   const text = 'This site is standalone. Set mode = "distributed" in [mesh] to join sites; see docs/mesh.md.';
   throw new TenureError("MESH_DISABLED", text);

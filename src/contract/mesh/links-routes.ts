@@ -15,7 +15,6 @@ const LINK = {
   kind: "write",
   isAdmin: false,
   limited: null,
-  isFenced: true,
 } as const;
 const LINK_ERRORS = [...WRITE_ERRORS, "MESH_DISABLED"] as const;
 

@@ -26,7 +26,7 @@ export const DeliveryBody = strict({
 });
 
 /** The specification's Event. What it must be besides this, the chain of its line says. */
-export const EventBody = Type.Object({
+export const EventBody = strict({
   id: text(64),
   sequence: integer(1),
   timestamp: Type.Number({ minimum: 0, maximum: INTEGER_MAX }),
@@ -35,6 +35,7 @@ export const EventBody = Type.Object({
   entityType: text(64),
   payload: Type.Record(Type.String(), Type.Unknown()),
   sourceControllerId: text(128),
+  leaderEpoch: Type.Optional(integer(0)),
   previousHash: nullable(Type.String({ maxLength: 64 })),
   eventHash: Type.String({ minLength: 64, maxLength: 64 }),
 });

@@ -7,7 +7,7 @@ import { archived, encodePage, encodeRecord, recordedPage } from "../../core/mes
 import { RECEIPTS } from "../../logs/index.ts";
 import { filled, open, sealedEvents } from "../../../test/archive/test-archive.ts";
 import { TestDisk } from "../../engine/test-disk.ts";
-import { arrivals } from "./arrivals.ts";
+import { arrivals, firstArrival } from "./arrivals.ts";
 import { ReceiptsFold } from "./receipts-fold.ts";
 import { siteOf, verified } from "./test-receipts.ts";
 
@@ -76,6 +76,7 @@ describe("arrivals", () => {
     const next = Number(/Begin with (\d+)/.exec((error as Error).message)![1]);
     expect(await readFrom(sources, next)).toEqual(expected.slice(next - 1));
     expect(next).toBeGreaterThan(1);
+    expect(await firstArrival(sources)).toBe(next);
   });
 
   test("include what is withheld, by its hash", async () => {
@@ -89,7 +90,7 @@ describe("arrivals", () => {
     const recorded = recordedPage(encodePage(page.page), page.from, page.state);
     fold.apply({ position: 1, epoch: 1, data: encodeRecord({ arrivedMs: 1, floorMs: 0, pages: [recorded] }) });
     for await (const batch of arrivals({ own, receipts, ownLine: "own" }, 2)) {
-      expect(batch).toEqual([{ arrival: 2, line: site.line, lineSequence: 2, hash: site.hash(2) }]);
+      expect(batch).toMatchObject([{ arrival: 2, line: site.line, lineSequence: 2, hash: site.hash(2) }]);
     }
   });
 });

@@ -93,23 +93,48 @@ function foreignOf(receipt: Receipt, from: number): Arrived[] {
   });
 }
 
+/** The first arrival from which on everything is kept, in both archives. */
+export async function firstArrival({ own, receipts }: Omit<ArrivalSources, "ownLine">): Promise<number> {
+  const { lastSequence } = receipts;
+  const counts = startCounts(receipts);
+  const { sequence: cut } = own.manifest().start;
+  // The first own event that is kept arrived with so many foreign ones before it.
+  const after = await firstReceiptWith(receipts, lastSequence, (receipt) => receipt.own > cut);
+  const { foreign } =
+    after <= lastSequence ? await receiptAt(receipts, after) : await endOf(receipts, lastSequence, counts);
+  return Math.max(counts.own + counts.foreign, cut + foreign) + 1;
+}
+
 /** The sequence of the first receipt that ends at this arrival or later; one after the last where none does. */
-async function firstReceipt(receipts: ArrivalSource, last: number, from: number): Promise<number> {
+function firstReceipt(receipts: ArrivalSource, last: number, from: number): Promise<number> {
+  return firstReceiptWith(receipts, last, (receipt) => receipt.own + receipt.foreign + newEvents(receipt) >= from);
+}
+
+/** By halves: of one that it holds for, it holds for all later ones. */
+async function firstReceiptWith(
+  receipts: ArrivalSource,
+  last: number,
+  holds: (receipt: Receipt) => boolean,
+): Promise<number> {
   let [low, high] = [receipts.manifest().start.sequence + 1, last + 1];
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    const receipt = await receiptAt(receipts, middle);
-    if (receipt.own + receipt.foreign + newEvents(receipt) < from) low = middle + 1;
-    else high = middle;
+    if (holds(await receiptAt(receipts, middle))) high = middle;
+    else low = middle + 1;
   }
   return low;
 }
 
 /** Events that are known before the first receipt that is kept. */
+function startCounts(receipts: ArrivalSource): { readonly own: number; readonly foreign: number } {
+  const counts = countsOf(receipts.manifest().start);
+  assert(counts !== null, "receipts are kept from a place in their chain on");
+  return counts;
+}
+
 function startOf(receipts: ArrivalSource, from: number): { readonly foreign: number } {
   const { start } = receipts.manifest();
-  const counts = countsOf(start);
-  assert(counts !== null, "receipts are kept from a place in their chain on");
+  const counts = startCounts(receipts);
   const through = counts.own + counts.foreign;
   if (start.sequence === 0 || from > through) return counts;
   const next = `Begin with ${through + 1}`;

@@ -26,8 +26,9 @@ export const PAGES_WAITING_PER_PEER_MAX = 33;
 export const PEERS_BLAMED_MAX = 4_096;
 /** Of a line's name in an answer about a page that is none. */
 export const LINE_SHOWN_LENGTH_MAX = 128;
-/** Between two attempts to reach a parent, at first. */
+/** Between two attempts to reach a parent: a random part of a bound that doubles, from the one to the other. */
 export const REDIAL_MS_MIN = 200;
+export const REDIAL_MS_MAX = 30_000;
 /** How often a head that is shorter than ours is compared with our history, for each line: that reads some of it. */
 export const HEAD_PROOF_EVERY_MS = 10_000;
 /** How often lines and rights are compared with what the registry says. */
@@ -45,3 +46,5 @@ export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
 export const VIEWS_RETRY_MS = 1_000;
 /** A line that has a name by now, and whatever nobody rang for. */
 export const VIEWS_CHECK_MS = 1_000;
+/** Sites that one site may vouch for: a hostile one must not fill the registry. */
+export const VOUCHED_PER_LINE_MAX = 256;

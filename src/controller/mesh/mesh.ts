@@ -31,16 +31,17 @@ import type { Introduction, Sites } from "../../ports/sites.ts";
 import type { JournalService } from "../journal/service.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import type { Door } from "../leadership/reign.ts";
-import { Blame } from "./blame.ts";
-import { HeadsJudge } from "./heads-judge.ts";
-import { IntakeQueue, type KnownLines } from "./intake-queue.ts";
-import { Links } from "./links.ts";
+import { Blame } from "./links/blame.ts";
+import { HeadsJudge } from "./links/heads-judge.ts";
+import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
+import { Links } from "./links/links.ts";
 import { PEERS_BLAMED_MAX } from "./limits.ts";
-import { PeerQuota } from "./quota.ts";
+import { PeerQuota } from "./links/quota.ts";
 import type { PageOutcome, VerifiedPage } from "./receipts-reign.ts";
-import { WordOfOthers } from "./word-of-others.ts";
+import { WordOfOthers } from "./links/word-of-others.ts";
 
 const textEncoder = new TextEncoder();
+const nothing = (): void => undefined;
 
 export interface MeshServiceOptions {
   readonly clock: Clock;
@@ -116,8 +117,7 @@ export class MeshService implements MeshLinks {
     });
     this.#door = journal.serve((reign) => {
       const links = this.#begin();
-      const ignore = (): void => undefined;
-      reign.watch({ takenBack: ignore, settled: ignore, ended: () => links.end() });
+      reign.watch({ takenBack: nothing, settled: nothing, ended: () => links.end() });
       return links;
     });
     this.#stops = [fold.follow(() => this.#grewOwn()), receipts.onGrown((line) => this.#links?.grew(line))];

@@ -17,7 +17,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { OwnGenerationView, OwnLineView } from "../../ports/mesh-lines.ts";
 import type { ArrivedEvent, LineMark, MeshViews } from "../../ports/mesh-views.ts";
-import { type Arrived, type ArrivalSources, arrivals } from "./arrivals.ts";
+import { type Arrived, type ArrivalSources, arrivals, firstArrival } from "./arrivals.ts";
 import { VIEWS_CHECK_MS, VIEWS_RETRY_MS } from "./limits.ts";
 
 export interface MeshFeederOptions {
@@ -83,7 +83,16 @@ export class MeshFeeder {
     const own = ownLine();
     if (own === null) return;
     const through = await views.through();
-    for await (const batch of arrivals({ ...sources, ownLine: own.line }, through + 1)) {
+    await this.#read(own, through + 1).catch(async (error: unknown) => {
+      if (!TenureError.is(error) || error.code !== "LOG_COMPACTED") throw error;
+      // Retention has cut off what the views lack: they count it as missing.
+      await this.#read(own, await firstArrival(sources));
+    });
+  }
+
+  async #read(own: Pick<OwnLineView, "line" | "lines">, from: number): Promise<void> {
+    const { views, sources } = this.#options;
+    for await (const batch of arrivals({ ...sources, ownLine: own.line }, from)) {
       if (this.#over.signal.aborted) return;
       await views.put(batch.map((one) => this.#arrived(one, own.lines)));
     }

@@ -65,8 +65,6 @@ export const SITE_CALL_MS = 10_000;
 export const SITE_HEADS_MS = 1_000;
 /** On the stream of another site nothing was heard. */
 export const SITE_SILENCE_MS = 10_000;
-/** Between two attempts to reach a parent, at most. */
-export const SITE_REDIAL_MS_MAX = 30_000;
 
 // ---- an agent --------------------------------------------------------------------------------------
 

@@ -6,20 +6,20 @@
 // - A link holds one page, the wishes of its lines and nothing else.
 // - The spread is called in one turn at a time, and its effects are carried out in their order.
 
-import type { Random } from "../../core/kit/random.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import type { LineId } from "../../core/mesh/model.ts";
-import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../core/mesh/spread/index.ts";
-import type { Clock, Timer } from "../../ports/clock.ts";
-import type { LineSource } from "../../ports/mesh-lines.ts";
-import type { LinkView, ReceivedDelivery } from "../../ports/mesh-links.ts";
-import type { Delivered, Introduction, PageOutcome, Sites } from "../../ports/sites.ts";
+import type { Random } from "../../../core/kit/random.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { LineId } from "../../../core/mesh/model.ts";
+import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../../core/mesh/spread/index.ts";
+import type { Clock, Timer } from "../../../ports/clock.ts";
+import type { LineSource } from "../../../ports/mesh-lines.ts";
+import type { LinkView, ReceivedDelivery } from "../../../ports/mesh-links.ts";
+import type { Delivered, Introduction, PageOutcome, Sites } from "../../../ports/sites.ts";
 import type { Blame } from "./blame.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { AskProof, HeadsJudge } from "./heads-judge.ts";
 import type { IntakeQueue, KnownLines } from "./intake-queue.ts";
 import type { LinkEnd, LinkHost, Wish } from "./link-end.ts";
-import { LINES_CHECK_MS } from "./limits.ts";
+import { LINES_CHECK_MS } from "../limits.ts";
 import { OwnHeads } from "./own-heads.ts";
 import { ServedLink } from "./served-link.ts";
 

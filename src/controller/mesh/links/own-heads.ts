@@ -1,11 +1,11 @@
 // The heads that this site shows to others: a signed note for each line that it has. They are made once for all links in each second; a link is
 // sent all of them first, and then those of lines that grew.
 
-import type { LineId } from "../../core/mesh/model.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import { SITE_HEADS_MS } from "../../core/kit/timeouts.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { LineSource } from "../../ports/mesh-lines.ts";
+import type { LineId } from "../../../core/mesh/model.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { LineSource } from "../../../ports/mesh-lines.ts";
 
 interface Head {
   readonly line: LineId;

@@ -8,9 +8,9 @@
 // Invariants: a line is only called forked with evidence that anybody can verify; whoever shows a note is blamed for one that is malformed or
 // wrongly signed, never the line; one proof is made or asked for at a time for each line, and each line at most every HEAD_PROOF_EVERY_MS.
 
-import { assertNever } from "../../core/kit/assert.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Checkpoint, LineId, LineState, Ring } from "../../core/mesh/model.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Checkpoint, LineId, LineState, Ring } from "../../../core/mesh/model.ts";
 import {
   checkNote,
   compareHeads,
@@ -18,15 +18,15 @@ import {
   type ProofTools,
   readNote,
   settle,
-} from "../../core/mesh/proof/index.ts";
-import { giveWay } from "../../loops/time.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { LineSource } from "../../ports/mesh-lines.ts";
-import type { LineConsistency } from "../../ports/sites.ts";
-import { Slice } from "../slice.ts";
+} from "../../../core/mesh/proof/index.ts";
+import { giveWay } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { LineSource } from "../../../ports/mesh-lines.ts";
+import type { LineConsistency } from "../../../ports/sites.ts";
+import { Slice } from "../../slice.ts";
 import type { Blame } from "./blame.ts";
 import type { KnownLines } from "./intake-queue.ts";
-import { HEAD_PROOF_EVERY_MS } from "./limits.ts";
+import { HEAD_PROOF_EVERY_MS } from "../limits.ts";
 
 /** Asks the site that showed a note for a proof; null: it can't be asked, because it is the one that dials. */
 export type AskProof = ((line: LineId, from: number, to: number) => Promise<LineConsistency | null>) | null;

@@ -9,20 +9,20 @@
 // - A peer has PAGES_WAITING_PER_PEER_MAX pages here at most.
 // - A slice is over after a few milliseconds, and what else the site has to do comes first (giveWay).
 
-import { assertNever } from "../../core/kit/assert.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import { PAGE_TAKEN_MS } from "../../core/kit/timeouts.ts";
-import type { LineId, LineState, Page, Ring } from "../../core/mesh/model.ts";
-import { checkPage, emptyLine, pageProblem, type Verdict } from "../../core/mesh/proof/index.ts";
-import { giveWay, within } from "../../loops/time.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Digest } from "../../ports/digest.ts";
-import type { VerifySignature } from "../../ports/signatures.ts";
-import type { PageError, PageOutcome } from "../../ports/sites.ts";
-import { Slice } from "../slice.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
+import type { LineId, LineState, Page, Ring } from "../../../core/mesh/model.ts";
+import { checkPage, emptyLine, pageProblem, type Verdict } from "../../../core/mesh/proof/index.ts";
+import { giveWay, within } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { Digest } from "../../../ports/digest.ts";
+import type { VerifySignature } from "../../../ports/signatures.ts";
+import type { PageError, PageOutcome } from "../../../ports/sites.ts";
+import { Slice } from "../../slice.ts";
 import type { Blame } from "./blame.ts";
-import type { PageOutcome as Received, VerifiedPage } from "./receipts-reign.ts";
-import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "./limits.ts";
+import type { PageOutcome as Received, VerifiedPage } from "../receipts-reign.ts";
+import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
 
 /** What this site knows of lines, as it is applied. */
 export interface KnownLines {

@@ -1,8 +1,8 @@
 // How much one peer may send: events and bytes in a second, refilled as time passes. What does not fit is refused with the time after which
 // it will; a request that is larger than a whole second's share is let in when the share is full, and owes the rest.
 
-import type { Clock } from "../../ports/clock.ts";
-import { PEER_BYTES_PER_S_MAX, PEER_EVENTS_PER_S_MAX } from "./limits.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { PEER_BYTES_PER_S_MAX, PEER_EVENTS_PER_S_MAX } from "../limits.ts";
 
 export class PeerQuota {
   readonly #clock: Clock;

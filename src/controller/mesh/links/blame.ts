@@ -1,7 +1,7 @@
 // What each peer has delivered that was not in order, counted by reason. Whoever delivers a page is answerable for its bytes; the line that
 // it names may be another site's, and is never blamed for them.
 
-import { PEERS_BLAMED_MAX } from "./limits.ts";
+import { PEERS_BLAMED_MAX } from "../limits.ts";
 
 /** `malformed`: no page, or no note. `invalid`: bytes, hashes, root or signature. `oversized`, `flood`: more than one may send. */
 export type BlameReason = "malformed" | "invalid" | "suspected" | "unknown-line" | "gap" | "flood" | "impostor";

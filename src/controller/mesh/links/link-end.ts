@@ -1,9 +1,9 @@
 // One link to another site, in either of its two shapes: the one that this site dialled (dialled-link.ts), and the one that another site dialled
 // (served-link.ts). Both are driven by Links, and both report to it.
 
-import type { LineId, Page } from "../../core/mesh/model.ts";
-import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
-import type { Graft, PageOutcome } from "../../ports/sites.ts";
+import type { LineId, Page } from "../../../core/mesh/model.ts";
+import type { LinkId, SentOutcome } from "../../../core/mesh/spread/index.ts";
+import type { Graft, PageOutcome } from "../../../ports/sites.ts";
 
 /** What one side asks of the other: to be sent a line from a sequence on, or not any more. */
 export type Wish =

@@ -3,12 +3,12 @@
 //
 //   open: hello, heads, then wishes first, a page where one waits, heads each second ──close──▶ bye ──▶ over
 
-import type { Page } from "../../core/mesh/model.ts";
-import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
-import { SITE_HEADS_MS } from "../../core/kit/timeouts.ts";
-import { Bell } from "../../loops/bell.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Introduction } from "../../ports/sites.ts";
+import type { Page } from "../../../core/mesh/model.ts";
+import type { LinkId, SentOutcome } from "../../../core/mesh/spread/index.ts";
+import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
+import { Bell } from "../../../loops/bell.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { Introduction } from "../../../ports/sites.ts";
 import { type LinkEnd, type Wish, Wishes } from "./link-end.ts";
 import type { HeadsSent } from "./own-heads.ts";
 

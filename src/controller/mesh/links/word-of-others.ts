@@ -5,8 +5,8 @@
 // Invariants: the first ring that is pinned for a site stays, whoever says what; nobody vouches for this site itself; nothing is believed of
 // evidence but what verifyEvidence finds under the ring that is in force here.
 
-import type { EventDraft, EventPayload } from "../../core/events/index.ts";
-import type { LineId, LineState, Ring } from "../../core/mesh/model.ts";
+import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
+import type { LineId, LineState, Ring } from "../../../core/mesh/model.ts";
 import {
   type CheckedEvent,
   type Evidence,
@@ -15,10 +15,12 @@ import {
   ringProblem,
   type Stub,
   verifyEvidence,
-} from "../../core/mesh/proof/index.ts";
-import type { Registry, RegistryEventType } from "../../core/mesh/registry/index.ts";
-import type { Moment } from "../journal/journal-reign.ts";
-import type { JournalService } from "../journal/service.ts";
+} from "../../../core/mesh/proof/index.ts";
+import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
+import type { Registry, RegistryEventType } from "../../../core/mesh/registry/index.ts";
+import type { Moment } from "../../journal/journal-reign.ts";
+import type { JournalService } from "../../journal/service.ts";
+import { VOUCHED_PER_LINE_MAX } from "../limits.ts";
 
 export interface WordOfOthersOptions {
   readonly journal: Pick<JournalService, "change">;
@@ -74,6 +76,7 @@ export class WordOfOthers {
     if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return null;
     const known = registry.site(id);
     if (known !== undefined && known.lines.length > 0) return null;
+    if (registry.size >= SITES_MAX || this.#vouchedBy(line) >= VOUCHED_PER_LINE_MAX) return null;
     const { url, name, urls = [], version = null, line: named, ring } = payload;
     if (ringProblem(ring) !== null) return null;
     const first = ring as unknown as Ring;
@@ -82,6 +85,11 @@ export class WordOfOthers {
     const metadata = { vouchedBy: line };
     const word = { url, name, urls, version, line: named, ring, metadata } as EventPayload;
     return { eventType: "controller:registered", entityId: id, payload: word };
+  }
+
+  /** How many sites are known here by the word of this line alone. */
+  #vouchedBy(line: LineId): number {
+    return this.#options.registry.sites().filter(({ metadata }) => metadata["vouchedBy"] === line).length;
   }
 
   #proven({ evidence }: EventPayload): Word | null {

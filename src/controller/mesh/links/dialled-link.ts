@@ -10,15 +10,15 @@
 // - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
 // - A parent that does not answer delays nothing else.
 
-import { assertNever } from "../../core/kit/assert.ts";
-import { TenureError } from "../../core/kit/errors.ts";
-import type { Random } from "../../core/kit/random.ts";
-import { SITE_HEADS_MS, SITE_REDIAL_MS_MAX } from "../../core/kit/timeouts.ts";
-import type { Page } from "../../core/mesh/model.ts";
-import type { LinkId, SentOutcome } from "../../core/mesh/spread/index.ts";
-import { Bell } from "../../loops/bell.ts";
-import { pause, retryInMs } from "../../loops/time.ts";
-import type { Clock } from "../../ports/clock.ts";
+import { assertNever } from "../../../core/kit/assert.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { Random } from "../../../core/kit/random.ts";
+import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
+import type { Page } from "../../../core/mesh/model.ts";
+import type { LinkId, SentOutcome } from "../../../core/mesh/spread/index.ts";
+import { Bell } from "../../../loops/bell.ts";
+import { pause, retryInMs } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import type {
   Delivered,
   Delivery,
@@ -27,9 +27,9 @@ import type {
   PageOutcome,
   SiteAnswer,
   Sites,
-} from "../../ports/sites.ts";
+} from "../../../ports/sites.ts";
 import { type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
-import { REDIAL_MS_MIN } from "./limits.ts";
+import { REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
 
 export interface DialOptions {
@@ -66,7 +66,7 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
     // Where the parent's other nodes are; what was configured is always among them.
     if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
     noted(ended.problem);
-    await pause(clock, retryInMs(random, failures, REDIAL_MS_MIN, SITE_REDIAL_MS_MAX), signal);
+    await pause(clock, retryInMs(random, failures, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
     failures++;
   }
 }

@@ -1,0 +1,249 @@
+// A parent is dialled for ever: registered with, streamed from, sent to, one request at a time; whatever goes wrong, it is dialled again.
+
+import { expect, it } from "vitest";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { seededRandom } from "../../../core/kit/random.ts";
+import type { Page } from "../../../core/mesh/model.ts";
+import { ManualClock, settled } from "../../../loops/test-clock.ts";
+import type { Delivered, Delivery, LinkMessage, SiteAnswer, Sites } from "../../../ports/sites.ts";
+import { dialForEver } from "./dialled-link.ts";
+import type { LinkEnd, LinkHost } from "./link-end.ts";
+import { OwnHeads } from "./own-heads.ts";
+
+const URL = "http://parent:1";
+const page: Page = { line: "child.1", after: 0, items: ["{}"], checkpoint: "" };
+const HELLO = { kind: "hello", introduction: { id: "parent", url: URL, name: "p", metadata: {} } } as const;
+const OK = { kind: "answer", body: null } as const;
+
+function refusal(status: number, more: object = {}) {
+  return {
+    kind: "refused",
+    status,
+    code: "X",
+    message: `no ${status}`,
+    retryAfterMs: null,
+    urls: [],
+    ...more,
+  } as const;
+}
+
+function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent" }) {
+  const clock = new ManualClock();
+  const calls: string[] = [];
+  const noted: (string | null)[] = [];
+  const ends: LinkEnd[] = [];
+  const heads: string[][] = [];
+  const deliveries: { delivery: Delivery; answer: PromiseWithResolvers<SiteAnswer<Delivered>> }[] = [];
+  let push: (message: LinkMessage) => Promise<void> = async () => undefined;
+  const over = { stream: Promise.withResolvers<SiteAnswer<null>>() };
+  const answers = {
+    register: (): SiteAnswer<null> => OK,
+    heartbeat: (): SiteAnswer<null> => OK,
+  };
+  const sites: Sites = {
+    identify: async (url) => {
+      calls.push(`identify ${url}`);
+      return identified;
+    },
+    register: async (_url, { id }) => {
+      calls.push(`register ${id}`);
+      return answers.register();
+    },
+    heartbeat: async (_url, id) => {
+      calls.push(`heartbeat ${id}`);
+      return answers.heartbeat();
+    },
+    stream: (_url, opening, signal, receive) => {
+      calls.push(`stream ${opening.controller}`);
+      push = receive;
+      over.stream = Promise.withResolvers();
+      signal.addEventListener("abort", () => over.stream.reject(new TenureError("BACKEND_UNAVAILABLE", "given up")));
+      return over.stream.promise;
+    },
+    deliver: (_url, delivery) => {
+      const answer = Promise.withResolvers<SiteAnswer<Delivered>>();
+      deliveries.push({ delivery, answer });
+      return answer.promise;
+    },
+    consistency: () => Promise.reject(new TenureError("NOT_FOUND", "none")),
+    close: () => undefined,
+  };
+  const host: LinkHost = {
+    up: (end) => void ends.push(end),
+    down: () => void calls.push("down"),
+    heads: (_end, notes) => void heads.push([...notes]),
+    page: async ({ id }) => {
+      calls.push("page");
+      return { line: id, accepted: 0, duplicates: 0 };
+    },
+    wish: (_end, wish) => void calls.push(`wish ${wish.kind}`),
+  };
+  const lines = { lines: () => ["child.1"], size: () => 1, checkpoint: async () => "note" };
+  const stop = new AbortController();
+  void dialForEver(
+    {
+      url: URL,
+      clock,
+      random: seededRandom(1),
+      sites,
+      host,
+      heads: new OwnHeads(lines, clock),
+      heartbeatMs: 120_000,
+      ownId: () => "child",
+      introduce: (receiver) => ({ id: "child", url: "http://child:1", name: receiver, metadata: {} }),
+      met: async ({ id }) => void calls.push(`met ${id}`),
+      heard: (controller) => void calls.push(`heard ${controller}`),
+      noted: (problem) => void noted.push(problem),
+    },
+    stop.signal,
+  );
+  const answer = async (body: Partial<Delivered> = {}): Promise<Delivery> => {
+    const { delivery, answer: given } = deliveries.shift()!;
+    given.resolve({ kind: "answer", body: { pages: [], heads: [], ...body } });
+    await settled();
+    return delivery;
+  };
+  return {
+    clock,
+    calls,
+    noted,
+    ends,
+    heads,
+    deliveries,
+    answers,
+    over,
+    stop,
+    answer,
+    push: (message: LinkMessage) => push(message),
+  };
+}
+
+it("registers, opens the stream, pins the parent's ring, and is up when the parent has said who it is", async () => {
+  const { calls, ends, push, answer, noted } = stage();
+  await settled();
+  expect(calls).toEqual([`identify ${URL}`, "register child", "stream child"]);
+  await push({ kind: "page", page: {} });
+  expect([ends, calls.includes("page")], "nothing counts before that").toEqual([[], false]);
+  await push(HELLO);
+  expect([calls.at(-1), ends.map(({ controller, url }) => [controller, url]), noted]).toEqual([
+    "met parent",
+    [["parent", URL]],
+    [null],
+  ]);
+  expect(await answer()).toMatchObject({ controller: "child", heads: ["note"] });
+});
+
+it("one request is under way; what waits goes with the next one, and its outcome to whoever sent the page", async () => {
+  const { ends, push, answer, deliveries } = stage();
+  await settled();
+  await push(HELLO);
+  const sent = ends[0]!.send(page);
+  ends[0]!.ask({ kind: "graft", graft: { line: "b.1", after: 1 } });
+  ends[0]!.ask({ kind: "prune", line: "c.1" });
+  await settled();
+  expect(deliveries).toHaveLength(1);
+  await answer();
+  const pages = [{ line: page.line, accepted: 1, duplicates: 0 }];
+  expect(await answer({ pages })).toMatchObject({
+    pages: [page],
+    graft: [{ line: "b.1", after: 1 }],
+    prune: [{ line: "c.1" }],
+  });
+  expect(await sent).toEqual({ kind: "taken", through: 1 });
+  expect(deliveries).toEqual([]);
+});
+
+it.each([
+  [
+    { line: "x", accepted: 0, duplicates: 1 },
+    { kind: "duplicate", through: 1 },
+  ],
+  [
+    { line: "x", error: "CHAIN_GAP", have: 7 },
+    { kind: "gap", have: 7 },
+  ],
+  [{ line: "x", error: "not_wanted" }, { kind: "refused" }],
+] as const)("an outcome of a page: %j", async (outcome, expected) => {
+  const { ends, push, answer } = stage();
+  await settled();
+  await push(HELLO);
+  await answer();
+  const sent = ends[0]!.send(page);
+  await settled();
+  await answer({ pages: [outcome] });
+  expect(await sent).toEqual(expected);
+});
+
+it("a parent that has too much is sent the same again after the time that it names, and the link stays", async () => {
+  const { ends, push, answer, deliveries, clock, calls } = stage();
+  await settled();
+  await push(HELLO);
+  await answer();
+  const sent = ends[0]!.send(page);
+  await settled();
+  deliveries.shift()!.answer.resolve(refusal(429, { retryAfterMs: 3_000 }));
+  await clock.advance(2_999);
+  expect(deliveries).toEqual([]);
+  await clock.advance(1);
+  await answer({ pages: [{ line: page.line, accepted: 1, duplicates: 0 }] });
+  expect(await sent).toEqual({ kind: "taken", through: 1 });
+  expect(calls).not.toContain("down");
+});
+
+it("is dialled again, for ever, also at the addresses that the parent names; half a minute apart at most", async () => {
+  const { calls, clock, noted } = stage(refusal(409, { urls: ["http://leader:1"] }));
+  await settled();
+  calls.length = 0;
+  await clock.advance(3_600_000);
+  const asked = calls.filter((call) => call.startsWith("identify"));
+  expect(asked.length).toBeGreaterThan(120);
+  expect(new Set(asked)).toEqual(new Set(["identify http://leader:1", `identify ${URL}`]));
+  expect(noted.at(-1)).toBe("no 409");
+});
+
+it("a stream that ends, a good-bye and a request that fails end the link; what was under way is not known to be sent", async () => {
+  const { ends, push, over, clock, calls, deliveries, answer } = stage();
+  await settled();
+  await push(HELLO);
+  await answer();
+  const sent = ends[0]!.send(page);
+  sent.catch(() => undefined);
+  over.stream.resolve(OK);
+  await expect(sent).rejects.toThrow("down");
+  expect(calls.filter((call) => call === "down")).toHaveLength(1);
+  await clock.advance(30_000);
+  await push(HELLO);
+  expect(ends).toHaveLength(2);
+  await push({ kind: "bye", urls: [] });
+  expect(calls.filter((call) => call === "down")).toHaveLength(2);
+  await clock.advance(30_000);
+  await push(HELLO);
+  await settled();
+  deliveries.at(-1)!.answer.reject(new TenureError("BACKEND_UNAVAILABLE", "cut"));
+  await settled();
+  expect(calls.filter((call) => call === "down")).toHaveLength(3);
+});
+
+it("a registration that was forgotten is made again, by the heartbeat that finds out", async () => {
+  const { push, calls, clock, answers, deliveries } = stage();
+  await settled();
+  await push(HELLO);
+  const answering = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 1_000) {
+      for (const { answer } of deliveries.splice(0)) answer.resolve({ kind: "answer", body: { pages: [], heads: [] } });
+      await clock.advance(1_000);
+    }
+  };
+  await answering(121_000);
+  expect(calls.slice(-2)).toEqual(["heartbeat child", "heard parent"]);
+  answers.heartbeat = () => refusal(404);
+  await answering(121_000);
+  expect(calls.slice(-2)).toEqual(["heartbeat child", "register child"]);
+});
+
+it("this site's own address is not linked to", async () => {
+  const { calls, clock, noted } = stage({ kind: "answer", body: "child" });
+  await clock.advance(60_000);
+  expect(calls.filter((call) => call.startsWith("register"))).toHaveLength(0);
+  expect(noted.at(-1)).toMatch("this site itself");
+});

@@ -1,0 +1,131 @@
+// Pages of other sites come in one by one for each line, verified on what is applied, and whoever delivers a wrong one is blamed for it.
+
+import { describe, expect, it } from "vitest";
+import type { LineState, Page } from "../../../core/mesh/model.ts";
+import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
+import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+
+import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
+import { systemDigest as digest } from "../../../drivers/system/digest.ts";
+import { HandClock, settled } from "../../../loops/test-clock.ts";
+import type { PageOutcome as Received, VerifiedPage } from "../receipts-reign.ts";
+import { PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
+import { Blame } from "./blame.ts";
+import { IntakeQueue } from "./intake-queue.ts";
+
+function stage() {
+  const clock = new HandClock();
+  const blame = new Blame();
+  const site = new TestSite(ringOf("a", ["n1"], digest), digest);
+  site.writeMany(20);
+  const states = new Map<string, LineState>();
+  const received: VerifiedPage[] = [];
+  const suspicions: string[] = [];
+  const world = { isWanted: true, isKnown: true, isOwn: false };
+  let receive = async (page: VerifiedPage): Promise<Received> => {
+    states.set(page.page.line, page.state);
+    const accepted = page.state.size - page.from.size;
+    return { kind: "accepted", accepted, duplicates: page.page.items.length - accepted };
+  };
+  const queue = new IntakeQueue({
+    clock,
+    digest,
+    verify: fakeVerify(digest),
+    lines: {
+      isOwn: () => world.isOwn,
+      isWanted: () => world.isWanted,
+      stateOf: (line) => states.get(line) ?? null,
+      firstRingOf: (line) => (world.isKnown && line === site.line ? site.ring : null),
+    },
+    blame,
+    receive: (page) => {
+      received.push(page);
+      return receive(page);
+    },
+    suspected: (peer, { line }) => void suspicions.push(`${peer} ${line}`),
+  });
+  const instead = (other: typeof receive): void => void (receive = other);
+  return { clock, blame, site, states, received, suspicions, world, queue, instead };
+}
+
+function spoilt(page: Page): Page {
+  return { ...page, items: page.items.map((item, at) => (at === 0 ? String(item).replace("job-", "jOb-") : item)) };
+}
+
+describe("a page", () => {
+  it("that continues what is applied is received, with the state it was verified on", async () => {
+    const { queue, site, received, blame } = stage();
+    expect(await queue.take("b", site.page(0, 5))).toEqual({ line: site.line, accepted: 5, duplicates: 0 });
+    expect(await queue.take("b", site.page(3, 9))).toEqual({ line: site.line, accepted: 4, duplicates: 2 });
+    expect(await queue.take("b", site.page(2, 9))).toEqual({ line: site.line, accepted: 0, duplicates: 7 });
+    expect(received.map(({ from, state }) => [from.size, state.size])).toEqual([
+      [0, 5],
+      [5, 9],
+    ]);
+    expect(blame.of("b")).toEqual({});
+  });
+
+  it("that does not is refused, and its deliverer blamed, by reason", async () => {
+    const { queue, site, received, blame, suspicions, world } = stage();
+    const unsigned = { ...site.page(0, 5), checkpoint: site.page(0, 4).checkpoint };
+    expect(await queue.take("b", site.page(5, 9))).toEqual({ line: site.line, error: "CHAIN_GAP", have: 0 });
+    expect(await queue.take("b", unsigned)).toMatchObject({ error: "EVENT_INVALID" });
+    expect(await queue.take("b", spoilt(site.page(0, 5)))).toMatchObject({ error: "suspected" });
+    expect(await queue.take("b", { line: 7 })).toEqual({ line: "", error: "EVENT_INVALID" });
+    world.isKnown = false;
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "LINE_UNKNOWN" });
+    world.isWanted = false;
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "not_wanted" });
+    expect(received).toEqual([]);
+    expect(blame.of("b")).toEqual({ gap: 1, invalid: 1, suspected: 1, malformed: 1, "unknown-line": 1 });
+    expect(suspicions).toEqual([`b ${site.line}`]);
+    expect(blame.peers()).toEqual(["b"]);
+  });
+
+  it("of this site's own line changes nothing", async () => {
+    const { queue, site, world, received } = stage();
+    world.isOwn = true;
+    expect(await queue.take("b", spoilt(site.page(0, 5)))).toEqual({ line: site.line, accepted: 0, duplicates: 5 });
+    expect(received).toEqual([]);
+  });
+
+  it("that the log refuses is refused, and nobody is blamed", async () => {
+    const { queue, site, instead, blame } = stage();
+    instead(() => Promise.reject(new TenureError("NOT_LEADER", "over")));
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "NOT_LEADER" });
+    instead(() => Promise.reject(new TenureError("DISK_FULL", "full")));
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "BACKEND_UNAVAILABLE" });
+    instead(async () => ({ kind: "again", have: 3 }));
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "CHAIN_GAP", have: 3 });
+    expect(blame.of("b")).toEqual({});
+  });
+});
+
+describe("pages of one line", () => {
+  it("are verified one after the other, each on what the one before has made of it", async () => {
+    const { queue, site, received } = stage();
+    const outcomes = await Promise.all([queue.take("b", site.page(0, 5)), queue.take("c", site.page(5, 9))]);
+    expect(outcomes).toMatchObject([{ accepted: 5 }, { accepted: 4 }]);
+    expect(received).toHaveLength(2);
+  });
+
+  it("of a log that does not answer are refused in time, and one peer has so many here at most", async () => {
+    const { queue, site, instead, clock, blame } = stage();
+    const hold = Promise.withResolvers<Received>();
+    instead(() => hold.promise);
+    const waiting = Array.from({ length: PAGES_WAITING_PER_PEER_MAX }, () => queue.take("b", site.page(0, 5)));
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "RATE_LIMITED" });
+    expect(blame.of("b")).toEqual({ flood: 1 });
+    const other = queue.take("c", site.page(0, 5));
+    await settled();
+    await clock.advance(PAGE_TAKEN_MS);
+    expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({ line: site.line, error: "BACKEND_UNAVAILABLE" })));
+    expect(await other).toMatchObject({ error: "BACKEND_UNAVAILABLE" });
+    hold.resolve({ kind: "duplicate", duplicates: 5 });
+    await settled();
+    expect(await queue.take("b", site.page(0, 5)), "their places are free again").not.toMatchObject({
+      error: "RATE_LIMITED",
+    });
+  });
+});
