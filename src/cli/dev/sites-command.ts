@@ -48,7 +48,7 @@ export async function runSites({ forMs, json: isForPrograms }: Flags): Promise<n
     died: (id, how, isFounded) => {
       tell(`${id} has ended (${how}), and is started again in ${duration(limits.RESTART_AFTER_MS)}`);
       if (!isFounded && ++failures >= limits.FAILED_STARTS_MAX) {
-        tell(`giving up; its log is ${id}.log in ${sites.directory}`);
+        tell(`no site comes up; giving up. ${id} said: ${sites.lastWords(id) ?? "nothing"}`);
         end(EXIT_NEVER_UP);
       }
     },
@@ -69,6 +69,7 @@ export async function runSites({ forMs, json: isForPrograms }: Flags): Promise<n
     if (code === null) summary = await world.summary(new AbortController().signal);
   } finally {
     tell("stopping");
+    sites.settle();
     await Promise.all(loads.map((load) => load.close()));
     await sites.stop();
     tell("ended");

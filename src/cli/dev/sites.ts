@@ -2,13 +2,14 @@
 // `controller` let the two in at their parent. A site that dies is started again after a while.
 
 import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServerConfigFile } from "../../contract/index.ts";
 import { Cutter } from "./cutter.ts";
 import { SITE_CHECK_MS, STOP_LIMIT_MS } from "./limits.ts";
 import { freePorts, newKey, sha256, spawnServer } from "./processes.ts";
+import { lastWords } from "./view.ts";
 
 export const PARENT = "hub";
 export const CHILDREN = ["east", "west"] as const;
@@ -112,8 +113,20 @@ export class DevSites {
     );
   }
 
-  async stop(): Promise<void> {
+  /** Why a site's last process ended, as far as it said so. */
+  lastWords(id: string): string | null {
+    const seat = this.#seats.find((one) => one.id === id);
+    return seat === undefined ? null : lastWords(readFileSync(seat.logFile, "utf8"));
+  }
+
+  /** Whoever dies from now on is not started again. */
+  settle(): void {
     this.#isStopping = true;
+    for (const { restart } of this.#seats) if (restart !== null) clearTimeout(restart);
+  }
+
+  async stop(): Promise<void> {
+    this.settle();
     for (const { link } of this.#seats) link?.close();
     await Promise.all(this.#seats.map((seat) => end(seat)));
     rmSync(this.directory, { recursive: true, force: true });
@@ -185,7 +198,6 @@ async function headsOf(url: string, key: string): Promise<Heads> {
 }
 
 async function end(seat: Seat): Promise<void> {
-  if (seat.restart !== null) clearTimeout(seat.restart);
   const { child } = seat;
   if (child === null) return;
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
