@@ -197,11 +197,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       links?.close();
       await state?.close();
       mesh?.stop();
-      foreign?.close();
-      controllers.close();
-      journal.close();
-      scopes?.close();
-      receipts?.close();
+      for (const part of [foreign, controllers, journal, scopes, receipts]) part?.close();
       stopMeter();
       feeder.close();
       events.close();
