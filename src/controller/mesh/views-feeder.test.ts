@@ -164,6 +164,8 @@ describe("the state of all sites", () => {
     const { views, feeder } = await stage({ registry: () => registry });
     await expect.poll(() => views.marks).toEqual([["far.1", "evicted"]]);
     feeder.ring();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(views.marks).toHaveLength(1);
     views.lose();
     await expect.poll(() => views.marks).toHaveLength(2);
     kind = "wanted";
