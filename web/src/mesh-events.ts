@@ -13,7 +13,7 @@ const POLL_MS = 500;
 const AGAIN_AFTER_MS = 2_000;
 
 /** Follows until the returned function is called. */
-export function follow(): { readonly feed: ReadonlySignal<Feed>; stop(): void } {
+export function follow(): { readonly feed: ReadonlySignal<Feed>; readonly stop: () => void } {
   const feed = signal<Feed>(EMPTY_FEED);
   let over = new AbortController();
   const stop = effect(() => {

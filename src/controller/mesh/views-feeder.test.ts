@@ -70,7 +70,7 @@ async function stage(change: Partial<MeshFeederOptions> = {}) {
     generationOf: () => 7,
     registry: () => new Registry(),
     clock: systemClock,
-    logger: SILENT as never,
+    logger: SILENT,
     ...change,
   });
   return {
