@@ -91,7 +91,7 @@ export interface JobsParts {
 
 /** What this site knows of the state of all sites. */
 export interface MeshState {
-  readonly views: Pick<MeshViews, "jobs" | "agents" | "hash">;
+  readonly views: Pick<MeshViews, "jobs" | "agents" | "hash" | "events">;
   readonly arrivals: Arrivals;
   readonly replay: {
     /** Null: none since this process began. */

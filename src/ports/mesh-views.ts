@@ -129,8 +129,11 @@ export interface MeshAgentPage {
 }
 
 export interface MeshEventQuery {
-  readonly afterArrival: number;
+  /** Undefined: the newest that fit. */
+  readonly afterArrival?: number | undefined;
   readonly line?: LineId | undefined;
+  /** A controller id: all its generations. */
+  readonly site?: string | undefined;
   readonly eventType?: string | undefined;
   readonly entityId?: string | undefined;
   readonly limit: number;
@@ -156,6 +159,7 @@ export interface MeshEvent {
 }
 
 export interface MeshEventPage {
+  /** In order of arrival. */
   readonly events: readonly MeshEvent[];
   /** Ask on from here; null: there is nothing more up to `through`. */
   readonly next: number | null;

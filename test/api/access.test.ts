@@ -61,6 +61,7 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/mesh/agents": "viewer",
   "GET /v1/mesh/state": "viewer",
   "POST /v1/mesh/replay": "operator",
+  "GET /v1/mesh/events": "viewer",
   "POST /v1/jobs": "submitter",
   "POST /v1/jobs/:id/cancel": "submitter",
   "POST /v1/jobs/:id/retry": "submitter",

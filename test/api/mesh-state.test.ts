@@ -112,9 +112,28 @@ test("agents of all sites are listed by name", async () => {
   });
 });
 
+test("events of all sites come in the order of their arrival, by site, type and entity", async () => {
+  await using t = await meshApi();
+  const { status, json } = await t.call("GET", "/v1/mesh/events?after_arrival=0&limit=4", undefined, "viewer-key");
+  expect(status).toBe(200);
+  expect(shape(MESH_STATE_ROUTES.meshEvents.answer).check(json)).toEqual({ ok: true, value: json });
+  expect(json).toMatchObject({ next: 4, through: 6, dropped_through: 0 });
+  const [first] = json!["events"] as object[];
+  expect(first).toMatchObject({ arrival: 1, site: "a", line: "a.1", line_sequence: 1, payload: { by: "ann" } });
+  const of = async (query: string): Promise<number[]> =>
+    ((await t.call("GET", `/v1/mesh/events?${query}`)).json!["events"] as { arrival: number }[]).map(
+      (one) => one.arrival,
+    );
+  expect(await of("limit=2")).toEqual([5, 6]);
+  expect(await of("after_arrival=4")).toEqual([5, 6]);
+  expect(await of("site=a")).toEqual([1, 6]);
+  expect(await of("type=build:submitted&site=b")).toEqual([2]);
+  expect(await of("entity=w2")).toEqual([4, 5]);
+});
+
 test("a standalone site answers 501, and says how to join", async () => {
   await using t = await startApi();
-  for (const path of ["/v1/mesh/jobs", "/v1/mesh/agents"]) {
+  for (const path of ["/v1/mesh/jobs", "/v1/mesh/agents", "/v1/mesh/events"]) {
     const { status, json } = await t.call("GET", path, undefined, "viewer-key");
     expect([status, json]).toMatchObject([
       501,

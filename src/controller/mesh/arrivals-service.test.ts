@@ -28,7 +28,7 @@ const NEVER = new AbortController().signal;
 const OWN = { valid: true, first: 1, through: 4, headHash: null, root: "ab" } as const;
 
 async function stage() {
-  const far = siteOf("far", 1, systemDigest);
+  const far = siteOf("far", 1, digest);
   far.write({ eventType: "build:log" });
   far.writeMany(6);
   const { archive: own } = await filled(new TestDisk(), sealedEvents(4));

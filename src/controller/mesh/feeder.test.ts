@@ -68,7 +68,7 @@ async function stage() {
   const sites: Partial<KnownSite>[] = [];
   const forks = new Set<string>();
   let changed = (): void => undefined;
-  const far = siteOf("far", 60, systemDigest);
+  const far = siteOf("far", 60, digest);
   const expected: string[] = [];
   const write = (count: number): void => {
     for (let at = 0; at < count; at++) {
