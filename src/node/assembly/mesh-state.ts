@@ -2,15 +2,15 @@
 
 import type { MeshState } from "../../api/index.ts";
 import type { EventsService } from "../../controller/journal/events.ts";
-import { ArrivalsService } from "../../controller/mesh/arrivals-service.ts";
-import { MeshFeeder } from "../../controller/mesh/feeder.ts";
-import { Propagation } from "../../controller/mesh/propagation.ts";
-import { MeshReplayer } from "../../controller/mesh/replayer.ts";
+import { ArrivalsService } from "../../controller/mesh/state/arrivals-service.ts";
+import { MeshFeeder } from "../../controller/mesh/state/feeder.ts";
+import { Propagation } from "../../controller/mesh/state/propagation.ts";
+import { MeshReplayer } from "../../controller/mesh/state/replayer.ts";
 import { controllerOf } from "../../core/mesh/proof/index.ts";
 import type { Archive } from "../../logs/index.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
-import type { MeshLinks } from "../../ports/mesh-links.ts";
-import type { MeshViews } from "../../ports/mesh-views.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
+import type { MeshLinks } from "../../ports/mesh/links.ts";
+import type { MeshViews } from "../../ports/mesh/views.ts";
 import type { MeshServerStats } from "../../ports/server-stats.ts";
 import type { NodeLog, ServicesWorld } from "./assemble.ts";
 import { meshStats } from "./mesh-stats.ts";

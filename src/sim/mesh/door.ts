@@ -8,10 +8,10 @@ import type { Caller } from "../../api/traffic/callers.ts";
 import { statusOf } from "../../contract/error-body.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Cluster } from "../../ports/cluster.ts";
-import type { ControllerMetadata, Controllers } from "../../ports/controllers.ts";
-import type { LineSource } from "../../ports/mesh-lines.ts";
-import type { MeshLinks } from "../../ports/mesh-links.ts";
-import type { LinkMessage, SiteAnswer } from "../../ports/sites.ts";
+import type { ControllerMetadata, Controllers } from "../../ports/mesh/controllers.ts";
+import type { LineSource } from "../../ports/mesh/lines.ts";
+import type { MeshLinks } from "../../ports/mesh/links.ts";
+import type { LinkMessage, SiteAnswer } from "../../ports/mesh/sites.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { Door, Opening, Question } from "./transport.ts";
 

@@ -6,7 +6,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import { readNote, signCheckpoint } from "../../core/mesh/proof/index.ts";
 import type { Page, PageItem } from "../../core/mesh/model.ts";
-import type { Delivered, LineConsistency, LinkMessage } from "../../ports/sites.ts";
+import type { Delivered, LineConsistency, LinkMessage } from "../../ports/mesh/sites.ts";
 import { Branch, type Retell } from "./branch.ts";
 import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";

@@ -6,7 +6,7 @@ import { peerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
+import type { ReceiptsFold } from "../../controller/mesh/receipts/receipts-fold.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type Archive, type ArchiveKind, EVENTS, RECEIPTS } from "../../logs/index.ts";
 import { assembleNode, type NodeServices, type SiteWorld } from "../../node/assembly/assemble.ts";

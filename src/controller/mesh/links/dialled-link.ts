@@ -27,7 +27,7 @@ import type {
   PageOutcome,
   SiteAnswer,
   Sites,
-} from "../../../ports/sites.ts";
+} from "../../../ports/mesh/sites.ts";
 import { type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
 import { REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
