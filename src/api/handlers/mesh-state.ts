@@ -49,7 +49,7 @@ export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
   };
 }
 
-export function joined({ meshState }: Service): MeshState {
+function joined({ meshState }: Service): MeshState {
   if (meshState !== undefined) return meshState;
   throw new Refusal(
     "MESH_DISABLED",

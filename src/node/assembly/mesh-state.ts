@@ -38,9 +38,14 @@ interface StateParts {
 /** Undefined: the site is standalone, or has no archive of receipts. */
 export function assembleMeshState(
   { clock, digest, logger, meshState: world }: ServicesWorld,
-  { journal: { fold }, receipts, eventArchive, watchReplay }: NodeLog,
+  log: NodeLog,
   { events, links, lines, leads }: StateParts,
 ): AssembledState | undefined {
+  const {
+    journal: { fold },
+    receipts,
+    eventArchive,
+  } = log;
   if (world === undefined || receipts === null || eventArchive === undefined) return undefined;
   const { views, replayMs } = world;
   const archives: { readonly own: Archive; readonly receipts: Archive } = {
@@ -58,7 +63,7 @@ export function assembleMeshState(
   const stopMeter = receipts.fold.follow(({ receipt }) => propagation.applied(receipt));
   const { registry } = fold.controllers;
   const replayer = new MeshReplayer({ ...around, arrivals, everyMs: replayMs });
-  watchReplay?.(() => replayer.problem);
+  log.watchReplay?.(() => replayer.problem);
   return {
     views,
     arrivals,

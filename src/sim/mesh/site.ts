@@ -111,10 +111,11 @@ export class SimSite {
     );
   }
 
-  #archive({ disk, clock, fatal }: Boot, of: ArchiveKind): Promise<Archive> {
+  #archive(boot: Boot, of: ArchiveKind): Promise<Archive> {
+    const { disk, clock } = boot;
     const { digest, knobs } = this.#stage;
     const limits = { ...ARCHIVE_LIMITS, eventsMax: knobs.segmentEvents };
-    return openArchive({ of, disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => fatal(error) });
+    return openArchive({ of, disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => boot.fatal(error) });
   }
 
   #startEngine(boot: Boot, archive: Archive, receipts: Archive): void {

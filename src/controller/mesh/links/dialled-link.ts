@@ -293,7 +293,7 @@ function grafts(wishes: readonly Wish[]): Pick<Delivery, "graft" | "prune"> {
   return { ...(graft.length === 0 ? {} : { graft }), ...(prune.length === 0 ? {} : { prune }) };
 }
 
-export function sentOutcomeOf(outcome: PageOutcome | undefined, page: Page): SentOutcome {
+function sentOutcomeOf(outcome: PageOutcome | undefined, page: Page): SentOutcome {
   const through = page.after + page.items.length;
   if (outcome === undefined) return { kind: "refused" };
   if (!("error" in outcome)) return { kind: outcome.accepted > 0 ? "taken" : "duplicate", through };

@@ -52,7 +52,10 @@ function stage() {
 }
 
 function spoilt(page: Page): Page {
-  return { ...page, items: page.items.map((item, at) => (at === 0 ? String(item).replace("job-", "jOb-") : item)) };
+  return {
+    ...page,
+    items: page.items.map((item, at) => (at === 0 && typeof item === "string" ? item.replace("job-", "jOb-") : item)),
+  };
 }
 
 describe("a page", () => {

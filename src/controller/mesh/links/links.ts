@@ -211,7 +211,7 @@ export class Links implements LinkHost {
 
   #step(input: SpreadInput extends infer I ? (I extends { nowMs: number } ? Omit<I, "nowMs"> : never) : never): void {
     if (this.#over.signal.aborted) return;
-    const effects = this.#spread.step({ ...input, nowMs: this.#nowMs } as SpreadInput);
+    const effects = this.#spread.step({ ...input, nowMs: this.#nowMs });
     for (const effect of effects) this.#perform(effect);
     this.#arm();
   }

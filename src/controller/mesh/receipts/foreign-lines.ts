@@ -219,7 +219,10 @@ export class ForeignLines implements LineSource {
   async *#hashes(line: LineId, from: number, max: number): AsyncGenerator<readonly { readonly eventHash: string }[]> {
     const begin = await this.#startOf(line);
     const before = from <= begin ? this.#options.lineBefore(line) : null;
-    if (before === null) return yield* this.#hashesHere(line, from, max);
+    if (before === null) {
+      yield* this.#hashesHere(line, from, max);
+      return;
+    }
     yield* this.#hashes(before, from, Math.min(max, begin - from + 1));
     const rest = max - (begin - from + 1);
     if (rest > 0) yield* this.#hashesHere(line, begin + 1, rest);

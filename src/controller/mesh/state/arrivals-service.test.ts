@@ -173,7 +173,7 @@ describe("a replay", () => {
   });
 
   test("compares nothing with archives that are broken, which is an alert, or cut, which is none", async () => {
-    const { replayer, replays } = await replaying({ valid: false, reason: "bits" } as never, EQUAL);
+    const { replayer, replays } = await replaying({ valid: false, reason: "bits" }, EQUAL);
     expect(await replayer.run()).toMatchObject({ outcome: "broken", reason: "bits" });
     expect(replayer.problem).toBe("bits");
     replays.verdict = { first: 5 };
