@@ -74,7 +74,7 @@ describe("a hub and two children", () => {
       ]);
       expect(links[0]!["round_trip_ms"]).toBeGreaterThan(0);
       const served = await hub.get<{ links: readonly Record<string, unknown>[] }>("/v1/mesh/sites");
-      const controllers = served.links.map(({ controller, direction }) => `${controller} ${direction}`);
+      const controllers = served.links.map(({ controller, direction }) => `${String(controller)} ${String(direction)}`);
       expect(controllers.toSorted()).toEqual(["left served", "right served"]);
     },
     SPREAD_MS,
