@@ -110,7 +110,9 @@ export class MeshService implements MeshLinks {
       blame: this.#blame,
       own: (line) => {
         const own = this.#known.isOwn(line) ? lines.own() : null;
-        return own === null ? null : { size: lines.size(line), ring: own.ring };
+        // Others may remember a line in this site's name that it does not have: of a site of the same name before it, or of nobody.
+        const isHere = own?.lines.some((one) => one.line === line) ?? false;
+        return own !== null && isHere ? { size: lines.size(line), ring: own.ring } : null;
       },
       ownAhead: (peer, line, size) => this.#ownAhead(peer, line, size),
       forked: (evidence) => void this.#word.forked(evidence).catch((error: unknown) => this.#lost(error)),
