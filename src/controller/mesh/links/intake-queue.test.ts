@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { LineState, Page } from "../../../core/mesh/model.ts";
+import { lineIdOf } from "../../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -128,4 +129,20 @@ describe("pages of one line", () => {
       error: "RATE_LIMITED",
     });
   });
+});
+
+it("a page of a line that begins with a later generation is of an unknown line, and stops nothing", async () => {
+  const ring = { ...ringOf("a", ["n1"], digest), generation: 2 };
+  const line = lineIdOf(ring, digest);
+  const queue = new IntakeQueue({
+    clock: new HandClock(),
+    digest,
+    verify: fakeVerify(digest),
+    lines: { isOwn: () => false, isWanted: () => true, stateOf: () => null, firstRingOf: () => ring },
+    blame: new Blame(),
+    receive: async () => ({ kind: "duplicate", duplicates: 1 }),
+    suspected: () => undefined,
+  });
+  const page = { line, after: 0, items: ["{}"], checkpoint: "" };
+  expect(await queue.take("b", page)).toEqual({ line, error: "LINE_UNKNOWN" });
 });

@@ -101,7 +101,8 @@ export class IntakeQueue {
     if (lines.isOwn(line)) return { line, accepted: 0, duplicates: page.items.length };
     if (!lines.isWanted(line)) return refused(line, "not_wanted");
     const ring = lines.firstRingOf(line);
-    const state = lines.stateOf(line) ?? (ring === null ? null : emptyLine(ring, digest));
+    // A later generation begins after an event of the one before (proof/successor.ts): of that alone there is nothing to go on from.
+    const state = lines.stateOf(line) ?? (ring?.generation === 1 ? emptyLine(ring, digest) : null);
     if (state === null || state.line !== line) {
       blame.count(peer, "unknown-line");
       return refused(line, "LINE_UNKNOWN");
