@@ -42,6 +42,11 @@ export class Lines implements MeshLines {
     return [...own.lines(), ...(foreign?.lines() ?? [])];
   }
 
+  has(line: LineId): boolean {
+    const { own, foreign } = this.#options;
+    return own.has(line) || (foreign?.has(line) ?? false);
+  }
+
   size(line: LineId): number {
     return this.#of(line).size(line);
   }
@@ -64,7 +69,7 @@ export class Lines implements MeshLines {
 
   #of(line: LineId): LineSource {
     const { own, foreign } = this.#options;
-    const source = [own, foreign].find((one) => one?.lines().includes(line) ?? false);
+    const source = [own, foreign].find((one) => one?.has(line) ?? false);
     if (source === undefined) throw new TenureError("NOT_FOUND", `There is no line ${line} here.`);
     return source;
   }

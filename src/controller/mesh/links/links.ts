@@ -8,7 +8,7 @@
 
 import type { Random } from "../../../core/kit/random.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import type { LineId } from "../../../core/mesh/model.ts";
+import type { LineId, Page } from "../../../core/mesh/model.ts";
 import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../../core/mesh/spread/index.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh-lines.ts";
@@ -29,7 +29,7 @@ export interface LinksOptions {
   readonly sites: Sites;
   readonly parents: readonly string[];
   readonly heartbeatMs: number;
-  readonly lines: Pick<LineSource, "lines" | "size" | "checkpoint" | "page">;
+  readonly lines: Pick<LineSource, "lines" | "has" | "size" | "checkpoint" | "page">;
   readonly known: KnownLines;
   readonly intake: IntakeQueue;
   readonly judge: HeadsJudge;
@@ -178,21 +178,28 @@ export class Links implements LinkHost {
     const heard = this.#heard.get(end.id);
     if (heard !== undefined) heard.atMs = this.#nowMs;
     const input = spreadOutcomeOf(outcome);
-    if (input !== null && this.#ends.get(end.id) === end) {
-      const { after, items } = page as { readonly after: number; readonly items: readonly unknown[] };
-      const through = input === "refused" ? 0 : after + items.length;
+    if (input !== null && this.#ends.get(end.id) === end && this.#isKnown(outcome.line)) {
+      // What was refused may be anything.
+      const through = input === "refused" ? 0 : endOf(page as Page);
       this.#step({ kind: "page", link: end.id, line: outcome.line, through, outcome: input });
     }
     return outcome;
   }
 
   wish(end: LinkEnd, wish: Wish): void {
-    if (this.#ends.get(end.id) !== end) return;
+    const line = wish.kind === "graft" ? wish.graft.line : wish.line;
+    if (this.#ends.get(end.id) !== end || !this.#isKnown(line)) return;
     if (wish.kind === "graft") this.#step({ kind: "graft", link: end.id, ...wish.graft });
     else this.#step({ kind: "prune", link: end.id, line: wish.line });
   }
 
   // The spread
+
+  /** The spread remembers every line that it hears of: others name any, and only these count. */
+  #isKnown(line: LineId): boolean {
+    const { lines, known } = this.#options;
+    return lines.has(line) || known.firstRingOf(line) !== null;
+  }
 
   get #nowMs(): number {
     return this.#options.clock.monotonicMs();
@@ -299,7 +306,7 @@ export class Links implements LinkHost {
     let [lag, missing] = [0, 0];
     for (const lane of this.#spread.lanes()) {
       if (lane.link !== link) continue;
-      const ours = lines.size(lane.line);
+      const ours = lines.has(lane.line) ? lines.size(lane.line) : 0;
       lag += Math.max(0, ours - lane.size);
       missing += Math.max(0, lane.size - ours);
     }
@@ -320,4 +327,8 @@ function spreadOutcomeOf(outcome: PageOutcome): "new" | "duplicate" | "gap" | "r
     default:
       return "refused";
   }
+}
+
+function endOf({ after, items }: Page): number {
+  return after + items.length;
 }
