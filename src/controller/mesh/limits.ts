@@ -42,5 +42,8 @@ export const PROVEN_LINES_KEPT_MAX = 64;
 /** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
 export const RECEIPTS_WAITING_MAX = 1_024;
 export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
-/** Sites that one site may vouch for: a hostile one must not fill the registry. */
+/** Of what a site says of another one that it vouches for: as much as a site may say that registers. */
+export const VOUCHED_URL_LENGTH_MAX = 512;
+export const VOUCHED_NAME_LENGTH_MAX = 128;
+/** Sites that one site may vouch for, itself or through others: a hostile one must not fill the registry. */
 export const VOUCHED_PER_LINE_MAX = 256;

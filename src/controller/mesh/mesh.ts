@@ -90,7 +90,7 @@ export class MeshService implements MeshLinks {
     this.#known = this.#knownLines();
     const tools = { digest, verify };
     const { registry } = fold.controllers;
-    this.#word = new WordOfOthers({ journal, registry, tools, stateOf: (line) => receipts.stateOf(line) });
+    this.#word = new WordOfOthers({ clock, journal, registry, tools, stateOf: (line) => receipts.stateOf(line) });
     this.#intake = new IntakeQueue({
       clock,
       ...tools,
