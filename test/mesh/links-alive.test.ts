@@ -62,3 +62,10 @@ it("a page that is nothing spoils no other", async () => {
   await lives();
   void stream;
 });
+
+it("heads count too: each costs a signature", async () => {
+  const heads = Array.from({ length: 2_500 }, () => evil.line.head());
+  const answers = await Promise.all(Array.from({ length: 6 }, () => evil.show(...heads)));
+  expect(answers.map(({ status }) => status)).toContain(429);
+  await lives();
+});

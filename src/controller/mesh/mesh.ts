@@ -151,8 +151,10 @@ export class MeshService implements MeshLinks {
 
   async deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer> {
     const links = this.#door.serving();
-    const { controller, pages = [] } = delivery;
-    const retryAfterMs = pages.length === 0 ? 0 : this.#quotaOf(controller).take(pages.reduce(countItems, 0), bytes);
+    const { controller, pages = [], heads = [] } = delivery;
+    // A head costs a signature, as a page does.
+    const counted = pages.reduce(countItems, heads.length);
+    const retryAfterMs = counted === 0 ? 0 : this.#quotaOf(controller).take(counted, bytes);
     if (retryAfterMs > 0) {
       this.#blame.count(controller, "flood");
       return { kind: "limited", retryAfterMs };

@@ -10,7 +10,7 @@ import { Links, type LinksOptions } from "./links.ts";
 
 const OWN = `home.${"1".repeat(32)}`;
 
-function stage() {
+function stage(judged: Promise<readonly []> = Promise.resolve([])) {
   const introduction = { id: "home", url: "http://home:1", name: "home", metadata: {} };
   const links = new Links({
     clock: new ManualClock(),
@@ -35,7 +35,7 @@ function stage() {
         error: "EVENT_INVALID",
       }),
     } as unknown as LinksOptions["intake"],
-    judge: { judge: async () => [] } as unknown as LinksOptions["judge"],
+    judge: { judge: () => judged } as unknown as LinksOptions["judge"],
     blame: new Blame(),
     ownId: () => "home",
     introduce: () => introduction,
@@ -68,4 +68,17 @@ it("the size of a line is found without going through all of them", () => {
   const own = { lines: () => (listed++, []), has: () => false };
   const lines = new Lines({ own, foreign, sites: () => [] } as unknown as ConstructorParameters<typeof Lines>[0]);
   expect([lines.size("a.1"), listed], "it is asked for every line, each second").toEqual([1, 0]);
+});
+
+it.each([true, false])("heads are answered when they are judged, so that nobody piles them up; with a link: %s", async (isLinked) => {
+  const judged = Promise.withResolvers<readonly []>();
+  const links = stage(judged.promise);
+  if (isLinked) links.open("evil", []);
+  let isAnswered = false;
+  const answer = links.deliver({ controller: "evil", heads: ["note"] }).then(() => (isAnswered = true));
+  await settled();
+  expect(isAnswered).toBe(false);
+  judged.resolve([]);
+  await answer;
+  links.end();
 });

@@ -103,7 +103,7 @@ export class Links implements LinkHost {
     }
     const link = new ServedLink({ id, controller, clock, introduction, heads: this.#heads.forLink(), urls });
     this.up(link);
-    this.heads(link, heads, null);
+    void this.heads(link, heads, null);
     return link;
   }
 
@@ -116,12 +116,12 @@ export class Links implements LinkHost {
     );
     const outcomes = await Promise.all(taken);
     if (end === undefined) {
-      if (heads !== undefined) void this.#options.judge.judge(controller, heads, null);
+      if (heads !== undefined) await this.#options.judge.judge(controller, heads, null);
       // Without a stream the answer is all that it hears.
       const notes = (await this.#heads.now()).map(({ note }) => note);
       return { pages: outcomes, heads: notes };
     }
-    if (heads !== undefined) this.heads(end, heads, at ?? null);
+    if (heads !== undefined) await this.heads(end, heads, at ?? null);
     for (const one of graft) this.wish(end, { kind: "graft", graft: one });
     for (const { line } of prune) this.wish(end, { kind: "prune", line });
     return { pages: outcomes, heads: [] };
@@ -160,7 +160,8 @@ export class Links implements LinkHost {
     this.#step({ kind: "down", link: end.id });
   }
 
-  heads(end: LinkEnd, notes: readonly string[], atMs: number | null): void {
+  /** Resolves when they are judged: whoever sends more than that waits. */
+  async heads(end: LinkEnd, notes: readonly string[], atMs: number | null): Promise<void> {
     const { clock, judge } = this.#options;
     const heard = this.#heard.get(end.id);
     if (heard !== undefined) {
@@ -168,9 +169,8 @@ export class Links implements LinkHost {
       if (atMs !== null) heard.skewMs = Math.round(atMs - clock.wallMs() + (end.roundTripMs ?? 0) / 2);
     }
     if (notes.length === 0) return;
-    void judge.judge(end.controller, notes, this.askOf(end.controller)).then((heads) => {
-      if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });
-    });
+    const heads = await judge.judge(end.controller, notes, this.askOf(end.controller));
+    if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });
   }
 
   async page(end: LinkEnd, page: unknown): Promise<PageOutcome> {
