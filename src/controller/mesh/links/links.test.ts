@@ -28,7 +28,12 @@ function stage(judged: Promise<readonly []> = Promise.resolve([])) {
       checkpoint: async () => "note",
       page: async () => null,
     },
-    known: { isOwn: (line) => line.startsWith("home."), isWanted: () => true, stateOf: () => null, firstRingOf: () => null },
+    known: {
+      isOwn: (line) => line.startsWith("home."),
+      isWanted: () => true,
+      stateOf: () => null,
+      firstRingOf: () => null,
+    },
     intake: {
       take: async (_peer: string, page: unknown) => ({
         line: (page as { line?: string } | null)?.line ?? "",
@@ -70,15 +75,18 @@ it("the size of a line is found without going through all of them", () => {
   expect([lines.size("a.1"), listed], "it is asked for every line, each second").toEqual([1, 0]);
 });
 
-it.each([true, false])("heads are answered when they are judged, so that nobody piles them up; with a link: %s", async (isLinked) => {
-  const judged = Promise.withResolvers<readonly []>();
-  const links = stage(judged.promise);
-  if (isLinked) links.open("evil", []);
-  let isAnswered = false;
-  const answer = links.deliver({ controller: "evil", heads: ["note"] }).then(() => (isAnswered = true));
-  await settled();
-  expect(isAnswered).toBe(false);
-  judged.resolve([]);
-  await answer;
-  links.end();
-});
+it.each([true, false])(
+  "heads are answered when they are judged, so that nobody piles them up; with a link: %s",
+  async (isLinked) => {
+    const judged = Promise.withResolvers<readonly []>();
+    const links = stage(judged.promise);
+    if (isLinked) links.open("evil", []);
+    let isAnswered = false;
+    const answer = links.deliver({ controller: "evil", heads: ["note"] }).then(() => (isAnswered = true));
+    await settled();
+    expect(isAnswered).toBe(false);
+    judged.resolve([]);
+    await answer;
+    links.end();
+  },
+);

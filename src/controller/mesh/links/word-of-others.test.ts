@@ -2,7 +2,14 @@
 
 import { describe, expect, it } from "vitest";
 import type { ChainEvent, EventDraft, EventPayload } from "../../../core/events/index.ts";
-import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, ringHashOf, type Stub } from "../../../core/mesh/proof/index.ts";
+import {
+  checkPage,
+  type CheckedEvent,
+  evidenceOf,
+  lineIdOf,
+  ringHashOf,
+  type Stub,
+} from "../../../core/mesh/proof/index.ts";
 import { Registry } from "../../../core/mesh/registry/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
@@ -42,7 +49,13 @@ function stage() {
       for (const draft of make(moment)) apply(draft);
     },
   };
-  const word = new WordOfOthers({ clock: new ManualClock(), journal, registry, tools, stateOf: (line) => states.get(line) ?? null });
+  const word = new WordOfOthers({
+    clock: new ManualClock(),
+    journal,
+    registry,
+    tools,
+    stateOf: (line) => states.get(line) ?? null,
+  });
   /** Everything that the hub has written since the last time. */
   let state = hub.start;
   const take = async (): Promise<void> => {
