@@ -63,6 +63,15 @@ it("a page that is nothing spoils no other", async () => {
   void stream;
 });
 
+it("a question for a proof from a later size to an earlier one, at any node", async () => {
+  if (evil.line.size === 0) evil.line.writeMany(2);
+  await evil.send(evil.line.page(0, 2));
+  const { line } = evil.line;
+  const asked = await hub.node.call(`/v1/mesh/consistency?line=${line}&from=2&to=1`, { key: "key-of-the-site-evil" });
+  await lives();
+  expect(asked.status).toBe(404);
+});
+
 it("heads count too: each costs a signature", async () => {
   const heads = Array.from({ length: 2_500 }, () => evil.line.head());
   const answers = await Promise.all(Array.from({ length: 6 }, () => evil.show(...heads)));
