@@ -200,6 +200,7 @@ export class MeshService implements MeshLinks {
       met: async (introduction) => void (await controllers.register(introduction)),
       heard: (controller) =>
         void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
+      isEvicted: (controller) => this.#options.fold.controllers.registry.site(controller)?.isEvicted ?? false,
       urls: () => lines.own()?.urls ?? [],
     });
   }

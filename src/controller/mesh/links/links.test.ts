@@ -4,16 +4,21 @@ import { expect, it, vi } from "vitest";
 import { seededRandom } from "../../../core/kit/random.ts";
 import { Spread } from "../../../core/mesh/spread/index.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
+import { LINES_CHECK_MS } from "../limits.ts";
 import { Lines } from "../lines.ts";
 import { Blame } from "./blame.ts";
 import { Links, type LinksOptions } from "./links.ts";
 
 const OWN = `home.${"1".repeat(32)}`;
 
-function stage(judged: Promise<readonly []> = Promise.resolve([])) {
+function stage(
+  judged: Promise<readonly []> = Promise.resolve([]),
+  evicted = new Set<string>(),
+  clock = new ManualClock(),
+) {
   const introduction = { id: "home", url: "http://home:1", name: "home", metadata: {} };
   const links = new Links({
-    clock: new ManualClock(),
+    clock,
     random: seededRandom(1),
     sites: {} as LinksOptions["sites"],
     parents: [],
@@ -46,6 +51,7 @@ function stage(judged: Promise<readonly []> = Promise.resolve([])) {
     introduce: () => introduction,
     met: async () => undefined,
     heard: () => undefined,
+    isEvicted: (controller) => evicted.has(controller),
     urls: () => [],
   });
   return links;
@@ -90,3 +96,17 @@ it.each([true, false])(
     links.end();
   },
 );
+
+it("a site that is evicted while it is linked is sent nothing any more", async () => {
+  const evicted = new Set<string>();
+  const clock = new ManualClock();
+  const links = stage(undefined, evicted, clock);
+  const link = links.open("evil", []);
+  links.open("honest", []);
+  expect(await link.next()).toHaveProperty("hello");
+  evicted.add("evil");
+  await clock.advance(LINES_CHECK_MS);
+  expect([await link.next(), await link.next()]).toEqual([{ bye: true, urls: [] }, null]);
+  expect(links.views().map(({ controller }) => controller)).toEqual(["honest"]);
+  links.end();
+});

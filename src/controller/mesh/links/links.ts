@@ -40,6 +40,8 @@ export interface LinksOptions {
   /** Another site says who it is: see DialOptions. */
   readonly met: (introduction: Introduction) => Promise<void>;
   readonly heard: (controller: string) => void;
+  /** It is sent nothing any more. */
+  readonly isEvicted: (controller: string) => boolean;
   /** Of this site's nodes. */
   readonly urls: () => readonly string[];
 }
@@ -253,7 +255,11 @@ export class Links implements LinkHost {
 
   /** Lines that are new here, and what the registry says of each by now. */
   #review(): void {
-    const { lines, known, clock } = this.#options;
+    const { lines, known, clock, isEvicted } = this.#options;
+    for (const end of [...this.#ends.values()].filter(({ controller }) => isEvicted(controller))) {
+      end.close();
+      this.down(end);
+    }
     for (const line of lines.lines()) {
       const isWanted = !known.isOwn(line) && known.isWanted(line);
       if (isWanted !== !this.#unwanted.has(line)) {
