@@ -70,12 +70,7 @@ export const PROOF_MISTAKES: readonly Mistake[] = [
   mistake("gap-skipped", INTAKE, 'if (page.after > state.size) return { kind: "gap", have: state.size };'),
   mistake("checkpoint-of-another-size", INTAKE, "if (checkpoint.size !== end)", "if (false)"),
   mistake("link-not-checked", INTAKE, "this.#wrong(sequence, link.reason);"),
-  mistake(
-    "author-not-checked",
-    INTAKE,
-    "return this.#isStated ? `its author is not ${ring.author}` : null;",
-    "return null;",
-  ),
+  mistake("author-not-checked", INTAKE, "return isForged ? `its author is not ${ring.author}` : null;", "return null;"),
   mistake("ring-change-inside-a-page", INTAKE, "if (event.sequence !== this.#end)", "if (false)"),
   mistake("removed-key-accepted", INTAKE, "this.#ring = ring;"),
   mistake(

@@ -48,7 +48,10 @@ export const HEADS_ALL_EVERY = 10;
 export const GATE_ASK_MS = 1_000;
 /** Digits that set one author of a site apart from all others that a disk of it may have had. */
 export const AUTHOR_DIGITS = 12;
-/** Sites that one site may vouch for: a hostile one must not fill the registry. */
+/** Of what a site says of another one that it vouches for: as much as a site may say that registers. */
+export const VOUCHED_URL_LENGTH_MAX = 512;
+export const VOUCHED_NAME_LENGTH_MAX = 128;
+/** Sites that one site may vouch for, itself or through others: a hostile one must not fill the registry. */
 export const VOUCHED_PER_LINE_MAX = 256;
 /** Arrivals that wait in memory to be shown; past them they are read from the archives. */
 export const FEED_WAITING_MAX = 8_192;

@@ -74,6 +74,11 @@ export class Lines implements MeshLines {
     return [...(own.held === null ? own.lines() : []), ...(foreign?.lines() ?? [])];
   }
 
+  has(line: LineId): boolean {
+    const { own, foreign } = this.#options;
+    return own.has(line) || (foreign?.has(line) ?? false);
+  }
+
   size(line: LineId): number {
     // Of a line that others have and this site does not, there is nothing: links are shown and compared before its first page is here.
     return this.#find(line)?.size(line) ?? 0;
@@ -103,6 +108,6 @@ export class Lines implements MeshLines {
 
   #find(line: LineId): LineSource | undefined {
     const { own, foreign } = this.#options;
-    return [own, foreign].find((one) => one?.lines().includes(line) ?? false) ?? undefined;
+    return [own, foreign].find((one) => one?.has(line) ?? false) ?? undefined;
   }
 }

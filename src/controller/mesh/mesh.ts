@@ -97,7 +97,7 @@ export class MeshService implements MeshLinks {
     this.#known = this.#knownLines();
     const tools = { digest, verify };
     const { registry } = fold.controllers;
-    this.#word = new WordOfOthers({ journal, registry, tools, stateOf: (line) => receipts.stateOf(line) });
+    this.#word = new WordOfOthers({ clock, journal, registry, tools, stateOf: (line) => receipts.stateOf(line) });
     this.#intake = new IntakeQueue({
       clock,
       ...tools,
@@ -152,8 +152,10 @@ export class MeshService implements MeshLinks {
 
   async deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer> {
     const links = this.#door.serving();
-    const { controller, pages = [] } = delivery;
-    const retryAfterMs = pages.length === 0 ? 0 : this.#quotaOf(controller).take(pages.reduce(countItems, 0), bytes);
+    const { controller, pages = [], heads = [] } = delivery;
+    // A head costs a signature, as a page does.
+    const counted = pages.reduce(countItems, heads.length);
+    const retryAfterMs = counted === 0 ? 0 : this.#quotaOf(controller).take(counted, bytes);
     if (retryAfterMs > 0) {
       this.#blame.count(controller, "flood");
       return { kind: "limited", retryAfterMs };
@@ -199,6 +201,7 @@ export class MeshService implements MeshLinks {
       met: async (introduction) => void (await controllers.register(introduction)),
       heard: (controller) =>
         void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
+      isEvicted: (controller) => this.#options.fold.controllers.registry.site(controller)?.isEvicted ?? false,
       urls: () => lines.own()?.urls ?? [],
       headsOf: (controller, notes, isAll) => gate.heard(controller, notes, isAll),
     });
@@ -232,6 +235,13 @@ export class MeshService implements MeshLinks {
       isWanted: (line) => {
         const { kind } = registry.standingOf(controllerOf(line), line, settings.accept);
         return kind === "wanted" || kind === "unknown";
+      },
+      isOthers: (line, author) => {
+        const site = controllerOf(line);
+        if (registry.own?.author === author) return true;
+        return registry
+          .sites()
+          .some(({ id, lines }) => id !== site && lines.some(({ ring }) => ring.author === author));
       },
     };
   }

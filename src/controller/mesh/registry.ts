@@ -79,7 +79,15 @@ export class RegistryService implements Controllers {
   async register(asked: ControllerToRegister): Promise<ControllerLease> {
     const { fold } = this.#options;
     const { id, url, name, metadata } = asked;
-    const { urls = [], version = null, line: _line, ring: _ring, proof: _proof, ...rest } = metadata;
+    const {
+      urls = [],
+      version = null,
+      line: _line,
+      ring: _ring,
+      proof: _proof,
+      vouchedBy: _vouchedBy,
+      ...rest
+    } = metadata;
     const registration = { id, url, name, urls, version, shown: this.#shown(asked), metadata: rest as EventPayload };
     const inForce = (line: string): Ring | null => this.#options.lineState(line)?.ring ?? null;
     return this.#heardBy(id, () => decideRegister(fold.registry, registration, inForce));

@@ -8,3 +8,5 @@ export const SITE_LINE_BYTES_MAX = 2 * ENTRY_BYTES_MAX + 64 * 1024;
 export const SITE_ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 /** URLs that a refusal names. */
 export const SITE_URLS_MAX = 32;
+/** Of an address, a name or a key in what a site says of itself. */
+export const SITE_TEXT_LENGTH_MAX = 512;

@@ -9,7 +9,7 @@ import type {
   PageOutcome,
   SiteRefusal,
 } from "../../ports/mesh/sites.ts";
-import { SITE_URLS_MAX } from "./limits.ts";
+import { SITE_TEXT_LENGTH_MAX, SITE_URLS_MAX } from "./limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -33,9 +33,23 @@ export function ownIdIn({ controllers }: Fields): string | null {
   return isObject(own) && typeof own["id"] === "string" ? own["id"] : null;
 }
 
+/**
+ * What it says is registered here as that of a site which calls: with a ring and a proof always, or whoever is at that address could speak for
+ * any site that is known here; and nothing but what a site may say of itself.
+ */
 function helloOf({ id, url, name, metadata }: Fields): LinkMessage | null {
-  if (typeof id !== "string" || typeof url !== "string" || typeof name !== "string" || !isObject(metadata)) return null;
-  return { kind: "hello", introduction: { id, url, name, metadata } };
+  if (!isShort(id) || !isShort(url) || !isShort(name) || !isObject(metadata)) return null;
+  const { version, urls = [], line, ring, proof } = metadata;
+  if (!isShort(line) || !isObject(ring) || !isObject(proof)) return null;
+  const { key, signature } = proof;
+  if (!isShort(key) || !isShort(signature) || !(version === undefined || isShort(version))) return null;
+  if (!isTexts(urls) || urls.length > SITE_URLS_MAX || !urls.every(isShort)) return null;
+  const known = { ...(version === undefined ? {} : { version }), urls, line, ring, proof: { key, signature } };
+  return { kind: "hello", introduction: { id, url, name, metadata: known } };
+}
+
+function isShort(value: unknown): value is string {
+  return typeof value === "string" && value.length <= SITE_TEXT_LENGTH_MAX;
 }
 
 /** Null: not an answer to so many pages. */

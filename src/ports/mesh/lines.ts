@@ -9,6 +9,7 @@ import type { ConsistencyProof, InclusionProof } from "../events.ts";
 /** Whoever has the events of some lines. */
 export interface LineSource {
   lines(): readonly LineId[];
+  has(line: LineId): boolean;
   /** A signed note of all that is here of the line, which covers no items. */
   checkpoint(line: LineId): Promise<string>;
   /**
@@ -18,7 +19,7 @@ export interface LineSource {
   page(line: LineId, after: number): Promise<Page | null>;
   consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof>;
   inclusion(line: LineId, sequence: number, size: number): Promise<InclusionProof>;
-  /** How much of it is here. */
+  /** How much of it is here. Asked for every line, each second: it must not go through all of them. */
   size(line: LineId): number;
 }
 

@@ -71,7 +71,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
   const host: LinkHost = {
     up: (end) => void ends.push(end),
     down: () => void calls.push("down"),
-    heads: (_end, notes) => void heads.push([...notes]),
+    heads: async (_end, notes) => void heads.push([...notes]),
     page: async ({ id }) => {
       calls.push("page");
       return { line: id, accepted: 0, duplicates: 0 };

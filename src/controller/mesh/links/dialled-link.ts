@@ -266,7 +266,7 @@ class DialledLink implements LinkEnd {
     const answer = await this.#patiently(() => sites.deliver(this.url, delivery, this.#over.signal));
     if (answer === null) return;
     this.#roundTripMs = clock.monotonicMs() - sentMs;
-    if (answer.heads.length > 0) host.heads(this, answer.heads, null);
+    if (answer.heads.length > 0) await host.heads(this, answer.heads, null);
     if (sending === null || this.#sending !== sending) return;
     this.#sending = null;
     sending.sent.resolve(sentOutcomeOf(answer.pages[0], sending.page));

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { LineState, Page } from "../../../core/mesh/model.ts";
+import { lineIdOf } from "../../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -36,6 +37,7 @@ function stage() {
     lines: {
       isOwn: () => world.isOwn,
       isWanted: () => world.isWanted,
+      isOthers: () => false,
       stateOf: (line) => states.get(line) ?? null,
       firstRingOf: (line) => (world.isKnown && line === site.line ? site.ring : null),
       begin: async (line) => (world.isKnown && line === site.line ? emptyLine(site.ring, digest) : null),
@@ -133,4 +135,27 @@ describe("pages of one line", () => {
       error: "RATE_LIMITED",
     });
   });
+});
+
+it("a page of a later generation whose beginning is not known yet stops nothing, and is asked for again", async () => {
+  const ring = { ...ringOf("a", ["n1"], digest), generation: 2 };
+  const line = lineIdOf(ring, digest);
+  const queue = new IntakeQueue({
+    clock: new HandClock(),
+    digest,
+    verify: fakeVerify(digest),
+    lines: {
+      isOwn: () => false,
+      isWanted: () => true,
+      isOthers: () => false,
+      stateOf: () => null,
+      firstRingOf: () => ring,
+      begin: async () => null,
+    },
+    blame: new Blame(),
+    receive: async () => ({ kind: "duplicate", duplicates: 1 }),
+    suspected: () => undefined,
+  });
+  const page = { line, after: 0, items: ["{}"], checkpoint: "" };
+  expect(await queue.take("b", page)).toEqual({ line, error: "BACKEND_UNAVAILABLE" });
 });

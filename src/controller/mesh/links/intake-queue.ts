@@ -33,6 +33,8 @@ export interface KnownLines {
   firstRingOf(line: LineId): Ring | null;
   /** The state before the first page of a line, which begins after `after`; null: it can't be said (yet). Rejects as a read of the history does. */
   begin(line: LineId, after: number): Promise<LineState | null>;
+  /** The author of another site, as far as is known here: no line may write in that name. */
+  isOthers(line: LineId, author: string): boolean;
   /** False: frozen for a fork, or its site is evicted. */
   isWanted(line: LineId): boolean;
 }
@@ -109,7 +111,9 @@ export class IntakeQueue {
     const state = lines.stateOf(line) ?? (await this.#begin(page));
     // Of the generation before it too little is here: that is fetched first.
     if (state === null) return refused(line, "BACKEND_UNAVAILABLE");
-    const verdict = await this.#inSlices(checkPage({ state, page, digest, verify }));
+    const verdict = await this.#inSlices(
+      checkPage({ state, page, digest, verify, isOthers: (author) => lines.isOthers(line, author) }),
+    );
     return verdict.kind === "accepted" ? this.#receive(page, state, verdict) : this.#refuse(peer, page, verdict);
   }
 

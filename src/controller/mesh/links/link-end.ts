@@ -31,8 +31,8 @@ export interface LinkHost {
   up(end: LinkEnd): void;
   /** Safe to call twice. */
   down(end: LinkEnd): void;
-  /** `atMs`: the other side's wall clock, where it says it. */
-  heads(end: LinkEnd, notes: readonly string[], atMs: number | null): void;
+  /** `atMs`: the other side's wall clock, where it says it. Resolves when they are judged. */
+  heads(end: LinkEnd, notes: readonly string[], atMs: number | null): Promise<void>;
   page(end: LinkEnd, page: unknown): Promise<PageOutcome>;
   wish(end: LinkEnd, wish: Wish): void;
 }

@@ -8,7 +8,7 @@
 
 import type { Random } from "../../../core/kit/random.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import type { LineId } from "../../../core/mesh/model.ts";
+import type { LineId, Page } from "../../../core/mesh/model.ts";
 import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../../core/mesh/spread/index.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh/lines.ts";
@@ -29,7 +29,7 @@ export interface LinksOptions {
   readonly sites: Sites;
   readonly parents: readonly string[];
   readonly heartbeatMs: number;
-  readonly lines: Pick<LineSource, "lines" | "size" | "checkpoint" | "page">;
+  readonly lines: Pick<LineSource, "lines" | "has" | "size" | "checkpoint" | "page">;
   readonly known: KnownLines;
   readonly intake: IntakeQueue;
   readonly judge: HeadsJudge;
@@ -40,6 +40,8 @@ export interface LinksOptions {
   /** Another site says who it is: see DialOptions. */
   readonly met: (introduction: Introduction) => Promise<void>;
   readonly heard: (controller: string) => void;
+  /** It is sent nothing any more. */
+  readonly isEvicted: (controller: string) => boolean;
   /** Of this site's nodes. */
   readonly urls: () => readonly string[];
   /** What a site has, as it says; `isAll`: it has no other lines. */
@@ -112,7 +114,7 @@ export class Links implements LinkHost {
     }
     const link = new ServedLink({ id, controller, clock, introduction, heads: this.#heads.forLink(), urls });
     this.up(link);
-    this.heads(link, heads, null);
+    void this.heads(link, heads, null);
     return link;
   }
 
@@ -125,12 +127,12 @@ export class Links implements LinkHost {
     );
     const outcomes = await Promise.all(taken);
     if (end === undefined) {
-      if (heads !== undefined) void this.#options.judge.judge(controller, heads, null);
+      if (heads !== undefined) await this.#options.judge.judge(controller, heads, null);
       // Without a stream the answer is all that it hears.
       const notes = (await this.#heads.now()).map(({ note }) => note);
       return { pages: outcomes, heads: notes };
     }
-    if (heads !== undefined) this.heads(end, heads, at ?? null);
+    if (heads !== undefined) await this.heads(end, heads, at ?? null);
     for (const one of graft) this.wish(end, { kind: "graft", graft: one });
     for (const { line } of prune) this.wish(end, { kind: "prune", line });
     return { pages: outcomes, heads: [] };
@@ -169,7 +171,8 @@ export class Links implements LinkHost {
     this.#step({ kind: "down", link: end.id });
   }
 
-  heads(end: LinkEnd, notes: readonly string[], atMs: number | null): void {
+  /** Resolves when they are judged: whoever sends more than that waits. */
+  async heads(end: LinkEnd, notes: readonly string[], atMs: number | null): Promise<void> {
     const { clock, judge } = this.#options;
     const heard = this.#heard.get(end.id);
     if (heard !== undefined) {
@@ -179,9 +182,8 @@ export class Links implements LinkHost {
     this.#options.headsOf(end.controller, notes, heard?.hasHeads === false);
     if (heard !== undefined) heard.hasHeads = true;
     if (notes.length === 0) return;
-    void judge.judge(end.controller, notes, this.askOf(end.controller)).then((heads) => {
-      if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });
-    });
+    const heads = await judge.judge(end.controller, notes, this.askOf(end.controller));
+    if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });
   }
 
   async page(end: LinkEnd, page: unknown): Promise<PageOutcome> {
@@ -189,21 +191,28 @@ export class Links implements LinkHost {
     const heard = this.#heard.get(end.id);
     if (heard !== undefined) heard.atMs = this.#nowMs;
     const input = spreadOutcomeOf(outcome);
-    if (input !== null && this.#ends.get(end.id) === end) {
-      const { after, items } = page as { readonly after: number; readonly items: readonly unknown[] };
-      const through = input === "refused" ? 0 : after + items.length;
+    if (input !== null && this.#ends.get(end.id) === end && this.#isKnown(outcome.line)) {
+      // What was refused may be anything.
+      const through = input === "refused" ? 0 : endOf(page as Page);
       this.#step({ kind: "page", link: end.id, line: outcome.line, through, outcome: input });
     }
     return outcome;
   }
 
   wish(end: LinkEnd, wish: Wish): void {
-    if (this.#ends.get(end.id) !== end) return;
+    const line = wish.kind === "graft" ? wish.graft.line : wish.line;
+    if (this.#ends.get(end.id) !== end || !this.#isKnown(line)) return;
     if (wish.kind === "graft") this.#step({ kind: "graft", link: end.id, ...wish.graft });
     else this.#step({ kind: "prune", link: end.id, line: wish.line });
   }
 
   // The spread
+
+  /** The spread remembers every line that it hears of: others name any, and only these count. */
+  #isKnown(line: LineId): boolean {
+    const { lines, known } = this.#options;
+    return lines.has(line) || known.firstRingOf(line) !== null;
+  }
 
   get #nowMs(): number {
     return this.#options.clock.monotonicMs();
@@ -257,7 +266,11 @@ export class Links implements LinkHost {
 
   /** Lines that are new here, and what the registry says of each by now. */
   #review(): void {
-    const { lines, known, clock } = this.#options;
+    const { lines, known, clock, isEvicted } = this.#options;
+    for (const end of [...this.#ends.values()].filter(({ controller }) => isEvicted(controller))) {
+      end.close();
+      this.down(end);
+    }
     const here = lines.lines();
     // Also lines of which only others have something: one that is frozen before its first page came must not be asked for any more.
     const named = Array.from(this.#spread.lanes(), ({ line }) => line);
@@ -310,11 +323,9 @@ export class Links implements LinkHost {
   #lagOf(link: LinkId): readonly [number, number] {
     const { lines } = this.#options;
     let [lag, missing] = [0, 0];
-    const here = new Set(lines.lines());
     for (const lane of this.#spread.lanes()) {
       if (lane.link !== link) continue;
-      // Its head may be known before anything of it is here.
-      const ours = here.has(lane.line) ? lines.size(lane.line) : 0;
+      const ours = lines.has(lane.line) ? lines.size(lane.line) : 0;
       lag += Math.max(0, ours - lane.size);
       missing += Math.max(0, lane.size - ours);
     }
@@ -335,4 +346,8 @@ function spreadOutcomeOf(outcome: PageOutcome): "new" | "duplicate" | "gap" | "r
     default:
       return "refused";
   }
+}
+
+function endOf({ after, items }: Page): number {
+  return after + items.length;
 }

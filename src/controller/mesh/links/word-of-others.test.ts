@@ -2,11 +2,12 @@
 
 import { describe, expect, it } from "vitest";
 import type { ChainEvent, EventDraft, EventPayload } from "../../../core/events/index.ts";
-import { checkPage, evidenceOf, lineIdOf } from "../../../core/mesh/proof/index.ts";
+import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, ringHashOf } from "../../../core/mesh/proof/index.ts";
 import { Registry } from "../../../core/mesh/registry/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
+import { ManualClock } from "../../../loops/test-clock.ts";
 import type { JournalReign } from "../../journal/journal-reign.ts";
 import { VOUCHED_PER_LINE_MAX } from "../limits.ts";
 import { WordOfOthers } from "./word-of-others.ts";
@@ -41,7 +42,13 @@ function stage() {
       for (const draft of make(moment)) apply(draft);
     },
   };
-  const word = new WordOfOthers({ journal, registry, tools, stateOf: (line) => states.get(line) ?? null });
+  const word = new WordOfOthers({
+    clock: new ManualClock(),
+    journal,
+    registry,
+    tools,
+    stateOf: (line) => states.get(line) ?? null,
+  });
   /** Everything that the hub has written since the last time. */
   let state = hub.start;
   const take = async (): Promise<void> => {
@@ -161,3 +168,63 @@ describe("a fork that another site has proven", () => {
     expect(written.at(-1)).toMatchObject({ eventType: "controller:forked", payload: { line: late.line } });
   });
 });
+
+describe("a hostile registration in another site's line", () => {
+  it.each([
+    ["with addresses that are no list", { urls: 5 }],
+    ["with addresses that are no texts", { urls: [{}] }],
+    ["with more addresses than a site has", { urls: Array.from({ length: 33 }, () => "http://c:1") }],
+    ["with a version that is no text", { version: {} }],
+    ["with an address without a bound", { url: `http://${"c".repeat(4_000)}:1` }],
+    ["with a name without a bound", { name: "c".repeat(400_000) }],
+    ["with a version without a bound", { version: "1".repeat(400_000) }],
+  ])("%s says nothing: it would be in the state of every node, and of every site after it", async (_name, change) => {
+    const { hub, take, written } = stage();
+    vouch(hub, "c", change);
+    await take();
+    expect(written).toEqual([]);
+  });
+
+  it("fills no registry through sites that it vouches for itself", async () => {
+    const { hub, word, registry, take } = stage();
+    for (let at = 0; at < VOUCHED_PER_LINE_MAX; at++) vouch(hub, `s${at}`);
+    await take();
+    for (let at = 0; at < 4; at++) {
+      const puppet = new TestSite(ringOf(`s${at}`, ["n1"], digest), digest);
+      for (let one = 0; one < VOUCHED_PER_LINE_MAX; one++) vouch(puppet, `t${at}-${one}`);
+      await word.take(puppet.line, eventsOf(puppet));
+    }
+    expect(registry.size).toBe(VOUCHED_PER_LINE_MAX);
+  });
+
+  it("costs few signatures in one turn", async () => {
+    const { registry, forker } = stage();
+    const clock = new ManualClock();
+    let verified = 0;
+    const verify: typeof tools.verify = (...asked) => {
+      verified++;
+      clock.nowMs += 0.15;
+      return tools.verify(...asked);
+    };
+    const journal = { change: async () => undefined };
+    const word = new WordOfOthers({ clock, journal, registry, tools: { digest, verify }, stateOf: () => forker.start });
+    const hub = new TestSite(ringOf("hub", ["n1"], digest), digest);
+    const evidence = { line: forker.line, ring: ringHashOf(forker.ring, digest), rootAt: "0".repeat(64), path: [] };
+    const notes = { smaller: forker.head(2), larger: forker.head(3) };
+    for (let at = 0; at < 300; at++) {
+      const payload = { line: forker.line, evidence: { ...evidence, ...notes } };
+      hub.write({ eventType: "controller:forked", entityId: "forker", payload: payload as unknown as EventPayload });
+    }
+    void word.take(hub.line, eventsOf(hub));
+    expect(verified, "each is about 0.15 ms").toBeLessThan(64);
+  });
+});
+
+function eventsOf(site: TestSite): readonly CheckedEvent[] {
+  const checking = checkPage({ ...tools, state: site.start, page: site.page(0, site.size) });
+  for (let step = checking.next(); ; step = checking.next()) {
+    if (step.done !== true) continue;
+    if (step.value.kind !== "accepted") throw new Error(step.value.kind);
+    return step.value.events as readonly CheckedEvent[];
+  }
+}

@@ -13,6 +13,7 @@ import {
   type Evidence,
   lineIdOf,
   type ProofTools,
+  ringHashOf,
   ringProblem,
   type Stub,
   verifyEvidence,
@@ -21,9 +22,13 @@ import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
 import type { Registry, RegistryEventType } from "../../../core/mesh/registry/index.ts";
 import type { Moment } from "../../journal/journal-reign.ts";
 import type { JournalService } from "../../journal/service.ts";
-import { VOUCHED_PER_LINE_MAX } from "../limits.ts";
+import { giveWay } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { OWN_URLS_MAX, VOUCHED_NAME_LENGTH_MAX, VOUCHED_PER_LINE_MAX, VOUCHED_URL_LENGTH_MAX } from "../limits.ts";
+import { Slice } from "../../slice.ts";
 
 export interface WordOfOthersOptions {
+  readonly clock: Clock;
   readonly journal: Pick<JournalService, "change">;
   readonly registry: Registry;
   readonly tools: ProofTools;
@@ -46,14 +51,48 @@ export class WordOfOthers {
 
   /** Resolves when everything that follows from these events of a line is written. */
   async take(line: LineId, events: readonly (CheckedEvent | Stub)[]): Promise<void> {
-    const found = events.filter((one) => one.kind === "event" && this.#wordOf(line, one) !== null) as CheckedEvent[];
-    if (found.length === 0) return;
+    const words = await this.#wordsOf(line, events);
+    if (words.length === 0) return;
     // Once more in the turn of the decision: another page may have said the same.
-    await this.#options.journal.change((moment) => {
-      const words = found.map((one) => this.#wordOf(line, one)).filter((word) => word !== null);
-      const once = new Map(words.map((word) => [`${word.eventType} ${word.entityId}`, word]));
-      return [...once.values()].map((word) => draftOf(moment, word));
-    });
+    await this.#options.journal.change((moment) => this.#news(line, words).map((word) => draftOf(moment, word)));
+  }
+
+  /** A page may be full of them, and evidence costs two signatures each. */
+  async #wordsOf(line: LineId, events: readonly (CheckedEvent | Stub)[]): Promise<readonly Word[]> {
+    const { clock } = this.#options;
+    const words: Word[] = [];
+    let slice = new Slice(clock);
+    for (const one of events) {
+      const word = one.kind === "event" ? this.#wordOf(line, one) : null;
+      if (word !== null) words.push(word);
+      if (!slice.isOver) continue;
+      await giveWay(clock);
+      slice = new Slice(clock);
+    }
+    return words;
+  }
+
+  #news(line: LineId, words: readonly Word[]): readonly Word[] {
+    const { registry } = this.#options;
+    const once = new Map<string, Word>();
+    let room = Math.min(SITES_MAX - registry.size, VOUCHED_PER_LINE_MAX - this.#vouchedThrough(line));
+    for (const word of words) {
+      const name = `${word.eventType} ${word.payload["line"] as LineId}`;
+      if (once.has(name) || !this.#isNew(word)) continue;
+      const isMore = word.eventType === "controller:registered" && registry.site(word.entityId) === undefined;
+      if (isMore && room-- <= 0) continue;
+      once.set(name, word);
+    }
+    return [...once.values()];
+  }
+
+  #isNew({ eventType, entityId, payload }: Word): boolean {
+    const { registry, tools } = this.#options;
+    if (eventType === "controller:registered") return this.#mayFollow(entityId, payload["ring"] as unknown as Ring);
+    const { line, ring } = payload["evidence"] as Evidence;
+    const inForce = this.#ringOf(line);
+    // Its signatures were verified under this ring, some turns ago.
+    return registry.forkOf(line) === undefined && inForce !== null && ringHashOf(inForce, tools.digest) === ring;
   }
 
   /** A fork that was proven here. */
@@ -76,14 +115,16 @@ export class WordOfOthers {
     const { registry, tools } = this.#options;
     if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return null;
     const known = registry.site(id);
-    const isFull = registry.size >= SITES_MAX || this.#vouchedBy(line) >= VOUCHED_PER_LINE_MAX;
-    if (known === undefined && isFull) return null;
     const { url, name, urls = [], version = null, line: named, ring } = payload;
     if (ringProblem(ring) !== null) return null;
     const first = ring as unknown as Ring;
     if (first.controller !== id || lineIdOf(first, tools.digest) !== named) return null;
     if (!this.#mayFollow(id, first)) return null;
-    if (typeof url !== "string" || typeof name !== "string") return null;
+    // The state of every node, and of every site after this one: no more, and nothing else, than a site that registers here may say.
+    if (!isText(url, VOUCHED_URL_LENGTH_MAX) || !isText(name, VOUCHED_NAME_LENGTH_MAX)) return null;
+    if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return null;
+    if (!Array.isArray(urls) || urls.length > OWN_URLS_MAX) return null;
+    if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return null;
     // A site that has registered here itself is one that this site is compared with: it stays that.
     const metadata = known?.metadata ?? { vouchedBy: line };
     const word = { url, name, urls, version, line: named, ring, metadata } as EventPayload;
@@ -103,9 +144,26 @@ export class WordOfOthers {
     return isNext && ring.keys.every(({ key }) => inForce.keys.some((one) => one.key === key));
   }
 
-  /** How many sites are known here by the word of this line alone. */
-  #vouchedBy(line: LineId): number {
-    return this.#options.registry.sites().filter(({ metadata }) => metadata["vouchedBy"] === line).length;
+  /**
+   * How many sites are known here by the word of this line's site, or of sites that are themselves known by it alone: whoever vouches for
+   * many that vouch in turn has one share.
+   */
+  #vouchedThrough(line: LineId): number {
+    const first = this.#firstOf(line);
+    const { registry } = this.#options;
+    return registry.sites().filter(({ id }) => id !== first && this.#firstOf(`${id}.`) === first).length;
+  }
+
+  /** The site that is known here by itself, at the beginning of the chain of those that vouch. */
+  #firstOf(line: LineId): string {
+    const { registry } = this.#options;
+    let id = controllerOf(line);
+    for (let steps = 0; steps < SITES_MAX; steps++) {
+      const by = registry.site(id)?.metadata["vouchedBy"];
+      if (typeof by !== "string") return id;
+      id = controllerOf(by);
+    }
+    return id;
   }
 
   #proven({ evidence }: EventPayload): Word | null {
@@ -124,6 +182,10 @@ export class WordOfOthers {
     if (state !== null) return state.ring;
     return registry.site(controllerOf(line))?.lines.find((one) => one.line === line)?.ring ?? null;
   }
+}
+
+function isText(value: unknown, lengthMax: number): boolean {
+  return typeof value === "string" && value.length <= lengthMax;
 }
 
 function forkOf(evidence: Evidence): Word {

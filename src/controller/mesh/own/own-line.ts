@@ -92,6 +92,10 @@ export class OwnLine implements LineSource {
     return (this.#options.fold.lines?.generations ?? []).map(({ line }) => line);
   }
 
+  has(line: LineId): boolean {
+    return this.#options.fold.lines?.generations.some((one) => one.line === line) ?? false;
+  }
+
   view(): OwnLineView | null {
     const { fold, events, digest } = this.#options;
     const own = fold.lines;

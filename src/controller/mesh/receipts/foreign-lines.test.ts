@@ -122,3 +122,16 @@ it("proofs of consistency are those of the line's own tree, withheld events incl
   expect(inclusion.leafHash).toBe(hexOf(a.leaves(31)[6]!));
   await expect(lines.consistency(a.line, 5, 32)).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
+
+it("a proof from a later size to an earlier one, or from nothing, is refused and ends no process", async () => {
+  const { a, lines, receive } = stage();
+  receive(a, 0, 5);
+  for (const [from, to] of [
+    [4, 2],
+    [0, 3],
+    [2, 6],
+  ] as const) {
+    await expect(lines.consistency(a.line, from, to)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(lines.inclusion(a.line, from, to)).rejects.toMatchObject({ code: "NOT_FOUND" });
+  }
+});

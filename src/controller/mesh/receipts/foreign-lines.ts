@@ -118,12 +118,12 @@ export class ForeignLines implements LineSource {
   }
 
   async consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof> {
-    this.#checkWithin(line, Math.max(from, to));
+    this.#checkWithin(line, from, to);
     return this.#proofsOf(line).consistency(from, to);
   }
 
   async inclusion(line: LineId, sequence: number, size: number): Promise<InclusionProof> {
-    this.#checkWithin(line, Math.max(sequence, size));
+    this.#checkWithin(line, sequence, size);
     return this.#proofsOf(line).inclusion(sequence, size);
   }
 
@@ -133,10 +133,11 @@ export class ForeignLines implements LineSource {
     return state;
   }
 
-  #checkWithin(line: LineId, size: number): void {
+  #checkWithin(line: LineId, from: number, size: number): void {
     const through = this.#known(line).size;
-    if (size <= through) return;
-    throw new TenureError("NOT_FOUND", `The line ${line} has ${through} events here; ${size} are asked for.`);
+    if (from >= 1 && from <= size && size <= through) return;
+    const needed = `a proof needs 1 ≤ ${from} ≤ ${size} ≤ ${through}`;
+    throw new TenureError("NOT_FOUND", `The line ${line} has ${through} events here; ${needed}.`);
   }
 
   #keep(applied: SealedReceipt): void {

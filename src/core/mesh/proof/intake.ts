@@ -56,6 +56,8 @@ export type Verdict =
 export interface PageQuestion extends ProofTools {
   readonly state: LineState;
   readonly page: Page;
+  /** Authors of other sites. Before a line has stated its own, it may have earlier ones, but none of these. */
+  readonly isOthers?: ((author: string) => boolean) | undefined;
 }
 
 const textEncoder = new TextEncoder();
@@ -200,7 +202,10 @@ class Walk {
     const { ring } = this.#question.state;
     if (isWithheld(event.eventType)) return `${event.eventType} is withheld, and never has a text`;
     // Written before the site had a ring, or before it knew that its disk had gone back.
-    if (event.sourceControllerId !== ring.author) return this.#isStated ? `its author is not ${ring.author}` : null;
+    if (event.sourceControllerId !== ring.author) {
+      const isForged = this.#isStated || (this.#question.isOthers?.(event.sourceControllerId) ?? false);
+      return isForged ? `its author is not ${ring.author}` : null;
+    }
     if (ring.generation > 1 && !this.#isStated) return this.#recovered(event);
     if (event.eventType === "controller:registered" && event.entityId === ring.controller) return this.#register(event);
     return null;

@@ -11,10 +11,11 @@ import type { LineState, Page, PageItem } from "../model.ts";
 import { fakeVerify } from "../test-signatures.ts";
 import { ringOf, TestSite } from "../test-site.ts";
 import { checkPage, type ProofTools, type Verdict, withheldHash } from "./index.ts";
+import type { PageQuestion } from "./intake.ts";
 
 const textEncoder = new TextEncoder();
 
-export function verdictOf(state: LineState, page: Page, tools: ProofTools): Verdict {
+export function verdictOf(state: LineState, page: Page, tools: Omit<PageQuestion, "state" | "page">): Verdict {
   const check = checkPage({ state, page, ...tools });
   for (;;) {
     const step = check.next();

@@ -70,7 +70,7 @@ export interface SiteResumed {
   /** Null: every peer was compared. */
   readonly by: string | null;
   /** A new line begins; null: the line goes on. */
-  readonly renewed: Renewal | null;
+  readonly renewed?: Renewal | null | undefined;
 }
 
 /** How a site goes on whose disk is behind its peers: as another author, in the next generation, which continues `line` after `through`. */

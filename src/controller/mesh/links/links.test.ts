@@ -1,0 +1,115 @@
+// What other sites name makes nothing grow here: only lines that this site has, or whose ring it knows, count.
+
+import { expect, it, vi } from "vitest";
+import { seededRandom } from "../../../core/kit/random.ts";
+import { Spread } from "../../../core/mesh/spread/index.ts";
+import { ManualClock, settled } from "../../../loops/test-clock.ts";
+import { LINES_CHECK_MS } from "../limits.ts";
+import { Lines } from "../lines.ts";
+import { Blame } from "./blame.ts";
+import { Links, type LinksOptions } from "./links.ts";
+
+const OWN = `home.${"1".repeat(32)}`;
+
+function stage(
+  judged: Promise<readonly []> = Promise.resolve([]),
+  evicted = new Set<string>(),
+  clock = new ManualClock(),
+) {
+  const introduction = { id: "home", url: "http://home:1", name: "home", metadata: {} };
+  const links = new Links({
+    clock,
+    random: seededRandom(1),
+    sites: {} as LinksOptions["sites"],
+    parents: [],
+    heartbeatMs: 1_000,
+    lines: {
+      lines: () => [OWN],
+      has: (line) => line === OWN,
+      size: (line) => {
+        if (line !== OWN) throw new Error("there is no such line");
+        return 3;
+      },
+      checkpoint: async () => "note",
+      page: async () => null,
+    },
+    known: {
+      isOwn: (line) => line.startsWith("home."),
+      isWanted: () => true,
+      stateOf: () => null,
+      firstRingOf: () => null,
+      isOthers: () => false,
+      begin: async () => null,
+    },
+    intake: {
+      take: async (_peer: string, page: unknown) => ({
+        line: (page as { line?: string } | null)?.line ?? "",
+        error: "EVENT_INVALID",
+      }),
+    } as unknown as LinksOptions["intake"],
+    judge: { judge: () => judged } as unknown as LinksOptions["judge"],
+    blame: new Blame(),
+    ownId: () => "home",
+    introduce: () => introduction,
+    met: async () => undefined,
+    heard: () => undefined,
+    isEvicted: (controller) => evicted.has(controller),
+    urls: () => [],
+    headsOf: () => undefined,
+  });
+  return links;
+}
+
+it("wishes and pages of lines that nobody has are not remembered, and the links can be shown", async () => {
+  const step = vi.spyOn(Spread.prototype, "step");
+  const links = stage();
+  links.open("evil", []);
+  step.mockClear();
+  const name = (at: number): string => `${at % 2 === 0 ? "home" : "x"}.${String(at).padStart(32, "0")}`;
+  const graft = Array.from({ length: 100 }, (_, at) => ({ line: name(at), after: 0 }));
+  await links.deliver({ controller: "evil", pages: [null, { line: name(7) }], graft, prune: graft });
+  await settled();
+  const named = step.mock.calls.map(([input]) => ("line" in input ? input.line : OWN));
+  expect(named.filter((line) => line !== OWN)).toEqual([]);
+  expect(links.views()).toMatchObject([{ controller: "evil", connected: true }]);
+  links.end();
+  step.mockRestore();
+});
+
+it("the size of a line is found without going through all of them", () => {
+  let listed = 0;
+  const foreign = { lines: () => (listed++, []), has: () => true, size: () => 1 };
+  const own = { lines: () => (listed++, []), has: () => false };
+  const lines = new Lines({ own, foreign, sites: () => [] } as unknown as ConstructorParameters<typeof Lines>[0]);
+  expect([lines.size("a.1"), listed], "it is asked for every line, each second").toEqual([1, 0]);
+});
+
+it.each([true, false])(
+  "heads are answered when they are judged, so that nobody piles them up; with a link: %s",
+  async (isLinked) => {
+    const judged = Promise.withResolvers<readonly []>();
+    const links = stage(judged.promise);
+    if (isLinked) links.open("evil", []);
+    let isAnswered = false;
+    const answer = links.deliver({ controller: "evil", heads: ["note"] }).then(() => (isAnswered = true));
+    await settled();
+    expect(isAnswered).toBe(false);
+    judged.resolve([]);
+    await answer;
+    links.end();
+  },
+);
+
+it("a site that is evicted while it is linked is sent nothing any more", async () => {
+  const evicted = new Set<string>();
+  const clock = new ManualClock();
+  const links = stage(undefined, evicted, clock);
+  const link = links.open("evil", []);
+  links.open("honest", []);
+  expect(await link.next()).toHaveProperty("hello");
+  evicted.add("evil");
+  await clock.advance(LINES_CHECK_MS);
+  expect([await link.next(), await link.next()]).toEqual([{ bye: true, urls: [] }, null]);
+  expect(links.views().map(({ controller }) => controller)).toEqual(["honest"]);
+  links.end();
+});
