@@ -38,6 +38,7 @@ import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./opti
 import type { Registered } from "./traffic/passage.ts";
 import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
 import { meshLinksHandlers } from "./handlers/mesh-links.ts";
+import { meshOperatorHandlers } from "./handlers/mesh-operator.ts";
 import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
@@ -166,6 +167,7 @@ class ApiServer implements Api {
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines, options.links),
+      ...meshOperatorHandlers(service, options.lines),
       ...meshLinksHandlers(service, options.links),
       ...meshStateHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),

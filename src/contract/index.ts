@@ -24,6 +24,7 @@ export {
 export { JOB_ROUTES } from "./jobs/routes.ts";
 export { LINKS_ROUTES } from "./mesh/links-routes.ts";
 export { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
+export { MESH_OPERATOR_ROUTES } from "./mesh/operator-routes.ts";
 export { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 export { openApi } from "./openapi.ts";
 export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./limits.ts";

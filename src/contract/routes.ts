@@ -5,6 +5,7 @@ import * as answers from "./answers.ts";
 import { JOB_ROUTES } from "./jobs/routes.ts";
 import { LINKS_ROUTES } from "./mesh/links-routes.ts";
 import { MESH_LINES_ROUTES } from "./mesh/lines-routes.ts";
+import { MESH_OPERATOR_ROUTES } from "./mesh/operator-routes.ts";
 import { REGISTRY_ROUTES } from "./mesh/registry-routes.ts";
 import { MESH_STATE_ROUTES } from "./mesh/state-routes.ts";
 import * as requests from "./requests.ts";
@@ -239,6 +240,7 @@ export const ROUTES = {
   ...JOB_ROUTES,
   ...LINKS_ROUTES,
   ...MESH_LINES_ROUTES,
+  ...MESH_OPERATOR_ROUTES,
   ...REGISTRY_ROUTES,
   ...MESH_STATE_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;

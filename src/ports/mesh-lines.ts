@@ -3,6 +3,7 @@
 // it can't read or sign now.
 
 import type { LineId, Page, Ring } from "../core/mesh/model.ts";
+import type { Request } from "./jobs.ts";
 import type { ConsistencyProof, InclusionProof } from "./events.ts";
 
 /** Whoever has the events of some lines. */
@@ -27,6 +28,11 @@ export interface MeshLines extends LineSource {
   /** Those that are registered here, by id; without this site. */
   sites(): readonly SiteView[];
   status(): OwnLineStatus;
+  gate(): GateView;
+  /** Lines that are proven to have forked; of one site, or of all. */
+  forks(site: string | null): Promise<readonly ForkView[]>;
+  /** An operator says that nothing is to be compared any more; or that the next line begins. NOT_LEADER, BAD_REQUEST. */
+  resume(request: Request, isNewLine: boolean): Promise<GateView>;
   /** Of this node. */
   readonly publicKey: string;
 }
@@ -46,6 +52,25 @@ export interface OwnLineView {
   readonly ringHash: string;
   /** Of all generations that are remembered, in order. */
   readonly lines: readonly OwnGenerationView[];
+}
+
+export interface ForkView {
+  readonly line: LineId;
+  /** Of this site's own event that has the evidence. */
+  readonly sequence: number;
+  /** Null: that event is not kept any more. */
+  readonly evidence: { readonly [field: string]: unknown } | null;
+}
+
+/** Whether this node gives out its own line: see core/mesh/gate. */
+export interface GateView {
+  readonly state: "open" | "comparing" | "behind";
+  /** When this process started; wall milliseconds. */
+  readonly sinceMs: number;
+  /** Peers that are not compared yet. */
+  readonly missing: readonly string[];
+  /** Null: it is open. */
+  readonly why: string | null;
 }
 
 export interface OwnGenerationView {
@@ -74,5 +99,7 @@ export type OwnLineStatus =
   | { readonly kind: "signing" }
   /** There is no ring yet, or the next one is not written yet. */
   | { readonly kind: "waiting"; readonly why: string }
+  /** It could, and does not yet: the own line is compared with what the peers have of it. */
+  | { readonly kind: "gated"; readonly why: string }
   /** There is a ring, and this node can't sign under it. */
   | { readonly kind: "not-signing"; readonly why: string };

@@ -54,6 +54,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /v1/mesh/stream": "controller",
   "POST /api/events/broadcast": "controller",
   "POST /v1/mesh/sites/:id/approve": "operator",
+  "POST /v1/mesh/resume": "operator",
+  "GET /v1/mesh/evidence": "viewer",
   "POST /v1/mesh/sites/:id/evict": "operator",
   "GET /v1/mesh/jobs": "viewer",
   "GET /v1/mesh/agents": "viewer",
@@ -84,6 +86,7 @@ const FOR_SITES = [
   "GET /v1/mesh/pages",
   "GET /v1/mesh/consistency",
   "GET /v1/mesh/sites",
+  "GET /v1/mesh/evidence",
 ];
 
 const CALLERS: readonly { name: string; key: string | null; role: Role | null }[] = [

@@ -335,6 +335,7 @@ describe("mutations where nobody may take them", () => {
     ["/api/events/broadcast", { controller: "x", heads: [] }],
     ["/v1/mesh/sites/x/approve", {}],
     ["/v1/mesh/sites/x/evict", {}],
+    ["/v1/mesh/resume", {}],
   ] as const;
 
   it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {

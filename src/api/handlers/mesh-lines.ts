@@ -46,8 +46,17 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
       const status = lines.status();
       const why = status.kind === "signing" ? null : status.why;
       const own = toSnake(lines.own());
+      const gate = toSnake(lines.gate());
       return {
-        body: { node_key: lines.publicKey, status: status.kind, why, own, sites: lines.sites(), links: shown(links) },
+        body: {
+          node_key: lines.publicKey,
+          status: status.kind,
+          why,
+          gate,
+          own,
+          sites: lines.sites(),
+          links: shown(links),
+        },
       };
     },
   };

@@ -23,6 +23,7 @@ import {
   readNote,
   type ProofTools,
   readRecovered,
+  type Recovered,
   ringHashOf,
   ringProblem,
   rootOf,
@@ -137,9 +138,11 @@ async function open(options: Audit, before: LineState | null, ring: Ring, pin: P
   const read = typeof first === "string" ? decodeEvent(new TextEncoder().encode(first)) : null;
   const recovered = read?.kind === "event" ? readRecovered(read.event.payload, digest) : null;
   const place = before.size + 1;
-  if (page === null || recovered === null)
+  // What was written before the site knew that its line had ended comes first, in the name of the author before.
+  const isBefore = read?.kind === "event" ? read.event.sourceControllerId !== ring.author : first !== undefined;
+  if (page === null || (recovered === null && !isBefore))
     throw new AuditFailed(line, place, "it does not begin with controller:recovered");
-  const successor = successorOf({ old: before, ring, recovered, digest });
+  const successor = successorOf({ old: before, ring, recovered: recovered ?? endOf(before), digest });
   if (successor.kind !== "line") {
     throw new AuditFailed(line, place, successor.kind === "refused" ? successor.problem : "it begins elsewhere");
   }
@@ -150,6 +153,11 @@ async function open(options: Audit, before: LineState | null, ring: Ring, pin: P
     throw new AuditFailed(line, place, why);
   }
   return { state: successor.state, page };
+}
+
+/** As if the line said that it continues all of the one before, which is what the site has shown of that. */
+function endOf({ line, size, hash, frontier }: LineState): Recovered {
+  return { line, through: size, hash, frontier };
 }
 
 function keyIn(ring: Ring, node: string): string | undefined {

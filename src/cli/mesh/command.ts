@@ -1,4 +1,4 @@
-// `tenure mesh key|sites|status|audit`: a site among other sites.
+// `tenure mesh`: a site among other sites, and what an operator does there.
 
 import type { Caller } from "../../client/caller.ts";
 import { assertNever, TenureError } from "../../contract/errors.ts";
@@ -6,7 +6,7 @@ import { readNote, toBase64 } from "../../core/mesh/proof/index.ts";
 import { readMeshKey } from "../../drivers/pki/index.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
-import type { OwnLineView, SiteView } from "../../ports/mesh-lines.ts";
+import type { GateView, OwnLineView, SiteView } from "../../ports/mesh-lines.ts";
 import { callerOf, readConnection } from "../connection/connection.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
@@ -18,10 +18,12 @@ import { chosen } from "../kit/words.ts";
 import { MESH_CALL_MS, MESH_RETRIES_MAX } from "../limits.ts";
 import { audit, AuditFailed, type AuditedSite, type Pin, type Proven } from "./audit.ts";
 import { MESH } from "./help.ts";
+import { gateObject, operate, type OperatorStep } from "./operator.ts";
 import { keyText, provenText, sitesTable, statusText } from "./view.ts";
 
 const VERBS = verbsOf(MESH);
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(MESH) };
+const SITE = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const HASH = /^[0-9a-f]{64}$/;
 const PUBLIC_KEY = /^[A-Za-z0-9+/]{43}=$/;
 /** What an audit that has found something ends with. */
@@ -31,6 +33,7 @@ export type MeshStep =
   | { readonly verb: "key"; readonly file: string | null }
   | { readonly verb: "sites" }
   | { readonly verb: "status" }
+  | OperatorStep
   | { readonly verb: "audit"; readonly url: string | null; readonly pin: Pin };
 
 /** What GET /v1/mesh/sites answers, in the SDK's spelling. */
@@ -38,11 +41,12 @@ export interface MeshSites {
   readonly nodeKey: string;
   readonly status: string;
   readonly why: string | null;
+  readonly gate: GateView;
   readonly own: OwnLineView | null;
   readonly sites: readonly SiteView[];
 }
 
-type MeshFlags = Partial<Record<"ring" | "public-key" | "key-file", string>>;
+type MeshFlags = Partial<Record<"ring" | "public-key" | "key-file" | "new-line", string>>;
 
 export async function mesh(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
@@ -59,6 +63,7 @@ export async function mesh(args: readonly string[]): Promise<number> {
   try {
     const caller = callerOf(connection);
     if (step.verb === "audit") return await runAudit(caller, step.pin, isJson, end.signal);
+    if (isOperators(step)) return await operate(caller, step, isJson, end.signal);
     const sites = await sitesOf(caller, end.signal);
     switch (step.verb) {
       case "key":
@@ -79,21 +84,55 @@ export async function mesh(args: readonly string[]): Promise<number> {
 export function readStep(words: readonly string[], values: MeshFlags): MeshStep {
   const verb = chosen(words[0], VERBS);
   const [, word, more] = words;
-  const owners = { ring: "audit", "public-key": "audit", "key-file": "key" } as const;
-  for (const [flag, owner] of Object.entries(owners) as [keyof MeshFlags, string][]) {
-    if (values[flag] !== undefined && verb !== owner)
-      throw new UsageError(`--${flag} belongs to ${owner}, not to ${verb}`);
+  for (const [flag, owners] of Object.entries(OWNERS) as [keyof MeshFlags, readonly string[]][]) {
+    if (values[flag] !== undefined && !owners.includes(verb))
+      throw new UsageError(`--${flag} belongs to ${owners.join(" and ")}, not to ${verb}`);
   }
-  if (verb !== "audit" && word !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(word)}`);
-  if (more !== undefined) throw new UsageError(`audit takes one URL, not ${words.length - 1}`);
+  const takes = TAKES[verb];
+  if (takes === undefined && word !== undefined) throw new UsageError(`${verb} takes no ${JSON.stringify(word)}`);
+  if (more !== undefined) throw new UsageError(`${verb} takes one ${takes}, not ${words.length - 1}`);
   switch (verb) {
     case "key":
       return { verb, file: values["key-file"] ?? null };
     case "audit":
       return { verb, url: word ?? null, pin: pinOf(values) };
+    case "approve":
+      return { verb, site: siteOf(verb, word), ring: pinOf(values).ringHash };
+    case "evict":
+      return { verb, site: siteOf(verb, word) };
+    case "evidence":
+      return { verb, site: word === undefined ? null : siteOf(verb, word) };
+    case "resume":
+      return { verb, isNewLine: values["new-line"] !== undefined };
     default:
       return { verb };
   }
+}
+
+/** Which verbs a flag belongs to. */
+const OWNERS = {
+  ring: ["audit", "approve"],
+  "public-key": ["audit"],
+  "key-file": ["key"],
+  "new-line": ["resume"],
+} as const satisfies Record<keyof MeshFlags, readonly string[]>;
+
+/** What may follow a verb. */
+const TAKES: Partial<Record<(typeof VERBS)[number], string>> = {
+  audit: "URL",
+  approve: "site",
+  evict: "site",
+  evidence: "site",
+};
+
+function siteOf(verb: string, word: string | undefined): string {
+  if (word === undefined) throw new UsageError(`${verb} takes the controller id of a site`);
+  if (SITE.test(word)) return word;
+  throw new UsageError(`${verb} takes the controller id of a site: a-z, 0-9 and -, not ${JSON.stringify(word)}`);
+}
+
+function isOperators(step: MeshStep): step is OperatorStep {
+  return ["approve", "evict", "resume", "evidence"].includes(step.verb);
 }
 
 function pinOf({ ring, "public-key": publicKey }: MeshFlags): Pin {
@@ -166,7 +205,7 @@ function keyObject({ nodeKey, own }: MeshSites) {
   return { public_key: nodeKey, ring: own?.ringHash ?? null, line: own?.line ?? null };
 }
 
-function sitesObject({ nodeKey, status, why, own, sites }: MeshSites) {
+function sitesObject({ nodeKey, status, why, gate, own, sites }: MeshSites) {
   const shown = own && {
     id: own.controller,
     name: own.name,
@@ -178,7 +217,7 @@ function sitesObject({ nodeKey, status, why, own, sites }: MeshSites) {
     ring: own.ringHash,
     keys: own.ring.keys,
   };
-  return { public_key: nodeKey, status, why, own: shown, sites };
+  return { public_key: nodeKey, status, why, gate: gateObject(gate), own: shown, sites };
 }
 
 function provenObject({ controller, lines, ringHash, isPinned }: Proven) {

@@ -5,7 +5,7 @@ import { describe } from "../kit/description.ts";
 
 export const MESH = describe(
   "mesh",
-  "a site among other sites: key, sites, status, audit",
+  "a site among other sites: key, sites, status, audit, approve, evict, resume, evidence",
   `tenure mesh VERB [--url URL[,URL…]] [-o table|json]: a site among other sites, and the proof of its history.
 
   key                the public key of a server's node, and the hash of its site's ring of keys: what others pin
@@ -14,13 +14,20 @@ export const MESH = describe(
   audit [URL]        proves a site's whole history from outside: pulls every event from the first on, and checks bytes, links, tree,
                      signatures and changes of keys. URL is instead of --url. Texts of logs and keys are withheld: of those only
                      the hash is checked
+  approve SITE       takes what a site sends, or takes it back after evict; with --ring, a site that has lost its keys, or whose line
+                     has forked: it comes back with that ring
+  evict SITE         takes nothing from a site any more, and refuses its key
+  resume             gives out this site's line again after a start, without waiting for peers that can't be compared
+  evidence [SITE]    what proves that a site has signed two histories
 
-  --ring HASH        audit: the hash of the site's ring, as \`tenure mesh key\` shows it there. Without it and --public-key the
-                     audit says that the history is consistent, and not whose it is
+  --ring HASH        audit, approve: the hash of the site's ring, as \`tenure mesh key\` shows it there. Without it and --public-key
+                     an audit says that the history is consistent, and not whose it is
+  --new-line         resume: ends this site's line, and goes on in the next generation: where the disk is an older copy, or the line
+                     has forked
   --public-key KEY   audit: a key that must be in the site's ring
   --key-file FILE    key: of this file (mesh.key_file), without a server
 ${CONNECTION_HELP}
-It needs the role viewer.
+It needs the role viewer; approve, evict and resume the role operator.
 
 exit codes: 0 done; audit: everything is proven; 1 audit: something is not what was signed, and it is named; 64 wrong use; 69 no server
 answers, or the site does not keep its first events any more; 75 try again later; 77 the key may not do this; 78 the site is standalone, a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);

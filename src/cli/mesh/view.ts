@@ -1,7 +1,7 @@
 // What `tenure mesh` shows to people.
 
 import type { Paint } from "../kit/colour.ts";
-import { columns, duration, printable, table } from "../kit/output.ts";
+import { columns, duration, isoTime, printable, table } from "../kit/output.ts";
 import type { Proven } from "./audit.ts";
 import type { MeshSites } from "./command.ts";
 
@@ -12,11 +12,14 @@ export function keyText({ nodeKey, own }: MeshSites): string {
   return columns(rows.map((row) => row.map(printable)));
 }
 
-export function statusText({ nodeKey, status, why, own }: MeshSites): string {
+export function statusText({ nodeKey, status, why, gate, own }: MeshSites): string {
   const rows = [
     ["this node", why === null ? status : `${status}: ${why}`],
     ["public key", nodeKey],
   ];
+  if (gate.state === "behind") rows.push(["to go on", "tenure mesh resume --new-line"]);
+  if (gate.state === "comparing")
+    rows.push(["not compared", `${gate.missing.join(", ")}, since ${isoTime(gate.sinceMs)}`]);
   if (own !== null) {
     rows.push(
       ["site", `${own.controller} (${own.name})`],

@@ -1,4 +1,4 @@
-// `npm run sim`: runs whole clusters, electors, or jobs on servers, under faults on virtual time, as many seeds as asked for, and reports
+// `npm run sim`: runs whole clusters, electors, jobs on servers, or sites of a mesh, under faults on virtual time, as many seeds as asked for, and reports
 // what it met. `--seed S` replays one with a readable trace; `--mutants` plants known mistakes and must find each.
 
 import { createWriteStream, openSync, readFileSync } from "node:fs";

@@ -5,9 +5,11 @@ import { systemDigest } from "../../drivers/system/digest.ts";
 import type { ElectorFault, ElectorLimits, ElectorRunOptions, ElectorRunResult } from "../../sim/elector/index.ts";
 import type { JobsFault, JobsLimits, JobsRunOptions, JobsRunResult } from "../../sim/jobs/index.ts";
 import type { SeedOptions } from "../../sim/kernel/index.ts";
+import type { MeshFault, MeshLimits, MeshRunOptions, MeshRunResult } from "../../sim/mesh/index.ts";
 import { ELECTOR_MUTANTS } from "../../sim/mutants/elector-list.ts";
 import { JOBS_MUTANTS } from "../../sim/mutants/jobs-list.ts";
 import { MUTANTS } from "../../sim/mutants/list.ts";
+import { MESH_MUTANTS } from "../../sim/mutants/mesh-list.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
 import { SPREAD_MUTANTS } from "../../sim/mutants/spread-list.ts";
 import type { KnobLimits, RaftFault, RunOptions, RunResult } from "../../sim/raft/index.ts";
@@ -17,15 +19,16 @@ export interface Results {
   readonly raft: RunResult;
   readonly elector: ElectorRunResult;
   readonly jobs: JobsRunResult;
+  readonly mesh: MeshRunResult;
   readonly spread: SpreadRunResult;
 }
 
-/** What is simulated: a Raft cluster, electors against a server, jobs on servers, or sites that spread their lines. */
+/** What is simulated: a Raft cluster, electors against a server, jobs on servers, whole sites of a mesh, or sites that spread their lines. */
 export type Subject = keyof Results;
 export type Result = Results[Subject];
-export type AnyFault = RaftFault | ElectorFault | JobsFault | SpreadFault;
+export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault | SpreadFault;
 /** With limits and a plan of its subject. */
-export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits | SpreadLimits, AnyFault>;
+export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits, AnyFault>;
 export type RunJob = SeedJob & { readonly trace?: RunOptions["trace"] };
 
 /** Adds up the runs of one subject. */
@@ -73,6 +76,16 @@ export const SIMULATORS: Readonly<Record<Subject, Simulator>> = {
       const { JobsCampaign, runJobsSeed } = await import("../../sim/jobs/index.ts");
       const total = (nowMs: () => number): Total => new JobsCampaign(nowMs);
       return { run: (job) => runJobsSeed({ ...job, digest: systemDigest } as JobsRunOptions), total };
+    },
+  },
+  mesh: {
+    mutants: MESH_MUTANTS,
+    mutantSeedsMax: 60,
+    nodesOf: () => Infinity,
+    load: async () => {
+      const { MeshCampaign, runMeshSeed } = await import("../../sim/mesh/index.ts");
+      const total = (nowMs: () => number): Total => new MeshCampaign(nowMs);
+      return { run: (job) => runMeshSeed({ ...job, digest: systemDigest } as MeshRunOptions), total };
     },
   },
   spread: {

@@ -6,6 +6,7 @@ import { READ, type Route } from "../route.ts";
 import { integer, matching, nullable, oneOf, strict } from "../schema-kit.ts";
 import { shape } from "../shape.ts";
 import { LinkShown } from "./links-schemas.ts";
+import { GateShown } from "./operator-routes.ts";
 
 const Text = Type.String();
 const Count = integer(0);
@@ -95,8 +96,9 @@ export const MESH_LINES_ROUTES = {
     query: shape(strict({})),
     answer: strict({
       node_key: Text,
-      status: oneOf("signing", "waiting", "not-signing"),
+      status: oneOf("signing", "waiting", "gated", "not-signing"),
       why: nullable(Text),
+      gate: GateShown,
       own: nullable(OwnSite),
       sites: Type.Array(strict({ id: Text, name: Text, url: Text, status: Text, line: nullable(Text) })),
       links: Type.Array(LinkShown),

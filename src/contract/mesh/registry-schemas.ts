@@ -9,7 +9,10 @@ import { CONSISTENCY, NODE_ID_PATTERN } from "../requests.ts";
 import { integer, json, matching, oneOf, strict, text } from "../schema-kit.ts";
 
 /** The same alphabet as a node's id. */
-const ControllerId = matching(NODE_ID_PATTERN, "a controller id: a–z, 0–9 and -, at most 63, not beginning with -");
+export const ControllerId = matching(
+  NODE_ID_PATTERN,
+  "a controller id: a–z, 0–9 and -, at most 63, not beginning with -",
+);
 export const ControllerParams = strict({ id: ControllerId });
 
 const Proof = strict({

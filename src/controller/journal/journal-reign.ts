@@ -133,6 +133,11 @@ export class JournalReign implements Serving {
     return written;
   }
 
+  /** Whose events they are that are written from this turn on. */
+  writeAs(author: string): void {
+    this.#writer.writeAs(author);
+  }
+
   /** One has to be over before the next: see JournalService. */
   async change(make: Change): Promise<void> {
     if (this.#isOver) throw this.notLeader();

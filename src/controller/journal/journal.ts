@@ -68,7 +68,7 @@ export class Journal implements Fold {
   readonly #restored = new Set<() => void>();
   #chain: ChainHead = EMPTY_CHAIN;
   #isLifted = false;
-  #tail: { readonly epoch: number; readonly sealer: Sealer; readonly events: SealedEvent[] } | null = null;
+  #tail: (Author & { readonly sealer: Sealer; readonly events: SealedEvent[] }) | null = null;
 
   /** `floorMs`: above it lie the timestamps of all events that are sealed from now on (core/events/chain.ts). */
   constructor(
@@ -119,9 +119,13 @@ export class Journal implements Fold {
   propose({ epoch, author }: Author, drafts: readonly EventDraft[]): Proposed {
     if (this.#tail?.epoch !== epoch) {
       this.rollback();
+      this.#tail = null;
+    }
+    if (this.#tail?.author !== author) {
       const [digest, floorMs] = [this.#digest, this.#floorMs];
-      const sealer = new Sealer({ head: this.#chain, sourceControllerId: author, leaderEpoch: epoch, digest, floorMs });
-      this.#tail = { epoch, sealer, events: [] };
+      const { head, events } = { head: this.#tail?.sealer.head ?? this.#chain, events: this.#tail?.events ?? [] };
+      const sealer = new Sealer({ head, sourceControllerId: author, leaderEpoch: epoch, digest, floorMs });
+      this.#tail = { epoch, author, sealer, events };
     }
     const { sealer, events } = this.#tail;
     const before = sealer.head;

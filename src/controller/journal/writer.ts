@@ -42,6 +42,7 @@ export interface JournalWriterOptions extends Author {
 
 export class JournalWriter {
   readonly #options: JournalWriterOptions;
+  #author: string;
   #underWay: Append[] = [];
   #isOver = false;
   #isFlushing = false;
@@ -49,6 +50,12 @@ export class JournalWriter {
   /** The log is open, and its last record is folded here. */
   constructor(options: JournalWriterOptions) {
     this.#options = options;
+    this.#author = options.author;
+  }
+
+  /** Of what is written from this turn on. */
+  writeAs(author: string): void {
+    this.#author = author;
   }
 
   /** For what is new. */
@@ -65,8 +72,8 @@ export class JournalWriter {
   write(drafts: readonly EventDraft[], taken: readonly string[] = []): Promise<void> {
     if (this.#isOver) return Promise.reject(stoppedLeading());
     if (drafts.length === 0) return this.settled();
-    const { journal } = this.#options;
-    const { before, events, bytes } = journal.propose(this.#options, drafts);
+    const { journal, epoch } = this.#options;
+    const { before, events, bytes } = journal.propose({ epoch, author: this.#author }, drafts);
     const append = this.#appendFor(before.sequence, events, bytes);
     append.events += events;
     append.bytes += bytes;

@@ -42,6 +42,7 @@ function stage() {
       manifest: () => ({ start: { sequence: 0 } }),
     },
     digest,
+    lineBefore: () => null,
   });
   const receive = (site: TestSite, after: number, size: number): void => {
     const before: LineState = state.line(site.line) ?? site.start;

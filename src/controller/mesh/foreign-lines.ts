@@ -6,6 +6,7 @@
 // Invariants: a page is handed out as it came, with its own note; what is remembered is bounded by RECENT_BYTES_MAX, and one place for a line.
 
 import { eventHashOf } from "../../core/events/event.ts";
+import { bytesOfHash, MerkleFrontier } from "../../core/events/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, LineState, Page } from "../../core/mesh/model.ts";
 import {
@@ -34,6 +35,8 @@ export interface ForeignLinesOptions {
     manifest(): { readonly start: { readonly sequence: number } };
   };
   readonly digest: Digest;
+  /** The line that this one continues, as the registry has it; null: none. */
+  readonly lineBefore: (line: LineId) => LineId | null;
   /** The receipt with which an event came; null: not known there. */
   readonly receiptOf?: ((line: LineId, sequence: number) => Promise<number | null>) | undefined;
 }
@@ -51,6 +54,8 @@ export class ForeignLines implements LineSource {
   #recentBytes = 0;
   readonly #places = new Map<LineId, Place>();
   readonly #proofs = new Map<LineId, EventProofs>();
+  /** Of lines that continue another: the sequence before their first event. */
+  readonly #starts = new Map<LineId, number>();
   readonly #stops: readonly (() => void)[];
 
   constructor(options: ForeignLinesOptions) {
@@ -85,11 +90,31 @@ export class ForeignLines implements LineSource {
 
   async page(line: LineId, after: number): Promise<Page | null> {
     if (after >= this.#known(line).size) return null;
-    const receipt = await this.#receiptOf(line, after + 1);
+    // Whoever does not know where a line begins that continues another is shown that.
+    const from = Math.max(after, await this.#startOf(line));
+    const receipt = await this.#receiptOf(line, from + 1);
     if (receipt === null) {
       throw new TenureError("LOG_COMPACTED", `Event ${after + 1} of the line ${line} is not kept here any more.`);
     }
     return pageOf(receipt.page);
+  }
+
+  /** A line as it was at an earlier size. */
+  async pointOf(line: LineState, size: number): Promise<Pick<LineState, "hash" | "timestamp" | "frontier">> {
+    if (size === line.size) return line;
+    const tree = new MerkleFrontier(this.#options.digest);
+    let hash: string | null = null;
+    for await (const batch of this.#hashes(line.line, 1, size)) {
+      for (const { eventHash } of batch) tree.append(bytesOfHash((hash = eventHash)));
+    }
+    if (tree.size !== size) {
+      throw new TenureError(
+        "LOG_COMPACTED",
+        `The first ${size} events of ${line.line} are not all kept here any more.`,
+      );
+    }
+    // Of an event that is not the last one the time is in its text, which may be withheld: nothing rests on it.
+    return { hash, timestamp: 0, frontier: tree.encode().slice() };
   }
 
   async consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof> {
@@ -127,6 +152,7 @@ export class ForeignLines implements LineSource {
     this.#recentBytes = 0;
     this.#places.clear();
     this.#proofs.clear();
+    this.#starts.clear();
   }
 
   /** The one whose page has this event as a new one; null: it is not kept. */
@@ -176,8 +202,34 @@ export class ForeignLines implements LineSource {
     return made;
   }
 
-  /** Of the events of a line from `from` on, `max` at most. */
+  /** 0 where the line continues no other. */
+  async #startOf(line: LineId): Promise<number> {
+    if (this.#known(line).ring.generation === 1) return 0;
+    const known = this.#starts.get(line);
+    if (known !== undefined) return known;
+    for await (const receipt of this.#read(this.#firstKept)) {
+      if (receipt.page.line !== line) continue;
+      this.#starts.set(line, receipt.page.after);
+      return receipt.page.after;
+    }
+    return 0;
+  }
+
+  /** Of the events of a line from `from` on, those of the lines that it continues included; `max` at most. */
   async *#hashes(line: LineId, from: number, max: number): AsyncGenerator<readonly { readonly eventHash: string }[]> {
+    const begin = await this.#startOf(line);
+    const before = from <= begin ? this.#options.lineBefore(line) : null;
+    if (before === null) return yield* this.#hashesHere(line, from, max);
+    yield* this.#hashes(before, from, Math.min(max, begin - from + 1));
+    const rest = max - (begin - from + 1);
+    if (rest > 0) yield* this.#hashesHere(line, begin + 1, rest);
+  }
+
+  async *#hashesHere(
+    line: LineId,
+    from: number,
+    max: number,
+  ): AsyncGenerator<readonly { readonly eventHash: string }[]> {
     let next = from;
     const start = await this.#receiptOf(line, from);
     if (start === null) return;

@@ -14,7 +14,7 @@ function peersOf(mesh: MeshAnswers | null) {
 }
 
 function answers(noteFor: MeshAnswers["noteFor"]): MeshAnswers {
-  return { publicKey: "a key", noteFor };
+  return { publicKey: "a key", isCompared: () => true, noteFor };
 }
 
 test("a node answers with its key and with notes, once it can", async () => {

@@ -42,5 +42,11 @@ export const PROVEN_LINES_KEPT_MAX = 64;
 /** Pages that wait for the append before theirs; past them whoever brings one is refused for now. */
 export const RECEIPTS_WAITING_MAX = 1_024;
 export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** So many times that a link is sent heads, one of them has all, whether they are new or not. */
+export const HEADS_ALL_EVERY = 10;
+/** How often a node that does not sign yet asks the other members whether they do. */
+export const GATE_ASK_MS = 1_000;
+/** Digits that set one author of a site apart from all others that a disk of it may have had. */
+export const AUTHOR_DIGITS = 12;
 /** Sites that one site may vouch for: a hostile one must not fill the registry. */
 export const VOUCHED_PER_LINE_MAX = 256;

@@ -2,16 +2,31 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, Page } from "../../core/mesh/model.ts";
+import { controllerOf } from "../../core/mesh/proof/index.ts";
 import type { ConsistencyProof, InclusionProof } from "../../ports/events.ts";
-import type { LineSource, MeshLines, OwnLineStatus, OwnLineView, SiteView } from "../../ports/mesh-lines.ts";
+import type { Request } from "../../ports/jobs.ts";
+import type {
+  ForkView,
+  GateView,
+  LineSource,
+  MeshLines,
+  OwnLineStatus,
+  OwnLineView,
+  SiteView,
+} from "../../ports/mesh-lines.ts";
 import type { OwnLine } from "./own-line.ts";
+import type { SigningGate } from "./signing-gate.ts";
 
 export interface LinesOptions {
   readonly own: OwnLine;
+  readonly gate: Pick<SigningGate, "view" | "resume">;
   /** Of other sites. */
   readonly foreign?: LineSource | undefined;
   /** The registered ones. */
   readonly sites: () => readonly SiteView[];
+  /** Lines that have forked: the sequence of the own event that proves it. */
+  readonly forks: () => readonly (readonly [LineId, number])[];
+  readonly evidenceAt: (sequence: number) => Promise<ForkView["evidence"]>;
 }
 
 export class Lines implements MeshLines {
@@ -33,13 +48,30 @@ export class Lines implements MeshLines {
     return this.#options.own.status();
   }
 
+  gate(): GateView {
+    return this.#options.gate.view();
+  }
+
+  async forks(site: string | null): Promise<readonly ForkView[]> {
+    const { forks, evidenceAt } = this.#options;
+    const asked = forks().filter(([line]) => site === null || controllerOf(line) === site);
+    return Promise.all(
+      asked.map(async ([line, sequence]) => ({ line, sequence, evidence: await evidenceAt(sequence) })),
+    );
+  }
+
+  resume(request: Request, isNewLine: boolean): Promise<GateView> {
+    return this.#options.gate.resume(request, isNewLine);
+  }
+
   sites(): readonly SiteView[] {
     return this.#options.sites();
   }
 
+  /** Without the own ones while nothing of them is given out. */
   lines(): readonly LineId[] {
     const { own, foreign } = this.#options;
-    return [...own.lines(), ...(foreign?.lines() ?? [])];
+    return [...(own.held === null ? own.lines() : []), ...(foreign?.lines() ?? [])];
   }
 
   size(line: LineId): number {

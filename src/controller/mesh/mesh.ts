@@ -11,13 +11,13 @@ import type { Json } from "../../core/kit/json.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, LineState } from "../../core/mesh/model.ts";
-import { controllerOf, toBase64 } from "../../core/mesh/proof/index.ts";
+import { controllerOf, emptyLine, toBase64 } from "../../core/mesh/proof/index.ts";
 import { type Accept, possessionText } from "../../core/mesh/registry/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Controllers } from "../../ports/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { MeshLines, OwnLineStatus } from "../../ports/mesh-lines.ts";
 import type {
   DeliveryAnswer,
   HintAnswer,
@@ -37,10 +37,13 @@ import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
 import { PEERS_BLAMED_MAX } from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
-import type { PageOutcome, VerifiedPage } from "./receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "./receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
+import type { SigningGate } from "./signing-gate.ts";
 
 const textEncoder = new TextEncoder();
+/** Where this node can sign for the site: whoever it is, it proves, also while nothing of its line is given out. */
+const SIGNERS: ReadonlySet<OwnLineStatus["kind"]> = new Set(["signing", "gated"]);
 const nothing = (): void => undefined;
 
 export interface MeshServiceOptions {
@@ -52,10 +55,13 @@ export interface MeshServiceOptions {
   readonly journal: JournalService;
   readonly fold: Pick<SiteJournal, "controllers" | "follow">;
   readonly lines: MeshLines;
+  readonly gate: Pick<SigningGate, "heard">;
   readonly controllers: Pick<Controllers, "register" | "heartbeat">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
-    receive(page: VerifiedPage): Promise<PageOutcome>;
+    receive(page: VerifiedPage): Promise<PageReceived>;
+    /** A line as it was at an earlier size. LOG_COMPACTED: that is not kept any more. */
+    pointOf(line: LineState, size: number): Promise<Pick<LineState, "hash" | "timestamp" | "frontier">>;
     /** Called when more of a line of another site is applied. */
     onGrown(listener: (line: LineId) => void): () => void;
   };
@@ -83,6 +89,7 @@ export class MeshService implements MeshLinks {
   readonly #word: WordOfOthers;
   readonly #door: Door<Links>;
   readonly #stops: readonly (() => void)[];
+  #ownLine: LineId | null = null;
 
   constructor(options: MeshServiceOptions) {
     const { journal, fold, receipts, clock, digest, verify, lines } = options;
@@ -108,11 +115,7 @@ export class MeshService implements MeshLinks {
       known: this.#known,
       lines,
       blame: this.#blame,
-      own: (line) => {
-        const own = this.#known.isOwn(line) ? lines.own() : null;
-        return own === null ? null : { size: lines.size(line), ring: own.ring };
-      },
-      ownAhead: (peer, line, size) => this.#ownAhead(peer, line, size),
+      ownSize: (line) => (this.#known.isOwn(line) ? ownSizeOf(lines, line) : null),
       forked: (evidence) => void this.#word.forked(evidence).catch((error: unknown) => this.#lost(error)),
     });
     this.#door = journal.serve((reign) => {
@@ -179,7 +182,7 @@ export class MeshService implements MeshLinks {
   }
 
   #begin(): Links {
-    const { settings, lines, clock, random, sites, controllers } = this.#options;
+    const { settings, lines, clock, random, sites, controllers, gate } = this.#options;
     return new Links({
       clock,
       random: random.fork("links"),
@@ -197,6 +200,7 @@ export class MeshService implements MeshLinks {
       heard: (controller) =>
         void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
       urls: () => lines.own()?.urls ?? [],
+      headsOf: (controller, notes, isAll) => gate.heard(controller, notes, isAll),
     });
   }
 
@@ -205,7 +209,7 @@ export class MeshService implements MeshLinks {
     const { lines, settings } = this.#options;
     const own = lines.own();
     const newest = own?.lines.at(-1);
-    if (own === null || newest === undefined || lines.status().kind !== "signing") return null;
+    if (own === null || newest === undefined || !SIGNERS.has(lines.status().kind)) return null;
     const { controller: id, name, urls } = own;
     const url = settings.url();
     const signature = settings.signer.sign(possessionText({ id, url, receiver }));
@@ -220,6 +224,7 @@ export class MeshService implements MeshLinks {
     return {
       isOwn: (line) => registry.own !== null && controllerOf(line) === registry.own.controllerId,
       stateOf: (line) => receipts.stateOf(line),
+      begin: (line, after) => this.#beginOf(line, after),
       firstRingOf: (line) => {
         const standing = registry.standingOf(controllerOf(line), line, settings.accept);
         return standing.kind === "wanted" ? standing.firstRing : null;
@@ -231,9 +236,27 @@ export class MeshService implements MeshLinks {
     };
   }
 
+  /** The state before the first page of a line. Null: nobody has named it here, or of the line before it too little is here. */
+  async #beginOf(line: LineId, after: number): Promise<LineState | null> {
+    const { digest, fold, receipts } = this.#options;
+    const ring = this.#known.firstRingOf(line);
+    if (ring === null) return null;
+    if (ring.generation === 1 || after === 0) return emptyLine(ring, digest);
+    const before = fold.controllers.registry.lineBefore(controllerOf(line), line);
+    const old = before === null ? null : receipts.stateOf(before);
+    if (old === null || old.size < after) return null;
+    const { hash, timestamp, frontier } = await receipts.pointOf(old, after);
+    return { line, ring, isStated: false, size: after, hash, timestamp, frontier, checkpoint: null };
+  }
+
   #grewOwn(): void {
-    const line = this.#options.fold.controllers.registry.own?.line;
-    if (line !== undefined) this.#links?.grew(line);
+    const { fold, lines } = this.#options;
+    const line = fold.controllers.registry.own?.line;
+    if (line === undefined) return;
+    // Peers know the ring of a line from an introduction.
+    if (this.#ownLine !== null && this.#ownLine !== line) this.#links?.introduceAgain();
+    this.#ownLine = line;
+    if (lines.lines().includes(line)) this.#links?.grew(line);
   }
 
   #quotaOf(controller: string): PeerQuota {
@@ -246,11 +269,6 @@ export class MeshService implements MeshLinks {
     return quota;
   }
 
-  #ownAhead(peer: string, line: LineId, size: number): void {
-    const text = `${peer} has ${size} events of this site's own line ${line}, and this site has fewer: its disk is an older one. What was written since is a second history; see docs/mesh.md.`;
-    this.#options.logger.error({ event: "mesh-own-line-ahead", peer, line, size }, text);
-  }
-
   /** It is found and tried again; an operator should know. */
   #lost(error: unknown): void {
     if (!TenureError.is(error)) throw error;
@@ -261,6 +279,11 @@ export class MeshService implements MeshLinks {
 /** Its hash is that of its other fields, in canonical JSON. */
 function isSealed({ eventHash, ...fields }: Readonly<Record<string, unknown>>, digest: Digest): boolean {
   return eventHashOf(textEncoder.encode(canonicalJson(fields as Json)), digest) === eventHash;
+}
+
+/** A line of this site that this disk does not know has nothing here. */
+function ownSizeOf(lines: MeshLines, line: LineId): number {
+  return lines.own()?.lines.find((one) => one.line === line)?.size ?? 0;
 }
 
 function countItems(sum: number, page: unknown): number {

@@ -6,7 +6,8 @@
 //
 // Invariants:
 // - The first ring of a line is in force from its first event on; a later one from the event after the one that has it.
-// - A line ends with the last event of its author, and the next one begins right after it: no event is in two of them, or in none.
+// - A line ends with the last event of its author, or earlier where `controller:recovered` says so, and the next one begins right after
+//   it: no event is in two of them, or in none.
 
 import type { ChainEvent } from "../../core/events/index.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
@@ -55,6 +56,7 @@ export class OwnLineFold implements Tenant {
   apply(event: ChainEvent): void {
     this.#authored(event);
     const { eventType, entityId, payload, sequence } = event;
+    if (eventType === "controller:recovered") this.#recovered(event);
     if (eventType !== "controller:registered" || !("keys" in payload)) return;
     this.#registered(entityId, payload as unknown as OwnRegistered, sequence);
   }
@@ -76,6 +78,17 @@ export class OwnLineFold implements Tenant {
     if (last === undefined || last.end !== null || ringOf(last).author === sourceControllerId) return;
     const ended = { ...last, end: { through: sequence - 1, hash: previousHash } };
     this.#lines = { ...this.#lines!, generations: [...this.#lines!.generations.slice(0, -1), ended] };
+  }
+
+  /** It says where the line before has ended: what was written since, in the name of its author, is of the next one. */
+  #recovered({ payload, entityId }: ChainEvent): void {
+    const own = this.#lines;
+    const last = own?.generations.at(-1);
+    if (own === null || last === undefined || last.end === null) return;
+    const { line, through, hash } = payload;
+    if (last.line !== line || own.controller !== entityId) return;
+    const ended = { ...last, end: { through: through as number, hash: hash as string | null } };
+    this.#lines = { ...own, generations: [...own.generations.slice(0, -1), ended] };
   }
 
   /** Null: there is no ring, and whoever reads this state need not know of it. */

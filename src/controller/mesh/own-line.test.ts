@@ -185,13 +185,17 @@ describe("the head", () => {
     const stage = new OwnSiteStage(digest);
     stage.grow(2);
     const why = { now: "heads are compared" as string | null };
-    const own = stage.lineAt("n1", { held: () => why.now, ringWaits: () => "waiting for n2" });
-    expect([own.lines(), own.view(), own.status()]).toEqual([[], null, { kind: "waiting", why: "waiting for n2" }]);
+    const own = stage.lineAt("n1", { held: () => why.now });
+    const waiting = stage.lineAt("n1", { held: () => why.now, ringWaits: () => "waiting for n2" });
+    const status = { kind: "waiting", why: "waiting for n2" };
+    expect([waiting.lines(), waiting.view(), waiting.status()]).toEqual([[], null, status]);
     stage.ring("n1");
     const [line] = own.lines() as [string];
     await expect(own.checkpoint(line)).rejects.toThrow(/heads are compared/);
     await expect(own.page(line, 0)).rejects.toThrow(/heads are compared/);
-    expect([own.status().kind, stage.signed]).toEqual(["not-signing", []]);
+    await expect(own.consistency(line, 1, 2)).rejects.toThrow(/heads are compared/);
+    await expect(own.inclusion(line, 1, 2)).rejects.toThrow(/heads are compared/);
+    expect([own.status(), stage.signed]).toEqual([{ kind: "gated", why: "heads are compared" }, []]);
     why.now = null;
     expect((await own.page(line, 0))!.items).toHaveLength(3);
     expect(stage.lineAt("n1").status()).toEqual({ kind: "signing" });
@@ -220,7 +224,7 @@ describe("after a recovery", () => {
     ]);
     const before = await pulled(own, emptyLine(next.lines[0]!.firstRing, digest));
     expect(before.state.size).toBe(21);
-    await expect(own.page(next.line, 20)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect((await own.page(next.line, 20))?.after).toBe(21);
     const [first] = (await own.page(next.line, 21))!.items as [string];
     const read = decodeEvent(new TextEncoder().encode(first));
     if (read.kind !== "event") throw new Error(read.problem);
@@ -248,4 +252,29 @@ test("the lines come back from a snapshot", () => {
   ]);
   other.restore(null);
   expect(other.lines).toBeNull();
+});
+
+describe("after a disk went back", () => {
+  test("a new line begins where the copy ended, with what was written before anybody knew; another site goes on from there", async () => {
+    const stage = new OwnSiteStage(digest);
+    stage.ring("n1");
+    stage.grow(20);
+    const copied = stage.point(stage.all.length);
+    const { line: old } = stage.fold.lines!.generations[0]!;
+    stage.grow(4);
+    stage.recover(copied);
+    stage.ring("n1");
+    const own = stage.lineAt("n1");
+    expect(own.view()!.lines).toMatchObject([
+      { generation: 1, after: 0, size: 21 },
+      { generation: 2, after: 21, size: 27 },
+    ]);
+    const ring = own.view()!.lines[1]!.firstRing;
+    const start = { ...copied, line: own.view()!.line, ring, isStated: false, checkpoint: null };
+    expect((await pulled(own, start)).state.size).toBe(27);
+    // Of the old line a peer may have more than is here; of the new one nothing else counts.
+    expect(await own.partAt(old, 100)).toMatchObject({ size: 21, isEnded: true });
+    expect(await own.partAt(start.line, 27)).toMatchObject({ size: 27, isEnded: false, root: expect.any(String) });
+    expect(await own.partAt(`alpha.${"0".repeat(32)}`, 1)).toBeNull();
+  });
 });

@@ -9,6 +9,7 @@
 // - No note is made while `held` names a reason: after a restore two histories could be signed under one name.
 
 import { TenureError } from "../../core/kit/errors.ts";
+import type { OwnPart } from "../../core/mesh/gate/index.ts";
 import type { Checkpoint, LineId, Page, Ring } from "../../core/mesh/model.ts";
 import {
   checkNote,
@@ -66,6 +67,27 @@ export class OwnLine implements LineSource {
     return toBase64(this.#options.key.signer.publicKey);
   }
 
+  /** Why nothing is signed; null: it is. */
+  get held(): string | null {
+    return this.#options.held?.() ?? null;
+  }
+
+  /** What is here of an own line, next to a head of this size; null: it is no line of this site that this node knows. */
+  async partAt(line: LineId, size: number): Promise<OwnPart | null> {
+    const generation = this.#options.fold.lines?.generations.find((one) => one.line === line);
+    if (generation === undefined) return null;
+    const through = this.#through(generation);
+    const isEnded = generation.end !== null;
+    return { size: through, isEnded, root: size > through || isEnded ? null : await this.#rootAt(size) };
+  }
+
+  /** Under any ring that the line has had. */
+  hasSigned(line: LineId, note: string): boolean {
+    const { fold, digest, verify } = this.#options;
+    const rings = fold.lines?.generations.find((one) => one.line === line)?.rings ?? [];
+    return rings.some(({ ring }) => checkNote(note, ring, { digest, verify }).kind === "signed");
+  }
+
   lines(): readonly LineId[] {
     return (this.#options.fold.lines?.generations ?? []).map(({ line }) => line);
   }
@@ -100,12 +122,10 @@ export class OwnLine implements LineSource {
   }
 
   status(): OwnLineStatus {
-    const { fold, key, ringWaits, held } = this.#options;
+    const { fold, key, ringWaits } = this.#options;
     const last = fold.lines?.generations.at(-1);
     const waits = ringWaits();
     if (last === undefined) return { kind: "waiting", why: waits ?? "the leader has not written the ring of keys yet" };
-    const holds = held?.() ?? null;
-    if (holds !== null) return { kind: "not-signing", why: holds };
     if (last.end !== null) {
       const why = `this site was recovered after event ${last.end.through}, and the ring of its next generation is not written yet`;
       return { kind: "waiting", why: waits ?? why };
@@ -114,7 +134,9 @@ export class OwnLine implements LineSource {
       const why = `the key of ${key.node} is not in the ring of keys: the other nodes sign`;
       return { kind: "not-signing", why: waits === null ? why : `${why}. ${waits}` };
     }
-    return waits === null ? { kind: "signing" } : { kind: "waiting", why: waits };
+    if (waits !== null) return { kind: "waiting", why: waits };
+    const { held } = this;
+    return held === null ? { kind: "signing" } : { kind: "gated", why: held };
   }
 
   size(line: LineId): number {
@@ -127,13 +149,11 @@ export class OwnLine implements LineSource {
     return this.#note(generation, { line, after: size, size });
   }
 
-  async page(line: LineId, after: number): Promise<Page | null> {
+  async page(line: LineId, from: number): Promise<Page | null> {
     const { clock } = this.#options;
     const generation = this.#generation(line);
-    if (after < generation.after) {
-      const why = `The line ${line} begins after event ${generation.after}: what is before it is in the line of the generation before.`;
-      throw new TenureError("NOT_FOUND", why);
-    }
+    // What is before the line is in the one of the generation before: whoever does not know where it begins is shown that.
+    const after = Math.max(from, generation.after);
     const through = Math.min(this.#through(generation), ringChangeAfter(generation, after) ?? Infinity);
     const cut = await this.#reader.cut(after, through);
     if (cut === null) return null;
@@ -146,11 +166,13 @@ export class OwnLine implements LineSource {
   }
 
   async consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof> {
+    this.#checkOpen();
     this.#checkWithin(line, to);
     return this.#options.events.consistency(from, to);
   }
 
   async inclusion(line: LineId, sequence: number, size: number): Promise<InclusionProof> {
+    this.#checkOpen();
     this.#checkWithin(line, size);
     return this.#options.events.inclusion(sequence, size);
   }
@@ -189,9 +211,8 @@ export class OwnLine implements LineSource {
   }
 
   async #signed(generation: OwnGeneration, checkpoint: Checkpoint): Promise<string> {
-    const { key, digest, held, askNote, verify } = this.#options;
-    const holds = held?.() ?? null;
-    if (holds !== null) throw new TenureError("BACKEND_UNAVAILABLE", `Nothing is signed here now: ${holds}.`);
+    const { key, digest, askNote, verify } = this.#options;
+    this.#checkOpen();
     const { line, size, withheld } = checkpoint;
     const ring = ringAt(generation, withheld.after);
     if (this.#isOurs(ring)) return signCheckpoint(checkpoint, key, digest);
@@ -201,6 +222,12 @@ export class OwnLine implements LineSource {
     const nodes = ring.keys.map(({ node }) => node).join(", ");
     const why = `Events ${withheld.after} to ${size} of ${line} are signed by a key of ${nodes}, which this node does not have, and none of them answers`;
     throw new TenureError("BACKEND_UNAVAILABLE", `${why}. Ask one of them, or this node again later.`);
+  }
+
+  #checkOpen(): void {
+    const why = this.held;
+    if (why !== null)
+      throw new TenureError("BACKEND_UNAVAILABLE", `Nothing of this site's line is given out now: ${why}.`);
   }
 
   #once({ line, after, size }: NoteAsked, make: () => Promise<string>): Promise<string> {
@@ -222,6 +249,16 @@ export class OwnLine implements LineSource {
     const { node, signer } = this.#options.key;
     const own = ringKeyOf(node, signer.publicKey);
     return ring.keys.some((one) => one.node === own.node && one.key === own.key);
+  }
+
+  /** Null: it is not kept any more. */
+  async #rootAt(size: number): Promise<string | null> {
+    try {
+      return await this.#reader.root(size);
+    } catch (error) {
+      if (TenureError.is(error) && error.code === "LOG_COMPACTED") return null;
+      throw error;
+    }
   }
 
   #through({ end }: OwnGeneration): number {

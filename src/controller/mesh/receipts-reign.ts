@@ -42,7 +42,7 @@ export interface VerifiedPage {
   readonly timestamps: readonly number[];
 }
 
-export type PageOutcome =
+export type PageReceived =
   /** Its new events are in this site's log; the others were there before. */
   | { readonly kind: "accepted"; readonly accepted: number; readonly duplicates: number }
   /** All of it was known. */
@@ -66,12 +66,12 @@ interface Waiting {
   readonly recorded: RecordedPage;
   readonly state: LineState;
   readonly timestamps: readonly number[];
-  readonly settle: PromiseWithResolvers<PageOutcome>;
+  readonly settle: PromiseWithResolvers<PageReceived>;
 }
 
 /** What becomes of it when the record is committed. */
 interface Decided extends Waiting {
-  readonly outcome: PageOutcome;
+  readonly outcome: PageReceived;
 }
 
 export class ReceiptsReign implements Serving {
@@ -101,7 +101,7 @@ export class ReceiptsReign implements Serving {
   }
 
   /** One outcome for each. Where it rejects, some of them may be written: brought again, those are duplicates. */
-  receive(pages: readonly VerifiedPage[]): Promise<readonly PageOutcome[]> {
+  receive(pages: readonly VerifiedPage[]): Promise<readonly PageReceived[]> {
     if (this.#isOver) throw stoppedLeading();
     const waiting = pages.map(waitingOf);
     const bytes = waiting.reduce((sum, { recorded }) => sum + recordedBytes(recorded), 0);
@@ -139,7 +139,7 @@ export class ReceiptsReign implements Serving {
       const { state } = this.#options.fold;
       const known = lines.get(line) ?? state.line(line);
       const isNew = known === undefined;
-      const outcome: PageOutcome =
+      const outcome: PageReceived =
         isNew && state.lineCount + newLines >= LINES_MAX ? { kind: "full" } : decide(next, known);
       // What rests on this record is answered with it.
       if (outcome.kind === "accepted" || lines.has(line)) batch.push({ ...next, outcome });
@@ -214,14 +214,14 @@ function waitingOf({ page, from, state, timestamps }: VerifiedPage): Waiting {
     state.line === page.line && state.size === page.after + page.items.length && from.size < state.size,
     "a verified page leads from one state of its line to another",
   );
-  const settle = Promise.withResolvers<PageOutcome>();
+  const settle = Promise.withResolvers<PageReceived>();
   // Of several that one caller waits for, it hears the first failure.
   settle.promise.catch(() => undefined);
   return { page, recorded, state, timestamps, settle };
 }
 
 /** `known`: of its line; undefined: nothing. */
-function decide({ page, recorded: { from }, state }: Waiting, known: LinePoint | undefined): PageOutcome {
+function decide({ page, recorded: { from }, state }: Waiting, known: LinePoint | undefined): PageReceived {
   if (known !== undefined && state.size <= known.size) return { kind: "duplicate", duplicates: page.items.length };
   const isOn = known === undefined || (from.size === known.size && from.hash === known.hash);
   if (!isOn) return { kind: "again", have: known.size };

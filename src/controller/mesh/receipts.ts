@@ -10,7 +10,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
 import { type Opened, Reign } from "../leadership/reign.ts";
-import { type PageOutcome, ReceiptsReign, type ReceiptsReignOptions, type VerifiedPage } from "./receipts-reign.ts";
+import { type PageReceived, ReceiptsReign, type ReceiptsReignOptions, type VerifiedPage } from "./receipts-reign.ts";
 
 export interface ReceiptsServiceOptions extends Pick<ReceiptsReignOptions, "fold" | "wallMs" | "maxSkewMs"> {
   readonly log: Log;
@@ -40,7 +40,7 @@ export class ReceiptsService {
    * One outcome for each page, in their order. Throws NOT_LEADER, NOT_SUPPORTED (a member can't read it), OVERLOADED, and what `refuses`
    * says; OUTCOME_UNKNOWN: the pages may be written.
    */
-  async receive(pages: readonly VerifiedPage[]): Promise<readonly PageOutcome[]> {
+  async receive(pages: readonly VerifiedPage[]): Promise<readonly PageReceived[]> {
     const refusal = this.#options.refuses() ?? this.#unreadable();
     if (refusal !== null) throw refusal;
     const door = this.#door();

@@ -25,6 +25,7 @@ function begun(stage: OwnSiteStage, author: string): EventDraft[] {
     },
     author: () => author,
     newId: () => "id",
+    renewed: () => null,
   });
   return written;
 }

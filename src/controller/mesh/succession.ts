@@ -2,11 +2,15 @@
 // first thing that it writes, in the turn in which it may write at all, is `controller:recovered {line, through, hash, frontier}`, which
 // names the line before and its last event. The ring of the new line follows when its keys are known (own-ring.ts).
 //
+// A site whose disk is behind its peers begins the next generation too, where an operator says so (signing-gate.ts): as another author of
+// the same cluster, and after the last event that was written before the disk went back.
+//
 // It does not depend on the mode: a site that leaves the mesh for a while and is recovered meanwhile can go on later. A site that never
 // had a ring has no line, and writes nothing.
 
-import type { ChainHead, EventDraft } from "../../core/events/index.ts";
+import type { ChainHead, EventDraft, EventPayload } from "../../core/events/index.ts";
 import { recoveredPayload } from "../../core/mesh/proof/index.ts";
+import type { Renewal } from "../../core/mesh/registry/index.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
 import type { JournalService } from "../journal/service.ts";
 import { type OwnLineFold, ringOf } from "./own-line-fold.ts";
@@ -19,6 +23,8 @@ export interface SuccessionOptions {
   /** Of the events that are written now. */
   readonly author: () => string;
   readonly newId: () => string;
+  /** The last new line that an operator asked for; null: none. */
+  readonly renewed: () => Renewal | null;
 }
 
 /** Before anybody else serves: what begins first writes first. */
@@ -31,7 +37,7 @@ export function continueLines(options: SuccessionOptions): void {
 }
 
 function recoveredDraft(
-  { fold, head, author, newId }: SuccessionOptions,
+  { fold, head, author, newId, renewed }: SuccessionOptions,
   { nowMs }: Pick<JournalReign, "nowMs">,
 ): EventDraft | null {
   const own = fold.lines;
@@ -39,13 +45,26 @@ function recoveredDraft(
   if (own === null || last === undefined || last.end !== null) return null;
   const ring = ringOf(last);
   if (ring.author === author()) return null;
+  const asked = renewed();
+  if (asked?.author === author() && asked.line === last.line)
+    return renewedDraft(own.controller, asked, newId(), nowMs);
   const { sequence: size, hash, frontier } = head();
   const payload = recoveredPayload({ line: last.line, size, hash, frontier });
+  return draftOf(own.controller, payload, newId(), nowMs);
+}
+
+/** The first event of a new line that an operator asked for. */
+export function renewedDraft(controller: string, asked: Renewal, id: string, nowMs: number): EventDraft {
+  const { line, through, hash, frontier } = asked;
+  return draftOf(controller, { line, through, hash, frontier }, id, nowMs);
+}
+
+function draftOf(controller: string, payload: EventPayload, id: string, nowMs: number): EventDraft {
   return {
-    id: newId(),
+    id,
     eventType: "controller:recovered",
     entityType: "controller",
-    entityId: own.controller,
+    entityId: controller,
     payload,
     timestamp: nowMs,
   };

@@ -113,11 +113,11 @@ export class OwnSiteStage {
     return { controller: CONTROLLER, generation: this.generation, author: this.author, keys };
   }
 
-  /** Another cluster, of what this one had. */
-  recover(): number {
+  /** Another cluster, of what this one had; or the same, which goes on from an earlier place. */
+  recover(from?: ReturnType<OwnSiteStage["point"]>): number {
     const { generations } = this.fold.lines!;
     const { line, rings } = generations.at(-1)!;
-    const old = this.point(this.all.length);
+    const old = from ?? this.point(this.all.length);
     const state = { line, ring: rings.at(-1)!.ring, checkpoint: null, ...old };
     this.author = `c-${this.generation + 1}`;
     this.generation++;

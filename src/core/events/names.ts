@@ -32,5 +32,6 @@ export const EVENT_TYPES = [
   "controller:evicted",
   "controller:forked",
   "controller:resumed",
+  "controller:gated",
 ] as const satisfies readonly `${EntityType}:${string}`[];
 export type EventType = (typeof EVENT_TYPES)[number];

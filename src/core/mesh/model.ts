@@ -54,8 +54,9 @@ export interface LineState {
   /** In force for what follows. */
   readonly ring: Ring;
   /**
-   * The line has stated its ring (its site's own `controller:registered`): from then on every event is of the ring's author. A site that was
-   * recovered before it first had a ring has events of other authors before that.
+   * The line has stated its author: by its site's own `controller:registered`, in a later generation by `controller:recovered`. From then on
+   * every event is of the ring's author. Before that there may be events of earlier authors: of a site that was recovered before it first had
+   * a ring, or that wrote more before it knew that its disk had gone back.
    */
   readonly isStated: boolean;
   /** Of the last event that is known: the tree's size. 0: none. */

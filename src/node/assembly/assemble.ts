@@ -37,7 +37,7 @@ import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
 import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
-import { assembleMesh, keepLines, type LineLog } from "./mesh.ts";
+import { assembleMesh, authorOf, keepLines, type LineLog } from "./mesh.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -137,17 +137,19 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const isPaused = (): boolean => pausing?.isPaused ?? false;
   const scopes = scopesOf(world, log, isPaused);
   const around = { clock, random: world.random.fork("jobs"), newId: world.newId };
+  // After a new line that an operator asked for, another one of the same log.
+  const author = (): string => authorOf(log.author, fold.controllers.registry.renewed);
   const journal = new JournalService({
     ...around,
     log: log.journal.log,
     journal: fold,
     get author() {
-      return log.author;
+      return author();
     },
     leadership,
     believedMs: () => log.believedMs(),
   });
-  const meshed = { ...around, journal, fold, author: () => log.author, digest, logger };
+  const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
   const jobs = new JobsService({
     ...around,
@@ -173,7 +175,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const controllers = controllersOf(world, log, journal);
-  const links = assembleLinks(world, log, { journal, controllers, receipts, lines: mesh?.lines });
+  const links = assembleLinks(world, log, { journal, controllers, receipts, mesh, foreign });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));

@@ -4,9 +4,10 @@ import type { JournalService } from "../../controller/journal/service.ts";
 import { ForeignLines } from "../../controller/mesh/foreign-lines.ts";
 import { type MeshLinkSettings, MeshService } from "../../controller/mesh/mesh.ts";
 import type { ReceiptsService } from "../../controller/mesh/receipts.ts";
+import { controllerOf } from "../../core/mesh/proof/index.ts";
 import type { Controllers } from "../../ports/controllers.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
 import type { Sites } from "../../ports/sites.ts";
+import type { OwnMesh } from "./mesh.ts";
 import type { NodeLog, NodeWorld, ServicesWorld } from "./assemble.ts";
 
 /** What a site that is distributed takes of the world, and of its configuration. */
@@ -15,26 +16,38 @@ export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" 
 }
 
 /** Undefined: pages of other sites are not kept here. */
-export function foreignLines({ digest }: Pick<NodeWorld, "digest">, { receipts }: NodeLog): ForeignLines | undefined {
-  return receipts === null
-    ? undefined
-    : new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest });
+export function foreignLines(
+  { digest }: Pick<NodeWorld, "digest">,
+  { receipts, journal }: NodeLog,
+): ForeignLines | undefined {
+  if (receipts === null) return undefined;
+  const { registry } = journal.fold.controllers;
+  const lineBefore = (line: string): string | null => registry.lineBefore(controllerOf(line), line);
+  return new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest, lineBefore });
 }
 
 export interface LinkedParts {
   readonly journal: JournalService;
   readonly controllers: Controllers;
   readonly receipts: ReceiptsService | null;
-  readonly lines: MeshLines | undefined;
+  readonly mesh: OwnMesh | undefined;
+  readonly foreign: ForeignLines | undefined;
 }
 
 /** Undefined: the site is standalone. */
 export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedParts): MeshService | undefined {
   const { clock, digest, random, logger, links, site } = world;
-  const { journal, controllers, receipts, lines } = parts;
+  const { journal, controllers, receipts, mesh, foreign } = parts;
   const own = log.line?.mesh ?? null;
   const kept = log.receipts;
-  if (links === undefined || own === null || receipts === null || kept === null || lines === undefined)
+  if (
+    links === undefined ||
+    own === null ||
+    receipts === null ||
+    kept === null ||
+    mesh === undefined ||
+    foreign === undefined
+  )
     return undefined;
   const { fold } = kept;
   return new MeshService({
@@ -45,10 +58,12 @@ export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedP
     logger,
     journal,
     fold: log.journal.fold,
-    lines,
+    lines: mesh.lines,
+    gate: mesh.gate,
     controllers,
     receipts: {
       stateOf: (line) => fold.state.line(line) ?? null,
+      pointOf: (line, size) => foreign.pointOf(line, size),
       receive: async (page) => (await receipts.receive([page]))[0]!,
       onGrown: (listener) => fold.follow(({ receipt }) => listener(receipt.page.line)),
     },

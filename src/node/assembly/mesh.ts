@@ -3,19 +3,22 @@
 import type { EventsService } from "../../controller/journal/events.ts";
 import type { JournalService } from "../../controller/journal/service.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import { askKey, askNote, type MeshAnswers } from "../../controller/mesh/key-queries.ts";
+import { askCompared, askKey, askNote, type MeshAnswers } from "../../controller/mesh/key-queries.ts";
 import { Lines } from "../../controller/mesh/lines.ts";
 import { OwnLine } from "../../controller/mesh/own-line.ts";
 import { OwnRing } from "../../controller/mesh/own-ring.ts";
 import type { PointHistory } from "../../controller/mesh/page-reader.ts";
+import { SigningGate } from "../../controller/mesh/signing-gate.ts";
 import { continueLines } from "../../controller/mesh/succession.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
+import type { Renewal } from "../../core/mesh/registry/index.ts";
 import { ringKeyOf } from "../../core/mesh/proof/index.ts";
+import { decodeEvent } from "../../core/events/index.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { LineSource, MeshLines, SiteView } from "../../ports/mesh-lines.ts";
+import type { ForkView, LineSource, MeshLines, SiteView } from "../../ports/mesh-lines.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 
@@ -55,6 +58,8 @@ interface Around {
   readonly journal: JournalService;
   readonly fold: SiteJournal;
   readonly author: () => string;
+  /** As the log names it. */
+  readonly loggedAuthor: () => string;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly logger: Logger;
@@ -64,11 +69,13 @@ interface Around {
 /** Before any other service of the journal: what begins first writes first. */
 export function keepLines(line: LineLog | undefined, { journal, fold, author, newId }: Around): void {
   if (line === undefined) return;
-  continueLines({ journal, fold: fold.ownLine, head: line.head, author, newId });
+  const renewed = (): Renewal | null => fold.controllers.registry.renewed;
+  continueLines({ journal, fold: fold.ownLine, head: line.head, author, newId, renewed });
 }
 
 export interface OwnMesh {
   readonly lines: MeshLines;
+  readonly gate: SigningGate;
   stop(): void;
 }
 
@@ -97,13 +104,25 @@ export function assembleMesh(
     own: ringKeyOf(key.node, key.signer.publicKey),
     askKey: (peer) => askKey(peers, peer),
   });
-  const own = new OwnLine({
+  const gate = new SigningGate({
+    ...around,
+    registry: fold.controllers.registry,
+    own: () => ({
+      partAt: (id, size) => own.partAt(id, size),
+      hasSigned: (id, note) => own.hasSigned(id, note),
+    }),
+    head: line!.head,
+    hasOthers: () => others().length > 0,
+    askOthers: async () => (await Promise.all(others().map((peer) => askCompared(peers, peer)))).includes(true),
+  });
+  const own: OwnLine = new OwnLine({
     ...mesh,
     fold: fold.ownLine,
     events,
     digest: around.digest,
     clock: around.clock,
     ringWaits: () => ring.waits,
+    held: () => gate.held,
     askNote: async ({ keys }, asked) => {
       const holders = others().filter((peer) => keys.some(({ node }) => node === nodeIdOf(peer)));
       for (const peer of holders) {
@@ -113,8 +132,30 @@ export function assembleMesh(
       return null;
     },
   });
-  mesh.answerWith({ publicKey: own.publicKey, noteFor: (asked) => own.noteFor(asked) });
-  return { lines: new Lines({ own, foreign, sites: () => sitesOf(fold) }), stop: () => ring.stop() };
+  const isCompared = (): boolean => gate.isCompared;
+  mesh.answerWith({ publicKey: own.publicKey, isCompared, noteFor: (asked) => own.noteFor(asked) });
+  return {
+    lines: new Lines({
+      own,
+      gate,
+      foreign,
+      sites: () => sitesOf(fold),
+      forks: () => fold.controllers.registry.forks(),
+      evidenceAt: (sequence) => evidenceAt(events, sequence),
+    }),
+    gate,
+    stop: () => {
+      gate.stop();
+      ring.stop();
+    },
+  };
+}
+
+async function evidenceAt(events: EventsService, sequence: number): Promise<ForkView["evidence"]> {
+  if (sequence < events.head().first) return null;
+  const { events: found } = await events.read(sequence - 1, { filter: null, max: 1, bytesMax: Infinity });
+  const read = found[0] === undefined ? null : decodeEvent(found[0].bytes);
+  return read?.kind === "event" ? (read.event.payload["evidence"] as ForkView["evidence"]) : null;
 }
 
 function sitesOf({ controllers: { registry } }: SiteJournal): readonly SiteView[] {
@@ -125,4 +166,9 @@ function sitesOf({ controllers: { registry } }: SiteJournal): readonly SiteView[
     status: registry.status(site),
     line: site.lines.at(-1)?.line ?? null,
   }));
+}
+
+/** Whose events a site writes: as the log says, until an operator began a new line in it. */
+export function authorOf(logged: string, renewed: Renewal | null): string {
+  return renewed?.before === logged ? renewed.author : logged;
 }

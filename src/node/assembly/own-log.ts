@@ -60,22 +60,8 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   attach(engine);
   const listeners: (() => void)[] = [];
   const changed = (): void => listeners.forEach((listener) => listener());
-  const around = { clock, random: random.fork("history"), logger };
   const { line, meshAnswers } = lineLogOf(options);
-  const exchange = exchangeHistory({
-    ...around,
-    engine,
-    peers,
-    archive,
-    receipts,
-    clearance,
-    changed,
-    mesh: meshAnswers,
-  });
-  const fetcher = exchange.events;
-  const archives = receipts === null ? [archive] : [archive, receipts];
-  const retained = { isPaused: () => machine.isPaused, clock, logger };
-  const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
+  const { fetcher, stop: stopHistory } = keepHistory(options, changed, meshAnswers);
   const cluster = new ClusterService({
     ...options,
     ...leading,
@@ -120,11 +106,27 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     lineState: (id) => options.machine.mesh.fold.state.line(id) ?? null,
     line,
     stop: async () => {
-      await fetcher.stop();
-      await exchange.receipts?.stop();
-      for (const retention of retentions) await retention.stop();
+      await stopHistory();
       cluster.stop();
       leading.close();
+    },
+  };
+}
+
+/** Both histories: exchanged with the other members, and kept for as long as is configured. */
+function keepHistory(options: OwnLogOptions, changed: () => void, mesh: () => MeshAnswers | null) {
+  const { engine, archive, receipts, peers, clock, random, logger, clearance } = options;
+  const around = { clock, random: random.fork("history"), logger };
+  const exchange = exchangeHistory({ ...around, engine, peers, archive, receipts, clearance, changed, mesh });
+  const retained = { isPaused: () => options.machine.machine.isPaused, clock, logger };
+  const archives = receipts === null ? [archive] : [archive, receipts];
+  const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
+  return {
+    fetcher: exchange.events,
+    stop: async (): Promise<void> => {
+      await exchange.events.stop();
+      await exchange.receipts?.stop();
+      for (const retention of retentions) await retention.stop();
     },
   };
 }

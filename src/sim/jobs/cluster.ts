@@ -8,7 +8,7 @@ import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
 import type { EventsService } from "../../controller/journal/events.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
-import type { PageOutcome, VerifiedPage } from "../../controller/mesh/receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../../controller/mesh/receipts-reign.ts";
 import type { JobsService } from "../../controller/jobs/jobs.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import type { Leading } from "../../controller/leadership/leading.ts";
@@ -72,7 +72,7 @@ export interface JobsServer extends Leading {
   readonly receipts: Archive | null;
   readonly mesh: ReceiptsFold;
   /** Pages of other sites. */
-  readonly receive: (pages: readonly VerifiedPage[]) => Promise<readonly PageOutcome[]>;
+  readonly receive: (pages: readonly VerifiedPage[]) => Promise<readonly PageReceived[]>;
   readonly pause: (ms: number) => Promise<unknown>;
   readonly following: Following;
   readonly events: EventsService;

@@ -8,7 +8,7 @@ import type { LineState } from "../../core/mesh/model.ts";
 import { checkPage } from "../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../core/mesh/test-site.ts";
-import type { PageOutcome, VerifiedPage } from "../../controller/mesh/receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../../controller/mesh/receipts-reign.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";
@@ -104,7 +104,7 @@ export class ForeignSites {
     const cluster = this.#cluster;
     const to = random.chance(0.8) ? (cluster.leader() ?? random.pick(cluster.names)) : random.pick(cluster.names);
     let verified: VerifiedPage | null = null;
-    post<readonly PageOutcome[]>(cluster, {
+    post<readonly PageReceived[]>(cluster, {
       random,
       from: null,
       to,
@@ -125,7 +125,7 @@ export class ForeignSites {
     });
   }
 
-  #judge(to: string, { mesh }: JobsServer, verified: VerifiedPage | null, outcomes: readonly PageOutcome[]): void {
+  #judge(to: string, { mesh }: JobsServer, verified: VerifiedPage | null, outcomes: readonly PageReceived[]): void {
     const { probes, world } = this.#cluster;
     for (const { kind } of outcomes) {
       if (kind === "duplicate") reached(probes, "foreign-page-duplicate");

@@ -5,8 +5,8 @@ import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
 import type { Answering, PeerQueries } from "../../ports/peers/queries.ts";
-import type { Boot } from "../kernel/index.ts";
-import type { JobsCluster } from "./cluster.ts";
+import type { Boot, World } from "../kernel/index.ts";
+import type { JobsKnobs } from "./knobs.ts";
 
 /** All servers of a run are of one release. */
 export const PROTOCOL = 1;
@@ -26,17 +26,27 @@ interface Listener {
   askable: (peer: PeerKey) => void;
 }
 
+/** Servers of one cluster. Several clusters may be in one world, with streams of their own. */
+interface PeersStage {
+  readonly world: World;
+  readonly random: Random;
+  readonly names: readonly string[];
+  readonly knobs: Pick<JobsKnobs, "historyLies" | "historyFetchMs">;
+  /** A question that was not answered by then is answered with null; undefined: whoever asks has a limit of its own. */
+  readonly answersInMs?: number | undefined;
+}
+
 export class SimPeers {
   readonly liar: string | null;
-  readonly #cluster: JobsCluster;
+  readonly #cluster: PeersStage;
   readonly #listeners = new Map<string, Listener>();
   readonly #random: Random;
   readonly #beacons: Random;
 
-  constructor(cluster: JobsCluster) {
+  constructor(cluster: PeersStage) {
     this.#cluster = cluster;
-    this.#random = cluster.world.random.fork("histories");
-    this.#beacons = cluster.world.random.fork("beacons");
+    this.#random = cluster.random.fork("histories");
+    this.#beacons = cluster.random.fork("beacons");
     this.liar = cluster.knobs.historyLies ? this.#random.pick(cluster.names) : null;
   }
 
@@ -75,6 +85,13 @@ export class SimPeers {
 
   #ask(own: Listener, [node, to]: readonly [string, string], query: Uint8Array): Promise<Uint8Array | null> {
     return new Promise((resolve) => {
+      const { world, answersInMs } = this.#cluster;
+      if (answersInMs !== undefined) {
+        const { scheduler } = world;
+        scheduler.schedule(scheduler.nowMs + answersInMs, scheduler.owner(`peers/${node}`), () =>
+          this.#at(node, async () => resolve(null)),
+        );
+      }
       this.#carry(this.#random, [node, to], WAY_MS, async (there) => {
         const answer = await there.answer(own.self, query);
         if (this.#random.chance(UNANSWERED_RATE)) return;

@@ -45,6 +45,20 @@ const SEEDS = [...Array(40).keys()];
 const FLIPS = 3;
 const LOSES = 1;
 
+describe("disk that was restored", () => {
+  it("has what was durable when the copy was made, and nothing that came later", async () => {
+    const { world, disk, done, sim, file } = await withUnsynced(1);
+    const image = sim.image();
+    await done(file.fdatasync("x"));
+    await done(disk.create("later", "x"));
+    await done(disk.syncDirectory("x"));
+    world.crash("n1", { tear: "keep" });
+    sim.restore(image);
+    expect(sim.files().map(({ name, durableBytes }) => [name, durableBytes])).toEqual([["f", 1_000]]);
+    expect(sim.durableContent("f")).toEqual(new Uint8Array(1_000).fill(1));
+  });
+});
+
 describe("disk at a crash", () => {
   it("shows unsynced bytes to readers, and loses them all when they vanish", async () => {
     const { disk, done, reboot, sim } = await withUnsynced(1);

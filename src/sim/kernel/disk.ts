@@ -157,6 +157,26 @@ export class SimDisk {
     this.scheduler.narrate(this.node, () => "disk: replaced by an empty one");
   }
 
+  /** What is on the platter now, as a copy of the whole disk has it. */
+  image(): ReadonlyMap<string, Uint8Array> {
+    const durable = [...this.#directory.durable].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    return new Map(durable.map(([name, inode]) => [name, inode.durableContent()]));
+  }
+
+  /** The disk has these files and nothing else, as a backup brings them back. The process that used it must be dead. */
+  restore(image: ReadonlyMap<string, Uint8Array>): void {
+    this.#directory = new Directory();
+    for (const [name, bytes] of image) {
+      this.#directory.create(name)();
+      const inode = this.#directory.find(name) as Inode;
+      inode.append(bytes)();
+      inode.sync(inode.syncPoint());
+    }
+    this.#directory.sync(this.#directory.syncPoint());
+    this.scheduler.trace("restore", this.node);
+    this.scheduler.narrate(this.node, () => "disk: restored from a copy");
+  }
+
   /** Somebody removed these files. The process that used them must be dead. */
   lose(isLost: (name: string) => boolean): void {
     for (const name of this.#directory.names().filter(isLost)) this.#directory.remove(name)();

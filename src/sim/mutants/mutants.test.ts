@@ -7,11 +7,12 @@ import { ELECTOR_MUTANTS } from "./elector-list.ts";
 import { JOBS_MUTANTS } from "./jobs-list.ts";
 import { LEAKS } from "./leaks.ts";
 import { MUTANTS } from "./list.ts";
+import { MESH_MUTANTS } from "./mesh-list.ts";
 import { plant } from "./patch.ts";
 import { SPREAD_MUTANTS } from "./spread-list.ts";
 
 const SRC = join(import.meta.dirname, "../..");
-const ALL = [...MUTANTS, ...ELECTOR_MUTANTS, ...JOBS_MUTANTS, ...SPREAD_MUTANTS, ...LEAKS];
+const ALL = [...MUTANTS, ...ELECTOR_MUTANTS, ...JOBS_MUTANTS, ...MESH_MUTANTS, ...SPREAD_MUTANTS, ...LEAKS];
 
 function source(file: string): string {
   return readFileSync(join(SRC, file), "utf8");
@@ -31,10 +32,11 @@ describe("every planted mistake", () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  test("is one of at least 24, of at least 14 of electors, of at least 7 of jobs, or of at least 8 of the spread", () => {
+  test("is one of at least 24, of 14 of electors, of 7 of jobs, of 24 of the mesh, or of 8 of the spread", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(ELECTOR_MUTANTS.length).toBeGreaterThanOrEqual(14);
     expect(JOBS_MUTANTS.length).toBeGreaterThanOrEqual(7);
+    expect(MESH_MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(SPREAD_MUTANTS.length).toBeGreaterThanOrEqual(8);
   });
 });

@@ -3,7 +3,7 @@
 /** Each site reports to each link what changed, so often. As real links do (designs: heads every second). */
 export const HEADS_EVERY_MS = 1_000;
 /** Events in a page: few, so that a site that was away needs many. */
-export const PAGE_EVENTS_MAX = 32;
+export const SPREAD_PAGE_EVENTS_MAX = 32;
 /** Pages in a request. */
 export const REQUEST_PAGES_MAX = 16;
 /** A broken connection that nobody closed is noticed after this. */
@@ -11,7 +11,7 @@ export const SILENCE_NOTICED_MS = 3_000;
 /** Between two attempts to connect. */
 export const DIAL_AGAIN_MS = 500;
 /** A page that was written to a stream counts as sent after this. */
-export const WRITTEN_AFTER_MS = 1;
+export const SPREAD_WRITTEN_AFTER_MS = 1;
 /** Faults over: within this every site has every event, and after it nothing is sent any more. */
 export const SILENT_WITHIN_MS = 10_000;
 /** The silence is watched for so long. */
@@ -30,4 +30,4 @@ export const CROWD_SENDS_PER_SITE_MAX = 1.2;
 export const CROWD_HOPS_MAX = 12;
 /** Of a whole campaign: from so many seeds on, each probe must have been met. */
 export const SEEDS_FOR_ALL_PROBES = 300;
-export const STEPS_MAX = 20_000_000;
+export const SPREAD_STEPS_MAX = 20_000_000;

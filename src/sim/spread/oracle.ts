@@ -6,7 +6,7 @@
 // pushes, and 9 each line reaches each site over exactly one link.
 
 import type { LineId } from "../../core/mesh/model.ts";
-import type { PageOutcome, SentOutcome, Spread, SpreadEffect, SpreadInput } from "../../core/mesh/spread/index.ts";
+import type { PageFate, SentOutcome, Spread, SpreadEffect, SpreadInput } from "../../core/mesh/spread/index.ts";
 import { reached, type World } from "../kernel/index.ts";
 import type { End, Message, SentPages } from "./connection.ts";
 import type { Probe } from "./probes.ts";
@@ -54,7 +54,7 @@ export class SpreadOracle {
     if (message.kind === "prune") this.#asked.delete(keyOf(site, end.id, message.line));
   }
 
-  judged(site: Site, end: End, outcome: PageOutcome): void {
+  judged(site: Site, end: End, outcome: PageFate): void {
     if (outcome === "duplicate") reached(this.probes, "duplicate-page");
     if (outcome === "refused") reached(this.probes, "page-refused");
     if (outcome === "gap") reached(this.probes, end.isDialler ? "gap-on-a-stream" : "gap-answered");

@@ -12,7 +12,7 @@ import {
   MEASURED_EVENTS,
   SETTLING_EVENTS,
   SILENT_WITHIN_MS,
-  STEPS_MAX,
+  SPREAD_STEPS_MAX,
   WATCHED_FOR_MS,
 } from "./limits.ts";
 import { applySpreadFault, drawPlan, type SpreadFault } from "./plan.ts";
@@ -54,7 +54,7 @@ export async function runSpreadSeed(options: SpreadRunOptions): Promise<SpreadRu
     strike: (fault, hit) => applySpreadFault(stage, fault, hit),
     begin: () => stage.begin(),
     play: async () => {
-      await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
+      await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: SPREAD_STEPS_MAX });
       const trouble = world.finding() ?? (await recover(stage));
       if (trouble !== null) return trouble;
       return knobs.crowd ? tooMuch(figuresOf(stage)) : calm(stage);

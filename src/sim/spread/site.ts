@@ -5,17 +5,11 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { LineId } from "../../core/mesh/model.ts";
-import {
-  type Head,
-  type PageOutcome,
-  Spread,
-  type SpreadEffect,
-  type SpreadInput,
-} from "../../core/mesh/spread/index.ts";
+import { type Head, type PageFate, Spread, type SpreadEffect, type SpreadInput } from "../../core/mesh/spread/index.ts";
 import type { Scheduled, World } from "../kernel/index.ts";
 import type { End, Message, Receiver, SentPages, SimPage } from "./connection.ts";
 import type { SpreadKnobs } from "./knobs.ts";
-import { HEADS_EVERY_MS, PAGE_EVENTS_MAX, REQUEST_PAGES_MAX, WRITTEN_AFTER_MS } from "./limits.ts";
+import { HEADS_EVERY_MS, SPREAD_PAGE_EVENTS_MAX, REQUEST_PAGES_MAX, SPREAD_WRITTEN_AFTER_MS } from "./limits.ts";
 import type { SpreadOracle } from "./oracle.ts";
 
 type Unstamped = SpreadInput extends infer I ? (I extends SpreadInput ? Omit<I, "nowMs"> : never) : never;
@@ -173,7 +167,7 @@ export class Site implements Receiver {
   #cut(line: LineId, after: number): readonly SimPage[] {
     const size = this.sizes.get(line) ?? 0;
     if (line === this.own) {
-      return after < size ? [{ after, through: Math.min(size, after + PAGE_EVENTS_MAX), hops: 0 }] : [];
+      return after < size ? [{ after, through: Math.min(size, after + SPREAD_PAGE_EVENTS_MAX), hops: 0 }] : [];
     }
     const pages = this.#kept.get(line) ?? [];
     let low = 0;
@@ -237,7 +231,7 @@ export class Site implements Receiver {
     }
     if (end.isDialler && first !== undefined) return;
     const outcome = first === undefined ? ({ kind: "refused" } as const) : ({ kind: "taken", through } as const);
-    this.#after(WRITTEN_AFTER_MS, () => {
+    this.#after(SPREAD_WRITTEN_AFTER_MS, () => {
       if (this.ends.has(end.id)) this.#step({ kind: "sent", link: end.id, line, outcome });
     });
   }
@@ -264,7 +258,7 @@ export class Site implements Receiver {
   }
 }
 
-function outcomeOf({ after, through, isGood }: SentPages, size: number): PageOutcome {
+function outcomeOf({ after, through, isGood }: SentPages, size: number): PageFate {
   if (!isGood) return "refused";
   if (through <= size) return "duplicate";
   return after > size ? "gap" : "new";

@@ -10,15 +10,8 @@
 
 import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import type { Checkpoint, LineId, LineState, Ring } from "../../../core/mesh/model.ts";
-import {
-  checkNote,
-  compareHeads,
-  type Evidence,
-  type ProofTools,
-  readNote,
-  settle,
-} from "../../../core/mesh/proof/index.ts";
+import type { LineId, LineState } from "../../../core/mesh/model.ts";
+import { compareHeads, type Evidence, type ProofTools, readNote, settle } from "../../../core/mesh/proof/index.ts";
 import { giveWay } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh-lines.ts";
@@ -35,13 +28,11 @@ export interface HeadsJudgeOptions {
   readonly clock: Clock;
   readonly tools: ProofTools;
   readonly known: Pick<KnownLines, "stateOf" | "firstRingOf">;
-  /** Of a line of this site itself: how much there is, and the ring in force; null: it is another's. */
-  readonly own: (line: LineId) => { readonly size: number; readonly ring: Ring } | null;
+  /** Of a line of this site itself: how much there is; null: it is another's. What its peers have of it the gate compares. */
+  readonly ownSize: (line: LineId) => number | null;
   readonly lines: Pick<LineSource, "consistency">;
   readonly blame: Blame;
   readonly forked: (evidence: Evidence) => void;
-  /** Somebody has more of this site's own line, signed by its own key, than the site itself: its disk is an older one. */
-  readonly ownAhead: (peer: string, line: LineId, size: number) => void;
 }
 
 export class HeadsJudge {
@@ -75,15 +66,15 @@ export class HeadsJudge {
   }
 
   #one(peer: string, note: string, ask: AskProof): readonly [LineId, number] | null {
-    const { known, tools, blame, forked, own } = this.#options;
+    const { known, tools, blame, forked, ownSize } = this.#options;
     const read = readNote(note);
     if (read.kind === "malformed") {
       blame.count(peer, "malformed");
       return null;
     }
     const { line, size } = read.checkpoint;
-    const ours = own(line);
-    if (ours !== null) return this.#ofOwn(peer, note, read.checkpoint, ours);
+    const ours = ownSize(line);
+    if (ours !== null) return [line, Math.min(size, ours)];
     const state = known.stateOf(line);
     // Of a line that is known by its registration alone there is nothing to compare: its pages will be.
     if (state === null) return known.firstRingOf(line) === null ? null : [line, size];
@@ -108,17 +99,6 @@ export class HeadsJudge {
       default:
         return assertNever(compared, "what a head is next to ours");
     }
-  }
-
-  #ofOwn(
-    peer: string,
-    note: string,
-    { line, size }: Checkpoint,
-    own: { readonly size: number; readonly ring: Ring },
-  ): readonly [LineId, number] {
-    const { tools, ownAhead } = this.#options;
-    if (size > own.size && checkNote(note, own.ring, tools).kind === "signed") ownAhead(peer, line, size);
-    return [line, Math.min(size, own.size)];
   }
 
   #prove(state: LineState, note: string, ask: AskProof): void {

@@ -7,9 +7,10 @@ import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 
 import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
+import { emptyLine } from "../../../core/mesh/proof/index.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { HandClock, settled } from "../../../loops/test-clock.ts";
-import type { PageOutcome as Received, VerifiedPage } from "../receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../receipts-reign.ts";
 import { PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
 import { Blame } from "./blame.ts";
 import { IntakeQueue } from "./intake-queue.ts";
@@ -23,7 +24,7 @@ function stage() {
   const received: VerifiedPage[] = [];
   const suspicions: string[] = [];
   const world = { isWanted: true, isKnown: true, isOwn: false };
-  let receive = async (page: VerifiedPage): Promise<Received> => {
+  let receive = async (page: VerifiedPage): Promise<PageReceived> => {
     states.set(page.page.line, page.state);
     const accepted = page.state.size - page.from.size;
     return { kind: "accepted", accepted, duplicates: page.page.items.length - accepted };
@@ -37,6 +38,7 @@ function stage() {
       isWanted: () => world.isWanted,
       stateOf: (line) => states.get(line) ?? null,
       firstRingOf: (line) => (world.isKnown && line === site.line ? site.ring : null),
+      begin: async (line) => (world.isKnown && line === site.line ? emptyLine(site.ring, digest) : null),
     },
     blame,
     receive: (page) => {
@@ -112,7 +114,7 @@ describe("pages of one line", () => {
 
   it("of a log that does not answer are refused in time, and one peer has so many here at most", async () => {
     const { queue, site, instead, clock, blame } = stage();
-    const hold = Promise.withResolvers<Received>();
+    const hold = Promise.withResolvers<PageReceived>();
     instead(() => hold.promise);
     const waiting = Array.from({ length: PAGES_WAITING_PER_PEER_MAX }, () => queue.take("b", site.page(0, 5)));
     expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "RATE_LIMITED" });

@@ -13,7 +13,7 @@ import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
 import type { LineId, LineState, Page, Ring } from "../../../core/mesh/model.ts";
-import { checkPage, emptyLine, pageProblem, type Verdict } from "../../../core/mesh/proof/index.ts";
+import { checkPage, pageProblem, type Verdict } from "../../../core/mesh/proof/index.ts";
 import { giveWay, within } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
@@ -21,7 +21,7 @@ import type { VerifySignature } from "../../../ports/signatures.ts";
 import type { PageError, PageOutcome } from "../../../ports/sites.ts";
 import { Slice } from "../../slice.ts";
 import type { Blame } from "./blame.ts";
-import type { PageOutcome as Received, VerifiedPage } from "../receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../receipts-reign.ts";
 import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
 
 /** What this site knows of lines, as it is applied. */
@@ -31,6 +31,8 @@ export interface KnownLines {
   stateOf(line: LineId): LineState | null;
   /** The first ring of a line that a registration here, or one that this site takes another's word for, has named. */
   firstRingOf(line: LineId): Ring | null;
+  /** The state before the first page of a line, which begins after `after`; null: it can't be said (yet). Rejects as a read of the history does. */
+  begin(line: LineId, after: number): Promise<LineState | null>;
   /** False: frozen for a fork, or its site is evicted. */
   isWanted(line: LineId): boolean;
 }
@@ -43,7 +45,7 @@ export interface IntakeOptions {
   readonly verify: VerifySignature;
   readonly lines: KnownLines;
   /** Resolves when it is applied here. Rejects as a write to the log does. */
-  readonly receive: (page: VerifiedPage, events: Accepted["events"]) => Promise<Received>;
+  readonly receive: (page: VerifiedPage, events: Accepted["events"]) => Promise<PageReceived>;
   readonly blame: Blame;
   /** A page whose signature is valid, and whose bytes do not give the signed root after what is known here. */
   readonly suspected: (peer: string, page: Page, note: string) => void;
@@ -100,14 +102,24 @@ export class IntakeQueue {
     const { line } = page;
     if (lines.isOwn(line)) return { line, accepted: 0, duplicates: page.items.length };
     if (!lines.isWanted(line)) return refused(line, "not_wanted");
-    const ring = lines.firstRingOf(line);
-    const state = lines.stateOf(line) ?? (ring === null ? null : emptyLine(ring, digest));
-    if (state === null || state.line !== line) {
+    if (lines.stateOf(line) === null && lines.firstRingOf(line) === null) {
       blame.count(peer, "unknown-line");
       return refused(line, "LINE_UNKNOWN");
     }
+    const state = lines.stateOf(line) ?? (await this.#begin(page));
+    // Of the generation before it too little is here: that is fetched first.
+    if (state === null) return refused(line, "BACKEND_UNAVAILABLE");
     const verdict = await this.#inSlices(checkPage({ state, page, digest, verify }));
     return verdict.kind === "accepted" ? this.#receive(page, state, verdict) : this.#refuse(peer, page, verdict);
+  }
+
+  async #begin({ line, after }: Page): Promise<LineState | null> {
+    try {
+      return await this.#options.lines.begin(line, after);
+    } catch (error) {
+      if (!TenureError.is(error)) throw error;
+      return null;
+    }
   }
 
   async #inSlices(checking: Generator<void, Verdict>): Promise<Verdict> {

@@ -42,12 +42,16 @@ export interface LinksOptions {
   readonly heard: (controller: string) => void;
   /** Of this site's nodes. */
   readonly urls: () => readonly string[];
+  /** What a site has, as it says; `isAll`: it has no other lines. */
+  readonly headsOf: (controller: string, notes: readonly string[], isAll: boolean) => void;
 }
 
 /** What was heard over one link. */
 interface Heard {
   atMs: number;
   skewMs: number | null;
+  /** The first heads of a link are all that the other site has. */
+  hasHeads: boolean;
 }
 
 export class Links implements LinkHost {
@@ -86,6 +90,11 @@ export class Links implements LinkHost {
   grew(line: LineId): void {
     this.#grown.add(line);
     if (this.#grown.size === 1) void Promise.resolve().then(() => this.#flush());
+  }
+
+  /** Every link begins again: the site says who it is with another ring. */
+  introduceAgain(): void {
+    for (const end of this.#ends.values()) end.close();
   }
 
   open(controller: string, heads: readonly string[]): ServedLink {
@@ -150,7 +159,7 @@ export class Links implements LinkHost {
 
   up(end: LinkEnd): void {
     this.#ends.set(end.id, end);
-    this.#heard.set(end.id, { atMs: this.#nowMs, skewMs: null });
+    this.#heard.set(end.id, { atMs: this.#nowMs, skewMs: null, hasHeads: false });
     this.#step({ kind: "up", link: end.id, controller: end.controller });
   }
 
@@ -167,6 +176,8 @@ export class Links implements LinkHost {
       heard.atMs = this.#nowMs;
       if (atMs !== null) heard.skewMs = Math.round(atMs - clock.wallMs() + (end.roundTripMs ?? 0) / 2);
     }
+    this.#options.headsOf(end.controller, notes, heard?.hasHeads === false);
+    if (heard !== undefined) heard.hasHeads = true;
     if (notes.length === 0) return;
     void judge.judge(end.controller, notes, this.askOf(end.controller)).then((heads) => {
       if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });

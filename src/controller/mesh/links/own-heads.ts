@@ -1,11 +1,13 @@
 // The heads that this site shows to others: a signed note for each line that it has. They are made once for all links in each second; a link is
-// sent all of them first, and then those of lines that grew.
+// sent all of them first, then those of lines that grew, and all of them again now and then: the other site may not have known a line, or its
+// ring, when it was shown its head.
 
 import type { LineId } from "../../../core/mesh/model.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh-lines.ts";
+import { HEADS_ALL_EVERY } from "../limits.ts";
 
 interface Head {
   readonly line: LineId;
@@ -60,13 +62,15 @@ export class OwnHeads {
 export class HeadsSent {
   readonly #heads: Pick<OwnHeads, "now">;
   readonly #sent = new Map<LineId, string>();
+  #times = 0;
 
   constructor(heads: Pick<OwnHeads, "now">) {
     this.#heads = heads;
   }
 
-  /** Those that it was not sent yet. */
+  /** Those that it was not sent yet; every HEADS_ALL_EVERY times all of them. */
   async next(): Promise<readonly string[]> {
+    if (this.#times++ % HEADS_ALL_EVERY === 0) this.#sent.clear();
     const notes: string[] = [];
     for (const { line, note } of await this.#heads.now()) {
       if (this.#sent.get(line) === note) continue;

@@ -140,4 +140,24 @@ describe("a fork that another site has proven", () => {
     await take();
     expect(written, "once").toHaveLength(1);
   });
+
+  it("counts also where no page of that line has come yet: the ring is pinned", async () => {
+    const { hub, take, written } = stage();
+    const late = new TestSite(ringOf("late", ["n1"], digest), digest);
+    const other = new TestSite(ringOf("late", ["n1"], digest), digest);
+    late.writeMany(2);
+    other.writeMany(2);
+    other.write({ eventType: "build:submitted", entityId: "another", payload: {} });
+    late.writeMany(1);
+    const evidence = evidenceOf([late.head(), other.head()], null, late.ring, tools)!;
+    vouch(hub, "late");
+    await take();
+    hub.write({
+      eventType: "controller:forked",
+      entityId: "late",
+      payload: { line: late.line, evidence } as unknown as EventPayload,
+    });
+    await take();
+    expect(written.at(-1)).toMatchObject({ eventType: "controller:forked", payload: { line: late.line } });
+  });
 });

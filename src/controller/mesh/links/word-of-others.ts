@@ -2,13 +2,14 @@
 // here too, as an own event. A fork that another site has proven is verified here, and becomes an own event as well. Both are written before the
 // page that says so is received: a page that was received has been acted on, whatever happened to the leader in between.
 //
-// Invariants: the first ring that is pinned for a site stays, whoever says what; nobody vouches for this site itself; nothing is believed of
+// Invariants: the first ring that is pinned for a line stays, whoever says what, and the next one has no other keys; nobody vouches for this site itself; nothing is believed of
 // evidence but what verifyEvidence finds under the ring that is in force here.
 
 import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
 import type { LineId, LineState, Ring } from "../../../core/mesh/model.ts";
 import {
   type CheckedEvent,
+  controllerOf,
   type Evidence,
   lineIdOf,
   type ProofTools,
@@ -75,16 +76,31 @@ export class WordOfOthers {
     const { registry, tools } = this.#options;
     if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return null;
     const known = registry.site(id);
-    if (known !== undefined && known.lines.length > 0) return null;
-    if (registry.size >= SITES_MAX || this.#vouchedBy(line) >= VOUCHED_PER_LINE_MAX) return null;
+    const isFull = registry.size >= SITES_MAX || this.#vouchedBy(line) >= VOUCHED_PER_LINE_MAX;
+    if (known === undefined && isFull) return null;
     const { url, name, urls = [], version = null, line: named, ring } = payload;
     if (ringProblem(ring) !== null) return null;
     const first = ring as unknown as Ring;
     if (first.controller !== id || lineIdOf(first, tools.digest) !== named) return null;
+    if (!this.#mayFollow(id, first)) return null;
     if (typeof url !== "string" || typeof name !== "string") return null;
-    const metadata = { vouchedBy: line };
+    // A site that has registered here itself is one that this site is compared with: it stays that.
+    const metadata = known?.metadata ?? { vouchedBy: line };
     const word = { url, name, urls, version, line: named, ring, metadata } as EventPayload;
     return { eventType: "controller:registered", entityId: id, payload: word };
+  }
+
+  /**
+   * Whether this may be the first ring of a site that is known here: of its next generation, with no key but those that are in force for it. So
+   * whoever vouches for it can't speak for the site; a site with other keys is approved by an operator.
+   */
+  #mayFollow(id: string, ring: Ring): boolean {
+    const { registry, stateOf } = this.#options;
+    const newest = registry.site(id)?.lines.at(-1);
+    if (newest === undefined) return true;
+    const inForce = stateOf(newest.line)?.ring ?? newest.ring;
+    const isNext = ring.generation === newest.ring.generation + 1 && registry.forkOf(newest.line) === undefined;
+    return isNext && ring.keys.every(({ key }) => inForce.keys.some((one) => one.key === key));
   }
 
   /** How many sites are known here by the word of this line alone. */
@@ -93,12 +109,20 @@ export class WordOfOthers {
   }
 
   #proven({ evidence }: EventPayload): Word | null {
-    const { registry, tools, stateOf } = this.#options;
+    const { registry, tools } = this.#options;
     const line = (evidence as { readonly line?: unknown } | null)?.line;
     if (typeof line !== "string" || registry.forkOf(line) !== undefined) return null;
-    const state = stateOf(line);
-    if (state === null || !verifyEvidence(evidence, state.ring, tools)) return null;
+    const ring = this.#ringOf(line);
+    if (ring === null || !verifyEvidence(evidence, ring, tools)) return null;
     return forkOf(evidence);
+  }
+
+  /** In force for the line; the pinned one where no page of it has come yet: evidence comes once. */
+  #ringOf(line: LineId): Ring | null {
+    const { registry, stateOf } = this.#options;
+    const state = stateOf(line);
+    if (state !== null) return state.ring;
+    return registry.site(controllerOf(line))?.lines.find((one) => one.line === line)?.ring ?? null;
   }
 }
 

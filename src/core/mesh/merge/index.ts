@@ -3,6 +3,6 @@
 export type { AgentRow } from "./agent-row.ts";
 export { type ControllerRow, shownController } from "./controller-row.ts";
 export { type LineEvent, siteOf } from "./events.ts";
-export type { JobRow } from "./job-row.ts";
+export type { JobWords } from "./job-row.ts";
 export { EMPTY_SUM, Projection, projectionHash, type Row, type RowKind, type RowStore } from "./projection.ts";
 export { type LineMark, type LineStanding, type ShownJob, shownJob } from "./shown-job.ts";

@@ -42,7 +42,7 @@ export interface JobRunSaid extends JobSaid {
   readonly attempt: number;
 }
 
-export interface JobRow {
+export interface JobWords {
   readonly id: string;
   readonly line: LineId;
   readonly gone: Version | null;
@@ -63,7 +63,7 @@ const STATES: Readonly<Record<string, JobState>> = {
 };
 
 /** The row after the event; the same object where the event changes nothing. */
-export function evolveJobRow(row: JobRow | null, said: LineEvent): JobRow | null {
+export function evolveJobRow(row: JobWords | null, said: LineEvent): JobWords | null {
   const at = versionOf(said);
   const { event, line } = said;
   const before = row ?? { id: event.entityId, line, gone: null, spec: null, state: null, run: null };
@@ -81,11 +81,11 @@ export function evolveJobRow(row: JobRow | null, said: LineEvent): JobRow | null
 }
 
 /** Nothing is left of it but where it was forgotten. */
-export function isGone(row: JobRow): boolean {
+export function isGone(row: JobWords): boolean {
   return row.spec === null && row.state === null && row.run === null;
 }
 
-function forgotten(row: JobRow, at: Version): JobRow {
+function forgotten(row: JobWords, at: Version): JobWords {
   return {
     id: row.id,
     line: row.line,

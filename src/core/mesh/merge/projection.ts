@@ -16,12 +16,12 @@ import { type AgentRow, evolveAgentRow, isAgentGone } from "./agent-row.ts";
 import { type ControllerRow, evolveControllerRow } from "./controller-row.ts";
 import { type LineEvent, siteOf } from "./events.ts";
 import { integerOf, member, textOf } from "./fields.ts";
-import { evolveJobRow, isGone, type JobRow } from "./job-row.ts";
+import { evolveJobRow, isGone, type JobWords } from "./job-row.ts";
 import { NAME_LENGTH_MAX } from "./limits.ts";
 import { rowHash, RowSum } from "./row-sum.ts";
 
 export type Row =
-  | { readonly kind: "job"; readonly row: JobRow }
+  | { readonly kind: "job"; readonly row: JobWords }
   | { readonly kind: "agent"; readonly row: AgentRow }
   | { readonly kind: "controller"; readonly row: ControllerRow };
 export type RowKind = Row["kind"];
@@ -112,7 +112,7 @@ function evolve(kind: RowKind, before: Row | null, said: LineEvent): Row | null 
   const old = before === null ? null : before.row;
   switch (kind) {
     case "job":
-      return wrapped("job", evolveJobRow(old as JobRow | null, said));
+      return wrapped("job", evolveJobRow(old as JobWords | null, said));
     case "agent":
       return wrapped("agent", evolveAgentRow(old as AgentRow | null, said));
     case "controller":

@@ -10,7 +10,7 @@
 import type { JobState } from "../../jobs/model.ts";
 import type { LineId } from "../model.ts";
 import { siteOf } from "./events.ts";
-import type { JobRow, JobRunSaid, JobSpecSaid, JobStateSaid } from "./job-row.ts";
+import type { JobWords, JobRunSaid, JobSpecSaid, JobStateSaid } from "./job-row.ts";
 import { isLater, laterOf, type Said, type Version } from "./version.ts";
 
 export type LineMark = "forked" | "evicted";
@@ -59,7 +59,7 @@ interface SiteWord {
 const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
 
 /** Null: no line says anything of it (any more). */
-export function shownJob(rows: readonly JobRow[], standingOf: (line: LineId) => LineStanding): ShownJob | null {
+export function shownJob(rows: readonly JobWords[], standingOf: (line: LineId) => LineStanding): ShownJob | null {
   const good = rows.filter((row) => standingOf(row.line).mark === null);
   const words = siteWords(good, standingOf);
   const counted = words.length > 0 ? words : siteWords(rows, standingOf);
@@ -70,17 +70,17 @@ export function shownJob(rows: readonly JobRow[], standingOf: (line: LineId) => 
   return winner === null ? null : shown(rows[0]!.id, winner, counted.length);
 }
 
-function siteWords(rows: readonly JobRow[], standingOf: (line: LineId) => LineStanding): SiteWord[] {
+function siteWords(rows: readonly JobWords[], standingOf: (line: LineId) => LineStanding): SiteWord[] {
   const bySite = Map.groupBy(rows, (row) => siteOf(row.line));
   const words: SiteWord[] = [];
   for (const [site, own] of bySite) {
-    const isLost = (row: JobRow, said: Said): boolean => {
+    const isLost = (row: JobWords, said: Said): boolean => {
       const { through } = standingOf(row.line);
       return through !== null && said.at.sequence > through;
     };
     // What one generation forgot, no other one of the site remembers.
     const gone = own.reduce<Version | null>((last, row) => laterVersion(last, row.gone), null);
-    const pick = <T extends Said>(of: (row: JobRow) => T | null): T | null => {
+    const pick = <T extends Said>(of: (row: JobWords) => T | null): T | null => {
       let kept: T | null = null;
       let lost: T | null = null;
       for (const row of own) {
@@ -93,7 +93,7 @@ function siteWords(rows: readonly JobRow[], standingOf: (line: LineId) => LineSt
     };
     const state = pick((row) => row.state);
     if (state === null) continue;
-    const from = own.find((row) => row.state === state) as JobRow;
+    const from = own.find((row) => row.state === state) as JobWords;
     const [spec, run] = [pick((row) => row.spec), pick((row) => row.run)];
     words.push({ site, line: from.line, isLost: isLost(from, state), spec, state, run });
   }

@@ -5,7 +5,7 @@ import { canonicalJson, type EventPayload } from "../../events/index.ts";
 import { seededRandom, type Random } from "../../kit/random.ts";
 import type { Json } from "../../kit/json.ts";
 import type { Digest } from "../../../ports/digest.ts";
-import { type JobRow, type LineEvent, projectionHash, type Row, type RowKind, type RowStore } from "./index.ts";
+import { type JobWords, type LineEvent, projectionHash, type Row, type RowKind, type RowStore } from "./index.ts";
 
 export class MemoryRows implements RowStore {
   readonly rows = new Map<string, { readonly text: string; readonly row: Row; readonly isGone: boolean }>();
@@ -38,7 +38,7 @@ export class MemoryRows implements RowStore {
     return live.map(({ row }) => `${row.kind} ${canonicalJson(plain(row.row))}`).toSorted();
   }
 
-  jobRows(id: string): JobRow[] {
+  jobRows(id: string): JobWords[] {
     const rows = [...this.rows.values()].flatMap(({ row }) => (row.kind === "job" ? [row.row] : []));
     return rows.filter((row) => row.id === id);
   }

@@ -10,5 +10,5 @@ export { decodeLineState, emptyLine, encodeLineState, rootOf } from "./line-stat
 export { checkNote, NOTHING_WITHHELD, type ProofTools, readNote, signCheckpoint } from "./note.ts";
 export { itemBytes, pageProblem } from "./page.ts";
 export { ringHashOf, ringKeyOf, ringProblem } from "./ring.ts";
-export { readRecovered, recoveredPayload, successorOf } from "./successor.ts";
+export { readRecovered, type Recovered, recoveredPayload, successorOf } from "./successor.ts";
 export { isWithheld, withheldHash } from "./withheld.ts";

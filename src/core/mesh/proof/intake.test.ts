@@ -11,7 +11,7 @@ import type { LineState, Page, PageItem } from "../model.ts";
 import { ringOf, TestSite } from "../test-site.ts";
 import { checkPage, type Verdict } from "./intake.ts";
 import { SLICE_ITEMS } from "./limits.ts";
-import { emptyLine } from "./line-state.ts";
+
 import { changed, exampleSite, readTo, signedPage, toolsOf, verdictOf } from "./test-pages.ts";
 
 const tools = toolsOf(digest);
@@ -281,8 +281,4 @@ describe("registrations", () => {
     const got = verdict(site.start, site.page(0, 1));
     expect(got).toMatchObject({ kind: "bad", sequence: 1, problem: expect.stringContaining(problem) });
   });
-});
-
-test("a line of a later generation does not begin empty", () => {
-  expect(() => emptyLine(ringOf("site-a", ["n1"], digest, 2), digest)).toThrow("first generation");
 });

@@ -22,7 +22,7 @@ import { frontierOf, rootOf } from "./line-state.ts";
 import { checkNote, type ProofTools, readNote } from "./note.ts";
 import { itemBytes, pageProblem } from "./page.ts";
 import { haveSameKeys, ringOfRegistration } from "./ring.ts";
-import { RECOVERED, recoveredProblem } from "./successor.ts";
+import { recoveredProblem } from "./successor.ts";
 import { isWithheld, withheldHash } from "./withheld.ts";
 
 /** Its `sequence` is its place in the line. */
@@ -174,7 +174,6 @@ class Walk {
   }
 
   #stub(sequence: number, hash: string): string {
-    if (this.#isFirst(sequence)) this.#wrong(sequence, `a line of a later generation begins with ${RECOVERED}`);
     this.#head = { sequence, hash, timestamp: this.#head.timestamp };
     this.events.push({ kind: "stub", sequence, hash });
     return hash;
@@ -199,24 +198,25 @@ class Walk {
 
   #problemOf(event: ChainEvent): string | null {
     const { ring } = this.#question.state;
-    // A site that was recovered before it first had a ring has earlier authors.
-    if (this.#isStated && event.sourceControllerId !== ring.author) return `its author is not ${ring.author}`;
     if (isWithheld(event.eventType)) return `${event.eventType} is withheld, and never has a text`;
-    if (this.#isFirst(event.sequence)) return recoveredProblem(event, this.#question.state);
+    // Written before the site had a ring, or before it knew that its disk had gone back.
+    if (event.sourceControllerId !== ring.author) return this.#isStated ? `its author is not ${ring.author}` : null;
+    if (ring.generation > 1 && !this.#isStated) return this.#recovered(event);
     if (event.eventType === "controller:registered" && event.entityId === ring.controller) return this.#register(event);
     return null;
   }
 
-  /** The first event of a line that continues another one (successor.ts). */
-  #isFirst(sequence: number): boolean {
+  /** The first event of its own author, in a line that continues another one (successor.ts). */
+  #recovered(event: ChainEvent): string | null {
     const { state } = this.#question;
-    return state.ring.generation > 1 && state.checkpoint === null && sequence === state.size + 1;
+    const problem = recoveredProblem(event, state, state.checkpoint === null && event.sequence === state.size + 1);
+    this.#isStated = problem === null;
+    return problem;
   }
 
   /** The site's own registration: it states the ring, and may change it. */
   #register(event: ChainEvent): string | null {
     const { state } = this.#question;
-    if (event.sourceControllerId !== state.ring.author) return `its author is not ${state.ring.author}`;
     const stated = ringOfRegistration(state.ring.controller, event.payload);
     if (stated.kind === "malformed") return stated.problem;
     const { ring } = stated;

@@ -4,7 +4,6 @@
 
 import { MerkleFrontier } from "../../events/merkle.ts";
 import { bytesOfHash, HASH_BYTES, hexOf } from "../../events/hex.ts";
-import { assert } from "../../kit/assert.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../kit/bytes.ts";
 import { EVENT_SOURCE_BYTES_MAX, EVENT_TIMESTAMP_MAX } from "../../kit/limits.ts";
 import type { Digest } from "../../../ports/digest.ts";
@@ -15,9 +14,8 @@ import { ringProblem } from "./ring.ts";
 
 const STATE_VERSION = 1;
 
-/** The line that this ring begins, before its first event. Of generation 1: later ones continue another line (successor.ts). */
+/** The line that this ring begins, before its first event. Later generations continue another line where they can (successor.ts). */
 export function emptyLine(firstRing: Ring, digest: Pick<Digest, "sha256Hex">): LineState {
-  assert(firstRing.generation === 1, "only a first generation begins without events");
   const line = lineIdOf(firstRing, digest);
   const frontier = new Uint8Array(0);
   return { line, ring: firstRing, isStated: false, size: 0, hash: null, timestamp: 0, frontier, checkpoint: null };

@@ -2,6 +2,9 @@
 // is `controller:recovered {line, through, hash, frontier}`: it names the line before it, and the event of that line after which it
 // continues. Sequences and the tree go on from there, so that one proof spans both lines; what the old line has after `through` is lost.
 //
+// Where a disk went back to an earlier state, the site wrote more before anybody could say so. The new line begins with that, in the name
+// of the author before; its recovered event comes after it, and is the first of the new author.
+//
 // A recovered event proves nothing by itself: `through`, `hash` and `frontier` are compared with what is known of the old line.
 //
 //   old line known up to …   less than `through`: incomplete, the rest is fetched first
@@ -19,7 +22,7 @@ import type { Digest } from "../../../ports/digest.ts";
 import type { LineId, LineState, Ring } from "../model.ts";
 import { bytesOfBase64, toBase64 } from "./base64.ts";
 import { areHashes } from "./hashes.ts";
-import { isLineId, lineIdOf } from "./line-id.ts";
+import { controllerOf, isLineId, lineIdOf } from "./line-id.ts";
 import { frontierOf } from "./line-state.ts";
 
 export const RECOVERED = "controller:recovered";
@@ -98,7 +101,7 @@ export function successorOf({ old, ring, recovered, proof, digest }: SuccessionQ
   const state = {
     line: lineIdOf(ring, digest),
     ring,
-    isStated: true,
+    isStated: false,
     size: through,
     hash,
     timestamp,
@@ -108,11 +111,18 @@ export function successorOf({ old, ring, recovered, proof, digest }: SuccessionQ
   return { kind: "line", state };
 }
 
-/** Of the first event of a line that begins with `state`: whether it says where the line begins. */
-export function recoveredProblem(event: ChainEvent, state: LineState): string | null {
-  if (event.eventType !== RECOVERED) return `a line of a later generation begins with ${RECOVERED}`;
-  const { through, hash, frontier } = event.payload;
-  const isThis = through === state.size && hash === state.hash && frontier === toBase64(state.frontier);
+/**
+ * Of the first event of its own author in a line that continues another one: whether it says so. `isFirst`: it is the line's first event at
+ * all, so that `state` is where the line begins; else the site wrote more before it knew.
+ */
+export function recoveredProblem(event: ChainEvent, state: LineState, isFirst: boolean): string | null {
+  if (event.eventType !== RECOVERED) return `the first event of an author of a later generation is ${RECOVERED}`;
+  const { line, through, hash, frontier } = event.payload;
+  if (!isLineId(line) || line === state.line || controllerOf(line) !== state.ring.controller)
+    return "it continues no other line of its site";
+  const isThis = isFirst
+    ? through === state.size && hash === state.hash && frontier === toBase64(state.frontier)
+    : Number.isSafeInteger(through) && (through as number) < event.sequence - 1;
   return isThis ? null : "it says that the line begins elsewhere";
 }
 

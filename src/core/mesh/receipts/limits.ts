@@ -11,9 +11,9 @@ export const RECORD_PAGES_MAX = 64;
 export const LINE_STATE_BYTES_MAX = 48 * 1024;
 /** All of them are in memory and in each snapshot. */
 export const LINES_MAX = 4_096;
-export const LINE_ID_BYTES_MAX = 128;
+export const LINE_NAME_BYTES_MAX = 128;
 export const CHECKPOINT_BYTES_MAX = 1_024;
 /** Of a snapshot, made in one turn. */
-export const SNAPSHOT_SLICE_BYTES = 64 * 1024;
+export const LINES_SLICE_BYTES = 64 * 1024;
 /** Lines that are read of a snapshot in one turn. */
 export const LINES_PER_SLICE = 64;

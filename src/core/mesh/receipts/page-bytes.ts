@@ -9,7 +9,7 @@ import { bytesOfHash, HASH_BYTES, hexOf } from "../../events/hex.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../kit/bytes.ts";
 import type { LineId, Page, PageItem } from "../model.ts";
 import { itemBytes, PAGE_ITEM_BYTES_MAX, PAGE_ITEMS_MAX } from "../proof/index.ts";
-import { CHECKPOINT_BYTES_MAX, LINE_ID_BYTES_MAX } from "./limits.ts";
+import { CHECKPOINT_BYTES_MAX, LINE_NAME_BYTES_MAX } from "./limits.ts";
 
 const ITEM_TEXT = 0;
 const ITEM_HASH = 1;
@@ -51,7 +51,7 @@ function writeItem(writer: ByteWriter, item: PageItem): void {
 /** Throws a DecodeError. */
 export function decodePage(bytes: Uint8Array): HeldPage {
   const reader = new ByteReader(bytes);
-  const [line, after, count] = [reader.text(LINE_ID_BYTES_MAX), reader.uint53(), reader.u32()];
+  const [line, after, count] = [reader.text(LINE_NAME_BYTES_MAX), reader.uint53(), reader.u32()];
   if (count === 0 || count > PAGE_ITEMS_MAX) throw new DecodeError("malformed", `a page of ${count} items`);
   const items = Array.from({ length: count }, () => readItem(reader));
   const checkpoint = reader.text(CHECKPOINT_BYTES_MAX);

@@ -15,7 +15,7 @@ import { TextMap } from "../../kit/text-map.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import type { LineId, LineState } from "../model.ts";
 import { decodeLineState, encodeLineState } from "../proof/index.ts";
-import { LINE_STATE_BYTES_MAX, LINES_MAX, LINES_PER_SLICE, SNAPSHOT_SLICE_BYTES } from "./limits.ts";
+import { LINE_STATE_BYTES_MAX, LINES_MAX, LINES_PER_SLICE, LINES_SLICE_BYTES } from "./limits.ts";
 import { readHash, writeHash } from "./page-bytes.ts";
 import { encodeReceipt, newEvents, receiptHashOf, type SealedReceipt } from "./receipt.ts";
 import type { LinePoint, OfferedPage } from "./record.ts";
@@ -120,7 +120,7 @@ export class ReceiptsState {
   // ---- snapshots -----------------------------------------------------------------------------------
 
   /** In pieces, of this moment. */
-  slices(sliceBytes = SNAPSHOT_SLICE_BYTES): Generator<Uint8Array, void, void> {
+  slices(sliceBytes = LINES_SLICE_BYTES): Generator<Uint8Array, void, void> {
     const lines = [...this.lines()].toSorted(byLine);
     return encode({ head: this.#head, foreign: this.#foreign, floorMs: this.#floorMs }, lines, sliceBytes);
   }

@@ -57,7 +57,8 @@ export function decideRegister(
   const known = registry.site(id);
   if (known?.isEvicted === true) return evicted(id);
   if (known === undefined && registry.size >= SITES_MAX) return noRoom();
-  const refusal = shown === null ? null : ringRefusal(id, known, shown, ringInForce);
+  const refusal =
+    shown === null ? null : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
   const ring = shown === null ? {} : { line: shown.line, ring: shown.ring };
   const payload = { url, name, urls, version, ...ring, metadata };
@@ -134,6 +135,7 @@ function ringRefusal(
   known: KnownSite | undefined,
   shown: ShownRing,
   ringInForce: RingInForce,
+  isForked: (line: LineId) => boolean,
 ): Refused | null {
   const { line, ring, ringHash, provenBy } = shown;
   if (known?.approvedRing === ringHash) return null;
@@ -146,7 +148,8 @@ function ringRefusal(
       `The proof is not signed by a key of ${line} that is known here. If ${id} has changed its keys, an operator approves its first ring: \`tenure mesh approve ${id} --ring ${ringHash}\`.`,
     );
   }
-  const isNext = ring.generation > newest.ring.generation;
+  // Whoever has forked a line has its keys: only an operator says which of them is the site.
+  const isNext = ring.generation > newest.ring.generation && !isForked(newest.line);
   if (isNext && isKeyOf(provenBy, [newest.ring, ringInForce(newest.line)])) return null;
   return refused(
     "CONTROLLER_CONFLICT",

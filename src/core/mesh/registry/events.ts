@@ -10,6 +10,7 @@ export const REGISTRY_EVENTS = [
   "controller:evicted",
   "controller:forked",
   "controller:resumed",
+  "controller:gated",
 ] as const;
 export type RegistryEventType = (typeof REGISTRY_EVENTS)[number];
 
@@ -51,4 +52,31 @@ export interface SiteEvicted {
 export interface LineForked {
   readonly line: LineId;
   readonly evidence: { readonly [key: string]: Json };
+}
+
+/** A place in the own history: up to `through`, with the tree there (base64). */
+export interface OwnPlace {
+  readonly through: number;
+  /** Of the event `through`; null where that is 0. */
+  readonly hash: string | null;
+  readonly frontier: string;
+}
+
+/** `controller:gated`: the whole site was started, and what follows `through` was written before anybody was compared with. */
+export type SiteGated = OwnPlace;
+
+/** `controller:resumed`: this site signs again. */
+export interface SiteResumed {
+  /** Null: every peer was compared. */
+  readonly by: string | null;
+  /** A new line begins; null: the line goes on. */
+  readonly renewed: Renewal | null;
+}
+
+/** How a site goes on whose disk is behind its peers: as another author, in the next generation, which continues `line` after `through`. */
+export interface Renewal extends OwnPlace {
+  readonly line: LineId;
+  /** Whose events it had written, as the log names the author. */
+  readonly before: string;
+  readonly author: string;
 }

@@ -249,6 +249,36 @@ describe("what becomes of a site", () => {
   });
 });
 
+describe("the own line after a start", () => {
+  const place = { through: 7, hash: "h", frontier: "f" };
+  const renewed = { ...place, line: "home.1", before: "home", author: "home+1" };
+
+  it("the first place counts until the site is resumed; how a new line began stays", () => {
+    const stage = new Stage();
+    stage.own("k0");
+    stage.apply("controller:gated", "home", place);
+    stage.apply("controller:gated", "home", { ...place, through: 9 });
+    expect(stage.registry.gated).toEqual(place);
+    const other = new Registry();
+    other.restore(stage.registry.encode());
+    expect(other.gated).toEqual(place);
+    stage.apply("controller:resumed", "home", { by: "me", renewed });
+    stage.apply("controller:gated", "home", { ...place, through: 12 });
+    stage.apply("controller:resumed", "home", { by: null, renewed: null });
+    expect([stage.registry.gated, stage.registry.renewed]).toEqual([null, renewed]);
+  });
+
+  it("peers are those that registered here themselves, and are not evicted", () => {
+    const stage = new Stage();
+    for (const id of ["b", "c", "d"]) stage.register(asked(id, { shown: shown(ring(id, "k1")) }));
+    stage.register(asked("e", { shown: shown(ring("e", "k1")), metadata: { vouchedBy: "b.1" } }));
+    stage.apply("controller:evicted", "c", { by: "me", through: {} });
+    stage.apply("controller:expired", "d", {});
+    stage.apply("controller:approved", "unheard", { by: "me", ring: "r" });
+    expect(stage.registry.peers()).toEqual(["b", "d"]);
+  });
+});
+
 describe("written down", () => {
   it("is nothing where nothing happened, and comes back whole", () => {
     const stage = new Stage();

@@ -5,7 +5,17 @@ import { parseJson } from "../../kit/parse-json.ts";
 import { TextMap } from "../../kit/text-map.ts";
 import type { StoredEvent } from "../../events/index.ts";
 import type { LineId } from "../model.ts";
-import type { LineForked, OwnRegistered, RegistryEventType, SiteApproved, SiteRegistered } from "./events.ts";
+import type {
+  LineForked,
+  OwnPlace,
+  OwnRegistered,
+  RegistryEventType,
+  Renewal,
+  SiteApproved,
+  SiteGated,
+  SiteRegistered,
+  SiteResumed,
+} from "./events.ts";
 import { FORKS_MAX, LINES_PER_SITE_MAX, SITES_MAX } from "./limits.ts";
 import type { Accept, KnownSite, LineStanding, OwnSite, PinnedLine, SiteStatus } from "./model.ts";
 
@@ -14,11 +24,15 @@ interface Written {
   readonly sites: readonly KnownSite[];
   readonly forks: readonly (readonly [LineId, number])[];
   readonly resumedAt: number;
+  readonly gated: OwnPlace | null;
+  readonly renewed: Renewal | null;
 }
 
 export class Registry {
   #own: OwnSite | null = null;
   #resumedAt = 0;
+  #gated: OwnPlace | null = null;
+  #renewed: Renewal | null = null;
   readonly #sites = new Map<string, KnownSite>();
   /** Lines that are proven to have forked: the sequence of the own event that has the evidence. */
   readonly #forks = new TextMap<number>();
@@ -31,6 +45,16 @@ export class Registry {
   /** The sequence of the last `controller:resumed`; 0: none. */
   get resumedAt(): number {
     return this.#resumedAt;
+  }
+
+  /** Where the own history was when the site was started and not compared yet, the first time of several; null: it is compared. */
+  get gated(): OwnPlace | null {
+    return this.#gated;
+  }
+
+  /** How the last new line began that an operator asked for; null: none. */
+  get renewed(): Renewal | null {
+    return this.#renewed;
   }
 
   /** Nothing was ever written of it. */
@@ -51,8 +75,22 @@ export class Registry {
     return [...this.#sites.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
+  /** Those that have registered here themselves: this site may have sent them its line. By id; without those that are evicted. */
+  peers(): readonly string[] {
+    return this.sites()
+      .filter(
+        ({ isEvicted, registeredAtMs, metadata }) => !isEvicted && registeredAtMs > 0 && !("vouchedBy" in metadata),
+      )
+      .map(({ id }) => id);
+  }
+
   forkOf(line: LineId): number | undefined {
     return this.#forks.get(line);
+  }
+
+  /** Lines that have forked, with the sequence of the own event that has the evidence; in the order in which they were proven. */
+  forks(): readonly (readonly [LineId, number])[] {
+    return [...this.#forks.entries()].toSorted(([, a], [, b]) => a - b);
   }
 
   status(site: KnownSite): SiteStatus {
@@ -61,6 +99,12 @@ export class Registry {
     if (site.isEvicted) return "evicted";
     if (site.isExpired) return "expired";
     return site.isApproved ? "approved" : "registered";
+  }
+
+  /** The generation before this one; null: none is known. */
+  lineBefore(controller: string, line: LineId): LineId | null {
+    const lines = this.#sites.get(controller)?.lines ?? [];
+    return lines[lines.findIndex((one) => one.line === line) - 1]?.line ?? null;
   }
 
   /** Whether pages of a line are taken. `controller`: the site whose line it is. */
@@ -91,7 +135,9 @@ export class Registry {
       case "controller:forked":
         return this.#forked(payload as unknown as LineForked, sequence);
       case "controller:resumed":
-        this.#resumedAt = sequence;
+        return this.#resumed(payload as unknown as SiteResumed, sequence);
+      case "controller:gated":
+        this.#gated ??= payload as unknown as SiteGated;
         return;
       default:
       // Of another tenant.
@@ -104,8 +150,10 @@ export class Registry {
     const written: Written = {
       own: this.#own,
       sites: this.sites(),
-      forks: [...this.#forks.entries()].toSorted(([, a], [, b]) => a - b),
+      forks: this.forks(),
       resumedAt: this.#resumedAt,
+      gated: this.#gated,
+      renewed: this.#renewed,
     };
     return JSON.stringify(written);
   }
@@ -113,10 +161,12 @@ export class Registry {
   restore(text: string | null): void {
     this.#sites.clear();
     this.#forks.clear();
-    const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0 };
-    const { own, sites, forks, resumedAt } = text === null ? empty : (parseJson(text) as Written);
+    const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0, gated: null, renewed: null };
+    const { own, sites, forks, resumedAt, gated, renewed } = text === null ? empty : (parseJson(text) as Written);
     this.#own = own;
     this.#resumedAt = resumedAt;
+    this.#gated = gated ?? null;
+    this.#renewed = renewed ?? null;
     for (const site of sites) this.#sites.set(site.id, site);
     for (const [line, sequence] of forks) this.#forks.set(line, sequence);
   }
@@ -156,6 +206,12 @@ export class Registry {
   #approved(id: string, { ring }: SiteApproved): void {
     if (!this.#sites.has(id) && this.#sites.size < SITES_MAX) this.#sites.set(id, unheard(id));
     this.#change(id, { isApproved: true, isEvicted: false, approvedRing: ring });
+  }
+
+  #resumed({ renewed = null }: SiteResumed, sequence: number): void {
+    this.#resumedAt = sequence;
+    this.#gated = null;
+    if (renewed !== null) this.#renewed = renewed;
   }
 
   #forked({ line }: LineForked, sequence: number): void {

@@ -12,7 +12,7 @@ import type { LineId } from "../model.ts";
 export type LinkId = string;
 
 /** What came of a page that another site sent. */
-export type PageOutcome =
+export type PageFate =
   /** It continues the line, and is applied or waits to be. */
   | "new"
   | "duplicate"
@@ -49,7 +49,7 @@ type Input =
       readonly line: LineId;
       /** The size of the line after the page. */
       readonly through: number;
-      readonly outcome: PageOutcome;
+      readonly outcome: PageFate;
     }
   /** The other side asks for everything after `after`, now and from now on. */
   | { readonly kind: "graft"; readonly link: LinkId; readonly line: LineId; readonly after: number }

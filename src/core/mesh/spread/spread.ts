@@ -22,7 +22,7 @@ import { assertNever } from "../../kit/assert.ts";
 import { TextMap } from "../../kit/text-map.ts";
 import type { LineId } from "../model.ts";
 import { GRAFT_AFTER_MS, HOPS_SAVED_MIN, REFUSED_PAUSE_MS, SHORTER_WAY_AGAIN_MS } from "./limits.ts";
-import type { Head, LinkId, PageOutcome, SentOutcome, SpreadEffect, SpreadInput } from "./messages.ts";
+import type { Head, LinkId, PageFate, SentOutcome, SpreadEffect, SpreadInput } from "./messages.ts";
 
 interface Line {
   readonly id: LineId;
@@ -223,7 +223,7 @@ export class Spread {
     for (const lane of line.lanes.values()) this.#offer(lane);
   }
 
-  #page(lane: Lane, through: number, outcome: PageOutcome): void {
+  #page(lane: Lane, through: number, outcome: PageFate): void {
     const { line } = lane;
     switch (outcome) {
       case "new":

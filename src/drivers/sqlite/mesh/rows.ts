@@ -14,7 +14,7 @@ import { parseJson } from "../../../core/kit/parse-json.ts";
 import {
   type ControllerRow,
   EMPTY_SUM,
-  type JobRow,
+  type JobWords,
   type LineMark,
   type LineStanding,
   Projection,
@@ -177,7 +177,7 @@ export class MeshRows {
 
   #show(id: string): void {
     const { rowsOf, findJob, deleteJob, deleteWords } = this.#statements;
-    const rows = rowsOf.all("job", id).map((row) => parseJson(row["text"] as string) as JobRow);
+    const rows = rowsOf.all("job", id).map((row) => parseJson(row["text"] as string) as JobWords);
     const shown = shownJob(rows, (line) => this.#standingOf(line));
     const before = findJob.get(id);
     const key = before === undefined ? this.#arrival : (before["sequence"] as number);

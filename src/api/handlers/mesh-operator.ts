@@ -1,0 +1,30 @@
+// What an operator does with this site's place in the mesh, and the evidence of forks that is known here.
+
+import { type MESH_OPERATOR_ROUTES, toSnake } from "../../contract/index.ts";
+import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { Handlers, Service } from "./handler.ts";
+import { standalone } from "./mesh-lines.ts";
+import { fenced } from "./mutation.ts";
+
+type Ids = keyof typeof MESH_OPERATOR_ROUTES;
+
+/** `lines`: undefined where this site is standalone. */
+export function meshOperatorHandlers(service: Service, lines: MeshLines | undefined): Pick<Handlers, Ids> {
+  return {
+    meshResume: async ({ caller, body: { new_line: isNewLine = false, leader_epoch: leaderEpoch } }) => {
+      const mesh = known(lines);
+      const request = { caller: caller.name, idempotencyKey: null, bodyHash: "", leaderEpoch };
+      const gate = await fenced(service, leaderEpoch, () => mesh.resume(request, isNewLine));
+      return { body: { gate: toSnake(gate) } };
+    },
+    meshEvidence: async ({ query, inTurn }) => {
+      const mesh = known(lines);
+      return { body: { forks: await inTurn(() => mesh.forks(query.site ?? null)) } };
+    },
+  };
+}
+
+function known(lines: MeshLines | undefined): MeshLines {
+  if (lines === undefined) throw standalone();
+  return lines;
+}

@@ -1,0 +1,223 @@
+// The planted mistakes in the mesh: each must be found by its simulation.
+
+import type { MeshKnobs } from "../mesh/index.ts";
+import { type Mutant, planting } from "./patch.ts";
+
+const INTAKE = "core/mesh/proof/intake.ts";
+const NOTE = "core/mesh/proof/note.ts";
+const WITHHELD = "core/mesh/proof/withheld.ts";
+const EVIDENCE = "core/mesh/proof/evidence.ts";
+const SPREAD = "core/mesh/spread/spread.ts";
+const RECEIPTS = "core/mesh/receipts/state.ts";
+const MESH = "controller/mesh/mesh.ts";
+const LINKS = "controller/mesh/links/links.ts";
+const JUDGE = "controller/mesh/links/heads-judge.ts";
+const WORD = "controller/mesh/links/word-of-others.ts";
+
+/** Little else goes wrong than what the runs are about. */
+const QUIET = { faults: 4, lie: null } as const;
+const BUSY = { clientPauseMs: 120, jobsMax: 40 } as const;
+
+function inRunsOf(pins: Partial<MeshKnobs>) {
+  return planting({ pins }, "mesh");
+}
+
+/** A relay that all of the others' lines pass. */
+function withRelay(lie: MeshKnobs["lie"]) {
+  return inRunsOf({ ...BUSY, faults: 2, lie, liar: "b", topology: "twins" });
+}
+
+const anywhere = planting(undefined, "mesh");
+const forked = inRunsOf({ ...BUSY, faults: 4, lie: "fork", topology: "full" });
+
+export const MESH_MUTANTS: readonly Mutant[] = [
+  // ---- what is believed of pages and notes
+
+  withRelay("change")("mesh-root-not-compared", "invariant 3", {
+    file: INTAKE,
+    find: "if (walk.root() !== checkpoint.root) {",
+    replace: 'if (walk.root() === "") {',
+  }),
+  withRelay("foreign-key")("mesh-signature-not-checked", "invariant 3", {
+    file: INTAKE,
+    find: 'if (signed.kind !== "signed") return bad(signed.problem);\n  yield;',
+    replace: "yield;",
+  }),
+  withRelay("foreign-key")(
+    "mesh-any-key-signs",
+    "invariant 3",
+    {
+      file: NOTE,
+      find: "if (!tools.verify(publicKey, read.signed, read.signature))",
+      replace: "if (publicKey.length === 0)",
+    },
+    {
+      file: NOTE,
+      find: "if (!areSame(read.keyId, keyIdOf(keyName, publicKey, tools.digest)))",
+      replace: "if (publicKey.length === 0)",
+    },
+  ),
+  withRelay("stub")("mesh-stub-accepted-anywhere", "invariant 12", {
+    file: INTAKE,
+    find: "if (withheldHash(walk.withheld, digest) !== checkpoint.withheld.hash)",
+    replace: 'if (checkpoint.withheld.hash === "")',
+  }),
+  anywhere("mesh-keys-leave-the-site", "invariant 12", {
+    file: WITHHELD,
+    find: 'return eventType === "build:log" || eventType.startsWith("key:");',
+    replace: 'return eventType === "build:log";',
+  }),
+  anywhere("mesh-failures-withheld", "invariant 12", {
+    file: WITHHELD,
+    find: 'return eventType === "build:log" || eventType.startsWith("key:");',
+    replace: 'return ["build:log", "build:completed"].includes(eventType) || eventType.startsWith("key:");',
+  }),
+
+  // ---- forks
+
+  forked("mesh-fork-keeps-one-branch", "invariant 5", {
+    file: MESH,
+    find: "forked: (evidence) => void this.#word.forked(evidence).catch((error: unknown) => this.#lost(error)),",
+    replace: "forked: () => undefined,",
+  }),
+  forked("mesh-fork-not-passed-on", "invariant 5", {
+    file: WORD,
+    find: 'if (eventType === "controller:forked") return this.#proven(payload);',
+  }),
+  inRunsOf({ faults: 8, lie: "fork", topology: "twins" })("mesh-evidence-that-comes-early-is-dropped", "trap 73", {
+    file: WORD,
+    find: "if (state !== null) return state.ring;",
+    replace: "if (state === null || state !== null) return state?.ring ?? null;",
+  }),
+  forked(
+    "mesh-heads-as-bare-sizes",
+    "invariant 5",
+    {
+      file: JUDGE,
+      find: "        this.#prove(state, note, ask);\n        return [line, size];",
+      replace: "        return [line, size];",
+    },
+    { file: JUDGE, find: "forked(compared.evidence);", replace: "void forked;" },
+  ),
+  inRunsOf({ ...BUSY, faults: 4, lie: "slander", topology: "full" })("mesh-evidence-not-verified", "invariant 10", {
+    file: WORD,
+    find: "if (ring === null || !verifyEvidence(evidence, ring, tools)) return null;",
+    replace: "if (ring === null) return null;",
+  }),
+  inRunsOf(QUIET)(
+    "mesh-consistent-heads-called-a-fork",
+    "invariant 4",
+    { file: "core/mesh/proof/fork.ts", find: 'if (prefix.rootAt === smaller.root) return { kind: "consistent" };' },
+    { file: EVIDENCE, find: "if (evidence.rootAt === smaller.checkpoint.root) return false;" },
+  ),
+
+  // ---- receipts and arrival numbers
+
+  inRunsOf({ ...QUIET, ...BUSY })("mesh-arrival-without-own-events", "invariant 6", {
+    file: "controller/mesh/receipts-fold.ts",
+    find: "own: this.#options.own(), arrivedMs",
+    replace: "own: this.state.head.own, arrivedMs",
+  }),
+  inRunsOf(BUSY)("mesh-known-events-counted-again", "invariant 6", {
+    file: RECEIPTS,
+    find: "first: from.size + 1,",
+    replace: "first: page.after + 1,",
+  }),
+  inRunsOf({ ...BUSY, snapshotAfterEntries: 20 })("mesh-snapshot-without-foreign-count", "invariant 6", {
+    file: RECEIPTS,
+    find: "this.#foreign = foreign;",
+  }),
+  inRunsOf({ ...BUSY, snapshotAfterEntries: 20 })("mesh-snapshot-without-lines", "invariant 6", {
+    file: RECEIPTS,
+    find: "lines.set(state.line, state);",
+    replace: "void state;",
+  }),
+  inRunsOf({ ...QUIET, ...BUSY, skewsMs: [0, 800, 0, -800, 400] })("mesh-causes-do-not-move-the-clock", "invariant 7", {
+    file: "node/assembly/machine.ts",
+    find: "floorMs: () => mesh.state.floorMs",
+    replace: "floorMs: () => 0",
+  }),
+  inRunsOf({ ...QUIET, skewsMs: [0, 500_000, 0, 0, 0] })("mesh-any-clock-moves-ours", "trap 58", {
+    file: "controller/mesh/receipts-reign.ts",
+    find: "if (timestamp <= untilMs) floorMs",
+    replace: "if (untilMs > 0) floorMs",
+  }),
+
+  // ---- links and who is known
+
+  inRunsOf({ lie: null })("mesh-dialling-given-up", "trap 60", {
+    file: "controller/mesh/links/dialled-link.ts",
+    find: "noted(ended.problem);",
+    replace: "noted(ended.problem);\n    if (failures > 0) return;",
+  }),
+  inRunsOf({ lie: null, faults: 12, topology: "tree" })("mesh-heads-shown-once", "trap 73", {
+    file: "controller/mesh/links/own-heads.ts",
+    find: "if (this.#times++ % HEADS_ALL_EVERY === 0)",
+    replace: "if (this.#times++ % HEADS_ALL_EVERY === -1)",
+  }),
+  inRunsOf({ ...QUIET, topology: "chain" })("mesh-nobody-vouches", "invariant 1", {
+    file: WORD,
+    find: 'if (eventType === "controller:registered") return this.#vouched(line, event.entityId, payload);',
+  }),
+  inRunsOf({ ...BUSY, lie: null, faults: 12, topology: "full" })("mesh-relay-cuts-pages-anew", "decision 3", {
+    file: "controller/mesh/foreign-lines.ts",
+    find: "return pageOf(receipt.page);",
+    replace:
+      "const page = pageOf(receipt.page);\n    return { ...page, after, items: page.items.slice(after - page.after) };",
+  }),
+  inRunsOf({ ...QUIET, topology: "chain" })("mesh-relays-nothing", "invariant 1", {
+    file: "controller/mesh/lines.ts",
+    find: "return [...own.lines(), ...(foreign?.lines() ?? [])];",
+    replace: "return foreign === undefined ? [] : [...own.lines()];",
+  }),
+  inRunsOf(QUIET)("mesh-own-line-asked-for", "invariant 11", {
+    file: LINKS,
+    find: "const isWanted = !known.isOwn(line) && known.isWanted(line);",
+    replace: "const isWanted = known.isWanted(line);",
+  }),
+  inRunsOf(QUIET)("mesh-page-sent-for-ever", "invariant 11", {
+    file: SPREAD,
+    find: 'else if (outcome.kind !== "refused" && outcome.through > after) this.#reaches(lane, outcome.through);',
+    replace: 'else if (outcome.kind !== "refused" && outcome.through > after) lane.size = after;',
+  }),
+  inRunsOf({ ...QUIET, aims: ["wall-jump-site", "wall-jump-site", "wall-jump-site", "wall-jump-site"] })(
+    "mesh-ttl-by-the-wall-clock",
+    "trap 74",
+    {
+      file: "controller/mesh/registry.ts",
+      find: "const nowMs = clock.monotonicMs();\n    const isSilent",
+      replace: "const nowMs = clock.wallMs();\n    const isSilent",
+    },
+    {
+      file: "controller/mesh/registry.ts",
+      find: "this.#heard.get(id)?.atMs ?? this.#beganMs",
+      replace: "this.#heard.get(id)?.wallMs ?? this.#startedWallMs",
+    },
+  ),
+
+  inRunsOf({ ...BUSY, lie: null, evicts: true, faults: 2, topology: "full" })(
+    "mesh-evicted-site-still-read",
+    "invariant 10",
+    {
+      file: "core/mesh/registry/registry.ts",
+      find: 'if (site.isEvicted) return { kind: "evicted" };',
+    },
+  ),
+
+  // ---- the merged state
+
+  inRunsOf(BUSY)(
+    "mesh-one-row-for-all-lines",
+    "invariant 2",
+    {
+      file: "core/mesh/merge/projection.ts",
+      find: "const text = this.#store.get(kind, said.line, entityId);",
+      replace: 'said = { ...said, line: "all" };\n    const text = this.#store.get(kind, said.line, entityId);',
+    },
+    {
+      file: "core/mesh/merge/version.ts",
+      find: "return isLater(other.at, one.at) ? other : one;",
+      replace: "return other;",
+    },
+  ),
+];
