@@ -40,14 +40,15 @@ export async function converge(stage: MeshStage): Promise<Ended> {
       difference === null ? null : `no convergence within ${CONVERGE_WITHIN_MS} ms after the last fault: ${difference}`;
     return { violation: world.finding() ?? why, convergenceMs };
   }
-  const violation =
-    world.finding() ??
-    ledger.lost() ??
-    (await silence(stage)) ??
-    differenceOf(stage) ??
-    (await shownProblem(stage)) ??
-    world.finding();
+  const violation = world.finding() ?? ledger.lost() ?? (await silence(stage)) ?? (await stillEqual(stage));
   return { violation, convergenceMs };
+}
+
+/** Also what was written last has come to all by now, and is shown. */
+async function stillEqual(stage: MeshStage): Promise<string | null> {
+  const { world } = stage;
+  await world.run(() => differenceOf(stage) === null, { untilMs: world.nowMs + SILENT_WITHIN_MS, stepsMax: STEPS_MAX });
+  return world.finding() ?? differenceOf(stage) ?? (await shownProblem(stage)) ?? world.finding();
 }
 
 /** Null: all honest sites have all that they must have. */

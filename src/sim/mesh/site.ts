@@ -73,6 +73,8 @@ export class SimSite {
   readonly #peers: SimPeers;
   readonly #servers = new Map<string, { readonly life: number; readonly server: SiteServer }>();
   readonly #founded = new Set<string>();
+  /** By node: the stamp of the last receipt of this life. */
+  readonly #receiptMs = new Map<string, number>();
   readonly #rows = new Map<string, StoredRows>();
 
   constructor(id: string, stage: SiteStage) {
@@ -103,6 +105,7 @@ export class SimSite {
 
   start(boot: Boot): void {
     this.#stage.ledger.ended(boot.node);
+    this.#receiptMs.set(boot.node, Infinity);
     boot.when(Promise.all([this.#archive(boot, EVENTS), this.#archive(boot, RECEIPTS)]), ([archive, receipts]) =>
       this.#startEngine(boot, archive, receipts),
     );
@@ -240,6 +243,10 @@ export class SimSite {
     const { ledger } = this.#stage;
     const { timestamp, first, page } = sealed.receipt;
     ledger.receipt(this.id, node, sealed, own);
+    const beforeMs = this.#receiptMs.get(node) ?? Infinity;
+    this.#receiptMs.set(node, timestamp);
+    // A receipt is never stamped below the one before: only a later stamp is the time at which the leader had the page.
+    if (timestamp <= beforeMs) return;
     for (const item of page.items.slice(first - page.after - 1)) {
       if ("bytes" in item) ledger.caused(node, timestampOf(item.bytes), timestamp);
     }

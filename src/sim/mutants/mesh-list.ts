@@ -175,6 +175,11 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     find: "const isWanted = !known.isOwn(line) && known.isWanted(line);",
     replace: "const isWanted = known.isWanted(line);",
   }),
+  inRunsOf({ faults: 6, lie: "fork", topology: "full" })("mesh-frozen-line-asked-for-ever", "invariant 11", {
+    file: LINKS,
+    find: "for (const line of new Set([...here, ...named])) {",
+    replace: "for (const line of named.length < 0 ? named : here) {",
+  }),
   inRunsOf(QUIET)("mesh-page-sent-for-ever", "invariant 11", {
     file: SPREAD,
     find: 'else if (outcome.kind !== "refused" && outcome.through > after) this.#reaches(lane, outcome.through);',

@@ -258,15 +258,17 @@ export class Links implements LinkHost {
   /** Lines that are new here, and what the registry says of each by now. */
   #review(): void {
     const { lines, known, clock } = this.#options;
-    for (const line of lines.lines()) {
+    const here = lines.lines();
+    // Also lines of which only others have something: one that is frozen before its first page came must not be asked for any more.
+    const named = Array.from(this.#spread.lanes(), ({ line }) => line);
+    for (const line of new Set([...here, ...named])) {
       const isWanted = !known.isOwn(line) && known.isWanted(line);
-      if (isWanted !== !this.#unwanted.has(line)) {
-        if (isWanted) this.#unwanted.delete(line);
-        else this.#unwanted.add(line);
-        this.#step({ kind: "wanted", line, wanted: isWanted });
-      }
-      this.#step({ kind: "have", line, size: lines.size(line) });
+      if (isWanted === !this.#unwanted.has(line)) continue;
+      if (isWanted) this.#unwanted.delete(line);
+      else this.#unwanted.add(line);
+      this.#step({ kind: "wanted", line, wanted: isWanted });
     }
+    for (const line of here) this.#step({ kind: "have", line, size: lines.size(line) });
     if (!this.#over.signal.aborted) {
       this.#check = clock.setTimer(clock.monotonicMs() + LINES_CHECK_MS, () => this.#review());
     }
