@@ -21,7 +21,7 @@ const LONG = [
   "test/bench-jobs.test.ts",
   "test/sim-long.test.ts",
   "test/chaos-cluster.test.ts",
-  "test/chaos/{jobs,paused-leader,servers-gate}.test.ts",
+  "test/chaos/{jobs,mesh,paused-leader,servers-gate}.test.ts",
   "test/etcd/tokens.test.ts",
   "test/postgres/{outcomes,poll-lost-session,restored}.test.ts",
   "test/postgres-server/*.test.ts",

@@ -1,4 +1,4 @@
-// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle|mesh] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
@@ -13,6 +13,7 @@ const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   loop: () => import("./loop.ts"),
   turns: () => import("./turns.ts"),
   idle: () => import("./idle.ts"),
+  mesh: () => import("./mesh.ts"),
 };
 const EXIT_USAGE = 64;
 

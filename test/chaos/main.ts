@@ -1,4 +1,4 @@
-// `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
+// `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts, `-- mesh` in mesh-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
 // to standard error; the result, as text or with --json as one object in the last line, to standard output.
 
 import { randomInt } from "node:crypto";
@@ -12,6 +12,7 @@ import { figuresOf } from "./figures.ts";
 import { type Flags, HELP, readFlags, UsageError } from "./flags.ts";
 import { runGate, type RunResult } from "./gate-run.ts";
 import { jobsCommand } from "./jobs-command.ts";
+import { meshCommand } from "./mesh-command.ts";
 import type { Timing } from "./messages.ts";
 import { nodeCommand } from "./node-command.ts";
 import { postgresStage } from "./postgres-stage.ts";
@@ -40,6 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
     if (args[0] === "cluster") return await clusterCommand(args.slice(1));
     if (args[0] === "jobs") return await jobsCommand(args.slice(1));
     if (args[0] === "node") return await nodeCommand(args.slice(1));
+    if (args[0] === "mesh") return await meshCommand(args.slice(1));
     const flags = readFlags(args, () => randomInt(SEED_BELOW));
     if (flags === undefined) {
       process.stdout.write(HELP);

@@ -8,14 +8,16 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { checkPlant, writePlant } from "../servers/planted.ts";
 import { PLANTS } from "./cluster-plants.ts";
 import { JOBS_PLANTS } from "./jobs-plants.ts";
+import { MESH_PLANTS } from "./mesh-plants.ts";
 
 const CLUSTER = Object.entries(PLANTS).map(([name, { node }]) => [`cluster: ${name}`, node.edits ?? []] as const);
 const JOBS = Object.entries(JOBS_PLANTS).map(
   ([name, { server, agent }]) => [`jobs: ${name}`, [...server, ...agent]] as const,
 );
+const MESH = Object.entries(MESH_PLANTS).map(([name, edits]) => [`mesh: ${name}`, edits] as const);
 
 describe("a planted mistake of a chaos run", () => {
-  test.each([...CLUSTER, ...JOBS])("%s fits the sources", (_name, edits) => {
+  test.each([...CLUSTER, ...JOBS, ...MESH])("%s fits the sources", (_name, edits) => {
     expect(() => checkPlant(edits)).not.toThrow();
   });
 

@@ -36,9 +36,9 @@ export class Stranger {
   readonly signer: Signer = signerOf(generateKeyPairSync("ed25519").privateKey);
   readonly ring: Ring;
   readonly line: Line;
-  readonly #hub: TenureNode;
+  readonly #hub: Pick<TenureNode, "call">;
 
-  constructor(id: string, hub: TenureNode) {
+  constructor(id: string, hub: Pick<TenureNode, "call">) {
     this.id = id;
     this.#hub = hub;
     this.ring = { controller: id, generation: 1, author: id, keys: [ringKeyOf("n1", this.signer.publicKey)] };

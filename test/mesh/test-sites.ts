@@ -4,7 +4,14 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OPERATOR_KEY, startTenureCluster, type TenureCluster, type TenureNode, waitFor } from "../servers/index.ts";
+import {
+  OPERATOR_KEY,
+  startTenureCluster,
+  type TenureCluster,
+  type TenureClusterOptions,
+  type TenureNode,
+  waitFor,
+} from "../servers/index.ts";
 
 /** Sites load their sources while six other helpers use the same two processors. */
 export const SITES_START_MS = 240_000;
@@ -18,6 +25,9 @@ export interface SiteOptions {
   readonly children?: readonly string[] | undefined;
   readonly nodes?: number | undefined;
   readonly mesh?: Readonly<Record<string, unknown>> | undefined;
+  readonly election?: TenureClusterOptions["election"];
+  /** After all else of a node's configuration is written, before its first start. */
+  readonly prepare?: ((node: TenureNode) => void) | undefined;
 }
 
 export type Heads = ReadonlyMap<string, { readonly size: number; readonly root: string }>;
@@ -40,9 +50,11 @@ export class TestSite {
     return new TestSite(this.id, this.cluster, node.id);
   }
 
-  static async start({ id, parents = [], children = [], nodes = 1, mesh = {} }: SiteOptions): Promise<TestSite> {
+  static async start(options: SiteOptions): Promise<TestSite> {
+    const { id, parents = [], children = [], nodes = 1, mesh = {}, election } = options;
     const cluster = await startTenureCluster({
       nodes,
+      election,
       prepare: (node) => {
         const keyFile = join(node.home, "parent.key");
         writeFileSync(keyFile, keyOf(id), { mode: 0o600 });
@@ -55,6 +67,7 @@ export class TestSite {
             ...mesh,
           },
         });
+        options.prepare?.(node);
       },
     });
     return new TestSite(id, cluster);

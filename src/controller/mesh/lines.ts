@@ -75,7 +75,8 @@ export class Lines implements MeshLines {
   }
 
   size(line: LineId): number {
-    return this.#of(line).size(line);
+    // Of a line that others have and this site does not, there is nothing: links are shown and compared before its first page is here.
+    return this.#find(line)?.size(line) ?? 0;
   }
 
   async checkpoint(line: LineId): Promise<string> {
@@ -95,9 +96,13 @@ export class Lines implements MeshLines {
   }
 
   #of(line: LineId): LineSource {
-    const { own, foreign } = this.#options;
-    const source = [own, foreign].find((one) => one?.lines().includes(line) ?? false);
+    const source = this.#find(line);
     if (source === undefined) throw new TenureError("NOT_FOUND", `There is no line ${line} here.`);
     return source;
+  }
+
+  #find(line: LineId): LineSource | undefined {
+    const { own, foreign } = this.#options;
+    return [own, foreign].find((one) => one?.lines().includes(line) ?? false) ?? undefined;
   }
 }

@@ -1,0 +1,89 @@
+// Sites of the benchmark of the mesh: one node each, in a tree in which every site has at most four children. The first is the author of
+// everything that is measured.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { TestSite } from "../test/mesh/test-sites.ts";
+import { CALM_ELECTION, OPERATOR_KEY, waitFor } from "../test/servers/index.ts";
+import { HttpConnection } from "./http-connection.ts";
+
+const CHILDREN_MAX = 4;
+const START_MS_MAX = 300_000;
+const POLL_MS = 2;
+
+export class MeasuredSite {
+  readonly site: TestSite;
+  readonly #connection: HttpConnection;
+
+  constructor(site: TestSite) {
+    this.site = site;
+    this.#connection = new HttpConnection(site.url, OPERATOR_KEY);
+  }
+
+  /** How many events of the line are applied here. */
+  async sizeOf(line: string): Promise<number> {
+    const { status, body } = await this.#connection.getRaw(`/v1/mesh/checkpoint?line=${line}`);
+    return status === 200 ? Number(body.toString().split("\n")[1]) : 0;
+  }
+
+  async has(line: string, size: number): Promise<void> {
+    while ((await this.sizeOf(line)) < size) await sleep(POLL_MS);
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+}
+
+export class MeshTree {
+  readonly sites: TestSite[] = [];
+  readonly measured: MeasuredSite[] = [];
+
+  static async start(count: number, guests: readonly string[] = []): Promise<MeshTree> {
+    const tree = new MeshTree();
+    const ids = Array.from({ length: count }, (_, at) => `s${at}`);
+    try {
+      for (const id of ids) await tree.add(id, [...ids, ...guests]);
+      await tree.linked();
+      return tree;
+    } catch (error) {
+      await tree.end();
+      throw error;
+    }
+  }
+
+  get author(): TestSite {
+    return this.sites[0]!;
+  }
+
+  async add(id: string, ids: readonly string[], parent = this.#parent()): Promise<MeasuredSite> {
+    const parents = parent === null ? [] : [parent];
+    const children = ids.filter((child) => child !== id);
+    const site = await TestSite.start({ id, parents, children, election: CALM_ELECTION });
+    this.sites.push(site);
+    const measured = new MeasuredSite(site);
+    this.measured.push(measured);
+    return measured;
+  }
+
+  /** Every site has what the author has. */
+  async linked(): Promise<void> {
+    await waitFor("the author's line", async () => (await this.author.ownLine()) !== "", START_MS_MAX);
+    const line = await this.author.ownLine();
+    const size = await this.measured[0]!.sizeOf(line);
+    const isLinked = async (): Promise<boolean> => {
+      const sizes = await Promise.all(this.measured.map((one) => one.sizeOf(line)));
+      return sizes.every((has) => has >= size);
+    };
+    await waitFor("all sites to be linked", isLinked, START_MS_MAX);
+  }
+
+  async end(): Promise<void> {
+    for (const one of this.measured) one.close();
+    await Promise.all(this.sites.map((site) => site.end()));
+  }
+
+  #parent(): string | null {
+    const at = this.sites.length;
+    return at === 0 ? null : this.sites[Math.floor((at - 1) / CHILDREN_MAX)]!.url;
+  }
+}
