@@ -31,8 +31,6 @@ export interface OwnEvent {
 
 interface SiteBook {
   events: OwnEvent[];
-  /** Histories that a restored disk has left: what others have of them stays. */
-  readonly former: OwnEvent[][];
   /** After a restore: each of them may go on otherwise from one place on. */
   mayRewrite: { events: boolean; receipts: boolean; arrivals: boolean };
   /** By arrival number: `own 5` or `<line> 5`. */
@@ -92,11 +90,6 @@ export class Ledger {
   /** The committed events of a site, by sequence. */
   of(site: string): readonly OwnEvent[] {
     return this.#book(site).events;
-  }
-
-  /** Those that its disk has lost. */
-  former(site: string): readonly (readonly OwnEvent[])[] {
-    return this.#book(site).former;
   }
 
   arrivals(site: string): readonly string[] {
@@ -214,7 +207,6 @@ export class Ledger {
     if (known !== undefined) return known;
     const book = {
       events: [],
-      former: [],
       mayRewrite: { events: false, receipts: false, arrivals: false },
       arrivals: [],
       places: new Map<string, number>(),
@@ -229,7 +221,6 @@ export class Ledger {
   #rewritten(book: SiteBook, position: number): boolean {
     if (!book.mayRewrite.events) return false;
     book.mayRewrite.events = false;
-    book.former.push(book.events);
     book.events = book.events.slice(0, position - 1);
     return true;
   }
