@@ -4,7 +4,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { TestSite } from "../test/mesh/test-sites.ts";
 import { CALM_ELECTION, OPERATOR_KEY, waitFor } from "../test/servers/index.ts";
-import { HttpConnection } from "./http-connection.ts";
 
 const CHILDREN_MAX = 4;
 const START_MS_MAX = 300_000;
@@ -12,25 +11,21 @@ const POLL_MS = 2;
 
 export class MeasuredSite {
   readonly site: TestSite;
-  readonly #connection: HttpConnection;
 
   constructor(site: TestSite) {
     this.site = site;
-    this.#connection = new HttpConnection(site.url, OPERATOR_KEY);
   }
 
   /** How many events of the line are applied here. */
   async sizeOf(line: string): Promise<number> {
-    const { status, body } = await this.#connection.getRaw(`/v1/mesh/checkpoint?line=${line}`);
-    return status === 200 ? Number(body.toString().split("\n")[1]) : 0;
+    const headers = { "x-api-key": OPERATOR_KEY };
+    const answer = await fetch(`${this.site.url}/v1/mesh/checkpoint?line=${line}`, { headers });
+    const note = await answer.text();
+    return answer.status === 200 ? Number(note.split("\n")[1]) : 0;
   }
 
   async has(line: string, size: number): Promise<void> {
     while ((await this.sizeOf(line)) < size) await sleep(POLL_MS);
-  }
-
-  close(): void {
-    this.#connection.close();
   }
 }
 
@@ -78,7 +73,6 @@ export class MeshTree {
   }
 
   async end(): Promise<void> {
-    for (const one of this.measured) one.close();
     await Promise.all(this.sites.map((site) => site.end()));
   }
 

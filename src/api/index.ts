@@ -7,6 +7,7 @@ export {
   type ApiTls,
   type Diagnostics,
   type JobsParts,
+  type MeshState,
 } from "./options.ts";
 export { type Api, createApi } from "./server.ts";
 export type { WebFile } from "./web.ts";

@@ -12,6 +12,7 @@ import {
   STREAM_HEARTBEAT_MS,
   STREAM_STALL_MS,
 } from "../core/kit/timeouts.ts";
+import type { Arrivals } from "../ports/arrivals.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
 import type { Controllers } from "../ports/controllers.ts";
@@ -23,7 +24,7 @@ import type { Logger } from "../ports/logger.ts";
 import type { MeshLines } from "../ports/mesh-lines.ts";
 import type { MeshLinks } from "../ports/mesh-links.ts";
 import type { Scopes } from "../ports/scopes.ts";
-import type { MeshViews } from "../ports/mesh-views.ts";
+import type { MeshReplayed, MeshViews } from "../ports/mesh-views.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
 
@@ -90,7 +91,14 @@ export interface JobsParts {
 
 /** What this site knows of the state of all sites. */
 export interface MeshState {
-  readonly views: Pick<MeshViews, "jobs" | "agents">;
+  readonly views: Pick<MeshViews, "jobs" | "agents" | "hash" | "events">;
+  readonly arrivals: Arrivals;
+  readonly replay: {
+    /** Null: none since this process began. */
+    last(): MeshReplayed | null;
+    /** OVERLOADED: one is under way. */
+    run(): Promise<MeshReplayed>;
+  };
   /** When a line was last heard of, an event of it or its head, by this node's wall clock; of the own line it is now. Null: not yet. */
   heardMs(line: string): number | null;
 }

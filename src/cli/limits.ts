@@ -58,6 +58,8 @@ export const TAR_NAME_BYTES_MAX = 100;
 
 /** Of one question of an audit: a page, or the first proof, which reads the whole history. */
 export const MESH_CALL_MS = 60_000;
+/** Of a replay: a node reads all that it has. */
+export const MESH_VERIFY_MS = 86_400_000;
 /** Of a question that a node is too busy to answer. */
 export const MESH_RETRIES_MAX = 20;
 

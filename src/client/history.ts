@@ -6,6 +6,7 @@
 import { type ErrorCode, ERRORS, TenureError } from "../contract/errors.ts";
 import type { CallOptions } from "./caller.ts";
 import { callerWith, type ClientOptions } from "./client.ts";
+import { ofOwnLine } from "./rewritten.ts";
 import { VERIFY_TIMEOUT_MS } from "./limits.ts";
 
 export type HistoryVerdict =
@@ -51,7 +52,8 @@ export function historyWith(clientOptions: ClientOptions, keyAdvice: string): Cl
   };
   return {
     verify: async (url, options = {}) => {
-      const body = await ask(url, "/api/events/verify", { timeoutMs: VERIFY_TIMEOUT_MS, ...options });
+      const limited = { timeoutMs: VERIFY_TIMEOUT_MS, ...options };
+      const body = await ofOwnLine("/api/events/verify", (path) => ask(url, path, limited));
       if (typeof body["valid"] === "boolean") return body as unknown as HistoryVerdict;
       throw lateError(url, body);
     },

@@ -82,6 +82,19 @@ export async function lastCommon(
   return common;
 }
 
+/**
+ * Of a site that is distributed these routes are about everything that arrived; `line=own` asks for its own events alone. A release that does not know
+ * that has no others.
+ */
+export async function ofOwnLine<T>(path: string, ask: (path: string) => Promise<T>): Promise<T> {
+  try {
+    return await ask(`${path}${path.includes("?") ? "&" : "?"}line=own`);
+  } catch (error) {
+    if (!TenureError.is(error) || error.code !== "BAD_REQUEST") throw error;
+    return ask(path);
+  }
+}
+
 /** "cut": retention has cut it off. */
 export async function isThere(
   caller: Caller,
@@ -90,7 +103,8 @@ export async function isThere(
 ): Promise<"yes" | "no" | "cut"> {
   try {
     const path = `/api/events/since/${sequence - 1}?limit=1&consistency=linearizable`;
-    const { events } = await caller.readJson<{ events: readonly { eventHash: string }[] }>(path, { signal });
+    type Page = { readonly events: readonly { readonly eventHash: string }[] };
+    const { events } = await ofOwnLine(path, (asked) => caller.readJson<Page>(asked, { signal }));
     return events[0]?.eventHash === hash ? "yes" : "no";
   } catch (error) {
     if (!TenureError.is(error) || error.code !== "LOG_COMPACTED") throw error;

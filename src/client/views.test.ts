@@ -46,8 +46,8 @@ describe("what the SDK shows", () => {
     expectTypeOf<JobWire<"StatsAnswer">>().toExtend<jobs.StatsView>();
     expectTypeOf<JobWire<"KeyAnswer">>().toExtend<jobs.KeyView>();
     expectTypeOf<JobWire<"RevokedCertificateAnswer">>().toExtend<jobs.RevokedCertificateView>();
-    expectTypeOf<JobWire<"SinceAnswer">["events"]>().toExtend<readonly jobs.EventView[]>();
-    expectTypeOf<keyof jobs.EventView>().toEqualTypeOf<keyof JobWire<"SinceAnswer">["events"][number]>();
+    expectTypeOf<JobWire<"OwnSinceAnswer">["events"]>().toExtend<readonly jobs.EventView[]>();
+    expectTypeOf<keyof jobs.EventView>().toEqualTypeOf<keyof JobWire<"OwnSinceAnswer">["events"][number]>();
     expectTypeOf<JobWire<"LeasesAnswer">>().toExtend<work.LeaseReply>();
     expectTypeOf<keyof Snake<jobs.JobRequest>>().toEqualTypeOf<keyof Static<(typeof jobRequests)["JobBody"]>>();
     expectTypeOf<keyof Snake<jobs.ScheduleRequest> | "leader_epoch">().toEqualTypeOf<

@@ -49,6 +49,7 @@ const Alert = strict({
     "peer_unauthenticated",
     "clock_skewed",
     "clocks_disagree",
+    "mesh_replay_differs",
     "url_shared",
     "cluster_paused",
   ),

@@ -9,6 +9,7 @@ export { type EventPoint, eventPointText, readEventPoint } from "./event-point.t
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./config/listen-address.ts";
 export { JobBody } from "./jobs/requests.ts";
 export {
+  arrivalText,
   eventText,
   eventWire,
   JOB_DEFAULTS,

@@ -4,6 +4,7 @@
 import { describe, expect, it } from "vitest";
 import {
   API_KEY_NAME_BYTES_MAX,
+  EVENT_ENTITY_BYTES_MAX,
   INTEGER_MAX,
   JOB_ID_BYTES_MAX,
   JOB_NAME_BYTES_MAX,
@@ -125,6 +126,13 @@ const TABLE: Readonly<Record<string, Bounds>> = {
   "jobs.limit": upTo(200),
   "meshJobs.limit": upTo(200),
   "meshAgents.limit": upTo(200),
+  "meshEvents.limit": upTo(200),
+  "meshEvents.type": [
+    [`b${"a".repeat(31)}:s${"a".repeat(31)}`, `b${"a".repeat(32)}:submitted`],
+    ["withheld", "build"],
+  ],
+  "meshEvents.entity": [[long(EVENT_ENTITY_BYTES_MAX), long(EVENT_ENTITY_BYTES_MAX + 1)]],
+  after_arrival: WHOLE,
   "agents.limit": upTo(500),
   "queues.limit": upTo(500),
   "schedules.limit": upTo(500),

@@ -138,6 +138,7 @@ export type AlertName =
   | "clock_skewed"
   | "clocks_disagree"
   | "url_shared"
+  | "mesh_replay_differs"
   | "cluster_paused";
 
 export interface SnapshotView {

@@ -39,6 +39,8 @@ export interface MeshViews {
   mark(line: LineId, mark: LineMark | null): Promise<void>;
   /** The receipt with which this event came; null: an own event, or not here yet. */
   receiptOf(line: LineId, sequence: number): Promise<number | null>;
+  /** The first event that came with this receipt; null: not here yet, or not any more. */
+  receiptPlace(receipt: number): Promise<MeshPlace | null>;
   /** The stored checkpoint with the smallest size above `after`; null: none. */
   checkpointAfter(line: LineId, after: number): Promise<MeshCheckpoint | null>;
   jobs(query: MeshJobQuery): Promise<MeshJobPage>;
@@ -52,9 +54,17 @@ export interface MeshViews {
    * this began. What comes after that moment is not taken from `arrivals`.
    */
   replay(arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay>;
+  /** Sets aside what was kept and begins anew, as after `onReset`. */
+  rebuild(reason: string): Promise<void>;
   /** What was kept is gone, or the thread that writes died: ask for `through`, mark lines again, and feed from there. */
   onReset(listener: () => void): void;
   close(): Promise<void>;
+}
+
+export interface MeshPlace {
+  readonly arrival: number;
+  readonly line: LineId;
+  readonly lineSequence: number;
 }
 
 export interface MeshCheckpoint {
@@ -119,8 +129,11 @@ export interface MeshAgentPage {
 }
 
 export interface MeshEventQuery {
-  readonly afterArrival: number;
+  /** Undefined: the newest that fit. */
+  readonly afterArrival?: number | undefined;
   readonly line?: LineId | undefined;
+  /** A controller id: all its generations. */
+  readonly site?: string | undefined;
   readonly eventType?: string | undefined;
   readonly entityId?: string | undefined;
   readonly limit: number;
@@ -146,6 +159,7 @@ export interface MeshEvent {
 }
 
 export interface MeshEventPage {
+  /** In order of arrival. */
   readonly events: readonly MeshEvent[];
   /** Ask on from here; null: there is nothing more up to `through`. */
   readonly next: number | null;
@@ -162,6 +176,18 @@ export interface MeshHash {
   readonly rows: number;
   /** Arrivals below `through` that were never put: they had left the archive already. */
   readonly missing: number;
+}
+
+/** How the last replay of this node ended. */
+export interface MeshReplayed {
+  readonly atMs: number;
+  /**
+   * `differs`: what was shown was built anew. `broken`: an archive is damaged, and nothing was compared. `cut`: the archives do not begin with the
+   * first event, so that nothing can be compared; they are sound.
+   */
+  readonly outcome: "equal" | "differs" | "broken" | "cut";
+  readonly events: number;
+  readonly reason: string | null;
 }
 
 export interface MeshReplay {

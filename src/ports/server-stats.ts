@@ -117,6 +117,30 @@ export interface JobsCounts {
   readonly scheduleLagMs: HistogramSnapshot;
 }
 
+/** Of a site among other sites, as one node counts it. Links exist at the leader alone; sites are at most as many as metrics may name. */
+export interface MeshServerStats {
+  /** Events that have arrived, own and foreign. */
+  readonly arrival: number;
+  /** Of those: not yet in the merged state. */
+  readonly viewsLag: number;
+  readonly receipts: { readonly pages: number; readonly events: number };
+  /** What others delivered that was not in order, by reason. */
+  readonly refused: Readonly<Record<string, number>>;
+  readonly forks: number;
+  readonly isSigning: boolean;
+  readonly propagation: readonly { readonly site: string; readonly histogram: HistogramSnapshot }[];
+  readonly links: readonly {
+    readonly site: string;
+    readonly isConnected: boolean;
+    readonly lagEvents: number;
+    readonly missingEvents: number;
+    readonly heardMsAgo: number | null;
+    readonly roundTripMs: number | null;
+    /** Its wall clock minus ours. */
+    readonly skewMs: number | null;
+  }[];
+}
+
 /** What the API counts, by the routes of the contract. */
 export interface HttpStats {
   readonly requests: readonly { readonly route: string; readonly status: number; readonly count: number }[];

@@ -58,6 +58,29 @@ export function sourceOf(
       loopTurns: { turns: 1_000, longestMs: 4.5, p99Ms: 0.5 },
       ...server,
     },
+    mesh:
+      server.leaderId === null
+        ? null
+        : {
+            arrival: 70,
+            viewsLag: 2,
+            receipts: { pages: 4, events: 10 },
+            refused: { invalid: 1 },
+            forks: 0,
+            isSigning: true,
+            propagation: [{ site: "far", histogram: empty }],
+            links: [
+              {
+                site: "far",
+                isConnected: true,
+                lagEvents: 1,
+                missingEvents: 2,
+                heardMsAgo: 100,
+                roundTripMs: 12,
+                skewMs: 3,
+              },
+            ],
+          },
     jobs: {
       byState: { pending: 3, assigned: 2, building: 1, cancelling: 0, completed: 9, failed: 1, cancelled: 1 },
       counts: {

@@ -92,6 +92,8 @@ export class Hostile {
     if (leader === null) return;
     this.#target = leader;
     const have = await this.#sizeAt(this.victim);
+    // What was never taken there can't be repeated.
+    if (attack === "replay" && have === 0) return;
     const { line } = this.victim;
     while (line.size < have + ITEMS) line.write();
     const outcomes = await this.evil.send(this.#bad(attack, have));
@@ -117,7 +119,7 @@ export class Hostile {
       case "stub":
         return { ...next, items: next.items.map((item, at) => (at === 1 ? { hash: line.hash(have + 2) } : item)) };
       case "replay":
-        return have === 0 ? next : line.page(Math.max(0, have - ITEMS), have);
+        return line.page(Math.max(0, have - ITEMS), have);
       case "oversized":
         return { ...next, items: Array.from({ length: OVERSIZED_ITEMS }, () => "{}") };
     }

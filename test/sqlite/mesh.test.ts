@@ -243,6 +243,10 @@ describe("the log of events", () => {
     expect(await of({})).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(await of({ line: "b.1", afterArrival: 3 })).toEqual([5, 6, 8]);
     expect(await of({ entityId: "j1", eventType: "build:failed" })).toEqual([7]);
+    expect(await of({ site: "b", afterArrival: 3 })).toEqual([5, 6, 8]);
+    expect(await of({ site: "b.1" })).toEqual([]);
+    expect(await of({ afterArrival: undefined, limit: 3 })).toEqual([7, 8, 9]);
+    expect(await of({ afterArrival: undefined, limit: 2, site: "b" })).toEqual([6, 8]);
     const page = await views.events({ afterArrival: 0, limit: 2 });
     expect(page).toMatchObject({ next: 2, through: 9, droppedThrough: 0 });
     expect((await views.events({ afterArrival: 8, limit: 2 })).events).toMatchObject([

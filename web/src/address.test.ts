@@ -1,7 +1,17 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { anyText } from "../../test/any-text.ts";
-import { type Address, formatAddress, HOME, jobsPath, keyOf, parseAddress, VIEWS } from "./address.ts";
+import {
+  type Address,
+  formatAddress,
+  HOME,
+  jobsPath,
+  keyOf,
+  meshEventsPath,
+  meshJobsPath,
+  parseAddress,
+  VIEWS,
+} from "./address.ts";
 import { JOB_STATES } from "../../src/core/jobs/model.ts";
 
 const text = anyText({ maxLength: 20 });
@@ -14,6 +24,9 @@ const addresses: fc.Arbitrary<Address> = fc.record({
   cursor: text,
   job: text,
   scope: text,
+  site: text,
+  type: text,
+  entity: text,
 });
 
 it("what is written into the URL is read back from it, whatever it is", () => {
@@ -40,6 +53,14 @@ it("the list is asked for with what is filtered, and nothing else", () => {
   expect(jobsPath(HOME, 50)).toBe("/v1/jobs?limit=50");
   const address = { ...HOME, states: ["failed"] as const, kind: "a b", search: "  ", cursor: "c/1" };
   expect(jobsPath(address, 10)).toBe("/v1/jobs?limit=10&state=failed&kind=a+b&cursor=c%2F1");
+});
+
+it("the jobs and events of all sites are asked for in the same way", () => {
+  expect(meshJobsPath(HOME, 50)).toBe("/v1/mesh/jobs?limit=50");
+  expect(meshJobsPath({ ...HOME, site: "a", search: " x " }, 5)).toBe("/v1/mesh/jobs?limit=5&site=a&search=x");
+  expect(meshEventsPath(HOME, null, 50)).toBe("/v1/mesh/events?limit=50");
+  const address = { ...HOME, site: "a", type: "build:failed", entity: " " };
+  expect(meshEventsPath(address, 0, 9)).toBe("/v1/mesh/events?limit=9&after_arrival=0&site=a&type=build%3Afailed");
 });
 
 it("a key comes in the fragment, and what is none is not taken for one", () => {

@@ -3,7 +3,7 @@
 
 import { JOB_STATES, type JobState } from "../../src/core/jobs/model.ts";
 
-export const VIEWS = ["cluster", "jobs", "work", "scopes"] as const;
+export const VIEWS = ["cluster", "jobs", "work", "scopes", "sites"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Address {
@@ -18,6 +18,10 @@ export interface Address {
   readonly job: string;
   /** The scope whose history is open. */
   readonly scope: string;
+  /** Of sites: the one whose jobs and events are shown, and which of its events; "" for all. */
+  readonly site: string;
+  readonly type: string;
+  readonly entity: string;
 }
 
 export const HOME: Address = {
@@ -29,9 +33,12 @@ export const HOME: Address = {
   cursor: "",
   job: "",
   scope: "",
+  site: "",
+  type: "",
+  entity: "",
 };
 
-const TEXTS = ["kind", "queue", "search", "cursor", "job", "scope"] as const;
+const TEXTS = ["kind", "queue", "search", "cursor", "job", "scope", "site", "type", "entity"] as const;
 
 /** What does not belong there is left out: an old bookmark opens something. */
 export function parseAddress(query: string): Address {
@@ -60,6 +67,24 @@ export function jobsPath({ states, kind, queue, search, cursor }: Address, limit
     if (value !== "") query.set(name, value);
   }
   return `/v1/jobs?${query.toString()}`;
+}
+
+/** The query for GET /v1/mesh/jobs. */
+export function meshJobsPath({ site, search, cursor }: Address, limit: number): string {
+  return `/v1/mesh/jobs?${queryOf({ limit: String(limit), site: site.trim(), search: search.trim(), cursor })}`;
+}
+
+/** The query for GET /v1/mesh/events; `after` null: the newest that fit. */
+export function meshEventsPath({ site, type, entity }: EventFilter, after: number | null, limit: number): string {
+  const place = after === null ? {} : { after_arrival: String(after) };
+  const filter = { site: site.trim(), type: type.trim(), entity: entity.trim() };
+  return `/v1/mesh/events?${queryOf({ limit: String(limit), ...place, ...filter })}`;
+}
+
+export type EventFilter = Pick<Address, "site" | "type" | "entity">;
+
+function queryOf(given: Readonly<Record<string, string>>): string {
+  return new URLSearchParams(Object.entries(given).filter(([, value]) => value !== "")).toString();
 }
 
 /** The key of `#key=…`, which npm start prints; null where there is none. */

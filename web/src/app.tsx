@@ -12,6 +12,7 @@ import { address, key } from "./page.ts";
 import { Link } from "./parts.tsx";
 import { ReachBanner } from "./reach-banner.tsx";
 import { ScopesPage } from "./scopes-view.tsx";
+import { SitesPage } from "./sites-view.tsx";
 import { StatusBar } from "./status-bar.tsx";
 import { Talk } from "./talk.tsx";
 import { titleText } from "./words.ts";
@@ -22,6 +23,7 @@ const NAMES: Readonly<Record<ViewName, string>> = {
   jobs: "Jobs",
   work: "Agents and queues",
   scopes: "Scopes",
+  sites: "Sites",
 };
 
 export function App() {
@@ -76,6 +78,8 @@ function View({ view }: { readonly view: ViewName }) {
       return <WorkPage />;
     case "scopes":
       return <ScopesPage />;
+    case "sites":
+      return <SitesPage />;
     default:
       return assertNever(view, "view");
   }

@@ -20,5 +20,5 @@ it("where none of the page is left there may be more than a page of newer ones",
 it("a row that no longer fits stays where it is, until the list is let go", () => {
   const held = heldList(rows("cba"), rows("ca"));
   expect(held.rows.map(({ id }) => id).join("")).toBe("cba");
-  expect(heldText(held, false)).toBe("Other jobs fit now: show them");
+  expect(heldText(held, false)).toBe("Others fit now: show them");
 });

@@ -27,5 +27,5 @@ export function heldList<T extends Row>(shown: readonly T[], latest: readonly T[
 /** Null: there is nothing to show. `isFull`: the newer ones fill the page, so there may be more of them. */
 export function heldText({ newer, hasMoved }: Pick<Held<Row>, "newer" | "hasMoved">, isFull: boolean): string | null {
   if (newer > 0) return `${newer}${isFull ? " or more" : ""} newer: show them`;
-  return hasMoved ? "Other jobs fit now: show them" : null;
+  return hasMoved ? "Others fit now: show them" : null;
 }

@@ -1,21 +1,20 @@
 // The list of jobs, newest first, a page at a time. What is searched for stands in the URL, so that it can be sent to
 // somebody; the list follows the events while the newest page is shown.
 
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { JobBrief, JobState } from "../../src/client/index.ts";
 import { JOB_STATES } from "../../src/core/jobs/model.ts";
 import { jobsPath } from "./address.ts";
 import { changes } from "./events.ts";
-import { heldList, heldText } from "./held-list.ts";
+import { HeldTable } from "./held-table.tsx";
 import { JobPage } from "./job-view.tsx";
 import { useLoaded } from "./load.ts";
 import { read } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
 import { Badge, Columns, Failed, Link } from "./parts.tsx";
+import { Typed } from "./typed.tsx";
 import { ago, fullTime, toneOf } from "./words.ts";
 
 const PAGE_SIZE = 50;
-const TYPING_MS = 250;
 
 interface JobsAnswer {
   readonly jobs: readonly JobBrief[];
@@ -39,7 +38,13 @@ function JobList() {
       {data === undefined ? (
         error === null && <p class="hint">Asking…</p>
       ) : (
-        <HeldTable key={path} jobs={data.jobs} isStale={isStale} />
+        <HeldTable
+          key={path}
+          rows={data.jobs}
+          isStale={isStale}
+          pageSize={PAGE_SIZE}
+          draw={(jobs) => <Table jobs={jobs} isStale={isStale} />}
+        />
       )}
       <nav class="row" aria-label="Pages">
         {cursor !== "" && <Link to={{ cursor: "" }}>Newest</Link>}
@@ -83,81 +88,10 @@ function Filters() {
   );
 }
 
-interface TypedProps {
-  readonly name: "search" | "kind" | "queue";
-  readonly label: string;
-  readonly value: string;
-}
-
-/** What is typed gets into the URL when the reader pauses, so that not each letter is searched for. */
-function Typed({ name, label, value }: TypedProps) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return undefined;
-    const timer = setTimeout(() => go({ [name]: text, cursor: "" }, "replace"), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return (
-    <label class="field">
-      <span>{label}</span>
-      <input
-        name={name}
-        type="search"
-        value={text}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-    </label>
-  );
-}
-
 interface TableProps {
   readonly jobs: readonly JobBrief[];
   /** They are the answer to the question before. */
   readonly isStale: boolean;
-}
-
-/** Ten jobs a second would pull each row away from under the pointer. */
-function HeldTable({ jobs, isStale }: TableProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const [isPointed, setPointed] = useState(false);
-  const [isFocused, setFocused] = useState(false);
-  const [kept, setKept] = useState(jobs);
-  const isHeld = (isPointed || isFocused) && !isStale;
-  useEffect(() => {
-    if (!isHeld) setKept(jobs);
-  }, [isHeld, jobs]);
-  const held = heldList(isHeld ? kept : jobs, jobs);
-  const text = heldText(held, held.newer >= PAGE_SIZE);
-  const show = (): void => {
-    setKept(jobs);
-    // The button goes away, and the focus with it.
-    box.current?.focus({ preventScroll: true });
-  };
-  return (
-    <div
-      ref={box}
-      tabIndex={-1}
-      class="held"
-      onPointerEnter={() => setPointed(true)}
-      onPointerLeave={() => setPointed(false)}
-      onFocusIn={() => setFocused(true)}
-      onFocusOut={({ relatedTarget }) => setFocused(box.current?.contains(relatedTarget as Node | null) === true)}
-    >
-      <p class="held-line">
-        {text === null ? (
-          <span class="hint">{isHeld ? "The list holds still while you are in it." : ""}</span>
-        ) : (
-          <button type="button" class="quiet" onClick={show}>
-            {text}
-          </button>
-        )}
-      </p>
-      <Table jobs={held.rows} isStale={isStale} />
-    </div>
-  );
 }
 
 function Table({ jobs, isStale }: TableProps) {

@@ -11,7 +11,7 @@ import { type Access, accessOf, type Leadership, leadershipOf, type Look, UNSEEN
 import { isVisible, key } from "./page.ts";
 import { mayConnect } from "./policy.ts";
 import { aloneOf, blockedText } from "./reach.ts";
-import { ApiError, ask, errorIn, READ_LIMIT_MS, readAt } from "./request.ts";
+import { ApiError, ask, bodyAt, errorIn, READ_LIMIT_MS, readAt, textAt } from "./request.ts";
 import { lookedAway, NOTHING_SEEN, sawLeader, sawNobody, type Seen } from "./seen.ts";
 import { timelineOf } from "./timeline.ts";
 
@@ -239,14 +239,35 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
   "CALLER_UNCONFIRMED",
 ]);
 
+/** At the leader, which alone has what is asked for; where it is not reached, at whoever is. */
+export async function readLeader<T>(path: string, ended?: AbortSignal): Promise<T> {
+  const { leader } = leadership.value;
+  const url = looks.value.find(({ nodeId, isReached }) => isReached && nodeId === leader)?.url;
+  if (url === undefined) return await read<T>(path, ended);
+  return await readAt<T>(url, path, READ_LIMIT_MS, ended);
+}
+
 /** A read at the node that is read from; where it does not answer, at the others. */
-export async function read<T>(path: string, ended?: AbortSignal): Promise<T> {
+export function read<T>(path: string, ended?: AbortSignal): Promise<T> {
+  return readWith((url) => readAt<T>(url, path, READ_LIMIT_MS, ended), ended);
+}
+
+/** The same as it is on the wire. */
+export function readBody(path: string, ended?: AbortSignal): Promise<object> {
+  return readWith((url) => bodyAt(url, path, READ_LIMIT_MS, ended), ended);
+}
+
+export function readText(path: string, ended?: AbortSignal): Promise<string> {
+  return readWith((url) => textAt(url, path, READ_LIMIT_MS, ended), ended);
+}
+
+async function readWith<T>(readFrom: (url: string) => Promise<T>, ended: AbortSignal | undefined): Promise<T> {
   const reached = looks.value.filter(({ isReached }) => isReached).map(({ url }) => url);
   const urls = [...reached, ...looks.value.map(({ url }) => url).filter((url) => !reached.includes(url))];
   let last: Error = new ApiError("BACKEND_UNAVAILABLE", "No node answers.");
   for (const url of urls) {
     try {
-      return await readAt<T>(url, path, READ_LIMIT_MS, ended);
+      return await readFrom(url);
     } catch (error) {
       ended?.throwIfAborted();
       if (error instanceof ApiError && !OWN_WORDS.has(error.code)) throw error;

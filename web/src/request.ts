@@ -38,8 +38,16 @@ export async function readAt<T>(url: string, path: string, limitMs: number, ende
 
 /** As it is on the wire: what is not one of our answers is deeper than they may be. */
 export async function bodyAt(url: string, path: string, limitMs: number, ended?: AbortSignal): Promise<object> {
+  return (await (await answerAt(url, path, limitMs, ended)).json()) as object;
+}
+
+export async function textAt(url: string, path: string, limitMs: number, ended?: AbortSignal): Promise<string> {
+  return await (await answerAt(url, path, limitMs, ended)).text();
+}
+
+async function answerAt(url: string, path: string, limitMs: number, ended?: AbortSignal): Promise<Response> {
   const response = await ask(url, path, limitMs, ended);
-  if (response.ok) return (await response.json()) as object;
+  if (response.ok) return response;
   const { code, message } = await errorIn(response);
   throw new ApiError(code, message);
 }

@@ -1,7 +1,8 @@
 // The log of events, read: as a stream, in pages, checked, and proved. Any node answers, from what is applied there.
 
-import { errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../../contract/index.ts";
+import { arrivalText, errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import type { ArrivalsVerified } from "../../ports/arrivals.ts";
 import type { EventsFilter, Verified } from "../../ports/events.ts";
 import type { MeshLines } from "../../ports/mesh-lines.ts";
 import { EVENTS_PAGE_BYTES_MAX } from "../limits.ts";
@@ -11,6 +12,7 @@ import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from ".
 import { standalone } from "./mesh-lines.ts";
 import { pause } from "../../loops/time.ts";
 import { beFresh } from "./reads.ts";
+import type { MeshState } from "../options.ts";
 import { Refusal, stopping } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
 
@@ -31,10 +33,12 @@ export function eventHandlers(service: Service, parts: JobsParts, lines?: MeshLi
         takeStream: call.takeStream,
       });
     },
-    eventsSince: async ({ params, query, inTurn }) => {
+    eventsSince: async (call) => {
+      const { params, query, inTurn } = call;
       // Before its turn: who waits for a leader takes none.
       await beFresh(service, query);
       const after = Number(params.sequence);
+      if (service.meshState !== undefined && query.line === undefined) return arrived(service.meshState, after, call);
       const wanted = { filter: null, max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: EVENTS_PAGE_BYTES_MAX };
       return inTurn(async () => {
         const page = await events.read(after, wanted);
@@ -84,8 +88,10 @@ async function verification(
   }
   const poll = polls.open(null, gone, call);
   const ended = new AbortController();
-  const verdict = events
-    .verify(() => undefined, poll.signal)
+  const arrivals = call.query.line === undefined ? service.meshState?.arrivals : undefined;
+  const verified: Promise<Verified | ArrivalsVerified> =
+    arrivals?.verify(poll.signal) ?? events.verify(() => undefined, poll.signal);
+  const verdict = verified
     .then(verdictText)
     .catch((error: unknown) => {
       // Its signal says no more than that; the server's stop is told, and whoever has gone hears nothing.
@@ -117,7 +123,22 @@ async function beat({ clock, limits }: Service, out: Outlet, ended: AbortSignal)
   while (await pause(clock, limits.heartbeatMs, ended));
 }
 
-function verdictText({ first: firstSequence, ...rest }: Verified): string {
+/** Of a site that is distributed: own and foreign events in the order of their arrival, by arrival number. */
+async function arrived({ arrivals }: MeshState, after: number, call: Call<"eventsSince">): Promise<Answer> {
+  const { query, inTurn } = call;
+  const wanted = { max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: EVENTS_PAGE_BYTES_MAX };
+  return inTurn(async () => {
+    const { events, through } = await arrivals.read(after, wanted);
+    const withheld = events.filter(({ bytes }) => bytes === null).length;
+    const rest = `"throughSequence":${through},"withheld":${withheld},"logId":${JSON.stringify(arrivals.logId())}`;
+    return {
+      body: `{"events":[${events.map(arrivalText).join(",")}],${rest}}`,
+      contentType: "application/json; charset=utf-8",
+    };
+  });
+}
+
+function verdictText({ first: firstSequence, ...rest }: Verified | ArrivalsVerified): string {
   if (!rest.valid) return JSON.stringify({ ...rest, firstSequence });
   const { through: throughSequence, ...others } = rest;
   return JSON.stringify({ ...others, firstSequence, throughSequence });

@@ -1,14 +1,16 @@
-// The jobs and agents of all sites, as this site knows them. What is shown may be old where a site is cut off: each row says how old.
+// The jobs, agents and events of all sites, as this site knows them. What is shown may be old where a site is cut off: each row says how old.
 
-import { JOBS_PER_PAGE_MAX } from "../../contract/index.ts";
+import { JOBS_PER_PAGE_MAX, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { JobState } from "../../ports/jobs.ts";
-import type { MeshAgent, MeshJob } from "../../ports/mesh-views.ts";
+import type { MeshAgent, MeshEvent, MeshJob } from "../../ports/mesh-views.ts";
 import type { MeshState } from "../options.ts";
 import { Refusal } from "../refusal.ts";
 import type { Handlers, Service } from "./handler.ts";
 
-type Ids = "meshJobs" | "meshAgents";
+type Ids = "meshJobs" | "meshAgents" | "meshState" | "meshReplay" | "meshEvents";
+
+const JSON_TYPE = "application/json; charset=utf-8";
 
 export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
   const { clock } = service;
@@ -30,10 +32,24 @@ export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
       const agents = page.agents.map((agent) => agentShown(agent, sourceOf(mesh, agent, nowMs)));
       return { body: { agents, next: page.next, through: page.through } };
     },
+    meshState: async () => {
+      const { views, arrivals, replay } = joined(service);
+      const { hash, through, rows, missing } = await views.hash();
+      return { body: { arrival: arrivals.last, through, hash, rows, missing, replay: toSnake(replay.last()) } };
+    },
+    meshReplay: async () => ({ body: toSnake(await joined(service).replay.run()) as object }),
+    meshEvents: async ({ query }) => {
+      const mesh = joined(service);
+      const { after_arrival: afterArrival, site, type: eventType, entity: entityId, limit = JOBS_PER_PAGE_MAX } = query;
+      const page = await mesh.views.events({ afterArrival, site, eventType, entityId, limit });
+      const { next, droppedThrough, through } = page;
+      const rest = JSON.stringify({ next, dropped_through: droppedThrough, through }).slice(1);
+      return { body: `{"events":[${page.events.map(eventText).join(",")}],${rest}`, contentType: JSON_TYPE };
+    },
   };
 }
 
-function joined({ meshState }: Service): MeshState {
+export function joined({ meshState }: Service): MeshState {
   if (meshState !== undefined) return meshState;
   throw new Refusal(
     "MESH_DISABLED",
@@ -79,6 +95,13 @@ function jobShown(job: MeshJob, source: ReturnType<typeof sourceOf>): object {
     finished_at_ms: job.finishedAtMs,
     error_message: job.error,
   };
+}
+
+/** The payload is JSON already, and is not made again. */
+function eventText({ payload, line, ...event }: MeshEvent): string {
+  const site = line.slice(0, line.indexOf("."));
+  const fields = JSON.stringify({ ...(toSnake(event) as object), line, site });
+  return `${fields.slice(0, -1)},"payload":${payload}}`;
 }
 
 function agentShown(agent: MeshAgent, source: ReturnType<typeof sourceOf>): object {

@@ -3,24 +3,16 @@
 // says so. `stop` ends them all and removes the directory.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash, randomBytes, randomInt } from "node:crypto";
-import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { ServerConfigFile } from "../../contract/index.ts";
 import { childrenOf } from "../../drivers/processes/index.ts";
-import { FREEZE_S_MAX, PORT_TRIES_MAX, STOP_LIMIT_MS } from "./limits.ts";
+import { FREEZE_S_MAX, STOP_LIMIT_MS } from "./limits.ts";
+import { freePorts, newKey, send, sha256, spawnServer } from "./processes.ts";
 import { type DevNode, lastWords } from "./view.ts";
 
 const IDS = ["n1", "n2", "n3"] as const;
-const EXTENSION = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-const MAIN_FILE = fileURLToPath(new URL(`../main${EXTENSION}`, import.meta.url));
-const LEASH_FILE = new URL(`./leash${EXTENSION}`, import.meta.url).href;
-/** Below the range from which the kernel takes ports for outgoing connections: a server must find its port again. */
-const PORT_LOWEST = 15_000;
-const PORT_HIGHEST = 32_000;
 
 interface Seat {
   readonly id: string;
@@ -71,8 +63,8 @@ export class DevCluster {
 
   static async create(options: DevClusterOptions): Promise<DevCluster> {
     const directory = mkdtempSync(join(tmpdir(), "tenure-dev-"));
-    const key = randomBytes(24).toString("base64url");
-    const workerKey = randomBytes(24).toString("base64url");
+    const key = newKey();
+    const workerKey = newKey();
     const keyFile = join(directory, "worker.key");
     writeFileSync(keyFile, workerKey, { mode: 0o600 });
     const { capacity } = options;
@@ -193,25 +185,13 @@ export class DevCluster {
     const isFounder = seat.id === IDS[0] && !this.#hasAnswered;
     seat.restart = null;
     seat.isReady = false;
-    const log = openSync(seat.logFile, "a");
-    seat.logStartBytes = fstatSync(log).size;
-    const args = [
-      "--import",
-      LEASH_FILE,
-      MAIN_FILE,
-      "server",
-      "start",
-      "--config",
-      seat.configFile,
-      ...(isFounder ? ["--bootstrap"] : []),
-    ];
-    const child = spawn(process.execPath, args, {
-      stdio: ["ignore", log, log, "ipc"],
-      // Ctrl-C in the terminal goes to the whole group; how the servers end is for us to say.
-      detached: true,
-      env: { ...cleanEnvironment(), TENURE_DEV_DIRECTORY: this.directory },
+    const { child, logStartBytes } = spawnServer({
+      configFile: seat.configFile,
+      logFile: seat.logFile,
+      directory: this.directory,
+      isFounder,
     });
-    closeSync(log);
+    seat.logStartBytes = logStartBytes;
     seat.child = child;
     child.once("spawn", () => this.#options.started?.(seat.id, child.pid ?? 0));
     child.once("error", (error) => this.#ended(seat, child, error.message));
@@ -256,44 +236,9 @@ function thaw(seat: Seat): void {
   endHelper(seat);
 }
 
-function send(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It has ended by itself.
-  }
-}
-
-function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
-
 /** The helper's group: `sleep` is a child of its shell. */
 function endHelper(seat: Seat): void {
   const pid = seat.thawer?.pid;
   seat.thawer = null;
   if (pid !== undefined) send(-pid, "SIGKILL");
-}
-
-/** What the user has set for other servers must not get into these. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TENURE_")));
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const found = new Set<number>();
-  for (let tries = 0; tries < PORT_TRIES_MAX && found.size < count; tries++) {
-    const port = randomInt(PORT_LOWEST, PORT_HIGHEST);
-    if (await isFree(port)) found.add(port);
-  }
-  if (found.size < count) throw new Error(`no ${count} free ports between ${PORT_LOWEST} and ${PORT_HIGHEST}`);
-  return [...found];
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.once("error", () => resolve(false));
-    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
-  });
 }

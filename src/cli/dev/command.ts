@@ -1,11 +1,10 @@
 // `tenure dev` (`npm start`): three real nodes on this machine, sample jobs that their workers run, and a view of both: who leads,
 // the last election with its votes, jobs per second, how long the last failover took. Keys kill, pause, drain and hand over; the
 // same can be done from another terminal. A terminal gets a screen, everything else plain lines. With --for it kills its leader
-// twice by itself, and says how that went. Nothing is left behind, whichever way it ends.
+// twice by itself, and says how that went. Nothing is left behind, whichever way it ends. With --sites: three sites of one node each (sites-command.ts).
 
 import { kindsOf } from "../kit/description.ts";
 import { DEV } from "./help.ts";
-import { setTimeout as sleep } from "node:timers/promises";
 import { ERRORS } from "../../core/kit/errors.ts";
 import { type Client, createClient } from "../../client/index.ts";
 import { electionsOf, statusOf } from "../cluster/view.ts";
@@ -13,23 +12,19 @@ import { DevCluster } from "./cluster.ts";
 import * as limits from "./limits.ts";
 import { DevLoad, type Failover } from "./load.ts";
 import { accessText, Show } from "./show.ts";
+import { runSites } from "./sites-command.ts";
+import { type Flags, onEnd, pause, readKeys } from "./terminal.ts";
 import { parseDuration, parseFlags, UsageError } from "../kit/flags.ts";
 import { duration, json } from "../kit/output.ts";
 
-const EXIT_SIGINT = 130;
-const EXIT_SIGTERM = 143;
 const EXIT_NOT_WELL = 1;
 const EXIT_NEVER_LED = ERRORS.ERR_NO_LEADER.exit;
 /** Of commands at once on each node that does not lead. */
 const CAPACITY = 4;
+/** One parent and two that dial it: what is cut off and what relays can both be seen. */
+const SITES = 3;
 /** With --for: the leader is killed after these shares of the time. */
 const KILLS_AT: readonly number[] = [1 / 3, 2 / 3];
-
-interface Flags {
-  /** Undefined: until somebody ends it. */
-  readonly forMs: number | undefined;
-  readonly json: boolean;
-}
 
 async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
   const show = new Show(isForPrograms);
@@ -40,12 +35,7 @@ async function run({ forMs, json: isForPrograms }: Flags): Promise<number> {
     code ??= exit;
     stop.abort();
   };
-  process.once("SIGINT", () => end(EXIT_SIGINT));
-  process.once("SIGTERM", () => end(EXIT_SIGTERM));
-  process.once("SIGHUP", () => end(EXIT_SIGTERM));
-  // npm that is told to end tells nobody: whoever has started this is gone then.
-  const parent = process.ppid;
-  setInterval(() => process.ppid === parent || end(EXIT_SIGTERM), limits.PARENT_CHECK_MS).unref();
+  onEnd(end);
   show.begin();
   const cluster = await DevCluster.create({
     restartAfterMs: limits.RESTART_AFTER_MS,
@@ -180,11 +170,6 @@ async function draw(show: Show, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** A rejection means that it was aborted, which the loops look at. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => undefined);
-}
-
 function killLeader(show: Show, cluster: DevCluster): void {
   const { leader } = show.status;
   if (leader === null) return show.tell("nobody leads at this moment");
@@ -236,24 +221,6 @@ async function drain(nodeId: string, show: Show, cluster: DevCluster, client: Cl
   );
 }
 
-/** Single keys, where there is a keyboard. Returns the way to stop. */
-function readKeys(pressed: (name: string) => void, quit: () => void): () => void {
-  const { stdin } = process;
-  if (!stdin.isTTY) return () => undefined;
-  stdin.setRawMode(true).setEncoding("utf8").resume();
-  stdin.on("data", (text: string) => {
-    for (const letter of text) {
-      // In raw mode Ctrl-C is a letter, and raises no signal.
-      if (letter === "\u0003") process.kill(process.pid, "SIGINT");
-      else if (letter === "q") quit();
-      else pressed(letter.toLowerCase());
-    }
-  });
-  return () => {
-    stdin.setRawMode(false).pause();
-  };
-}
-
 export async function dev(args: readonly string[]): Promise<number> {
   const { values, words } = parseFlags(args, kindsOf(DEV));
   if (words.length > 0) throw new UsageError(`${JSON.stringify(words[0])} belongs to no flag`);
@@ -268,7 +235,11 @@ export async function dev(args: readonly string[]): Promise<number> {
   });
   const forMs = values.for === undefined ? undefined : parseDuration("--for", values.for, limits.FOR_MS_MAX);
   if (forMs === 0) throw new UsageError("--for takes a duration such as 30s, not 0");
-  const code = await run({ forMs, json: values.json !== undefined });
+  const flags = { forMs, json: values.json !== undefined };
+  if (values.sites !== undefined && values.sites !== String(SITES)) {
+    throw new UsageError(`--sites takes ${SITES}, not ${JSON.stringify(values.sites)}`);
+  }
+  const code = await (values.sites === undefined ? run(flags) : runSites(flags));
   // A key that is read, or a timer, must not hold it.
   process.stdout.write("", () => process.exit(code));
   return code;

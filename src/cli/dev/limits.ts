@@ -35,3 +35,10 @@ export const PLAIN_EVERY_MS = 2_000;
 export const RATE_WINDOW_MS = 4_000;
 export const HAPPENED_KEPT_MAX = 50;
 export const HAPPENED_SHOWN_MAX = 10;
+/** Of the sites of --sites: so often a job is submitted at each, and so long it runs. */
+export const SITE_LOAD_EVERY_MS = 400;
+export const SITE_JOB_MS = 250;
+/** With --for: on a machine that does other things, each step may be so late, and the histories may become equal so late. */
+export const SITES_LATE_MS_MAX = 60_000;
+/** Each of three sites has a processor to share. */
+export const SITE_CHECK_MS = 2_000;

@@ -15,7 +15,7 @@ import { json, withLongOutput } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
 import { untilSignal } from "../kit/until-signal.ts";
 import { chosen } from "../kit/words.ts";
-import { MESH_CALL_MS, MESH_RETRIES_MAX } from "../limits.ts";
+import { MESH_CALL_MS, MESH_RETRIES_MAX, MESH_VERIFY_MS } from "../limits.ts";
 import { audit, AuditFailed, type AuditedSite, type Pin, type Proven } from "./audit.ts";
 import { MESH } from "./help.ts";
 import { gateObject, operate, type OperatorStep } from "./operator.ts";
@@ -34,6 +34,7 @@ export type MeshStep =
   | { readonly verb: "sites" }
   | { readonly verb: "status" }
   | OperatorStep
+  | { readonly verb: "verify" }
   | { readonly verb: "audit"; readonly url: string | null; readonly pin: Pin };
 
 /** What GET /v1/mesh/sites answers, in the SDK's spelling. */
@@ -64,6 +65,7 @@ export async function mesh(args: readonly string[]): Promise<number> {
     const caller = callerOf(connection);
     if (step.verb === "audit") return await runAudit(caller, step.pin, isJson, end.signal);
     if (isOperators(step)) return await operate(caller, step, isJson, end.signal);
+    if (step.verb === "verify") return await runVerify(caller, connection.urls[0]!, isJson, end.signal);
     const sites = await sitesOf(caller, end.signal);
     switch (step.verb) {
       case "key":
@@ -159,6 +161,23 @@ async function runAudit(caller: Caller, pin: Pin, isJson: boolean, signal: Abort
     else process.stderr.write(`tenure: the history is not proven. ${error.message}\n`);
     return EXIT_FOUND;
   }
+}
+
+/** What POST /v1/mesh/replay answers, in the SDK's spelling. */
+interface Replayed {
+  readonly atMs: number;
+  readonly outcome: "equal" | "differs" | "broken" | "cut";
+  readonly events: number;
+  readonly reason: string | null;
+}
+
+async function runVerify(caller: Caller, url: string, isJson: boolean, signal: AbortSignal): Promise<number> {
+  const asked = { signal, timeoutMs: MESH_VERIFY_MS };
+  const response = await caller.ask(url, { method: "POST", path: "/v1/mesh/replay", body: {} }, asked);
+  const { outcome, events, reason } = await caller.bodyOf<Replayed>(response);
+  const text = `replayed ${events} events: ${outcome}${reason === null ? "" : `: ${reason}`}\n`;
+  printed(isJson ? json({ outcome, events, reason }) : text);
+  return outcome === "equal" ? 0 : EXIT_FOUND;
 }
 
 /** For people who wait: how far it is, on a terminal. */

@@ -5,7 +5,7 @@ import { describe } from "../kit/description.ts";
 
 export const MESH = describe(
   "mesh",
-  "a site among other sites: key, sites, status, audit, approve, evict, resume, evidence",
+  "a site among other sites: key, sites, status, audit, verify, approve, evict, resume, evidence",
   `tenure mesh VERB [--url URL[,URL…]] [-o table|json]: a site among other sites, and the proof of its history.
 
   key                the public key of a server's node, and the hash of its site's ring of keys: what others pin
@@ -19,6 +19,8 @@ export const MESH = describe(
   evict SITE         takes nothing from a site any more, and refuses its key
   resume             gives out this site's line again after a start, without waiting for peers that can't be compared
   evidence [SITE]    what proves that a site has signed two histories
+  verify             replays all sites' events on the node at --url: verifies both of its archives, builds the merged state again, and
+                     compares the two. What differs is built anew. Needs the role operator
 
   --ring HASH        audit, approve: the hash of the site's ring, as \`tenure mesh key\` shows it there. Without it and --public-key
                      an audit says that the history is consistent, and not whose it is
@@ -27,9 +29,9 @@ export const MESH = describe(
   --public-key KEY   audit: a key that must be in the site's ring
   --key-file FILE    key: of this file (mesh.key_file), without a server
 ${CONNECTION_HELP}
-It needs the role viewer; approve, evict and resume the role operator.
+It needs the role viewer; approve, evict, resume and verify the role operator.
 
-exit codes: 0 done; audit: everything is proven; 1 audit: something is not what was signed, and it is named; 64 wrong use; 69 no server
+exit codes: 0 done; audit: everything is proven; verify: equal; 1 audit: something is not what was signed, and it is named; verify: something differs, is damaged or can't be compared; 64 wrong use; 69 no server
 answers, or the site does not keep its first events any more; 75 try again later; 77 the key may not do this; 78 the site is standalone, a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);
 130 and 143 ended by SIGINT or SIGTERM
 `,

@@ -204,7 +204,7 @@ export const RevokedCertificateAnswer = RevokedCertificate;
 export const RevokedCertificatesAnswer = strict({ certificates: Type.Array(RevokedCertificate) });
 
 /** The specification's event, and `leaderEpoch`. */
-const Event = strict({
+const EVENT = {
   id: Text,
   sequence: Epoch,
   timestamp: WallMs,
@@ -216,8 +216,22 @@ const Event = strict({
   previousHash: nullable(Hash),
   eventHash: Hash,
   leaderEpoch: Epoch,
-});
-export const SinceAnswer = strict({ events: Type.Array(Event), throughSequence: Count });
+};
+const Event = strict(EVENT);
+const Place = { line: nullable(Text), lineSequence: Epoch };
+/** Of a site that is distributed: `sequence` is the arrival number. */
+const ArrivedEvent = strict({ ...EVENT, ...Place });
+const WithheldEvent = strict({ sequence: Epoch, eventHash: Hash, ...Place, withheld: Type.Literal(true) });
+export const OwnSinceAnswer = strict({ events: Type.Array(Event), throughSequence: Count });
+export const SinceAnswer = Type.Union([
+  OwnSinceAnswer,
+  strict({
+    events: Type.Array(Type.Union([ArrivedEvent, WithheldEvent])),
+    throughSequence: Count,
+    withheld: Count,
+    logId: nullable(Text),
+  }),
+]);
 export const VerifyAnswer = Type.Union([
   strict({
     valid: Type.Literal(true),
@@ -226,7 +240,14 @@ export const VerifyAnswer = Type.Union([
     headHash: nullable(Hash),
     root: Hash,
   }),
-  strict({ valid: Type.Literal(false), firstSequence: Epoch, firstBrokenSequence: Epoch, reason: Text }),
+  strict({
+    valid: Type.Literal(false),
+    firstSequence: Epoch,
+    firstBrokenSequence: Epoch,
+    reason: Text,
+    line: Type.Optional(nullable(Text)),
+    lineSequence: Type.Optional(nullable(Epoch)),
+  }),
 ]);
 const Path = Type.Array(Hash);
 export const ProofAnswer = Type.Union([

@@ -92,7 +92,14 @@ export const EventsQuery = strict({
   entity: Type.Optional(text(limits.JOB_NAME_BYTES_MAX)),
   entity_type: Type.Optional(oneOf("build", "worker", "queue", "schedule", "key", "certificate", "controller")),
 });
-export const SinceQuery = strict({ ...CONSISTENCY, limit: Type.Optional(integer(1, EVENTS_PER_PAGE_MAX)) });
+/** Of a site that is distributed: its own events alone, by their own sequences. Elsewhere there are no others. */
+const OWN_LINE = { line: Type.Optional(oneOf("own")) };
+export const SinceQuery = strict({
+  ...CONSISTENCY,
+  ...OWN_LINE,
+  limit: Type.Optional(integer(1, EVENTS_PER_PAGE_MAX)),
+});
+export const VerifyQuery = strict({ ...CONSISTENCY, ...OWN_LINE });
 export const ProofQuery = strict({
   ...CONSISTENCY,
   sequence: Type.Optional(integer(1)),

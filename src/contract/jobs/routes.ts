@@ -125,7 +125,7 @@ const READS = {
     ...READ,
     path: "/api/events/verify",
     summary: "Read every stored event of this node and check it.",
-    query: readQuery,
+    query: shape(requests.VerifyQuery),
     answer: answers.VerifyAnswer,
   },
 } as const satisfies Readonly<Record<string, Route>>;

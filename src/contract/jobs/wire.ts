@@ -200,6 +200,28 @@ export function eventText(bytes: Uint8Array, eventHash: string): string {
   return `{"eventHash":"${eventHash}",${decoder.decode(bytes).slice(1)}`;
 }
 
+/**
+ * As `/api/events/since` shows what arrived: `sequence` is the arrival number, and the one that is hashed is `lineSequence`. `bytes` null: withheld.
+ * In the canonical text only texts and numbers follow `sequence`, so that the last such name is the event's own.
+ */
+export function arrivalText(record: {
+  readonly arrival: number;
+  readonly line: string | null;
+  readonly lineSequence: number;
+  readonly eventHash: string;
+  readonly bytes: Uint8Array | null;
+}): string {
+  const { arrival, line, lineSequence, eventHash, bytes } = record;
+  const place = `{"eventHash":"${eventHash}","line":${JSON.stringify(line)},"lineSequence":${lineSequence}`;
+  if (bytes === null) return `${place},"sequence":${arrival},"withheld":true}`;
+  const text = decoder.decode(bytes);
+  const at = text.lastIndexOf(SEQUENCE_NAME);
+  const rest = text.slice(text.indexOf(",", at + 1));
+  return `${place},${text.slice(1, at)}${SEQUENCE_NAME}${arrival}${rest}`;
+}
+
+const SEQUENCE_NAME = ',"sequence":';
+
 /** As /v1/events sends it: snake_case, but for the payload, whose names are part of what is hashed. */
 export function eventWire(bytes: Uint8Array, eventHash: string): Snake<Record<string, Json>> {
   const event = parseJson(decoder.decode(bytes)) as Record<string, Json>;

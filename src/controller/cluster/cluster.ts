@@ -75,6 +75,8 @@ export interface ClusterOptions {
   readonly stalls?: (() => number) | undefined;
   /** How much of its quota the history takes. */
   readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
+  /** What the last replay of the mesh's merged state has found; null: nothing. */
+  readonly replayProblem?: (() => string | null) | undefined;
   /** What this node lacks of it. */
   readonly history?: (() => Observation["history"]) | undefined;
   /** What a member lacks of it, this one too; null: it does not say. */
@@ -343,12 +345,13 @@ export class ClusterService implements Cluster {
 
   #tick(): void {
     if (this.#state !== "running") return;
-    const { disk, stalls, historyQuota, history, peers } = this.#options;
+    const { disk, stalls, historyQuota, history, replayProblem, peers } = this.#options;
     const seen = {
       ...membersSeen(peers, this.#status()),
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       history: history?.(),
+      replayProblem: replayProblem?.() ?? null,
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       isPaused: this.#options.machine.isPaused,

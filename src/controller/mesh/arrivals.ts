@@ -23,13 +23,15 @@ export interface ArrivalSource {
 export interface ArrivalSources {
   readonly own: ArrivalSource;
   readonly receipts: ArrivalSource;
-  readonly ownLine: LineId;
 }
 
 export type Arrived = {
   readonly arrival: number;
-  readonly line: LineId;
+  /** Null: of this site itself. */
+  readonly line: LineId | null;
   readonly lineSequence: number;
+  /** With which it came; null: of this site itself. */
+  readonly receipt: Receipt | null;
 } & ({ readonly bytes: Uint8Array } | { readonly hash: string });
 
 /**
@@ -38,7 +40,7 @@ export type Arrived = {
  */
 export async function* arrivals(sources: ArrivalSources, from: number): AsyncGenerator<readonly Arrived[]> {
   assert(from >= 1, "arrivals are counted from one", () => String(from));
-  const { own, receipts, ownLine } = sources;
+  const { own, receipts } = sources;
   // Of one moment: what is applied later is in a receipt that is not read here.
   const [ownLast, receiptsLast] = [own.lastSequence, receipts.lastSequence];
   const start = startOf(receipts, from);
@@ -53,8 +55,9 @@ export async function* arrivals(sources: ArrivalSources, from: number): AsyncGen
     for await (const batch of own.read(at, through - at + 1)) {
       yield batch.map(({ sequence, bytes }) => ({
         arrival: sequence + lift,
-        line: ownLine,
+        line: null,
         lineSequence: sequence,
+        receipt: null,
         bytes,
       }));
     }
@@ -75,13 +78,41 @@ export async function* arrivals(sources: ArrivalSources, from: number): AsyncGen
   yield* ownThrough(ownLast);
 }
 
+/** From here on everything is kept, own and foreign. */
+export async function firstArrivalKept(sources: ArrivalSources): Promise<number> {
+  const { own, receipts } = sources;
+  const first = await arrivalOfOwn(sources, own.manifest().start.sequence + 1);
+  const counts = countsOf(receipts.manifest().start);
+  assert(counts !== null, "receipts are kept from a place in their chain on");
+  // Receipts that were let go had arrived before this own event, or it is not the first of both.
+  return Math.max(counts.own + counts.foreign + 1, first);
+}
+
+/** The arrival number of an own event, as far as the receipts that are kept say. */
+export async function arrivalOfOwn({ receipts }: Pick<ArrivalSources, "receipts">, sequence: number): Promise<number> {
+  const { start } = receipts.manifest();
+  const counts = countsOf(start);
+  assert(counts !== null, "receipts are kept from a place in their chain on");
+  let [low, high] = [start.sequence + 1, receipts.lastSequence + 1];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if ((await receiptAt(receipts, middle)).own < sequence) low = middle + 1;
+    else high = middle;
+  }
+  const { foreign } =
+    low <= receipts.lastSequence
+      ? await receiptAt(receipts, low)
+      : await endOf(receipts, receipts.lastSequence, counts);
+  return sequence + foreign;
+}
+
 /** The new events of a receipt, from this arrival on. */
-function foreignOf(receipt: Receipt, from: number): Arrived[] {
+export function foreignOf(receipt: Receipt, from: number): Arrived[] {
   const { own, foreign, first, page } = receipt;
   const before = own + foreign;
   return page.items.slice(first - page.after - 1 + Math.max(0, from - before - 1)).map((item, at) => {
     const arrival = Math.max(before + 1, from) + at;
-    const place = { arrival, line: page.line, lineSequence: first + arrival - before - 1 };
+    const place = { arrival, line: page.line, lineSequence: first + arrival - before - 1, receipt };
     return "hash" in item ? { ...place, hash: item.hash } : { ...place, bytes: item.bytes };
   });
 }

@@ -50,3 +50,18 @@ export const GATE_ASK_MS = 1_000;
 export const AUTHOR_DIGITS = 12;
 /** Sites that one site may vouch for: a hostile one must not fill the registry. */
 export const VOUCHED_PER_LINE_MAX = 256;
+/** Arrivals that wait in memory to be shown; past them they are read from the archives. */
+export const FEED_WAITING_MAX = 8_192;
+export const FEED_WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** Of one put: copying it takes about a millisecond. */
+export const FEED_PUT_MAX = 512;
+/** Between two attempts to feed what the mesh shows. */
+export const FEED_RETRY_MS = 1_000;
+/** After a replay that could not be finished. */
+export const REPLAY_RETRY_MS = 600_000;
+/** Sites that metrics name; the others are counted together. */
+export const SITES_MEASURED_MAX = 64;
+/** From one network hop to a cut that lasted a day. */
+export const PROPAGATION_BUCKETS_MS = [
+  5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000, 86_400_000,
+];

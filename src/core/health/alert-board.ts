@@ -33,6 +33,7 @@ const KINDS: Readonly<
   clocks_disagree: { severity: "warning", code: null },
   // Only sites on a database raise it, and by themselves (controller/cluster/site-cluster.ts).
   url_shared: { severity: "warning", code: null },
+  mesh_replay_differs: { severity: "warning", code: null },
   cluster_paused: { severity: "warning", code: "CLUSTER_PAUSED" },
 };
 

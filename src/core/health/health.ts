@@ -336,7 +336,7 @@ export class Health {
     ];
   }
 
-  #judgeMachine(at: Moment, { disk, historyQuota, stalls, isPaused }: Observation): HealthOutput[] {
+  #judgeMachine(at: Moment, { disk, historyQuota, replayProblem, stalls, isPaused }: Observation): HealthOutput[] {
     if (stalls > this.#stalls) this.#stalledUntilMs = at.nowMs + limits.STALLED_FOR_MS;
     this.#stalls = stalls;
     const self = nodeIdOf(this.#self);
@@ -352,6 +352,9 @@ export class Health {
       }),
       ...this.#board.set(at, "history_quota_used", self, historyQuota === "refuse", () => {
         return "the history of events takes more than 95 % of history.quota_bytes: no new jobs are taken while this node leads. Raise it, or let go of old events with history.keep_days";
+      }),
+      ...this.#board.set(at, "mesh_replay_differs", self, (replayProblem ?? null) !== null, () => {
+        return `the last replay of all sites' events did not give what this node shows of them: ${replayProblem}. Where it differed it was built anew; after a broken archive see \`tenure cluster history\`. The alert goes with the next replay that finds them equal: \`tenure mesh verify\``;
       }),
       ...this.#board.set(at, "cluster_paused", null, isPaused === true, () => {
         return "this cluster was restored paused: it leases no job, fires no schedule and grants no scope until `tenure cluster resume`";

@@ -55,6 +55,8 @@ export interface Observation {
   readonly historyQuota: "ok" | "alarm" | "refuse";
   /** What this node lacks of the history of events; absent or null: nothing. */
   readonly history?: LackedHistory | null | undefined;
+  /** What the last replay of the mesh's merged state has found; absent or null: nothing. */
+  readonly replayProblem?: string | null | undefined;
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
   /** What this node's wall clock is worth (clocks.ts). */

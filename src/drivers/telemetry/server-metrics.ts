@@ -2,6 +2,7 @@
 // nowhere else. docs/reference/metrics.md explains each; a test compares both ways.
 
 import { JOB_METRICS } from "./job-metrics.ts";
+import { MESH_METRICS } from "./mesh-metrics.ts";
 import { buckets, by, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
 
 export const SERVER_METRICS: readonly ServerMetric[] = [
@@ -165,6 +166,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     (s) => s.droppedLogLines,
   ),
   ...JOB_METRICS,
+  ...MESH_METRICS,
 ];
 
 function endOf(use: "peer" | "api", notAfterMs: number | null): readonly Sample[] {

@@ -38,6 +38,7 @@ import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
 import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
 import { assembleMesh, authorOf, keepLines, type LineLog } from "./mesh.ts";
+import { type AssembledState, assembleMeshState, type MeshStateWorld } from "./mesh-state.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -58,6 +59,8 @@ export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newI
   readonly mesh?: Pick<ReceiptsServiceOptions, "maxSkewMs"> | undefined;
   /** Undefined: it calls no other site, and none may call it. */
   readonly links?: LinksWorld | undefined;
+  /** Undefined: nothing of other sites is shown. */
+  readonly meshState?: MeshStateWorld | undefined;
   /** This site, as others know it. */
   readonly site: SiteWorld;
 }
@@ -91,6 +94,10 @@ export interface NodeLog {
   readonly receipts: NodeReceipts | null;
   readonly leadership: Leadership;
   readonly history: EventHistory & ReplayHistory;
+  /** The same where it is an archive of this node's. */
+  readonly eventArchive?: Archive | undefined;
+  /** What the last replay of the merged state has found, for this node's alerts. */
+  watchReplay?(problem: () => string | null): void;
   /** Something of it was found to be lost, or is there again. */
   onHistoryChanged?(listener: () => void): void;
   /** The time of day, where it is agreed on. */
@@ -123,6 +130,7 @@ export interface NodeServices {
   /** Undefined: the site is standalone. */
   readonly lines: MeshLines | undefined;
   readonly links: MeshLinks | undefined;
+  readonly meshState: AssembledState | undefined;
   /** Null: this site takes part in no mesh. */
   readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
@@ -176,6 +184,12 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const controllers = controllersOf(world, log, journal);
   const links = assembleLinks(world, log, { journal, controllers, receipts, mesh, foreign });
+  const meshState = assembleMeshState(world, log, {
+    events,
+    links,
+    lines: mesh?.lines,
+    leads: () => leadership.epoch(),
+  });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
@@ -184,6 +198,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     scopes: scopes ?? noScopes(),
     lines: mesh?.lines,
     links,
+    meshState,
     receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
@@ -197,6 +212,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       stopMeter();
       feeder.close();
       events.close();
+      await meshState?.stop();
       await views.close();
     },
   };

@@ -8,7 +8,7 @@ import { controllerOf } from "../../core/mesh/proof/index.ts";
 import type { Controllers } from "../../ports/controllers.ts";
 import type { Sites } from "../../ports/sites.ts";
 import type { OwnMesh } from "./mesh.ts";
-import type { NodeLog, NodeWorld, ServicesWorld } from "./assemble.ts";
+import type { NodeLog, ServicesWorld } from "./assemble.ts";
 
 /** What a site that is distributed takes of the world, and of its configuration. */
 export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" | "heartbeatMs"> {
@@ -16,14 +16,15 @@ export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" 
 }
 
 /** Undefined: pages of other sites are not kept here. */
-export function foreignLines(
-  { digest }: Pick<NodeWorld, "digest">,
-  { receipts, journal }: NodeLog,
-): ForeignLines | undefined {
+export function foreignLines(world: ServicesWorld, { receipts, journal }: NodeLog): ForeignLines | undefined {
   if (receipts === null) return undefined;
+  const { digest, meshState } = world;
   const { registry } = journal.fold.controllers;
   const lineBefore = (line: string): string | null => registry.lineBefore(controllerOf(line), line);
-  return new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest, lineBefore });
+  // Views that do not answer are no reason to refuse a page: it is found by reading, then.
+  const receiptOf = (line: string, sequence: number): Promise<number | null> =>
+    meshState === undefined ? Promise.resolve(null) : meshState.views.receiptOf(line, sequence).catch(() => null);
+  return new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest, receiptOf, lineBefore });
 }
 
 export interface LinkedParts {

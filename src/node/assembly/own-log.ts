@@ -62,6 +62,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   const changed = (): void => listeners.forEach((listener) => listener());
   const { line, meshAnswers } = lineLogOf(options);
   const { fetcher, stop: stopHistory } = keepHistory(options, changed, meshAnswers);
+  let replayProblem: (() => string | null) | null = null;
   const cluster = new ClusterService({
     ...options,
     ...leading,
@@ -77,6 +78,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     stalls: () => engine.counts.stalls,
     historyQuota: () => archive.quota.level,
     history: () => fetcher.standing,
+    replayProblem: () => replayProblem?.() ?? null,
     lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(peers, peer)),
     onDrain: (isWanted) => clearance?.drained(isWanted),
   });
@@ -92,6 +94,10 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     receipts: receipts && receiptsOf(options, receipts),
     leadership: leading.leadership,
     history: archive,
+    eventArchive: archive,
+    watchReplay: (problem) => {
+      replayProblem = problem;
+    },
     onHistoryChanged: (listener) => void listeners.push(listener),
     believedMs: () => cluster.believedMs(),
     pausing: machine,

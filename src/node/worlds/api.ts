@@ -21,7 +21,7 @@ import { readWeb } from "./web.ts";
 export interface ApiParts {
   readonly clusterId: string;
   readonly cluster: Cluster;
-  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines" | "links">;
+  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines" | "links" | "meshState">;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
@@ -33,6 +33,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
   const metrics = createMetrics(() => ({
     server: server(),
     jobs: services.stats(),
+    mesh: services.meshState?.stats() ?? null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
@@ -49,6 +50,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     jobs: services.parts,
     lines: services.lines,
     links: services.links,
+    meshState: services.meshState,
     nodeId: config.nodeId,
     clusterId,
     keys: config.keys,

@@ -35,7 +35,7 @@ import { checkControllerId, siteWorld } from "./site.ts";
 import { serverStats } from "./stats.ts";
 import { Closing, failureOf, SYSTEM, VIEWS_FILE } from "./system.ts";
 import { HAND_OVER_POLL_MS } from "./limits.ts";
-import { meshWorld } from "./mesh.ts";
+import { meshWorld, openMeshState } from "./mesh.ts";
 
 export interface ServerNodeOptions {
   readonly bootstrap: boolean;
@@ -83,7 +83,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const worker = options.clearance !== undefined && config.agent.enabled ? workerName(config.nodeId) : undefined;
     checkControllerId(config, clusterId, machine.jobs.fold.controllers);
     const site = siteWorld(config, options.version, clusterId, () => cluster.view().leader?.url ?? null);
-    const services = assembleNode({ ...SYSTEM, random, logger, views, worker, site, ...meshWorld(config) }, log);
+    const meshState = await openMeshState(config, clusterId, logger);
+    const world = { ...SYSTEM, random, logger, views, worker, site, meshState, ...meshWorld(config) };
+    const services = assembleNode(world, log);
     closing.push(() => services.stop());
     const api = await openApi(config, {
       cluster,

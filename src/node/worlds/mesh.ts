@@ -2,10 +2,16 @@
 // other addresses, which a site has registered or answers with, only where both ends are on loopback, or `mesh.dial_registered` allows it and TLS
 // says who is there (designs/mesh.md: nobody makes this site call somewhere by registering an address).
 
+import { join } from "node:path";
 import { isLoopback, type ServerConfig } from "../../contract/index.ts";
+import { openMeshViews } from "../../drivers/sqlite/index.ts";
 import { httpSites, type SiteAccess } from "../../drivers/sites/index.ts";
+import type { Logger } from "../../ports/logger.ts";
 import type { ServicesWorld } from "../assembly/assemble.ts";
 import { pem } from "./api.ts";
+import { MESH_FILE } from "./system.ts";
+
+const HOUR_MS = 3_600_000;
 
 /** Neither: the site is standalone. */
 export function meshWorld(config: ServerConfig): Pick<ServicesWorld, "mesh" | "links"> {
@@ -22,6 +28,17 @@ export function meshWorld(config: ServerConfig): Pick<ServicesWorld, "mesh" | "l
       sites: httpSites({ access: (url) => (mayCall(url) ? access : null) }),
     },
   };
+}
+
+/** Undefined: the site is standalone. What a site showed while it was distributed stays, and goes on from there later. */
+export async function openMeshState(
+  { mesh, dataDir }: ServerConfig,
+  clusterId: string,
+  logger: Logger,
+): Promise<ServicesWorld["meshState"]> {
+  if (mesh.mode === "standalone") return undefined;
+  const views = await openMeshViews({ path: join(dataDir, MESH_FILE), clusterId, logger });
+  return { views, replayMs: mesh.replayHours * HOUR_MS };
 }
 
 export function callable({ mesh, api }: Pick<ServerConfig, "mesh" | "api">): (url: URL) => boolean {

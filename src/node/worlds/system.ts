@@ -8,6 +8,7 @@ import { timeZone } from "../../drivers/system/time-zones.ts";
 import { nextFireBy } from "../assembly/schedules.ts";
 
 export const VIEWS_FILE = "views.sqlite";
+export const MESH_FILE = "mesh.sqlite";
 
 // The first zone of a process loads the tables of all, which took 74 ms on a busy machine: while the program is loaded, and not in the turn in which
 // a new leader looks at its first schedule.

@@ -59,9 +59,10 @@ async function shownBy(stage: MeshStage, server: SiteServer): Promise<Shown> {
   const projection = new Projection(store, digest);
   const ownLine = server.fold.ownLine.lines?.generations.at(-1)?.line ?? "";
   const names: string[] = [];
-  for await (const batch of arrivals({ own: server.archive, receipts: server.receipts, ownLine }, 1)) {
+  for await (const batch of arrivals({ own: server.archive, receipts: server.receipts }, 1)) {
     for (const arrived of batch) {
-      const { line, lineSequence } = arrived;
+      const { lineSequence } = arrived;
+      const line = arrived.line ?? ownLine;
       names[arrived.arrival - 1] = line === ownLine ? `own ${lineSequence}` : `${line} ${lineSequence}`;
       if (!("bytes" in arrived)) continue;
       const read = decodeEvent(arrived.bytes);

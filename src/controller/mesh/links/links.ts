@@ -310,9 +310,11 @@ export class Links implements LinkHost {
   #lagOf(link: LinkId): readonly [number, number] {
     const { lines } = this.#options;
     let [lag, missing] = [0, 0];
+    const here = new Set(lines.lines());
     for (const lane of this.#spread.lanes()) {
       if (lane.link !== link) continue;
-      const ours = lines.size(lane.line);
+      // Its head may be known before anything of it is here.
+      const ours = here.has(lane.line) ? lines.size(lane.line) : 0;
       lag += Math.max(0, ours - lane.size);
       missing += Math.max(0, lane.size - ours);
     }

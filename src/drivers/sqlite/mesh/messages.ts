@@ -10,6 +10,7 @@ import type {
   MeshEventQuery,
   MeshHash,
   MeshJobQuery,
+  MeshPlace,
   MeshSource,
 } from "../../../ports/mesh-views.ts";
 import type { ControllerView } from "../../../ports/mesh.ts";
@@ -55,6 +56,7 @@ export type MeshReadRequest =
   | { readonly kind: "controllers" }
   | { readonly kind: "events"; readonly asked: MeshEventQuery }
   | { readonly kind: "receipt"; readonly line: LineId; readonly sequence: number }
+  | { readonly kind: "receipt-place"; readonly receipt: number }
   | { readonly kind: "checkpoint"; readonly line: LineId; readonly after: number }
   | { readonly kind: "hash" };
 
@@ -73,6 +75,7 @@ export interface MeshReadAnswers {
   readonly controllers: readonly ControllerView[];
   readonly events: MeshEventPage;
   readonly receipt: number | null;
+  readonly "receipt-place": MeshPlace | null;
   readonly checkpoint: MeshCheckpoint | null;
   readonly hash: StoredHash;
 }

@@ -1,7 +1,16 @@
 // The thread that reads mesh.sqlite.
 
 import { assertNever } from "../../../core/kit/assert.ts";
-import { readAgents, readCheckpoint, readControllers, readEvents, readHash, readJobs, readReceipt } from "./reads.ts";
+import {
+  readAgents,
+  readCheckpoint,
+  readControllers,
+  readEvents,
+  readHash,
+  readJobs,
+  readReceipt,
+  readReceiptPlace,
+} from "./reads.ts";
 import type { MeshReadRequest } from "./messages.ts";
 import { inTransaction, serveReads } from "../serve.ts";
 
@@ -17,6 +26,8 @@ serveReads<MeshReadRequest>((opened, request) => {
       return inTransaction(opened, () => readEvents(opened, request.asked));
     case "receipt":
       return readReceipt(opened, request.line, request.sequence);
+    case "receipt-place":
+      return readReceiptPlace(opened, request.receipt);
     case "checkpoint":
       return readCheckpoint(opened, request.line, request.after);
     case "hash":

@@ -14,6 +14,7 @@ import type {
   MeshEventPage,
   MeshEventQuery,
   MeshJobQuery,
+  MeshPlace,
   MeshSource,
 } from "../../../ports/mesh-views.ts";
 import type { ControllerView } from "../../../ports/mesh.ts";
@@ -109,16 +110,22 @@ export function readControllers(database: DatabaseSync): ControllerView[] {
 }
 
 export function readEvents(database: DatabaseSync, query: MeshEventQuery): MeshEventPage {
-  const { afterArrival, limit } = query;
-  const filters = [
-    ["line", query.line],
-    ["event_type", query.eventType],
-    ["entity_id", query.entityId],
-  ].filter((filter): filter is [string, string] => filter[1] !== undefined);
-  const conditions = filters.map(([column]) => ` AND ${column} = ?`).join("");
+  const { afterArrival, site } = query;
+  const limit = Math.min(query.limit, MESH_PAGE_ROWS_MAX);
+  const filters: (readonly [string, string | undefined])[] = [
+    ["line = ?", query.line],
+    // The names of its lines begin with the site's and a dot; the character after the dot is a slash.
+    ["line > ?", site === undefined ? undefined : `${site}.`],
+    ["line < ?", site === undefined ? undefined : `${site}/`],
+    ["event_type = ?", query.eventType],
+    ["entity_id = ?", query.entityId],
+  ];
+  const asked = filters.filter((filter): filter is [string, string] => filter[1] !== undefined);
+  const conditions = asked.map(([condition]) => ` AND ${condition}`).join("");
+  const order = afterArrival === undefined ? "DESC" : "ASC";
   const rows = database
-    .prepare(`SELECT * FROM event_log WHERE sequence > ?${conditions} ORDER BY sequence LIMIT ?`)
-    .iterate(BigInt(afterArrival), ...filters.map(([, value]) => value), BigInt(Math.min(limit, MESH_PAGE_ROWS_MAX)));
+    .prepare(`SELECT * FROM event_log WHERE sequence > ?${conditions} ORDER BY sequence ${order} LIMIT ?`)
+    .iterate(BigInt(afterArrival ?? 0), ...asked.map(([, value]) => value), BigInt(limit));
   const events: MeshEvent[] = [];
   let bytes = 0;
   for (const row of rows) {
@@ -127,11 +134,11 @@ export function readEvents(database: DatabaseSync, query: MeshEventQuery): MeshE
     bytes += event.payload.length;
     if (bytes >= JOBS_PAGE_BYTES_MAX) break;
   }
-  const isFull = events.length >= Math.min(limit, MESH_PAGE_ROWS_MAX) || bytes >= JOBS_PAGE_BYTES_MAX;
+  const isFull = events.length >= limit || bytes >= JOBS_PAGE_BYTES_MAX;
   const oldest = database.prepare("SELECT coalesce(min(sequence), 1) AS oldest FROM event_log").get()!["oldest"];
   return {
-    events,
-    next: isFull ? (events.at(-1)?.arrival ?? null) : null,
+    events: afterArrival === undefined ? events.toReversed() : events,
+    next: isFull && afterArrival !== undefined ? (events.at(-1)?.arrival ?? null) : null,
     droppedThrough: (oldest as number) - 1,
     through: readPosition(database),
   };
@@ -160,6 +167,20 @@ export function readReceipt(database: DatabaseSync, line: string, sequence: numb
     .prepare("SELECT receipt, first FROM receipts WHERE line = ? AND through >= ? ORDER BY through LIMIT 1")
     .get(line, BigInt(sequence));
   return row === undefined || (row["first"] as number) > sequence ? null : (row["receipt"] as number);
+}
+
+export function readReceiptPlace(database: DatabaseSync, receipt: number): MeshPlace | null {
+  const row = database
+    .prepare(
+      "SELECT receipts.line, first, sequence FROM receipts JOIN event_log ON event_log.line = receipts.line AND line_sequence = first WHERE receipt = ?",
+    )
+    .get(BigInt(receipt));
+  if (row === undefined) return null;
+  return {
+    arrival: row["sequence"] as number,
+    line: row["line"] as string,
+    lineSequence: row["first"] as number,
+  };
 }
 
 export function readCheckpoint(database: DatabaseSync, line: string, after: number): MeshCheckpoint | null {

@@ -14,6 +14,7 @@ import type {
   MeshHash,
   MeshJobPage,
   MeshJobQuery,
+  MeshPlace,
   MeshReplay,
   MeshViews,
 } from "../../../ports/mesh-views.ts";
@@ -79,6 +80,10 @@ class SqliteMesh implements MeshViews {
     return this.#threads.read({ kind: "receipt", line, sequence });
   }
 
+  receiptPlace(receipt: number): Promise<MeshPlace | null> {
+    return this.#threads.read({ kind: "receipt-place", receipt });
+  }
+
   checkpointAfter(line: string, after: number): Promise<MeshCheckpoint | null> {
     return this.#threads.read({ kind: "checkpoint", line, after });
   }
@@ -124,6 +129,11 @@ class SqliteMesh implements MeshViews {
       await aside.close();
       removeStore(path);
     }
+  }
+
+  async rebuild(reason: string): Promise<void> {
+    await this.#puts.idle();
+    await this.#threads.writer.ask({ kind: "discard", reason });
   }
 
   onReset(listener: () => void): void {

@@ -121,9 +121,9 @@ export class ArrivalLedger {
     if (receipts.lastSequence !== Math.max(0, this.#receipts.length - 1))
       return `has ${receipts.lastSequence} of ${this.#receipts.length - 1} receipts archived`;
     let next = from;
-    for await (const batch of arrivals({ own: archive, receipts, ownLine: OWN }, from)) {
+    for await (const batch of arrivals({ own: archive, receipts }, from)) {
       for (const { arrival, line, lineSequence } of batch) {
-        const event = `${line}/${lineSequence}`;
+        const event = `${line ?? OWN}/${lineSequence}`;
         if (arrival !== next || this.#events[arrival - 1] !== event)
           return `reads ${event} as arrival ${arrival} where ${next} is ${this.#events[next - 1]}`;
         next++;

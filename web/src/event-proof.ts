@@ -1,0 +1,86 @@
+// "Verify this event", computed in the browser: from the event's bytes to its hash, from there along the proof to the root of its line's tree,
+// and that root in the checkpoint that the line's site has signed. Whoever serves the page can't make a wrong event pass, as long as the
+// checkpoint is genuine: its signature was checked by this site when it took the page, not here. Pure.
+
+import { eventHashOf } from "../../src/core/events/event.ts";
+import { bytesOfHash, hexOf, isHash } from "../../src/core/events/hex.ts";
+import { leafHash } from "../../src/core/events/merkle.ts";
+import { verifyInclusion } from "../../src/core/events/merkle-proof.ts";
+import { sha256 } from "./sha256.ts";
+
+const digest = {
+  sha256,
+  sha256Hex: (data: Uint8Array | string): string =>
+    hexOf(sha256(typeof data === "string" ? new TextEncoder().encode(data) : data)),
+};
+
+/** What is shown of an event, and what is to be proven. */
+export interface ShownEvent {
+  readonly line: string;
+  readonly lineSequence: number;
+  readonly eventHash: string;
+}
+
+/** What the node gave: nothing of it is believed. */
+export interface Evidence {
+  /** The event's canonical text; or, of one whose text did not leave its site, its hash. */
+  readonly item: unknown;
+  /** The signed note of the line's head. */
+  readonly note: string;
+  readonly path: unknown;
+}
+
+export interface Checkpoint {
+  readonly line: string;
+  readonly size: number;
+  readonly root: Uint8Array;
+  /** Who signed, as the note says. */
+  readonly signer: string;
+}
+
+export type Proof =
+  | {
+      readonly kind: "proven";
+      /** Hashed here; false: its text did not leave its site, and only its hash is known. */
+      readonly hasText: boolean;
+      readonly hashes: number;
+      readonly checkpoint: Checkpoint;
+    }
+  | { readonly kind: "refuted"; readonly why: string };
+
+const NOTE = /^([^\n]+)\n([1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n[^\n]+\n\n— (\S+) \S+\n$/;
+
+/** Null: this is no note of a checkpoint. */
+export function checkpointIn(note: string): Checkpoint | null {
+  const [, line, size, root, signer] = NOTE.exec(note) ?? [];
+  if (line === undefined || root === undefined || signer === undefined) return null;
+  return { line, size: Number(size), root: Uint8Array.from(atob(root), (letter) => letter.charCodeAt(0)), signer };
+}
+
+export function proofOf(event: ShownEvent, { item, note, path }: Evidence): Proof {
+  const hash = typeof item === "string" ? eventHashOf(new TextEncoder().encode(item), digest) : hashIn(item);
+  if (hash === null) return refuted("the node gave neither the event's text nor its hash");
+  if (hash !== event.eventHash) return refuted("the event's bytes have another hash than the event that is shown");
+  const checkpoint = checkpointIn(note);
+  if (checkpoint === null) return refuted("the node gave no signed checkpoint");
+  if (checkpoint.line !== event.line) return refuted("the checkpoint is of another line");
+  if (!Array.isArray(path) || !path.every(isHash)) return refuted("the node gave no proof");
+  const claim = {
+    leafHash: leafHash(bytesOfHash(hash), digest),
+    index: event.lineSequence - 1,
+    size: checkpoint.size,
+    root: checkpoint.root,
+    proof: path.map(bytesOfHash),
+  };
+  if (!verifyInclusion(claim, digest)) return refuted("the proof does not lead from this event to the signed root");
+  return { kind: "proven", hasText: typeof item === "string", hashes: path.length + 1, checkpoint };
+}
+
+function hashIn(item: unknown): string | null {
+  const hash = typeof item === "object" && item !== null && "hash" in item ? item.hash : null;
+  return isHash(hash) ? hash : null;
+}
+
+function refuted(why: string): Proof {
+  return { kind: "refuted", why };
+}

@@ -1,0 +1,94 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { drawingOf, lagText, type LinkAnswer, linkText, type SitesAnswer, sitesOf } from "./sites.ts";
+
+const LINK: LinkAnswer = {
+  controller: "b",
+  direction: "dialled",
+  url: "http://b:1",
+  connected: true,
+  roundTripMs: 12,
+  lagEvents: 0,
+  missingEvents: 0,
+  heardMsAgo: 100,
+  problem: null,
+  blamed: {},
+};
+
+const site = (id: string, status = "registered", url = `http://${id}:1`) => ({
+  id,
+  name: id,
+  url,
+  status,
+  line: `${id}.1`,
+});
+
+function answer(links: readonly LinkAnswer[], sites = [site("b"), site("c")]): SitesAnswer {
+  return { status: "signing", why: null, own: { controller: "a", name: "A", line: "a.1" }, sites, links };
+}
+
+const HEADS = ["a.1\n7\nroot\n", "b.1\n5\nroot\n"];
+
+describe("the sites", () => {
+  it("are this one and those that it knows; an edge is a link that it has, and nothing else", () => {
+    const sites = sitesOf(answer([LINK]), HEADS);
+    expect(sites.map(({ id, isOwn, events, links }) => [id, isOwn, events, links.length])).toEqual([
+      ["a", true, 7, 0],
+      ["b", false, 5, 1],
+      ["c", false, 0, 0],
+    ]);
+  });
+
+  it("a parent that was never reached is shown under its address", () => {
+    const lost = { ...LINK, controller: null, connected: false, heardMsAgo: null, url: "http://x:1" };
+    const found = sitesOf(answer([lost]), []).find(({ id }) => id === "http://x:1");
+    expect(found).toMatchObject({ status: "not registered", events: null, links: [{ state: "down" }] });
+  });
+
+  it("what a site without a link has on its record is no edge", () => {
+    const record = { ...LINK, url: null, direction: "served", connected: false, heardMsAgo: null } as const;
+    expect(sitesOf(answer([record]), []).flatMap(({ links }) => links)).toEqual([]);
+  });
+
+  it("a site's address is linked to only where it is one of a web page", () => {
+    const urls = ["http://b:1", "javascript:alert(1)", "nowhere", "data:text/html,x"];
+    const sites = urls.map((url, at) => site(`s${at}`, "registered", url));
+    const found = sitesOf(answer([], sites), []).filter(({ isOwn }) => !isOwn);
+    expect(found.map(({ url }) => url)).toEqual(["http://b:1", null, null, null]);
+  });
+});
+
+describe("a link", () => {
+  const textOf = (change: Partial<LinkAnswer>): string => {
+    const [link] = sitesOf(answer([{ ...LINK, ...change }]), []).flatMap(({ links }) => links);
+    return `${link?.state}: ${link === undefined ? "" : linkText(link)}`;
+  };
+  it.each<[Partial<LinkAnswer>, string]>([
+    [{}, "live: 12 ms, in step"],
+    [{ roundTripMs: null }, "live: in step"],
+    [{ lagEvents: 1_200, missingEvents: 3 }, "live: 12 ms, 1,200 to send, 3 to get"],
+    [{ heardMsAgo: 3_001 }, "stale: silent for 3.0 s"],
+    [{ connected: false }, "down: cut off"],
+  ])("%j is %s", (change, text) => expect(textOf(change)).toBe(text));
+
+  it("says which way the events are missing", () => {
+    expect(lagText({ lagEvents: 0, missingEvents: 2 })).toBe("2 to get");
+  });
+});
+
+it("nobody is drawn outside of the picture or upon another, however many there are", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 40 }), (count) => {
+      const others = Array.from({ length: count }, (_, at) => site(`s${at}`));
+      const { width, height, places } = drawingOf(sitesOf(answer([], others), []));
+      const all = [...places.values()];
+      expect(all).toHaveLength(count + 1);
+      for (const { x, y } of all) expect(x > 40 && x < width - 40 && y > 40 && y < height - 40).toBe(true);
+      for (const [at, one] of all.entries()) {
+        for (const other of all.slice(at + 1)) {
+          expect(Math.hypot(one.x - other.x, one.y - other.y), `${count} sites`).toBeGreaterThan(44);
+        }
+      }
+    }),
+  );
+});

@@ -1,0 +1,187 @@
+// The sites of a mesh as this site knows them, and where each is drawn. Pure. An edge is a link that this site has and measures itself: what
+// other sites have between them it does not know, and nothing is drawn for it.
+
+import { count, duration } from "./words.ts";
+
+/** GET /v1/mesh/sites. */
+export interface SitesAnswer {
+  readonly status: "signing" | "waiting" | "not-signing";
+  readonly why: string | null;
+  readonly own: { readonly controller: string; readonly name: string; readonly line: string } | null;
+  readonly sites: readonly SiteAnswer[];
+  readonly links: readonly LinkAnswer[];
+}
+
+interface SiteAnswer {
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly status: string;
+  readonly line: string | null;
+}
+
+export interface LinkAnswer {
+  readonly controller: string | null;
+  /** This site dialled the other, or the other this one. */
+  readonly direction: "dialled" | "served";
+  readonly url: string | null;
+  readonly connected: boolean;
+  readonly roundTripMs: number | null;
+  readonly lagEvents: number;
+  readonly missingEvents: number;
+  readonly heardMsAgo: number | null;
+  readonly problem: string | null;
+  readonly blamed: Readonly<Record<string, number>>;
+}
+
+export interface Site {
+  readonly id: string;
+  readonly name: string;
+  /** Of its own dashboard; null: not known, or no address of a web page. */
+  readonly url: string | null;
+  readonly isOwn: boolean;
+  readonly status: string;
+  /** Of its newest line, that are here; null: none. */
+  readonly events: number | null;
+  readonly links: readonly Link[];
+}
+
+export type LinkState = "live" | "stale" | "down";
+
+export interface Link extends LinkAnswer {
+  readonly state: LinkState;
+}
+
+/** Heads come each second. */
+const STALE_AFTER_MS = 3_000;
+
+/** `heads`: signed notes, whose second line is the size of their line. */
+export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly string[]): readonly Site[] {
+  const sizes = new Map(heads.map((note) => note.split("\n", 2)).map(([line = "", size]) => [line, Number(size)]));
+  // One that was never connected and whose address nobody gave is no link: it only has something on its record.
+  const measured = links.filter(({ connected, url, heardMsAgo }) => connected || url !== null || heardMsAgo !== null);
+  const linksOf = (id: string): Link[] =>
+    measured.filter((link) => nameOf(link) === id).map((link) => ({ ...link, state: stateOf(link) }));
+  const known = sites.map((site): Site => ({
+    id: site.id,
+    name: site.name,
+    url: webUrl(site.url),
+    isOwn: false,
+    status: site.status,
+    events: site.line === null ? null : (sizes.get(site.line) ?? 0),
+    links: linksOf(site.id),
+  }));
+  const strangers = [...new Set(measured.map(nameOf))].filter((name) => !sites.some(({ id }) => id === name));
+  const first: Site[] =
+    own === null
+      ? []
+      : [
+          {
+            id: own.controller,
+            name: own.name,
+            url: null,
+            isOwn: true,
+            status: "own",
+            events: sizes.get(own.line) ?? 0,
+            links: [],
+          },
+        ];
+  const others = [...known, ...strangers.map((id) => strangerOf(id, linksOf(id)))];
+  return [...first, ...others.toSorted((a, b) => (a.id < b.id ? -1 : 1))];
+}
+
+/** It has not said who it is: its address stands for it. */
+function nameOf({ controller, url }: LinkAnswer): string {
+  return controller ?? url ?? "?";
+}
+
+function strangerOf(id: string, links: readonly Link[]): Site {
+  return { id, name: "", url: null, isOwn: false, status: "not registered", events: null, links };
+}
+
+function stateOf({ connected, heardMsAgo }: LinkAnswer): LinkState {
+  if (!connected) return "down";
+  return heardMsAgo !== null && heardMsAgo > STALE_AFTER_MS ? "stale" : "live";
+}
+
+/** What another site says of itself may be anything. */
+function webUrl(text: string): string | null {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : null;
+}
+
+export function isForked({ status }: Pick<Site, "status">): boolean {
+  return status === "forked";
+}
+
+/** For the edge, in few letters. */
+export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMsAgo }: Link): string {
+  switch (state) {
+    case "down":
+      return "cut off";
+    case "stale":
+      return `silent for ${duration(heardMsAgo ?? 0)}`;
+    case "live": {
+      const trip = roundTripMs === null ? "" : `${duration(roundTripMs)}, `;
+      return `${trip}${lagText({ lagEvents, missingEvents })}`;
+    }
+    default:
+      throw state satisfies never;
+  }
+}
+
+export function lagText({ lagEvents, missingEvents }: Pick<Link, "lagEvents" | "missingEvents">): string {
+  const parts = [
+    lagEvents > 0 ? `${count(lagEvents)} to send` : "",
+    missingEvents > 0 ? `${count(missingEvents)} to get` : "",
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "in step" : parts.join(", ");
+}
+
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface Drawing {
+  readonly width: number;
+  readonly height: number;
+  /** By the site's id. */
+  readonly places: ReadonlyMap<string, Place>;
+}
+
+const WIDTH = 860;
+const HEIGHT_MIN = 150;
+const HEIGHT_A_SITE = 44;
+const MARGIN_X = 110;
+const MARGIN_Y = 55;
+
+/** This site in the middle, the others on an ellipse around it, by id: nobody moves while it is the same sites. */
+export function drawingOf(sites: readonly Site[]): Drawing {
+  const others = sites.filter(({ isOwn }) => !isOwn);
+  const height = Math.max(HEIGHT_MIN, others.length <= 2 ? 0 : HEIGHT_A_SITE * others.length + 2 * MARGIN_Y);
+  const middle = { x: WIDTH / 2, y: height / 2 };
+  const places = new Map<string, Place>();
+  for (const { id, isOwn } of sites) if (isOwn) places.set(id, middle);
+  others.forEach(({ id }, at) => {
+    // The first to the left, then clockwise.
+    const angle = Math.PI + (2 * Math.PI * at) / others.length;
+    places.set(id, {
+      x: middle.x + (WIDTH / 2 - MARGIN_X) * Math.cos(angle),
+      y: middle.y + (height / 2 - MARGIN_Y) * Math.sin(angle),
+    });
+  });
+  return { width: WIDTH, height, places };
+}
+
+/** From the rim of one circle to that of the other; the `at`-th of several links between the same two is moved aside. */
+export function lineBetween(from: Place, to: Place, radius: number, at: number): { from: Place; to: Place } {
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const [dx, dy] = [(to.x - from.x) / length, (to.y - from.y) / length];
+  const aside = { x: -dy * at * LINKS_APART, y: dx * at * LINKS_APART };
+  return {
+    from: { x: from.x + dx * radius + aside.x, y: from.y + dy * radius + aside.y },
+    to: { x: to.x - dx * radius + aside.x, y: to.y - dy * radius + aside.y },
+  };
+}
+
+const LINKS_APART = 22;
